@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where records come from, apart from markers. The collector knows a backend only through start, flush and stop; a
+// backend knows only the event writer that start hands to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cutrace/event.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+/// A call of the host that a backend saw end.
+struct api_call {
+  std::uint32_t function;    ///< id under which the backend named it, see event_writer::name_function
+  std::uint64_t begin_ticks;
+  std::uint64_t end_ticks;
+  std::uint32_t correlation;
+  std::int32_t result;
+  std::uint64_t stage;       ///< what event_writer::enter returned
+  const std::uint64_t* words;  ///< arguments, in the order of the function's description
+  std::uint32_t word_count;    ///< at most 10
+  bool runtime_api;
+};
+
+/// Description of a function whose calls are recorded. Strings are copied.
+struct function_info {
+  struct parameter {
+    const char* name;
+    argument_kind kind;
+  };
+  const char* name;
+  const parameter* parameters;
+  std::uint32_t parameter_count;
+  copy_direction direction;      ///< of copies, `unknown` otherwise
+  std::int32_t bytes_parameter;  ///< index of the argument that is the number of bytes moved or allocated, -1 none
+  bool makes_gpu_work;           ///< calls whose correlation id GPU records may carry
+};
+
+/// GPU work that a backend tells in full by itself, without activity buffers. Times as in `times_are_ticks`.
+struct gpu_work {
+  event_kind kind;           ///< kernel, memcpy, memset, sync, graph_launch
+  const char* name;          ///< copied; kernels
+  std::uint64_t begin;
+  std::uint64_t end;
+  bool times_are_ticks;      ///< raw ticks of `clock::ticks`, else nanoseconds of the raw frame (event_writer::raw_ns)
+  std::uint32_t correlation;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint64_t stream;
+  std::uint64_t bytes;
+  copy_direction direction;
+  memory_kind source, destination;
+  sync_kind sync;
+  std::uint32_t grid[3], block[3];
+  std::uint32_t registers_per_thread, shared_bytes;
+  std::uint32_t graph_id;
+  std::uint64_t graph_node_id;
+};
+
+/// What a decoder hands to the collector for each record of an activity buffer; collector's thread only.
+class event_emitter {
+ public:
+  virtual ~event_emitter() = default;
+  /// A record. Times of `e` are nanoseconds of the raw frame; `correlation_id` is the plain 32-bit id. The collector
+  /// joins, corrects and orders it. Strings must be interned.
+  virtual void emit(const event& e) = 0;
+  /// Copies of one text share one address until the session ends.
+  virtual text intern(const char* text, std::size_t size) = 0;
+  /// Human form of a mangled kernel name, cached.
+  virtual text demangle(text mangled) = 0;
+  virtual void count_loss(loss_cause, std::uint64_t n) = 0;
+  virtual void count_quality(std::uint32_t quality_index) = 0;
+};
+
+/// A full buffer on its way to the collector. The functions are called on the collector's thread: decode, then release.
+struct activity_buffer {
+  void* data;
+  std::size_t valid_bytes;
+  void* owner;
+  void (*decode)(const activity_buffer&, event_emitter&);
+  void (*release)(const activity_buffer&);
+};
+
+/// All that a backend may do. Thread-safe; nothing here throws or blocks.
+class event_writer {
+ public:
+  virtual ~event_writer() = default;
+
+  /// Raw time now, and the raw frame's nanoseconds of a tick value: the one conversion that a process has.
+  virtual std::uint64_t ticks() const noexcept = 0;
+  virtual std::uint64_t raw_ns(std::uint64_t ticks) const noexcept = 0;
+
+  /// Names function `id` (below 4,096; runtime-API functions use their own range) before its first call is written.
+  virtual void name_function(std::uint32_t id, bool runtime_api, const function_info&) noexcept = 0;
+
+  /// Name of a result code ("CUDA_ERROR_OUT_OF_MEMORY"), so that sinks can print it. Copied.
+  virtual void name_result(bool runtime_api, std::int32_t code, const char* name) noexcept {
+    static_cast<void>(runtime_api), static_cast<void>(code), static_cast<void>(name);
+  }
+
+  /// Begin of a call, on the thread that makes it: remembers thread, stage and time under `correlation` when
+  /// `makes_gpu_work`, and returns the stage. 0 outside of any stage or while tracing is paused.
+  virtual std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
+                              bool makes_gpu_work) noexcept = 0;
+  /// End of a call, same thread.
+  virtual void exit(const api_call&) noexcept = 0;
+
+  /// GPU work, from whichever thread learnt of it. The name should be one of few: each distinct one is kept.
+  virtual void gpu(const gpu_work&) noexcept = 0;
+
+  /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.
+  virtual bool submit(const activity_buffer&) noexcept = 0;
+
+  /// A description event (device, context, stream, thread): kept, and told to sinks that join later too.
+  virtual void describe(const event&) noexcept = 0;
+
+  virtual void count_loss(loss_cause, std::uint64_t n) noexcept = 0;
+
+  /// Bytes that all activity buffers of a backend together may take (part of the session's memory limit).
+  virtual std::size_t buffer_budget_bytes() const noexcept { return std::size_t{12} << 20; }
+  /// One line for the error handler and for the notes of every file, each distinct one once.
+  virtual void report(const char* component, const char* message) noexcept = 0;
+};
+
+/// Result of start: what the session tells its sinks.
+struct backend_status {
+  bool active;      ///< GPU records are to be expected
+  char detail[256];  ///< versions when active, else the reason and what to do
+};
+
+class backend {
+ public:
+  backend() = default;
+  backend(const backend&) = delete;
+  backend& operator=(const backend&) = delete;
+  virtual ~backend() = default;
+
+  virtual const char* name() const noexcept = 0;
+  /// Begins to record. Never throws for what the machine lacks: that is `active = false` with a reason. The writer
+  /// lives until `stop` has returned. Caller's thread.
+  virtual backend_status start(event_writer&) = 0;
+  /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Collector's helper thread.
+  virtual bool flush(std::uint32_t deadline_ms) noexcept = 0;
+  /// Hands over everything, incomplete records included, and stops. Safe to call twice.
+  virtual bool stop(std::uint32_t deadline_ms) noexcept = 0;
+  virtual void pause() noexcept {}
+  virtual void resume() noexcept {}
+};
+
+CUTRACE_END_NAMESPACE

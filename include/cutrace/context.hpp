@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handing a stage to another thread: capture it where the work is queued, adopt it where the work is done.
+//
+//   queue.push({task, cutrace::context::capture()});
+//   ...
+//   cutrace::adopted_stage keep(item.context);   // until the end of this scope, GPU work belongs to that stage
+#pragma once
+
+#include <cutrace/stage.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+#if CUTRACE_ENABLED
+
+/// A stage's identity, small enough to copy into a queue entry. May outlive the stage. Any thread.
+class context {
+ public:
+  context() noexcept = default;  ///< no stage
+
+  /// The innermost stage of the calling thread.
+  static context capture() noexcept {
+    context c;
+    if (detail::thread_state* t = detail::this_thread()) {
+      if (detail::current_stage(t) != 0) c.take(*t->top);
+    }
+    return c;
+  }
+
+  /// A span's identity, so that work done for it elsewhere can belong to it.
+  static context of(span& s) noexcept {
+    context c;
+    detail::thread_state* t = s.running_ ? detail::this_thread() : nullptr;
+    if (t == nullptr) return c;
+    if (!s.frame_.opened) detail::write_open(t, s.frame_, nullptr, {});
+    c.take(s.frame_);
+    return c;
+  }
+
+  explicit operator bool() const noexcept { return id_ != 0; }
+  std::uint64_t id() const noexcept { return id_; }  ///< stage instance, 0 for none
+
+ private:
+  friend class adopted_stage;
+  void take(const detail::stage_frame& f) noexcept {
+    id_ = f.id;
+    parent_ = f.parent;
+    request_ = f.request;
+    owner_ = f.owner;
+    site_ = f.site;
+    form_ = f.form;
+    flags_ = f.flags;
+  }
+  std::uint64_t id_ = 0;
+  std::uint64_t parent_ = 0;
+  std::uint64_t request_ = 0;
+  std::uint64_t owner_ = 0;
+  std::uint32_t site_ = 0;
+  request_form form_ = request_form::none;
+  std::uint8_t flags_ = 0;
+};
+
+/// Makes a captured stage the innermost one of this thread until the end of the scope; the trace shows that part of
+/// the stage on this thread as well. Pinned to its scope.
+class adopted_stage {
+ public:
+  explicit adopted_stage(const context& c) noexcept {
+    thread_ = c.id_ != 0 ? detail::this_thread() : nullptr;
+    if (thread_ == nullptr) return;
+    frame_.outer = thread_->top;
+    frame_.id = c.id_;
+    frame_.parent = c.parent_;
+    frame_.request = c.request_;
+    frame_.owner = c.owner_;
+    frame_.site = c.site_;
+    frame_.depth = thread_->top != nullptr ? static_cast<std::uint16_t>(thread_->top->depth + 1) : std::uint16_t{0};
+    frame_.form = c.form_;
+    frame_.flags = static_cast<std::uint8_t>(c.flags_ | detail::flag_adopted);
+    frame_.opened = true;
+    frame_.begin = clock::ticks(thread_->use_counter);
+    thread_->top = &frame_;
+  }
+  ~adopted_stage() {
+    if (thread_ == nullptr) return;
+    const std::uint64_t end = clock::ticks(thread_->use_counter);
+    thread_->top = frame_.outer;
+    detail::write_stage(thread_, frame_, end, 0);
+  }
+  adopted_stage(const adopted_stage&) = delete;
+  adopted_stage& operator=(const adopted_stage&) = delete;
+  static void* operator new(std::size_t) = delete;
+  static void* operator new[](std::size_t) = delete;
+
+ private:
+  detail::thread_state* thread_;
+  detail::stage_frame frame_;
+};
+
+#else
+
+class context {
+ public:
+  static context capture() noexcept { return {}; }
+  static context of(span&) noexcept { return {}; }
+  explicit operator bool() const noexcept { return false; }
+  std::uint64_t id() const noexcept { return 0; }
+};
+class adopted_stage {
+ public:
+  explicit adopted_stage(const context&) noexcept {}
+  ~adopted_stage() {}  // not trivial, so that a variable of it is never "unused"
+  adopted_stage(const adopted_stage&) = delete;
+  adopted_stage& operator=(const adopted_stage&) = delete;
+};
+
+#endif
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread of its own for everything that may hang in a backend: periodic flushes, the flush before a sink's flush,
+// and the final stop. Who waits for it does so with a deadline.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <cutrace/backend.hpp>
+#include <cutrace/detail/reporter.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class backend_pump {
+ public:
+  backend_pump(reporter& errors, std::uint32_t period_ms) : shared_(std::make_shared<shared>(errors, period_ms)) {}
+  ~backend_pump() { stop(0); }
+
+  /// `owned` backends die with the pump, unless one never returned from stop.
+  void add(backend* b, bool owned) {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr)});
+    if (!thread_.joinable()) thread_ = std::thread(&backend_pump::run, shared_);
+  }
+
+  /// True when every backend handed over what it had before the call, within the deadline.
+  bool flush(std::uint32_t deadline_ms) { return request(shared::flushing, deadline_ms); }
+
+  /// Stops all backends. False when one did not return in time: its thread is then left behind, with all that it uses.
+  bool stop(std::uint32_t deadline_ms) {
+    if (!thread_.joinable()) return true;
+    const bool done = request(shared::stopping, deadline_ms);
+    if (done) {
+      thread_.join();
+    } else {
+      thread_.detach();  // shared_ keeps itself alive through the thread
+      shared_->errors.report("backend", "a backend did not stop within its deadline; its last records are missing");
+    }
+    return done;
+  }
+
+  template <class Action>
+  void for_each(Action action) {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    for (entry& e : shared_->backends) action(*e.which);
+  }
+
+ private:
+  struct entry {
+    backend* which;
+    std::unique_ptr<backend> owner;
+  };
+  struct shared {
+    enum what { idle, flushing, stopping };
+    shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
+    reporter& errors;
+    std::uint32_t period_ms;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<entry> backends;
+    what wanted = idle;
+    std::uint32_t deadline_ms = 0;
+    std::uint64_t asked = 0;
+    std::uint64_t done = 0;
+    bool ok = true;
+    bool ended = false;
+  };
+
+  bool request(typename shared::what what, std::uint32_t deadline_ms) {
+    std::unique_lock<std::mutex> hold(shared_->mutex);
+    if (!thread_.joinable() || shared_->ended) return true;
+    shared_->wanted = what;
+    shared_->deadline_ms = deadline_ms;
+    const std::uint64_t ticket = ++shared_->asked;
+    shared_->changed.notify_all();
+    const auto limit = std::chrono::milliseconds(deadline_ms);
+    const bool in_time = shared_->changed.wait_for(hold, limit, [&] { return shared_->done >= ticket; });
+    return in_time && shared_->ok;
+  }
+
+  static void run(std::shared_ptr<shared> s) {
+    std::unique_lock<std::mutex> hold(s->mutex);
+    for (;;) {
+      s->changed.wait_for(hold, std::chrono::milliseconds(s->period_ms), [&] { return s->asked > s->done; });
+      const std::uint64_t ticket = s->asked;
+      const typename shared::what what = ticket > s->done ? s->wanted : shared::flushing;
+      const std::uint32_t deadline = ticket > s->done ? s->deadline_ms : 1000;
+      std::vector<backend*> all;
+      for (entry& e : s->backends) all.push_back(e.which);
+      hold.unlock();
+      bool ok = true;
+      for (backend* b : all) ok = (what == shared::stopping ? b->stop(deadline) : b->flush(deadline)) && ok;
+      hold.lock();
+      s->ok = ok;
+      s->done = ticket;
+      s->ended = what == shared::stopping;
+      s->changed.notify_all();
+      if (s->ended) return;
+    }
+  }
+
+  std::shared_ptr<shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

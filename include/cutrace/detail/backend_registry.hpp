@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backends register as objects, in the one source file of a program that compiles the runtime: no #if in inline code
+// that two files could see differently.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include <cutrace/backend.hpp>
+#include <cutrace/detail/settings.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// A static object of this type makes a backend known. `automatic` ones are started by CUTRACE_BACKEND=auto.
+struct backend_registration {
+  const char* name;
+  bool automatic;
+  backend* (*make)();
+  backend_registration* next;
+
+  backend_registration(const char* backend_name, bool is_automatic, backend* (*maker)())
+      : name(backend_name), automatic(is_automatic), make(maker), next(first()) {
+    first() = this;
+  }
+  static backend_registration*& first() noexcept {
+    static backend_registration* head = nullptr;
+    return head;
+  }
+};
+
+/// Accepted values of CUTRACE_BACKEND in this program.
+inline std::string backend_names() {
+  std::string names = "auto, none";
+  for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
+    names += std::string(", ") + r->name;
+  return names;
+}
+
+/// The registration of that name; nullptr for "none", and for "auto" when no automatic one exists.
+inline backend_registration* find_backend(const std::string& name) {
+  if (name == "none") return nullptr;
+  for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
+    if (name == r->name || (name == "auto" && r->automatic)) return r;
+  if (name != "auto") reject("CUTRACE_BACKEND", name, backend_names().c_str());
+  return nullptr;
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

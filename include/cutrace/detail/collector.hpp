@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only consumer: one thread that reads chunks, decodes activity buffers, orders and delivers. What other threads
+// want of it (add a sink, flush, end) is queued as an action and runs between two passes.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <cutrace/detail/delivery.hpp>
+#include <cutrace/detail/thread_names.hpp>
+#include <cutrace/detail/writer.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class collector final : private event_emitter {
+ public:
+  struct limits {
+    std::uint64_t window_ns;
+    std::size_t window_bytes;
+    std::size_t string_bytes;
+  };
+
+  collector(runtime_core& core, record_writer& writer, const limits& l)
+      : core_(core),
+        writer_(writer),
+        sinks_(core.errors),
+        ingest_({&core.scale, &core.sites, &core.functions, &core.ring}, l.string_bytes,
+                static_cast<std::uint32_t>(getpid())),
+        delivery_(ingest_, core.functions, correction_, sinks_) {
+    ingest_.window().configure(l.window_ns, l.window_bytes);
+    correction_.set_floor(core.scale.error_ns);
+    correction_.sample(core.scale);
+    for (std::size_t i = 0; i < loss_cause_count; ++i) lost_before_[i] = core.lost[i].load(std::memory_order_relaxed);
+    skip_leftovers();
+  }
+  ~collector() override { end(); }
+
+  void start(std::uint64_t start_monotonic_ns) {
+    delivery_.set_start(start_monotonic_ns);
+    thread_ = std::thread([this] { run(); });
+  }
+
+  /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
+  /// later, so it must own what it touches) or when the collector has ended.
+  bool call(std::function<void()> action, std::uint32_t timeout_ms) {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (ended_ || !thread_.joinable()) return false;
+    actions_.push_back(std::move(action));
+    const std::uint64_t ticket = ++asked_;
+    core_.wake.signal();
+    return changed_.wait_for(hold, std::chrono::milliseconds(timeout_ms), [&] { return done_ >= ticket || ended_; });
+  }
+
+  /// Actions for `call`.
+  void deliver_all() {
+    pass();
+    const std::uint64_t now = core_.scale.now_ns();
+    correction_.sample(core_.scale);
+    sample_counters(now);
+    tell_losses(now);
+    ingest_.window().drain([this](order_window::bucket& b) { delivery_.deliver(b); });
+    sinks_.flush();
+    publish();
+  }
+  void add_sink(sink* s, std::uint64_t session) {
+    sinks_.add(s, session);
+    std::vector<event> known(descriptions_);
+    sinks_.write_to_last(known.data(), known.size());
+  }
+  void close_sinks(std::uint64_t session) {
+    deliver_all();
+    trace_summary summary{};
+    summary.stop = read_anchor(delivery_.start_ns());
+    summary.totals = stats_now();
+    const std::vector<std::string> notes = core_.errors.notes();
+    std::vector<const char*> lines;
+    for (const std::string& n : notes) lines.push_back(n.c_str());
+    summary.notes = lines.data();
+    summary.note_count = static_cast<std::uint32_t>(lines.size());
+    sinks_.close(session, summary);
+    publish();
+  }
+
+  /// Ends the thread after a last pass. The sinks must have been closed.
+  void end() {
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      if (!thread_.joinable()) return;
+      ending_ = true;
+    }
+    core_.wake.signal();
+    thread_.join();
+  }
+
+  stats snapshot() const {
+    std::lock_guard<std::mutex> hold(mutex_);
+    return published_;
+  }
+  std::uint64_t clock_error_ns() const noexcept { return correction_.error_ns(); }
+  void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
+
+ private:
+  static constexpr std::uint32_t busy_ms = 1, idle_ms = 10;
+  static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
+                                 flush_period_ns = 1000000000;
+
+  void run() {
+    pthread_setname_np(pthread_self(), "cutrace");
+    std::uint64_t seen = 0;
+    for (;;) {
+      pass();
+      const std::uint64_t now = core_.scale.now_ns();
+      periodic(now);
+      const std::uint64_t window = ingest_.window().window_ns();
+      ingest_.window().advance(now > window ? now - window : 0, [this](order_window::bucket& b) { delivery_.deliver(b); });
+      if (!act()) break;
+      const bool busy = ingest_.produced() != seen;
+      seen = ingest_.produced();
+      core_.wake.sleep(busy ? busy_ms : idle_ms);
+    }
+    std::lock_guard<std::mutex> hold(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  /// Runs what was asked for. False when it is time to end.
+  bool act() {
+    std::vector<std::function<void()>> now;
+    std::uint64_t upto = 0;
+    bool ending = false;
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      now.swap(actions_);
+      upto = asked_;
+      ending = ending_;
+    }
+    for (const std::function<void()>& a : now) a();
+    if (!now.empty()) {
+      std::lock_guard<std::mutex> hold(mutex_);
+      done_ = upto;
+      changed_.notify_all();
+    }
+    return !ending;
+  }
+
+  /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
+  /// records can be in them.
+  void pass() {
+    std::vector<activity_buffer>& full = buffers_;
+    full.clear();
+    activity_buffer b;
+    while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
+    writer_.take_descriptions([this](event& e) { describe(e); });
+    core_.threads.for_each([this](traced_thread& t) { read_thread(t); });
+    for (const activity_buffer& one : full) {
+      one.decode(one, *this);
+      one.release(one);
+    }
+  }
+
+  void read_thread(traced_thread& t) {
+    const bool ended = t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
+    if (!t.attached) {
+      t.attached = true;
+      name_thread(t);
+    }
+    if (t.reading == nullptr) {
+      t.reading = t.first.load(std::memory_order_acquire);
+      t.read = 0;
+    }
+    while (t.reading != nullptr) {
+      chunk* c = t.reading;
+      const std::uint32_t next = c->next.load(std::memory_order_acquire);  // before `committed`: if set, that is final
+      const std::uint32_t committed = c->committed.load(std::memory_order_acquire);
+      if (committed != t.read) ingest_.read(t, c->records() + t.read, c->records() + committed);
+      t.read = committed;
+      if (next == 0) break;
+      t.reading = core_.pool.at(next - 1);
+      t.read = 0;
+      core_.pool.give(c);
+    }
+    const std::uint64_t lost = t.lost.load(std::memory_order_relaxed);
+    lose(loss_cause::chunk_full, lost - t.lost_seen);
+    t.lost_seen = lost;
+    if (!ended) return;
+    if (t.reading != nullptr) core_.pool.give(t.reading);
+    thread_registry::recycle(&t);
+  }
+
+  /// What was committed after the last session had ended belongs to no session.
+  void skip_leftovers() {
+    core_.threads.for_each([this](traced_thread& t) {
+      if (t.reading == nullptr) t.reading = t.first.load(std::memory_order_acquire);
+      while (t.reading != nullptr) {
+        const std::uint32_t next = t.reading->next.load(std::memory_order_acquire);
+        t.read = t.reading->committed.load(std::memory_order_acquire);
+        if (next == 0) break;
+        chunk* done = t.reading;
+        t.reading = core_.pool.at(next - 1);
+        core_.pool.give(done);
+      }
+      t.lost_seen = t.lost.load(std::memory_order_relaxed);
+      t.attached = false;
+      t.named_at_ns = 0;
+      t.name = nullptr;
+    });
+  }
+
+  void periodic(std::uint64_t now) {
+    if (now - clock_at_ >= clock_period_ns) {
+      clock_at_ = now;
+      correction_.sample(core_.scale);
+    }
+    if (now - counter_at_ >= counter_period_ns) {
+      counter_at_ = now;
+      sample_counters(now);
+      tell_losses(now);
+      publish();
+    }
+    if (now - flush_at_ >= flush_period_ns) {
+      flush_at_ = now;
+      sinks_.flush();
+      core_.threads.for_each([this](traced_thread& t) { name_thread(t); });
+    }
+  }
+
+  event moment(event_kind kind, text name, std::uint64_t raw_ns) const {
+    event e;
+    e.kind = kind;
+    e.process_id = static_cast<std::uint32_t>(getpid());
+    e.name = name;
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(raw_ns);
+    return e;
+  }
+
+  void sample_counters(std::uint64_t now) {
+    core_.sites.for_each_counter([&](site_table::entry& c) {
+      const std::int64_t value = static_cast<std::int64_t>(c.cell.load(std::memory_order_relaxed));
+      if (value == c.sampled) return;
+      event e = moment(event_kind::counter, c.name, now);
+      e.counter = counter_data{value, value - c.sampled, c.kind == static_cast<std::uint8_t>(site_kind::gauge)};
+      c.sampled = value;
+      ingest_.take(e);
+    });
+  }
+
+  void lose(loss_cause cause, std::uint64_t n) noexcept {
+    lost_[static_cast<std::size_t>(cause)] += n;
+    if (n != 0) ingest_.add_produced(n);
+  }
+
+  void take_backend_losses() noexcept {
+    for (std::size_t i = 0; i < loss_cause_count; ++i) {
+      const std::uint64_t n = core_.lost[i].load(std::memory_order_relaxed);
+      lose(static_cast<loss_cause>(i), n - lost_before_[i]);
+      lost_before_[i] = n;
+    }
+  }
+
+  /// Losses stand in the trace where they were noticed, too.
+  void tell_losses(std::uint64_t now) {
+    take_backend_losses();
+    for (std::size_t i = 0; i < loss_cause_count; ++i) {
+      if (lost_[i] == lost_told_[i]) continue;
+      event e = moment(event_kind::loss, ingest_.strings().intern("lost records", 12), now);
+      e.loss = loss_data{static_cast<loss_cause>(i), lost_[i] - lost_told_[i]};
+      lost_told_[i] = lost_[i];
+      ingest_.take(e);
+    }
+  }
+
+  void name_thread(traced_thread& t) {
+    text name;
+    if (!thread_name_changed(t, core_.scale.now_ns(), ingest_.strings(), name)) return;
+    event e = moment(event_kind::thread, name, core_.scale.now_ns());
+    e.thread_id = t.thread_id;
+    describe(e);
+  }
+
+  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for sinks that join later.
+  void describe(event& e) {
+    e.process_id = static_cast<std::uint32_t>(getpid());
+    e.name = ingest_.strings().intern(e.name.data, e.name.size);
+    e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
+    if (descriptions_.size() < description_limit) descriptions_.push_back(e);
+    ingest_.add_produced(1);
+    delivery_.deliver_now(e);
+  }
+
+  // event_emitter
+  void emit(const event& e) override {
+    if (e.kind == event_kind::device || e.kind == event_kind::context || e.kind == event_kind::stream) {
+      event copy = e;
+      if (copy.start_ns == 0) copy.start_ns = copy.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
+      return describe(copy);
+    }
+    ingest_.take(e);
+  }
+  text intern(const char* data, std::size_t size) override { return ingest_.strings().intern(data, size); }
+  text demangle(text mangled) override { return ingest_.strings().demangle(mangled); }
+  void count_loss(loss_cause cause, std::uint64_t n) override { lose(cause, n); }
+  void count_quality(std::uint32_t index) override {
+    if (index < quality_count) ++quality_[index];
+  }
+
+  stats stats_now() {
+    take_backend_losses();
+    stats s{};
+    delivery_.fill(s);
+    for (std::size_t i = 0; i < quality_count; ++i) s.quality_of[i] += quality_[i];
+    for (std::size_t i = 0; i < loss_cause_count; ++i) s.lost[i] = lost_[i];
+    s.produced = ingest_.produced();
+    s.pending = ingest_.window().size();
+    s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
+                     ingest_.window().bytes() + ingest_.strings().bytes() + ingest_.stages().bytes();
+    s.memory_limit_bytes = memory_limit_;
+    s.clock_error_ns = correction_.error_ns();
+    s.launches_seen = ingest_.launches();
+    s.gpu_records_seen = ingest_.gpu_records();
+    s.collector_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    sinks_.fill(s);
+    return s;
+  }
+  void publish() {
+    const stats s = stats_now();
+    std::lock_guard<std::mutex> hold(mutex_);
+    published_ = s;
+  }
+
+  static constexpr std::size_t description_limit = 8192;
+  runtime_core& core_;
+  record_writer& writer_;
+  sink_set sinks_;
+  clock_correction correction_;
+  ingest ingest_;
+  delivery delivery_;
+  std::vector<activity_buffer> buffers_;
+  std::vector<event> descriptions_;
+  std::uint64_t lost_[loss_cause_count] = {};
+  std::uint64_t lost_told_[loss_cause_count] = {};
+  std::uint64_t lost_before_[loss_cause_count] = {};
+  std::uint64_t quality_[quality_count] = {};
+  std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
+  std::uint64_t memory_limit_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> actions_;
+  std::uint64_t asked_ = 0, done_ = 0;
+  bool ending_ = false, ended_ = false;
+  stats published_{};
+  std::thread thread_;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

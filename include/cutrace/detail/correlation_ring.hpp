@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a correlation id to its call: direct-mapped, written by the thread that makes the call at its ENTER, read by
+// the collector when GPU records arrive. Bounded: a call whose entry is overwritten before its records come makes them
+// unattributed, never lost. All nodes of a graph launch share one id, so nothing is removed on reading.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+#include <cutrace/event.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class correlation_ring {
+ public:
+  struct call {
+    std::uint64_t stage;
+    std::uint64_t begin_ticks;
+    std::uint32_t thread_index;
+    std::uint32_t function;
+    std::uint32_t epoch;
+  };
+
+  ~correlation_ring() { release(); }
+
+  /// 2^bits entries of 32 bytes, lazily backed by memory. Before any writer starts.
+  bool reset(unsigned bits) noexcept {
+    release();
+    entries_ = static_cast<entry*>(mmap(nullptr, sizeof(entry) << bits, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (entries_ == MAP_FAILED) entries_ = nullptr;
+    mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
+    newest_.store(0, std::memory_order_relaxed);
+    epoch_.store(0, std::memory_order_relaxed);
+    return entries_ != nullptr;
+  }
+  std::uint64_t bytes() const noexcept { return entries_ != nullptr ? sizeof(entry) * (std::uint64_t{mask_} + 1) : 0; }
+
+  /// Remembers a call. Any thread; ids come from one counter and are never 0.
+  void put(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks, std::uint32_t thread_index,
+           std::uint32_t function) noexcept {
+    entry& e = entries_[id & mask_];
+    // Readers take an entry only when its id is the same before and after; 0 meanwhile.
+    e.id.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    e.stage.store(stage, std::memory_order_relaxed);
+    e.begin.store(begin_ticks, std::memory_order_relaxed);
+    e.thread_and_epoch.store(thread_index | epoch_of(id) << 24, std::memory_order_relaxed);
+    e.function.store(function, std::memory_order_relaxed);
+    e.id.store(id, std::memory_order_release);
+  }
+
+  /// The call of a GPU record that came just now. Collector's thread.
+  attribution find(std::uint32_t id, call& out) const noexcept {
+    if (id == 0 || entries_ == nullptr) return attribution::no_callback;
+    const entry& e = entries_[id & mask_];
+    const std::uint32_t before = e.id.load(std::memory_order_acquire);
+    out.stage = e.stage.load(std::memory_order_relaxed);
+    out.begin_ticks = e.begin.load(std::memory_order_relaxed);
+    const std::uint32_t both = e.thread_and_epoch.load(std::memory_order_relaxed);
+    out.function = e.function.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    out.thread_index = both & 0xffffff;
+    out.epoch = both >> 24;
+    if (e.id.load(std::memory_order_relaxed) != before) return attribution::expired;  // being overwritten right now
+    if (before != id) return newer(before, id) ? attribution::expired : attribution::no_callback;
+    // Same 32 bits, but from before the counter wrapped: some other call.
+    if (out.epoch != (epoch_seen_by(id) & 0xff)) return attribution::no_callback;
+    return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
+  }
+
+ private:
+  struct alignas(32) entry {
+    std::atomic<std::uint32_t> id;
+    std::atomic<std::uint32_t> thread_and_epoch;  ///< 24 and 8 bits
+    std::atomic<std::uint64_t> stage;
+    std::atomic<std::uint64_t> begin;
+    std::atomic<std::uint32_t> function;
+  };
+  static_assert(sizeof(entry) == 32, "two entries a cache line");
+  static constexpr std::uint32_t coarse = 4096;  ///< ids between two writes of `newest_`, to keep its line shared
+
+  static bool newer(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
+
+  /// Wraps of the 32-bit counter seen so far, as they apply to `id`; notes progress.
+  std::uint32_t epoch_of(std::uint32_t id) noexcept {
+    std::uint32_t newest = newest_.load(std::memory_order_relaxed);
+    if (CUTRACE_UNLIKELY(newer(id, newest + coarse))) {
+      if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
+        epoch_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return epoch_seen_by(id);
+  }
+  std::uint32_t epoch_seen_by(std::uint32_t id) const noexcept {
+    const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
+    const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+    if (id > newest && !newer(id, newest)) return epoch - 1;  // given out before the last wrap
+    if (id < newest && newer(id, newest)) return epoch + 1;   // first ids after a wrap that `newest_` has not noted
+    return epoch;
+  }
+
+  void release() noexcept {
+    if (entries_ != nullptr) munmap(entries_, sizeof(entry) * (std::size_t{mask_} + 1));
+    entries_ = nullptr;
+  }
+
+  entry* entries_ = nullptr;
+  std::uint32_t mask_ = 0;
+  std::atomic<std::uint32_t> newest_{0};
+  std::atomic<std::uint32_t> epoch_{0};
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last step before the sinks: times of the raw frame become session time, stages and requests are looked up,
+// arguments get their names. Late, so that what another thread told meanwhile is known. Collector's thread only.
+#pragma once
+
+#include <vector>
+
+#include <cutrace/detail/ingest.hpp>
+#include <cutrace/detail/sink_set.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class delivery {
+ public:
+  delivery(ingest& from, const function_table& functions, const clock_correction& correction, sink_set& to)
+      : from_(from), functions_(functions), correction_(correction), to_(to) {
+    events_.reserve(slice);
+  }
+
+  void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
+  std::uint64_t start_ns() const noexcept { return start_ns_; }
+
+  /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
+  void deliver(order_window::bucket& b) {
+    for (std::size_t at = 0; at < b.order.size();) {
+      const std::size_t end = std::min(b.order.size(), at + slice);
+      events_.clear();
+      requests_.clear();
+      requests_.reserve(slice);
+      arguments_.clear();
+      arguments_.reserve(slice * 10);
+      for (; at < end; ++at) events_.push_back(resolve(b.events[b.order[at].index], b.words));
+      to_.write(events_.data(), events_.size());
+      delivered_ += events_.size();
+    }
+  }
+
+  /// An event that is complete and does not wait for its turn.
+  void deliver_now(const event& e) {
+    to_.write(&e, 1);
+    ++delivered_;
+    ++by_kind_[static_cast<std::size_t>(e.kind)];
+  }
+
+  /// Session time of a time of the raw frame.
+  std::int64_t session_ns(std::int64_t raw_ns) const noexcept {
+    return static_cast<std::int64_t>(correction_.apply(static_cast<std::uint64_t>(raw_ns)) - start_ns_);
+  }
+
+  std::uint64_t delivered() const noexcept { return delivered_; }
+  void fill(stats& s) const noexcept {
+    s.delivered = delivered_;
+    for (std::size_t i = 0; i < event_kind_count; ++i) s.by_kind[i] = by_kind_[i];
+    for (std::size_t i = 0; i < 6; ++i) s.unattributed_by[i] = joined_[i];
+    s.quality_of[static_cast<std::size_t>(quality::unattributed)] =
+        joined_[static_cast<std::size_t>(attribution::no_callback)] +
+        joined_[static_cast<std::size_t>(attribution::expired)];
+    s.quality_of[static_cast<std::size_t>(quality::skew)] = skewed_;
+    s.quality_of[static_cast<std::size_t>(quality::late)] = late_;
+  }
+
+ private:
+  static constexpr std::size_t slice = 512;
+
+  const event& resolve(pending_event& p, const std::vector<std::uint64_t>& words) {
+    p.start_ns = session_ns(p.start_ns);
+    p.end_ns = session_ns(p.end_ns);
+    p.late = p.end_ns < newest_end_ns_;
+    if (p.late)
+      ++late_;
+    else
+      newest_end_ns_ = p.end_ns;
+    if (p.is_gpu_work() || p.kind == event_kind::sync) resolve_gpu(p);
+    if (p.kind == event_kind::api) resolve_arguments(p, words);
+    if (p.kind == event_kind::stage)
+      p.stage_name = p.name;
+    else if (p.stage_id != 0)
+      resolve_stage(p);
+    resolve_requests(p);
+    ++by_kind_[static_cast<std::size_t>(p.kind)];
+    return p;
+  }
+
+  void resolve_gpu(pending_event& p) {
+    p.call_start_ns = session_ns(p.call_start_ns);
+    // Counted, not clipped: who reads the trace may decide what to make of it.
+    const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
+    if (p.joined <= attribution::outside_stage && p.is_gpu_work() && p.start_ns + bound < p.call_start_ns) {
+      p.skewed = true;
+      ++skewed_;
+    }
+    if (p.is_gpu_work() && p.joined != attribution::by_call) ++joined_[static_cast<std::size_t>(p.joined)];
+  }
+
+  void resolve_stage(pending_event& p) {
+    const known_stage* s = from_.stages().find(p.stage_id);
+    if (s == nullptr) {
+      if (p.is_gpu_work()) {
+        p.joined = attribution::stage_unknown;
+        ++joined_[static_cast<std::size_t>(attribution::stage_unknown)];
+      }
+      return;
+    }
+    p.stage_name = s->name;
+    if (p.form == request_form::none) {  // marks may bring their own
+      p.form = s->form;
+      p.request_word = s->word;
+      p.request_owner = s->owner;
+    }
+  }
+
+  void resolve_requests(pending_event& p) {
+    if (p.form == request_form::none) return;
+    if (p.form == request_form::id) {
+      requests_.push_back({p.request_word, {}});
+      p.requests = &requests_.back();
+      p.request_count = p.request_total = 1;
+      return;
+    }
+    const known_stage* owner = from_.stages().find(p.request_owner);
+    if (owner == nullptr) {  // its record was lost: at least the number stays
+      p.request_total = p.form == request_form::batch ? static_cast<std::uint32_t>(p.request_word) : 1;
+      return;
+    }
+    p.requests = owner->requests.data();
+    p.request_count = static_cast<std::uint32_t>(owner->requests.size());
+    p.request_total = owner->total;
+  }
+
+  void resolve_arguments(pending_event& p, const std::vector<std::uint64_t>& words) {
+    const known_function* f = functions_.find(p.api.function, p.api.runtime_api);
+    const std::size_t first = arguments_.size();
+    for (std::uint32_t i = 0; i < p.api.argument_count; ++i) {
+      argument a;
+      a.value = words[p.words_at + i];
+      if (f != nullptr && i < f->parameters.size()) {
+        const known_function::parameter& known = f->parameters[i];
+        a.name = {known.name.data(), static_cast<std::uint32_t>(known.name.size())};
+        a.kind = known.kind;
+      }
+      arguments_.push_back(a);
+    }
+    p.api.arguments = arguments_.data() + first;
+  }
+
+  ingest& from_;
+  const function_table& functions_;
+  const clock_correction& correction_;
+  sink_set& to_;
+  std::uint64_t start_ns_ = 0;
+  std::vector<event> events_;
+  std::vector<request_ref> requests_;
+  std::vector<argument> arguments_;
+  std::int64_t newest_end_ns_ = INT64_MIN;
+  std::uint64_t delivered_ = 0;
+  std::uint64_t by_kind_[event_kind_count] = {};
+  std::uint64_t joined_[6] = {};
+  std::uint64_t skewed_ = 0;
+  std::uint64_t late_ = 0;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

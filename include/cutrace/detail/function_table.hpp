@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the backends said of the functions whose calls they record. Written by any thread, read by the collector.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cutrace/backend.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+struct known_function {
+  struct parameter {
+    std::string name;
+    argument_kind kind;
+  };
+  std::string name;
+  std::vector<parameter> parameters;
+  copy_direction direction = copy_direction::unknown;
+  std::int32_t bytes_parameter = -1;
+  bool makes_gpu_work = false;
+};
+
+class function_table {
+ public:
+  static constexpr std::uint32_t limit = 4096;
+
+  /// The first description of an id stays. Any thread.
+  void add(std::uint32_t id, bool runtime_api, const function_info& info) {
+    if (id >= limit) return;
+    std::lock_guard<std::mutex> hold(mutex_);
+    std::atomic<known_function*>& place = functions_[runtime_api ? 1 : 0][id];
+    if (place.load(std::memory_order_relaxed) != nullptr) return;
+    std::unique_ptr<known_function> f(new known_function);
+    f->name = info.name != nullptr ? info.name : "";
+    for (std::uint32_t i = 0; i < info.parameter_count; ++i)
+      f->parameters.push_back({info.parameters[i].name, info.parameters[i].kind});
+    f->direction = info.direction;
+    f->bytes_parameter = info.bytes_parameter;
+    f->makes_gpu_work = info.makes_gpu_work;
+    place.store(f.get(), std::memory_order_release);
+    owned_.push_back(std::move(f));
+  }
+
+  const known_function* find(std::uint32_t id, bool runtime_api) const noexcept {
+    return id < limit ? functions_[runtime_api ? 1 : 0][id].load(std::memory_order_acquire) : nullptr;
+  }
+
+  void add_result(bool runtime_api, std::int32_t code, const char* name) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    results_.emplace(std::make_pair(runtime_api, code), name);
+  }
+  /// Name of a result code, empty when unknown. Stable address.
+  text result(bool runtime_api, std::int32_t code) const {
+    std::lock_guard<std::mutex> hold(mutex_);
+    const auto found = results_.find({runtime_api, code});
+    if (found == results_.end()) return {};
+    return {found->second.data(), static_cast<std::uint32_t>(found->second.size())};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<known_function*> functions_[2][limit] = {};
+  std::vector<std::unique_ptr<known_function>> owned_;
+  std::map<std::pair<bool, std::int32_t>, std::string> results_;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// From records and backend events to pending events: names, stages, calls. Collector's thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <cutrace/detail/clock_map.hpp>
+#include <cutrace/detail/correlation_ring.hpp>
+#include <cutrace/detail/function_table.hpp>
+#include <cutrace/detail/gpu_encode.hpp>
+#include <cutrace/detail/order_window.hpp>
+#include <cutrace/detail/site_table.hpp>
+#include <cutrace/detail/stage_write.hpp>
+#include <cutrace/detail/stage_table.hpp>
+#include <cutrace/detail/string_table.hpp>
+#include <cutrace/detail/thread_registry.hpp>
+#include <cutrace/stats.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// What ingestion reads; all of it outlives the session.
+struct ingest_sources {
+  const tick_scale* scale;
+  const site_table* sites;
+  const function_table* functions;
+  const correlation_ring* ring;
+};
+
+class ingest {
+ public:
+  ingest(const ingest_sources& from, std::size_t string_bytes, std::uint32_t process_id)
+      : from_(from), strings_(string_bytes), process_id_(process_id) {
+    thread_ids_.resize(thread_slots);
+  }
+
+  /// Reads committed records [first, last) of a chunk. Groups never span chunks.
+  void read(const traced_thread& t, const record* first, const record* last) {
+    thread_ids_[t.index % thread_slots] = {t.index, t.thread_id};
+    for (const record* r = first; r != last; ++r) read_record(t, *r);
+  }
+
+  /// A record of a backend, times in the raw frame. GPU work is joined to its call.
+  void take(const event& e) {
+    pending_event p;
+    static_cast<event&>(p) = e;
+    p.process_id = process_id_;
+    if (p.is_gpu_work() || p.kind == event_kind::sync) join(p);
+    push(p, nullptr, 0);
+  }
+
+  order_window& window() noexcept { return window_; }
+  string_table& strings() noexcept { return strings_; }
+  stage_table& stages() noexcept { return stages_; }
+  std::uint64_t produced() const noexcept { return produced_; }
+  void add_produced(std::uint64_t n) noexcept { produced_ += n; }
+  std::uint64_t gpu_records() const noexcept { return gpu_records_; }
+  std::uint64_t launches() const noexcept { return launches_; }
+
+ private:
+  static constexpr std::size_t thread_slots = 1u << 14;
+
+  void read_record(const traced_thread& t, const record& r) {
+    switch (r.type) {
+      case record_type::text: return read_text(r);
+      case record_type::requests:
+      case record_type::words: return read_words(r);
+      case record_type::stage_open: open_stage(r); break;
+      case record_type::stage: end_stage(t, r); break;
+      case record_type::mark: take_mark(t, r); break;
+      case record_type::api: take_call(t, r); break;
+      case record_type::gpu: take_gpu(r); break;
+      default: break;
+    }
+    name_text_.clear();
+    request_text_.clear();
+    words_.clear();
+  }
+
+  void read_text(const record& r) {
+    text_record piece;
+    std::memcpy(&piece, &r, sizeof(piece));
+    (piece.slot == 0 ? name_text_ : request_text_).append(piece.bytes, piece.size);
+  }
+  void read_words(const record& r) {
+    words_record piece;
+    std::memcpy(&piece, &r, sizeof(piece));
+    words_.insert(words_.end(), piece.words, piece.words + piece.size);
+  }
+
+  text name_of(const record& r) {
+    if ((r.flags & flag_dynamic) == 0) return from_.sites->at(r.site).name;
+    return strings_.intern(name_text_.data(), name_text_.size());
+  }
+
+  void keep_requests(known_stage& s, const record& r) {
+    s.total = 0;
+    s.requests.clear();
+    if (r.form == request_form::text) {
+      s.total = 1;
+      const text name = strings_.intern(request_text_.data(), request_text_.size());
+      s.requests.push_back({hash_text(request_text_.data(), request_text_.size()), name});
+    } else if (r.form == request_form::batch) {
+      s.total = static_cast<std::uint32_t>(r.a);
+      s.requests.reserve(words_.size());
+      for (const std::uint64_t id : words_) s.requests.push_back({id, {}});
+    }
+  }
+
+  void open_stage(const record& r) {
+    known_stage* s = stages_.open(r.id);
+    if (s == nullptr) return;
+    s->name = name_of(r);
+    s->parent = r.parent;
+    s->owner = r.c;
+    s->word = r.a;
+    s->form = r.form;
+    if (r.c == r.id) keep_requests(*s, r);
+  }
+
+  pending_event host_event(event_kind kind, const traced_thread& t, const record& r) const {
+    pending_event p;
+    p.kind = kind;
+    p.process_id = process_id_;
+    p.thread_id = t.thread_id;
+    p.start_ns = static_cast<std::int64_t>(from_.scale->to_ns(r.begin));
+    p.end_ns = static_cast<std::int64_t>(from_.scale->to_ns(r.end));
+    return p;
+  }
+
+  void end_stage(const traced_thread& t, const record& r) {
+    pending_event p = host_event(event_kind::stage, t, r);
+    p.stage_id = r.id;
+    p.depth = static_cast<std::uint32_t>(r.b & 0xffff);
+    p.stage.parent = r.parent;
+    p.stage.adopted = (r.flags & flag_adopted) != 0;
+    p.stage.span = (r.flags & flag_span) != 0;
+    p.request_word = r.a;
+    p.request_owner = r.c;
+    p.form = r.form;
+    const bool opened = (r.b >> 16 & 1) != 0;
+    if ((r.flags & flag_dynamic) != 0) {
+      const known_stage* s = stages_.find(r.id);
+      p.name = s != nullptr ? s->name : text{"(name lost)", 11};
+    } else {
+      const site_table::entry& site = from_.sites->at(r.site);
+      p.name = site.name;
+      p.stage.file = site.file;
+      p.stage.line = site.line;
+    }
+    push(p, nullptr, 0);
+    if (opened && !p.stage.adopted) stages_.close(r.id);
+  }
+
+  void take_mark(const traced_thread& t, const record& r) {
+    pending_event p = host_event(event_kind::mark, t, r);
+    p.name = name_of(r);
+    p.stage_id = r.parent;
+    p.request_word = r.a;
+    p.request_owner = r.c;
+    p.form = r.form;
+    if (r.form >= request_form::text && r.id != 0) {  // its own text or batch: kept like a stage's
+      if (known_stage* s = stages_.open(r.id)) {
+        keep_requests(*s, r);
+        stages_.close(r.id);
+      }
+    }
+    push(p, nullptr, 0);
+  }
+
+  void take_call(const traced_thread& t, const record& r) {
+    pending_event p = host_event(event_kind::api, t, r);
+    const bool runtime = (r.flags & flag_runtime) != 0;
+    const known_function* f = from_.functions->find(r.site, runtime);
+    p.correlation_id = static_cast<std::uint32_t>(r.id);
+    p.stage_id = r.parent;
+    p.api.function = r.site;
+    p.api.result = static_cast<std::int32_t>(r.id >> 32);
+    p.api.runtime_api = runtime;
+    p.api.argument_count = r.count;
+    const std::uint64_t head[3] = {r.a, r.b, r.c};
+    std::uint64_t words[10] = {};
+    const std::size_t count = std::min<std::size_t>(r.count, 10);
+    for (std::size_t i = 0; i < count; ++i) words[i] = i < 3 ? head[i] : i - 3 < words_.size() ? words_[i - 3] : 0;
+    if (f != nullptr) {
+      p.name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
+      p.api.direction = f->direction;
+      const std::size_t bytes = static_cast<std::size_t>(f->bytes_parameter);
+      if (f->bytes_parameter >= 0 && bytes < count) p.api.bytes = words[bytes];
+      if (f->makes_gpu_work) ++launches_;
+    } else {
+      p.name = {"(unknown function)", 18};
+    }
+    p.api.result_name = from_.functions->result(runtime, p.api.result);
+    push(p, words, static_cast<std::uint32_t>(count));
+  }
+
+  void take_gpu(const record& r) {
+    if (words_.size() < 7) return;
+    std::uint64_t words[7];
+    std::copy(words_.begin(), words_.begin() + 7, words);
+    pending_event p;
+    decode_gpu(r, words, p);
+    const bool ns = (r.flags & flag_ns_times) != 0;
+    p.process_id = process_id_;
+    p.start_ns = static_cast<std::int64_t>(ns ? r.begin : from_.scale->to_ns(r.begin));
+    p.end_ns = static_cast<std::int64_t>(ns ? r.end : from_.scale->to_ns(r.end));
+    p.name = from_.sites->at(r.site).name;
+    if (p.kind == event_kind::kernel) {
+      p.kernel.mangled_name = p.name;
+      p.name = strings_.demangle(strings_.intern(p.name.data, p.name.size));
+    }
+    join(p);
+    push(p, nullptr, 0);
+  }
+
+  /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time.
+  void join(pending_event& p) {
+    if (p.is_gpu_work()) ++gpu_records_;
+    correlation_ring::call call{};
+    p.joined = from_.ring->find(static_cast<std::uint32_t>(p.correlation_id), call);
+    p.call_start_ns = p.start_ns;
+    if (p.joined != attribution::by_call && p.joined != attribution::outside_stage) return;
+    p.correlation_id |= std::uint64_t{call.epoch} << 32;
+    p.stage_id = call.stage;
+    p.call_start_ns = static_cast<std::int64_t>(from_.scale->to_ns(call.begin_ticks));
+    const thread_id& id = thread_ids_[call.thread_index % thread_slots];
+    if (id.index == call.thread_index) p.thread_id = id.kernel_id;
+    const bool runtime = (call.function & function_runtime_bit) != 0;
+    if (const known_function* f = from_.functions->find(call.function & ~function_runtime_bit, runtime))
+      p.call_name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
+  }
+
+  void push(const pending_event& p, const std::uint64_t* words, std::uint32_t count) {
+    ++produced_;
+    window_.push(p, words, count);
+  }
+
+ public:
+  static constexpr std::uint32_t function_runtime_bit = 1u << 31;
+
+ private:
+  struct thread_id {
+    std::uint32_t index = 0;
+    std::uint32_t kernel_id = 0;
+  };
+  ingest_sources from_;
+  order_window window_;
+  string_table strings_;
+  stage_table stages_;
+  std::vector<thread_id> thread_ids_;
+  std::string name_text_, request_text_;
+  std::vector<std::uint64_t> words_;
+  std::uint32_t process_id_;
+  std::uint64_t produced_ = 0;
+  std::uint64_t gpu_records_ = 0;
+  std::uint64_t launches_ = 0;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events wait here until no earlier one is to be expected, and leave ordered by their end. Bounded: when the window is
+// full its oldest part leaves early, and what comes after that is marked late. Collector's thread only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include <cutrace/event.hpp>
+#include <cutrace/request.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// An event whose stage and requests are not looked up yet. Times are still those of the raw frame.
+struct pending_event : event {
+  std::uint64_t request_word = 0;
+  std::uint64_t request_owner = 0;
+  request_form form = request_form::none;
+  std::uint32_t words_at = 0;  ///< api: arguments, in the words of its bucket
+};
+
+class order_window {
+ public:
+  struct place {
+    std::int64_t end_ns;
+    std::int64_t start_ns;
+    std::uint32_t index;
+  };
+  struct bucket {
+    std::vector<pending_event> events;
+    std::vector<std::uint64_t> words;
+    std::vector<place> order;  ///< of `events`, once the bucket is handed over: places are small, events are not
+  };
+
+  void configure(std::uint64_t window_ns, std::size_t limit_bytes) {
+    window_ns_ = window_ns;
+    width_ns_ = std::max<std::uint64_t>(window_ns / 16, 1000000);
+    limit_events_ = std::max<std::size_t>(limit_bytes / (sizeof(pending_event) + 16), 256);
+  }
+  std::uint64_t window_ns() const noexcept { return window_ns_; }
+  std::size_t size() const noexcept { return size_; }
+  bool over_limit() const noexcept { return size_ > limit_events_; }
+
+  void push(const pending_event& e, const std::uint64_t* words, std::uint32_t word_count) {
+    const std::uint64_t number = static_cast<std::uint64_t>(e.end_ns) / width_ns_;
+    if (buckets_.empty()) {
+      first_ = std::max(number, first_);
+      buckets_.push_back(fresh());
+    }
+    std::uint64_t at = number > first_ ? number - first_ : 0;  // latecomers go into the oldest part there is
+    at = std::min<std::uint64_t>(at, bucket_limit - 1);        // and what claims to be far in the future into the newest
+    while (buckets_.size() <= at) buckets_.push_back(fresh());
+    bucket& b = buckets_[static_cast<std::size_t>(at)];
+    b.events.push_back(e);
+    b.events.back().words_at = static_cast<std::uint32_t>(b.words.size());
+    b.words.insert(b.words.end(), words, words + word_count);
+    ++size_;
+  }
+
+  /// Hands over, ordered, all parts that lie before `watermark_ns`, and as many more as it takes to get below the
+  /// limit. `deliver(bucket&)` is called for each.
+  template <class Deliver>
+  void advance(std::uint64_t watermark_ns, Deliver deliver) {
+    while (!buckets_.empty() && ((first_ + 1) * width_ns_ <= watermark_ns || over_limit())) {
+      bucket b = std::move(buckets_.front());
+      buckets_.pop_front();
+      ++first_;
+      size_ -= b.events.size();
+      sort(b);
+      if (!b.events.empty()) deliver(b);
+      b.events.clear();
+      b.words.clear();
+      b.order.clear();
+      if (spare_.size() < 4 && b.events.capacity() < 65536) spare_.push_back(std::move(b));
+    }
+  }
+
+  /// Hands over everything.
+  template <class Deliver>
+  void drain(Deliver deliver) {
+    advance(~std::uint64_t{0} - width_ns_, deliver);
+  }
+
+  std::uint64_t bytes() const noexcept { return size_ * sizeof(pending_event); }
+
+ private:
+  static constexpr std::size_t bucket_limit = 1024;
+
+  /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
+  static void sort(bucket& b) {
+    b.order.reserve(b.events.size());
+    for (std::size_t i = 0; i < b.events.size(); ++i)
+      b.order.push_back({b.events[i].end_ns, b.events[i].start_ns, static_cast<std::uint32_t>(i)});
+    std::sort(b.order.begin(), b.order.end(), [](const place& x, const place& y) {
+      if (x.end_ns != y.end_ns) return x.end_ns < y.end_ns;
+      return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.index < y.index;
+    });
+  }
+
+  bucket fresh() {
+    if (spare_.empty()) return {};
+    bucket b = std::move(spare_.back());
+    spare_.pop_back();
+    return b;
+  }
+
+  std::deque<bucket> buckets_;
+  std::vector<bucket> spare_;
+  std::uint64_t first_ = 0;  ///< number of the oldest bucket: time / width
+  std::uint64_t width_ns_ = 20000000;
+  std::uint64_t window_ns_ = 500000000;
+  std::size_t limit_events_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

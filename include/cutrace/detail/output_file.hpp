@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file, pipe or terminal that a sink writes to. Every failure is an exception with path and reason; no signal, no
+// half-visible file, nothing readable by other users. One thread at a time.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>  // std::rename
+#include <string>
+#include <string_view>
+
+#include <cutrace/config.hpp>
+#include <cutrace/detail/path_pattern.hpp>
+#include <cutrace/detail/write_all.hpp>
+#include <cutrace/error.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+enum class publish : unsigned char {
+  at_once,   ///< readers may follow the file as it grows
+  at_close,  ///< written as "<path>.tmp" and renamed by close: for formats that are of no use before their end
+};
+
+class output_file {
+ public:
+  output_file() = default;
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+  /// Gives the descriptor back without writing: what was not flushed is lost, a ".tmp" stays. So a forked child or a
+  /// sink that failed never writes into the file of another.
+  ~output_file() { release(); }
+
+  /// Creates or empties the file with mode 0600. `pattern`: see expand_path; "-" is standard output. Devices and named
+  /// pipes are written directly. @throws error, config_error
+  void open(const char* pattern, publish when = publish::at_once) {
+    if (std::string_view(pattern) == "-") return adopt(STDOUT_FILENO, "standard output");
+    path_ = expand_path(pattern);
+    struct stat known {};
+    const bool exists = ::stat(path_.c_str(), &known) == 0;
+    if ((exists && S_ISDIR(known.st_mode)) || path_.back() == '/') {
+      throw config_error(("\"" + path_ + "\" is a directory; name a file in it").c_str());
+    }
+    const bool regular = !exists || S_ISREG(known.st_mode);
+    opened_as_ = when == publish::at_close && regular ? path_ + ".tmp" : path_;
+    // O_NONBLOCK: a named pipe that nobody reads would block the program here for ever; it gives ENXIO instead.
+    const int follow = opened_as_ == path_ ? 0 : O_NOFOLLOW;
+    do {
+      fd_ = ::open(opened_as_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | follow, 0600);
+    } while (fd_ < 0 && errno == EINTR);
+    if (fd_ < 0) throw_open_error();
+    owned_ = true;
+    ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
+    if (regular) claim();
+    kind_ = kind_of(fd_);
+  }
+
+  /// Writes to a descriptor of the program, which stays open.
+  void adopt(int fd, const char* description) {
+    path_ = description;
+    fd_ = fd;
+    owned_ = false;
+    kind_ = kind_of(fd);
+  }
+
+  /// Buffered. One call is never cut in two by the buffer's end, so lines of several writers of a terminal stay whole.
+  void write(std::string_view bytes) {
+    if (buffer_.size() + bytes.size() > buffer_limit) flush();
+    if (bytes.size() >= buffer_limit) {
+      put(bytes);
+    } else {
+      buffer_ += bytes;
+    }
+  }
+
+  void flush() {
+    if (buffer_.empty()) return;
+    // Emptied first: after a failure nothing may be written twice.
+    std::string full;
+    full.swap(buffer_);
+    put(full);
+    full.clear();
+    buffer_.swap(full);
+  }
+
+  /// Flushes, closes and, where asked for, gives the file its name. @throws error; the file then keeps its ".tmp" name
+  void close() {
+    if (fd_ < 0) return;
+    flush();
+    if (owned_) {
+      const int fd = fd_;
+      fd_ = -1;
+      if (::close(fd) != 0 && errno != EINTR) throw_write_error(errno);
+      if (opened_as_ != path_ && std::rename(opened_as_.c_str(), path_.c_str()) != 0) {
+        throw error(("cannot rename \"" + opened_as_ + "\" to \"" + path_ + "\": " + errno_text(errno)).c_str());
+      }
+    }
+    fd_ = -1;
+  }
+
+  void release() noexcept {
+    if (fd_ >= 0 && owned_) ::close(fd_);
+    fd_ = -1;
+    buffer_.clear();
+  }
+
+  bool is_open() const noexcept { return fd_ >= 0; }
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  static constexpr std::size_t buffer_limit = 64 * 1024;
+
+  void put(std::string_view bytes) {
+    if (fd_ < 0) throw error(("cannot write \"" + path_ + "\": it is closed").c_str());
+    const int failure = write_all(fd_, kind_, bytes.data(), bytes.size());
+    if (failure != 0) {
+      release();
+      throw_write_error(failure);
+    }
+  }
+
+  /// Two writers of one path would mix their bytes; the second one is told so instead. Files systems without locks are
+  /// taken as they are.
+  void claim() {
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      release();
+      throw config_error(
+          ("\"" + path_ + "\" is being written by another trace; put %p (process id) into the name").c_str());
+    }
+    if (::ftruncate(fd_, 0) != 0) {
+      const int failure = errno;
+      release();
+      throw_write_error(failure);
+    }
+  }
+
+  [[noreturn]] void throw_open_error() const {
+    const int failure = errno;
+    std::string message = "cannot open \"" + opened_as_ + "\": " + errno_text(failure);
+    if (failure == ENXIO) message += " (nobody reads from this pipe)";
+    if (failure == ENOENT) message += " (the directory must exist)";
+    throw error(message.c_str());
+  }
+  [[noreturn]] void throw_write_error(int failure) const {
+    throw error(("cannot write \"" + path_ + "\": " + errno_text(failure)).c_str());
+  }
+
+  std::string path_;
+  std::string opened_as_;
+  std::string buffer_;
+  int fd_ = -1;
+  descriptor_kind kind_ = descriptor_kind::other;
+  bool owned_ = false;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

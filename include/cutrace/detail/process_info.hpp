@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who this process is: what a trace's header says of it.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include <cutrace/sink.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+inline std::string read_small_file(const char* path, std::size_t limit_bytes) {
+  std::string out(limit_bytes, '\0');
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t n = fd >= 0 ? read(fd, &out[0], limit_bytes) : -1;
+  if (fd >= 0) close(fd);
+  out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!out.empty() && (out.back() == '\n' || out.back() == '\0')) out.pop_back();
+  return out;
+}
+
+/// First of the launchers' variables that holds a number, -1 if none does.
+inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
+  for (const char* n : names) {
+    const char* v = std::getenv(n);
+    if (v == nullptr || *v == '\0') continue;
+    char* end = nullptr;
+    const long value = std::strtol(v, &end, 10);
+    if (*end == '\0' && value >= 0 && value < 1 << 30) return static_cast<std::int32_t>(value);
+  }
+  return -1;
+}
+
+struct process_info {
+  std::string name, command_line, host, boot_id;
+  std::int32_t rank, world_size;
+
+  static process_info read() {
+    process_info p;
+    p.name = read_small_file("/proc/self/comm", 64);
+    p.command_line = read_small_file("/proc/self/cmdline", 4096);
+    for (char& c : p.command_line)
+      if (c == '\0') c = ' ';
+    char host[256] = {};
+    if (gethostname(host, sizeof(host) - 1) == 0) p.host = host;
+    p.boot_id = read_small_file("/proc/sys/kernel/random/boot_id", 64);
+    p.rank = number_from_environment({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
+    p.world_size = number_from_environment({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
+    return p;
+  }
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hot path's unit: what an application thread writes and the collector reads. Part of the binary contract
+// (CUTRACE_ABI_VERSION): every object of a process that holds markers must agree on it.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <cutrace/request.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+enum class record_type : std::uint8_t {
+  pad = 0,         ///< unused rest of a chunk
+  stage = 1,       ///< a stage that ended (scope, span or adopted part)
+  stage_open = 2,  ///< identity of a stage still running, written when its first GPU-making call is seen
+  mark = 3,        ///< instant
+  api = 4,         ///< driver or runtime call that returned
+  gpu = 5,         ///< GPU work told by a backend that writes records (simulated GPU)
+  memory = 6,      ///< device allocation or free told by a backend
+  text = 16,       ///< continuation: up to 48 bytes of text that belong to the next head record
+  requests = 17,   ///< continuation: up to 7 request ids of the next head record
+  words = 18,      ///< continuation: up to 7 argument words of the next head record
+};
+
+// Bits of record::flags.
+constexpr std::uint8_t flag_adopted = 1;   ///< stage: the part of it that ran on a thread which adopted it
+constexpr std::uint8_t flag_span = 2;      ///< stage: a movable span, not bound to one thread's nesting
+constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0
+constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
+constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
+constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
+
+/// One cache line. Times are raw ticks of `clock::ticks()` unless a flag says otherwise; 0 means unknown.
+struct alignas(64) record {
+  record_type type;
+  std::uint8_t flags;
+  request_form form;   ///< stage, mark
+  std::uint8_t count;  ///< api: argument words; others 0
+  std::uint32_t site;  ///< call site (stage, mark), function id (api), name (gpu)
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint64_t id;      ///< stage: instance; api, gpu: correlation id (low 32 bits), result (api, high 32 bits)
+  std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
+  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | opened << 16 | thread where a span began << 32, c = instance
+                          ///< that named the request; api: first arguments; gpu: see gpu_encode.hpp
+};
+static_assert(sizeof(record) == 64 && alignof(record) == 64, "the record is one cache line");
+static_assert(std::is_trivially_copyable<record>::value, "records are copied as bytes");
+
+/// Continuation of type `text`: `size` bytes of it count here, `total` is the length of the whole text.
+struct alignas(64) text_record {
+  record_type type;
+  std::uint8_t size;
+  std::uint16_t total;
+  std::uint8_t slot;  ///< 0: name of the head record, 1: its request
+  std::uint8_t reserved[11];
+  char bytes[48];
+};
+static_assert(sizeof(text_record) == 64, "continuations are one cache line");
+
+/// Continuation of type `requests` or `words`.
+struct alignas(64) words_record {
+  record_type type;
+  std::uint8_t size;  ///< words that count, at most 7
+  std::uint8_t reserved[6];
+  std::uint64_t words[7];
+};
+static_assert(sizeof(words_record) == 64, "continuations are one cache line");
+
+constexpr std::uint32_t text_limit_bytes = 480;  ///< longer run-time names and text requests are cut here
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run-time errors: one line each to the handler or to stderr, each distinct one once, and kept as notes for the files.
+#pragma once
+
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cutrace/error.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class reporter {
+ public:
+  void set_handler(error_handler handler, void* user) noexcept {
+    std::lock_guard<std::mutex> hold(mutex_);
+    handler_ = handler;
+    user_ = user;
+  }
+  void clear() noexcept {
+    std::lock_guard<std::mutex> hold(mutex_);
+    notes_.clear();
+  }
+
+  /// Any thread. `show` is false for what belongs into the files but is no error.
+  void report(const char* component, const char* message, bool show = true) noexcept {
+    error_handler handler = nullptr;
+    void* user = nullptr;
+    try {
+      std::string line = std::string(component) + ": " + message;
+      std::lock_guard<std::mutex> hold(mutex_);
+      for (const std::string& known : notes_)
+        if (known == line) return;
+      if (notes_.size() >= note_limit) return;  // never a flood
+      notes_.push_back(std::move(line));
+      handler = handler_;
+      user = user_;
+    } catch (...) {  // out of memory: the line is lost, the program goes on
+      return;
+    }
+    if (!show) return;
+    if (handler != nullptr)
+      handler(component, message, user);
+    else
+      std::fprintf(stderr, "cutrace: %s: %s\n", component, message);
+  }
+
+  std::vector<std::string> notes() const {
+    std::lock_guard<std::mutex> hold(mutex_);
+    return notes_;
+  }
+
+ private:
+  static constexpr std::size_t note_limit = 32;
+  mutable std::mutex mutex_;
+  std::vector<std::string> notes_;
+  error_handler handler_ = nullptr;
+  void* user_ = nullptr;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one runtime of a process: election of its owner among the loaded objects, the functions of its C table, sessions
+// that come and go, thread exit, fork and process exit.
+#pragma once
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include <cutrace/detail/trace.hpp>
+#include <cutrace/sinks/sink_specs.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class runtime_owner {
+ public:
+  /// This object's instance; it is the process's only if `ensure` says so. Never destroyed.
+  static runtime_owner& own() {
+    static runtime_owner* owner = new runtime_owner();
+    return *owner;
+  }
+
+  /// Table of the process's runtime; this object becomes its owner if there is none yet.
+  static const table* ensure() {
+    if (const table* found = find_runtime()) {
+      own_slot().owner.store(found, std::memory_order_release);
+      return found;
+    }
+    static std::mutex* once = new std::mutex();
+    std::lock_guard<std::mutex> hold(*once);
+    runtime_owner& o = own();
+    o.prepare();
+    // One pass under the loader's lock: who sets the first slot is the owner for all.
+    election e{&o.table_, nullptr};
+    for_each_slot(&vote, &e);
+    if (e.winner == &o.table_) pin();
+    return e.winner != nullptr ? e.winner : &o.table_;
+  }
+
+ private:
+  struct election {
+    const table* mine;
+    const table* winner;
+  };
+  static void vote(slot* s, void* data) noexcept {
+    election* e = static_cast<election*>(data);
+    const table* present = nullptr;
+    const table* wanted = e->winner != nullptr ? e->winner : e->mine;
+    s->owner.compare_exchange_strong(present, wanted, std::memory_order_acq_rel);
+    if (e->winner == nullptr) e->winner = present != nullptr ? present : e->mine;
+  }
+
+  /// The owner's code and data stay loaded whatever happens to the object that brought them.
+  static void pin() noexcept {
+    Dl_info where{};
+    if (dladdr(reinterpret_cast<void*>(&runtime_owner::pin), &where) != 0 && where.dli_fname != nullptr)
+      dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  }
+
+  void prepare() {
+    if (prepared_) return;
+    prepared_ = true;
+    runtime_core& core = runtime_core::own();
+    core.published = &table_;
+    core.scale = tick_scale::calibrate(counter_is_invariant());
+    pthread_key_create(&core.exit_key, &thread_exit);
+    pthread_atfork(nullptr, nullptr, &after_fork);
+    std::atexit(&at_exit);
+    table_.abi = CUTRACE_ABI_VERSION;
+    table_.size = sizeof(table_);
+    table_.version = CUTRACE_VERSION_STRING;
+    table_.attach_thread = [](slot* s) noexcept -> thread_state* { return runtime_core::own().attach(s); };
+    table_.refill = [](thread_state* t, std::uint32_t n, slot* s) noexcept -> record* {
+      return runtime_core::own().refill(static_cast<traced_thread*>(t), n, s);
+    };
+    table_.register_site = [](site* s) noexcept { runtime_core::own().sites.add(*s); };
+    table_.gate_state = []() noexcept { return runtime_core::own().gate.load(std::memory_order_acquire); };
+    table_.session_call = [](session_request* r) noexcept -> int {
+      return guarded_call(r->message, sizeof(r->message), [&] { own().serve(*r); });
+    };
+  }
+
+  /// Thread-specific destructor. Other destructors of this thread may still pass markers: it comes back as long as the
+  /// C library lets it, and the collector recycles the state only when the kernel has forgotten the thread.
+  static void thread_exit(void* data) noexcept {
+    traced_thread* t = static_cast<traced_thread*>(data);
+    if (++t->exit_rounds < 4) pthread_setspecific(runtime_core::own().exit_key, t);
+    if (t->exit_rounds == 1) thread_registry::mark_ended(t);
+  }
+
+  /// The child has no collector and CUDA does not work in it: off for good. Its first marker through each object finds
+  /// no chunk, asks for one and has its gate closed.
+  static void after_fork() noexcept {
+    runtime_core& core = runtime_core::own();
+    core.forked.store(true, std::memory_order_relaxed);
+    core.gate.store(gate_off, std::memory_order_relaxed);
+    own_slot().gate.store(gate_off, std::memory_order_relaxed);
+    if (traced_thread* t = static_cast<traced_thread*>(pthread_getspecific(core.exit_key))) t->limit = t->cursor;
+  }
+
+  /// `main` returned, or exit was called, while a session was alive.
+  static void at_exit() {
+    runtime_owner& o = own();
+    if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+    std::lock_guard<std::mutex> hold(o.mutex_);
+    o.finish();
+  }
+
+  void serve(session_request& r) {
+    if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+    std::lock_guard<std::mutex> hold(mutex_);
+    switch (r.operation) {
+      case session_operation::begin: return begin(r);
+      case session_operation::end: return end(r.session);
+      case session_operation::add_sink:
+        if (trace_ != nullptr) trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
+        return;
+      case session_operation::add_backend:
+        if (trace_ != nullptr) trace_->start_backend(r.added_backend, false);
+        return;
+      case session_operation::pause:
+        if (trace_ != nullptr) trace_->pause();
+        return;
+      case session_operation::resume:
+        if (trace_ != nullptr) trace_->resume();
+        return;
+      case session_operation::flush:
+        if (trace_ != nullptr && !trace_->flush(r.timeout_ms)) throw error("not everything arrived in time");
+        return;
+      case session_operation::get_stats:
+        *r.totals = trace_ != nullptr ? trace_->totals() : last_;
+        return;
+    }
+  }
+
+  void begin(session_request& r) {
+    const settings s = complete(*r.options);
+    r.joined = trace_ != nullptr;
+    std::vector<std::unique_ptr<sink>> sinks;
+    if (!r.joined || r.options->sinks != nullptr) sinks = make_sinks(s.sinks.c_str(), s.sinks_option);
+    if (!r.joined) trace_.reset(new trace(runtime_core::own(), s));
+    r.session = ++last_session_;
+    sessions_.push_back(r.session);
+    try {
+      for (std::unique_ptr<sink>& one : sinks) trace_->add_sink(std::move(one), r.session);
+    } catch (...) {
+      end(r.session);
+      throw;
+    }
+    if (r.joined)
+      runtime_core::own().errors.report(
+          "session", "this process is traced already: the new session joins that trace, its backend and memory options do not apply");
+  }
+
+  void end(std::uint64_t session) {
+    for (std::size_t i = 0; i < sessions_.size(); ++i) {
+      if (sessions_[i] != session) continue;
+      sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (sessions_.empty())
+        finish(session);
+      else
+        trace_->close_session(session);
+      return;
+    }
+  }
+
+  void finish(std::uint64_t session = 0) {
+    if (trace_ == nullptr) return;
+    for (const std::uint64_t open : sessions_) trace_->close_session(open);
+    sessions_.clear();
+    trace_->stop_all(session);
+    last_ = trace_->totals();
+    trace_.reset();
+  }
+
+  table table_{};
+  bool prepared_ = false;
+  std::mutex mutex_;
+  std::unique_ptr<trace> trace_;
+  std::vector<std::uint64_t> sessions_;
+  std::uint64_t last_session_ = 0;
+  stats last_{};
+};
+
+}  // namespace detail CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a `session` object asks of the process's runtime, which may have been compiled into another object with another
+// compiler: plain data only. Sinks cross as function pointers.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+
+#include <cutrace/backend.hpp>
+#include <cutrace/session.hpp>
+#include <cutrace/sink.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+enum class session_operation : std::uint32_t {
+  begin,        ///< options -> session
+  end,          ///< session
+  add_sink,     ///< session, sink
+  add_backend,  ///< session, backend; the backend's object must speak the same contract
+  pause,
+  resume,
+  flush,  ///< timeout_ms
+  get_stats,
+};
+
+/// A sink behind function pointers. Functions that can fail return 0 or fill `message`.
+struct foreign_sink {
+  void* self;
+  const char* (*name)(void*);
+  int (*open)(void*, const trace_info*, char* message, std::size_t message_bytes);
+  int (*write)(void*, const event*, std::size_t, char* message, std::size_t message_bytes);
+  int (*flush)(void*, char* message, std::size_t message_bytes);
+  int (*close)(void*, const trace_summary*, char* message, std::size_t message_bytes);
+};
+
+struct session_request {
+  std::uint32_t size;  ///< of this struct, as the caller knows it
+  session_operation operation;
+  std::uint64_t session;
+  const session_options* options;
+  foreign_sink sink;
+  backend* added_backend;
+  std::uint32_t timeout_ms;
+  stats* totals;
+  bool joined;  ///< result of begin: the runtime was tracing already
+  char message[1024];
+};
+
+/// Called function of a sink, its exception turned into a message.
+template <class Action>
+int guarded_call(char* message, std::size_t bytes, Action action) noexcept {
+  try {
+    action();
+    return 0;
+  } catch (const std::exception& e) {
+    std::snprintf(message, bytes, "%s", e.what());
+  } catch (...) {
+    std::snprintf(message, bytes, "%s", "threw something that is no std::exception");
+  }
+  return 1;
+}
+
+inline foreign_sink make_foreign(sink& s) noexcept {
+  foreign_sink f{};
+  f.self = &s;
+  f.name = [](void* p) { return static_cast<sink*>(p)->name(); };
+  f.open = [](void* p, const trace_info* i, char* m, std::size_t n) {
+    return guarded_call(m, n, [&] { static_cast<sink*>(p)->open(*i); });
+  };
+  f.write = [](void* p, const event* e, std::size_t count, char* m, std::size_t n) {
+    return guarded_call(m, n, [&] { static_cast<sink*>(p)->write(event_view{e, count}); });
+  };
+  f.flush = [](void* p, char* m, std::size_t n) { return guarded_call(m, n, [&] { static_cast<sink*>(p)->flush(); }); };
+  f.close = [](void* p, const trace_summary* t, char* m, std::size_t n) {
+    return guarded_call(m, n, [&] { static_cast<sink*>(p)->close(*t); });
+  };
+  return f;
+}
+
+/// The runtime's side of a foreign sink.
+class sink_adapter final : public sink {
+ public:
+  explicit sink_adapter(const foreign_sink& f) : f_(f) {}
+  const char* name() const noexcept override { return f_.name(f_.self); }
+  void open(const trace_info& i) override { check(f_.open(f_.self, &i, message_, sizeof(message_))); }
+  void write(event_view e) override { check(f_.write(f_.self, e.data, e.size, message_, sizeof(message_))); }
+  void flush() override { check(f_.flush(f_.self, message_, sizeof(message_))); }
+  void close(const trace_summary& t) override { check(f_.close(f_.self, &t, message_, sizeof(message_))); }
+
+ private:
+  void check(int failed) {
+    if (failed != 0) throw error(message_);
+  }
+  foreign_sink f_;
+  char message_[1024];
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of a session, completed from the environment and checked. A value that cannot be used is an error that names
+// the option and what it accepts.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <cutrace/session.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+struct settings {
+  std::string sinks;
+  const char* sinks_option = "CUTRACE_SINKS";
+  std::string backend = "auto";
+  std::size_t memory_limit_bytes = std::size_t{48} << 20;
+  std::uint32_t overflow_wait_us = 0;
+  std::uint32_t window_ms = 500;
+  std::uint32_t stop_deadline_ms = 5000;
+  error_handler on_error = nullptr;
+  void* on_error_user = nullptr;
+};
+
+[[noreturn]] inline void reject(const char* option, const std::string& value, const char* accepted) {
+  throw config_error((std::string(option) + "=\"" + value + "\" cannot be used; accepted: " + accepted).c_str());
+}
+
+/// "64M", "1G", "512K" or bytes.
+inline std::size_t parse_bytes(const char* option, const std::string& value) {
+  static const char* const accepted = "a number of bytes, or one with K, M or G behind it, from 1M to 64G";
+  char* end = nullptr;
+  const unsigned long long n = std::strtoull(value.c_str(), &end, 10);
+  unsigned shift = 0;
+  if (*end == 'K' || *end == 'k') shift = 10, ++end;
+  else if (*end == 'M' || *end == 'm') shift = 20, ++end;
+  else if (*end == 'G' || *end == 'g') shift = 30, ++end;
+  if (value.empty() || value[0] == '-' || *end != '\0' || n > (1ull << 36) >> shift || (n << shift) < 1u << 20)
+    reject(option, value, accepted);
+  return static_cast<std::size_t>(n << shift);
+}
+
+inline std::uint32_t parse_count(const char* option, const std::string& value, unsigned long low, unsigned long high,
+                                 const char* accepted) {
+  char* end = nullptr;
+  const unsigned long n = std::strtoul(value.c_str(), &end, 10);
+  if (value.empty() || value[0] == '-' || *end != '\0' || n < low || n > high) reject(option, value, accepted);
+  return static_cast<std::uint32_t>(n);
+}
+
+inline const char* environment(const char* name) noexcept {
+  const char* v = std::getenv(name);
+  return v != nullptr && *v != '\0' ? v : nullptr;
+}
+
+/// False when CUTRACE=0 asks for no tracing at all.
+inline bool tracing_wanted() {
+  const char* v = environment("CUTRACE");
+  if (v == nullptr || std::strcmp(v, "1") == 0) return true;
+  if (std::strcmp(v, "0") == 0) return false;
+  reject("CUTRACE", v, "0 (off), 1 (on, the default)");
+}
+
+inline settings complete(const session_options& o) {
+  settings s;
+  if (o.sinks != nullptr) {
+    s.sinks = o.sinks;
+    s.sinks_option = "session_options::sinks";
+  } else if (const char* v = environment("CUTRACE_SINKS")) {
+    s.sinks = v;
+  }
+  if (o.backend != nullptr) s.backend = o.backend;
+  else if (const char* v = environment("CUTRACE_BACKEND")) s.backend = v;
+  if (o.memory_limit_bytes != 0)
+    s.memory_limit_bytes = parse_bytes("session_options::memory_limit_bytes", std::to_string(o.memory_limit_bytes));
+  else if (const char* v = environment("CUTRACE_MEMORY_LIMIT"))
+    s.memory_limit_bytes = parse_bytes("CUTRACE_MEMORY_LIMIT", v);
+  bool wait = o.overflow == overflow_policy::wait;
+  if (const char* v = wait ? nullptr : environment("CUTRACE_OVERFLOW")) {
+    if (std::strcmp(v, "wait") == 0) wait = true;
+    else if (std::strcmp(v, "drop") != 0) reject("CUTRACE_OVERFLOW", v, "drop (the default), wait");
+  }
+  s.overflow_wait_us = wait ? o.overflow_wait_us : 0;
+  if (o.window_ms != 0) s.window_ms = o.window_ms;
+  else if (const char* v = environment("CUTRACE_WINDOW_MS"))
+    s.window_ms = parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000");
+  s.stop_deadline_ms = o.stop_deadline_ms;
+  s.on_error = o.on_error;
+  s.on_error_user = o.on_error_user;
+  return s;
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

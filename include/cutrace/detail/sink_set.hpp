@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sinks of a trace and what became of the events given to each. A sink that throws is closed and reported; the
+// others go on. Collector's thread, but for `add` before the first event.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include <cutrace/detail/reporter.hpp>
+#include <cutrace/sink.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class sink_set {
+ public:
+  explicit sink_set(reporter& r) : reporter_(r) {}
+
+  /// `session` tells whose sink it is, so that it can leave with its session.
+  void add(sink* s, std::uint64_t session) {
+    member m;
+    m.target = s;
+    m.session = session;
+    std::snprintf(m.totals.name, sizeof(m.totals.name), "%s", s->name());
+    members_.push_back(m);
+  }
+  std::size_t size() const noexcept { return members_.size(); }
+
+  void write(const event* events, std::size_t n) noexcept {
+    for (member& m : members_) write_one(m, events, n);
+  }
+  /// For the newest sink only: what was described before it came.
+  void write_to_last(const event* events, std::size_t n) noexcept {
+    if (!members_.empty() && n != 0) write_one(members_.back(), events, n);
+  }
+  void flush() noexcept {
+    for (member& m : members_)
+      guarded(m, [&] { m.target->flush(); });
+  }
+
+  /// Closes the sinks of one session; `close_with(sink stats so far)` makes the summary.
+  void close(std::uint64_t session, const trace_summary& summary) noexcept {
+    for (std::size_t i = 0; i < members_.size();) {
+      member& m = members_[i];
+      if (m.session != session) {
+        ++i;
+        continue;
+      }
+      guarded(m, [&] { m.target->close(summary); });
+      finished_.push_back(m.totals);
+      members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  /// Statistics of all sinks, those that have closed included.
+  void fill(stats& s) const noexcept {
+    s.sink_count = 0;
+    for (const sink_stats& t : finished_)
+      if (s.sink_count < sink_limit) s.sinks[s.sink_count++] = t;
+    for (const member& m : members_)
+      if (s.sink_count < sink_limit) s.sinks[s.sink_count++] = m.totals;
+  }
+
+ private:
+  struct member {
+    sink* target = nullptr;
+    std::uint64_t session = 0;
+    sink_stats totals{};
+  };
+
+  void write_one(member& m, const event* events, std::size_t n) noexcept {
+    m.totals.delivered += n;
+    const bool ok = guarded(m, [&] { m.target->write(event_view{events, n}); });
+    (ok ? m.totals.written : m.totals.lost) += n;
+  }
+
+  template <class Action>
+  bool guarded(member& m, Action action) noexcept {
+    if (m.totals.failed) return false;
+    try {
+      action();
+      return true;
+    } catch (const std::exception& e) {
+      fail(m, e.what());
+    } catch (...) {
+      fail(m, "threw something that is no std::exception");
+    }
+    return false;
+  }
+
+  void fail(member& m, const char* why) noexcept {
+    m.totals.failed = true;
+    std::snprintf(m.totals.failure, sizeof(m.totals.failure), "%s", why);
+    char line[512];
+    std::snprintf(line, sizeof(line), "sink '%s' failed and gets no more events: %s", m.totals.name, why);
+    reporter_.report("sink", line);
+  }
+
+  reporter& reporter_;
+  std::vector<member> members_;
+  std::vector<sink_stats> finished_;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

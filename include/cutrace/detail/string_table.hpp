@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interned text: one address for one content until the session ends, in bounded memory. Collector's thread only.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <cutrace/event.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class string_table {
+ public:
+  explicit string_table(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  /// Beyond the limit all further new texts become one that says so.
+  text intern(const char* data, std::size_t size) {
+    if (size == 0) return {};
+    const std::string_view key(data, size);
+    if (last_.data != nullptr && std::string_view(last_.data, last_.size) == key) return last_;
+    const auto found = known_.find(key);
+    if (found != known_.end()) return last_ = {found->first.data(), static_cast<std::uint32_t>(size)};
+    if (used_bytes_ + size + 1 > limit_bytes_) {
+      ++refused_;
+      return {"(no room for names)", 19};
+    }
+    char* at = allocate(size + 1);
+    std::memcpy(at, data, size);
+    at[size] = '\0';
+    used_bytes_ += size + 1 + overhead_bytes;
+    known_.emplace(std::string_view(at, size), text{});
+    return last_ = {at, static_cast<std::uint32_t>(size)};
+  }
+
+  /// Human form of a mangled C++ name; the name itself where it is none. Cached.
+  text demangle(text mangled) {
+    const auto found = known_.find(std::string_view(mangled.data, mangled.size));
+    if (found != known_.end() && found->second.size != 0) return found->second;
+    text human = mangled;
+    if (mangled.size > 2 && mangled.data[0] == '_' && mangled.data[1] == 'Z') {
+      int status = 0;
+      char* readable = abi::__cxa_demangle(mangled.data, nullptr, nullptr, &status);
+      if (status == 0 && readable != nullptr) human = intern(readable, std::strlen(readable));
+      std::free(readable);
+    }
+    const auto again = known_.find(std::string_view(mangled.data, mangled.size));
+    if (again != known_.end()) again->second = human;
+    return human;
+  }
+
+  std::uint64_t bytes() const noexcept { return used_bytes_; }
+  std::uint64_t refused() const noexcept { return refused_; }
+
+ private:
+  static constexpr std::size_t block_bytes = 64u << 10;
+  static constexpr std::size_t overhead_bytes = 64;  ///< of the map's node
+
+  char* allocate(std::size_t size) {
+    if (size > block_bytes / 4) {
+      large_.emplace_back(new char[size]);
+      return large_.back().get();
+    }
+    if (blocks_.empty() || at_ + size > block_bytes) {
+      blocks_.emplace_back(new char[block_bytes]);
+      at_ = 0;
+    }
+    char* p = blocks_.back().get() + at_;
+    at_ += size;
+    return p;
+  }
+
+  std::unordered_map<std::string_view, text> known_;  ///< content -> its human form, empty until asked for
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  std::vector<std::unique_ptr<char[]>> large_;
+  std::size_t at_ = 0;
+  std::size_t used_bytes_ = 0;
+  std::size_t limit_bytes_;
+  std::uint64_t refused_ = 0;
+  text last_{nullptr, 0};
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

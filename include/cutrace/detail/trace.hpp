@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace: what exists while at least one session lives. Puts writer, backends, collector and sinks together, and
+// takes them apart in the right order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cutrace/detail/backend_pump.hpp>
+#include <cutrace/detail/backend_registry.hpp>
+#include <cutrace/detail/collector.hpp>
+#include <cutrace/detail/process_info.hpp>
+#include <cutrace/detail/session_call.hpp>
+#include <cutrace/detail/settings.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// How the memory limit is divided; the parts are 48ths, so that the default of 48 MiB reads as MiB. What is not named
+/// here goes to call sites, names of functions and the table of stages.
+struct memory_plan {
+  std::uint32_t chunks;
+  unsigned ring_bits;
+  std::size_t buffer_bytes, window_bytes, string_bytes;
+
+  static memory_plan of(std::size_t limit) noexcept {
+    const std::size_t part = limit / 48;
+    memory_plan p{};
+    p.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(part * 11 / chunk_bytes, 4));
+    p.ring_bits = 10;
+    while ((std::size_t{32} << (p.ring_bits + 1)) <= part * 16 && p.ring_bits < 22) ++p.ring_bits;
+    p.buffer_bytes = part * 11;
+    p.window_bytes = part * 4;
+    p.string_bytes = part * 2;
+    return p;
+  }
+};
+
+class trace {
+ public:
+  /// Starts everything but the sinks. Throws config_error.
+  trace(runtime_core& core, const settings& s)
+      : core_(core), settings_(s), writer_(core), pump_(core.errors, flush_period_ms), process_(process_info::read()) {
+    const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
+    backend_registration* wanted = find_backend(s.backend);
+    core_.errors.clear();
+    core_.errors.set_handler(s.on_error, s.on_error_user);
+    if (!core_.pool.resize(plan.chunks))
+      throw error("no memory for the trace: lower CUTRACE_MEMORY_LIMIT or raise the process's limit of address space");
+    // The ring stays where it is for good: a thread of an earlier session may be in the middle of a call.
+    if (core_.ring.bytes() == 0 && !core_.ring.reset(plan.ring_bits))
+      throw error("no memory for the correlation ring: lower CUTRACE_MEMORY_LIMIT");
+    core_.overflow_wait_us.store(s.overflow_wait_us, std::memory_order_relaxed);
+    writer_.set_buffer_budget(plan.buffer_bytes);
+    start_ = read_anchor(0);
+    start_.trace_ns = 0;
+    collector_.reset(new collector(core_, writer_,
+                                   {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}));
+    collector_->set_memory(s.memory_limit_bytes);
+    core_.set_gate(gate_on);
+    if (wanted != nullptr) start_backend(wanted->make(), true);
+    if (info_.backend == nullptr) no_backend(s.backend);
+    collector_->start(start_.monotonic_ns);
+    describe_process();
+  }
+  ~trace() { stop(); }
+
+  /// Opens a sink on the calling thread and hands it to the collector. Throws what `open` throws.
+  void add_sink(std::unique_ptr<sink> s, std::uint64_t session) {
+    const trace_info info = current_info();
+    s->open(info);
+    sink* raw = s.get();
+    sinks_.push_back(std::move(s));
+    collector_->call([this, raw, session] { collector_->add_sink(raw, session); }, no_limit);
+  }
+
+  void start_backend(backend* b, bool owned) {
+    backend_status status{};
+    try {
+      status = b->start(writer_);
+    } catch (const std::exception& e) {
+      std::snprintf(status.detail, sizeof(status.detail), "%s", e.what());
+    }
+    if (info_.backend == nullptr || status.active) {
+      backend_name_ = b->name();
+      backend_detail_ = status.detail;
+      info_.backend = backend_name_.c_str();
+    }
+    gpu_expected_ = gpu_expected_ || status.active;
+    if (!status.active) core_.errors.report(b->name(), status.detail);
+    pump_.add(b, owned);
+  }
+
+  bool flush(std::uint32_t timeout_ms) {
+    const bool told = pump_.flush(timeout_ms);
+    return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && told;
+  }
+
+  /// A session that is not the last one leaves: its sinks close, the others go on.
+  void close_session(std::uint64_t session) {
+    pump_.flush(settings_.stop_deadline_ms);
+    collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
+  }
+
+  /// Backends flush and stop, chunks drain, the window closes, the sinks of the last session close.
+  void stop_all(std::uint64_t session) {
+    const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
+    core_.set_gate(gate_off);
+    collector_->call([this] { collector_->deliver_all(); }, no_limit);
+    last_ = collector_->snapshot();
+    if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0)
+      core_.errors.report("session", "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time");
+    collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
+    last_ = collector_->snapshot();
+    collector_->end();
+    if (!backends_stopped) collector_.release();  // a backend may still call: what it uses stays
+    stopped_ = true;
+  }
+
+  void pause() {
+    core_.set_gate(gate_off);
+    pump_.for_each([](backend& b) { b.pause(); });
+  }
+  void resume() {
+    pump_.for_each([](backend& b) { b.resume(); });
+    core_.set_gate(gate_on);
+  }
+
+  stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
+
+ private:
+  static constexpr std::uint32_t flush_period_ms = 100;
+  static constexpr std::uint32_t no_limit = 600000;  ///< a sink that takes longer than ten minutes is given up
+
+  void stop() {
+    if (!stopped_) stop_all(~std::uint64_t{0});
+  }
+
+  void no_backend(const std::string& asked) {
+    backend_name_ = "none";
+    if (asked == "none")
+      backend_detail_ = "switched off by CUTRACE_BACKEND=none";
+    else
+      backend_detail_ = "this program was built without CUPTI: host stages only, no GPU time";
+    info_.backend = backend_name_.c_str();
+    core_.errors.report("session", backend_detail_.c_str(), asked != "none");
+  }
+
+  trace_info current_info() {
+    info_.process_id = static_cast<std::uint32_t>(getpid());
+    info_.process_name = process_.name.c_str();
+    info_.command_line = process_.command_line.c_str();
+    info_.host_name = process_.host.c_str();
+    info_.boot_id = process_.boot_id.c_str();
+    info_.backend_detail = backend_detail_.c_str();
+#if defined(__aarch64__)
+    info_.clock = core_.scale.use_counter ? "cntvct" : "monotonic";
+#else
+    info_.clock = core_.scale.use_counter ? "tsc" : "monotonic";
+#endif
+    info_.rank = process_.rank;
+    info_.world_size = process_.world_size;
+    info_.start = start_;
+    return info_;
+  }
+
+  void describe_process() {
+    event e;
+    e.kind = event_kind::process;
+    e.process_id = static_cast<std::uint32_t>(getpid());
+    e.name = {process_.name.data(), static_cast<std::uint32_t>(process_.name.size())};
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
+    writer_.describe(e);
+  }
+
+  runtime_core& core_;
+  settings settings_;
+  record_writer writer_;
+  backend_pump pump_;
+  process_info process_;
+  trace_info info_{};
+  std::string backend_name_, backend_detail_;
+  clock_anchor start_{};
+  std::vector<std::unique_ptr<sink>> sinks_;
+  std::unique_ptr<collector> collector_;
+  bool gpu_expected_ = false;
+  bool stopped_ = false;
+  stats last_{};
+};
+
+}  // namespace detail CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

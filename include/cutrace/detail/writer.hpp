@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event writer that backends get: calls and GPU work as records in the calling thread's chunk, activity buffers by
+// pointer through a lock-free queue of fixed capacity.
+#pragma once
+
+#include <boost/lockfree/queue.hpp>
+#include <mutex>
+#include <vector>
+
+#include <cutrace/backend.hpp>
+#include <cutrace/detail/gpu_encode.hpp>
+#include <cutrace/detail/ingest.hpp>
+#include <cutrace/detail/runtime_core.hpp>
+#include <cutrace/detail/stage_write.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class record_writer final : public event_writer {
+ public:
+  static constexpr std::size_t buffer_capacity = 1024;
+
+  explicit record_writer(runtime_core& core) : core_(core), buffers_(buffer_capacity) {}
+  void set_buffer_budget(std::size_t bytes) noexcept { buffer_budget_ = bytes; }
+
+  std::uint64_t ticks() const noexcept override { return clock::ticks(core_.scale.use_counter); }
+  std::uint64_t raw_ns(std::uint64_t t) const noexcept override { return core_.scale.to_ns(t); }
+
+  void name_function(std::uint32_t id, bool runtime_api, const function_info& info) noexcept override {
+    try {
+      core_.functions.add(id, runtime_api, info);
+    } catch (...) {  // out of memory: the function stays unnamed
+    }
+  }
+  void name_result(bool runtime_api, std::int32_t code, const char* name) noexcept override {
+    try {
+      core_.functions.add_result(runtime_api, code, name);
+    } catch (...) {
+    }
+  }
+
+  std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
+                      bool makes_gpu_work) noexcept override {
+    thread_state* t = this_thread();
+    if (t == nullptr) return 0;
+    const std::uint64_t stage = current_stage(t);
+    if (makes_gpu_work) core_.ring.put(correlation, stage, begin_ticks, t->index, function);
+    return stage;
+  }
+
+  void exit(const api_call& c) noexcept override {
+    thread_state* t = this_thread();
+    if (t == nullptr) return;
+    const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
+    const std::uint32_t records = count > 3 ? 2 : 1;
+    record* r = reserve(t, records);
+    if (r == nullptr) return;
+    if (count > 3) {
+      words_record more{};
+      more.type = record_type::words;
+      more.size = static_cast<std::uint8_t>(count - 3);
+      __builtin_memcpy(more.words, c.words + 3, std::size_t{more.size} * 8);
+      __builtin_memcpy(static_cast<void*>(r), &more, sizeof(more));
+      ++r;
+    }
+    r->type = record_type::api;
+    r->flags = static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
+    r->form = request_form::none;
+    r->count = static_cast<std::uint8_t>(count);
+    r->site = c.function;
+    r->begin = c.begin_ticks;
+    r->end = c.end_ticks;
+    r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
+    r->parent = c.stage;
+    r->a = count > 0 ? c.words[0] : 0;
+    r->b = count > 1 ? c.words[1] : 0;
+    r->c = count > 2 ? c.words[2] : 0;
+    commit(t, records);
+  }
+
+  void gpu(const gpu_work& w) noexcept override {
+    thread_state* t = this_thread();
+    if (t == nullptr) return;
+    const char* name = w.name != nullptr ? w.name : "";
+    const std::uint32_t id = core_.sites.add(site_table::name_only, name, std::strlen(name), nullptr, 0);
+    record* r = reserve(t, gpu_records);
+    if (r == nullptr) return;
+    encode_gpu(w, id, r);
+    commit(t, gpu_records);
+  }
+
+  bool submit(const activity_buffer& b) noexcept override {
+    const bool taken = buffers_.bounded_push(b);
+    if (taken) core_.wake.signal_if_asleep();
+    return taken;
+  }
+
+  void describe(const event& e) noexcept override {
+    try {
+      std::lock_guard<std::mutex> hold(mutex_);
+      if (descriptions_.size() < description_limit) descriptions_.push_back(copy(e));
+    } catch (...) {  // out of memory: a description less
+    }
+  }
+
+  void count_loss(loss_cause cause, std::uint64_t n) noexcept override {
+    core_.lost[static_cast<std::size_t>(cause)].fetch_add(n, std::memory_order_relaxed);
+  }
+  std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
+  void report(const char* component, const char* message) noexcept override { core_.errors.report(component, message); }
+
+  /// Collector's side.
+  bool next_buffer(activity_buffer& out) noexcept { return buffers_.pop(out); }
+  /// Calls `take(event&)` for each description since the last call; its name is valid only then.
+  template <class Take>
+  void take_descriptions(Take take) {
+    std::vector<described> now;
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      now.swap(descriptions_);
+    }
+    for (described& d : now) {
+      d.what.name = {d.name.data(), static_cast<std::uint32_t>(d.name.size())};
+      take(d.what);
+    }
+  }
+
+ private:
+  struct described {
+    event what;
+    std::string name;
+  };
+  static constexpr std::size_t description_limit = 65536;
+  static described copy(const event& e) { return {e, std::string(e.name.data, e.name.size)}; }
+
+  runtime_core& core_;
+  boost::lockfree::queue<activity_buffer> buffers_;
+  std::mutex mutex_;
+  std::vector<described> descriptions_;
+  std::size_t buffer_budget_ = std::size_t{11} << 20;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

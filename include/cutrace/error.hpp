@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors. Configuration errors are thrown early, on the caller's thread; what fails later, in a backend, a sink or the
+// collector, goes to one callback and never reaches the application's control flow.
+#pragma once
+
+#include <cstring>
+#include <exception>
+
+#include <cutrace/config.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+/// Base of what cutrace throws. The message says what to do.
+class error : public std::exception {
+ public:
+  explicit error(const char* message) noexcept {
+    const std::size_t size = strnlen(message, sizeof(message_) - 1);
+    std::memcpy(message_, message, size);
+    message_[size] = '\0';
+  }
+  const char* what() const noexcept override { return message_; }
+
+ private:
+  char message_[1024];
+};
+
+/// An option, environment variable, sink name or path that cannot be used.
+class config_error : public error {
+ public:
+  using error::error;
+};
+
+/// Receives one line for each run-time error. Called from the collector's or a backend's thread; must not throw.
+/// Default: the line on stderr, each distinct one once.
+using error_handler = void (*)(const char* component, const char* message, void* user);
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the collector delivers to sinks: one event for each thing that happened, times in one frame, names resolved,
+// GPU work joined to its call, thread, stage and requests. Plain data; all pointers are owned by the runtime.
+//
+// Lifetime: `text` members of an event point to interned, NUL-terminated strings that live until the session ends;
+// `requests` and `arguments` live until sink::write returns.
+// Times: integer nanoseconds since the start of the session, half-open intervals [start_ns, end_ns); an instant has
+// start_ns == end_ns. What began before the session has a negative start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <cutrace/config.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+enum class event_kind : std::uint8_t {
+  stage,         ///< marker scope, span or adopted part of a stage
+  mark,          ///< instant
+  counter,       ///< sampled value of a counter or gauge
+  api,           ///< driver or runtime call of the host
+  kernel,        ///< GPU
+  memcpy,        ///< GPU, copies between devices included
+  memset,        ///< GPU
+  sync,          ///< synchronisation as the GPU side reports it
+  memory,        ///< device memory allocated or freed
+  graph_launch,  ///< whole replay of a CUDA graph (graph level)
+  overhead,      ///< time that the tracing of the GPU itself took
+  jit,
+  nvtx,
+  ioctl,
+  loss,     ///< records that did not make it, by cause
+  process,  ///< descriptions, also kept and handed to sinks that join later
+  thread,
+  device,
+  context,
+  stream,
+};
+constexpr std::size_t event_kind_count = 20;
+
+/// View of an interned string; `data` is never null.
+struct text {
+  const char* data = "";
+  std::uint32_t size = 0;
+};
+
+/// One request that a stage, and so the work in it, serves.
+struct request_ref {
+  std::uint64_t id = 0;  ///< the number given, or the hash of the text
+  text name;             ///< text form, empty for numbers
+};
+
+/// Why a GPU record has no stage, or that it has one.
+enum class attribution : std::uint8_t {
+  none,           ///< not a GPU event, or a call outside of any stage
+  by_call,        ///< through the correlation id of its launching call
+  outside_stage,  ///< the call is known and was made outside of any stage
+  no_callback,    ///< no call with this id was seen: tracing began later, or work of the driver itself
+  expired,        ///< the call's entry was overwritten before the record came
+  stage_unknown,  ///< the call is known, but the stage's record was lost
+};
+
+enum class copy_direction : std::uint8_t { unknown, host_to_device, device_to_host, device_to_device, host_to_host, peer };
+enum class memory_kind : std::uint8_t { unknown, pageable, pinned, device, array, managed, device_static, managed_static };
+enum class sync_kind : std::uint8_t { unknown, event, stream_wait_event, stream, context };
+enum class memory_operation : std::uint8_t { allocate, free };
+enum class argument_kind : std::uint8_t { word, integer, unsigned_integer, floating, pointer, bytes, stream, handle, output };
+/// Same order as stats.hpp tells causes of loss; see `loss_cause` there.
+enum class loss_cause : std::uint8_t { chunk_full, buffer_limit, cupti_dropped, unknown_record, incomplete, sink_failed };
+constexpr std::size_t loss_cause_count = 6;
+
+/// Argument of a call. `value` holds the bits: two's complement for integers, IEEE double for `floating`.
+struct argument {
+  text name;  ///< as in the header; empty where the function is unknown to the build
+  argument_kind kind = argument_kind::word;
+  std::uint64_t value = 0;
+};
+
+struct api_data {
+  std::uint32_t function;  ///< CUPTI callback id, 0 where a backend has none
+  std::int32_t result;     ///< CUresult or cudaError_t
+  text result_name;        ///< "CUDA_SUCCESS", ...; empty when unknown
+  const argument* arguments;
+  std::uint32_t argument_count;
+  bool runtime_api;
+  copy_direction direction;  ///< of copy calls
+  std::uint64_t bytes;       ///< of copy, set and allocation calls, 0 where there is none
+};
+struct kernel_data {
+  std::uint32_t grid[3];
+  std::uint32_t block[3];
+  std::uint32_t cluster[3];
+  std::uint32_t registers_per_thread;
+  std::uint32_t static_shared_bytes;
+  std::uint32_t dynamic_shared_bytes;
+  std::uint32_t local_bytes_per_thread;
+  std::int32_t priority;
+  std::uint32_t graph_id;       ///< 0: not part of a graph launch
+  std::uint64_t graph_node_id;  ///< 0: not part of a graph launch
+  text mangled_name;            ///< `name` of the event is the demangled one
+};
+struct memcpy_data {
+  std::uint64_t bytes;
+  copy_direction direction;
+  memory_kind source;
+  memory_kind destination;
+  bool asynchronous;
+  std::uint32_t source_device;  ///< peer copies
+  std::uint32_t destination_device;
+  std::uint32_t graph_id;
+  std::uint64_t graph_node_id;
+};
+struct memset_data {
+  std::uint64_t bytes;
+  std::uint32_t value;
+  memory_kind memory;
+  bool asynchronous;
+  std::uint32_t graph_id;
+  std::uint64_t graph_node_id;
+};
+struct sync_data {
+  sync_kind what;
+  std::uint32_t event_id;  ///< CUPTI's id of the CUDA event, 0 where there is none
+};
+struct memory_data {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  memory_operation operation;
+  memory_kind memory;
+};
+struct counter_data {
+  std::int64_t value;
+  std::int64_t change;  ///< since the sample before
+  bool gauge;
+};
+struct loss_data {
+  loss_cause cause;
+  std::uint64_t count;
+};
+struct stage_data {
+  std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
+  bool adopted;          ///< the part of the stage that ran on a thread which adopted it
+  bool span;             ///< may have ended on another thread than it began
+  text file;             ///< of the call site, empty for run-time names
+  std::uint32_t line;
+};
+struct device_data {
+  std::uint64_t memory_bytes;
+  std::uint64_t memory_bandwidth_bytes_per_s;
+  std::uint32_t multiprocessors;
+  std::uint32_t compute_major;
+  std::uint32_t compute_minor;
+  std::uint32_t core_clock_khz;
+  std::uint8_t uuid[16];
+};
+struct stream_data {
+  std::int32_t priority;
+  std::uint32_t flags;
+};
+
+struct event {
+  event_kind kind;
+  attribution joined;
+  bool late;         ///< arrived after later events had been delivered
+  bool skewed;       ///< GPU work that seems to start before its call by more than the clock's bound
+  std::uint32_t process_id;
+  std::uint32_t thread_id;  ///< of the marker or call; for GPU work that of its call; 0 unknown
+  std::uint32_t depth;      ///< stages: number of enclosing stages on the thread
+  std::int64_t start_ns;
+  std::int64_t end_ns;
+  text name;
+
+  std::uint64_t correlation_id;  ///< CUPTI's 32-bit id, epoch of its wraps in the upper half; 0 none
+  std::uint64_t stage_id;        ///< stages: own instance; others: innermost stage they belong to, 0 none
+  text stage_name;
+  const request_ref* requests;   ///< of that stage or, if it names none, of the nearest enclosing stage that does
+  std::uint32_t request_count;   ///< entries of `requests`
+  std::uint32_t request_total;   ///< requests that the marker named; more than `request_count` where a batch was cut
+
+  std::uint32_t device;     ///< GPU events: index of the device
+  std::uint32_t context;    ///< GPU events: CUPTI's context id
+  std::uint64_t stream;     ///< GPU events: CUPTI's stream id
+  std::int64_t call_start_ns;  ///< GPU work: begin of its launching call; start_ns where that is unknown
+  text call_name;              ///< GPU work: name of its launching call, empty where unknown
+
+  union {
+    stage_data stage;
+    counter_data counter;
+    api_data api;
+    kernel_data kernel;
+    memcpy_data memcpy_;
+    memset_data memset_;
+    sync_data sync;
+    memory_data memory;
+    loss_data loss;
+    device_data device_;
+    stream_data stream_;
+  };
+
+  event() noexcept { __builtin_memset(static_cast<void*>(this), 0, sizeof(*this)); name = stage_name = call_name = text{}; }
+
+  std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }
+  /// Kernel, copy, set or whole graph: time in which the device was at work.
+  bool is_gpu_work() const noexcept {
+    return kind == event_kind::kernel || kind == event_kind::memcpy || kind == event_kind::memset ||
+           kind == event_kind::graph_launch;
+  }
+};
+static_assert(std::is_trivially_copyable<event>::value, "events are copied as bytes");
+
+/// What sink::write gets: `size` events, ordered by end_ns within the collector's window (late ones are marked).
+struct event_view {
+  const event* data = nullptr;
+  std::size_t size = 0;
+  const event* begin() const noexcept { return data; }
+  const event* end() const noexcept { return data + size; }
+};
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a marker may name as its request: nothing, a 64-bit id, a text, or (stages only) a batch of ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <cutrace/config.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+enum class request_form : std::uint8_t {
+  none = 0,
+  id = 1,     ///< `word` is the request's id
+  text = 2,   ///< `word` is the FNV-1a hash of the text
+  batch = 3,  ///< `word` is the number of ids
+};
+
+/// Argument of a marker. Holds a view: the marker copies text and ids before it returns.
+class request {
+ public:
+  constexpr request() noexcept = default;
+
+  template <class Id, std::enable_if_t<std::is_integral<Id>::value || std::is_enum<Id>::value, int> = 0>
+  constexpr request(Id id) noexcept  // NOLINT(google-explicit-constructor): markers read better without a cast
+      : word_(static_cast<std::uint64_t>(id)), form_(request_form::id) {}
+
+  /// NUL-terminated text; a null pointer means no request.
+  request(const char* text) noexcept  // NOLINT(google-explicit-constructor)
+      : data_(text), size_(text != nullptr ? __builtin_strlen(text) : 0),
+        form_(text != nullptr ? request_form::text : request_form::none) {}
+
+  /// std::string, std::string_view and their like.
+  template <class Text,
+            std::enable_if_t<std::is_convertible<decltype(std::declval<const Text&>().data()), const char*>::value, int> = 0>
+  request(const Text& text) noexcept  // NOLINT(google-explicit-constructor)
+      : data_(text.data()), size_(text.size()), form_(request_form::text) {}
+
+  /// `n` ids of 64 bits each.
+  template <class Id>
+  static request batch(const Id* ids, std::size_t n) noexcept {
+    static_assert(std::is_integral<Id>::value && sizeof(Id) == 8, "a batch is an array of 64-bit integer ids");
+    request r;
+    r.data_ = ids;
+    r.size_ = n;
+    r.word_ = n;
+    r.form_ = request_form::batch;
+    return r;
+  }
+
+  constexpr request_form form() const noexcept { return form_; }
+  constexpr std::uint64_t word() const noexcept { return word_; }
+  constexpr const void* data() const noexcept { return data_; }
+  constexpr std::size_t size() const noexcept { return size_; }  ///< bytes of text, or ids of a batch
+
+ private:
+  const void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint64_t word_ = 0;
+  request_form form_ = request_form::none;
+};
+
+CUTRACE_END_NAMESPACE

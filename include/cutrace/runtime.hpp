@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heavy half: compiled once in each executable or shared library that owns sessions. The CMake target
+// cutrace::cutrace does it by itself; without CMake, include this header in one source file (and, for GPU time, the
+// backend's header behind it).
+#pragma once
+
+#include <cutrace/config.hpp>
+
+#if CUTRACE_ENABLED
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include <cutrace/detail/runtime_owner.hpp>
+#include <cutrace/session.hpp>
+
+// Weak and hidden: a second source file of the same object that includes this header does no harm, and no other object
+// of the process ever binds to it.
+#define CUTRACE_RUNTIME __attribute__((weak, visibility("hidden")))
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// Behind session::state_. Without `owner` the session is inert (CUTRACE=0).
+struct session_state {
+  const table* owner = nullptr;
+  std::uint64_t id = 0;
+  bool stopped = false;
+  pid_t process = getpid();
+  stats last{};
+  std::vector<std::unique_ptr<sink>> sinks;
+};
+
+/// Sends a request; throws config_error with the runtime's message if it failed.
+inline void ask(const session_state& s, session_request& r) {
+  r.size = sizeof(r);
+  r.session = s.id;
+  r.message[0] = '\0';
+  if (s.owner != nullptr && !s.stopped && s.owner->session_call(&r) != 0) throw config_error(r.message);
+}
+
+inline session_state* open_session(const session_options& o) {
+  std::unique_ptr<session_state> s(new session_state);
+  if (!tracing_wanted()) return s.release();
+  s->owner = runtime_owner::ensure();
+  session_request r{};
+  r.operation = session_operation::begin;
+  r.options = &o;
+  ask(*s, r);
+  s->id = r.session;
+  return s.release();
+}
+
+}  // namespace detail CUTRACE_LOCAL
+
+CUTRACE_RUNTIME session::session() : state_(detail::open_session(session_options{})) {}
+CUTRACE_RUNTIME session::session(const session_options& o) : state_(detail::open_session(o)) {}
+CUTRACE_RUNTIME session::~session() {
+  stop();
+  detail::session_state* state = static_cast<detail::session_state*>(state_);
+  // In a forked child the sinks' files belong to the parent: destroying them would write their buffers twice.
+  if (state->process == getpid()) delete state;
+}
+
+CUTRACE_RUNTIME void session::add_sink(sink& s) {
+  detail::session_request r{};
+  r.operation = detail::session_operation::add_sink;
+  r.sink = detail::make_foreign(s);
+  detail::ask(*static_cast<detail::session_state*>(state_), r);
+}
+CUTRACE_RUNTIME void session::own_sink(sink* s) {
+  static_cast<detail::session_state*>(state_)->sinks.emplace_back(s);
+  add_sink(*s);
+}
+CUTRACE_RUNTIME void session::add_backend(backend& b) {
+  detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  // A backend is a C++ object with a table of virtual functions: it may only cross between equal versions.
+  if (state.owner != nullptr && std::strcmp(state.owner->version, CUTRACE_VERSION_STRING) != 0)
+    throw config_error("the process's runtime has another version: start the backend in the object that owns it");
+  detail::session_request r{};
+  r.operation = detail::session_operation::add_backend;
+  r.added_backend = &b;
+  detail::ask(state, r);
+}
+CUTRACE_RUNTIME void session::pause() noexcept {
+  detail::session_request r{};
+  r.operation = detail::session_operation::pause;
+  const detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  if (state.owner != nullptr && !state.stopped) state.owner->session_call(&r);
+}
+CUTRACE_RUNTIME void session::resume() noexcept {
+  detail::session_request r{};
+  r.operation = detail::session_operation::resume;
+  const detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  if (state.owner != nullptr && !state.stopped) state.owner->session_call(&r);
+}
+CUTRACE_RUNTIME bool session::flush(std::uint32_t timeout_ms) noexcept {
+  detail::session_request r{};
+  r.operation = detail::session_operation::flush;
+  r.timeout_ms = timeout_ms;
+  const detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  return state.owner == nullptr || state.stopped || state.owner->session_call(&r) == 0;
+}
+CUTRACE_RUNTIME void session::stop() noexcept {
+  detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  if (state.owner == nullptr || state.stopped) return;
+  detail::session_request r{};
+  r.operation = detail::session_operation::end;
+  r.session = state.id;
+  state.owner->session_call(&r);
+  state.last = stats();
+  state.stopped = true;
+}
+CUTRACE_RUNTIME stats session::stats() const noexcept {
+  const detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  if (state.owner == nullptr || state.stopped) return state.last;
+  cutrace::stats totals{};
+  detail::session_request r{};
+  r.operation = detail::session_operation::get_stats;
+  r.totals = &totals;
+  state.owner->session_call(&r);
+  return totals;
+}
+
+CUTRACE_END_NAMESPACE
+
+#undef CUTRACE_RUNTIME
+
+#endif  // CUTRACE_ENABLED

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The owner of a trace, as the application sees it. Opaque: the runtime behind it is compiled once in a program
+// (runtime.hpp), by the CMake target cutrace::cutrace or by including that header in one source file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cutrace/config.hpp>
+#include <cutrace/error.hpp>
+#include <cutrace/stats.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+class sink;
+class backend;
+
+/// What a thread does when no chunk is free.
+enum class overflow_policy : std::uint8_t {
+  drop,  ///< the event is counted as lost (chunk_full); the application never waits. Default.
+  wait,  ///< the thread waits up to `overflow_wait_us` for the collector, then drops. For tests and batch jobs.
+};
+
+/// All fields have a default. Where a field is at its default, the environment variable named beside it applies.
+struct session_options {
+  const char* sinks = nullptr;              ///< "ascii,jsonl:t.jsonl,chrome:t.json"; CUTRACE_SINKS
+  const char* backend = nullptr;            ///< "auto", "cupti", "sim", "none"; CUTRACE_BACKEND
+  std::size_t memory_limit_bytes = 0;       ///< 0: 48 MiB; CUTRACE_MEMORY_LIMIT ("64M")
+  overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
+  std::uint32_t overflow_wait_us = 10000;
+  std::uint32_t window_ms = 0;              ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
+  std::uint32_t stop_deadline_ms = 5000;    ///< for each flush of a backend at the end
+  error_handler on_error = nullptr;
+  void* on_error_user = nullptr;
+};
+
+#if CUTRACE_ENABLED
+
+/// Tracing is on while a session lives. One runtime a process: a second session, or one in a program that is traced by
+/// injection already, joins the first one; its sinks receive everything from then on, its other options do not apply
+/// (said once on stderr). All functions may be called from any thread, but not from a sink.
+class session {
+ public:
+  /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert.
+  CUTRACE_LOCAL session();
+  /// @throws config_error for an option that cannot be used; the message names it and the accepted values.
+  CUTRACE_LOCAL explicit session(const session_options&);
+  /// Stops, see `stop`.
+  CUTRACE_LOCAL ~session();
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  /// Adds a sink that the caller keeps alive until the session has stopped. @throws what sink::open throws.
+  CUTRACE_LOCAL void add_sink(sink&);
+  /// Adds a sink that the session owns. The reference is valid until the session ends.
+  template <class Sink, class... Arguments>
+  Sink& emplace_sink(Arguments&&... arguments) {
+    Sink* s = new Sink(static_cast<Arguments&&>(arguments)...);
+    own_sink(s);
+    return *s;
+  }
+  /// Starts a backend that the caller keeps alive until the session has stopped, beside those chosen by options.
+  CUTRACE_LOCAL void add_backend(backend&);
+
+  /// Closes and opens the gate of all markers and callbacks in this process.
+  CUTRACE_LOCAL void pause() noexcept;
+  CUTRACE_LOCAL void resume() noexcept;
+
+  /// Returns when everything recorded before the call has reached the sinks and they have flushed, or after
+  /// `timeout_ms`. True if it has.
+  CUTRACE_LOCAL bool flush(std::uint32_t timeout_ms = 5000) noexcept;
+
+  /// Backends flush and stop, chunks drain, sinks close with the statistics. Safe to call twice.
+  CUTRACE_LOCAL void stop() noexcept;
+
+  CUTRACE_LOCAL cutrace::stats stats() const noexcept;
+
+ private:
+  CUTRACE_LOCAL void own_sink(sink*);
+  void* state_ = nullptr;
+};
+
+#else
+
+/// Markers are compiled out here: the same interface, which does nothing.
+class session {
+ public:
+  session() noexcept {}
+  explicit session(const session_options&) noexcept {}
+  ~session() {
+    while (owned_ != nullptr) {
+      node* before = owned_->before;
+      delete owned_;
+      owned_ = before;
+    }
+  }
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  void add_sink(sink&) noexcept {}
+  template <class Sink, class... Arguments>
+  Sink& emplace_sink(Arguments&&... arguments) {
+    struct kept : node {
+      explicit kept(node* before, Arguments&&... given) : node(before), target(static_cast<Arguments&&>(given)...) {}
+      Sink target;
+    };
+    kept* k = new kept(owned_, static_cast<Arguments&&>(arguments)...);
+    owned_ = k;
+    return k->target;
+  }
+  void add_backend(backend&) noexcept {}
+  void pause() noexcept {}
+  void resume() noexcept {}
+  bool flush(std::uint32_t = 5000) noexcept { return true; }
+  void stop() noexcept {}
+  cutrace::stats stats() const noexcept { return {}; }
+
+ private:
+  struct node {
+    explicit node(node* n) : before(n) {}
+    virtual ~node() = default;
+    node* before;
+  };
+  node* owned_ = nullptr;
+};
+
+#endif
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where events go. A user's own sink is one class with one function that must be written:
+//
+//   struct my_sink : cutrace::sink {
+//     void write(cutrace::event_view events) override { for (const cutrace::event& e : events) ...; }
+//   };
+//   session.emplace_sink<my_sink>();
+#pragma once
+
+#include <cstdint>
+
+#include <cutrace/event.hpp>
+#include <cutrace/stats.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+/// Three clocks read together. `error_ns` bounds how far apart the reads were.
+struct clock_anchor {
+  std::int64_t trace_ns;  ///< the session's own time of that moment
+  std::uint64_t realtime_ns;
+  std::uint64_t monotonic_ns;
+  std::uint64_t boottime_ns;
+  std::uint64_t error_ns;
+};
+
+/// What is known when a sink opens.
+struct trace_info {
+  std::uint32_t process_id;
+  const char* process_name;
+  const char* command_line;
+  const char* host_name;
+  const char* boot_id;
+  const char* backend;         ///< "cupti", "sim", "none", ...
+  const char* backend_detail;  ///< versions, or why there is no GPU time
+  const char* clock;           ///< "tsc", "cntvct" or "monotonic"
+  std::int32_t rank;           ///< RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK; -1 where there is none
+  std::int32_t world_size;
+  clock_anchor start;
+};
+
+/// What is known when a sink closes.
+struct trace_summary {
+  clock_anchor stop;
+  stats totals;
+  const char* const* notes;  ///< lines a reader must see: errors of backends, "launches but no GPU record", ...
+  std::uint32_t note_count;
+};
+
+/// Interface. Functions are called in the order open, write or flush any number of times, close. `open` runs on the
+/// thread that adds the sink and throws cutrace::error when it cannot work; the others run on the collector's thread
+/// only. A sink that throws there is closed and reported; the others go on.
+class sink {
+ public:
+  sink() = default;
+  sink(const sink&) = delete;
+  sink& operator=(const sink&) = delete;
+  virtual ~sink() = default;
+
+  /// Short name for statistics and messages, a literal.
+  virtual const char* name() const noexcept { return "user"; }
+  virtual void open(const trace_info&) {}
+  virtual void write(event_view events) = 0;
+  /// Makes what was written so far visible to readers. Called about once a second, and by session::flush.
+  virtual void flush() {}
+  /// The last call. Nothing is written afterwards.
+  virtual void close(const trace_summary&) {}
+};
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages: named pieces of a program's own work. GPU work that is issued while a stage is the innermost one of its
+// thread belongs to it, and to the request (or the batch of requests) that it names.
+//
+//   CUTRACE_STAGE("decode");                       scope
+//   CUTRACE_STAGE("decode", request_id);           of one request: any integer, or text
+//   CUTRACE_STAGE_BATCH("decode", ids, n);         of n requests: pointer to 64-bit ids, copied at once
+//   CUTRACE_STAGE_DYNAMIC(layer_name, request);    name known at run time only (copied)
+//   CUTRACE_FUNCTION();                            named after the enclosing function
+//   cutrace::span s = CUTRACE_SPAN("queue", id);   may move, and end on another thread
+//
+// All of it is noexcept and calls no CUDA function; after the first marker of a thread it takes no lock and allocates
+// nothing. Not for signal handlers.
+#pragma once
+
+#include <cutrace/config.hpp>
+#include <cutrace/request.hpp>
+
+#if CUTRACE_ENABLED
+
+#include <cutrace/detail/stage_write.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+/// A stage from here to the end of the scope. Pinned: neither copied, moved nor allocated.
+class scoped_stage {
+ public:
+  CUTRACE_INLINE explicit scoped_stage(detail::site& s, const request& q = {}) noexcept {
+    thread_ = detail::this_thread();
+    if (CUTRACE_LIKELY(thread_ == nullptr)) return;
+    begin(detail::site_id(thread_, s), nullptr, q);
+  }
+
+  struct dynamic {
+    explicit dynamic(const char* text) noexcept : name(text) {}
+    const char* name;
+  };
+  CUTRACE_INLINE explicit scoped_stage(dynamic d, const request& q = {}) noexcept {
+    thread_ = detail::this_thread();
+    if (CUTRACE_LIKELY(thread_ == nullptr)) return;
+    begin(0, d.name != nullptr ? d.name : "", q);
+  }
+
+  CUTRACE_INLINE ~scoped_stage() {
+    if (CUTRACE_LIKELY(thread_ == nullptr)) return;
+    const std::uint64_t end = clock::ticks(thread_->use_counter);
+    thread_->top = frame_.outer;
+    detail::write_stage(thread_, frame_, end, 0);
+  }
+
+  scoped_stage(const scoped_stage&) = delete;
+  scoped_stage& operator=(const scoped_stage&) = delete;
+  static void* operator new(std::size_t) = delete;
+  static void* operator new[](std::size_t) = delete;
+
+ private:
+  CUTRACE_INLINE void begin(std::uint32_t site, const char* name, const request& q) noexcept {
+    detail::begin_frame(thread_, frame_, site, name, q, name != nullptr ? detail::flag_dynamic : 0);
+    thread_->top = &frame_;
+    frame_.begin = clock::ticks(thread_->use_counter);
+  }
+
+  detail::thread_state* thread_;
+  detail::stage_frame frame_;
+};
+
+/// A stage that is not bound to a scope: it may be moved, stored in a request object and ended on any thread. It takes
+/// no part in its thread's nesting, so GPU work belongs to it only where its `context` is adopted (context.hpp).
+class span {
+ public:
+  span() noexcept = default;
+  CUTRACE_INLINE explicit span(detail::site& s, const request& q = {}) noexcept {
+    detail::thread_state* t = detail::this_thread();
+    if (CUTRACE_LIKELY(t == nullptr)) return;
+    detail::begin_frame(t, frame_, detail::site_id(t, s), nullptr, q, detail::flag_span);
+    frame_.begin = clock::ticks(t->use_counter);
+    origin_ = t->index;
+    running_ = true;
+  }
+  span(span&& other) noexcept : frame_(other.frame_), origin_(other.origin_), running_(other.running_) {
+    other.running_ = false;
+  }
+  span& operator=(span&& other) noexcept {
+    if (this != &other) {
+      end();
+      frame_ = other.frame_;
+      origin_ = other.origin_;
+      running_ = other.running_;
+      other.running_ = false;
+    }
+    return *this;
+  }
+  ~span() { end(); }
+
+  /// Ends the stage now, on this thread; later calls do nothing.
+  void end() noexcept {
+    if (!running_) return;
+    running_ = false;
+    detail::thread_state* t = detail::this_thread();
+    if (t == nullptr) return;  // tracing was switched off meanwhile
+    detail::write_stage(t, frame_, clock::ticks(t->use_counter), origin_);
+  }
+
+  explicit operator bool() const noexcept { return running_; }
+
+ private:
+  friend class context;
+  detail::stage_frame frame_{};
+  std::uint32_t origin_ = 0;
+  bool running_ = false;
+};
+
+CUTRACE_END_NAMESPACE
+
+#else
+
+CUTRACE_BEGIN_NAMESPACE
+class span {
+ public:
+  span() noexcept {}
+  span(span&&) noexcept {}
+  span& operator=(span&&) noexcept { return *this; }
+  ~span() {}  // not trivial, so that a variable of it is never "unused"
+  void end() noexcept {}
+  explicit operator bool() const noexcept { return false; }
+};
+CUTRACE_END_NAMESPACE
+
+#endif  // CUTRACE_ENABLED
+
+#include <cutrace/detail/stage_macros.hpp>
