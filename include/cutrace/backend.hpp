@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <cutrace/clock.hpp>
 #include <cutrace/event.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -17,10 +18,13 @@ struct api_call {
   std::uint64_t end_ticks;
   std::uint32_t correlation;
   std::int32_t result;
-  std::uint64_t stage;       ///< what event_writer::enter returned
+  std::uint64_t stage;       ///< what event_writer::enter returned, or `stage_of_thread`
   const std::uint64_t* words;  ///< arguments, in the order of the function's description
   std::uint32_t word_count;    ///< at most 10
   bool runtime_api;
+
+  /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
+  static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
 };
 
 /// Description of a function whose calls are recorded. Strings are copied.
@@ -90,6 +94,8 @@ class event_writer {
   /// Raw time now, and the raw frame's nanoseconds of a tick value: the one conversion that a process has.
   virtual std::uint64_t ticks() const noexcept = 0;
   virtual std::uint64_t raw_ns(std::uint64_t ticks) const noexcept = 0;
+  /// That conversion itself, for code that outlives the session.
+  virtual tick_scale scale() const noexcept { return {}; }
 
   /// Names function `id` (below 4,096; runtime-API functions use their own range) before its first call is written.
   virtual void name_function(std::uint32_t id, bool runtime_api, const function_info&) noexcept = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw time: the cheapest monotonic counter of the machine. Conversion to nanoseconds lives in the runtime.
+// Raw time: the cheapest monotonic counter of the machine, and its fixed conversion to nanoseconds. How that is
+// calibrated and corrected is the runtime's matter (detail/clock_map.hpp).
 #pragma once
 
 #include <cstdint>
@@ -36,5 +37,27 @@ CUTRACE_INLINE std::uint64_t ticks(bool use_counter) noexcept {
   return CUTRACE_LIKELY(use_counter) ? counter() : monotonic_ns();
 }
 
+__extension__ typedef __int128 int128;
+
 }  // namespace clock
+
+/// The one conversion from ticks that a process has, fixed before anything is recorded; the frame that it leads to is
+/// called raw, and starts out as CLOCK_MONOTONIC. Immutable, so any thread may use it.
+struct tick_scale {
+  bool use_counter = false;  ///< else ticks are nanoseconds already
+  std::uint64_t base_ticks = 0;
+  std::uint64_t base_ns = 0;
+  std::uint64_t multiplier = 1;
+  std::uint32_t shift = 0;
+  std::uint64_t error_ns = 0;  ///< of the reading that fixed `base_ns`
+
+  /// ns = base_ns + (ticks - base_ticks) * multiplier / 2^shift
+  std::uint64_t to_ns(std::uint64_t ticks) const noexcept {
+    const std::int64_t distance = static_cast<std::int64_t>(ticks - base_ticks);
+    const clock::int128 scaled = static_cast<clock::int128>(distance) * static_cast<clock::int128>(multiplier);
+    return base_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(scaled >> shift));
+  }
+  std::uint64_t now_ns() const noexcept { return to_ns(clock::ticks(use_counter)); }
+};
+
 CUTRACE_END_NAMESPACE

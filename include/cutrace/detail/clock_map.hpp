@@ -22,8 +22,6 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-__extension__ typedef __int128 int128;
-
 /// True when the processor's counter runs at one rate on all cores, in all power states, and the kernel trusts it.
 inline bool counter_is_invariant() noexcept {
 #if defined(__x86_64__)
@@ -60,44 +58,27 @@ inline clock_sample sample_clocks() noexcept {
   return best;
 }
 
-/// The fixed conversion. Immutable once made, so any thread may use it.
-struct tick_scale {
-  bool use_counter = false;
-  std::uint64_t base_ticks = 0;
-  std::uint64_t base_ns = 0;
-  std::uint64_t multiplier = 1;
-  std::uint32_t shift = 0;
-  std::uint64_t error_ns = 0;  ///< of one bracketed read
-
-  /// Nanoseconds of the raw frame, which starts out as CLOCK_MONOTONIC. Any thread.
-  std::uint64_t to_ns(std::uint64_t ticks) const noexcept {
-    const std::int64_t distance = static_cast<std::int64_t>(ticks - base_ticks);
-    const int128 scaled = static_cast<int128>(distance) * static_cast<int128>(multiplier);
-    return base_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(scaled >> shift));
+/// Measures the fixed conversion for about 5 ms. The slope's error (some parts per million) is what the corrections
+/// take out.
+inline tick_scale calibrate(bool use_counter) noexcept {
+  tick_scale s;
+  if (!use_counter) return s;
+  const clock_sample first = sample_clocks();
+  clock_sample last = first;
+  while (last.monotonic_ns - first.monotonic_ns < 5000000) {
+    usleep(1000);
+    last = sample_clocks();
   }
-  std::uint64_t now_ns() const noexcept { return to_ns(clock::ticks(use_counter)); }
-
-  /// Measures for about 5 ms. The slope's error (some parts per million) is what the corrections take out.
-  static tick_scale calibrate(bool use_counter) noexcept {
-    tick_scale s;
-    if (!use_counter) return s;
-    const clock_sample first = sample_clocks();
-    clock_sample last = first;
-    while (last.monotonic_ns - first.monotonic_ns < 5000000) {
-      usleep(1000);
-      last = sample_clocks();
-    }
-    const std::uint64_t ns = last.monotonic_ns - first.monotonic_ns;
-    const std::uint64_t ticks = last.ticks - first.ticks;
-    s.use_counter = true;
-    s.shift = 32;
-    s.multiplier = static_cast<std::uint64_t>((static_cast<int128>(ns) << 32) / ticks);
-    s.base_ticks = last.ticks;
-    s.base_ns = last.monotonic_ns;
-    s.error_ns = ((last.width_ticks / 2) * s.multiplier >> 32) + 1;
-    return s;
-  }
-};
+  const std::uint64_t ns = last.monotonic_ns - first.monotonic_ns;
+  const std::uint64_t ticks = last.ticks - first.ticks;
+  s.use_counter = true;
+  s.shift = 32;
+  s.multiplier = static_cast<std::uint64_t>((static_cast<clock::int128>(ns) << 32) / ticks);
+  s.base_ticks = last.ticks;
+  s.base_ns = last.monotonic_ns;
+  s.error_ns = ((last.width_ticks / 2) * s.multiplier >> 32) + 1;
+  return s;
+}
 
 /// Corrections of the raw frame, piecewise linear between measurements. Collector's thread only.
 class clock_correction {
@@ -154,8 +135,8 @@ class clock_correction {
     const point& a = points_[i - 1];
     const point& b = points_[i];
     if (raw < a.raw_ns) return a.offset_ns;  // before the first measurement
-    const int128 rise = b.offset_ns - a.offset_ns;
-    const int128 run = static_cast<std::int64_t>(b.raw_ns - a.raw_ns);
+    const clock::int128 rise = b.offset_ns - a.offset_ns;
+    const clock::int128 run = static_cast<std::int64_t>(b.raw_ns - a.raw_ns);
     return a.offset_ns + static_cast<std::int64_t>(rise * static_cast<std::int64_t>(raw - a.raw_ns) / run);
   }
 

@@ -110,6 +110,7 @@ class collector final : private event_emitter {
 
   void run() {
     pthread_setname_np(pthread_self(), "cutrace");
+    core_.pool.populate();
     std::uint64_t seen = 0;
     for (;;) {
       pass();
@@ -191,8 +192,9 @@ class collector final : private event_emitter {
     thread_registry::recycle(&t);
   }
 
-  /// What was committed after the last session had ended belongs to no session.
+  /// What was committed or handed over after the last session had ended belongs to no session.
   void skip_leftovers() {
+    writer_.drop_buffers();
     core_.threads.for_each([this](traced_thread& t) {
       if (t.reading == nullptr) t.reading = t.first.load(std::memory_order_acquire);
       while (t.reading != nullptr) {

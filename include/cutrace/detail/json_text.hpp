@@ -8,13 +8,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cutrace/config.hpp>
+#include <cutrace/detail/text_utf8.hpp>
+#include <cutrace/event.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
-
-#include <cutrace/config.hpp>
-#include <cutrace/detail/utf8.hpp>
-#include <cutrace/event.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -22,7 +21,9 @@ namespace detail {
 inline std::string_view view_of(text t) noexcept {
   return t.size != 0 ? std::string_view(t.data, t.size) : std::string_view();
 }
-inline std::string_view view_of(const char* s) noexcept { return s != nullptr ? std::string_view(s) : std::string_view(); }
+inline std::string_view view_of(const char* s) noexcept {
+  return s != nullptr ? std::string_view(s) : std::string_view();
+}
 
 /// Appends the content of a JSON string, without its quotes.
 inline void append_escaped(std::string& out, std::string_view s) {
@@ -47,11 +48,21 @@ inline void append_escaped(std::string& out, std::string_view s) {
     }
     out.append(s, done, at - done);
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         out += "\\u00";
         out += hex[c >> 4];
@@ -100,7 +111,8 @@ class json_text {
   void value(const char* s) { value(view_of(s)); }
   void value(text t) { value(view_of(t)); }
   /// Integers of any width, exact.
-  template <class Integer, std::enable_if_t<std::is_integral<Integer>::value && !std::is_same<Integer, bool>::value, int> = 0>
+  template <class Integer,
+            std::enable_if_t<std::is_integral<Integer>::value && !std::is_same<Integer, bool>::value, int> = 0>
   void value(Integer n) {
     comma();
     digits(n);
@@ -175,8 +187,10 @@ class json_text {
       case '[':
       case ':':
       case ',':
-      case '\n': return;
-      default: out_ += ',';
+      case '\n':
+        return;
+      default:
+        out_ += ',';
     }
   }
   template <class Integer>

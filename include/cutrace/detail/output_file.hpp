@@ -11,13 +11,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>  // std::rename
-#include <string>
-#include <string_view>
-
 #include <cutrace/config.hpp>
 #include <cutrace/detail/path_pattern.hpp>
 #include <cutrace/detail/write_all.hpp>
 #include <cutrace/error.hpp>
+#include <string>
+#include <string_view>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {

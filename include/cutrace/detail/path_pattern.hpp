@@ -4,11 +4,10 @@
 
 #include <unistd.h>
 
-#include <string>
-#include <string_view>
-
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
+#include <string>
+#include <string_view>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -33,8 +32,8 @@ inline std::string expand_path(std::string_view pattern) {
     } else if (what == '%') {
       path += '%';
     } else {
-      throw config_error(("\"" + std::string(pattern) +
-                          "\": after % comes p (process id), h (host name) or another %").c_str());
+      throw config_error(
+          ("\"" + std::string(pattern) + "\": after % comes p (process id), h (host name) or another %").c_str());
     }
   }
   return path;

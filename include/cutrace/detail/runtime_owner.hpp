@@ -66,7 +66,7 @@ class runtime_owner {
     prepared_ = true;
     runtime_core& core = runtime_core::own();
     core.published = &table_;
-    core.scale = tick_scale::calibrate(counter_is_invariant());
+    core.scale = calibrate(counter_is_invariant());
     pthread_key_create(&core.exit_key, &thread_exit);
     pthread_atfork(nullptr, nullptr, &after_fork);
     std::atexit(&at_exit);
@@ -84,13 +84,9 @@ class runtime_owner {
     };
   }
 
-  /// Thread-specific destructor. Other destructors of this thread may still pass markers: it comes back as long as the
-  /// C library lets it, and the collector recycles the state only when the kernel has forgotten the thread.
-  static void thread_exit(void* data) noexcept {
-    traced_thread* t = static_cast<traced_thread*>(data);
-    if (++t->exit_rounds < 4) pthread_setspecific(runtime_core::own().exit_key, t);
-    if (t->exit_rounds == 1) thread_registry::mark_ended(t);
-  }
+  /// Thread-specific destructor. Other destructors of this thread may still pass markers and find their state: the
+  /// collector recycles it only when the kernel has forgotten the thread.
+  static void thread_exit(void* data) noexcept { thread_registry::mark_ended(static_cast<traced_thread*>(data)); }
 
   /// The child has no collector and CUDA does not work in it: off for good. Its first marker through each object finds
   /// no chunk, asks for one and has its gate closed.
@@ -142,7 +138,7 @@ class runtime_owner {
     r.joined = trace_ != nullptr;
     std::vector<std::unique_ptr<sink>> sinks;
     if (!r.joined || r.options->sinks != nullptr) sinks = make_sinks(s.sinks.c_str(), s.sinks_option);
-    if (!r.joined) trace_.reset(new trace(runtime_core::own(), s));
+    if (!r.joined) trace_.reset(new trace(runtime_core::own(), writer(), s));
     r.session = ++last_session_;
     sessions_.push_back(r.session);
     try {
@@ -175,6 +171,12 @@ class runtime_owner {
     trace_->stop_all(session);
     last_ = trace_->totals();
     trace_.reset();
+  }
+
+  /// Lives as long as the process, since a call that began while tracing was on may end at any time after it.
+  static record_writer& writer() {
+    static record_writer* w = new record_writer(runtime_core::own());
+    return *w;
   }
 
   table table_{};

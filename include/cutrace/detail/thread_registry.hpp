@@ -25,7 +25,6 @@ struct traced_thread : thread_state {
   std::uint64_t chunks_taken = 0;         ///< owning thread's
   std::atomic<chunk*> first{nullptr};     ///< where the collector begins to read, set once a use
   std::atomic<std::uint32_t> state{0};    ///< 0 free, 1 in use, 2 thread has ended
-  int exit_rounds = 0;                    ///< of the thread-specific destructor
   bool attached = false;                  ///< collector's: first seen and described
   chunk* reading = nullptr;               ///< collector's
   std::uint32_t read = 0;                 ///< collector's: records of `reading` that are done
@@ -61,7 +60,6 @@ class thread_registry {
     t->current = nullptr;
     t->chunks_taken = 0;
     t->first.store(nullptr, std::memory_order_relaxed);
-    t->exit_rounds = 0;
     t->state.store(in_use, std::memory_order_release);
     if (fresh) {
       t->next_known = head_.load(std::memory_order_relaxed);

@@ -40,8 +40,8 @@ struct memory_plan {
 class trace {
  public:
   /// Starts everything but the sinks. Throws config_error.
-  trace(runtime_core& core, const settings& s)
-      : core_(core), settings_(s), writer_(core), pump_(core.errors, flush_period_ms), process_(process_info::read()) {
+  trace(runtime_core& core, record_writer& writer, const settings& s)
+      : core_(core), settings_(s), writer_(writer), pump_(core.errors, flush_period_ms), process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
     backend_registration* wanted = find_backend(s.backend);
     core_.errors.clear();
@@ -176,7 +176,7 @@ class trace {
 
   runtime_core& core_;
   settings settings_;
-  record_writer writer_;
+  record_writer& writer_;
   backend_pump pump_;
   process_info process_;
   trace_info info_{};

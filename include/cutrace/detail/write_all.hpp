@@ -10,10 +10,9 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cutrace/config.hpp>
 #include <string>
 #include <system_error>
-
-#include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -23,7 +22,9 @@ enum class descriptor_kind : unsigned char { other, pipe, socket };
 inline descriptor_kind kind_of(int fd) noexcept {
   struct stat s {};
   if (::fstat(fd, &s) != 0) return descriptor_kind::other;
-  return S_ISSOCK(s.st_mode) ? descriptor_kind::socket : S_ISFIFO(s.st_mode) ? descriptor_kind::pipe : descriptor_kind::other;
+  return S_ISSOCK(s.st_mode)   ? descriptor_kind::socket
+         : S_ISFIFO(s.st_mode) ? descriptor_kind::pipe
+                               : descriptor_kind::other;
 }
 
 /// "No space left on device (errno 28)"
@@ -91,8 +92,7 @@ inline int write_loop(int fd, const char* data, std::size_t size, Put put) noexc
 /// All `size` bytes, whatever the system calls make of it. @returns 0, or the errno of the call that failed
 inline int write_all(int fd, descriptor_kind kind, const char* data, std::size_t size) noexcept {
   if (kind == descriptor_kind::socket) {
-    return write_loop(fd, data, size,
-                      [fd](const char* p, std::size_t n) { return ::send(fd, p, n, MSG_NOSIGNAL); });
+    return write_loop(fd, data, size, [fd](const char* p, std::size_t n) { return ::send(fd, p, n, MSG_NOSIGNAL); });
   }
   const auto put = [fd](const char* p, std::size_t n) { return ::write(fd, p, n); };
   if (kind != descriptor_kind::pipe) return write_loop(fd, data, size, put);

@@ -26,6 +26,8 @@ class record_writer final : public event_writer {
   std::uint64_t ticks() const noexcept override { return clock::ticks(core_.scale.use_counter); }
   std::uint64_t raw_ns(std::uint64_t t) const noexcept override { return core_.scale.to_ns(t); }
 
+  tick_scale scale() const noexcept override { return core_.scale; }
+
   void name_function(std::uint32_t id, bool runtime_api, const function_info& info) noexcept override {
     try {
       core_.functions.add(id, runtime_api, info);
@@ -71,7 +73,7 @@ class record_writer final : public event_writer {
     r->begin = c.begin_ticks;
     r->end = c.end_ticks;
     r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
-    r->parent = c.stage;
+    r->parent = c.stage == api_call::stage_of_thread ? current_id(t) : c.stage;
     r->a = count > 0 ? c.words[0] : 0;
     r->b = count > 1 ? c.words[1] : 0;
     r->c = count > 2 ? c.words[2] : 0;
@@ -110,6 +112,12 @@ class record_writer final : public event_writer {
   void report(const char* component, const char* message) noexcept override { core_.errors.report(component, message); }
 
   /// Collector's side.
+  void drop_buffers() noexcept {
+    activity_buffer stale;
+    while (next_buffer(stale)) stale.release(stale);
+    std::lock_guard<std::mutex> hold(mutex_);
+    descriptions_.clear();
+  }
   bool next_buffer(activity_buffer& out) noexcept { return buffers_.pop(out); }
   /// Calls `take(event&)` for each description since the last call; its name is valid only then.
   template <class Take>

@@ -3,16 +3,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cutrace/config.hpp>
+#include <cutrace/detail/text_utf8.hpp>
 #include <string>
 #include <string_view>
-
-#include <cutrace/config.hpp>
-#include <cutrace/detail/utf8.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Appends `s`: control characters (C0, DEL and C1) as \xNN, wrong UTF-8 as U+FFFD, and "..." after `limit` bytes of it.
+/// Appends `s`: control characters (C0, DEL and C1) as \xNN, wrong UTF-8 as U+FFFD, and "..." after `limit` bytes of
+/// it.
 inline void append_printable(std::string& out, std::string_view s, std::size_t limit) {
   static const char hex[] = "0123456789abcdef";
   const auto* bytes = reinterpret_cast<const unsigned char*>(s.data());

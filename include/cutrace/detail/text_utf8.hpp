@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-
 #include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the classified functions as the header cutrace_cuda_functions.hpp. Second half of the generated probe.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "classify.hpp"
+
+namespace codegen {
+
+inline const char* text_of(argument_kind k) {
+  constexpr const char* names[] = {"word",  "integer", "unsigned_integer", "floating", "pointer",
+                                   "bytes", "stream",  "handle",           "output"};
+  return names[static_cast<int>(k)];
+}
+inline const char* text_of(read_how h) {
+  constexpr const char* names[] = {"value", "output", "nested", "product"};
+  return names[static_cast<int>(h)];
+}
+inline const char* text_of(function_work w) {
+  constexpr const char* names[] = {"none", "launch", "graph", "copy", "set", "allocate", "free", "synchronize"};
+  return names[static_cast<int>(w)];
+}
+inline const char* text_of(copy_direction d) {
+  constexpr const char* names[] = {"unknown",          "host_to_device", "device_to_host",
+                                   "device_to_device", "host_to_host",   "peer"};
+  return names[static_cast<int>(d)];
+}
+
+/// Collects the shared tables while rows are printed.
+class table_writer {
+ public:
+  explicit table_writer(std::FILE* out) : out_(out) {}
+
+  void head(unsigned long cuda_version, unsigned long cupti_version) {
+    std::fprintf(
+        out_,
+        "// Made by cutrace's codegen from the CUDA headers; do not edit.\n#pragma once\n\n"
+        "#include <cstdint>\n\n#include <cutrace/cupti/functions_entry.hpp>\n\n"
+        "CUTRACE_BEGIN_NAMESPACE\nnamespace cupti {\nnamespace tables {\n\n"
+        "constexpr std::uint32_t cuda_version = %lu;\nconstexpr std::uint32_t cupti_version = %lu;\n\n"
+        "using k = argument_kind;\nusing h = read_how;\nusing w = function_work;\nusing d = copy_direction;\n\n",
+        cuda_version, cupti_version);
+  }
+
+  /// One table, indexed by callback id.
+  void functions(const char* name, const std::vector<function_row>& rows) {
+    unsigned last = 0;
+    for (const function_row& r : rows) last = r.cbid > last ? r.cbid : last;
+    std::vector<const function_row*> by_id(last + 1, nullptr);
+    for (const function_row& r : rows) by_id[r.cbid] = &r;
+    std::fprintf(out_, "// name, symbol, first, parameters, words, bytes_word, work, direction, known, query, gpu\n");
+    std::fprintf(out_, "CUTRACE_LOCAL inline constexpr function_entry %s[] = {\n", name);
+    for (const function_row* r : by_id) {
+      if (r == nullptr) {
+        std::fprintf(out_, "    {nullptr, nullptr, 0, 0, 0, -1, w::none, d::unknown, false, false, false},\n");
+      } else {
+        function(*r);
+      }
+    }
+    std::fprintf(out_, "};\n\n");
+  }
+
+  void tail() {
+    std::fprintf(out_, "CUTRACE_LOCAL inline constexpr function_parameter parameters[] = {\n%s", parameters_.c_str());
+    std::fprintf(out_, "    {nullptr, k::word, h::value, 0, 0, 0},\n};\n\n");
+    std::fprintf(out_, "CUTRACE_LOCAL inline constexpr function_product products[] = {\n%s", products_.c_str());
+    std::fprintf(out_, "    {no_offset, {0, 0, 0}, {0, 0, 0}, 0, 0, {no_offset, no_offset}},\n};\n\n");
+    std::fprintf(out_, "}  // namespace tables\n}  // namespace cupti\nCUTRACE_END_NAMESPACE\n");
+  }
+
+ private:
+  void function(const function_row& r) {
+    std::fprintf(out_, "    {\"%s\", \"%s\", %u, %zu, %zu, %d, w::%s, d::%s, %s, %s, %s},\n", r.name.c_str(),
+                 r.symbol.c_str(), parameter_count_, r.stored.size() + r.other.size(), r.stored.size(), r.bytes_word,
+                 text_of(r.work), text_of(r.direction), r.known ? "true" : "false", r.query ? "true" : "false",
+                 r.makes_gpu_work ? "true" : "false");
+    for (const function_parameter& p : r.stored) parameter(p, product_count_);
+    for (const function_parameter& p : r.other) parameter(p, product_count_);
+    for (const function_product& p : r.products) product(p);
+  }
+
+  void parameter(const function_parameter& p, unsigned first_product) {
+    char line[256];
+    const unsigned offset = p.how == read_how::product ? first_product + p.offset : p.offset;
+    std::snprintf(line, sizeof(line), "    {\"%s\", k::%s, h::%s, %u, %u, %u},\n", p.name, text_of(p.kind),
+                  text_of(p.how), p.size, offset, p.inner);
+    parameters_ += line;
+    ++parameter_count_;
+  }
+
+  void product(const function_product& p) {
+    char line[256];
+    std::snprintf(line, sizeof(line), "    {%u, {%u, %u, %u}, {%u, %u, %u}, %u, %u, {%u, %u}},\n", p.pointer,
+                  p.factor[0], p.factor[1], p.factor[2], p.size[0], p.size[1], p.size[2], p.count, p.scale,
+                  p.null_at[0], p.null_at[1]);
+    products_ += line;
+    ++product_count_;
+  }
+
+  std::FILE* out_;
+  std::string parameters_;
+  std::string products_;
+  unsigned parameter_count_ = 0;
+  unsigned product_count_ = 0;
+};
+
+/// What came out, one line; with `names`, also the functions whose parameters no header tells.
+inline void summary(const char* domain, const std::vector<function_row>& rows, bool names) {
+  std::size_t with = 0, without = 0, unknown = 0, work = 0, query = 0;
+  for (const function_row& r : rows) {
+    if (!r.known) {
+      ++unknown;
+    } else if (r.stored.empty() && r.other.empty()) {
+      ++without;
+    } else {
+      ++with;
+    }
+    work += r.makes_gpu_work ? 1 : 0;
+    query += r.query ? 1 : 0;
+  }
+  std::printf(
+      "cutrace codegen: %s: %zu functions, %zu with parameters, %zu take none, %zu unknown (four raw words); "
+      "%zu make GPU work, %zu only ask\n",
+      domain, rows.size(), with, without, unknown, work, query);
+  if (!names) return;
+  for (const function_row& r : rows) {
+    if (!r.known) std::printf("  no parameters known: %s\n", r.symbol.c_str());
+  }
+}
+
+/// Body of the probe's main: classify all functions, write the header to argv[1]. "-v" as argv[2] lists gaps.
+inline int print(const function_facts* functions, std::size_t count, unsigned long cuda_version,
+                 unsigned long cupti_version, int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s OUTPUT.hpp [-v]\n", argv[0]);
+    return 2;
+  }
+  std::vector<function_row> driver, runtime;
+  for (std::size_t i = 0; i < count; ++i) {
+    (functions[i].runtime ? runtime : driver).push_back(classify(functions[i]));
+  }
+  if (driver.empty() || runtime.empty()) {
+    std::fprintf(stderr, "cutrace codegen: no functions found in the CUPTI headers\n");
+    return 1;
+  }
+  std::FILE* out = std::fopen(argv[1], "w");
+  if (out == nullptr) {
+    std::perror(argv[1]);
+    return 1;
+  }
+  table_writer w(out);
+  w.head(cuda_version, cupti_version);
+  w.functions("driver", driver);
+  w.functions("runtime", runtime);
+  w.tail();
+  if (std::fclose(out) != 0) {
+    std::perror(argv[1]);
+    return 1;
+  }
+  const bool verbose = argc > 2 && std::string_view(argv[2]) == "-v";
+  summary("driver", driver, verbose);
+  summary("runtime", runtime, verbose);
+  return 0;
+}
+
+}  // namespace codegen

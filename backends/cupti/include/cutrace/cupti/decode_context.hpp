@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the decoder keeps between records, and the pieces that the decoders of all kinds share.
+#pragma once
+
+#include <cupti.h>  // CUPTI_API_VERSION
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/backend.hpp>
+#include <cutrace/cupti/records.hpp>
+#include <cutrace/stats.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti {
+
+/// State of one decoder: one for each emitter, used by one thread. Names are interned with the first emitter it meets.
+struct decode_context {
+  /// Version of the CUPTI library that fills the buffers (cuptiGetVersion): decides how long some records are. That of
+  /// the headers does not matter.
+  std::uint32_t cupti_version = CUPTI_API_VERSION;
+  /// Put into events that belong to the process as a whole; 0: the collector knows.
+  std::uint32_t process_id = 0;
+  /// Frees details of overhead records, which CUPTI allocates with malloc.
+  void (*free_data)(void*) = &std::free;
+
+  struct known_context {
+    std::uint32_t context = 0;
+    std::uint32_t device = 0;
+    bool known = false;
+  };
+  struct known_pool {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+  };
+  static constexpr std::size_t name_count = 48;
+  static constexpr std::size_t context_count = 64;
+  static constexpr std::size_t pool_count = 16;
+
+  known_context contexts[context_count];  ///< by context id modulo the size: ids are small and count up
+  known_pool pools[pool_count];
+  std::uint32_t next_pool = 0;
+  const char* literals[name_count] = {};  ///< addresses of literals, and what they were interned as
+  text names[name_count];
+
+  void learn(std::uint32_t context, std::uint32_t device) noexcept {
+    contexts[context % context_count] = {context, device, true};
+  }
+  /// Device of a context, 0 where no record has told yet.
+  std::uint32_t device_of(std::uint32_t context) const noexcept {
+    const known_context& k = contexts[context % context_count];
+    return k.known && k.context == context ? k.device : 0;
+  }
+  /// Size of a pool after the operation before this one.
+  std::uint64_t exchange_pool(std::uint64_t address, std::uint64_t bytes) noexcept {
+    for (known_pool& p : pools) {
+      if (p.address != address) continue;
+      const std::uint64_t before = p.bytes;
+      p.bytes = bytes;
+      return before;
+    }
+    pools[next_pool++ % pool_count] = {address, bytes};
+    return 0;
+  }
+};
+
+/// Longest name that is read from a record: names of kernels with deep templates reach some kilobytes.
+constexpr std::size_t name_limit = 64 * 1024;
+
+namespace decoding {
+
+/// All ones stand for "no stream", "no context", "no event" (CUPTI_INVALID_STREAM_ID and its like).
+constexpr std::uint32_t no_id = 0xffffffffu;
+CUTRACE_LOCAL inline std::uint32_t id_or_0(std::uint32_t id) noexcept { return id == no_id ? 0 : id; }
+
+/// Copies the first `bytes` of a record. False where fewer are there.
+template <class Record>
+bool load(const void* at, std::size_t available, std::size_t bytes, Record& out) noexcept {
+  if (available < bytes) return false;
+  std::memcpy(static_cast<void*>(&out), at, bytes);
+  return true;
+}
+
+/// Interned form of a literal: a lookup by address, not by content, because it happens for each record.
+CUTRACE_LOCAL inline text fixed(decode_context& c, event_emitter& emitter, const char* literal) {
+  for (std::size_t i = 0; i < decode_context::name_count; ++i) {
+    if (c.literals[i] == literal) return c.names[i];
+    if (c.literals[i] != nullptr) continue;
+    c.literals[i] = literal;
+    c.names[i] = emitter.intern(literal, std::strlen(literal));
+    return c.names[i];
+  }
+  return emitter.intern(literal, std::strlen(literal));
+}
+
+/// Interned by content: CUPTI's pointers do not outlive the module they came from.
+CUTRACE_LOCAL inline text intern(event_emitter& emitter, const char* name) {
+  if (name == nullptr) return {};
+  return emitter.intern(name, ::strnlen(name, name_limit));
+}
+
+/// Times as they are, in CUPTI's frame. False where the record has no end yet, as after a forced flush: that is a loss,
+/// CUPTI does not deliver it again. Both 0: CUPTI could not collect them. An end before the start stays as it is; the
+/// collector, which maps the clocks, counts it.
+CUTRACE_LOCAL inline bool set_times(event& e, std::uint64_t start, std::uint64_t end, event_emitter& emitter) {
+  if (end == 0 && start != 0) {
+    emitter.count_loss(loss_cause::incomplete, 1);
+    return false;
+  }
+  if (end == 0) emitter.count_quality(static_cast<std::uint32_t>(quality::no_timestamp));
+  e.start_ns = static_cast<std::int64_t>(start);
+  e.end_ns = static_cast<std::int64_t>(end);
+  return true;
+}
+
+CUTRACE_LOCAL inline void set_place(event& e, std::uint32_t device, std::uint32_t context,
+                                    std::uint32_t stream) noexcept {
+  e.device = device;
+  e.context = id_or_0(context);
+  e.stream = id_or_0(stream);
+}
+
+/// CUpti_ActivityMemoryKind, whose numbers memory_kind shares.
+CUTRACE_LOCAL inline memory_kind memory_of(std::uint32_t kind) noexcept {
+  return kind <= static_cast<std::uint32_t>(memory_kind::managed_static) ? static_cast<memory_kind>(kind)
+                                                                         : memory_kind::unknown;
+}
+
+/// CUpti_ActivityMemcpyKind.
+struct copy_form {
+  copy_direction direction;
+  const char* name;
+};
+CUTRACE_LOCAL inline const copy_form& copy_of(std::uint32_t kind) noexcept {
+  static constexpr copy_form forms[] = {
+      {copy_direction::unknown, "memcpy"},
+      {copy_direction::host_to_device, "memcpy HtoD"},
+      {copy_direction::device_to_host, "memcpy DtoH"},
+      {copy_direction::host_to_device, "memcpy HtoA"},
+      {copy_direction::device_to_host, "memcpy AtoH"},
+      {copy_direction::device_to_device, "memcpy AtoA"},
+      {copy_direction::device_to_device, "memcpy AtoD"},
+      {copy_direction::device_to_device, "memcpy DtoA"},
+      {copy_direction::device_to_device, "memcpy DtoD"},
+      {copy_direction::host_to_host, "memcpy HtoH"},
+      {copy_direction::peer, "memcpy PtoP"},
+  };
+  return forms[kind < sizeof(forms) / sizeof(forms[0]) ? kind : 0];
+}
+
+}  // namespace decoding
+}  // namespace cupti
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// libcupti, opened at run time and never linked: a table of the functions that are used, some of them optional, and
+// which of several libraries it should be. Headers give only types; the library at hand decides what is possible.
+#pragma once
+
+#include <cupti.h>
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <cutrace/config.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+// Needed by every trace; without one of these the library is unusable.
+#define CUTRACE_CUPTI_NEEDED(X)                                                                                      \
+  X(cuptiGetVersion) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiEnableDomain)               \
+  X(cuptiGetCallbackName) X(cuptiActivityEnable) X(cuptiActivityDisable) X(cuptiActivityRegisterCallbacks)           \
+  X(cuptiActivityGetNextRecord) X(cuptiActivityGetNumDroppedRecords) X(cuptiActivityFlushAll)                        \
+  X(cuptiActivitySetAttribute) X(cuptiGetResultString)
+// Absent from some release that is supported.
+#define CUTRACE_CUPTI_OPTIONAL(X) \
+  X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiActivityEnableAndDump)
+
+struct functions {
+#define CUTRACE_MEMBER(name) decltype(&::name) name = nullptr;
+  CUTRACE_CUPTI_NEEDED(CUTRACE_MEMBER)
+  CUTRACE_CUPTI_OPTIONAL(CUTRACE_MEMBER)
+#undef CUTRACE_MEMBER
+#if CUPTI_API_VERSION >= 130000
+  decltype(&::cuptiSubscribe_v2) cuptiSubscribe_v2 = nullptr;
+#endif
+
+  /// Name of the first needed function that the library lacks; nullptr when all are there.
+  const char* load(void* library) noexcept {
+    const char* missing = nullptr;
+    const auto find = [&](auto& to, const char* name, bool needed) {
+      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, name));
+      if (to == nullptr && needed && missing == nullptr) missing = name;
+    };
+#define CUTRACE_FIND(name) find(name, #name, true);
+    CUTRACE_CUPTI_NEEDED(CUTRACE_FIND)
+#undef CUTRACE_FIND
+#define CUTRACE_FIND(name) find(name, #name, false);
+    CUTRACE_CUPTI_OPTIONAL(CUTRACE_FIND)
+#undef CUTRACE_FIND
+#if CUPTI_API_VERSION >= 130000
+    find(cuptiSubscribe_v2, "cuptiSubscribe_v2", false);
+#endif
+    return missing;
+  }
+
+  /// "CUPTI_ERROR_... (39)".
+  std::string explain(CUptiResult r) const {
+    const char* text = nullptr;
+    if (cuptiGetResultString != nullptr) cuptiGetResultString(r, &text);
+    return std::string(text != nullptr ? text : "CUPTI error") + " (" + std::to_string(static_cast<int>(r)) + ")";
+  }
+};
+#undef CUTRACE_CUPTI_NEEDED
+#undef CUTRACE_CUPTI_OPTIONAL
+
+/// CUDA major version that a CUPTI API version belongs to: 18 is CUDA 11.8, 19 to 28 are 12.x, from 13.0 on the number
+/// spells the release (cupti_version.h).
+inline int cuda_major_of(std::uint32_t api_version) noexcept {
+  if (api_version >= 1000) return static_cast<int>(api_version / 10000);
+  return api_version >= 19 ? 12 : 11;
+}
+
+/// Finds and opens libcupti. `driver_major` 0 means unknown.
+class library {
+ public:
+  /// Where the choice fell, or why there is none; see `opened`.
+  std::string open(int driver_major) {
+    if (const char* named = std::getenv("CUTRACE_CUPTI_LIBRARY")) {
+      if (*named != '\0') {
+        if (try_open(named, RTLD_NOW)) return path_;
+        return std::string("CUTRACE_CUPTI_LIBRARY=") + named + " cannot be opened: " + last_error_;
+      }
+    }
+    if (open_loaded()) return path_;
+    for (int major : {driver_major, cuda_major_of(CUPTI_API_VERSION), 13, 12, 11}) {
+      if (major != 0 && open_major(major)) return path_;
+    }
+    return "no libcupti was found: install the CUDA toolkit's CUPTI (libcupti.so." +
+           std::to_string(driver_major != 0 ? driver_major : cuda_major_of(CUPTI_API_VERSION)) +
+           "), or name the file in CUTRACE_CUPTI_LIBRARY";
+  }
+  void* opened() const noexcept { return handle_; }
+
+ private:
+  bool try_open(const std::string& path, int flags) {
+    handle_ = dlopen(path.c_str(), flags | RTLD_LOCAL);
+    if (handle_ == nullptr) {
+      const char* why = dlerror();
+      last_error_ = why != nullptr ? why : "unknown reason";
+      return false;
+    }
+    path_ = path;
+    link_map* map = nullptr;
+    if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') path_ = map->l_name;
+    return true;
+  }
+
+  /// The application's own one, if it has loaded any (PyTorch brings its own): two in one process get in each other's way.
+  bool open_loaded() {
+    std::string found;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+          const char* base = std::strrchr(info->dlpi_name, '/');
+          base = base != nullptr ? base + 1 : info->dlpi_name;
+          if (std::strncmp(base, "libcupti.so", 11) != 0) return 0;
+          *static_cast<std::string*>(data) = info->dlpi_name;
+          return 1;
+        },
+        &found);
+    return !found.empty() && try_open(found, RTLD_NOW | RTLD_NOLOAD);
+  }
+
+  bool open_major(int major) {
+    const std::string file = "libcupti.so." + std::to_string(major);
+    if (try_open(file, RTLD_NOW)) return true;  // the loader's own paths
+    std::string roots[6];
+    std::size_t count = 0;
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      const char* v = std::getenv(variable);
+      if (v != nullptr && *v != '\0') roots[count++] = v;
+    }
+    roots[count++] = "/usr/local/cuda";
+    roots[count++] = "/usr/local/cuda-" + std::to_string(major);
+    roots[count++] = "/opt/cuda";
+    for (std::size_t i = 0; i < count; ++i)
+      for (const char* folder : {"/extras/CUPTI/lib64/", "/lib64/", "/lib/", "/targets/x86_64-linux/lib/",
+                                 "/targets/sbsa-linux/lib/"})
+        if (try_open(roots[i] + folder + file, RTLD_NOW)) return true;
+    return false;
+  }
+
+  void* handle_ = nullptr;
+  std::string path_;
+  std::string last_error_;
+};
+
+/// The driver's CUDA version (13000 is 13.0), 0 when there is no driver; does not initialise CUDA. `why` says so.
+inline int driver_version(std::string& why) {
+  void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (cuda == nullptr) {
+    why = "no CUDA driver on this machine (libcuda.so.1 cannot be loaded)";
+    return 0;
+  }
+  using get_version = int (*)(int*);
+  const get_version get = reinterpret_cast<get_version>(dlsym(cuda, "cuDriverGetVersion"));
+  int version = 0;
+  if (get == nullptr || get(&version) != 0 || version == 0) {
+    why = "libcuda.so.1 does not tell its version: the driver is not usable";
+    return 0;
+  }
+  return version;
+}
+
+}  // namespace cupti CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the CUPTI backend known to the runtime of this object. Included behind runtime.hpp in the one source file that
+// compiles it; the CMake target does so by itself.
+#pragma once
+
+#include <cutrace/cupti/cupti_backend.hpp>
+#include <cutrace/detail/backend_registry.hpp>
+
+namespace {
+const cutrace::detail::backend_registration cutrace_cupti_registration{
+    "cupti", true, []() -> cutrace::backend* { return new cutrace::cupti::cupti_backend(); }};
+}  // namespace

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words for the values of event.hpp and stats.hpp, as every file format, report and message spells them. Any
+// thread. Copy directions, kinds of memory and of synchronisation are spelt as in PyTorch's Kineto, whose readers match
+// on them.
+#pragma once
+
+#include <cutrace/event.hpp>
+#include <cutrace/stats.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+
+constexpr const char* to_string(event_kind kind) noexcept {
+  switch (kind) {
+    case event_kind::stage:
+      return "stage";
+    case event_kind::mark:
+      return "mark";
+    case event_kind::counter:
+      return "counter";
+    case event_kind::api:
+      return "api";
+    case event_kind::kernel:
+      return "kernel";
+    case event_kind::memcpy:
+      return "memcpy";
+    case event_kind::memset:
+      return "memset";
+    case event_kind::sync:
+      return "sync";
+    case event_kind::memory:
+      return "memory";
+    case event_kind::graph_launch:
+      return "graph_launch";
+    case event_kind::overhead:
+      return "overhead";
+    case event_kind::jit:
+      return "jit";
+    case event_kind::nvtx:
+      return "nvtx";
+    case event_kind::ioctl:
+      return "ioctl";
+    case event_kind::loss:
+      return "loss";
+    case event_kind::process:
+      return "process";
+    case event_kind::thread:
+      return "thread";
+    case event_kind::device:
+      return "device";
+    case event_kind::context:
+      return "context";
+    case event_kind::stream:
+      return "stream";
+  }
+  return "unknown";
+}
+
+constexpr const char* to_string(attribution a) noexcept {
+  switch (a) {
+    case attribution::none:
+      return "none";
+    case attribution::by_call:
+      return "by_call";
+    case attribution::outside_stage:
+      return "outside_stage";
+    case attribution::no_callback:
+      return "no_callback";
+    case attribution::expired:
+      return "expired";
+    case attribution::stage_unknown:
+      return "stage_unknown";
+  }
+  return "unknown";
+}
+
+constexpr const char* to_string(loss_cause cause) noexcept {
+  switch (cause) {
+    case loss_cause::chunk_full:
+      return "chunk_full";
+    case loss_cause::buffer_limit:
+      return "buffer_limit";
+    case loss_cause::cupti_dropped:
+      return "cupti_dropped";
+    case loss_cause::unknown_record:
+      return "unknown_record";
+    case loss_cause::incomplete:
+      return "incomplete";
+    case loss_cause::sink_failed:
+      return "sink_failed";
+  }
+  return "unknown";
+}
+
+constexpr const char* to_string(quality q) noexcept {
+  switch (q) {
+    case quality::no_timestamp:
+      return "no_timestamp";
+    case quality::unattributed:
+      return "unattributed";
+    case quality::skew:
+      return "skew";
+    case quality::late:
+      return "late";
+  }
+  return "unknown";
+}
+
+constexpr const char* to_string(copy_direction direction) noexcept {
+  switch (direction) {
+    case copy_direction::unknown:
+      break;
+    case copy_direction::host_to_device:
+      return "HtoD";
+    case copy_direction::device_to_host:
+      return "DtoH";
+    case copy_direction::device_to_device:
+      return "DtoD";
+    case copy_direction::host_to_host:
+      return "HtoH";
+    case copy_direction::peer:
+      return "PtoP";
+  }
+  return "Unknown";
+}
+
+constexpr const char* to_string(memory_kind kind) noexcept {
+  switch (kind) {
+    case memory_kind::unknown:
+      break;
+    case memory_kind::pageable:
+      return "Pageable";
+    case memory_kind::pinned:
+      return "Pinned";
+    case memory_kind::device:
+      return "Device";
+    case memory_kind::array:
+      return "Array";
+    case memory_kind::managed:
+      return "Managed";
+    case memory_kind::device_static:
+      return "Device Static";
+    case memory_kind::managed_static:
+      return "Managed Static";
+  }
+  return "Unknown";
+}
+
+constexpr const char* to_string(sync_kind kind) noexcept {
+  switch (kind) {
+    case sync_kind::unknown:
+      break;
+    case sync_kind::event:
+      return "Event Sync";
+    case sync_kind::stream_wait_event:
+      return "Stream Wait Event";
+    case sync_kind::stream:
+      return "Stream Sync";
+    case sync_kind::context:
+      return "Context Sync";
+  }
+  return "Unknown";
+}
+
+constexpr const char* to_string(memory_operation operation) noexcept {
+  switch (operation) {
+    case memory_operation::allocate:
+      return "allocate";
+    case memory_operation::free:
+      return "free";
+  }
+  return "unknown";
+}
+
+CUTRACE_END_NAMESPACE

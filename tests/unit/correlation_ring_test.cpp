@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cutrace/detail/correlation_ring.hpp>
+
+#include <thread>
+#include <vector>
+
+using cutrace::attribution;
+using ring = cutrace::detail::correlation_ring;
+
+TEST_CASE("a call is found by its id, as often as asked") {
+  ring r;
+  REQUIRE(r.reset(10));
+  r.put(7, 0x700, 123, 5, 42);
+  ring::call c{};
+  for (int nodes = 0; nodes < 3; ++nodes) {  // all nodes of a graph launch share one id
+    CHECK(r.find(7, c) == attribution::by_call);
+    CHECK(c.stage == 0x700);
+    CHECK(c.begin_ticks == 123);
+    CHECK(c.thread_index == 5);
+    CHECK(c.function == 42);
+  }
+}
+
+TEST_CASE("a call outside of any stage is known, and says so") {
+  ring r;
+  REQUIRE(r.reset(10));
+  r.put(8, 0, 1, 5, 42);
+  ring::call c{};
+  CHECK(r.find(8, c) == attribution::outside_stage);
+}
+
+TEST_CASE("an entry that was overwritten is expired, one that never was is no callback") {
+  ring r;
+  REQUIRE(r.reset(10));
+  r.put(5, 1, 1, 1, 1);
+  r.put(5 + 1024, 2, 1, 1, 1);  // the same place
+  ring::call c{};
+  CHECK(r.find(5, c) == attribution::expired);
+  CHECK(r.find(5 + 1024, c) == attribution::by_call);
+  CHECK(r.find(6, c) == attribution::no_callback);
+  CHECK(r.find(5 + 2048, c) == attribution::no_callback);
+  CHECK(r.find(0, c) == attribution::no_callback);
+}
+
+TEST_CASE("ids wrap at 32 bits: the old call of the same id is not taken for the new one") {
+  ring r;
+  REQUIRE(r.reset(10));
+  ring::call c{};
+  r.put(3, 0xa, 1, 1, 1);
+  // The counter goes all the way round; only calls that make no GPU work lie between, but for a few that move it on.
+  for (std::uint32_t id = 100000; id < 0xffff0000u; id += 500000) r.put((id & ~1023u) | 512, 1, 1, 1, 1);
+  r.put(0xfffffe00u, 1, 1, 1, 1);
+  CHECK(r.find(0xfffffe00u, c) == attribution::by_call);
+  r.put(0x2301u, 1, 1, 1, 1);  // past the wrap, at another place than id 3
+  CHECK(r.find(3, c) == attribution::no_callback);
+  r.put(3, 0xb, 1, 1, 1);
+  CHECK(r.find(3, c) == attribution::by_call);
+  CHECK(c.stage == 0xb);
+  CHECK(r.find(0xfffffe00u, c) == attribution::by_call);  // from before the wrap, its records still to come
+}
+
+TEST_CASE("writers in many threads never leave a torn entry") {
+  ring r;
+  REQUIRE(r.reset(10));
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint32_t> next{1};
+  std::vector<std::thread> writers;
+  for (std::uint32_t t = 1; t <= 3; ++t)
+    writers.emplace_back([&, t] {
+      while (!stop) {
+        const std::uint32_t id = next.fetch_add(1);
+        r.put(id, std::uint64_t{id} << 8, id, t, id & 0xfff);
+      }
+    });
+  std::uint64_t found = 0, torn = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const std::uint32_t id = next.load() - 1;
+    ring::call c{};
+    if (id == 0 || r.find(id, c) != attribution::by_call) continue;
+    ++found;
+    torn += c.stage != std::uint64_t{id} << 8 || c.begin_ticks != id || c.function != (id & 0xfff);
+  }
+  stop = true;
+  for (std::thread& t : writers) t.join();
+  CHECK(torn == 0);
+  ring::call c{};
+  CHECK(r.find(next.load() - 1, c) == attribution::by_call);
+  static_cast<void>(found);
+}
