@@ -11,9 +11,11 @@
 namespace bench {
 
 struct driver {
-#define BENCH_FUNCTIONS(X)                                                                                         \
-  X(cuInit) X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuStreamCreate)      \
-  X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
+// clang-format off
+#define BENCH_FUNCTIONS(X)                                                                               \
+  X(cuInit) X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)             \
+  X(cuStreamCreate) X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
+// clang-format on
 #define BENCH_MEMBER(name) decltype(&::name) name = nullptr;
   BENCH_FUNCTIONS(BENCH_MEMBER)
 #undef BENCH_MEMBER
@@ -42,7 +44,9 @@ struct driver {
     check(cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
   }
 
-  void launch() const { check(cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "cuLaunchKernel"); }
+  void launch() const {
+    check(cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "cuLaunchKernel");
+  }
   void synchronize() const { check(cuStreamSynchronize(stream), "cuStreamSynchronize"); }
 
   static void check(CUresult r, const char* what) {

@@ -7,9 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cutrace/cutrace.hpp>
-
 #include <cstring>
+#include <cutrace/cutrace.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -107,8 +106,9 @@ int main(int argc, char** argv) {
     for (std::size_t k = 0; k < names.size(); ++k) {
       const std::string& n = names[(k + static_cast<std::size_t>(round)) % names.size()];
       const std::string command =
-          n == "nsys" ? nsys + " profile -t cuda --force-overwrite true -o /tmp/cutrace-bench-nsys " + self + " --child none"
-                      : std::string(self) + " --child " + n;
+          n == "nsys"
+              ? nsys + " profile -t cuda --force-overwrite true -o /tmp/cutrace-bench-nsys " + self + " --child none"
+              : std::string(self) + " --child " + n;
       const outcome o = run(command);
       if (o.ns < 0) {
         std::printf("%s failed: run it by hand to see why\n", command.c_str());
@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
     twin.push_back(ns["callbacks"][i] - ns["none"][i]);
   }
   bench::print_verdict("what it adds / what the twin adds", ours, twin, "ns", 1.15);
-  if (ns["nsys"].size() == ns["cutrace"].size()) bench::print_verdict("cutrace in full / Nsight Systems", ns["cutrace"], ns["nsys"], "ns", 1.0);
+  if (ns["nsys"].size() == ns["cutrace"].size())
+    bench::print_verdict("cutrace in full / Nsight Systems", ns["cutrace"], ns["nsys"], "ns", 1.0);
   std::printf("kernel records %llu, expected %llu, lost %llu\n", records,
               static_cast<unsigned long long>(rounds) * launches * parts, lost);
   return 0;

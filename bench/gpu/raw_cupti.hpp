@@ -3,19 +3,19 @@
 // are empty, and they are on the same functions as ours.
 #pragma once
 
-#include <cutrace/cupti/functions.hpp>
-#include <cutrace/cupti/library.hpp>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/cupti/functions.hpp>
+#include <cutrace/cupti/library.hpp>
 
-namespace bench __attribute__((visibility("hidden"))) {
+namespace bench {
 
-class raw_cupti {
+class CUTRACE_LOCAL raw_cupti {
  public:
-  /// Before CUDA starts. `callbacks`: also an empty one at ENTER and EXIT. False with a line when CUPTI is not usable.
+  /// Before CUDA starts. `callbacks`: also an empty one at ENTER and EXIT. False with a line when CUPTI is not
+  /// usable.
   bool start(bool kernels, bool callbacks) {
     std::string why;
     const int driver = cutrace::cupti::driver_version(why);

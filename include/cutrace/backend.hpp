@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-
 #include <cutrace/clock.hpp>
 #include <cutrace/event.hpp>
 
@@ -13,12 +12,12 @@ CUTRACE_BEGIN_NAMESPACE
 
 /// A call of the host that a backend saw end.
 struct api_call {
-  std::uint32_t function;    ///< id under which the backend named it, see event_writer::name_function
+  std::uint32_t function;  ///< id under which the backend named it, see event_writer::name_function
   std::uint64_t begin_ticks;
   std::uint64_t end_ticks;
   std::uint32_t correlation;
   std::int32_t result;
-  std::uint64_t stage;       ///< what event_writer::enter returned, or `stage_of_thread`
+  std::uint64_t stage;         ///< what event_writer::enter returned, or `stage_of_thread`
   const std::uint64_t* words;  ///< arguments, in the order of the function's description
   std::uint32_t word_count;    ///< at most 10
   bool runtime_api;
@@ -43,11 +42,11 @@ struct function_info {
 
 /// GPU work that a backend tells in full by itself, without activity buffers. Times as in `times_are_ticks`.
 struct gpu_work {
-  event_kind kind;           ///< kernel, memcpy, memset, sync, graph_launch
-  const char* name;          ///< copied; kernels
+  event_kind kind;   ///< kernel, memcpy, memset, sync, graph_launch
+  const char* name;  ///< copied; kernels
   std::uint64_t begin;
   std::uint64_t end;
-  bool times_are_ticks;      ///< raw ticks of `clock::ticks`, else nanoseconds of the raw frame (event_writer::raw_ns)
+  bool times_are_ticks;  ///< raw ticks of `clock::ticks`, else nanoseconds of the raw frame (event_writer::raw_ns)
   std::uint32_t correlation;
   std::uint32_t device;
   std::uint32_t context;
@@ -131,7 +130,7 @@ class event_writer {
 
 /// Result of start: what the session tells its sinks.
 struct backend_status {
-  bool active;      ///< GPU records are to be expected
+  bool active;       ///< GPU records are to be expected
   char detail[256];  ///< versions when active, else the reason and what to do
 };
 

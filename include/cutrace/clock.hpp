@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <ctime>
-
 #include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE

@@ -10,8 +10,8 @@
 
 // Markers exist on Linux with GCC or clang (nvcc uses one of them for host code). Other platforms, HIP builds and the
 // device side of a .cu file compile the same source to nothing. CUTRACE_DISABLE asks for that by hand.
-#if defined(CUTRACE_DISABLE) || !defined(__linux__) || defined(__HIP__) || defined(__HIPCC__) || \
-    defined(_MSC_VER) || !(defined(__x86_64__) || defined(__aarch64__))
+#if defined(CUTRACE_DISABLE) || !defined(__linux__) || defined(__HIP__) || defined(__HIPCC__) || defined(_MSC_VER) || \
+    !(defined(__x86_64__) || defined(__aarch64__))
 #define CUTRACE_ENABLED 0
 #else
 #define CUTRACE_ENABLED 1

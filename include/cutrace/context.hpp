@@ -31,7 +31,7 @@ class context {
     context c;
     detail::thread_state* t = s.running_ ? detail::this_thread() : nullptr;
     if (t == nullptr) return c;
-    if (!s.frame_.opened) detail::write_open(t, s.frame_, nullptr, {});
+    if (!s.frame_.opened()) detail::write_open(t, s.frame_, nullptr, {});
     c.take(s.frame_);
     return c;
   }
@@ -42,21 +42,17 @@ class context {
  private:
   friend class adopted_stage;
   void take(const detail::stage_frame& f) noexcept {
+    head_ = f.head;
     id_ = f.id;
     parent_ = f.parent;
     request_ = f.request;
     owner_ = f.owner;
-    site_ = f.site;
-    form_ = f.form;
-    flags_ = f.flags;
   }
+  std::uint64_t head_ = 0;
   std::uint64_t id_ = 0;
   std::uint64_t parent_ = 0;
   std::uint64_t request_ = 0;
   std::uint64_t owner_ = 0;
-  std::uint32_t site_ = 0;
-  request_form form_ = request_form::none;
-  std::uint8_t flags_ = 0;
 };
 
 /// Makes a captured stage the innermost one of this thread until the end of the scope; the trace shows that part of
@@ -67,15 +63,12 @@ class adopted_stage {
     thread_ = c.id_ != 0 ? detail::this_thread() : nullptr;
     if (thread_ == nullptr) return;
     frame_.outer = thread_->top;
+    frame_.head = c.head_ | detail::head_flags(detail::flag_adopted);
     frame_.id = c.id_;
     frame_.parent = c.parent_;
     frame_.request = c.request_;
+    frame_.depth = thread_->top != nullptr ? thread_->top->depth + 1 : 0;
     frame_.owner = c.owner_;
-    frame_.site = c.site_;
-    frame_.depth = thread_->top != nullptr ? static_cast<std::uint16_t>(thread_->top->depth + 1) : std::uint16_t{0};
-    frame_.form = c.form_;
-    frame_.flags = static_cast<std::uint8_t>(c.flags_ | detail::flag_adopted);
-    frame_.opened = true;
     frame_.begin = clock::ticks(thread_->use_counter);
     thread_->top = &frame_;
   }

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cstring>
-#include <exception>
-
 #include <cutrace/config.hpp>
+#include <exception>
 
 CUTRACE_BEGIN_NAMESPACE
 

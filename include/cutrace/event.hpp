@@ -10,9 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
-
 #include <cutrace/config.hpp>
+#include <type_traits>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -38,9 +37,9 @@ enum class event_kind : std::uint8_t {
   context,
   stream,
 };
-constexpr std::size_t event_kind_count = 20;
+inline constexpr std::size_t event_kind_count = 20;
 
-/// View of an interned string; `data` is never null.
+/// View of an interned string. Empty where `size` is 0; `data` may be null then.
 struct text {
   const char* data = "";
   std::uint32_t size = 0;
@@ -62,14 +61,47 @@ enum class attribution : std::uint8_t {
   stage_unknown,  ///< the call is known, but the stage's record was lost
 };
 
-enum class copy_direction : std::uint8_t { unknown, host_to_device, device_to_host, device_to_device, host_to_host, peer };
-enum class memory_kind : std::uint8_t { unknown, pageable, pinned, device, array, managed, device_static, managed_static };
+enum class copy_direction : std::uint8_t {
+  unknown,
+  host_to_device,
+  device_to_host,
+  device_to_device,
+  host_to_host,
+  peer
+};
+enum class memory_kind : std::uint8_t {
+  unknown,
+  pageable,
+  pinned,
+  device,
+  array,
+  managed,
+  device_static,
+  managed_static
+};
 enum class sync_kind : std::uint8_t { unknown, event, stream_wait_event, stream, context };
 enum class memory_operation : std::uint8_t { allocate, free };
-enum class argument_kind : std::uint8_t { word, integer, unsigned_integer, floating, pointer, bytes, stream, handle, output };
+enum class argument_kind : std::uint8_t {
+  word,
+  integer,
+  unsigned_integer,
+  floating,
+  pointer,
+  bytes,
+  stream,
+  handle,
+  output
+};
 /// Same order as stats.hpp tells causes of loss; see `loss_cause` there.
-enum class loss_cause : std::uint8_t { chunk_full, buffer_limit, cupti_dropped, unknown_record, incomplete, sink_failed };
-constexpr std::size_t loss_cause_count = 6;
+enum class loss_cause : std::uint8_t {
+  chunk_full,
+  buffer_limit,
+  cupti_dropped,
+  unknown_record,
+  incomplete,
+  sink_failed
+};
+inline constexpr std::size_t loss_cause_count = 6;
 
 /// Argument of a call. `value` holds the bits: two's complement for integers, IEEE double for `floating`.
 struct argument {
@@ -163,8 +195,8 @@ struct stream_data {
 struct event {
   event_kind kind;
   attribution joined;
-  bool late;         ///< arrived after later events had been delivered
-  bool skewed;       ///< GPU work that seems to start before its call by more than the clock's bound
+  bool late;    ///< arrived after later events had been delivered
+  bool skewed;  ///< GPU work that seems to start before its call by more than the clock's bound
   std::uint32_t process_id;
   std::uint32_t thread_id;  ///< of the marker or call; for GPU work that of its call; 0 unknown
   std::uint32_t depth;      ///< stages: number of enclosing stages on the thread
@@ -175,16 +207,17 @@ struct event {
   std::uint64_t correlation_id;  ///< CUPTI's 32-bit id, epoch of its wraps in the upper half; 0 none
   std::uint64_t stage_id;        ///< stages: own instance; others: innermost stage they belong to, 0 none
   text stage_name;
-  const request_ref* requests;   ///< of that stage or, if it names none, of the nearest enclosing stage that does
-  std::uint32_t request_count;   ///< entries of `requests`
-  std::uint32_t request_total;   ///< requests that the marker named; more than `request_count` where a batch was cut
+  const request_ref* requests;  ///< of that stage or, if it names none, of the nearest enclosing stage that does
+  std::uint32_t request_count;  ///< entries of `requests`
+  std::uint32_t request_total;  ///< requests that the marker named; more than `request_count` where a batch was cut
 
-  std::uint32_t device;     ///< GPU events: index of the device
-  std::uint32_t context;    ///< GPU events: CUPTI's context id
-  std::uint64_t stream;     ///< GPU events: CUPTI's stream id
+  std::uint32_t device;        ///< GPU events: index of the device
+  std::uint32_t context;       ///< GPU events: CUPTI's context id
+  std::uint64_t stream;        ///< GPU events: CUPTI's stream id
   std::int64_t call_start_ns;  ///< GPU work: begin of its launching call; start_ns where that is unknown
   text call_name;              ///< GPU work: name of its launching call, empty where unknown
 
+  /// By kind; graph_launch uses `kernel` (graph_id only), kinds without a member here have no more to say.
   union {
     stage_data stage;
     counter_data counter;
@@ -199,7 +232,10 @@ struct event {
     stream_data stream_;
   };
 
-  event() noexcept { __builtin_memset(static_cast<void*>(this), 0, sizeof(*this)); name = stage_name = call_name = text{}; }
+  event() noexcept {
+    __builtin_memset(static_cast<void*>(this), 0, sizeof(*this));
+    name = stage_name = call_name = text{};
+  }
 
   std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }
   /// Kernel, copy, set or whole graph: time in which the device was at work.

@@ -15,31 +15,34 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_mark_request(thread_state* t, std::uint32_t id,
-                                                              const request& q) noexcept {
+/// A mark with text or a batch. It is its own owner: it takes a stage's number, so that one table serves both.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_mark_copying(thread_state* t, std::uint32_t id, const void* data,
+                                                              std::size_t size, std::uint64_t word,
+                                                              request_form form) noexcept {
+  const request q = request::from_parts(data, size, word, form);
   const std::uint32_t extra = request_records(q);
   record* r = reserve(t, extra + 1);
   if (r == nullptr) return;
   r = put_request(r, q);
   const std::uint64_t now = clock::ticks(t->use_counter);
-  // A mark of its own text or batch is its own owner: it takes a stage's number, so that one table serves both.
   const std::uint64_t own = t->next_stage++;
-  *r = record{record_type::mark, 0, q.form(), 0, id, now, now, own, current_id(t), q.word(), 0, own};
+  *r = record{make_head(record_type::mark, 0, form, 0, id), now, now, own, current_id(t), word, 0, own};
   commit(t, extra + 1);
 }
 
-CUTRACE_INLINE void write_mark(site& s, const request& q = {}) noexcept {
+CUTRACE_INLINE void write_mark(site& s, request q = {}) noexcept {
   thread_state* t = this_thread();
   if (CUTRACE_LIKELY(t == nullptr)) return;
   const std::uint32_t id = site_id(t, s);
-  if (CUTRACE_UNLIKELY(q.form() >= request_form::text)) return write_mark_request(t, id, q);
+  if (CUTRACE_UNLIKELY(q.form() >= request_form::text))
+    return write_mark_copying(t, id, q.data(), q.size(), q.word(), q.form());
   record* r = reserve(t, 1);
   if (CUTRACE_UNLIKELY(r == nullptr)) return;
-  const std::uint64_t now = clock::ticks(t->use_counter);
   const stage_frame* f = t->top;
-  *r = record{record_type::mark, 0, q.form(), 0, id, now, now, 0, current_id(t), q.word(), 0, 0};
-  if (q.form() == request_form::none && f != nullptr) {
-    r->form = f->form;
+  const std::uint64_t now = clock::ticks(t->use_counter);
+  *r = record{make_head(record_type::mark, 0, q.form(), 0, id), now, now, 0, current_id(t), q.word(), 0, 0};
+  if (q.form() == request_form::none && f != nullptr) {  // that of the stage around it
+    r->head |= f->head & head_form_mask;
     r->a = f->request;
     r->c = f->owner;
   }
@@ -78,8 +81,7 @@ CUTRACE_END_NAMESPACE
 #define CUTRACE_DETAIL_MARK_2(name, request) ::cutrace::detail::write_mark(CUTRACE_DETAIL_SITE(mark, name), request)
 #define CUTRACE_MARK(...) \
   CUTRACE_DETAIL_SELECT(__VA_ARGS__, CUTRACE_DETAIL_MARK_2, CUTRACE_DETAIL_MARK_1, )(__VA_ARGS__)
-#define CUTRACE_COUNT(name, n) \
-  ::cutrace::detail::add(CUTRACE_DETAIL_SITE(counter, name), static_cast<std::uint64_t>(n))
+#define CUTRACE_COUNT(name, n) ::cutrace::detail::add(CUTRACE_DETAIL_SITE(counter, name), static_cast<std::uint64_t>(n))
 #define CUTRACE_GAUGE(name, n) ::cutrace::detail::set(CUTRACE_DETAIL_SITE(gauge, name), static_cast<std::int64_t>(n))
 #else
 #define CUTRACE_MARK(...) CUTRACE_DETAIL_NOTHING(__VA_ARGS__)

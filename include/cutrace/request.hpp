@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/config.hpp>
 #include <type_traits>
 #include <utility>
-
-#include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -29,12 +28,14 @@ class request {
 
   /// NUL-terminated text; a null pointer means no request.
   request(const char* text) noexcept  // NOLINT(google-explicit-constructor)
-      : data_(text), size_(text != nullptr ? __builtin_strlen(text) : 0),
+      : data_(text),
+        size_(text != nullptr ? __builtin_strlen(text) : 0),
         form_(text != nullptr ? request_form::text : request_form::none) {}
 
   /// std::string, std::string_view and their like.
-  template <class Text,
-            std::enable_if_t<std::is_convertible<decltype(std::declval<const Text&>().data()), const char*>::value, int> = 0>
+  template <
+      class Text,
+      std::enable_if_t<std::is_convertible<decltype(std::declval<const Text&>().data()), const char*>::value, int> = 0>
   request(const Text& text) noexcept  // NOLINT(google-explicit-constructor)
       : data_(text.data()), size_(text.size()), form_(request_form::text) {}
 
@@ -47,6 +48,17 @@ class request {
     r.size_ = n;
     r.word_ = n;
     r.form_ = request_form::batch;
+    return r;
+  }
+
+  /// Puts together again what the four functions below gave.
+  static constexpr request from_parts(const void* data, std::size_t size, std::uint64_t word,
+                                      request_form form) noexcept {
+    request r;
+    r.data_ = data;
+    r.size_ = size;
+    r.word_ = word;
+    r.form_ = form;
     return r;
   }
 

@@ -9,11 +9,10 @@
 #if CUTRACE_ENABLED
 
 #include <cstdio>
-#include <memory>
-#include <vector>
-
 #include <cutrace/detail/runtime_owner.hpp>
 #include <cutrace/session.hpp>
+#include <memory>
+#include <vector>
 
 // Weak and hidden: a second source file of the same object that includes this header does no harm, and no other object
 // of the process ever binds to it.
@@ -52,7 +51,7 @@ inline session_state* open_session(const session_options& o) {
   return s.release();
 }
 
-}  // namespace detail CUTRACE_LOCAL
+}  // namespace CUTRACE_LOCAL
 
 CUTRACE_RUNTIME session::session() : state_(detail::open_session(session_options{})) {}
 CUTRACE_RUNTIME session::session(const session_options& o) : state_(detail::open_session(o)) {}

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
 #include <cutrace/stats.hpp>
@@ -23,13 +22,13 @@ enum class overflow_policy : std::uint8_t {
 
 /// All fields have a default. Where a field is at its default, the environment variable named beside it applies.
 struct session_options {
-  const char* sinks = nullptr;              ///< "ascii,jsonl:t.jsonl,chrome:t.json"; CUTRACE_SINKS
-  const char* backend = nullptr;            ///< "auto", "cupti", "sim", "none"; CUTRACE_BACKEND
-  std::size_t memory_limit_bytes = 0;       ///< 0: 48 MiB; CUTRACE_MEMORY_LIMIT ("64M")
+  const char* sinks = nullptr;                       ///< "ascii,jsonl:t.jsonl,chrome:t.json"; CUTRACE_SINKS
+  const char* backend = nullptr;                     ///< "auto", "cupti", "sim", "none"; CUTRACE_BACKEND
+  std::size_t memory_limit_bytes = 0;                ///< 0: 48 MiB; CUTRACE_MEMORY_LIMIT ("64M")
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
   std::uint32_t overflow_wait_us = 10000;
-  std::uint32_t window_ms = 0;              ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
-  std::uint32_t stop_deadline_ms = 5000;    ///< for each flush of a backend at the end
+  std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
+  std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
 };
@@ -100,7 +99,7 @@ class session {
   template <class Sink, class... Arguments>
   Sink& emplace_sink(Arguments&&... arguments) {
     struct kept : node {
-      explicit kept(node* before, Arguments&&... given) : node(before), target(static_cast<Arguments&&>(given)...) {}
+      explicit kept(node* older, Arguments&&... given) : node(older), target(static_cast<Arguments&&>(given)...) {}
       Sink target;
     };
     kept* k = new kept(owned_, static_cast<Arguments&&>(arguments)...);

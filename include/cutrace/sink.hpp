@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <cutrace/event.hpp>
 #include <cutrace/stats.hpp>
 

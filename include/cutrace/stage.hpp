@@ -25,20 +25,30 @@ CUTRACE_BEGIN_NAMESPACE
 /// A stage from here to the end of the scope. Pinned: neither copied, moved nor allocated.
 class scoped_stage {
  public:
-  CUTRACE_INLINE explicit scoped_stage(detail::site& s, const request& q = {}) noexcept {
-    thread_ = detail::this_thread();
+  CUTRACE_INLINE explicit scoped_stage(detail::site& s) noexcept : thread_(detail::this_thread()) {
     if (CUTRACE_LIKELY(thread_ == nullptr)) return;
-    begin(detail::site_id(thread_, s), nullptr, q);
+    detail::begin_frame(thread_, frame_, detail::site_id(thread_, s), request_form::none, 0, 0);
+    start();
+  }
+  CUTRACE_INLINE scoped_stage(detail::site& s, request q) noexcept : thread_(detail::this_thread()) {
+    if (CUTRACE_LIKELY(thread_ == nullptr)) return;
+    const std::uint32_t id = detail::site_id(thread_, s);
+    if (q.form() < request_form::text)
+      detail::begin_frame(thread_, frame_, id, q.form(), q.word(), 0);
+    else
+      detail::begin_copying(thread_, frame_, id, nullptr, q.data(), q.size(), q.word(), q.form(), 0);
+    start();
   }
 
   struct dynamic {
     explicit dynamic(const char* text) noexcept : name(text) {}
     const char* name;
   };
-  CUTRACE_INLINE explicit scoped_stage(dynamic d, const request& q = {}) noexcept {
-    thread_ = detail::this_thread();
+  CUTRACE_INLINE explicit scoped_stage(dynamic d, request q = {}) noexcept : thread_(detail::this_thread()) {
     if (CUTRACE_LIKELY(thread_ == nullptr)) return;
-    begin(0, d.name != nullptr ? d.name : "", q);
+    detail::begin_copying(thread_, frame_, 0, d.name != nullptr ? d.name : "", q.data(), q.size(), q.word(), q.form(),
+                          detail::flag_dynamic);
+    start();
   }
 
   CUTRACE_INLINE ~scoped_stage() {
@@ -54,13 +64,12 @@ class scoped_stage {
   static void* operator new[](std::size_t) = delete;
 
  private:
-  CUTRACE_INLINE void begin(std::uint32_t site, const char* name, const request& q) noexcept {
-    detail::begin_frame(thread_, frame_, site, name, q, name != nullptr ? detail::flag_dynamic : 0);
+  CUTRACE_INLINE void start() noexcept {
     thread_->top = &frame_;
     frame_.begin = clock::ticks(thread_->use_counter);
   }
 
-  detail::thread_state* thread_;
+  detail::thread_state* const thread_;
   detail::stage_frame frame_;
 };
 
@@ -69,10 +78,14 @@ class scoped_stage {
 class span {
  public:
   span() noexcept = default;
-  CUTRACE_INLINE explicit span(detail::site& s, const request& q = {}) noexcept {
+  explicit span(detail::site& s, request q = {}) noexcept {
     detail::thread_state* t = detail::this_thread();
     if (CUTRACE_LIKELY(t == nullptr)) return;
-    detail::begin_frame(t, frame_, detail::site_id(t, s), nullptr, q, detail::flag_span);
+    const std::uint32_t id = detail::site_id(t, s);
+    if (q.form() < request_form::text)
+      detail::begin_frame(t, frame_, id, q.form(), q.word(), detail::flag_span);
+    else
+      detail::begin_copying(t, frame_, id, nullptr, q.data(), q.size(), q.word(), q.form(), detail::flag_span);
     frame_.begin = clock::ticks(t->use_counter);
     origin_ = t->index;
     running_ = true;

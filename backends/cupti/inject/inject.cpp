@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcutrace_inject.so: the driver loads it when CUDA_INJECTION64_PATH names it, and calls InitializeInjection while
 // CUDA starts. It opens a session from the environment, so that a program that knows nothing of cutrace is traced.
-#include <cutrace/runtime.hpp>
-
-#include <cutrace/cupti/register.hpp>
-
 #include <cstdio>
+#include <cutrace/cupti/register.hpp>
+#include <cutrace/runtime.hpp>
 #include <exception>
 
 namespace {

@@ -6,13 +6,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cutrace/backend.hpp>
+#include <cutrace/detail/reporter.hpp>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include <cutrace/backend.hpp>
-#include <cutrace/detail/reporter.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -109,5 +108,5 @@ class backend_pump {
   std::thread thread_;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <cstring>
-#include <string>
-
 #include <cutrace/backend.hpp>
 #include <cutrace/detail/settings.hpp>
+#include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -46,5 +45,5 @@ inline backend_registration* find_backend(const std::string& name) {
   return nullptr;
 }
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -12,9 +12,8 @@
 #include <atomic>
 #include <boost/lockfree/stack.hpp>
 #include <cstdint>
-#include <mutex>
-
 #include <cutrace/detail/record.hpp>
+#include <mutex>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -77,6 +76,7 @@ class chunk_pool {
   chunk* take() noexcept {
     std::uint32_t index = 0;
     if (!free_.pop(index)) return nullptr;
+    taken_.fetch_add(1, std::memory_order_relaxed);
     chunk* c = at(index);
     c->index = index;
     c->committed.store(0, std::memory_order_relaxed);
@@ -84,8 +84,14 @@ class chunk_pool {
     return c;
   }
 
+  /// True when half of the chunks are out: time for the collector to hurry.
+  bool running_low() const noexcept {
+    return taken_.load(std::memory_order_relaxed) * 2 > limit_.load(std::memory_order_relaxed);
+  }
+
   /// Gives a chunk back that nobody writes any more. Collector's thread.
   void give(chunk* c) noexcept {
+    taken_.fetch_sub(1, std::memory_order_relaxed);
     if (circulating_.load(std::memory_order_relaxed) > limit_.load(std::memory_order_relaxed))
       retire(c->index);
     else
@@ -121,10 +127,11 @@ class chunk_pool {
   std::uint32_t mapped_ = 0;
   std::atomic<std::uint32_t> limit_{0};
   std::atomic<std::uint32_t> circulating_{0};
+  std::atomic<std::uint32_t> taken_{0};
   index_stack free_{0};
   index_stack spare_{0};
   std::mutex growth_;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

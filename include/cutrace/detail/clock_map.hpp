@@ -126,8 +126,8 @@ class clock_correction {
       if (points_.size() - i > 8) {
         const auto at = std::upper_bound(points_.begin(), points_.end(), raw,
                                          [](std::uint64_t v, const point& p) { return v < p.raw_ns; });
-        i = std::max<std::size_t>(1, std::min<std::size_t>(points_.size() - 1,
-                                                           static_cast<std::size_t>(at - points_.begin())));
+        i = std::max<std::size_t>(
+            1, std::min<std::size_t>(points_.size() - 1, static_cast<std::size_t>(at - points_.begin())));
         break;
       }
       --i;
@@ -176,5 +176,5 @@ inline clock_anchor read_anchor(std::uint64_t start_monotonic_ns) noexcept {
   return best;
 }
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -4,14 +4,13 @@
 #pragma once
 
 #include <condition_variable>
+#include <cutrace/detail/delivery.hpp>
+#include <cutrace/detail/thread_names.hpp>
+#include <cutrace/detail/writer.hpp>
 #include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include <cutrace/detail/delivery.hpp>
-#include <cutrace/detail/thread_names.hpp>
-#include <cutrace/detail/writer.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -104,7 +103,7 @@ class collector final : private event_emitter {
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
  private:
-  static constexpr std::uint32_t busy_ms = 1, idle_ms = 10;
+  static constexpr std::uint32_t busy_ms = 4, idle_ms = 10;
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
                                  flush_period_ns = 1000000000;
 
@@ -117,7 +116,8 @@ class collector final : private event_emitter {
       const std::uint64_t now = core_.scale.now_ns();
       periodic(now);
       const std::uint64_t window = ingest_.window().window_ns();
-      ingest_.window().advance(now > window ? now - window : 0, [this](order_window::bucket& b) { delivery_.deliver(b); });
+      ingest_.window().advance(now > window ? now - window : 0,
+                               [this](order_window::bucket& b) { delivery_.deliver(b); });
       if (!act()) break;
       const bool busy = ingest_.produced() != seen;
       seen = ingest_.produced();
@@ -164,7 +164,8 @@ class collector final : private event_emitter {
   }
 
   void read_thread(traced_thread& t) {
-    const bool ended = t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
+    const bool ended =
+        t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
     if (!t.attached) {
       t.attached = true;
       name_thread(t);
@@ -283,7 +284,8 @@ class collector final : private event_emitter {
     describe(e);
   }
 
-  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for sinks that join later.
+  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for sinks that join
+  /// later.
   void describe(event& e) {
     e.process_id = static_cast<std::uint32_t>(getpid());
     e.name = ingest_.strings().intern(e.name.data, e.name.size);
@@ -358,5 +360,5 @@ class collector final : private event_emitter {
   std::thread thread_;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

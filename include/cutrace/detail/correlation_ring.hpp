@@ -8,9 +8,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <new>
-
 #include <cutrace/event.hpp>
+#include <new>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -114,5 +113,5 @@ class correlation_ring {
   std::atomic<std::uint32_t> epoch_{0};
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

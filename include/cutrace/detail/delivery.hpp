@@ -3,10 +3,9 @@
 // arguments get their names. Late, so that what another thread told meanwhile is known. Collector's thread only.
 #pragma once
 
-#include <vector>
-
 #include <cutrace/detail/ingest.hpp>
 #include <cutrace/detail/sink_set.hpp>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -160,5 +159,5 @@ class delivery {
   std::uint64_t late_ = 0;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

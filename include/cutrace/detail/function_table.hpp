@@ -3,13 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <cutrace/backend.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include <cutrace/backend.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -70,5 +69,5 @@ class function_table {
   std::map<std::pair<bool, std::int32_t>, std::string> results_;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

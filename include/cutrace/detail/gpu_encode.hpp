@@ -26,11 +26,8 @@ inline void encode_gpu(const gpu_work& w, std::uint32_t name_id, record* at) noe
   more.words[6] = static_cast<std::uint64_t>(w.direction) | static_cast<std::uint64_t>(w.source) << 8 |
                   static_cast<std::uint64_t>(w.destination) << 16 | static_cast<std::uint64_t>(w.sync) << 24;
   __builtin_memcpy(static_cast<void*>(at), &more, sizeof(more));
-  at[1] = record{record_type::gpu,
-                 w.times_are_ticks ? std::uint8_t{0} : flag_ns_times,
-                 request_form::none,
-                 static_cast<std::uint8_t>(w.kind),
-                 name_id,
+  const std::uint8_t flags = w.times_are_ticks ? std::uint8_t{0} : flag_ns_times;
+  at[1] = record{make_head(record_type::gpu, flags, request_form::none, static_cast<std::uint8_t>(w.kind), name_id),
                  w.begin,
                  w.end,
                  w.correlation,
@@ -43,7 +40,7 @@ inline void encode_gpu(const gpu_work& w, std::uint32_t name_id, record* at) noe
 inline void decode_gpu(const record& r, const std::uint64_t (&words)[7], event& e) noexcept {
   const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
   const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
-  e.kind = static_cast<event_kind>(r.count);
+  e.kind = static_cast<event_kind>(r.count());
   e.correlation_id = low(r.id);
   e.stream = r.parent;
   e.context = low(r.a);
@@ -77,5 +74,5 @@ inline void decode_gpu(const record& r, const std::uint64_t (&words)[7], event& 
   }
 }
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

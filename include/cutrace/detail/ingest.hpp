@@ -2,20 +2,19 @@
 // From records and backend events to pending events: names, stages, calls. Collector's thread only.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>
 #include <cutrace/detail/gpu_encode.hpp>
 #include <cutrace/detail/order_window.hpp>
 #include <cutrace/detail/site_table.hpp>
-#include <cutrace/detail/stage_write.hpp>
 #include <cutrace/detail/stage_table.hpp>
+#include <cutrace/detail/stage_write.hpp>
 #include <cutrace/detail/string_table.hpp>
 #include <cutrace/detail/thread_registry.hpp>
 #include <cutrace/stats.hpp>
+#include <string>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -62,16 +61,29 @@ class ingest {
   static constexpr std::size_t thread_slots = 1u << 14;
 
   void read_record(const traced_thread& t, const record& r) {
-    switch (r.type) {
-      case record_type::text: return read_text(r);
+    switch (r.type()) {
+      case record_type::text:
+        return read_text(r);
       case record_type::requests:
-      case record_type::words: return read_words(r);
-      case record_type::stage_open: open_stage(r); break;
-      case record_type::stage: end_stage(t, r); break;
-      case record_type::mark: take_mark(t, r); break;
-      case record_type::api: take_call(t, r); break;
-      case record_type::gpu: take_gpu(r); break;
-      default: break;
+      case record_type::words:
+        return read_words(r);
+      case record_type::stage_open:
+        open_stage(r);
+        break;
+      case record_type::stage:
+        end_stage(t, r);
+        break;
+      case record_type::mark:
+        take_mark(t, r);
+        break;
+      case record_type::api:
+        take_call(t, r);
+        break;
+      case record_type::gpu:
+        take_gpu(r);
+        break;
+      default:
+        break;
     }
     name_text_.clear();
     request_text_.clear();
@@ -90,18 +102,18 @@ class ingest {
   }
 
   text name_of(const record& r) {
-    if ((r.flags & flag_dynamic) == 0) return from_.sites->at(r.site).name;
+    if (!r.has(flag_dynamic)) return from_.sites->at(r.site()).name;
     return strings_.intern(name_text_.data(), name_text_.size());
   }
 
   void keep_requests(known_stage& s, const record& r) {
     s.total = 0;
     s.requests.clear();
-    if (r.form == request_form::text) {
+    if (r.form() == request_form::text) {
       s.total = 1;
       const text name = strings_.intern(request_text_.data(), request_text_.size());
       s.requests.push_back({hash_text(request_text_.data(), request_text_.size()), name});
-    } else if (r.form == request_form::batch) {
+    } else if (r.form() == request_form::batch) {
       s.total = static_cast<std::uint32_t>(r.a);
       s.requests.reserve(words_.size());
       for (const std::uint64_t id : words_) s.requests.push_back({id, {}});
@@ -115,7 +127,7 @@ class ingest {
     s->parent = r.parent;
     s->owner = r.c;
     s->word = r.a;
-    s->form = r.form;
+    s->form = r.form();
     if (r.c == r.id) keep_requests(*s, r);
   }
 
@@ -134,17 +146,17 @@ class ingest {
     p.stage_id = r.id;
     p.depth = static_cast<std::uint32_t>(r.b & 0xffff);
     p.stage.parent = r.parent;
-    p.stage.adopted = (r.flags & flag_adopted) != 0;
-    p.stage.span = (r.flags & flag_span) != 0;
+    p.stage.adopted = r.has(flag_adopted);
+    p.stage.span = r.has(flag_span);
     p.request_word = r.a;
     p.request_owner = r.c;
-    p.form = r.form;
-    const bool opened = (r.b >> 16 & 1) != 0;
-    if ((r.flags & flag_dynamic) != 0) {
+    p.form = r.form();
+    const bool opened = r.has(flag_opened);
+    if (r.has(flag_dynamic)) {
       const known_stage* s = stages_.find(r.id);
       p.name = s != nullptr ? s->name : text{"(name lost)", 11};
     } else {
-      const site_table::entry& site = from_.sites->at(r.site);
+      const site_table::entry& site = from_.sites->at(r.site());
       p.name = site.name;
       p.stage.file = site.file;
       p.stage.line = site.line;
@@ -159,8 +171,8 @@ class ingest {
     p.stage_id = r.parent;
     p.request_word = r.a;
     p.request_owner = r.c;
-    p.form = r.form;
-    if (r.form >= request_form::text && r.id != 0) {  // its own text or batch: kept like a stage's
+    p.form = r.form();
+    if (r.form() >= request_form::text && r.id != 0) {  // its own text or batch: kept like a stage's
       if (known_stage* s = stages_.open(r.id)) {
         keep_requests(*s, r);
         stages_.close(r.id);
@@ -171,17 +183,17 @@ class ingest {
 
   void take_call(const traced_thread& t, const record& r) {
     pending_event p = host_event(event_kind::api, t, r);
-    const bool runtime = (r.flags & flag_runtime) != 0;
-    const known_function* f = from_.functions->find(r.site, runtime);
+    const bool runtime = r.has(flag_runtime);
+    const known_function* f = from_.functions->find(r.site(), runtime);
     p.correlation_id = static_cast<std::uint32_t>(r.id);
     p.stage_id = r.parent;
-    p.api.function = r.site;
+    p.api.function = r.site();
     p.api.result = static_cast<std::int32_t>(r.id >> 32);
     p.api.runtime_api = runtime;
-    p.api.argument_count = r.count;
+    p.api.argument_count = r.count();
     const std::uint64_t head[3] = {r.a, r.b, r.c};
     std::uint64_t words[10] = {};
-    const std::size_t count = std::min<std::size_t>(r.count, 10);
+    const std::size_t count = std::min<std::size_t>(r.count(), 10);
     for (std::size_t i = 0; i < count; ++i) words[i] = i < 3 ? head[i] : i - 3 < words_.size() ? words_[i - 3] : 0;
     if (f != nullptr) {
       p.name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
@@ -202,11 +214,11 @@ class ingest {
     std::copy(words_.begin(), words_.begin() + 7, words);
     pending_event p;
     decode_gpu(r, words, p);
-    const bool ns = (r.flags & flag_ns_times) != 0;
+    const bool ns = r.has(flag_ns_times);
     p.process_id = process_id_;
     p.start_ns = static_cast<std::int64_t>(ns ? r.begin : from_.scale->to_ns(r.begin));
     p.end_ns = static_cast<std::int64_t>(ns ? r.end : from_.scale->to_ns(r.end));
-    p.name = from_.sites->at(r.site).name;
+    p.name = from_.sites->at(r.site()).name;
     if (p.kind == event_kind::kernel) {
       p.kernel.mangled_name = p.name;
       p.name = strings_.demangle(strings_.intern(p.name.data, p.name.size));
@@ -258,5 +270,5 @@ class ingest {
   std::uint64_t launches_ = 0;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/config.hpp>
+#include <cutrace/detail/text_buffer.hpp>
 #include <cutrace/detail/text_utf8.hpp>
 #include <cutrace/event.hpp>
-#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -25,9 +25,29 @@ inline std::string_view view_of(const char* s) noexcept {
   return s != nullptr ? std::string_view(s) : std::string_view();
 }
 
-/// Appends the content of a JSON string, without its quotes.
-inline void append_escaped(std::string& out, std::string_view s) {
+/// Appends what stands for one control character, quote or backslash.
+inline void append_escape(text_buffer& out, unsigned char c) {
   static const char hex[] = "0123456789abcdef";
+  switch (c) {
+    case '"':
+      return out.append("\\\"");
+    case '\\':
+      return out.append("\\\\");
+    case '\n':
+      return out.append("\\n");
+    case '\r':
+      return out.append("\\r");
+    case '\t':
+      return out.append("\\t");
+    default:
+      out.append("\\u00");
+      out.put(hex[c >> 4]);
+      out.put(hex[c & 15u]);
+  }
+}
+
+/// Appends the content of a JSON string, without its quotes.
+inline void append_escaped(text_buffer& out, std::string_view s) {
   std::size_t done = 0;
   std::size_t at = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(s.data());
@@ -37,76 +57,64 @@ inline void append_escaped(std::string& out, std::string_view s) {
       ++at;
       continue;
     }
-    if (c >= 0x80) {
-      const utf8_step step = next_utf8(bytes + at, s.size() - at);
-      if (!step.valid) {
-        out.append(s, done, at - done).append("\xEF\xBF\xBD");
-        done = at + step.size;
+    const utf8_step step = next_utf8(bytes + at, s.size() - at);
+    if (c < 0x80 || !step.valid) {
+      out.append(s.substr(done, at - done));
+      if (c < 0x80) {
+        append_escape(out, c);
+      } else {
+        out.append("\xEF\xBF\xBD");
       }
-      at += step.size;
-      continue;
+      done = at + step.size;
     }
-    out.append(s, done, at - done);
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        out += "\\u00";
-        out += hex[c >> 4];
-        out += hex[c & 15u];
-    }
-    done = ++at;
+    at += step.size;
   }
-  out.append(s, done, at - done);
+  out.append(s.substr(done));
 }
 
 /// Writer. Commas come by themselves: a value or key is preceded by one unless it opens its container. Keys of the
 /// schema are given as literals without characters to escape (`field`), foreign ones to `foreign_key`.
 class json_text {
  public:
-  const std::string& buffer() const noexcept { return out_; }
-  std::string& buffer() noexcept { return out_; }
-  std::size_t size() const noexcept { return out_.size(); }
-  void clear() noexcept { out_.clear(); }
+  /// Valid until the next change.
+  std::string_view view() const noexcept { return out_.view(); }
+  void clear() noexcept {
+    out_.clear();
+    comma_ = false;
+  }
 
   void begin_object() { open('{'); }
-  void end_object() { out_ += '}'; }
+  void end_object() { close('}'); }
   void begin_array() { open('['); }
-  void end_array() { out_ += ']'; }
+  void end_array() { close(']'); }
   /// Between two documents of one file.
-  void new_line() { out_ += '\n'; }
+  void new_line() {
+    out_.put('\n');
+    comma_ = false;
+  }
 
-  void key(std::string_view literal) {
-    comma();
-    out_ += '"';
-    out_ += literal;
-    out_ += "\":";
+  CUTRACE_INLINE void key(std::string_view literal) {
+    char* to = out_.room(literal.size() + 4);
+    if (comma_) *to++ = ',';
+    *to++ = '"';
+    std::memcpy(to, literal.data(), literal.size());
+    to += literal.size();
+    *to++ = '"';
+    *to++ = ':';
+    out_.commit(to);
+    comma_ = false;
   }
   void foreign_key(std::string_view name) {
-    comma();
-    out_ += '"';
-    append_escaped(out_, name);
-    out_ += "\":";
+    value(name);
+    out_.put(':');
+    comma_ = false;
   }
 
   void value(std::string_view s) {
-    comma();
-    out_ += '"';
+    begin_value();
+    out_.put('"');
     append_escaped(out_, s);
-    out_ += '"';
+    out_.put('"');
   }
   void value(const char* s) { value(view_of(s)); }
   void value(text t) { value(view_of(t)); }
@@ -114,21 +122,18 @@ class json_text {
   template <class Integer,
             std::enable_if_t<std::is_integral<Integer>::value && !std::is_same<Integer, bool>::value, int> = 0>
   void value(Integer n) {
-    comma();
+    begin_value();
     digits(n);
   }
-  template <class Bool, std::enable_if_t<std::is_same<Bool, bool>::value, int> = 0>
-  void value(Bool b) {
-    comma();
-    out_ += b ? "true" : "false";
+  template <class Truth, std::enable_if_t<std::is_same<Truth, bool>::value, int> = 0>
+  void value(Truth b) {
+    begin_value();
+    out_.append(b ? "true" : "false");
   }
   /// JSON knows neither NaN nor infinity: they become null. The shorter of two forms that name the double exactly.
   void value(double d) {
-    comma();
-    if (!(d - d == 0.0)) {
-      out_ += "null";
-      return;
-    }
+    begin_value();
+    if (!(d - d == 0.0)) return out_.append("null");
     char form[40];  // gcc 9 and 10 lack to_chars of doubles
     int n = std::snprintf(form, sizeof(form), "%.15g", d);
     const double back = std::strtod(form, nullptr);
@@ -136,71 +141,67 @@ class json_text {
     for (int i = 0; i < n; ++i) {
       if (form[i] == ',') form[i] = '.';  // the program's locale may say so
     }
-    out_.append(form, static_cast<std::size_t>(n));
+    out_.append(std::string_view(form, static_cast<std::size_t>(n)));
   }
   /// "0x7f32a4000000": an address or handle, as text because no reader computes with it.
   void hex(std::uint64_t n) {
-    comma();
-    out_ += "\"0x";
-    char digits_of[17];
-    const std::to_chars_result r = std::to_chars(digits_of, digits_of + sizeof(digits_of), n, 16);
-    out_.append(digits_of, static_cast<std::size_t>(r.ptr - digits_of));
-    out_ += '"';
+    begin_value();
+    out_.append("\"0x");
+    char* to = out_.room(16);
+    out_.commit(std::to_chars(to, to + 16, n, 16).ptr);
+    out_.put('"');
   }
   /// Nanoseconds as microseconds with three decimals, from integers: no rounding at any size.
   void microseconds(std::int64_t ns) {
-    comma();
+    begin_value();
     std::uint64_t n = static_cast<std::uint64_t>(ns);
     if (ns < 0) {
-      out_ += '-';
+      out_.put('-');
       n = 0 - n;
     }
     digits(n / 1000);
     const unsigned rest = static_cast<unsigned>(n % 1000);
-    out_ += '.';
-    out_ += static_cast<char>('0' + rest / 100);
-    out_ += static_cast<char>('0' + rest / 10 % 10);
-    out_ += static_cast<char>('0' + rest % 10);
+    char* to = out_.room(4);
+    *to++ = '.';
+    *to++ = static_cast<char>('0' + rest / 100);
+    *to++ = static_cast<char>('0' + rest / 10 % 10);
+    *to++ = static_cast<char>('0' + rest % 10);
+    out_.commit(to);
   }
-  /// Text that is JSON already.
-  void raw_value(std::string_view json) {
-    comma();
-    out_ += json;
+  /// Text that is JSON already: a value, or fields of the open object. Not empty.
+  void raw(std::string_view json) {
+    begin_value();
+    out_.append(json);
   }
 
   template <class Value>
-  void field(std::string_view literal, const Value& v) {
+  CUTRACE_INLINE void field(std::string_view literal, const Value& v) {
     key(literal);
     value(v);
   }
 
  private:
-  void open(char bracket) {
-    comma();
-    out_ += bracket;
+  CUTRACE_INLINE void begin_value() {
+    if (comma_) out_.put(',');
+    comma_ = true;
   }
-  /// The last character tells whether something stands before: no value ends with one of these, strings end in a quote.
-  void comma() {
-    if (out_.empty()) return;
-    switch (out_.back()) {
-      case '{':
-      case '[':
-      case ':':
-      case ',':
-      case '\n':
-        return;
-      default:
-        out_ += ',';
-    }
+  void open(char bracket) {
+    begin_value();
+    out_.put(bracket);
+    comma_ = false;
+  }
+  void close(char bracket) {
+    out_.put(bracket);
+    comma_ = true;
   }
   template <class Integer>
   void digits(Integer n) {
-    char digits_of[24];
-    const std::to_chars_result r = std::to_chars(digits_of, digits_of + sizeof(digits_of), n);
-    out_.append(digits_of, static_cast<std::size_t>(r.ptr - digits_of));
+    char* to = out_.room(20);  // -9223372036854775808 and 18446744073709551615
+    out_.commit(std::to_chars(to, to + 20, n).ptr);
   }
 
-  std::string out_;
+  text_buffer out_;
+  bool comma_ = false;  ///< something stands before the next value of this container
 };
 
 }  // namespace detail

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <vector>
-
 #include <cutrace/event.hpp>
 #include <cutrace/request.hpp>
+#include <deque>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -51,7 +50,7 @@ class order_window {
       buckets_.push_back(fresh());
     }
     std::uint64_t at = number > first_ ? number - first_ : 0;  // latecomers go into the oldest part there is
-    at = std::min<std::uint64_t>(at, bucket_limit - 1);        // and what claims to be far in the future into the newest
+    at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
     while (buckets_.size() <= at) buckets_.push_back(fresh());
     bucket& b = buckets_[static_cast<std::size_t>(at)];
     b.events.push_back(e);
@@ -116,5 +115,5 @@ class order_window {
   std::size_t size_ = 0;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

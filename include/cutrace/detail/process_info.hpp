@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string>
-
 #include <cutrace/sink.hpp>
+#include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -54,5 +53,5 @@ struct process_info {
   }
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

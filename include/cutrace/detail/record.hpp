@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
-
 #include <cutrace/request.hpp>
+#include <type_traits>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -24,27 +23,41 @@ enum class record_type : std::uint8_t {
   words = 18,      ///< continuation: up to 7 argument words of the next head record
 };
 
-// Bits of record::flags.
+// Bits of the flags in record::head.
 constexpr std::uint8_t flag_adopted = 1;   ///< stage: the part of it that ran on a thread which adopted it
 constexpr std::uint8_t flag_span = 2;      ///< stage: a movable span, not bound to one thread's nesting
 constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
+constexpr std::uint8_t flag_opened = 64;   ///< stage: the collector has been told its identity
+
+/// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
+/// argument words, gpu: kind of event) and the site (api: function id, gpu: name).
+constexpr std::uint64_t make_head(record_type type, std::uint8_t flags, request_form form, std::uint8_t count,
+                                  std::uint32_t site) noexcept {
+  return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(flags) << 8 |
+         static_cast<std::uint64_t>(form) << 16 | static_cast<std::uint64_t>(count) << 24 |
+         static_cast<std::uint64_t>(site) << 32;
+}
+constexpr std::uint64_t head_flags(std::uint8_t flags) noexcept { return static_cast<std::uint64_t>(flags) << 8; }
+constexpr std::uint64_t head_form_mask = 0xff0000;
 
 /// One cache line. Times are raw ticks of `clock::ticks()` unless a flag says otherwise; 0 means unknown.
 struct alignas(64) record {
-  record_type type;
-  std::uint8_t flags;
-  request_form form;   ///< stage, mark
-  std::uint8_t count;  ///< api: argument words; others 0
-  std::uint32_t site;  ///< call site (stage, mark), function id (api), name (gpu)
+  std::uint64_t head;  ///< see make_head
   std::uint64_t begin;
   std::uint64_t end;
-  std::uint64_t id;      ///< stage: instance; api, gpu: correlation id (low 32 bits), result (api, high 32 bits)
-  std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | opened << 16 | thread where a span began << 32, c = instance
+  std::uint64_t id;       ///< stage: instance; api, gpu: correlation id (low 32 bits), result (api, high 32 bits)
+  std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
+  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | thread where a span began << 32, c = instance
                           ///< that named the request; api: first arguments; gpu: see gpu_encode.hpp
+
+  record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }
+  bool has(std::uint8_t flag) const noexcept { return (head & head_flags(flag)) != 0; }
+  request_form form() const noexcept { return static_cast<request_form>(head >> 16 & 0xff); }
+  std::uint8_t count() const noexcept { return static_cast<std::uint8_t>(head >> 24 & 0xff); }
+  std::uint32_t site() const noexcept { return static_cast<std::uint32_t>(head >> 32); }
 };
 static_assert(sizeof(record) == 64 && alignof(record) == 64, "the record is one cache line");
 static_assert(std::is_trivially_copyable<record>::value, "records are copied as bytes");

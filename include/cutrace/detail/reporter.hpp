@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdio>
+#include <cutrace/error.hpp>
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include <cutrace/error.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -60,5 +59,5 @@ class reporter {
   void* user_ = nullptr;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -86,7 +86,9 @@ struct runtime_core {
       before->next.store(c->index + 1, std::memory_order_release);  // after the last commit of the old one
     else
       t->first.store(c, std::memory_order_release);
-    wake.signal_if_asleep();
+    // The collector comes by itself every few milliseconds. Waking it sooner costs this thread a system call, and the
+    // collector then competes for this core's other half while the thread is busiest.
+    if (pool.running_low()) wake.signal_if_asleep();
     return t->cursor;
   }
 
@@ -117,5 +119,5 @@ struct runtime_core {
   }
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

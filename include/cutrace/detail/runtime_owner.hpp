@@ -7,11 +7,10 @@
 #include <pthread.h>
 
 #include <cstdlib>
-#include <memory>
-#include <mutex>
-
 #include <cutrace/detail/trace.hpp>
 #include <cutrace/sinks/sink_specs.hpp>
+#include <memory>
+#include <mutex>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -110,8 +109,10 @@ class runtime_owner {
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
     std::lock_guard<std::mutex> hold(mutex_);
     switch (r.operation) {
-      case session_operation::begin: return begin(r);
-      case session_operation::end: return end(r.session);
+      case session_operation::begin:
+        return begin(r);
+      case session_operation::end:
+        return end(r.session);
       case session_operation::add_sink:
         if (trace_ != nullptr) trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
         return;
@@ -148,8 +149,9 @@ class runtime_owner {
       throw;
     }
     if (r.joined)
-      runtime_core::own().errors.report(
-          "session", "this process is traced already: the new session joins that trace, its backend and memory options do not apply");
+      runtime_core::own().errors.report("session",
+                                        "this process is traced already: the new session joins that trace, its backend "
+                                        "and memory options do not apply");
   }
 
   void end(std::uint64_t session) {
@@ -188,5 +190,5 @@ class runtime_owner {
   stats last_{};
 };
 
-}  // namespace detail CUTRACE_LOCAL
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <cstdio>
-
 #include <cutrace/backend.hpp>
 #include <cutrace/session.hpp>
 #include <cutrace/sink.hpp>

@@ -5,9 +5,8 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <string>
-
 #include <cutrace/session.hpp>
+#include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -34,9 +33,12 @@ inline std::size_t parse_bytes(const char* option, const std::string& value) {
   char* end = nullptr;
   const unsigned long long n = std::strtoull(value.c_str(), &end, 10);
   unsigned shift = 0;
-  if (*end == 'K' || *end == 'k') shift = 10, ++end;
-  else if (*end == 'M' || *end == 'm') shift = 20, ++end;
-  else if (*end == 'G' || *end == 'g') shift = 30, ++end;
+  if (*end == 'K' || *end == 'k')
+    shift = 10, ++end;
+  else if (*end == 'M' || *end == 'm')
+    shift = 20, ++end;
+  else if (*end == 'G' || *end == 'g')
+    shift = 30, ++end;
   if (value.empty() || value[0] == '-' || *end != '\0' || n > (1ull << 36) >> shift || (n << shift) < 1u << 20)
     reject(option, value, accepted);
   return static_cast<std::size_t>(n << shift);
@@ -71,19 +73,24 @@ inline settings complete(const session_options& o) {
   } else if (const char* v = environment("CUTRACE_SINKS")) {
     s.sinks = v;
   }
-  if (o.backend != nullptr) s.backend = o.backend;
-  else if (const char* v = environment("CUTRACE_BACKEND")) s.backend = v;
+  if (o.backend != nullptr)
+    s.backend = o.backend;
+  else if (const char* v = environment("CUTRACE_BACKEND"))
+    s.backend = v;
   if (o.memory_limit_bytes != 0)
     s.memory_limit_bytes = parse_bytes("session_options::memory_limit_bytes", std::to_string(o.memory_limit_bytes));
   else if (const char* v = environment("CUTRACE_MEMORY_LIMIT"))
     s.memory_limit_bytes = parse_bytes("CUTRACE_MEMORY_LIMIT", v);
   bool wait = o.overflow == overflow_policy::wait;
   if (const char* v = wait ? nullptr : environment("CUTRACE_OVERFLOW")) {
-    if (std::strcmp(v, "wait") == 0) wait = true;
-    else if (std::strcmp(v, "drop") != 0) reject("CUTRACE_OVERFLOW", v, "drop (the default), wait");
+    if (std::strcmp(v, "wait") == 0)
+      wait = true;
+    else if (std::strcmp(v, "drop") != 0)
+      reject("CUTRACE_OVERFLOW", v, "drop (the default), wait");
   }
   s.overflow_wait_us = wait ? o.overflow_wait_us : 0;
-  if (o.window_ms != 0) s.window_ms = o.window_ms;
+  if (o.window_ms != 0)
+    s.window_ms = o.window_ms;
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms = parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000");
   s.stop_deadline_ms = o.stop_deadline_ms;
@@ -92,5 +99,5 @@ inline settings complete(const session_options& o) {
   return s;
 }
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -4,12 +4,11 @@
 #pragma once
 
 #include <cstdio>
+#include <cutrace/detail/reporter.hpp>
+#include <cutrace/sink.hpp>
 #include <exception>
 #include <memory>
 #include <vector>
-
-#include <cutrace/detail/reporter.hpp>
-#include <cutrace/sink.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -36,8 +35,7 @@ class sink_set {
     if (!members_.empty() && n != 0) write_one(members_.back(), events, n);
   }
   void flush() noexcept {
-    for (member& m : members_)
-      guarded(m, [&] { m.target->flush(); });
+    for (member& m : members_) guarded(m, [&] { m.target->flush(); });
   }
 
   /// Closes the sinks of one session; `close_with(sink stats so far)` makes the summary.
@@ -103,5 +101,5 @@ class sink_set {
   std::vector<sink_stats> finished_;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

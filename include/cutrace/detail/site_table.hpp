@@ -6,10 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-
 #include <cutrace/detail/table.hpp>
 #include <cutrace/event.hpp>
+#include <memory>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -66,8 +65,8 @@ class site_table {
       e.ready.store(true, std::memory_order_release);
       if (bucket.compare_exchange_weak(head, id, std::memory_order_acq_rel, std::memory_order_acquire)) return id;
       // Somebody linked first: perhaps the same site. Then the entry made here stays unused.
-      if (const std::uint32_t found = find(head, e.next.load(std::memory_order_relaxed), h, kind, name, name_size,
-                                           file, line)) {
+      if (const std::uint32_t found =
+              find(head, e.next.load(std::memory_order_relaxed), h, kind, name, name_size, file, line)) {
         e.ready.store(false, std::memory_order_relaxed);
         return found;
       }
@@ -95,7 +94,8 @@ class site_table {
     for (std::uint32_t id = full_id + 1; id < end; ++id) {
       entry& e = entries_[id];
       if (!e.ready.load(std::memory_order_acquire)) continue;
-      if (e.kind == static_cast<std::uint8_t>(site_kind::counter) || e.kind == static_cast<std::uint8_t>(site_kind::gauge))
+      if (e.kind == static_cast<std::uint8_t>(site_kind::counter) ||
+          e.kind == static_cast<std::uint8_t>(site_kind::gauge))
         visit(e);
     }
   }
@@ -145,5 +145,5 @@ class site_table {
   std::atomic<std::uint32_t> text_used_{0};
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

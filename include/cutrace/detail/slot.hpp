@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-
 #include <cutrace/detail/table.hpp>
 
 #define CUTRACE_SLOT_SYMBOL CUTRACE_CONCAT(cutrace_slot_abi, CUTRACE_ABI_VERSION)
@@ -18,8 +17,8 @@
 // Weak: the translation units of one object share it. Hidden: no other object ever binds to it. Used: an optimiser
 // that sees the whole program must not drop or rename what only the note refers to.
 extern "C" {
-__attribute__((weak, used, visibility("hidden"))) cutrace::detail::slot CUTRACE_SLOT_SYMBOL = {
-    {cutrace::detail::gate_unresolved}, CUTRACE_ABI_VERSION, {nullptr}};
+__attribute__((weak, used, visibility("hidden")))
+cutrace::detail::slot CUTRACE_SLOT_SYMBOL = {{cutrace::detail::gate_unresolved}, CUTRACE_ABI_VERSION, {nullptr}};
 }
 
 // Note: name "cutrace", type = contract version, descriptor = 64-bit distance from the descriptor to the slot.

@@ -45,14 +45,20 @@
 
 #else
 
+#if defined(__CUDACC__)
+#define CUTRACE_DETAIL_BOTH_SIDES __host__ __device__
+#else
+#define CUTRACE_DETAIL_BOTH_SIDES
+#endif
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
-// Named only in sizeof: arguments are type-checked and count as used, but nothing is evaluated and no symbol exists.
+// Never called: its arguments are type-checked and count as used, nothing is evaluated, and no symbol is left.
 template <class... Arguments>
-char unevaluated(const Arguments&...);
+CUTRACE_DETAIL_BOTH_SIDES CUTRACE_INLINE void unused(const Arguments&...) noexcept {}
 }  // namespace detail
 CUTRACE_END_NAMESPACE
-#define CUTRACE_DETAIL_NOTHING(...) static_cast<void>(sizeof(::cutrace::detail::unevaluated(__VA_ARGS__)))
+#undef CUTRACE_DETAIL_BOTH_SIDES
+#define CUTRACE_DETAIL_NOTHING(...) (false ? ::cutrace::detail::unused(__VA_ARGS__) : void())
 
 #define CUTRACE_STAGE(...) CUTRACE_DETAIL_NOTHING(__VA_ARGS__)
 #define CUTRACE_STAGE_BATCH(name, ids, n) CUTRACE_DETAIL_NOTHING(name, ids, n)

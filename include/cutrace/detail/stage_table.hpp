@@ -4,13 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cutrace/event.hpp>
+#include <cutrace/request.hpp>
 #include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
-
-#include <cutrace/event.hpp>
-#include <cutrace/request.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -18,11 +17,11 @@ namespace detail CUTRACE_LOCAL {
 struct known_stage {
   text name;
   std::uint64_t parent = 0;
-  std::uint64_t owner = 0;    ///< instance that named the request, 0 for none
-  std::uint64_t word = 0;     ///< its request word
+  std::uint64_t owner = 0;  ///< instance that named the request, 0 for none
+  std::uint64_t word = 0;   ///< its request word
   request_form form = request_form::none;
   bool closed = false;
-  std::uint32_t total = 0;    ///< requests named
+  std::uint32_t total = 0;            ///< requests named
   std::vector<request_ref> requests;  ///< of the owner itself: text or batch
 };
 
@@ -73,5 +72,5 @@ class stage_table {
   known_stage* last_ = nullptr;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstring>
-
 #include <cutrace/detail/thread.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -13,7 +12,7 @@ namespace detail {
 
 constexpr std::uint32_t request_limit = 2048;  ///< ids of one batch that are kept; the count says how many there were
 
-CUTRACE_INLINE std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
+inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
   std::uint64_t h = 14695981039346656037u;  // FNV-1a, 64 bits
   for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 1099511628211u;
   return h;
@@ -66,20 +65,21 @@ inline record* put_request(record* at, const request& q) noexcept {
 /// Tells the collector who a running stage is, with its texts and request set. Called once a stage at the most.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_frame& f, const char* name,
                                                       const request& q) noexcept {
-  f.opened = true;
   const std::size_t name_size = name != nullptr ? std::strlen(name) : 0;
   const std::uint32_t extra = (name != nullptr ? text_records(name_size) : 0) + request_records(q);
   record* r = reserve(t, extra + 1);
+  f.head |= head_flags(flag_opened);
   if (r == nullptr) return;
   if (name != nullptr) r = put_text(r, 0, name, name_size);
   r = put_request(r, q);
-  *r = record{record_type::stage_open, f.flags, f.form, 0, f.site, f.begin, 0, f.id, f.parent, f.request, f.depth, f.owner};
+  const std::uint64_t head = (f.head & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(record_type::stage_open);
+  *r = record{head, f.begin, 0, f.id, f.parent, f.request, f.depth, f.owner};
   commit(t, extra + 1);
 }
 
 /// Opens a frame and the frames around it, outermost first, so that whatever refers to this stage can be resolved.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void open_frames(thread_state* t, stage_frame* f) noexcept {
-  if (f == nullptr || f->opened) return;
+  if (f == nullptr || f->opened()) return;
   open_frames(t, f->outer);
   write_open(t, *f, nullptr, {});
 }
@@ -96,53 +96,59 @@ CUTRACE_INLINE site& named(site& s, const char* name) noexcept {
 CUTRACE_INLINE std::uint64_t current_stage(thread_state* t) noexcept {
   stage_frame* f = t->top;
   if (f == nullptr) return 0;
-  if (CUTRACE_UNLIKELY(!f->opened)) open_frames(t, f);
+  if (CUTRACE_UNLIKELY(!f->opened())) open_frames(t, f);
   return f->id;
 }
 
-/// Fills the identity of a stage that begins now. `dynamic_name` is given for run-time names (site is 0 then).
-CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t site, const char* dynamic_name,
-                                const request& q, std::uint8_t flags) noexcept {
+/// Fills the identity of a stage that begins now; `begin` is the caller's to set, as late as possible.
+CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t site, request_form form,
+                                std::uint64_t word, std::uint8_t flags) noexcept {
   stage_frame* outer = t->top;
+  const std::uint64_t id = t->next_stage++;
   f.outer = outer;
-  f.id = t->next_stage++;
-  f.parent = outer != nullptr ? outer->id : 0;
-  f.depth = outer != nullptr ? static_cast<std::uint16_t>(outer->depth + 1) : std::uint16_t{0};
-  if (q.form() == request_form::none && outer != nullptr) {  // what happens inside belongs to the same requests
-    f.request = outer->request;
-    f.form = outer->form;
-    f.owner = outer->owner;
-  } else {
-    f.request = q.word();
-    f.form = q.form();
-    f.owner = q.form() == request_form::none ? 0 : f.id;
+  f.id = id;
+  f.head = make_head(record_type::stage, flags, form, 0, site);
+  f.request = word;
+  f.owner = form == request_form::none ? 0 : id;
+  if (outer == nullptr) {
+    f.parent = 0;
+    f.depth = 0;
+    return;
   }
-  f.site = site;
-  f.flags = flags;
-  f.opened = false;
-  if (CUTRACE_UNLIKELY(dynamic_name != nullptr || q.form() >= request_form::text)) {
-    f.begin = clock::ticks(t->use_counter);
-    write_open(t, f, dynamic_name, q);
+  f.parent = outer->id;
+  f.depth = outer->depth + 1;
+  if (form == request_form::none) {  // what happens inside belongs to the same requests
+    f.head |= outer->head & head_form_mask;
+    f.request = outer->request;
+    f.owner = outer->owner;
   }
 }
 
-/// Writes the record of a stage that ends at `end` on thread `t`.
-/// `origin` is the index of the thread where a span began, 0 for scopes.
+/// The same for stages that bring text or a batch along: these are copied now, since the caller's may change.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_frame& f, std::uint32_t site,
+                                                         const char* dynamic_name, const void* data, std::size_t size,
+                                                         std::uint64_t word, request_form form,
+                                                         std::uint8_t flags) noexcept {
+  const request q = request::from_parts(data, size, word, form);
+  begin_frame(t, f, site, form, form == request_form::text ? hash_text(static_cast<const char*>(data), size) : word,
+              flags);
+  f.begin = clock::ticks(t->use_counter);
+  write_open(t, f, dynamic_name, q);
+}
+
+/// Writes the record of a stage that ends at `end` on thread `t`. `origin` is the index of the thread where a span
+/// began, 0 for scopes.
 CUTRACE_INLINE void write_stage(thread_state* t, const stage_frame& f, std::uint64_t end,
                                 std::uint32_t origin) noexcept {
   record* r = reserve(t, 1);
   if (CUTRACE_UNLIKELY(r == nullptr)) return;
-  r->type = record_type::stage;
-  r->flags = f.flags;
-  r->form = f.form;
-  r->count = 0;
-  r->site = f.site;
+  r->head = f.head;
   r->begin = f.begin;
   r->end = end;
   r->id = f.id;
   r->parent = f.parent;
   r->a = f.request;
-  r->b = f.depth | static_cast<std::uint64_t>(f.opened) << 16 | static_cast<std::uint64_t>(origin) << 32;
+  r->b = f.depth | static_cast<std::uint64_t>(origin) << 32;
   r->c = f.owner;
   commit(t, 1);
 }

@@ -6,12 +6,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/event.hpp>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include <cutrace/event.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -86,5 +85,5 @@ class string_table {
   text last_{nullptr, 0};
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

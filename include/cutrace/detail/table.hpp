@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-
 #include <cutrace/detail/record.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -16,18 +15,20 @@ struct table;
 
 /// A stage that is running: lives in the scope, span or adoption object and is linked from the thread's state, so that
 /// a driver callback on this thread finds it without a lookup.
+///
+/// Members that stand side by side in the record do not here: the compiler would copy them as one 16-byte word, which
+/// waits until both 8-byte stores have left the store buffer.
 struct stage_frame {
   stage_frame* outer;
-  std::uint64_t id;      ///< instance, unique in the process: thread index << 40 | sequence
-  std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t begin;   ///< ticks
+  std::uint64_t head;     ///< of the record that its end will write: site, form of the request, flags
+  std::uint64_t id;       ///< instance, unique in the process: thread index << 40 | sequence
+  std::uint64_t begin;    ///< ticks
+  std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
+  std::uint64_t depth;    ///< enclosing stages on the thread
   std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
   std::uint64_t owner;    ///< instance that named the request, 0 when none did
-  std::uint32_t site;
-  std::uint16_t depth;  ///< enclosing stages on the thread
-  request_form form;
-  std::uint8_t flags;
-  bool opened;  ///< the collector has been told this stage's identity
+
+  bool opened() const noexcept { return (head & head_flags(flag_opened)) != 0; }
 };
 
 /// What one thread's markers touch. Owned by the runtime, recycled only after the thread is gone.
@@ -40,8 +41,8 @@ struct thread_state {
   stage_frame* top;                       ///< innermost running stage
   std::uint64_t next_stage;               ///< instance id of the next stage
   const table* owner;
-  std::uint32_t index;      ///< of the thread in this process, never reused before 2^24 threads
-  std::uint32_t thread_id;  ///< the kernel's
+  std::uint32_t index;              ///< of the thread in this process, never reused before 2^24 threads
+  std::uint32_t thread_id;          ///< the kernel's
   std::atomic<std::uint64_t> lost;  ///< events that found no chunk
 };
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-
 #include <cutrace/detail/string_table.hpp>
 #include <cutrace/detail/thread_registry.hpp>
 
@@ -35,5 +34,5 @@ inline bool thread_name_changed(traced_thread& t, std::uint64_t now_ns, string_t
   return changed;
 }
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

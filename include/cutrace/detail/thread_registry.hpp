@@ -10,27 +10,26 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <mutex>
-
 #include <cutrace/detail/chunk_pool.hpp>
 #include <cutrace/detail/table.hpp>
+#include <mutex>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 /// The runtime's side of a thread state.
 struct traced_thread : thread_state {
-  traced_thread* next_known = nullptr;    ///< list of all states ever made
-  chunk* current = nullptr;               ///< owning thread's
-  std::uint64_t chunks_taken = 0;         ///< owning thread's
-  std::atomic<chunk*> first{nullptr};     ///< where the collector begins to read, set once a use
-  std::atomic<std::uint32_t> state{0};    ///< 0 free, 1 in use, 2 thread has ended
-  bool attached = false;                  ///< collector's: first seen and described
-  chunk* reading = nullptr;               ///< collector's
-  std::uint32_t read = 0;                 ///< collector's: records of `reading` that are done
-  std::uint64_t lost_seen = 0;            ///< collector's
-  std::uint64_t named_at_ns = 0;          ///< collector's
-  const char* name = nullptr;             ///< collector's, interned
+  traced_thread* next_known = nullptr;  ///< list of all states ever made
+  chunk* current = nullptr;             ///< owning thread's
+  std::uint64_t chunks_taken = 0;       ///< owning thread's
+  std::atomic<chunk*> first{nullptr};   ///< where the collector begins to read, set once a use
+  std::atomic<std::uint32_t> state{0};  ///< 0 free, 1 in use, 2 thread has ended
+  bool attached = false;                ///< collector's: first seen and described
+  chunk* reading = nullptr;             ///< collector's
+  std::uint32_t read = 0;               ///< collector's: records of `reading` that are done
+  std::uint64_t lost_seen = 0;          ///< collector's
+  std::uint64_t named_at_ns = 0;        ///< collector's
+  const char* name = nullptr;           ///< collector's, interned
 };
 
 class thread_registry {
@@ -104,5 +103,5 @@ class thread_registry {
   std::uint32_t next_index_ = 1;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

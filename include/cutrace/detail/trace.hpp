@@ -3,16 +3,15 @@
 // takes them apart in the right order.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <cutrace/detail/backend_pump.hpp>
 #include <cutrace/detail/backend_registry.hpp>
 #include <cutrace/detail/collector.hpp>
 #include <cutrace/detail/process_info.hpp>
 #include <cutrace/detail/session_call.hpp>
 #include <cutrace/detail/settings.hpp>
+#include <memory>
+#include <string>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -29,9 +28,9 @@ struct memory_plan {
     memory_plan p{};
     p.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(part * 11 / chunk_bytes, 4));
     p.ring_bits = 10;
-    while ((std::size_t{32} << (p.ring_bits + 1)) <= part * 16 && p.ring_bits < 22) ++p.ring_bits;
+    while ((std::size_t{32} << (p.ring_bits + 1)) <= part * 8 && p.ring_bits < 22) ++p.ring_bits;
     p.buffer_bytes = part * 11;
-    p.window_bytes = part * 4;
+    p.window_bytes = part * 12;
     p.string_bytes = part * 2;
     return p;
   }
@@ -41,7 +40,11 @@ class trace {
  public:
   /// Starts everything but the sinks. Throws config_error.
   trace(runtime_core& core, record_writer& writer, const settings& s)
-      : core_(core), settings_(s), writer_(writer), pump_(core.errors, flush_period_ms), process_(process_info::read()) {
+      : core_(core),
+        settings_(s),
+        writer_(writer),
+        pump_(core.errors, flush_period_ms),
+        process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
     backend_registration* wanted = find_backend(s.backend);
     core_.errors.clear();
@@ -55,8 +58,8 @@ class trace {
     writer_.set_buffer_budget(plan.buffer_bytes);
     start_ = read_anchor(0);
     start_.trace_ns = 0;
-    collector_.reset(new collector(core_, writer_,
-                                   {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}));
+    collector_.reset(
+        new collector(core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}));
     collector_->set_memory(s.memory_limit_bytes);
     core_.set_gate(gate_on);
     if (wanted != nullptr) start_backend(wanted->make(), true);
@@ -110,7 +113,8 @@ class trace {
     collector_->call([this] { collector_->deliver_all(); }, no_limit);
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0)
-      core_.errors.report("session", "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time");
+      core_.errors.report("session",
+                          "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time");
     collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
     last_ = collector_->snapshot();
     collector_->end();
@@ -189,5 +193,5 @@ class trace {
   stats last_{};
 };
 
-}  // namespace detail CUTRACE_LOCAL
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
-
 #include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -45,5 +44,5 @@ class wake_signal {
   std::atomic<std::uint32_t> word_{0};
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

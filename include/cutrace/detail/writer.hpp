@@ -4,14 +4,13 @@
 #pragma once
 
 #include <boost/lockfree/queue.hpp>
-#include <mutex>
-#include <vector>
-
 #include <cutrace/backend.hpp>
 #include <cutrace/detail/gpu_encode.hpp>
 #include <cutrace/detail/ingest.hpp>
 #include <cutrace/detail/runtime_core.hpp>
 #include <cutrace/detail/stage_write.hpp>
+#include <mutex>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -65,11 +64,9 @@ class record_writer final : public event_writer {
       __builtin_memcpy(static_cast<void*>(r), &more, sizeof(more));
       ++r;
     }
-    r->type = record_type::api;
-    r->flags = static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
-    r->form = request_form::none;
-    r->count = static_cast<std::uint8_t>(count);
-    r->site = c.function;
+    const std::uint8_t flags =
+        static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
+    r->head = make_head(record_type::api, flags, request_form::none, static_cast<std::uint8_t>(count), c.function);
     r->begin = c.begin_ticks;
     r->end = c.end_ticks;
     r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
@@ -148,5 +145,5 @@ class record_writer final : public event_writer {
   std::size_t buffer_budget_ = std::size_t{11} << 20;
 };
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

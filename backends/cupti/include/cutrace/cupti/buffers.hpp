@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-
 #include <cutrace/backend.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -53,5 +52,5 @@ class buffer_pool {
   std::atomic<std::uint32_t> made_{0};
 };
 
-}  // namespace cupti CUTRACE_LOCAL
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

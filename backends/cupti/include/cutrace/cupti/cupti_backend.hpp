@@ -13,14 +13,13 @@
 
 #include <atomic>
 #include <cstdio>
-#include <mutex>
-#include <string>
-
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/buffers.hpp>
 #include <cutrace/cupti/decode.hpp>
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/library.hpp>
+#include <mutex>
+#include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -33,10 +32,10 @@ struct process_state {
   functions api;
   buffer_pool buffers;
   std::uint32_t version = 0;
-  std::atomic<event_writer*> writer{nullptr};    ///< null between sessions; the object itself lives on
+  std::atomic<event_writer*> writer{nullptr};     ///< null between sessions; the object itself lives on
   std::atomic<decode_context*> decoder{nullptr};  ///< of the running session
-  std::atomic<std::uint64_t> refused{0};         ///< buffer requests that found none
-  tick_scale scale;                              ///< for timestamps, the process's
+  std::atomic<std::uint64_t> refused{0};          ///< buffer requests that found none
+  tick_scale scale;                               ///< for timestamps, the process's
   bool clock_registered = false;
   std::uint8_t makes_work[function_limit] = {};
 
@@ -91,14 +90,10 @@ class cupti_backend final : public backend {
     bool enabled(unsigned bits) const noexcept { return (bits >> bit & 1u) != 0; }
   };
   static constexpr kind kinds[] = {
-      {CUPTI_ACTIVITY_KIND_DEVICE, "DEVICE", 0},
-      {CUPTI_ACTIVITY_KIND_CONTEXT, "CONTEXT", 1},
-      {CUPTI_ACTIVITY_KIND_STREAM, "STREAM", 2},
-      {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", 3},
-      {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", 4},
-      {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", 5},
-      {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", 6},
-      {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "SYNCHRONIZATION", 7},
+      {CUPTI_ACTIVITY_KIND_DEVICE, "DEVICE", 0},     {CUPTI_ACTIVITY_KIND_CONTEXT, "CONTEXT", 1},
+      {CUPTI_ACTIVITY_KIND_STREAM, "STREAM", 2},     {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", 3},
+      {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", 4},     {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", 5},
+      {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", 6},     {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "SYNCHRONIZATION", 7},
       {CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", 8},
   };
 
@@ -117,8 +112,10 @@ class cupti_backend final : public backend {
     if (registered == CUPTI_SUCCESS) {
       for (const kind& k : kinds) {
         const CUptiResult r = p.api.cuptiActivityEnable(k.id);
-        if (r == CUPTI_SUCCESS) enabled_ |= 1u << k.bit;
-        else complain((std::string("cuptiActivityEnable(") + k.name + "), such records are missing").c_str(), r);
+        if (r == CUPTI_SUCCESS)
+          enabled_ |= 1u << k.bit;
+        else
+          complain((std::string("cuptiActivityEnable(") + k.name + "), such records are missing").c_str(), r);
       }
     }
     const std::uint32_t hooked = enable_callbacks(p);
@@ -207,7 +204,8 @@ class cupti_backend final : public backend {
       complain("cuptiActivityRegisterTimestampCallback", r);
     }
     if (!p.clock_registered)
-      writer_->report("cupti", "CUPTI does not take our clock: GPU times are in its own and cannot be joined with host times");
+      writer_->report("cupti",
+                      "CUPTI does not take our clock: GPU times are in its own and cannot be joined with host times");
   }
 
   /// Names and enables every driver function that the library knows. Returns how many.
@@ -228,8 +226,10 @@ class cupti_backend final : public backend {
       name(cbid, symbol, known);
       p.makes_work[cbid] = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
       const CUptiResult r = p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-      if (r == CUPTI_SUCCESS) ++count;
-      else failure = r;
+      if (r == CUPTI_SUCCESS)
+        ++count;
+      else
+        failure = r;
     }
     complain("cuptiEnableCallback, some calls are missing", failure);
     return count;
@@ -291,7 +291,9 @@ class cupti_backend final : public backend {
     c.begin_ticks = *call.correlationData;
     if (c.begin_ticks == 0) return;  // entered before the callbacks were on
     std::uint64_t words[word_limit];
-    c.result = call.functionReturnValue != nullptr ? static_cast<std::int32_t>(*static_cast<const CUresult*>(call.functionReturnValue)) : 0;
+    c.result = call.functionReturnValue != nullptr
+                   ? static_cast<std::int32_t>(*static_cast<const CUresult*>(call.functionReturnValue))
+                   : 0;
     const function_entry* f = find_driver(cbid);
     c.word_count = f != nullptr ? read_words(*f, call.functionParams, c.result == 0, words)
                                 : read_raw_words(call.functionParams, words);
@@ -311,14 +313,16 @@ class cupti_backend final : public backend {
     if (*buffer != nullptr) return;
     p.refused.fetch_add(1, std::memory_order_relaxed);
     *size = 0;
-    if (p.version >= 27) return;  // earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away
+    if (p.version >= 27)
+      return;  // earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away
     *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_pool::discard_bytes));
     if (*buffer == nullptr) return;
     std::memset(*buffer, 0, buffer_pool::discard_bytes);
     *size = buffer_pool::discard_bytes;
   }
 
-  static void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size, std::size_t valid) {
+  static void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
+                                        std::size_t valid) {
     process_state& p = process_state::get();
     if (buffer == nullptr) return;
     event_writer* w = p.writer.load(std::memory_order_acquire);
@@ -328,8 +332,10 @@ class cupti_backend final : public backend {
       if (w->submit(full)) return;
     }
     if (w != nullptr && valid != 0) w->count_loss(loss_cause::buffer_limit, count_records(p, buffer, valid));
-    if (discard) std::free(buffer);
-    else p.buffers.give(buffer, valid);
+    if (discard)
+      std::free(buffer);
+    else
+      p.buffers.give(buffer, valid);
   }
 
   static std::uint64_t count_records(process_state& p, std::uint8_t* buffer, std::size_t valid) noexcept {
@@ -355,5 +361,5 @@ class cupti_backend final : public backend {
   std::string path_;
 };
 
-}  // namespace cupti CUTRACE_LOCAL
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

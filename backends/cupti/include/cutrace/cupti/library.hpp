@@ -10,19 +10,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
-
 #include <cutrace/config.hpp>
+#include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
 // Needed by every trace; without one of these the library is unusable.
-#define CUTRACE_CUPTI_NEEDED(X)                                                                                      \
-  X(cuptiGetVersion) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiEnableDomain)               \
-  X(cuptiGetCallbackName) X(cuptiActivityEnable) X(cuptiActivityDisable) X(cuptiActivityRegisterCallbacks)           \
-  X(cuptiActivityGetNextRecord) X(cuptiActivityGetNumDroppedRecords) X(cuptiActivityFlushAll)                        \
-  X(cuptiActivitySetAttribute) X(cuptiGetResultString)
+// clang-format off
+#define CUTRACE_CUPTI_NEEDED(X)                                                                            \
+  X(cuptiGetVersion) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiEnableDomain)     \
+  X(cuptiGetCallbackName) X(cuptiActivityEnable) X(cuptiActivityDisable)                                   \
+  X(cuptiActivityRegisterCallbacks) X(cuptiActivityGetNextRecord) X(cuptiActivityGetNumDroppedRecords)     \
+  X(cuptiActivityFlushAll) X(cuptiActivitySetAttribute) X(cuptiGetResultString)
+// clang-format on
 // Absent from some release that is supported.
 #define CUTRACE_CUPTI_OPTIONAL(X) \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiActivityEnableAndDump)
@@ -107,7 +108,8 @@ class library {
     return true;
   }
 
-  /// The application's own one, if it has loaded any (PyTorch brings its own): two in one process get in each other's way.
+  /// The application's own one, if it has loaded any (PyTorch brings its own): two in one process get in each other's
+  /// way.
   bool open_loaded() {
     std::string found;
     dl_iterate_phdr(
@@ -135,8 +137,8 @@ class library {
     roots[count++] = "/usr/local/cuda-" + std::to_string(major);
     roots[count++] = "/opt/cuda";
     for (std::size_t i = 0; i < count; ++i)
-      for (const char* folder : {"/extras/CUPTI/lib64/", "/lib64/", "/lib/", "/targets/x86_64-linux/lib/",
-                                 "/targets/sbsa-linux/lib/"})
+      for (const char* folder :
+           {"/extras/CUPTI/lib64/", "/lib64/", "/lib/", "/targets/x86_64-linux/lib/", "/targets/sbsa-linux/lib/"})
         if (try_open(roots[i] + folder + file, RTLD_NOW)) return true;
     return false;
   }
@@ -163,5 +165,5 @@ inline int driver_version(std::string& why) {
   return version;
 }
 
-}  // namespace cupti CUTRACE_LOCAL
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# How tests are registered, and which compilers the source-level checks may use.
+
+# cutrace_add_test(<name> [LABELS ...] [FIXTURE <name>] [SETUP <name>] [ENVIRONMENT ...] COMMAND ...)
+#   FIXTURE: runs after the test that has the same name as SETUP. Exit code 77 means skipped: the reason is printed.
+function(cutrace_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FIXTURE;SETUP;TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  set(full ${CUTRACE_TEST_PREFIX}${name})
+  add_test(NAME ${full} COMMAND ${arg_COMMAND})
+  set_tests_properties(${full} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77)
+  if(arg_LABELS)
+    set_tests_properties(${full} PROPERTIES LABELS "${arg_LABELS}")
+  endif()
+  if(arg_FIXTURE)
+    set_tests_properties(${full} PROPERTIES FIXTURES_REQUIRED ${CUTRACE_TEST_PREFIX}${arg_FIXTURE})
+  endif()
+  if(arg_SETUP)
+    set_tests_properties(${full} PROPERTIES FIXTURES_SETUP ${CUTRACE_TEST_PREFIX}${arg_SETUP})
+  endif()
+  if(CUTRACE_SANITIZE)
+    list(APPEND arg_ENVIRONMENT LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0
+                                TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp)
+  endif()
+  if(arg_ENVIRONMENT)
+    set_tests_properties(${full} PROPERTIES ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
+endfunction()
+
+# cutrace_want_tests(<result> <set>): is this folder of tests part of the build?
+function(cutrace_want_tests result set)
+  if("all" IN_LIST CUTRACE_TEST_SETS OR "${set}" IN_LIST CUTRACE_TEST_SETS)
+    set(${result} ON PARENT_SCOPE)
+  else()
+    set(${result} OFF PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Compilers that source-level checks run with: the one of this build, and the other family's where there is one.
+set(CUTRACE_CHECK_COMPILERS ${CMAKE_CXX_COMPILER})
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  find_program(CUTRACE_OTHER_CXX NAMES clang++ clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
+else()
+  find_program(CUTRACE_OTHER_CXX NAMES g++)
+endif()
+mark_as_advanced(CUTRACE_OTHER_CXX)
+if(CUTRACE_OTHER_CXX)
+  list(APPEND CUTRACE_CHECK_COMPILERS ${CUTRACE_OTHER_CXX})
+endif()
+
+# Include folders for checks that call a compiler by themselves: ours, and foreign ones as system folders.
+set(CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/backends/sim/include)
+if(TARGET cutrace_cupti)
+  list(APPEND CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/backends/cupti/include
+                                     -I${PROJECT_BINARY_DIR}/backends/cupti/include)
+  set(cutrace_cuda_dirs ${CUPTI_INCLUDE_DIRS})
+  list(REMOVE_ITEM cutrace_cuda_dirs ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+  foreach(dir IN LISTS cutrace_cuda_dirs)
+    list(APPEND CUTRACE_CHECK_INCLUDES -isystem${dir})
+  endforeach()
+endif()
+find_program(CUTRACE_BASH bash)
+mark_as_advanced(CUTRACE_BASH)
+if(NOT CUTRACE_BASH)
+  message(FATAL_ERROR "cutrace: the tests need bash")
+endif()
