@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fault language of the stand-ins, from CUTRACE_SIM_FAULTS or cutrace_sim_set_faults(). Words, separated by commas:
+//
+//   <function>=<code>         every call of this cu* or cupti* function returns the code and does nothing else
+//   <function>=<code>@<n>     only its n-th call from now on
+//   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
+//   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
+//   version=<n>               cuptiGetVersion tells n
+//   drop=<n>                  the next n GPU records are lost, and counted by cuptiActivityGetNumDroppedRecords
+//   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, with end = 0
+//   zero_time=<n>             the next n GPU records have start = end = 0
+//   unknown=<n>               n records of a kind that no header knows are added
+//   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
+//   shuffle                   records of a buffer are delivered in another order
+//   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated before GRAPH_TRACE was last
+//                             switched on kills the process (here: abort with a message)
+//
+// An empty text takes all faults back. A word that is not of this language is an error on stderr, and set_faults fails.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace standin {
+
+struct function_fault {
+  std::string name;
+  std::int32_t code = 0;
+  std::uint64_t at = 0;  ///< 0: every call
+};
+
+struct fault_set {
+  std::vector<function_fault> functions;
+  std::vector<std::string> missing_symbols;
+  bool no_device = false, shuffle = false, graph_trace_crash = false;
+  std::uint32_t version = 0;
+  std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, late_ns = 0;
+};
+
+namespace fault_detail {
+
+inline bool number(const std::string& text, std::uint64_t& value, std::string* rest = nullptr) {
+  char* end = nullptr;
+  value = std::strtoull(text.c_str(), &end, 10);
+  if (end == text.c_str() || text[0] == '-') return false;
+  if (rest != nullptr) *rest = end;
+  return rest != nullptr || *end == '\0';
+}
+
+inline bool duration(const std::string& text, std::uint64_t& ns) {
+  std::string unit;
+  if (!number(text, ns, &unit)) return false;
+  if (unit == "ms")
+    ns *= 1000000;
+  else if (unit == "us")
+    ns *= 1000;
+  else if (unit == "s")
+    ns *= 1000000000;
+  else
+    return unit == "ns";
+  return true;
+}
+
+inline bool word(const std::string& key, const std::string& value, bool has_value, fault_set& f) {
+  if (!has_value) {
+    if (key == "no_device") return f.no_device = true;
+    if (key == "shuffle") return f.shuffle = true;
+    if (key == "graph_trace_crash") return f.graph_trace_crash = true;
+    return false;
+  }
+  if (key == "no_such_symbol") return f.missing_symbols.push_back(value), !value.empty();
+  if (key == "drop") return number(value, f.drop);
+  if (key == "incomplete") return number(value, f.incomplete);
+  if (key == "zero_time") return number(value, f.zero_time);
+  if (key == "unknown") return number(value, f.unknown);
+  if (key == "late") return duration(value, f.late_ns);
+  std::uint64_t n = 0;
+  if (key == "version") {
+    f.version = number(value, n) ? static_cast<std::uint32_t>(n) : 0;
+    return f.version != 0;
+  }
+  if (key.compare(0, 2, "cu") != 0) return false;
+  function_fault call;
+  call.name = key;
+  const std::size_t at = value.find('@');
+  if (!number(value.substr(0, at), n)) return false;
+  call.code = static_cast<std::int32_t>(n);
+  if (at != std::string::npos && (!number(value.substr(at + 1), call.at) || call.at == 0)) return false;
+  f.functions.push_back(call);
+  return true;
+}
+
+}  // namespace fault_detail
+
+/// False when a word was not understood; each such word is told on stderr.
+inline bool parse_faults(const char* text, fault_set& out, bool complain = true) {
+  bool good = true;
+  std::string rest = text != nullptr ? text : "";
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    const std::string item = rest.substr(0, comma);
+    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+    const std::size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    if (fault_detail::word(key, value, equals != std::string::npos, out)) continue;
+    good = false;
+    if (complain)
+      std::fprintf(stderr, "cutrace stand-in: unknown fault \"%s\"; see backends/sim/cuda/faults.hpp for the words\n",
+                   item.c_str());
+  }
+  return good;
+}
+
+}  // namespace standin

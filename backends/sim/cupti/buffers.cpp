@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activity buffers, see buffers.hpp.
+#include "buffers.hpp"
+
+#include <chrono>
+#include <cstring>
+
+namespace standin {
+
+namespace {
+
+template <class Record>
+void set_times(std::uint8_t* at, std::uint64_t start, std::uint64_t end) {
+  Record r;
+  std::memcpy(&r, at, sizeof r);
+  r.start = start;
+  r.end = end;
+  std::memcpy(at, &r, sizeof r);
+}
+
+void set_times(std::uint8_t* at, std::uint64_t start, std::uint64_t end) {
+  std::uint32_t kind = 0;
+  std::memcpy(&kind, at, sizeof kind);
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      set_times<kernel_record>(at, start, end);
+      kernel_record r;
+      std::memcpy(&r, at, sizeof r);
+      r.completed = end;
+      std::memcpy(at, &r, sizeof r);
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      set_times<memcpy_record>(at, start, end);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      set_times<peer_record>(at, start, end);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      set_times<memset_record>(at, start, end);
+      break;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      set_times<graph_record>(at, start, end);
+      break;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
+      event_record r;
+      std::memcpy(&r, at, sizeof r);
+      r.deviceTimestamp = start;
+      std::memcpy(at, &r, sizeof r);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+std::size_t size_at(const std::uint8_t* at) {
+  std::uint32_t kind = 0;
+  std::memcpy(&kind, at, sizeof kind);
+  return record_size(kind);
+}
+
+/// Another order, the same in every run.
+void shuffle_records(std::uint8_t* data, std::size_t used) {
+  std::vector<std::vector<std::uint8_t>> records;
+  for (std::size_t at = 0; at < used; at += records.back().size())
+    records.emplace_back(data + at, data + at + size_at(data + at));
+  std::uint64_t state = 88172645463325252u;  // Marsaglia's xorshift64
+  for (std::size_t i = records.size(); i > 1; --i) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    std::swap(records[i - 1], records[state % i]);
+  }
+  for (const auto& r : records) {
+    std::memcpy(data, r.data(), r.size());
+    data += r.size();
+  }
+}
+
+}  // namespace
+
+void buffers::set_callbacks(CUpti_BuffersCallbackRequestFunc ask, CUpti_BuffersCallbackCompleteFunc done) {
+  complete_ = done;
+  request_ = ask;
+}
+
+buffers::lane& buffers::mine() {
+  if (!per_thread.load(std::memory_order_relaxed)) return *shared_;
+  static thread_local std::shared_ptr<lane>
+      own;  // the registry's share outlives the thread, until its records are flushed
+  if (own == nullptr) {
+    own = std::make_shared<lane>();
+    const std::lock_guard<std::mutex> hold(lanes_lock_);
+    lanes_.push_back(own);
+  }
+  return *own;
+}
+
+std::unique_ptr<buffers::buffer> buffers::request(std::size_t least) {
+  const CUpti_BuffersCallbackRequestFunc ask = request_.load();
+  if (ask == nullptr) return nullptr;
+  auto b = std::make_unique<buffer>();
+  ask(&b->data, &b->size, &b->limit);
+  if (b->data == nullptr) return nullptr;
+  if (b->size < least) {
+    deliver(*b);  // useless, but the client's
+    return nullptr;
+  }
+  if (!client_zeroes) std::memset(b->data, 0, b->size);
+  return b;
+}
+
+bool buffers::append(const void* record, std::size_t size, const completion* later) {
+  lane& l = mine();
+  std::unique_lock<std::mutex> hold(l.lock);
+  while (l.current == nullptr || !l.current->room_for(size)) {
+    if (l.current != nullptr) {
+      l.full.push_back(std::move(l.current));
+      start_worker();
+    }
+    hold.unlock();
+    std::unique_ptr<buffer> fresh = request(size);
+    if (fresh == nullptr) {
+      ++dropped_;
+      return false;
+    }
+    hold.lock();
+    if (l.current != nullptr) l.full.push_back(std::move(l.current));  // another thread of a shared lane was faster
+    l.current = std::move(fresh);
+  }
+  buffer& b = *l.current;
+  std::memcpy(b.data + b.used, record, size);
+  if (later != nullptr) b.incomplete.push_back({b.used, *later});
+  b.used += size;
+  ++b.records;
+  return true;
+}
+
+void buffers::complete_records(buffer& b, std::uint64_t until_ns) {
+  std::size_t kept = 0;
+  for (pending& p : b.incomplete) {
+    if (p.when.ready_ns > until_ns) {
+      if (p.when.start_ns <= until_ns && !p.when.zero_time)
+        set_times(b.data + p.offset, clock_.map(p.when.start_ns), 0);
+      b.incomplete[kept++] = p;
+    } else if (!p.when.zero_time) {
+      set_times(b.data + p.offset, clock_.map(p.when.start_ns), clock_.map(p.when.end_ns));
+    }
+  }
+  b.incomplete.resize(kept);
+}
+
+void buffers::deliver(buffer& b) {
+  if (shuffle) shuffle_records(b.data, b.used);
+  if (const CUpti_BuffersCallbackCompleteFunc done = complete_.load()) done(nullptr, 0, b.data, b.size, b.used);
+}
+
+std::size_t buffers::flush(bool forced, bool full_only) {
+  const std::uint64_t until = clock_.advance();
+  std::vector<std::shared_ptr<lane>> all;
+  {
+    const std::lock_guard<std::mutex> hold(lanes_lock_);
+    all.assign(lanes_.begin(), lanes_.end());
+    all.push_back(shared_);
+  }
+  std::size_t records = 0;
+  for (const auto& l : all) {
+    std::vector<std::unique_ptr<buffer>> ready;
+    {
+      const std::lock_guard<std::mutex> hold(l->lock);
+      if (l->current != nullptr && !full_only) l->full.push_back(std::move(l->current));
+      for (auto& b : l->full) {
+        complete_records(*b, until);
+        if (b->incomplete.empty() || forced) ready.push_back(std::move(b));
+      }
+      std::size_t kept = 0;
+      for (auto& b : l->full)
+        if (b != nullptr) l->full[kept++] = std::move(b);
+      l->full.resize(kept);
+      // A buffer with room goes on being filled.
+      if (l->current == nullptr && !l->full.empty() && l->full.back()->room_for(sizeof(kernel_record))) {
+        l->current = std::move(l->full.back());
+        l->full.pop_back();
+      }
+    }
+    for (auto& b : ready) {
+      records += b->records;
+      deliver(*b);
+    }
+  }
+  return records;
+}
+
+void buffers::set_period(std::uint32_t ms) {
+  period_ms_ = ms;
+  const std::lock_guard<std::mutex> hold(worker_lock_);
+  if (ms != 0 && !worker_runs_) {
+    worker_runs_ = true;
+    std::thread([this] { work(); }).detach();
+  }
+  worker_wakes_.notify_one();
+}
+
+void buffers::start_worker() {
+  const std::lock_guard<std::mutex> hold(worker_lock_);
+  ++full_waiting_;
+  if (!worker_runs_) {
+    worker_runs_ = true;
+    std::thread([this] { work(); }).detach();  // lives as long as the process, like the library itself
+  }
+  worker_wakes_.notify_one();
+}
+
+/// Delivers full buffers soon after their last record is complete.
+void buffers::work() {
+  std::unique_lock<std::mutex> hold(worker_lock_);
+  for (;;) {
+    const std::uint32_t period = period_ms_;
+    if (full_waiting_ == 0 && period == 0)
+      worker_wakes_.wait(hold);
+    else
+      worker_wakes_.wait_for(hold, std::chrono::milliseconds(full_waiting_ != 0 ? 1 : period));
+    if (full_waiting_ == 0 && period == 0) continue;
+    hold.unlock();
+    flush(false, true);
+    bool left = false;
+    {
+      const std::lock_guard<std::mutex> lanes(lanes_lock_);
+      for (const auto& l : lanes_) {
+        const std::lock_guard<std::mutex> one(l->lock);
+        left = left || !l->full.empty();
+      }
+      const std::lock_guard<std::mutex> one(shared_->lock);
+      left = left || !shared_->full.empty();
+    }
+    hold.lock();
+    full_waiting_ = left ? 1 : 0;
+  }
+}
+
+}  // namespace standin

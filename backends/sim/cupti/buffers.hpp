@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activity buffers: asked of the client, filled by the threads that make driver calls, handed back when their records
+// are complete. One current buffer a thread as CUPTI 13 has it by default, or one for all. No lock is held while client
+// code runs.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "clock_map.hpp"
+#include "record_types.hpp"
+
+namespace standin {
+
+/// When a GPU record gets its times. Records of host activities need none of it.
+struct completion {
+  std::uint64_t ready_ns = 0;  ///< simulation's clock; ~0: never
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  bool zero_time = false;
+};
+
+class buffers {
+ public:
+  explicit buffers(clock_map& clock) : clock_(clock) {}
+
+  void set_callbacks(CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc);
+  bool has_callbacks() const { return request_.load() != nullptr; }
+
+  /// Adds a record to the caller's buffer; `later` for GPU records. False when there was no room: the record is lost.
+  bool append(const void* record, std::size_t size, const completion* later = nullptr);
+
+  /// Hands over all buffers without incomplete records, with `forced` the others too; `full_only`: leaves those that
+  /// still have room. Returns the number of records.
+  std::size_t flush(bool forced, bool full_only = false);
+
+  void set_period(std::uint32_t ms);
+  std::uint64_t take_dropped() { return dropped_.exchange(0); }
+  void count_dropped(std::uint64_t n) { dropped_ += n; }
+
+  std::atomic<bool> per_thread{true};
+  std::atomic<bool> client_zeroes{false};
+  std::atomic<bool> shuffle{false};
+
+ private:
+  struct pending {
+    std::size_t offset;
+    completion when;
+  };
+  struct buffer {
+    std::uint8_t* data = nullptr;
+    std::size_t size = 0, used = 0, records = 0, limit = 0;
+    std::vector<pending> incomplete;
+    bool room_for(std::size_t n) const { return used + n <= size && (limit == 0 || records < limit); }
+  };
+  struct lane {
+    std::mutex lock;
+    std::unique_ptr<buffer> current;
+    std::vector<std::unique_ptr<buffer>> full;
+  };
+
+  lane& mine();
+  std::unique_ptr<buffer> request(std::size_t least);
+  void complete_records(buffer&, std::uint64_t until_ns);
+  void deliver(buffer&);
+  void start_worker();
+  void work();
+
+  clock_map& clock_;
+  std::atomic<CUpti_BuffersCallbackRequestFunc> request_{nullptr};
+  std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::mutex lanes_lock_;
+  std::list<std::shared_ptr<lane>> lanes_;
+  std::shared_ptr<lane> shared_ = std::make_shared<lane>();
+  std::atomic<std::uint32_t> period_ms_{0};
+  std::mutex worker_lock_;
+  std::condition_variable worker_wakes_;
+  std::uint32_t full_waiting_ = 0;
+  bool worker_runs_ = false;
+};
+
+}  // namespace standin

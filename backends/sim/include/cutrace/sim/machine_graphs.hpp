@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions of the machine: graphs, their launch, and stream capture. Included by machine.hpp only.
+#pragma once
+
+#include <cutrace/sim/machine.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace sim {
+
+inline graph* machine::create_graph() {
+  const std::lock_guard<std::mutex> hold(lock_);
+  auto g = std::make_unique<graph>(++last_graph_);
+  graph* raw = g.get();
+  graphs_.emplace(raw, std::move(g));
+  return raw;
+}
+
+inline graph* machine::clone_graph(const graph* source) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  auto g = source->clone(++last_graph_);
+  graph* raw = g.get();
+  graphs_.emplace(raw, std::move(g));
+  return raw;
+}
+
+inline bool machine::destroy_graph(graph* g) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  return graphs_.erase(g) != 0;
+}
+
+inline graph_node* machine::add_node(graph* g, const work& w, const std::vector<graph_node*>& after) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  work resolved = w;
+  if (resolve(resolved) != status::ok) return nullptr;
+  return g->add(resolved, after);
+}
+
+inline graph_exec* machine::instantiate(const graph* g) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  auto e = std::make_unique<graph_exec>(*g, ++last_graph_);
+  graph_exec* raw = e.get();
+  execs_.emplace(raw, std::move(e));
+  return raw;
+}
+
+inline bool machine::destroy_exec(graph_exec* e) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  return execs_.erase(e) != 0;
+}
+
+inline machine::launched machine::launch(graph_exec* e, stream* s) {
+  launched r;
+  std::vector<std::pair<const work*, movement>> moves;
+  {
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (s->capturing != nullptr) {
+      s->capturing->broken = true;
+      r.what = status::capture_unsupported;  // child graphs are not modelled
+      return r;
+    }
+    if (s->kind == stream_kind::legacy && s->owner->blocking_captures != 0) {
+      r.what = status::capture_implicit;
+      return r;
+    }
+    for (const graph_node* n : e->order) {
+      movement m;
+      if ((r.what = look(n->what, m)) != status::ok) return r;
+      if (m.to.data != nullptr) moves.emplace_back(&n->what, std::move(m));
+    }
+    const std::uint64_t ready = std::max({now() + options_.launch_latency_ns, stream_ready(*s), e->end_ns});
+    r.time = {ready, ready};
+    r.nodes.reserve(e->order.size());
+    for (std::size_t i = 0; i < e->order.size(); ++i) {
+      std::uint64_t start = ready;
+      for (const std::uint32_t d : e->after[i])
+        start = std::max(start, r.nodes[d].time.end_ns + options_.node_latency_ns);
+      r.nodes.push_back({e->order[i], place(*s, e->order[i]->what, start)});
+      r.time.end_ns = std::max(r.time.end_ns, r.nodes.back().time.end_ns);
+    }
+    if (!r.nodes.empty()) {
+      r.time.start_ns = r.nodes.front().time.start_ns;
+      for (const node_run& n : r.nodes) r.time.start_ns = std::min(r.time.start_ns, n.time.start_ns);
+    }
+    e->end_ns = r.time.end_ns;
+    advance(*s, r.time.end_ns);
+  }
+  for (const auto& m : moves) move(*m.first, m.second);
+  return r;
+}
+
+inline status machine::begin_capture(stream* s) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  if (s->kind == stream_kind::legacy) return status::capture_unsupported;
+  if (s->capturing != nullptr) return status::capture_unsupported;
+  auto g = std::make_unique<graph>(++last_graph_);
+  auto c = std::make_unique<capture>();
+  c->id = ++last_capture_;
+  c->target = g.get();
+  c->origin = s;
+  c->members.push_back(s);
+  s->capturing = c.get();
+  s->tips.clear();
+  if (s->kind != stream_kind::non_blocking) ++s->owner->blocking_captures;
+  graphs_.emplace(g.get(), std::move(g));
+  captures_.emplace(c.get(), std::move(c));
+  return status::ok;
+}
+
+inline void machine::leave_capture(capture& c) {
+  if (c.origin->kind != stream_kind::non_blocking) --c.origin->owner->blocking_captures;
+  for (stream* member : c.members) {
+    member->capturing = nullptr;
+    member->tips.clear();
+  }
+}
+
+inline status machine::end_capture(stream* s, graph*& result) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  result = nullptr;
+  if (s->capturing == nullptr) return status::invalid_value;
+  capture& c = *s->capturing;
+  if (c.origin != s) return status::capture_unmatched;
+  status what = c.broken ? status::capture_invalidated : status::ok;
+  for (const graph_node* leaf : c.target->leaves())
+    if (what == status::ok && std::find(s->tips.begin(), s->tips.end(), leaf) == s->tips.end())
+      what = status::capture_unjoined;
+  if (what == status::ok)
+    result = c.target;
+  else
+    graphs_.erase(c.target);
+  leave_capture(c);
+  captures_.erase(&c);
+  return what;
+}
+
+}  // namespace sim
+CUTRACE_END_NAMESPACE

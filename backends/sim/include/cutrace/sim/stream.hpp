@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts, streams and events of the model: plain state, guarded by the machine's lock.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/sim/graph.hpp>
+#include <memory>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace sim {
+
+struct context;
+struct stream;
+
+/// A stream capture under way: the graph that grows, and the streams that take part.
+struct capture {
+  std::uint64_t id = 0;
+  graph* target = nullptr;
+  stream* origin = nullptr;
+  std::vector<stream*> members;
+  bool broken = false;
+};
+
+enum class stream_kind : std::uint8_t { legacy, per_thread, blocking, non_blocking };
+
+struct stream {
+  context* owner = nullptr;
+  std::uint32_t id = 0;
+  stream_kind kind = stream_kind::blocking;
+  std::int32_t priority = 0;
+  std::uint64_t end_ns = 0;       ///< when everything issued so far is done
+  std::uint64_t sequence = 0;     ///< works issued so far
+  std::uint64_t host_ticket = 0;  ///< of the last host function, see host_worker.hpp
+  capture* capturing = nullptr;
+  std::vector<graph_node*> tips;  ///< while capturing: what the next work comes after
+};
+
+struct gpu_event {
+  std::uint32_t id = 0;
+  bool recorded = false;
+  bool timing = true;
+  std::uint64_t at_ns = 0;
+  std::uint64_t host_ticket = 0;
+  const stream* where = nullptr;
+  capture* captured = nullptr;  ///< recorded in that capture, not in time
+  std::uint64_t captured_id = 0;
+  std::vector<graph_node*> tips;
+};
+
+struct context {
+  std::uint32_t id = 0;
+  std::uint32_t device = 0;
+  bool primary = false;
+  std::uint32_t flags = 0;
+  std::uint32_t next_stream_id = 13;  // streams made by programs start there on real hardware, the legacy one is 7
+  std::uint64_t blocking_end_ns = 0;  ///< of all streams that synchronise with the legacy one
+  std::uint64_t end_ns = 0;           ///< of all streams
+  std::uint64_t host_ticket = 0;
+  std::uint32_t blocking_captures = 0;
+  std::unique_ptr<stream> legacy;
+  std::vector<std::unique_ptr<stream>> streams;
+};
+
+}  // namespace sim
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the wall time went. Each nanosecond of the trace has exactly one owner: where several categories overlap, the
+// one that comes first in a stated order. So shares never exceed the time there was, and add up to all of it.
+//
+// Method: one union for each prefix of the order. What a category owns is the growth from its prefix to the next.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/bounds.hpp>
+#include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/interval_set.hpp>
+#include <map>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// Owners of time, in their order. The GPU at work comes first: what the host does meanwhile costs nothing. Waiting
+/// comes after all other calls: a thread that waits only matters while no other one is in a call. Last, the program's
+/// own code inside of a stage, and what is left: no GPU work, no call, no stage.
+enum class owner : std::uint8_t {
+  gpu_kernel,
+  gpu_transfer,
+  gpu_memory,
+  host_init,
+  host_memory,
+  host_transfer,
+  host_launch,
+  host_other,
+  host_sync,
+  host_stage,
+  nothing,
+};
+constexpr std::size_t owner_count = 11;
+
+inline bool is_gpu(owner o) noexcept { return o < owner::host_init; }
+inline owner host_owner(category c) noexcept {
+  constexpr owner of[] = {owner::host_init,   owner::host_memory, owner::host_transfer,
+                          owner::host_launch, owner::host_sync,   owner::host_other};
+  return of[static_cast<std::size_t>(c)];
+}
+inline owner gpu_owner(category c) noexcept {
+  return c == category::kernel ? owner::gpu_kernel : c == category::transfer ? owner::gpu_transfer : owner::gpu_memory;
+}
+
+/// Exclusive time by owner over one window: `ns` adds up to `window.length_ns()`, always.
+struct breakdown_table {
+  interval window;
+  std::array<std::int64_t, owner_count> ns{};
+  std::array<std::uint64_t, owner_count> count{};  ///< events of the owner, wherever they overlap
+  bool approximate = false;                        ///< see interval_set; then off by at most `uncertain_ns`
+  std::int64_t uncertain_ns = 0;
+
+  std::int64_t time_ns(owner o) const noexcept { return ns[static_cast<std::size_t>(o)]; }
+  std::uint64_t events(owner o) const noexcept { return count[static_cast<std::size_t>(o)]; }
+  std::int64_t gpu_busy_ns() const noexcept { return ns[0] + ns[1] + ns[2]; }
+};
+
+/// Union of all kernels, copies and sets of one device, all streams.
+struct device_time {
+  std::uint32_t device = 0;
+  std::int64_t busy_ns = 0;
+  interval active;              ///< first start to last end
+  std::uint64_t gap_count = 0;  ///< idle stretches inside of `active`
+  std::int64_t idle_ns(interval window) const noexcept { return window.length_ns() - busy_ns; }
+};
+
+/// Takes events in any order, cheapest in the order of their ends. Events are cut at the window's start as they come
+/// and at its end when asked, so the end of the trace need not be known before.
+class breakdown {
+ public:
+  explicit breakdown(std::int64_t start_ns = 0, const bounds& limits = {}) : start_ns_(start_ns), limits_(limits) {
+    for (auto& u : host_) u = interval_set(limits.intervals);
+    for (auto& u : all_) u = interval_set(limits.intervals);
+  }
+
+  /// @param c category_of(e), which callers with many events remember by name.
+  void add(const event& e, category c) {
+    const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
+    if (!v.empty() || e.start_ns == e.end_ns) last_ns_ = std::max(last_ns_, v.end_ns);
+    if (e.is_gpu_work()) {
+      const std::size_t o = static_cast<std::size_t>(gpu_owner(c));
+      ++count_[o];
+      insert_from(all_, o, v);
+      if (interval_set* d = device(e.device)) d->insert(v);
+    } else if (e.kind == event_kind::api || e.kind == event_kind::jit || e.kind == event_kind::stage) {
+      const std::size_t o = static_cast<std::size_t>(e.kind == event_kind::stage ? owner::host_stage : host_owner(c));
+      if (e.kind != event_kind::stage || !e.stage.adopted) ++count_[o];
+      insert_from(all_, o, v);
+      insert_from(host_, o - first_host, v);
+    }
+  }
+  void add(const event& e) { add(e, category_of(e)); }
+
+  /// Last end seen, at least the window's start.
+  std::int64_t last_ns() const noexcept { return last_ns_ > start_ns_ ? last_ns_ : start_ns_; }
+
+  /// GPU (all devices together) before host. @param end_ns of the window; raised to the last end seen.
+  breakdown_table everything(std::int64_t end_ns) const { return table(all_, 0, end_ns); }
+  /// Host alone, whatever the GPU did; the GPU's owners are 0.
+  breakdown_table host(std::int64_t end_ns) const { return table(host_, first_host, end_ns); }
+
+  /// By device number. Devices beyond the bounds are left out, see `devices_left_out`.
+  std::vector<device_time> devices() const {
+    std::vector<device_time> list;
+    for (const auto& d : devices_)
+      if (!d.second.empty()) list.push_back({d.first, d.second.length_ns(), d.second.span(), d.second.count() - 1});
+    return list;
+  }
+  bool devices_left_out() const noexcept { return devices_left_out_; }
+
+ private:
+  static constexpr std::size_t first_host = static_cast<std::size_t>(owner::host_init);
+  static constexpr std::size_t nothing = static_cast<std::size_t>(owner::nothing);
+  using host_unions = std::array<interval_set, nothing - first_host>;
+  using all_unions = std::array<interval_set, nothing>;
+
+  // Union k holds all owners up to k. What is no news to one prefix is none to the longer ones.
+  template <class Unions>
+  static void insert_from(Unions& unions, std::size_t first, interval v) {
+    for (std::size_t k = first; k < unions.size(); ++k)
+      if (unions[k].insert(v) == 0 && !unions[k].folded()) return;
+  }
+
+  template <class Unions>
+  breakdown_table table(const Unions& unions, std::size_t first_owner, std::int64_t end_ns) const {
+    breakdown_table t;
+    t.window = {start_ns_, std::max(end_ns, last_ns())};
+    std::int64_t before = 0;
+    for (std::size_t k = 0; k < unions.size(); ++k) {
+      // Unions that folded at different times may disagree a little; a prefix never shrinks and never leaves the
+      // window.
+      const std::int64_t upto = std::min(std::max(unions[k].length_ns(), before), t.window.length_ns());
+      t.ns[first_owner + k] = upto - before;
+      t.uncertain_ns = std::max(t.uncertain_ns, unions[k].uncertain_ns());
+      before = upto;
+    }
+    t.ns[nothing] = t.window.length_ns() - before;
+    t.approximate = t.uncertain_ns > 0;
+    for (std::size_t o = first_owner; o < owner_count; ++o) t.count[o] = count_[o];
+    return t;
+  }
+
+  interval_set* device(std::uint32_t number) {
+    const auto found = devices_.find(number);
+    if (found != devices_.end()) return &found->second;
+    if (limits_.devices != 0 && devices_.size() >= limits_.devices) {
+      devices_left_out_ = true;
+      return nullptr;
+    }
+    return &devices_.emplace(number, interval_set(limits_.row_intervals)).first->second;
+  }
+
+  std::int64_t start_ns_;
+  bounds limits_;
+  host_unions host_;
+  all_unions all_;
+  std::map<std::uint32_t, interval_set> devices_;
+  bool devices_left_out_ = false;
+  std::array<std::uint64_t, owner_count> count_{};
+  std::int64_t last_ns_ = INT64_MIN;
+};
+
+/// The row to look at first: the largest one, but never `nothing` where stages show what the program regards as work.
+/// `owner::nothing` for an empty table.
+inline owner bottleneck(const breakdown_table& t) noexcept {
+  std::size_t best = owner_count - 1;
+  const bool stages_known = t.events(owner::host_stage) > 0;
+  std::int64_t best_ns = stages_known ? 0 : t.ns[best];
+  for (std::size_t o = 0; o + 1 < owner_count; ++o)
+    if (t.ns[o] > best_ns) best_ns = t.ns[best = o];
+  return static_cast<owner>(best);
+}
+
+/// Tenths of a percent by owner that add up to exactly 1000 where the window is not empty (largest remainder).
+inline std::array<std::uint32_t, owner_count> permille_of(const breakdown_table& t) noexcept {
+  std::array<std::uint32_t, owner_count> share{};
+  const double whole = static_cast<double>(t.window.length_ns());
+  if (whole <= 0) return share;
+  std::array<double, owner_count> rest{};
+  std::uint32_t given = 0;
+  for (std::size_t o = 0; o < owner_count; ++o) {
+    const double exact = static_cast<double>(t.ns[o]) * 1000.0 / whole;
+    share[o] = static_cast<std::uint32_t>(exact);
+    rest[o] = exact - static_cast<double>(share[o]);
+    given += share[o];
+  }
+  for (; given < 1000; ++given) {
+    std::size_t most = 0;
+    for (std::size_t o = 1; o < owner_count; ++o)
+      if (rest[o] > rest[most]) most = o;
+    ++share[most];
+    rest[most] = -1.0;
+  }
+  return share;
+}
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

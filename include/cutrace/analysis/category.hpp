@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an event is for, in the six words of the reports: init, memory, transfer, kernel, sync, other. Host calls are
+// told by parts of their names, in one table of rules, so that new functions of CUDA find their place by themselves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/event.hpp>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+enum class category : std::uint8_t {
+  init,      ///< start-up: cuInit, contexts, modules and libraries, JIT, instantiation of graphs
+  memory,    ///< allocate, free, map, register, set
+  transfer,  ///< copies and prefetches
+  kernel,    ///< host: launches of kernels and graphs; GPU: kernels and graphs at work
+  sync,      ///< host calls that wait, or ask whether waiting is over
+  other,
+};
+constexpr std::size_t category_count = 6;
+
+/// Short name, and the letter of the timeline.
+inline const char* name_of(category c) noexcept {
+  constexpr const char* names[] = {"init", "memory", "transfer", "kernel", "sync", "other"};
+  return names[static_cast<std::size_t>(c)];
+}
+inline char letter_of(category c) noexcept { return "imtKso"[static_cast<std::size_t>(c)]; }
+
+struct category_rule {
+  const char* part;  ///< of the function's name, case-sensitive
+  category is;
+};
+
+/// The first rule whose part occurs in the name decides. Specific parts stand before the general ones they contain.
+inline constexpr category_rule category_rules[] = {
+    {"SharedMem", category::other},  // cuFuncSetSharedMemConfig: a setting
+    {"BatchMemOp", category::other},
+    {"LaunchHostFunc", category::other},
+    {"GraphInstantiate", category::init},
+    {"GraphLaunch", category::kernel},
+    {"Graph", category::other},  // nodes named after copies and kernels only describe them
+    {"Occupancy", category::other},
+    {"Synchronize", category::sync},
+    {"StreamQuery", category::sync},  // polling is waiting
+    {"EventQuery", category::sync},
+    {"cuInit", category::init},
+    {"CtxCreate", category::init},
+    {"CtxDestroy", category::init},
+    {"PrimaryCtx", category::init},
+    {"InitDevice", category::init},
+    {"DeviceReset", category::init},
+    {"Module", category::init},
+    {"Library", category::init},
+    {"cuLink", category::init},
+    {"FatBinary", category::init},
+    {"Launch", category::kernel},
+    {"Memcpy", category::transfer},
+    {"Prefetch", category::transfer},
+    {"Mem", category::memory},  // cuMemAlloc, cuMemFree, cuMemsetD8, cuMemMap, cudaMemset, cuMemPoolCreate
+    {"Malloc", category::memory},
+    {"Free", category::memory},
+    {"HostAlloc", category::memory},
+    {"HostRegister", category::memory},
+    {"HostUnregister", category::memory},
+    {"Array", category::memory},
+};
+
+/// Category of a driver or runtime call. Pure, about 100 ns: callers that see many calls remember it by name.
+inline category category_of_call(text name, copy_direction direction = copy_direction::unknown) noexcept {
+  const std::string_view function(name.data, name.size);
+  for (const category_rule& rule : category_rules)
+    if (function.find(rule.part) != std::string_view::npos) return rule.is;
+  return direction != copy_direction::unknown ? category::transfer : category::other;
+}
+
+/// Category of any event; GPU work by kind. Stages, marks and descriptions are `other`.
+inline category category_of(const event& e) noexcept {
+  switch (e.kind) {
+    case event_kind::api:
+      return category_of_call(e.name, e.api.direction);
+    case event_kind::kernel:
+    case event_kind::graph_launch:
+      return category::kernel;
+    case event_kind::memcpy:
+      return category::transfer;
+    case event_kind::memset:
+    case event_kind::memory:
+      return category::memory;
+    case event_kind::sync:
+      return category::sync;
+    case event_kind::jit:
+      return category::init;
+    default:
+      return category::other;
+  }
+}
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Count, total, shortest and longest by name: which kernels, copies and calls took the time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/bounds.hpp>
+#include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/intervals.hpp>
+#include <cutrace/analysis/names.hpp>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// One row of a table by name. Durations are summed over streams and threads, so a total may exceed the wall time.
+struct operation {
+  std::string name;
+  category is = category::other;
+  std::uint64_t count = 0;
+  std::uint64_t total_ns = 0;
+  std::uint64_t shortest_ns = UINT64_MAX;
+  std::uint64_t longest_ns = 0;
+  std::uint64_t failed = 0;  ///< calls with a result other than success or "not ready"
+  double mean_ns() const noexcept {
+    return count == 0 ? 0.0 : static_cast<double>(total_ns) / static_cast<double>(count);
+  }
+};
+
+constexpr std::size_t copy_direction_count = 6;
+
+class operation_table {
+ public:
+  explicit operation_table(const bounds& limits = {}) : names_(limits.names, limits.name_bytes) {}
+
+  /// Counts `e` and returns its category, remembered by name. For calls (by function) or GPU work (by kernel; copies by
+  /// direction); not both in one table.
+  category add(const event& e) {
+    const text name = operation_name(e);
+    const std::uint32_t n = names_.number(name);
+    if (n >= rows_.size()) rows_.resize(names_.size());
+    operation& o = rows_[n];
+    // What shares the number `others` has no category in common.
+    const category is = n == name_table::others ? category_of(e) : o.count == 0 ? (o.is = category_of(e)) : o.is;
+    const std::uint64_t ns = static_cast<std::uint64_t>(interval_of(e).length_ns());
+    ++o.count;
+    o.total_ns += ns;
+    o.shortest_ns = std::min(o.shortest_ns, ns);
+    o.longest_ns = std::max(o.longest_ns, ns);
+    if (e.kind == event_kind::api && e.api.result != 0 && e.api.result != 600) ++o.failed;  // 600: NOT_READY, both APIs
+    ++total_count_;
+    total_ns_ += ns;
+    return is;
+  }
+
+  std::uint64_t total_count() const noexcept { return total_count_; }
+  /// Sum of all durations.
+  std::uint64_t total_ns() const noexcept { return total_ns_; }
+  std::size_t size() const noexcept {
+    std::size_t n = 0;
+    for (const operation& o : rows_) n += o.count > 0;
+    return n;
+  }
+  bool names_left_out() const noexcept { return names_.refused() > 0; }
+
+  /// The `n` rows with the largest total.
+  std::vector<operation> top(std::size_t n) const {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < rows_.size(); ++i)
+      if (rows_[i].count > 0) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [this](std::uint32_t a, std::uint32_t b) { return rows_[a].total_ns > rows_[b].total_ns; });
+    if (order.size() > n) order.resize(n);
+    std::vector<operation> list;
+    for (const std::uint32_t i : order) {
+      list.push_back(rows_[i]);
+      list.back().name = names_.name(i);
+    }
+    return list;
+  }
+
+ private:
+  static text literal(const char* s) noexcept {
+    text t;
+    t.data = s;
+    t.size = static_cast<std::uint32_t>(std::char_traits<char>::length(s));
+    return t;
+  }
+  static text operation_name(const event& e) noexcept {
+    if (e.kind == event_kind::memcpy) {
+      constexpr const char* names[] = {"[memcpy]",      "[memcpy HtoD]", "[memcpy DtoH]",
+                                       "[memcpy DtoD]", "[memcpy HtoH]", "[memcpy PtoP]"};
+      return literal(names[static_cast<std::size_t>(e.memcpy_.direction) % copy_direction_count]);
+    }
+    if (e.kind == event_kind::memset) return literal("[memset]");
+    if (e.kind == event_kind::graph_launch && e.name.size == 0) return literal("[graph]");
+    return e.name;
+  }
+
+  name_table names_;
+  std::vector<operation> rows_;  ///< by number; their `name` stays empty
+  std::uint64_t total_count_ = 0;
+  std::uint64_t total_ns_ = 0;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of each stretch of time something took: a histogram over time with a fixed number of bins. The bin width
+// starts at 1 ns and doubles whenever the trace outgrows the bins, so memory stays fixed for a trace of any length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/intervals.hpp>
+#include <limits>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+class time_bins {
+ public:
+  /// @param count bins at most, at least 2. Storage is taken at the first use.
+  explicit time_bins(std::size_t count = 512) noexcept : count_(count < 2 ? 2 : count) {}
+
+  bool empty() const noexcept { return ns_.empty(); }
+  std::int64_t width_ns() const noexcept { return std::int64_t{1} << shift_; }
+
+  /// Adds the length of `v` to the bins that it crosses. Sums: overlapping additions may exceed a bin's width.
+  void add(interval v) {
+    if (v.empty()) return;
+    const std::int64_t b0 = index(v.start_ns) - first_;
+    if (CUTRACE_LIKELY(b0 >= 0 && b0 < static_cast<std::int64_t>(ns_.size()) && v.end_ns <= bin(b0 + first_).end_ns)) {
+      ns_[static_cast<std::size_t>(b0)] += v.length_ns();  // most events are much shorter than a bin
+      return;
+    }
+    fit(v);
+    for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) at(b) += clip(v, bin(b)).length_ns();
+  }
+
+  /// Marks `v` as covered, as a union would, where only the covered part of each bin is known, not its place. Bins end
+  /// at `until_ns`. Calls `covered(where, added_ns, uncertain_ns)` for each bin: exact (uncertain 0) where the bin was
+  /// empty or is crossed whole, else an estimate that is off by at most uncertain_ns.
+  template <class Covered>
+  void fill(interval v, std::int64_t until_ns, Covered&& covered) {
+    v.end_ns = v.end_ns < until_ns ? v.end_ns : until_ns;
+    if (v.empty()) return;
+    fit(v);
+    for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) {
+      const interval where = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
+      const interval part = clip(v, where);
+      std::int64_t& ns = at(b);
+      const std::int64_t room = where.length_ns() - ns;
+      if (room <= 0) continue;
+      const std::int64_t least = part.length_ns() > ns ? part.length_ns() - ns : 0;
+      const std::int64_t most = part.length_ns() < room ? part.length_ns() : room;
+      const std::int64_t added = least == most ? most : scaled(part.length_ns(), room, where.length_ns());
+      ns += added;
+      covered(part, added, most - least);
+    }
+  }
+
+  /// Estimate of what lies inside `v`: whole bins exactly, the two at its ends in proportion. Bins end at `until_ns`.
+  std::int64_t measure_ns(interval v, std::int64_t until_ns = std::numeric_limits<std::int64_t>::max()) const {
+    if (v.empty() || ns_.empty()) return 0;
+    const std::int64_t last_bin = first_ + static_cast<std::int64_t>(ns_.size()) - 1;
+    std::int64_t total = 0;
+    for (std::int64_t b = std::max(index(v.start_ns), first_); b <= std::min(index(v.end_ns - 1), last_bin); ++b) {
+      const interval where = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
+      const std::int64_t ns = ns_[static_cast<std::size_t>(b - first_)];
+      if (!where.empty()) total += scaled(ns, clip(v, where).length_ns(), where.length_ns());
+    }
+    return total;
+  }
+
+  /// `value * part / whole` for parts of a bin; doubles only where integers would overflow.
+  static std::int64_t scaled(std::int64_t value, std::int64_t part, std::int64_t whole) noexcept {
+    constexpr std::int64_t modest = std::int64_t{1} << 31;
+    if (part == whole) return value;
+    if (value < modest && part < modest) return value * part / whole;
+    return static_cast<std::int64_t>(static_cast<double>(value) * static_cast<double>(part) /
+                                     static_cast<double>(whole));
+  }
+
+ private:
+  // Bins sit on multiples of their width, so that two of them always become one. Right shift of a negative number
+  // rounds down on every compiler that the library supports.
+  std::int64_t index(std::int64_t t_ns) const noexcept { return t_ns >> shift_; }
+  interval bin(std::int64_t b) const noexcept { return {b * width_ns(), (b + 1) * width_ns()}; }
+  std::int64_t& at(std::int64_t b) { return ns_[static_cast<std::size_t>(b - first_)]; }
+
+  void fit(interval v) {
+    if (ns_.empty()) {
+      ns_.reserve(count_);
+      while (index(v.end_ns - 1) - index(v.start_ns) >= static_cast<std::int64_t>(count_)) ++shift_;
+      first_ = index(v.start_ns);
+      ns_.resize(1);
+    }
+    for (;;) {
+      const std::int64_t low = std::min(first_, index(v.start_ns));
+      const std::int64_t high = std::max(first_ + static_cast<std::int64_t>(ns_.size()) - 1, index(v.end_ns - 1));
+      if (high - low < static_cast<std::int64_t>(count_)) {
+        if (low < first_) ns_.insert(ns_.begin(), static_cast<std::size_t>(first_ - low), 0);
+        first_ = low;
+        ns_.resize(static_cast<std::size_t>(high - low + 1));
+        return;
+      }
+      coarsen();
+    }
+  }
+
+  void coarsen() {
+    const std::int64_t first = first_ >> 1;
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < ns_.size(); ++i) {
+      const std::int64_t ns = ns_[i];
+      ns_[i] = 0;
+      const std::size_t j = static_cast<std::size_t>(((first_ + static_cast<std::int64_t>(i)) >> 1) - first);
+      ns_[j] += ns;
+      used = j + 1;
+    }
+    ns_.resize(used);
+    first_ = first;
+    ++shift_;
+  }
+
+  std::size_t count_;
+  int shift_ = 0;
+  std::int64_t first_ = 0;  ///< index of ns_[0], in multiples of the width
+  std::vector<std::int64_t> ns_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

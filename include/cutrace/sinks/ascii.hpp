@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report for a person: where the time went, a timeline, stages, top operations and losses, on one page of text that
+// is printed when the session ends. Memory stays bounded for a trace of any length.
+#pragma once
+
+#include <unistd.h>  // STDERR_FILENO
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/detail/output_file.hpp>
+#include <cutrace/sink.hpp>
+#include <cutrace/sinks/ascii_collect.hpp>
+#include <cutrace/sinks/ascii_head.hpp>
+#include <cutrace/sinks/ascii_quality.hpp>
+#include <cutrace/sinks/ascii_tables.hpp>
+#include <cutrace/sinks/ascii_timeline.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+
+struct ascii_options {
+  /// nullptr or "": standard error; "-": standard output; else a file, %p is the process id, %h the host's name.
+  const char* path = nullptr;
+  std::uint32_t width = 100;  ///< columns of a line, 80 to 400
+  bool color = false;         ///< ANSI bold and red for headings and alarms; everything is readable without
+  std::uint32_t top = 10;     ///< rows of each table by name
+  /// For all that is gathered, at least 512 KiB. What does not fit makes results approximate, and the report says
+  /// which.
+  std::size_t memory_limit_bytes = std::size_t{8} << 20;
+};
+
+class ascii_sink : public sink {
+ public:
+  explicit ascii_sink(const char* path = nullptr) : ascii_sink(with_path(path)) {}
+  explicit ascii_sink(const ascii_options& options)
+      : path_(options.path != nullptr ? options.path : ""),
+        width_(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400)),
+        color_(options.color),
+        top_(std::max<std::uint32_t>(options.top, 1)),
+        limits_(analysis::bounds::for_bytes(options.memory_limit_bytes)) {}
+
+  const char* name() const noexcept override { return "ascii"; }
+
+  /// @throws error, config_error when the file cannot be written; it gets its name when the report is complete.
+  void open(const trace_info& info) override {
+    if (path_.empty())
+      file_.adopt(STDERR_FILENO, "standard error");
+    else
+      file_.open(path_.c_str(), detail::publish::at_close);
+    who_ = ascii::identity(info);
+    data_ = std::make_unique<ascii::collection>(who_.start_ns, limits_);
+  }
+
+  void write(event_view events) override {
+    if (data_ == nullptr) return;  // open failed and said so
+    for (const event& e : events) data_->add(e);
+  }
+
+  /// @throws error when the report cannot be written.
+  void close(const trace_summary& end) override {
+    if (data_ == nullptr) return;
+    const std::string text = report(end);
+    data_.reset();  // first: after a failure nothing is written twice
+    file_.write(text);
+    file_.close();
+  }
+
+  /// The whole report as text, as of now. Needs `open`; on the thread that calls `write`.
+  std::string report(const trace_summary& end) const {
+    const ascii::collection& d = *data_;
+    const analysis::breakdown_table time = d.time.everything(end.stop.trace_ns);
+    const analysis::breakdown_table host = d.time.host(end.stop.trace_ns);
+    const std::vector<analysis::stage_time> stages = d.stages.rows();
+    const analysis::trace_numbers numbers = d.numbers.numbers();
+    const std::int64_t total_ns = time.window.length_ns();
+
+    ascii::page out(width_, color_);
+    ascii::print_identity(out, who_, end, total_ns);
+    out.paragraph("answer   " + ascii::verdict(d, time, stages).text(), 9, ascii::tone::alarm);
+    ascii::breakdown_section(out, time, host).print();
+    ascii::timeline_section(out, d, time.window).print(stages);
+    ascii::print_stages(out, stages, top_, d.stages.gpu_outside_ns());
+    ascii::print_devices(out, d, time.window);
+    ascii::print_operations(out, "GPU OPERATIONS", d.gpu_operations, top_);
+    ascii::print_operations(out, "HOST CALLS", d.calls, top_);
+    ascii::numbers_section(out, numbers, total_ns).print();
+    ascii::quality_section(out, end).print(shortened(time, host, stages),
+                                           numbers.launches() > 0 && numbers.gpu_operations == 0);
+    return out.text();
+  }
+
+ private:
+  static ascii_options with_path(const char* path) {
+    ascii_options o;
+    o.path = path;
+    return o;
+  }
+
+  /// What the memory limit did to the report.
+  std::vector<std::string> shortened(const analysis::breakdown_table& time, const analysis::breakdown_table& host,
+                                     const std::vector<analysis::stage_time>& stages) const {
+    std::vector<std::string> list;
+    const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
+    if (off_ns > 0)
+      list.push_back(
+          fmt::format("memory limit: WHERE THE TIME WENT is approximate, off by at most {}", ascii::duration(off_ns)));
+    if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
+      list.push_back("memory limit: times of stages marked with ~ are approximate");
+    if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.number == 0; }))
+      list.push_back(fmt::format("memory limit: stages beyond {} names share one row", limits_.stages));
+    if (data_->gpu_operations.names_left_out() || data_->calls.names_left_out())
+      list.push_back("memory limit: names beyond the table share the row \"(other names)\"");
+    if (data_->other_streams.used)
+      list.push_back(fmt::format("memory limit: streams beyond {} share one row of the timeline", limits_.streams));
+    if (data_->time.devices_left_out()) list.push_back("memory limit: some devices have no row of their own");
+    if (data_->numbers.numbers().live_approximate)
+      list.push_back("memory limit: more live allocations than can be followed; live and peak bytes are too small");
+    return list;
+  }
+
+  std::string path_;
+  std::size_t width_;
+  bool color_;
+  std::size_t top_;
+  analysis::bounds limits_;
+  detail::output_file file_;
+  ascii::identity who_;
+  std::unique_ptr<ascii::collection> data_;
+};
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of the ASCII report: what is missing, what is doubtful, what the report itself had to shorten. A trace
+// without a flaw says so too.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/sink.hpp>
+#include <cutrace/sinks/ascii_collect.hpp>
+#include <cutrace/sinks/ascii_page.hpp>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace ascii {
+
+class quality_section {
+ public:
+  quality_section(page& out, const trace_summary& end) : out_(out), end_(end), totals_(end.totals) {}
+
+  void print(const std::vector<std::string>& shortened, bool launches_without_records) {
+    out_.heading("LOSSES AND NOTES");
+    losses();
+    qualities();
+    sinks();
+    if (launches_without_records)
+      note("launches were seen, but not one GPU record: GPU times are missing, not zero", tone::alarm);
+    for (std::uint32_t i = 0; i < end_.note_count && end_.notes != nullptr; ++i)
+      if (end_.notes[i] != nullptr) note(escaped(end_.notes[i]), tone::plain);
+    for (const std::string& s : shortened) note(s, tone::plain);
+  }
+
+ private:
+  void note(const std::string& text, tone t) { out_.paragraph("  " + text, 4, t); }
+
+  void losses() {
+    constexpr const char* why[loss_cause_count] = {
+        "no free chunk (chunk_full): a larger CUTRACE_MEMORY_LIMIT, or CUTRACE_OVERFLOW=wait",
+        "no room for activity buffers (buffer_limit): a larger CUTRACE_MEMORY_LIMIT",
+        "dropped by CUPTI itself (cupti_dropped)",
+        "of a kind or version that this build does not know (unknown_record)",
+        "never completed (incomplete): the device was still at work when tracing ended",
+        "by a sink that failed (sink_failed)"};
+    if (totals_.lost_total() == 0) {
+      note(fmt::format("nothing lost: {} produced, {} delivered", count(totals_.produced), count(totals_.delivered)),
+           tone::plain);
+      return;
+    }
+    note(fmt::format("{} of {} records LOST; {} delivered", count(totals_.lost_total()), count(totals_.produced),
+                     count(totals_.delivered)),
+         tone::alarm);
+    for (std::size_t c = 0; c < loss_cause_count; ++c)
+      if (totals_.lost[c] > 0) note(fmt::format("{:>13}  {}", count(totals_.lost[c]), why[c]), tone::alarm);
+  }
+
+  void qualities() {
+    constexpr const char* what[quality_count] = {
+        "GPU records without times: their work is missing in all times above", "GPU operations without a known call",
+        "GPU operations that seem to start before their call, by more than the clock's bound",
+        "events delivered late, after later ones"};
+    constexpr const char* reasons[] = {"",
+                                       "",
+                                       "made outside of stages",
+                                       "no call seen",
+                                       "call forgotten before its record came",
+                                       "stage's record lost"};
+    bool any = false;
+    for (std::size_t q = 0; q < quality_count; ++q) {
+      if (totals_.quality_of[q] == 0) continue;
+      any = true;
+      std::string s = fmt::format("{} {}", count(totals_.quality_of[q]), what[q]);
+      if (q == static_cast<std::size_t>(quality::unattributed))
+        for (std::size_t a = 3; a < 6; ++a)
+          if (totals_.unattributed_by[a] > 0)
+            s += fmt::format("; {}: {}", reasons[a], count(totals_.unattributed_by[a]));
+      note(s, tone::plain);
+    }
+    if (!any) note("all delivered records have times, a known call and their place in the order", tone::plain);
+  }
+
+  void sinks() {
+    for (std::uint32_t i = 0; i < std::min<std::size_t>(totals_.sink_count, sink_limit); ++i) {
+      const sink_stats& s = totals_.sinks[i];
+      if (!s.failed && s.lost == 0) continue;
+      note(fmt::format("sink {}: {} of {} events not written. {}", label(text_of(s.name, sizeof(s.name)), 31),
+                       count(s.lost), count(s.delivered), escaped(text_of(s.failure, sizeof(s.failure)))),
+           tone::alarm);
+    }
+  }
+
+  /// Text of a fixed field, whether it is terminated or not.
+  static std::string_view text_of(const char* s, std::size_t size) noexcept {
+    return {s, static_cast<std::size_t>(std::find(s, s + size, '\0') - s)};
+  }
+
+  page& out_;
+  const trace_summary& end_;
+  const stats& totals_;
+};
+
+}  // namespace ascii
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of one event in the canonical JSON form (docs/jsonl.md): what a kind has, under one name and one type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cutrace/config.hpp>
+#include <cutrace/detail/json_text.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/names.hpp>
+#include <string>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+inline void optional_field(json_text& json, std::string_view key, std::uint64_t number) {
+  if (number != 0) json.field(key, number);
+}
+inline void optional_field(json_text& json, std::string_view key, text t) {
+  if (t.size != 0) json.field(key, t);
+}
+inline void flag(json_text& json, std::string_view key, bool set) {
+  if (set) json.field(key, true);
+}
+inline void triple(json_text& json, std::string_view key, const std::uint32_t (&v)[3]) {
+  json.key(key);
+  json.begin_array();
+  for (const std::uint32_t n : v) json.value(n);
+  json.end_array();
+}
+
+/// Differences of 64-bit times without undefined overflow; end before start gives a negative number.
+inline std::int64_t difference_ns(std::int64_t end, std::int64_t start) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start));
+}
+
+/// Numbers as numbers; what is an address, a handle or unknown as "0x...".
+inline void argument_value(json_text& json, const argument& a) {
+  switch (a.kind) {
+    case argument_kind::integer:
+      return json.value(static_cast<std::int64_t>(a.value));
+    case argument_kind::unsigned_integer:
+    case argument_kind::bytes:
+      return json.value(a.value);
+    case argument_kind::floating: {
+      double d = 0;
+      std::memcpy(&d, &a.value, sizeof(d));
+      return json.value(d);
+    }
+    case argument_kind::word:
+    case argument_kind::pointer:
+    case argument_kind::stream:
+    case argument_kind::handle:
+    case argument_kind::output:
+      break;
+  }
+  json.hex(a.value);
+}
+
+/// {"dptr":"0x7f32a4000000","bytesize":4000000}; arguments without a name are arg0, arg1, ... by position.
+inline void arguments_object(json_text& json, const argument* arguments, std::uint32_t count) {
+  json.begin_object();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (arguments[i].name.size != 0) {
+      json.foreign_key(view_of(arguments[i].name));
+    } else {
+      const std::string position = "arg" + std::to_string(i);
+      json.key(position);
+    }
+    argument_value(json, arguments[i]);
+  }
+  json.end_object();
+}
+
+/// `requests` holds ids, `request_names` texts; `request_total` stands where the marker named more than there are.
+inline void request_fields(json_text& json, const event& e) {
+  if (e.requests == nullptr || e.request_count == 0) return;
+  bool ids = false;
+  bool names = false;
+  for (std::uint32_t i = 0; i < e.request_count; ++i) (e.requests[i].name.size != 0 ? names : ids) = true;
+  if (ids) {
+    json.key("requests");
+    json.begin_array();
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      if (e.requests[i].name.size == 0) json.value(e.requests[i].id);
+    }
+    json.end_array();
+  }
+  if (names) {
+    json.key("request_names");
+    json.begin_array();
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      if (e.requests[i].name.size != 0) json.value(e.requests[i].name);
+    }
+    json.end_array();
+  }
+  if (e.request_total > e.request_count) json.field("request_total", e.request_total);
+}
+
+inline bool knows_call(const event& e) noexcept {
+  return e.joined == attribution::by_call || e.joined == attribution::outside_stage ||
+         e.joined == attribution::stage_unknown;
+}
+
+/// Device, context and stream of GPU events, and the call that they come from.
+inline void gpu_fields(json_text& json, const event& e) {
+  json.field("device", e.device);
+  json.field("context", e.context);
+  json.field("stream", e.stream);
+  json.field("attribution", to_string(e.joined));
+  if (knows_call(e)) {
+    optional_field(json, "call", e.call_name);
+    json.field("call_ts_ns", e.call_start_ns);
+  }
+}
+
+inline void graph_fields(json_text& json, std::uint32_t graph, std::uint64_t node) {
+  optional_field(json, "graph_id", graph);
+  optional_field(json, "graph_node_id", node);
+}
+
+inline void kernel_fields(json_text& json, const kernel_data& k) {
+  triple(json, "grid", k.grid);
+  triple(json, "block", k.block);
+  if (k.cluster[0] != 0) triple(json, "cluster", k.cluster);
+  json.field("registers_per_thread", k.registers_per_thread);
+  json.field("static_shared_bytes", k.static_shared_bytes);
+  json.field("dynamic_shared_bytes", k.dynamic_shared_bytes);
+  json.field("local_bytes_per_thread", k.local_bytes_per_thread);
+  json.field("priority", k.priority);
+  graph_fields(json, k.graph_id, k.graph_node_id);
+  optional_field(json, "mangled_name", k.mangled_name);
+}
+
+inline void memcpy_fields(json_text& json, const memcpy_data& c) {
+  json.field("bytes", c.bytes);
+  json.field("direction", to_string(c.direction));
+  json.field("source", to_string(c.source));
+  json.field("destination", to_string(c.destination));
+  json.field("async", c.asynchronous);
+  if (c.direction == copy_direction::peer) {
+    json.field("source_device", c.source_device);
+    json.field("destination_device", c.destination_device);
+  }
+  graph_fields(json, c.graph_id, c.graph_node_id);
+}
+
+inline void memset_fields(json_text& json, const memset_data& m) {
+  json.field("bytes", m.bytes);
+  json.field("value", m.value);
+  json.field("memory", to_string(m.memory));
+  json.field("async", m.asynchronous);
+  graph_fields(json, m.graph_id, m.graph_node_id);
+}
+
+inline void api_fields(json_text& json, const api_data& a) {
+  json.field("api", a.runtime_api ? "runtime" : "driver");
+  optional_field(json, "function", a.function);
+  json.field("result", a.result);
+  optional_field(json, "result_name", a.result_name);
+  if (a.direction != copy_direction::unknown) json.field("direction", to_string(a.direction));
+  optional_field(json, "bytes", a.bytes);
+  if (a.arguments != nullptr && a.argument_count != 0) {
+    json.key("args");
+    arguments_object(json, a.arguments, a.argument_count);
+  }
+}
+
+inline void stage_fields(json_text& json, const event& e) {
+  json.field("depth", e.depth);
+  optional_field(json, "parent", e.stage.parent);
+  flag(json, "adopted", e.stage.adopted);
+  flag(json, "span", e.stage.span);
+  if (e.stage.file.size != 0) {
+    json.field("file", e.stage.file);
+    json.field("line", e.stage.line);
+  }
+}
+
+inline void append_uuid(std::string& out, const std::uint8_t (&uuid)[16]) {
+  static const char hex[] = "0123456789abcdef";
+  for (std::size_t i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += hex[uuid[i] >> 4];
+    out += hex[uuid[i] & 15u];
+  }
+}
+
+inline void device_fields(json_text& json, const event& e) {
+  const device_data& d = e.device_;
+  json.field("device", e.device);
+  json.field("memory_bytes", d.memory_bytes);
+  json.field("memory_bandwidth_bytes_per_s", d.memory_bandwidth_bytes_per_s);
+  json.field("multiprocessors", d.multiprocessors);
+  json.field("compute_major", d.compute_major);
+  json.field("compute_minor", d.compute_minor);
+  json.field("core_clock_khz", d.core_clock_khz);
+  std::string uuid;
+  append_uuid(uuid, d.uuid);
+  json.field("uuid", uuid);
+}
+
+/// What only this kind has.
+inline void kind_fields(json_text& json, const event& e) {
+  switch (e.kind) {
+    case event_kind::stage:
+      return stage_fields(json, e);
+    case event_kind::counter:
+      json.field("value", e.counter.value);
+      json.field("change", e.counter.change);
+      json.field("gauge", e.counter.gauge);
+      return;
+    case event_kind::api:
+      return api_fields(json, e.api);
+    case event_kind::kernel:
+      gpu_fields(json, e);
+      return kernel_fields(json, e.kernel);
+    case event_kind::memcpy:
+      gpu_fields(json, e);
+      return memcpy_fields(json, e.memcpy_);
+    case event_kind::memset:
+      gpu_fields(json, e);
+      return memset_fields(json, e.memset_);
+    case event_kind::graph_launch:
+      gpu_fields(json, e);
+      return graph_fields(json, e.kernel.graph_id, e.kernel.graph_node_id);
+    case event_kind::sync:
+      gpu_fields(json, e);
+      json.field("sync", to_string(e.sync.what));
+      return optional_field(json, "event_id", e.sync.event_id);
+    case event_kind::memory:
+      gpu_fields(json, e);
+      json.field("operation", to_string(e.memory.operation));
+      json.key("address");
+      json.hex(e.memory.address);
+      json.field("bytes", e.memory.bytes);
+      return json.field("memory", to_string(e.memory.memory));
+    case event_kind::loss:
+      json.field("cause", to_string(e.loss.cause));
+      return json.field("count", e.loss.count);
+    case event_kind::device:
+      return device_fields(json, e);
+    case event_kind::context:
+      json.field("device", e.device);
+      return json.field("context", e.context);
+    case event_kind::stream:
+      json.field("device", e.device);
+      json.field("context", e.context);
+      json.field("stream", e.stream);
+      json.field("priority", e.stream_.priority);
+      return json.field("flags", e.stream_.flags);
+    case event_kind::mark:
+    case event_kind::overhead:
+    case event_kind::jit:
+    case event_kind::nvtx:
+    case event_kind::ioctl:
+    case event_kind::process:
+    case event_kind::thread:
+      return;
+  }
+}
+
+/// Everything but type, times and name, into an open object.
+inline void event_fields(json_text& json, const event& e) {
+  json.field("pid", e.process_id);
+  optional_field(json, "tid", e.thread_id);
+  optional_field(json, "correlation", e.correlation_id);
+  optional_field(json, "stage", e.stage_name);
+  optional_field(json, "stage_id", e.stage_id);
+  request_fields(json, e);
+  kind_fields(json, e);
+  flag(json, "late", e.late);
+  flag(json, "skewed", e.skewed);
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

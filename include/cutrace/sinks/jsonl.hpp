@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The canonical text form of a trace: one JSON object a line, header first, totals last. docs/jsonl.md is the schema.
+// A file cut short by a crash is readable up to its last whole line; without a footer it is known to be incomplete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/config.hpp>
+#include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/output_file.hpp>
+#include <cutrace/sink.hpp>
+#include <cutrace/sinks/json_event.hpp>
+#include <cutrace/sinks/json_trace.hpp>
+#include <cutrace/sinks/jsonl_order.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+CUTRACE_BEGIN_NAMESPACE
+
+enum class jsonl_form : std::uint8_t {
+  events,  ///< a line for each event, in the order of delivery (by end)
+  paired,  ///< a line for each begin and one for each end, by time: {"ts":..,"op_id":..,"phase":"B"|"E",..}
+};
+
+struct jsonl_options {
+  jsonl_form form = jsonl_form::events;
+  /// Paired form: lines kept back to bring them into the order of time. A line stands in its place if no more than this
+  /// many lines were written between it and the end of its event; the beginning of a longer event comes late, and the
+  /// rest stays in order. flush() does not write what is kept back; 0 keeps nothing back, for readers that follow live.
+  std::size_t hold_lines = 16384;
+};
+
+class jsonl_sink : public sink {
+ public:
+  /// `path`: %p is the process id, %h the host's name, "-" standard output. The file is created by `open`, mode 0600.
+  explicit jsonl_sink(std::string path = "cutrace-%h-%p.jsonl", const jsonl_options& options = {})
+      : path_(std::move(path)), form_(options.form), paired_(options.hold_lines) {}
+
+  const char* name() const noexcept override { return "jsonl"; }
+  /// Where it writes, once open.
+  const std::string& path() const noexcept { return file_.path(); }
+
+  void open(const trace_info& info) override {
+    file_.open(path_.c_str());
+    begin("header", info.start.trace_ns, 0);
+    if (form_ == jsonl_form::paired) paired_begin('B', info.start.trace_ns, 0, "trace", "header");
+    detail::info_fields(json_, info);
+    write_line();
+    file_.flush();  // a reader, and the person who made a mistake in the path, see it at once
+  }
+
+  void write(event_view events) override {
+    for (const event& e : events) {
+      if (form_ == jsonl_form::events) {
+        write_event(e);
+      } else {
+        write_pair(e);
+      }
+    }
+  }
+
+  void flush() override { file_.flush(); }
+
+  void close(const trace_summary& summary) override {
+    if (!file_.is_open()) return;  // it failed before and said so
+    paired_.drain([this](const std::string& line) { file_.write(line); });
+    begin("footer", summary.stop.trace_ns, 0);
+    if (form_ == jsonl_form::paired) paired_begin('E', summary.stop.trace_ns, 0, "trace", "footer");
+    detail::summary_fields(json_, summary);
+    json_.field("lines", lines_);
+    write_line();
+    file_.close();
+  }
+
+ private:
+  /// Opens a line of the canonical form; the paired form writes its own beginning.
+  void begin(const char* type, std::int64_t ts_ns, std::int64_t dur_ns) {
+    json_.clear();
+    json_.begin_object();
+    if (form_ == jsonl_form::paired) return;
+    json_.field("v", detail::json_schema_version);
+    json_.field("type", type);
+    json_.field("ts_ns", ts_ns);
+    json_.field("dur_ns", dur_ns);
+  }
+
+  void write_event(const event& e) {
+    begin(to_string(e.kind), e.start_ns, detail::difference_ns(e.end_ns, e.start_ns));
+    detail::optional_field(json_, "name", e.name);
+    detail::event_fields(json_, e);
+    write_line();
+  }
+
+  void write_pair(const event& e) {
+    const std::uint64_t op = ++operations_;
+    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
+    const char* type = to_string(e.kind);
+    begin(type, e.start_ns, 0);
+    paired_begin('B', e.start_ns, op, detail::view_of(e.name), type);
+    detail::event_fields(json_, e);
+    hold_line(e.start_ns);
+    begin(type, end_ns, 0);
+    paired_begin('E', end_ns, op, detail::view_of(e.name), type);
+    json_.field("dur_ns", detail::difference_ns(e.end_ns, e.start_ns));
+    hold_line(end_ns);
+  }
+
+  void paired_begin(char phase, std::int64_t ts, std::uint64_t op, std::string_view name, const char* type) {
+    json_.field("ts", ts);
+    json_.field("op_id", op);
+    json_.field("phase", std::string_view(&phase, 1));
+    json_.field("name", name);
+    json_.key("details");
+    json_.begin_object();
+    json_.field("v", detail::json_schema_version);
+    json_.field("type", type);
+  }
+
+  void write_line() {
+    finish_line();
+    file_.write(json_.view());
+  }
+
+  void hold_line(std::int64_t ts_ns) {
+    finish_line();
+    paired_.add(ts_ns, json_.view(), [this](const std::string& line) { file_.write(line); });
+  }
+
+  void finish_line() {
+    if (form_ == jsonl_form::paired) json_.end_object();
+    json_.end_object();
+    json_.new_line();
+    ++lines_;
+  }
+
+  std::string path_;
+  jsonl_form form_;
+  detail::paired_lines paired_;
+  detail::output_file file_;
+  detail::json_text json_;
+  std::uint64_t lines_ = 0;
+  std::uint64_t operations_ = 0;
+};
+
+CUTRACE_END_NAMESPACE
