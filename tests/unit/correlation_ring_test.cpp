@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cutrace/detail/correlation_ring.hpp>
-
 #include <thread>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cutrace/detail/order_window.hpp>
-
 #include <random>
 
 using cutrace::detail::order_window;

@@ -2,10 +2,9 @@
 // Sessions, markers and the road from one to the sinks, on this process's real runtime.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
-
-#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,7 +57,10 @@ TEST_CASE("nested stages: names, depth, parents, times inside each other") {
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
   {
     CUTRACE_STAGE("outer");
-    { CUTRACE_STAGE("inner"); CUTRACE_STAGE("twice on one line"); }
+    {
+      CUTRACE_STAGE("inner");
+      CUTRACE_STAGE("twice on one line");
+    }
     function_scope();
   }
   trace.stop();
@@ -198,7 +200,10 @@ TEST_CASE("a span moves, and ends on another thread") {
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
   cutrace::span waiting = CUTRACE_SPAN("waiting", 5);
   CHECK(waiting);
-  std::thread([s = std::move(waiting)]() mutable { s.end(); s.end(); }).join();
+  std::thread([s = std::move(waiting)]() mutable {
+    s.end();
+    s.end();
+  }).join();
   CHECK_FALSE(waiting);
   {
     cutrace::span dropped = CUTRACE_SPAN("ends with its scope");

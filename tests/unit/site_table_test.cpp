@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cutrace/detail/site_table.hpp>
-
 #include <set>
 #include <string>
 #include <thread>

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ASCII sink keeps the contract of sinks; its file is printable, narrow and complete.
+#include <cutrace/sinks/ascii.hpp>
+#include <sstream>
+
+#include "contract/sink_contract.hpp"
+
+namespace {
+
+void check_report(cutrace::sink&, const std::string& path, const sink_contract::events& all) {
+  std::istringstream in(content_of(path));
+  std::size_t lines = 0;
+  bool time = false, losses = false, events = false;
+  const std::string delivered = "events   " + std::to_string(all.size()) + " delivered, 12 LOST";
+  for (std::string line; std::getline(in, line); ++lines) {
+    CAPTURE(line);
+    CHECK(line.size() <= 100);
+    for (const char c : line) REQUIRE((c >= 0x20 && c < 0x7f));
+    time = time || line.rfind("WHERE THE TIME WENT", 0) == 0;
+    losses = losses || line == "LOSSES AND NOTES";
+    events = events || line.rfind(delivered, 0) == 0;
+  }
+  CHECK(lines > 10);
+  CHECK(time);
+  CHECK(losses);
+  CHECK(events);
+}
+
+}  // namespace
+
+TEST_CASE("ascii sink keeps the contract of sinks") {
+  sink_contract::subject s;
+  s.make = [](const std::string& path) {
+    return std::unique_ptr<cutrace::sink>(new cutrace::ascii_sink(path.c_str()));
+  };
+  s.check = check_report;
+  sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("ascii: the file has its name only when the report is complete") {
+  const temporary_folder folder;
+  cutrace::ascii_sink sink(folder.file("report.txt").c_str());
+  sink.open(sample::info());
+  sink.write(sample::view(sample::server_run()));
+  sink.flush();
+  CHECK(::access(folder.file("report.txt").c_str(), F_OK) != 0);
+  sink.close(sample::summary(30));
+  CHECK(::access(folder.file("report.txt").c_str(), F_OK) == 0);
+}

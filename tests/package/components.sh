@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A component that cannot be had is refused by name, with the reason.
+# components.sh <cmake> <project> <build folder> <prefix> <configure arguments...>
+set -u
+cmake=$1 project=$2 build=$3 prefix=$4
+shift 4
+failed=0
+
+configure() { # <configure arguments...>: output and status of a fresh configure
+  rm -rf "$build"
+  "$cmake" -S "$project" -B "$build" -DCMAKE_PREFIX_PATH="$prefix" "${common[@]}" "$@" 2>&1
+}
+common=("$@")
+
+refused() { # <pattern> <configure arguments...>
+  local text
+  if text=$(configure "${@:2}"); then
+    echo "FAILED: accepted: ${*:2}"
+    failed=1
+  elif ! grep -qE "$1" <<<"$(tr '\n' ' ' <<<"$text" | tr -s ' ')"; then
+    printf 'FAILED: the message does not say /%s/:\n%s\n' "$1" "$text"
+    failed=1
+  fi
+}
+
+# Controls: what is there is accepted.
+text=$(configure -DWANTED=marker) || { printf 'control failed: marker\n%s\n' "$text"; failed=1; }
+text=$(configure -DWANTED="marker;cutrace") || { printf 'control failed: cutrace\n%s\n' "$text"; failed=1; }
+
+refused "component 'metal' does not exist" -DWANTED=metal
+refused "component 'cupti' needs: .*(CUDA with CUPTI headers|not part of this build)" -DWANTED=cupti \
+  -DCMAKE_DISABLE_FIND_PACKAGE_CUPTI=ON
+refused "component 'cutrace' needs: .*fmt >= 8" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
+refused "component 'cutrace' needs: .*Boost headers" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+# Markers need nothing of all that.
+text=$(configure -DWANTED=marker -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON \
+  -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON) || { printf 'FAILED: marker alone\n%s\n' "$text"; failed=1; }
+refused "requested version|compatible with" -DWANTED=marker -DVERSION=99.0
+exit $failed

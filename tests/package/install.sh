@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs (without debug information, which names source files by right), moves what was installed, and looks for traces of
+# this machine in it.
+# install.sh <cmake> <build folder> <source folder> <final prefix>
+set -u
+cmake=$1 build=$2 source=$3 prefix=$4
+rm -rf "$prefix" "$prefix.first"
+"$cmake" --install "$build" --strip --prefix "$prefix.first" >/dev/null || exit 1
+mv "$prefix.first" "$prefix" || exit 1
+failed=0
+if grep -rnF -e "$build" -e "$source" -e "$prefix" "$prefix"; then
+  echo "FAILED: the installed files hold paths of the machine they were built on"
+  failed=1
+fi
+for file in include/cutrace/cutrace.hpp include/cutrace/runtime.hpp; do
+  [ -f "$prefix/$file" ] || { echo "FAILED: $file is not installed"; failed=1; }
+done
+echo "$(find "$prefix" -type f | wc -l) files"
+# Every public header is there.
+while read -r header; do
+  [ -f "$prefix/include/$header" ] || { echo "FAILED: $header is not installed"; failed=1; }
+done < <(cd "$source/include" && find . -name '*.hpp' | sed 's,^\./,,')
+exit $failed

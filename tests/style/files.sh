@@ -1,0 +1,10 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What belongs to the project: all files of the tree but build folders, traces and what version control keeps for
+# itself. (Not `git ls-files`: the tests also run from an unpacked archive.)
+project_files() { # <source folder> <find conditions...>
+  local source=$1
+  shift
+  (cd "$source" && find . \( -path './build*' -o -path './install*' -o -path './_*' -o -type d -path './.[a-z]*' ! -path './.ci*' \) \
+    -prune -o -type f \( "$@" \) -print | sed 's,^\./,,' | sort)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers with units, and foreign names made safe for a terminal.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cutrace/sinks/ascii_page.hpp>
+#include <cutrace/sinks/ascii_text.hpp>
+#include <string>
+
+#include "support/hostile_events.hpp"
+
+namespace ascii = cutrace::ascii;
+
+TEST_CASE("durations have three digits and the unit that fits") {
+  CHECK(ascii::duration(std::int64_t{0}) == "0 ns");
+  CHECK(ascii::duration(std::int64_t{999}) == "999 ns");
+  CHECK(ascii::duration(std::int64_t{1000}) == "1.00 us");
+  CHECK(ascii::duration(std::int64_t{9994}) == "9.99 us");
+  CHECK(ascii::duration(std::int64_t{9996}) == "10.0 us");
+  CHECK(ascii::duration(std::int64_t{99960}) == "100 us");
+  CHECK(ascii::duration(std::int64_t{999499}) == "999 us");
+  CHECK(ascii::duration(std::int64_t{999500}) == "1.00 ms");
+  CHECK(ascii::duration(std::int64_t{2500000000}) == "2.50 s");
+  CHECK(ascii::duration(std::int64_t{1000} * 1000000000) == "16.7 min");
+  CHECK(ascii::duration(std::int64_t{9000} * 1000000000) == "2.50 h");
+  CHECK(ascii::duration(std::int64_t{10} * 86400 * 1000000000) == "10.0 d");
+  CHECK(ascii::duration(std::int64_t{1} << 60) == "13,344 d");
+  CHECK(ascii::duration(std::int64_t{-1500}) == "-1.50 us");
+}
+
+TEST_CASE("bytes count in 1024s, bandwidth in 1000s") {
+  CHECK(ascii::bytes(0) == "0 B");
+  CHECK(ascii::bytes(1023) == "1023 B");
+  CHECK(ascii::bytes(1536) == "1.50 KiB");
+  CHECK(ascii::bytes(1024 * 1024 - 1) == "1.00 MiB");
+  CHECK(ascii::bytes(4000000) == "3.81 MiB");
+  CHECK(ascii::bytes(std::uint64_t{139} << 30) == "139 GiB");
+  CHECK(ascii::bytes(~std::uint64_t{0}) == "16.0 EiB");
+  CHECK(ascii::bandwidth(50e9) == "50.0 GB/s");
+  CHECK(ascii::bandwidth(4.8e12) == "4.80 TB/s");
+}
+
+TEST_CASE("counts and shares") {
+  CHECK(ascii::count(0) == "0");
+  CHECK(ascii::count(999) == "999");
+  CHECK(ascii::count(1234567) == "1,234,567");
+  CHECK(ascii::count(~std::uint64_t{0}) == "18,446,744,073,709,551,615");
+  CHECK(ascii::share(432) == "43.2 %");
+  CHECK(ascii::share_of(1, 3) == "33.3 %");
+  CHECK(ascii::share_of(1, 1000000) == "<0.1 %");
+  CHECK(ascii::share_of(0, 10) == "0.0 %");
+  CHECK(ascii::share_of(1, 0) == "-");
+}
+
+TEST_CASE("names become printable ASCII, and different names stay different") {
+  CHECK(ascii::escaped("plain name") == "plain name");
+  CHECK(ascii::escaped("a\nb\tc\\n") == "a\\nb\\tc\\\\n");
+  CHECK(ascii::escaped("\x1b[31mred\x7f") == "\\x1b[31mred\\x7f");
+  CHECK(ascii::escaped(std::string("a\0b", 3)) == "a\\x00b");
+  CHECK(ascii::escaped("\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x9a\x80") == "\\u{e4} \\u{6f22} \\u{1f680}");
+  CHECK(ascii::escaped("\x80 \xe6\xbc") == "\\x80 \\xe6\\xbc");
+  for (const std::string& name : hostile::names())
+    for (const char c : ascii::escaped(name)) REQUIRE((c >= 0x20 && c < 0x7f));
+}
+
+TEST_CASE("long names lose their middle") {
+  CHECK(ascii::cut("0123456789", 10) == "0123456789");
+  CHECK(ascii::cut("0123456789", 9) == "0123..789");
+  CHECK(ascii::cut("0123456789", 2) == "01");
+  CHECK(ascii::cut("0123456789", 0) == "");
+  for (const std::string& name : hostile::names())
+    for (std::size_t width = 9; width < 40; ++width) REQUIRE(ascii::label(name, width).size() <= width);
+  CHECK(ascii::escaped(std::string(100000, 'x')).size() < 600);
+}
+
+TEST_CASE("paragraphs break at spaces, and inside of words only where there is none") {
+  CHECK(ascii::wrapped("one two three four", 9, 2) == "one two\n  three\n  four");
+  CHECK(ascii::wrapped("short", 9, 2) == "short");
+  CHECK(ascii::wrapped("abcdefghijkl", 5, 1) == "abcde\n fghi\n jkl");
+}
+
+TEST_CASE("a page never exceeds its width, and has colour only where asked") {
+  ascii::page plain(10, false), colored(10, true);
+  for (ascii::page* p : {&plain, &colored}) {
+    p->line("0123456789abc", ascii::tone::alarm);
+    p->line("x   ");
+  }
+  CHECK(plain.text() == "0123456789\nx\n");
+  CHECK(colored.text() == "\x1b[1;31m0123456789\x1b[0m\nx\n");
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output files: names, modes, failures as exceptions, and no signal for the host program.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cutrace/detail/output_file.hpp>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+using cutrace::detail::expand_path;
+using cutrace::detail::output_file;
+using cutrace::detail::publish;
+
+/// Reads until the other side closes, in small sips.
+std::string read_all(int fd) {
+  std::string all;
+  char sip[1000];
+  for (ssize_t n; (n = ::read(fd, sip, sizeof(sip))) > 0;) all.append(sip, static_cast<std::size_t>(n));
+  return all;
+}
+
+int interruptions = 0;
+void count_interruption(int) { ++interruptions; }
+
+}  // namespace
+
+TEST_CASE("output file: patterns in paths") {
+  CHECK(expand_path("t-%p") == "t-" + std::to_string(::getpid()));
+  CHECK(expand_path("100%%") == "100%");
+  char host[256] = "";
+  REQUIRE(::gethostname(host, sizeof(host) - 1) == 0);
+  CHECK(expand_path("%h/%h") == std::string(host) + "/" + host);
+  CHECK_THROWS_WITH_AS(expand_path("t-%d"), doctest::Contains("%"), cutrace::config_error);
+  CHECK_THROWS_AS(expand_path("t%"), cutrace::config_error);
+  CHECK_THROWS_AS(expand_path(""), cutrace::config_error);
+}
+
+TEST_CASE("output file: mode 0600, closed in programs that are started") {
+  const temporary_folder folder;
+  const mode_t before = ::umask(0);
+  output_file file;
+  file.open(folder.file("t").c_str());
+  ::umask(before);
+  struct stat status {};
+  REQUIRE(::stat(folder.file("t").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  bool found = false;
+  for (int fd = 3; fd < 256; ++fd) {
+    struct stat other {};
+    if (::fstat(fd, &other) != 0 || other.st_ino != status.st_ino || other.st_dev != status.st_dev) continue;
+    found = true;
+    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+  }
+  CHECK(found);
+}
+
+TEST_CASE("output file: what is written, buffered or larger than the buffer, arrives in order") {
+  const temporary_folder folder;
+  output_file file;
+  file.open(folder.file("t").c_str());
+  std::string expected;
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{70000}, std::size_t{0}, std::size_t{65536}, std::size_t{100}}) {
+    const std::string part(size, static_cast<char>('a' + size % 26));
+    file.write(part);
+    expected += part;
+  }
+  file.close();
+  CHECK(content_of(folder.file("t")) == expected);
+  file.close();  // twice does no harm
+}
+
+TEST_CASE("output file: published at close, or never") {
+  const temporary_folder folder;
+  const std::string path = folder.file("t");
+  {
+    output_file file;
+    file.open(path.c_str(), publish::at_close);
+    file.write("half");
+    file.flush();
+  }
+  CHECK(!std::filesystem::exists(path));
+  CHECK(content_of(path + ".tmp") == "half");
+  output_file file;
+  file.open(path.c_str(), publish::at_close);  // an older .tmp is overwritten
+  file.write("x");
+  file.close();
+  CHECK(content_of(path) == "x");
+  CHECK(!std::filesystem::exists(path + ".tmp"));
+}
+
+TEST_CASE("output file: a link laid in the way of the temporary file is not followed") {
+  const temporary_folder folder;
+  std::ofstream(folder.file("precious")) << "precious";
+  std::filesystem::create_symlink(folder.file("precious"), folder.file("t.tmp"));
+  output_file file;
+  CHECK_THROWS_AS(file.open(folder.file("t").c_str(), publish::at_close), cutrace::error);
+  CHECK(content_of(folder.file("precious")) == "precious");
+}
+
+TEST_CASE("output file: leaving without close writes nothing that was not flushed") {
+  const temporary_folder folder;
+  {
+    output_file file;
+    file.open(folder.file("t").c_str());
+    file.write("lost");
+  }
+  CHECK(content_of(folder.file("t")).empty());
+}
+
+TEST_CASE("output file: a rename that fails is told") {
+  const temporary_folder folder;
+  output_file file;
+  file.open(folder.file("t").c_str(), publish::at_close);
+  file.write("x");
+  std::filesystem::create_directory(folder.file("t"));
+  CHECK_THROWS_WITH_AS(file.close(), doctest::Contains("cannot rename"), cutrace::error);
+  CHECK(content_of(folder.file("t.tmp")) == "x");
+}
+
+TEST_CASE("output file: a full disk fails once with its reason, and stays failed") {
+  output_file file;
+  file.open("/dev/full");
+  file.write("x");
+  CHECK_THROWS_WITH_AS(file.flush(), doctest::Contains("errno 28"), cutrace::error);
+  CHECK(!file.is_open());
+  file.write("x");
+  CHECK_THROWS_AS(file.flush(), cutrace::error);
+}
+
+TEST_CASE("output file: pipes and sockets whose reader is gone raise no signal, and leave the program's own") {
+  for (const bool socket : {false, true}) {
+    int ends[2];
+    REQUIRE((socket ? ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : ::pipe(ends)) == 0);
+    ::close(ends[0]);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      // The default action of SIGPIPE would end this process.
+      ::signal(SIGPIPE, SIG_DFL);
+      output_file file;
+      file.adopt(ends[1], "broken");
+      file.write("x");
+      int code = 3;
+      try {
+        file.flush();
+      } catch (const cutrace::error&) {
+        sigset_t pending;
+        ::sigpending(&pending);
+        sigset_t blocked;
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+        code = ::sigismember(&pending, SIGPIPE) == 0 && ::sigismember(&blocked, SIGPIPE) == 0 ? 0 : 4;
+      }
+      ::_exit(code);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    ::close(ends[1]);
+  }
+}
+
+TEST_CASE("output file: a SIGPIPE that the program holds back stays its own") {
+  sigset_t only;
+  sigset_t before;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &only, &before);
+  ::pthread_kill(::pthread_self(), SIGPIPE);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  output_file file;
+  file.adopt(ends[1], "broken");
+  file.write("x");
+  CHECK_THROWS_AS(file.flush(), cutrace::error);
+  sigset_t pending;
+  ::sigpending(&pending);
+  CHECK(::sigismember(&pending, SIGPIPE) == 1);
+  const timespec none{0, 0};
+  ::sigtimedwait(&only, nullptr, &none);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::close(ends[1]);
+}
+
+TEST_CASE("output file: short writes, interruptions and a descriptor that does not block") {
+  for (const bool non_blocking : {false, true}) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    if (non_blocking) ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    struct sigaction action {};
+    struct sigaction before {};
+    action.sa_handler = count_interruption;  // without SA_RESTART: write returns early
+    ::sigaction(SIGUSR1, &action, &before);
+    interruptions = 0;
+    std::string expected;
+    for (int i = 0; i < 100000; ++i) expected += std::to_string(i);
+    const pthread_t writer = ::pthread_self();
+    std::string got;
+    std::thread reader([&] {
+      for (int i = 0; i < 5; ++i) ::pthread_kill(writer, SIGUSR1);
+      got = read_all(ends[0]);
+    });
+    output_file file;
+    file.adopt(ends[1], "pipe");
+    file.write(expected);
+    file.flush();
+    file.close();
+    ::close(ends[1]);
+    reader.join();
+    ::close(ends[0]);
+    ::sigaction(SIGUSR1, &before, nullptr);
+    CHECK(got == expected);
+    CHECK(interruptions > 0);
+  }
+}

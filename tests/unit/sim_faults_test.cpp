@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fault language of the stand-in libraries.
+#include <doctest/doctest.h>
+
+#include "../../backends/sim/cuda/faults.hpp"
+
+TEST_CASE("sim faults: every word is understood") {
+  standin::fault_set f;
+  CHECK(
+      standin::parse_faults("cuptiSubscribe=39,cuMemAlloc_v2=2@5,drop=100,late=50ms,shuffle,incomplete=3,unknown=2,"
+                            "zero_time=4,no_such_symbol=cuptiSubscribe_v2,version=18,no_device,graph_trace_crash",
+                            f));
+  REQUIRE(f.functions.size() == 2);
+  CHECK(f.functions[0].name == "cuptiSubscribe");
+  CHECK(f.functions[0].code == 39);
+  CHECK(f.functions[0].at == 0);
+  CHECK(f.functions[1].at == 5);
+  CHECK(f.drop == 100);
+  CHECK(f.late_ns == 50000000);
+  CHECK(f.shuffle);
+  CHECK(f.incomplete == 3);
+  CHECK(f.unknown == 2);
+  CHECK(f.zero_time == 4);
+  CHECK(f.missing_symbols == std::vector<std::string>{"cuptiSubscribe_v2"});
+  CHECK(f.version == 18);
+  CHECK(f.no_device);
+  CHECK(f.graph_trace_crash);
+}
+
+TEST_CASE("sim faults: nothing else is") {
+  for (const char* bad : {"dorp=3", "drop", "drop=x", "drop=-1", "late=5", "late=5min", "version=0", "shuffle=1",
+                          "cuInit=", "cuInit=x", "cuInit=3@0", "cuInit=3@x", "no_such_symbol=", "hello"}) {
+    standin::fault_set f;
+    CAPTURE(bad);
+    CHECK_FALSE(standin::parse_faults(bad, f, false));
+  }
+  standin::fault_set none;
+  CHECK(standin::parse_faults("", none));
+  CHECK(standin::parse_faults(nullptr, none));
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sinks by name: what CUTRACE_SINKS may say, and what the messages tell whoever mistyped it.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <cutrace/sinks/memory.hpp>
+#include <cutrace/sinks/sink_specs.hpp>
+#include <string>
+#include <vector>
+
+#include "support/sample_events.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+std::vector<std::string> names_of(const char* specification) {
+  std::vector<std::string> names;
+  for (const auto& s : cutrace::make_sinks(specification)) names.emplace_back(s->name());
+  return names;
+}
+
+std::string message_of(const char* specification) {
+  try {
+    cutrace::make_sinks(specification);
+  } catch (const cutrace::config_error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+using names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("sink specs: names, in order, with blanks around them") {
+  CHECK(names_of(nullptr).empty());
+  CHECK(names_of("").empty());
+  CHECK(names_of("  ").empty());
+  CHECK(names_of("null") == names{"null"});
+  CHECK(names_of(" calls , jsonl:a.jsonl,chrome:b.json, ascii,null") ==
+        names{"calls", "jsonl", "chrome", "ascii", "null"});
+  CHECK(names_of("jsonl:a:b?form=paired&hold=0") == names{"jsonl"});
+}
+
+TEST_CASE("sink specs: paths and options reach the sink") {
+  const temporary_folder folder;
+  const std::string path = folder.file("t:1.jsonl");
+  const auto sinks = cutrace::make_sinks(("jsonl:" + path + "?form=paired").c_str());
+  REQUIRE(sinks.size() == 1);
+  sinks[0]->open(sample::info());
+  sinks[0]->close(sample::summary(0));
+  CHECK(content_of(path).rfind("{\"ts\":0,\"op_id\":0,\"phase\":\"B\"", 0) == 0);
+}
+
+TEST_CASE("sink specs: messages name the option, the word and what is accepted") {
+  CHECK(message_of("null,jsnl:t") ==
+        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\"; accepted: ascii, calls, chrome, jsonl, null");
+  CHECK(message_of("null,,calls") == "CUTRACE_SINKS: \"null,,calls\": a sink's name is missing");
+  CHECK(message_of("jsonl:") == "CUTRACE_SINKS: \"jsonl:\": a path must follow the colon");
+  CHECK(message_of("null:file") == "CUTRACE_SINKS: \"null:file\": \"null\" takes no path");
+  CHECK(message_of("jsonl?form=pairs") ==
+        "CUTRACE_SINKS: \"jsonl?form=pairs\": form=pairs is not known; accepted: events, paired");
+  CHECK(message_of("jsonl?hold=-1") ==
+        "CUTRACE_SINKS: \"jsonl?hold=-1\": hold=-1 is not a whole number from 0 to 1000000");
+  CHECK(message_of("jsonl?hold=2x").find("whole number") != std::string::npos);
+  CHECK(message_of("jsonl?hold=99999999999999999999").find("whole number") != std::string::npos);
+  CHECK(message_of("jsonl?fold=2") ==
+        "CUTRACE_SINKS: \"jsonl?fold=2\": unknown option \"fold\" of \"jsonl\"; accepted: form, hold");
+  CHECK(message_of("chrome:t.json?form=paired").find("accepted: none") != std::string::npos);
+  CHECK(message_of("jsonl?form").find("key=value") != std::string::npos);
+}
+
+TEST_CASE("sink specs: the message names the caller's option") {
+  CHECK_THROWS_WITH_AS(cutrace::make_sinks("x", "session_options::sinks"),
+                       doctest::Contains("session_options::sinks: \"x\""), cutrace::config_error);
+}
+
+TEST_CASE("sink specs: a program adds sinks of its own, or puts one in place of another") {
+  cutrace::sink_registry registry = cutrace::builtin_sinks();
+  registry.add("mine", [](cutrace::sink_spec& spec) {
+    const std::size_t bytes = spec.take_number("bytes", 1000, 5000);
+    return std::unique_ptr<cutrace::sink>(new cutrace::memory_sink(bytes));
+  });
+  registry.add("null", [](cutrace::sink_spec&) { return std::unique_ptr<cutrace::sink>(new cutrace::memory_sink()); });
+  const auto sinks = cutrace::make_sinks("mine?bytes=5000,null", "option", registry);
+  REQUIRE(sinks.size() == 2);
+  CHECK(std::string(sinks[0]->name()) == "memory");
+  CHECK(std::string(sinks[1]->name()) == "memory");
+}
