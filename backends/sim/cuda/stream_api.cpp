@@ -162,7 +162,7 @@ CUresult synchronize_event(sim::gpu_event& e) {
   const std::uint64_t start = gpu().now();
   block(gpu().finish(&e));
   if (e.where != nullptr && gpu().alive(e.where))
-    report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, *e.where->owner, e.where, &e, start,
+    report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, *e.where->owner, nullptr, &e, start,
                 CUDA_SUCCESS, false);
   return CUDA_SUCCESS;
 }
@@ -171,7 +171,7 @@ CUresult query_event(sim::gpu_event& e) {
   const std::uint64_t start = gpu().now();
   const CUresult result = result_of(gpu().query(&e));
   if (e.where != nullptr && gpu().alive(e.where))
-    report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, *e.where->owner, e.where, &e, start, result,
+    report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, *e.where->owner, nullptr, &e, start, result,
                 true);
   return result;
 }

@@ -86,7 +86,8 @@ class breakdown {
       ++count_[o];
       insert_from(all_, o, v);
       if (interval_set* d = device(e.device)) d->insert(v);
-    } else if (e.kind == event_kind::api || e.kind == event_kind::jit || e.kind == event_kind::stage) {
+    } else if (e.kind == event_kind::api || e.kind == event_kind::jit ||
+               (e.kind == event_kind::stage && !e.stage.span)) {  // a span may be waiting: no sign of the host at work
       const std::size_t o = static_cast<std::size_t>(e.kind == event_kind::stage ? owner::host_stage : host_owner(c));
       if (e.kind != event_kind::stage || !e.stage.adopted) ++count_[o];
       insert_from(all_, o, v);

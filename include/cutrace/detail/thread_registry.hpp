@@ -45,7 +45,8 @@ class thread_registry {
     const bool fresh = t == nullptr;
     if (fresh) t = new (std::nothrow) traced_thread();
     if (t == nullptr) return nullptr;
-    t->cursor = t->limit = nullptr;
+    static record nowhere[1];  // no room, but an address that may be computed with
+    t->cursor = t->limit = nowhere;
     t->committed = nullptr;
     t->count = 0;
     t->use_counter = use_counter;

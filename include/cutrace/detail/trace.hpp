@@ -134,8 +134,8 @@ class trace {
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
 
  private:
-  static constexpr std::uint32_t flush_period_ms = 100;
-  static constexpr std::uint32_t no_limit = 600000;  ///< a sink that takes longer than ten minutes is given up
+  static constexpr std::uint32_t flush_period_ms = 250;  ///< each one holds up launching threads a little
+  static constexpr std::uint32_t no_limit = 600000;      ///< a sink that takes longer than ten minutes is given up
 
   void stop() {
     if (!stopped_) stop_all(~std::uint64_t{0});

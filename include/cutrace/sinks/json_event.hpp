@@ -149,7 +149,7 @@ inline void memcpy_fields(json_text& json, const memcpy_data& c) {
 
 inline void memset_fields(json_text& json, const memset_data& m) {
   json.field("bytes", m.bytes);
-  json.field("value", m.value);
+  if (m.graph_node_id == 0) json.field("value", m.value);  // unknown for nodes of graphs
   json.field("memory", to_string(m.memory));
   json.field("async", m.asynchronous);
   graph_fields(json, m.graph_id, m.graph_node_id);
