@@ -11,7 +11,7 @@
 #include <cutrace/sim/sim_backend.hpp>
 namespace {
 // Never automatic: who wants simulated times asks for them, by CUTRACE_BACKEND=sim or session_options::backend.
-const cutrace::detail::backend_registration cutrace_sim_registration{
+__attribute__((init_priority(101))) const cutrace::detail::backend_registration cutrace_sim_registration{
     "sim", false, []() -> cutrace::backend* { return new cutrace::sim::sim_backend(); }};
 }  // namespace
 #endif

@@ -12,6 +12,7 @@
 #include <cutrace/detail/runtime_owner.hpp>
 #include <cutrace/session.hpp>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 // Weak and hidden: a second source file of the same object that includes this header does no harm, and no other object
@@ -25,7 +26,8 @@ namespace detail CUTRACE_LOCAL {
 struct session_state {
   const table* owner = nullptr;
   std::uint64_t id = 0;
-  bool stopped = false;
+  std::atomic<bool> stopped{false};
+  std::mutex mutex;  ///< of `sinks` and `last`
   pid_t process = getpid();
   stats last{};
   std::vector<std::unique_ptr<sink>> sinks;
@@ -42,7 +44,16 @@ inline void ask(const session_state& s, session_request& r) {
 inline session_state* open_session(const session_options& o) {
   std::unique_ptr<session_state> s(new session_state);
   if (!tracing_wanted()) return s.release();
-  s->owner = runtime_owner::ensure();
+  const table* owner = runtime_owner::ensure();
+  // Events, statistics and options cross by pointer, and their layout belongs to the version.
+  if (std::strcmp(owner->version, CUTRACE_VERSION_STRING) != 0) {
+    std::fprintf(stderr,
+                 "cutrace: this process is traced by version %s, a session of version %s does nothing; markers of both "
+                 "are recorded\n",
+                 owner->version, CUTRACE_VERSION_STRING);
+    return s.release();
+  }
+  s->owner = owner;
   session_request r{};
   r.operation = session_operation::begin;
   r.options = &o;
@@ -69,7 +80,11 @@ CUTRACE_RUNTIME void session::add_sink(sink& s) {
   detail::ask(*static_cast<detail::session_state*>(state_), r);
 }
 CUTRACE_RUNTIME void session::own_sink(sink* s) {
-  static_cast<detail::session_state*>(state_)->sinks.emplace_back(s);
+  detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  {
+    std::lock_guard<std::mutex> hold(state.mutex);
+    state.sinks.emplace_back(s);
+  }
   add_sink(*s);
 }
 CUTRACE_RUNTIME void session::add_backend(backend& b) {
@@ -108,12 +123,17 @@ CUTRACE_RUNTIME void session::stop() noexcept {
   r.operation = detail::session_operation::end;
   r.session = state.id;
   state.owner->session_call(&r);
-  state.last = stats();
+  const cutrace::stats last = stats();
+  std::lock_guard<std::mutex> hold(state.mutex);
+  state.last = last;
   state.stopped = true;
 }
 CUTRACE_RUNTIME stats session::stats() const noexcept {
-  const detail::session_state& state = *static_cast<detail::session_state*>(state_);
-  if (state.owner == nullptr || state.stopped) return state.last;
+  detail::session_state& state = *static_cast<detail::session_state*>(state_);
+  if (state.owner == nullptr || state.stopped) {
+    std::lock_guard<std::mutex> hold(state.mutex);
+    return state.last;
+  }
   cutrace::stats totals{};
   detail::session_request r{};
   r.operation = detail::session_operation::get_stats;

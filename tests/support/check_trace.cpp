@@ -35,8 +35,8 @@ struct sums {
 };
 
 void check_gpu_work(const json& e, const std::set<std::string>& request_stages, sums& s) {
-  const std::string name = e.at("name");
   ++s.gpu;
+  expect(e.at("type") != "kernel" || !e.value("name", "").empty(), "kernel without a name: " + e.dump());
   expect(e.value("attribution", "") == "by_call" || e.value("attribution", "") == "outside_stage",
          "GPU work without a call: " + e.dump());
   expect(!e.value("call", "").empty(), "GPU work whose call has no name: " + e.dump());

@@ -24,11 +24,19 @@ inline const char* cupti_name() {
   return name;
 }
 
+// Each is opened when it is needed: what a program does not use may be missing.
+inline void* cuda_library() {
+  static void* library = open_library("libcuda.so.1");
+  return library;
+}
+inline void* cupti_library() {
+  static void* library = open_library(cupti_name());
+  return library;
+}
+
 template <class Function>
 Function resolve(bool cupti, const char* name) {
-  static void* cuda_library = open_library("libcuda.so.1");
-  static void* cupti_library = open_library(cupti_name());
-  void* p = dlsym(cupti ? cupti_library : cuda_library, name);
+  void* p = dlsym(cupti ? cupti_library() : cuda_library(), name);
   if (p != nullptr) return reinterpret_cast<Function>(p);
   std::fprintf(stderr, "no %s in the stand-in\n", name);
   std::exit(2);

@@ -337,3 +337,27 @@ TEST_CASE("cupti functions: every callback id has an entry, and every entry is s
   CHECK(tables::cuda_version == CUDA_VERSION);
   CHECK(tables::cupti_version == CUPTI_API_VERSION);
 }
+
+TEST_CASE("cupti functions: results have the names of the headers, each code one") {
+  const auto name = [](const result_entry* table, int code) {
+    std::string found;
+    for (const result_entry* r = table; r->name != nullptr; ++r) {
+      if (r->code != code) continue;
+      CHECK(found.empty());
+      found = r->name;
+    }
+    return found;
+  };
+  CHECK(name(tables::driver_results, CUDA_SUCCESS) == "CUDA_SUCCESS");
+  CHECK(name(tables::driver_results, CUDA_ERROR_OUT_OF_MEMORY) == "CUDA_ERROR_OUT_OF_MEMORY");
+  CHECK(name(tables::driver_results, CUDA_ERROR_LAUNCH_FAILED) == "CUDA_ERROR_LAUNCH_FAILED");
+  CHECK(name(tables::driver_results, CUDA_ERROR_UNKNOWN) == "CUDA_ERROR_UNKNOWN");
+  CHECK(name(tables::driver_results, 77).empty());
+  CHECK(name(tables::runtime_results, cudaSuccess) == "cudaSuccess");
+  CHECK(name(tables::runtime_results, cudaErrorMemoryAllocation) == "cudaErrorMemoryAllocation");
+  CHECK(name(tables::runtime_results, cudaErrorUnknown) == "cudaErrorUnknown");
+  CHECK(sizeof(tables::driver_results) / sizeof(result_entry) > 90);
+  CHECK(sizeof(tables::runtime_results) / sizeof(result_entry) > 110);
+  for (const result_entry* table : {tables::driver_results, tables::runtime_results})
+    for (const result_entry* r = table; r->name != nullptr; ++r) name(table, r->code);
+}

@@ -93,6 +93,30 @@ TEST_CASE("json text: random bytes always give what a strict parser takes") {
   for (const std::string& s : hostile::names()) REQUIRE_NOTHROW(round_trip(s));
 }
 
+TEST_CASE("json text: no byte is overlooked, wherever it stands among plain ones") {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string alone(1, static_cast<char>(byte));
+    for (std::size_t at = 0; at < 18; ++at) {
+      std::string name = "void kernel<128>()";
+      name[at] = alone[0];
+      CHECK(escaped(name) == escaped(name.substr(0, at)) + escaped(alone) + escaped(name.substr(at + 1)));
+    }
+    CHECK((escaped(alone) == alone) == (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\'));
+  }
+}
+
+TEST_CASE("json text: millionths keep their six places") {
+  cutrace::detail::json_text json;
+  json.begin_array();
+  json.millionths(0);
+  json.millionths(1);
+  json.millionths(1706667);
+  json.millionths(50000000);
+  json.millionths(18446744073709551615u);
+  json.end_array();
+  CHECK(json.view() == "[0.000000,0.000001,1.706667,50.000000,18446744073709.551615]");
+}
+
 TEST_CASE("json text: integers are exact at their limits") {
   CHECK(text_of(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
   CHECK(text_of(std::numeric_limits<std::uint64_t>::max()) == "18446744073709551615");

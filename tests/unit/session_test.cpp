@@ -348,7 +348,7 @@ TEST_CASE("options that cannot be used name themselves and what they accept") {
   };
   cutrace::session_options o = quiet();
   o.backend = "magic";
-  CHECK(message(o).find("CUTRACE_BACKEND") != std::string::npos);
+  CHECK(message(o).find("session_options::backend") != std::string::npos);
   CHECK(message(o).find("none") != std::string::npos);
   o = quiet();
   o.sinks = "jsonl:/nonexistent-folder/t.jsonl";

@@ -61,6 +61,12 @@ struct function_facts {
   std::size_t count;
 };
 
+/// An enumerator of CUresult or cudaError_t.
+struct result_facts {
+  int code;
+  const char* name;
+};
+
 // One detector for each member name: its place in T, or size 0.
 #define CUTRACE_CODEGEN_MEMBER(name)                                                      \
   template <class T, class = void>                                                        \

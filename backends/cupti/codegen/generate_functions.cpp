@@ -35,6 +35,8 @@ struct sources {
   std::map<std::string, parameter_struct> structs;
   std::vector<callback> callbacks;
   std::set<std::string> without_parameters;
+  std::vector<std::string> driver_results;   // enumerators of CUresult
+  std::vector<std::string> runtime_results;  // of cudaError_t
 };
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -158,6 +160,24 @@ bool takes_nothing(const sources& in, std::string name) {
          in.without_parameters.count(name.substr(0, at)) != 0;
 }
 
+/// "enum ... TAG { CUDA_SUCCESS = 0, ... };": the enumerators. Their values are the compiler's to tell.
+std::vector<std::string> read_enumerators(const std::string& text, const std::string& tag) {
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(tag); at != std::string::npos; at = text.find(tag, at + 1)) {
+    std::size_t open = at + tag.size();
+    while (open < text.size() && std::isspace(static_cast<unsigned char>(text[open])) != 0) ++open;
+    const bool whole = at > 0 && !is_name(text[at - 1]);
+    if (!whole || open >= text.size() || text[open] != '{') continue;  // a use of the name, not the definition
+    std::stringstream body(text.substr(open + 1, text.find('}', open) - open - 1));
+    for (std::string item; std::getline(body, item, ',');) {
+      const std::string name = trimmed(item.substr(0, item.find('=')));
+      if (!name.empty()) names.push_back(name);
+    }
+    break;
+  }
+  return names;
+}
+
 bool read_all(const std::vector<fs::path>& dirs, sources& out) {
   for (const char* name : {"cupti.h", "cuda.h", "cuda_runtime_api.h", "cupti_driver_cbid.h", "cupti_runtime_cbid.h",
                            "generated_cuda_meta.h", "generated_cuda_runtime_api_meta.h"}) {
@@ -177,6 +197,9 @@ bool read_all(const std::vector<fs::path>& dirs, sources& out) {
     const fs::path path = find_header(dirs, name);
     if (!path.empty()) read_parameterless(read_header(path), out.without_parameters);
   }
+  out.driver_results = read_enumerators(read_header(find_header(dirs, "cuda.h")), "cudaError_enum");
+  const fs::path runtime_types = find_header(dirs, "driver_types.h");
+  if (!runtime_types.empty()) out.runtime_results = read_enumerators(read_header(runtime_types), "cudaError");
   return true;
 }
 
@@ -190,8 +213,16 @@ void write_parameters(const callback& c, const parameter_struct& s, std::ostream
   out << "};\n";
 }
 
+void write_results(const char* table, const std::vector<std::string>& names, std::ostream& out) {
+  out << "\nconst std::vector<codegen::result_facts> " << table << " = {\n";
+  for (const std::string& n : names) out << "    {static_cast<int>(" << n << "), \"" << n << "\"},\n";
+  out << "};\n";
+}
+
 void write_probe(const sources& in, std::ostream& out) {
-  out << "// Made by generate_functions; do not edit.\n#include <cupti.h>\n\n#include \"print.hpp\"\n\n"
+  out << "// Made by generate_functions; do not edit.\n#include <cupti.h>\n"
+      << (in.runtime_results.empty() ? "" : "#include <driver_types.h>\n")
+      << "\n#include \"print.hpp\"\n\n"
          "namespace {\n\nusing codegen::facts;\nusing codegen::parameter_facts;\n\n";
   for (const callback& c : in.callbacks) {
     const auto s = in.structs.find(c.name);
@@ -208,9 +239,12 @@ void write_probe(const sources& in, std::ostream& out) {
       out << (known ? "true" : "false") << ", nullptr, 0},\n";
     }
   }
-  out << "};\n\n}  // namespace\n\nint main(int argc, char** argv) {\n"
-         "  return codegen::print(functions, sizeof(functions) / sizeof(functions[0]), CUDA_VERSION, "
-         "CUPTI_API_VERSION, argc, argv);\n}\n";
+  out << "};\n";
+  write_results("driver_results", in.driver_results, out);
+  write_results("runtime_results", in.runtime_results, out);
+  out << "\n}  // namespace\n\nint main(int argc, char** argv) {\n"
+         "  return codegen::print(functions, sizeof(functions) / sizeof(functions[0]), driver_results, "
+         "runtime_results, CUDA_VERSION, CUPTI_API_VERSION, argc, argv);\n}\n";
 }
 
 }  // namespace

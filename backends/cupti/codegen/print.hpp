@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,16 @@ class table_writer {
       }
     }
     std::fprintf(out_, "};\n\n");
+  }
+
+  /// Names of result codes. Of several names for one code the first one stays.
+  void results(const char* name, const std::vector<result_facts>& all) {
+    std::set<int> seen;
+    std::fprintf(out_, "CUTRACE_LOCAL inline constexpr result_entry %s[] = {\n", name);
+    for (const result_facts& r : all) {
+      if (seen.insert(r.code).second) std::fprintf(out_, "    {%d, \"%s\"},\n", r.code, r.name);
+    }
+    std::fprintf(out_, "    {0, nullptr},\n};\n\n");
   }
 
   void tail() {
@@ -132,7 +143,8 @@ inline void summary(const char* domain, const std::vector<function_row>& rows, b
 }
 
 /// Body of the probe's main: classify all functions, write the header to argv[1]. "-v" as argv[2] lists gaps.
-inline int print(const function_facts* functions, std::size_t count, unsigned long cuda_version,
+inline int print(const function_facts* functions, std::size_t count, const std::vector<result_facts>& driver_results,
+                 const std::vector<result_facts>& runtime_results, unsigned long cuda_version,
                  unsigned long cupti_version, int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: %s OUTPUT.hpp [-v]\n", argv[0]);
@@ -146,6 +158,10 @@ inline int print(const function_facts* functions, std::size_t count, unsigned lo
     std::fprintf(stderr, "cutrace codegen: no functions found in the CUPTI headers\n");
     return 1;
   }
+  if (driver_results.empty()) {
+    std::fprintf(stderr, "cutrace codegen: no enumerators of CUresult found in cuda.h\n");
+    return 1;
+  }
   std::FILE* out = std::fopen(argv[1], "w");
   if (out == nullptr) {
     std::perror(argv[1]);
@@ -155,6 +171,8 @@ inline int print(const function_facts* functions, std::size_t count, unsigned lo
   w.head(cuda_version, cupti_version);
   w.functions("driver", driver);
   w.functions("runtime", runtime);
+  w.results("driver_results", driver_results);
+  w.results("runtime_results", runtime_results);
   w.tail();
   if (std::fclose(out) != 0) {
     std::perror(argv[1]);
@@ -163,6 +181,8 @@ inline int print(const function_facts* functions, std::size_t count, unsigned lo
   const bool verbose = argc > 2 && std::string_view(argv[2]) == "-v";
   summary("driver", driver, verbose);
   summary("runtime", runtime, verbose);
+  std::printf("cutrace codegen: names of %zu driver and %zu runtime results\n", driver_results.size(),
+              runtime_results.size());
   return 0;
 }
 

@@ -7,9 +7,11 @@
 
 #define STANDIN_EXPORT __attribute__((visibility("default")))
 #define STANDIN_LIST(...) __VA_ARGS__
-#define STANDIN_ENTRY(name, before_init)                                                                       \
-  static standin::function entry_##name(#name, CUPTI_DRIVER_TRACE_CBID_##name, reinterpret_cast<void*>(&name), \
-                                        before_init);
+// Ready before the library's constructor functions run, whatever the order of linking: one of them looks up the
+// functions that CUTRACE_SIM_FAULTS names.
+#define STANDIN_ENTRY(name, before_init)                                      \
+  __attribute__((init_priority(1000))) static standin::function entry_##name( \
+      #name, CUPTI_DRIVER_TRACE_CBID_##name, reinterpret_cast<void*>(&name), before_init);
 
 // STANDIN_API(cuMemFree_v2, (CUdeviceptr p), (p), release(p))
 #define STANDIN_API_AS(name, before_init, symbol, params, args, ...)                               \

@@ -115,9 +115,9 @@ CUptiResult run(entry& e, Body body) noexcept {
 }  // namespace standin
 
 /// A function of the library: name and parameters as in NVIDIA's header; the body is an expression that sees the tracer
-/// `t`.
+/// `t`. Its entry is ready before the library's constructor functions run: one of them reads CUTRACE_SIM_FAULTS.
 #define STANDIN_CUPTI(name, params, ...)                                                                        \
-  static standin::entry entry_##name(#name);                                                                    \
+  __attribute__((init_priority(1000))) static standin::entry entry_##name(#name);                               \
   extern "C" __attribute__((visibility("default"))) CUptiResult CUPTIAPI name params {                          \
     return standin::run(entry_##name, [&](standin::tracer& t) -> CUptiResult { return (void)t, __VA_ARGS__; }); \
   }

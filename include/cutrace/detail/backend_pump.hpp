@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cutrace/backend.hpp>
+#include <cutrace/detail/own_thread.hpp>
 #include <cutrace/detail/reporter.hpp>
 #include <memory>
 #include <mutex>
@@ -21,11 +22,20 @@ class backend_pump {
   backend_pump(reporter& errors, std::uint32_t period_ms) : shared_(std::make_shared<shared>(errors, period_ms)) {}
   ~backend_pump() { stop(0); }
 
-  /// `owned` backends die with the pump, unless one never returned from stop.
-  void add(backend* b, bool owned) {
+  /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
+  void add(backend* b, bool owned, std::uint64_t session) {
     std::lock_guard<std::mutex> hold(shared_->mutex);
-    shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr)});
-    if (!thread_.joinable()) thread_ = std::thread(&backend_pump::run, shared_);
+    if (!thread_.joinable()) thread_ = start_thread(&backend_pump::run, shared_);
+    shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr), session});
+  }
+
+  /// Stops the backends that a session brought along and forgets them.
+  bool stop_of(std::uint64_t session, std::uint32_t deadline_ms) {
+    {
+      std::lock_guard<std::mutex> hold(shared_->mutex);
+      shared_->session = session;
+    }
+    return request(shared::stopping_session, deadline_ms);
   }
 
   /// True when every backend handed over what it had before the call, within the deadline.
@@ -54,9 +64,10 @@ class backend_pump {
   struct entry {
     backend* which;
     std::unique_ptr<backend> owner;
+    std::uint64_t session;
   };
   struct shared {
-    enum what { idle, flushing, stopping };
+    enum what { idle, flushing, stopping, stopping_session };
     shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
     reporter& errors;
     std::uint32_t period_ms;
@@ -65,6 +76,7 @@ class backend_pump {
     std::vector<entry> backends;
     what wanted = idle;
     std::uint32_t deadline_ms = 0;
+    std::uint64_t session = 0;  ///< whose backends stop
     std::uint64_t asked = 0;
     std::uint64_t done = 0;
     bool ok = true;
@@ -90,17 +102,35 @@ class backend_pump {
       const std::uint64_t ticket = s->asked;
       const typename shared::what what = ticket > s->done ? s->wanted : shared::flushing;
       const std::uint32_t deadline = ticket > s->done ? s->deadline_ms : 1000;
-      std::vector<backend*> all;
-      for (entry& e : s->backends) all.push_back(e.which);
+      const std::uint64_t session = s->session;
       hold.unlock();
-      bool ok = true;
-      for (backend* b : all) ok = (what == shared::stopping ? b->stop(deadline) : b->flush(deadline)) && ok;
+      // Without the lock: `backends` only grows while this thread runs, and shrinks only here.
+      const bool ok = serve(*s, what, deadline, session);
       hold.lock();
       s->ok = ok;
       s->done = ticket;
       s->ended = what == shared::stopping;
       s->changed.notify_all();
       if (s->ended) return;
+    }
+  }
+
+  /// A backend that throws, against its contract, has failed; the program goes on.
+  static bool serve(shared& s, typename shared::what what, std::uint32_t deadline_ms, std::uint64_t session) noexcept {
+    bool ok = true;
+    for (std::size_t i = 0;;) {
+      backend* b = nullptr;
+      {
+        std::lock_guard<std::mutex> hold(s.mutex);
+        if (i == s.backends.size()) return ok;
+        if (what != shared::stopping_session || s.backends[i].session == session) b = s.backends[i].which;
+      }
+      if (b != nullptr) ok = (what == shared::flushing ? b->flush(deadline_ms) : b->stop(deadline_ms)) && ok;
+      std::lock_guard<std::mutex> hold(s.mutex);
+      if (b != nullptr && what == shared::stopping_session)
+        s.backends.erase(s.backends.begin() + static_cast<std::ptrdiff_t>(i));
+      else
+        ++i;
     }
   }
 

@@ -36,12 +36,13 @@ inline std::string backend_names() {
   return names;
 }
 
-/// The registration of that name; nullptr for "none", and for "auto" when no automatic one exists.
-inline backend_registration* find_backend(const std::string& name) {
+/// The registration of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the
+/// message calls the place where the name came from.
+inline backend_registration* find_backend(const std::string& name, const char* option = "CUTRACE_BACKEND") {
   if (name == "none") return nullptr;
   for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
     if (name == r->name || (name == "auto" && r->automatic)) return r;
-  if (name != "auto") reject("CUTRACE_BACKEND", name, backend_names().c_str());
+  if (name != "auto") reject(option, name, backend_names().c_str());
   return nullptr;
 }
 

@@ -23,12 +23,14 @@ constexpr std::uint32_t chunk_records = chunk_bytes / 64 - 1;
 
 /// The first cache line of a chunk, before its records.
 struct alignas(64) chunk {
-  std::atomic<std::uint32_t> committed;  ///< records that may be read
+  std::atomic<std::uint32_t> committed;  ///< records that may be read, counted from the first lap on; wraps
   std::atomic<std::uint32_t> next;       ///< index + 1 of the chunk in which this thread goes on, 0 while there is none
   std::uint32_t thread_index;
   std::uint32_t thread_id;
   std::uint64_t sequence;  ///< of this chunk in its thread
   std::uint32_t index;
+  std::atomic<std::uint32_t> consumed;  ///< records that the collector has read
+  std::atomic<std::uint32_t> lap;       ///< value of `committed` when the thread last began again at the first record
 
   record* records() noexcept { return reinterpret_cast<record*>(this) + 1; }
 };
@@ -81,6 +83,8 @@ class chunk_pool {
     c->index = index;
     c->committed.store(0, std::memory_order_relaxed);
     c->next.store(0, std::memory_order_relaxed);
+    c->consumed.store(0, std::memory_order_relaxed);
+    c->lap.store(0, std::memory_order_relaxed);
     return c;
   }
 

@@ -92,7 +92,8 @@ class clock_correction {
     const std::uint64_t width = ((s.width_ticks / 2) * scale.multiplier >> scale.shift) + 1;
     if (width > kept_width_ns) return;  // interrupted between the reads: tells nothing
     if (!points_.empty()) {
-      if (raw <= points_.back().raw_ns) return;
+      // Two readings close together differ by their own noise, and a slope made of that would be extrapolated.
+      if (raw < points_.back().raw_ns + kept_distance_ns) return;
       const std::int64_t miss = offset - correction_at(raw);
       error_ns_ = std::max(error_ns_, width + static_cast<std::uint64_t>(miss < 0 ? -miss : miss));
     }
@@ -117,6 +118,7 @@ class clock_correction {
   };
   static constexpr std::size_t kept_points = 4096;
   static constexpr std::uint64_t kept_width_ns = 2000;
+  static constexpr std::uint64_t kept_distance_ns = 50000000;
 
   std::int64_t correction_at(std::uint64_t raw) const noexcept {
     if (points_.empty()) return 0;

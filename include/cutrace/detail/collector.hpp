@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cutrace/detail/delivery.hpp>
+#include <cutrace/detail/own_thread.hpp>
 #include <cutrace/detail/thread_names.hpp>
 #include <cutrace/detail/writer.hpp>
 #include <functional>
@@ -40,7 +41,7 @@ class collector final : private event_emitter {
 
   void start(std::uint64_t start_monotonic_ns) {
     delivery_.set_start(start_monotonic_ns);
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread([this] { run(); });
   }
 
   /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
@@ -112,12 +113,7 @@ class collector final : private event_emitter {
     core_.pool.populate();
     std::uint64_t seen = 0;
     for (;;) {
-      pass();
-      const std::uint64_t now = core_.scale.now_ns();
-      periodic(now);
-      const std::uint64_t window = ingest_.window().window_ns();
-      ingest_.window().advance(now > window ? now - window : 0,
-                               [this](order_window::bucket& b) { delivery_.deliver(b); });
+      guarded([this] { turn(); });
       if (!act()) break;
       const bool busy = ingest_.produced() != seen;
       seen = ingest_.produced();
@@ -126,6 +122,27 @@ class collector final : private event_emitter {
     std::lock_guard<std::mutex> hold(mutex_);
     ended_ = true;
     changed_.notify_all();
+  }
+
+  void turn() {
+    pass();
+    const std::uint64_t now = core_.scale.now_ns();
+    periodic(now);
+    const std::uint64_t window = ingest_.window().window_ns();
+    ingest_.window().advance(now > window ? now - window : 0,
+                             [this](order_window::bucket& b) { delivery_.deliver(b); });
+  }
+
+  /// Nothing that goes wrong here, be it for lack of memory, may end the traced program.
+  template <class Action>
+  void guarded(const Action& action) noexcept {
+    try {
+      action();
+    } catch (const std::exception& e) {
+      core_.errors.report("collector", e.what());
+    } catch (...) {
+      core_.errors.report("collector", "something that is no std::exception was thrown");
+    }
   }
 
   /// Runs what was asked for. False when it is time to end.
@@ -139,7 +156,7 @@ class collector final : private event_emitter {
       upto = asked_;
       ending = ending_;
     }
-    for (const std::function<void()>& a : now) a();
+    for (const std::function<void()>& a : now) guarded(a);
     if (!now.empty()) {
       std::lock_guard<std::mutex> hold(mutex_);
       done_ = upto;
@@ -151,16 +168,29 @@ class collector final : private event_emitter {
   /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
   /// records can be in them.
   void pass() {
+    const std::uint64_t now = core_.scale.now_ns();
+    ingest_.window().set_now(now);
+    delivery_.set_now(now);
     std::vector<activity_buffer>& full = buffers_;
     full.clear();
     activity_buffer b;
     while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
     writer_.take_descriptions([this](event& e) { describe(e); });
-    core_.threads.for_each([this](traced_thread& t) { read_thread(t); });
+    core_.threads.for_each([this](traced_thread& t) {
+      read_thread(t);
+      trim();
+    });
     for (const activity_buffer& one : full) {
-      one.decode(one, *this);
+      guarded([&] { one.decode(one, *this); });
       one.release(one);
+      trim();
     }
+  }
+
+  /// Keeps the window within its memory while much arrives at once.
+  void trim() {
+    if (ingest_.window().over_limit())
+      ingest_.window().advance(0, [this](order_window::bucket& b) { delivery_.deliver(b); });
   }
 
   void read_thread(traced_thread& t) {
@@ -178,8 +208,12 @@ class collector final : private event_emitter {
       chunk* c = t.reading;
       const std::uint32_t next = c->next.load(std::memory_order_acquire);  // before `committed`: if set, that is final
       const std::uint32_t committed = c->committed.load(std::memory_order_acquire);
-      if (committed != t.read) ingest_.read(t, c->records() + t.read, c->records() + committed);
-      t.read = committed;
+      if (committed != t.read) {
+        const std::uint32_t lap = c->lap.load(std::memory_order_relaxed);  // the thread waits for us to change it
+        ingest_.read(t, c->records() + (t.read - lap), c->records() + (committed - lap));
+        t.read = committed;
+        c->consumed.store(committed, std::memory_order_release);
+      }
       if (next == 0) break;
       t.reading = core_.pool.at(next - 1);
       t.read = 0;
@@ -201,6 +235,7 @@ class collector final : private event_emitter {
       while (t.reading != nullptr) {
         const std::uint32_t next = t.reading->next.load(std::memory_order_acquire);
         t.read = t.reading->committed.load(std::memory_order_acquire);
+        t.reading->consumed.store(t.read, std::memory_order_release);
         if (next == 0) break;
         chunk* done = t.reading;
         t.reading = core_.pool.at(next - 1);

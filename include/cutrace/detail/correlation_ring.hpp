@@ -43,6 +43,8 @@ class correlation_ring {
   void put(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks, std::uint32_t thread_index,
            std::uint32_t function) noexcept {
     entry& e = entries_[id & mask_];
+    // Ids count up: the lines of the next calls are wanted for writing soon, and no cache holds them any more.
+    __builtin_prefetch(&entries_[(id + 32) & mask_], 1);
     // Readers take an entry only when its id is the same before and after; 0 meanwhile.
     e.id.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
@@ -52,6 +54,9 @@ class correlation_ring {
     e.function.store(function, std::memory_order_relaxed);
     e.id.store(id, std::memory_order_release);
   }
+
+  /// Which wrap of the 32-bit counter an id of now belongs to, 8 bits.
+  std::uint32_t epoch(std::uint32_t id) const noexcept { return epoch_seen_by(id) & 0xff; }
 
   /// The call of a GPU record that came just now. Collector's thread.
   attribution find(std::uint32_t id, call& out) const noexcept {

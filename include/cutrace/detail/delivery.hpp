@@ -18,6 +18,8 @@ class delivery {
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
+  /// Raw time of the pass that delivers.
+  void set_now(std::uint64_t raw_ns) noexcept { now_ns_ = static_cast<std::int64_t>(raw_ns); }
   std::uint64_t start_ns() const noexcept { return start_ns_; }
 
   /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
@@ -69,7 +71,7 @@ class delivery {
     if (p.late)
       ++late_;
     else
-      newest_end_ns_ = p.end_ns;
+      newest_end_ns_ = std::min(p.end_ns, session_ns(now_ns_));  // a time from the future makes nothing else late
     if (p.is_gpu_work() || p.kind == event_kind::sync) resolve_gpu(p);
     if (p.kind == event_kind::api) resolve_arguments(p, words);
     if (p.kind == event_kind::stage)
@@ -83,6 +85,7 @@ class delivery {
 
   void resolve_gpu(pending_event& p) {
     p.call_start_ns = session_ns(p.call_start_ns);
+    if (p.thread_id == 0) p.thread_id = from_.thread_id_of(p.call_thread);  // its records may have come after the GPU's
     // Counted, not clipped: who reads the trace may decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
     if (p.joined <= attribution::outside_stage && p.is_gpu_work() && p.start_ns + bound < p.call_start_ns) {
@@ -152,6 +155,7 @@ class delivery {
   std::vector<request_ref> requests_;
   std::vector<argument> arguments_;
   std::int64_t newest_end_ns_ = INT64_MIN;
+  std::int64_t now_ns_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t by_kind_[event_kind_count] = {};
   std::uint64_t joined_[6] = {};

@@ -50,23 +50,34 @@ class function_table {
     return id < limit ? functions_[runtime_api ? 1 : 0][id].load(std::memory_order_acquire) : nullptr;
   }
 
+  /// The first name of a code stays. Any thread.
   void add_result(bool runtime_api, std::int32_t code, const char* name) {
     std::lock_guard<std::mutex> hold(mutex_);
-    results_.emplace(std::make_pair(runtime_api, code), name);
+    const auto place = results_.emplace(std::make_pair(runtime_api, code), name).first;
+    if (is_small(code)) small_results_[runtime_api ? 1 : 0][code].store(&place->second, std::memory_order_release);
   }
   /// Name of a result code, empty when unknown. Stable address.
   text result(bool runtime_api, std::int32_t code) const {
+    if (is_small(code)) {  // nearly every call: no lock
+      return text_of(small_results_[runtime_api ? 1 : 0][code].load(std::memory_order_acquire));
+    }
     std::lock_guard<std::mutex> hold(mutex_);
     const auto found = results_.find({runtime_api, code});
-    if (found == results_.end()) return {};
-    return {found->second.data(), static_cast<std::uint32_t>(found->second.size())};
+    return text_of(found != results_.end() ? &found->second : nullptr);
   }
 
  private:
+  static constexpr std::int32_t small_limit = 1024;  ///< all of CUresult, and cudaError_t but for one
+  static bool is_small(std::int32_t code) noexcept { return code >= 0 && code < small_limit; }
+  static text text_of(const std::string* s) noexcept {
+    return s != nullptr ? text{s->data(), static_cast<std::uint32_t>(s->size())} : text{};
+  }
+
   mutable std::mutex mutex_;
   std::atomic<known_function*> functions_[2][limit] = {};
   std::vector<std::unique_ptr<known_function>> owned_;
   std::map<std::pair<bool, std::int32_t>, std::string> results_;
+  std::atomic<const std::string*> small_results_[2][small_limit] = {};
 };
 
 }  // namespace CUTRACE_LOCAL

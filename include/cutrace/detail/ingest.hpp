@@ -46,7 +46,14 @@ class ingest {
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
     if (p.is_gpu_work() || p.kind == event_kind::sync) join(p);
+    if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
     push(p, nullptr, 0);
+  }
+
+  /// The kernel's number of a thread, 0 while no record of it has been read.
+  std::uint32_t thread_id_of(std::uint32_t index) const noexcept {
+    const thread_id& known = thread_ids_[index % thread_slots];
+    return known.index == index ? known.kernel_id : 0;
   }
 
   order_window& window() noexcept { return window_; }
@@ -111,13 +118,15 @@ class ingest {
     s.requests.clear();
     if (r.form() == request_form::text) {
       s.total = 1;
-      const text name = strings_.intern(request_text_.data(), request_text_.size());
-      s.requests.push_back({hash_text(request_text_.data(), request_text_.size()), name});
+      s.request_text = request_text_;  // not interned: requests come and go without end
+      s.requests.push_back({hash_text(request_text_.data(), request_text_.size()),
+                            {s.request_text.data(), static_cast<std::uint32_t>(s.request_text.size())}});
     } else if (r.form() == request_form::batch) {
       s.total = static_cast<std::uint32_t>(r.a);
       s.requests.reserve(words_.size());
       for (const std::uint64_t id : words_) s.requests.push_back({id, {}});
     }
+    stages_.charge(s);
   }
 
   void open_stage(const record& r) {
@@ -185,7 +194,8 @@ class ingest {
     pending_event p = host_event(event_kind::api, t, r);
     const bool runtime = r.has(flag_runtime);
     const known_function* f = from_.functions->find(r.site(), runtime);
-    p.correlation_id = static_cast<std::uint32_t>(r.id);
+    const std::uint32_t id = static_cast<std::uint32_t>(r.id);
+    p.correlation_id = id | static_cast<std::uint64_t>(from_.ring->epoch(id)) << 32;
     p.stage_id = r.parent;
     p.api.function = r.site();
     p.api.result = static_cast<std::int32_t>(r.id >> 32);
@@ -237,11 +247,18 @@ class ingest {
     p.correlation_id |= std::uint64_t{call.epoch} << 32;
     p.stage_id = call.stage;
     p.call_start_ns = static_cast<std::int64_t>(from_.scale->to_ns(call.begin_ticks));
-    const thread_id& id = thread_ids_[call.thread_index % thread_slots];
-    if (id.index == call.thread_index) p.thread_id = id.kernel_id;
+    p.call_thread = call.thread_index;
     const bool runtime = (call.function & function_runtime_bit) != 0;
     if (const known_function* f = from_.functions->find(call.function & ~function_runtime_bit, runtime))
       p.call_name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
+  }
+
+  /// A record without times (quality no_timestamp) is an instant at its call, else at its arrival: at 0 it would stand
+  /// before the machine was started.
+  void place_timeless(pending_event& p) const {
+    const bool called = p.joined == attribution::by_call || p.joined == attribution::outside_stage;
+    if (!called) p.call_start_ns = static_cast<std::int64_t>(from_.scale->now_ns());
+    p.start_ns = p.end_ns = p.call_start_ns;
   }
 
   void push(const pending_event& p, const std::uint64_t* words, std::uint32_t count) {

@@ -8,6 +8,7 @@
 #include <cutrace/event.hpp>
 #include <cutrace/request.hpp>
 #include <deque>
+#include <memory>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -18,7 +19,45 @@ struct pending_event : event {
   std::uint64_t request_word = 0;
   std::uint64_t request_owner = 0;
   request_form form = request_form::none;
-  std::uint32_t words_at = 0;  ///< api: arguments, in the words of its bucket
+  std::uint32_t words_at = 0;     ///< api: arguments, in the words of its bucket
+  std::uint32_t call_thread = 0;  ///< GPU work: index of the thread of its call
+};
+
+/// Events one after the other in blocks that go round: appending moves nothing, and no memory is returned to the
+/// system and faulted in again while the trace goes on (growing vectors took a quarter of the collector's time).
+class event_blocks {
+ public:
+  static constexpr std::size_t block_events = 128;
+  using block = std::unique_ptr<pending_event[]>;
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  pending_event& operator[](std::size_t i) noexcept { return blocks_[i / block_events][i % block_events]; }
+
+  /// Takes a block of `spare` where it needs one.
+  pending_event& append(const pending_event& e, std::vector<block>& spare) {
+    if (size_ == blocks_.size() * block_events) add_block(spare);
+    pending_event& at = (*this)[size_++];
+    at = e;
+    return at;
+  }
+  /// Empties itself into `spare`, which keeps `limit` blocks at the most.
+  void clear(std::vector<block>& spare, std::size_t limit) {
+    for (block& b : blocks_)
+      if (spare.size() < limit) spare.push_back(std::move(b));
+    blocks_.clear();
+    size_ = 0;
+  }
+
+ private:
+  void add_block(std::vector<block>& spare) {
+    if (spare.empty()) spare.emplace_back(new pending_event[block_events]);
+    blocks_.push_back(std::move(spare.back()));
+    spare.pop_back();
+  }
+
+  std::vector<block> blocks_;
+  std::size_t size_ = 0;
 };
 
 class order_window {
@@ -29,7 +68,7 @@ class order_window {
     std::uint32_t index;
   };
   struct bucket {
-    std::vector<pending_event> events;
+    event_blocks events;
     std::vector<std::uint64_t> words;
     std::vector<place> order;  ///< of `events`, once the bucket is handed over: places are small, events are not
   };
@@ -40,11 +79,15 @@ class order_window {
     limit_events_ = std::max<std::size_t>(limit_bytes / (sizeof(pending_event) + 16), 256);
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
+  /// Raw time of the pass that pushes: nothing can have ended later.
+  void set_now(std::uint64_t now_ns) noexcept { now_ns_ = now_ns; }
   std::size_t size() const noexcept { return size_; }
   bool over_limit() const noexcept { return size_ > limit_events_; }
 
   void push(const pending_event& e, const std::uint64_t* words, std::uint32_t word_count) {
-    const std::uint64_t number = static_cast<std::uint64_t>(e.end_ns) / width_ns_;
+    // A time that claims to lie in the future, or before the machine was started, must not move the window.
+    const std::uint64_t end = e.end_ns > 0 ? static_cast<std::uint64_t>(e.end_ns) : 0;
+    const std::uint64_t number = std::min(end, now_ns_) / width_ns_;
     if (buckets_.empty()) {
       first_ = std::max(number, first_);
       buckets_.push_back(fresh());
@@ -53,8 +96,7 @@ class order_window {
     at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
     while (buckets_.size() <= at) buckets_.push_back(fresh());
     bucket& b = buckets_[static_cast<std::size_t>(at)];
-    b.events.push_back(e);
-    b.events.back().words_at = static_cast<std::uint32_t>(b.words.size());
+    b.events.append(e, spare_blocks_).words_at = static_cast<std::uint32_t>(b.words.size());
     b.words.insert(b.words.end(), words, words + word_count);
     ++size_;
   }
@@ -70,10 +112,10 @@ class order_window {
       size_ -= b.events.size();
       sort(b);
       if (!b.events.empty()) deliver(b);
-      b.events.clear();
+      b.events.clear(spare_blocks_, limit_events_ / event_blocks::block_events);
       b.words.clear();
       b.order.clear();
-      if (spare_.size() < 4 && b.events.capacity() < 65536) spare_.push_back(std::move(b));
+      if (spare_.size() < 4) spare_.push_back(std::move(b));
     }
   }
 
@@ -83,7 +125,9 @@ class order_window {
     advance(~std::uint64_t{0} - width_ns_, deliver);
   }
 
-  std::uint64_t bytes() const noexcept { return size_ * sizeof(pending_event); }
+  std::uint64_t bytes() const noexcept {
+    return (size_ + spare_blocks_.size() * event_blocks::block_events) * sizeof(pending_event);
+  }
 
  private:
   static constexpr std::size_t bucket_limit = 1024;
@@ -108,7 +152,9 @@ class order_window {
 
   std::deque<bucket> buckets_;
   std::vector<bucket> spare_;
+  std::vector<event_blocks::block> spare_blocks_;
   std::uint64_t first_ = 0;  ///< number of the oldest bucket: time / width
+  std::uint64_t now_ns_ = ~std::uint64_t{0};
   std::uint64_t width_ns_ = 20000000;
   std::uint64_t window_ns_ = 500000000;
   std::size_t limit_events_ = 0;

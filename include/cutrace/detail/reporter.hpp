@@ -46,6 +46,15 @@ class reporter {
       std::fprintf(stderr, "cutrace: %s: %s\n", component, message);
   }
 
+  /// Notes of one component so far.
+  std::size_t count_of(const std::string& component) const {
+    const std::string beginning = component + ": ";
+    std::lock_guard<std::mutex> hold(mutex_);
+    std::size_t n = 0;
+    for (const std::string& note : notes_) n += note.compare(0, beginning.size(), beginning) == 0;
+    return n;
+  }
+
   std::vector<std::string> notes() const {
     std::lock_guard<std::mutex> hold(mutex_);
     return notes_;

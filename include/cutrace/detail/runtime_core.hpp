@@ -67,7 +67,11 @@ struct runtime_core {
       if (from != nullptr) from->gate.store(gate_off, std::memory_order_release);
       return nullptr;
     }
-    chunk* c = records <= chunk_records ? take_chunk() : nullptr;
+    chunk* c = records <= chunk_records ? take_chunk(t) : nullptr;
+    if (c != nullptr && c == t->current) {  // begun again
+      wake.signal_if_asleep();
+      return t->cursor;
+    }
     if (c == nullptr) {
       t->lost.store(t->lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       wake.signal();
@@ -105,17 +109,29 @@ struct runtime_core {
     s->gate.store(walk->value, std::memory_order_release);
   }
 
-  chunk* take_chunk() noexcept {
-    chunk* c = pool.take();
+  chunk* take_chunk(traced_thread* t) noexcept {
+    chunk* c = take_or_reuse(t);
     const std::uint32_t wait_us = overflow_wait_us.load(std::memory_order_relaxed);
     if (c != nullptr || wait_us == 0) return c;
     const std::uint64_t until = clock::monotonic_ns() + std::uint64_t{wait_us} * 1000;
     do {
       wake.signal();
       sched_yield();
-      c = pool.take();
+      c = take_or_reuse(t);
     } while (c == nullptr && clock::monotonic_ns() < until);
     return c;
+  }
+
+  /// Problem: a thread keeps its full chunk until it finds another. Where threads are as many as chunks, none would
+  /// ever come back. Solution: a thread that finds none begins its own again, once the collector has read all of it.
+  chunk* take_or_reuse(traced_thread* t) noexcept {
+    if (chunk* c = pool.take()) return c;
+    chunk* own = t->current;
+    if (own == nullptr || own->consumed.load(std::memory_order_acquire) != t->count) return nullptr;
+    own->lap.store(t->count, std::memory_order_relaxed);  // seen with the next commit
+    t->cursor = own->records();
+    t->limit = own->records() + chunk_records;
+    return own;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cutrace/detail/trace.hpp>
 #include <cutrace/sinks/sink_specs.hpp>
@@ -101,12 +102,19 @@ class runtime_owner {
   static void at_exit() {
     runtime_owner& o = own();
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
-    std::lock_guard<std::mutex> hold(o.mutex_);
-    o.finish();
+    try {
+      std::lock_guard<std::mutex> hold(o.mutex_);
+      o.finish();
+    } catch (...) {  // nothing of ours changes how the program ends
+    }
   }
 
   void serve(session_request& r) {
-    if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+    if (runtime_core::own().forked.load(std::memory_order_relaxed)) {
+      if (r.operation == session_operation::begin)
+        std::fprintf(stderr, "cutrace: process %d was forked from a traced one and is not traced\n", getpid());
+      return;
+    }
     std::lock_guard<std::mutex> hold(mutex_);
     switch (r.operation) {
       case session_operation::begin:
@@ -114,10 +122,12 @@ class runtime_owner {
       case session_operation::end:
         return end(r.session);
       case session_operation::add_sink:
-        if (trace_ != nullptr) trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
+        if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
+          throw config_error("the session has been stopped: it takes no more sinks");
+        trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
         return;
       case session_operation::add_backend:
-        if (trace_ != nullptr) trace_->start_backend(r.added_backend, false);
+        if (trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
         return;
       case session_operation::pause:
         if (trace_ != nullptr) trace_->pause();
@@ -138,9 +148,15 @@ class runtime_owner {
     const settings s = complete(*r.options);
     r.joined = trace_ != nullptr;
     std::vector<std::unique_ptr<sink>> sinks;
-    if (!r.joined || r.options->sinks != nullptr) sinks = make_sinks(s.sinks.c_str(), s.sinks_option);
-    if (!r.joined) trace_.reset(new trace(runtime_core::own(), writer(), s));
+    // The sinks that the environment names are opened once a trace, whichever session comes first without its own.
+    const bool from_environment = r.options->sinks == nullptr;
+    if (!from_environment || !r.joined || !environment_sinks_open_) sinks = make_sinks(s.sinks.c_str(), s.sinks_option);
+    if (!r.joined) {
+      trace_.reset(new trace(runtime_core::own(), writer(), s));
+      environment_sinks_open_ = false;
+    }
     r.session = ++last_session_;
+    if (!r.joined) handler_session_ = r.session;
     sessions_.push_back(r.session);
     try {
       for (std::unique_ptr<sink>& one : sinks) trace_->add_sink(std::move(one), r.session);
@@ -148,6 +164,7 @@ class runtime_owner {
       end(r.session);
       throw;
     }
+    environment_sinks_open_ = environment_sinks_open_ || from_environment;
     if (r.joined)
       runtime_core::own().errors.report("session",
                                         "this process is traced already: the new session joins that trace, its backend "
@@ -155,24 +172,23 @@ class runtime_owner {
   }
 
   void end(std::uint64_t session) {
-    for (std::size_t i = 0; i < sessions_.size(); ++i) {
-      if (sessions_[i] != session) continue;
-      sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
-      if (sessions_.empty())
-        finish(session);
-      else
-        trace_->close_session(session);
-      return;
-    }
+    const auto at = std::find(sessions_.begin(), sessions_.end(), session);
+    if (at == sessions_.end()) return;
+    if (sessions_.size() == 1) return finish();
+    sessions_.erase(at);
+    trace_->close_session(session);
+    if (session == handler_session_)
+      runtime_core::own().errors.set_handler(nullptr, nullptr);  // it dies with its owner
   }
 
-  void finish(std::uint64_t session = 0) {
+  /// Ends the trace, with all sessions that are open.
+  void finish() {
     if (trace_ == nullptr) return;
-    for (const std::uint64_t open : sessions_) trace_->close_session(open);
+    trace_->stop_all(sessions_);
     sessions_.clear();
-    trace_->stop_all(session);
     last_ = trace_->totals();
     trace_.reset();
+    runtime_core::own().errors.set_handler(nullptr, nullptr);
   }
 
   /// Lives as long as the process, since a call that began while tracing was on may end at any time after it.
@@ -185,8 +201,10 @@ class runtime_owner {
   bool prepared_ = false;
   std::mutex mutex_;
   std::unique_ptr<trace> trace_;
+  bool environment_sinks_open_ = false;  ///< of this trace
   std::vector<std::uint64_t> sessions_;
   std::uint64_t last_session_ = 0;
+  std::uint64_t handler_session_ = 0;  ///< whose error handler is in force
   stats last_{};
 };
 

@@ -15,6 +15,7 @@ struct settings {
   std::string sinks;
   const char* sinks_option = "CUTRACE_SINKS";
   std::string backend = "auto";
+  const char* backend_option = "CUTRACE_BACKEND";
   std::size_t memory_limit_bytes = std::size_t{48} << 20;
   std::uint32_t overflow_wait_us = 0;
   std::uint32_t window_ms = 500;
@@ -73,10 +74,12 @@ inline settings complete(const session_options& o) {
   } else if (const char* v = environment("CUTRACE_SINKS")) {
     s.sinks = v;
   }
-  if (o.backend != nullptr)
+  if (o.backend != nullptr) {
     s.backend = o.backend;
-  else if (const char* v = environment("CUTRACE_BACKEND"))
+    s.backend_option = "session_options::backend";
+  } else if (const char* v = environment("CUTRACE_BACKEND")) {
     s.backend = v;
+  }
   if (o.memory_limit_bytes != 0)
     s.memory_limit_bytes = parse_bytes("session_options::memory_limit_bytes", std::to_string(o.memory_limit_bytes));
   else if (const char* v = environment("CUTRACE_MEMORY_LIMIT"))

@@ -8,6 +8,7 @@
 #include <cutrace/request.hpp>
 #include <deque>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct known_stage {
   bool closed = false;
   std::uint32_t total = 0;            ///< requests named
   std::vector<request_ref> requests;  ///< of the owner itself: text or batch
+  std::string request_text;           ///< what the one request of text form points to
+  std::size_t charged = 0;            ///< bytes of requests, as the table counts them
 };
 
 class stage_table {
@@ -32,18 +35,21 @@ class stage_table {
 
   known_stage* find(std::uint64_t id) noexcept {
     if (id == 0) return nullptr;
-    if (id == last_id_) return last_;
+    recent& r = recent_of(id);
+    if (id == r.id) return r.stage;
     const auto found = stages_.find(id);
     if (found == stages_.end()) return nullptr;
-    last_id_ = id;
-    return last_ = &found->second;
+    r = {id, &found->second};
+    return r.stage;
   }
 
   /// Enters a stage that runs. Beyond the limit (stages that never end) the oldest closed one makes room, or none.
   known_stage* open(std::uint64_t id) {
     if (stages_.size() >= open_limit) {
-      if (closed_.empty()) return nullptr;
-      forget_oldest();
+      if (!closed_.empty())
+        forget_oldest();
+      else
+        forget(stages_.begin()->first);  // stages whose end was lost must not lock out those to come
     }
     return &stages_[id];
   }
@@ -57,19 +63,48 @@ class stage_table {
     if (closed_.size() > closed_limit) forget_oldest();
   }
 
-  std::uint64_t bytes() const noexcept { return stages_.size() * (sizeof(known_stage) + 48) + closed_.size() * 8; }
+  /// Counts the requests of a stage that was just filled; old stages make room when they become too many.
+  void charge(known_stage& s) {
+    request_bytes_ -= s.charged;
+    s.charged = s.requests.capacity() * sizeof(request_ref) + s.request_text.capacity();
+    request_bytes_ += s.charged;
+    while (request_bytes_ > request_limit_bytes && !closed_.empty()) forget_oldest();
+  }
+
+  std::uint64_t bytes() const noexcept {
+    return request_bytes_ + stages_.size() * (sizeof(known_stage) + 48) + closed_.size() * 8;
+  }
 
  private:
+  /// What was found last: each event asks for its stage and for that which names the requests, threads take turns.
+  struct recent {
+    std::uint64_t id = 0;
+    known_stage* stage = nullptr;
+  };
+  static constexpr std::size_t recent_count = 64;
+  /// Instances count up from a start that each thread has of its own, in the upper bits.
+  recent& recent_of(std::uint64_t id) noexcept { return recent_[(id + 11 * (id >> 40)) % recent_count]; }
+
+  static constexpr std::size_t request_limit_bytes = std::size_t{6} << 20;
+
+  void forget(std::uint64_t id) {
+    recent& r = recent_of(id);
+    if (id == r.id) r = {};
+    const auto found = stages_.find(id);
+    if (found == stages_.end()) return;
+    request_bytes_ -= found->second.charged;
+    stages_.erase(found);
+  }
+
   void forget_oldest() {
-    if (closed_.front() == last_id_) last_id_ = 0, last_ = nullptr;
-    stages_.erase(closed_.front());
+    forget(closed_.front());
     closed_.pop_front();
   }
 
   std::unordered_map<std::uint64_t, known_stage> stages_;
   std::deque<std::uint64_t> closed_;
-  std::uint64_t last_id_ = 0;
-  known_stage* last_ = nullptr;
+  std::size_t request_bytes_ = 0;
+  recent recent_[recent_count];
 };
 
 }  // namespace CUTRACE_LOCAL

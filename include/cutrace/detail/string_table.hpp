@@ -23,9 +23,9 @@ class string_table {
   text intern(const char* data, std::size_t size) {
     if (size == 0) return {};
     const std::string_view key(data, size);
-    if (last_.data != nullptr && std::string_view(last_.data, last_.size) == key) return last_;
+    if (last_ != nullptr && last_->first == key) return text_of(last_->first);
     const auto found = known_.find(key);
-    if (found != known_.end()) return last_ = {found->first.data(), static_cast<std::uint32_t>(size)};
+    if (found != known_.end()) return text_of((last_ = &*found)->first);
     if (used_bytes_ + size + 1 > limit_bytes_) {
       ++refused_;
       return {"(no room for names)", 19};
@@ -34,12 +34,16 @@ class string_table {
     std::memcpy(at, data, size);
     at[size] = '\0';
     used_bytes_ += size + 1 + overhead_bytes;
-    known_.emplace(std::string_view(at, size), text{});
-    return last_ = {at, static_cast<std::uint32_t>(size)};
+    last_ = &*known_.emplace(std::string_view(at, size), text{}).first;
+    return text_of(last_->first);
   }
 
   /// Human form of a mangled C++ name; the name itself where it is none. Cached.
   text demangle(text mangled) {
+    // Most are asked for right after they were interned: one address is one content, so no second look-up.
+    if (last_ != nullptr && last_->first.data() == mangled.data && last_->first.size() == mangled.size &&
+        last_->second.size != 0)
+      return last_->second;
     const auto found = known_.find(std::string_view(mangled.data, mangled.size));
     if (found != known_.end() && found->second.size != 0) return found->second;
     text human = mangled;
@@ -58,6 +62,10 @@ class string_table {
   std::uint64_t refused() const noexcept { return refused_; }
 
  private:
+  using table = std::unordered_map<std::string_view, text>;
+  using entry = table::value_type;
+  static text text_of(std::string_view s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
+
   static constexpr std::size_t block_bytes = 64u << 10;
   static constexpr std::size_t overhead_bytes = 64;  ///< of the map's node
 
@@ -75,14 +83,14 @@ class string_table {
     return p;
   }
 
-  std::unordered_map<std::string_view, text> known_;  ///< content -> its human form, empty until asked for
+  table known_;  ///< content -> its human form, empty until asked for
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::vector<std::unique_ptr<char[]>> large_;
   std::size_t at_ = 0;
   std::size_t used_bytes_ = 0;
   std::size_t limit_bytes_;
   std::uint64_t refused_ = 0;
-  text last_{nullptr, 0};
+  entry* last_ = nullptr;  ///< entries do not move and are never erased
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -46,7 +46,7 @@ class trace {
         pump_(core.errors, flush_period_ms),
         process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
-    backend_registration* wanted = find_backend(s.backend);
+    backend_registration* wanted = find_backend(s.backend, s.backend_option);
     core_.errors.clear();
     core_.errors.set_handler(s.on_error, s.on_error_user);
     if (!core_.pool.resize(plan.chunks))
@@ -61,11 +61,16 @@ class trace {
     collector_.reset(
         new collector(core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}));
     collector_->set_memory(s.memory_limit_bytes);
-    core_.set_gate(gate_on);
-    if (wanted != nullptr) start_backend(wanted->make(), true);
-    if (info_.backend == nullptr) no_backend(s.backend);
     collector_->start(start_.monotonic_ns);
-    describe_process();
+    core_.set_gate(gate_on);
+    try {
+      if (wanted != nullptr) start_backend(wanted->make(), true, 0);
+      if (info_.backend == nullptr) no_backend(s.backend);
+      describe_process();
+    } catch (...) {  // what has begun must not go on without an owner
+      stop_all({});
+      throw;
+    }
   }
   ~trace() { stop(); }
 
@@ -78,7 +83,7 @@ class trace {
     collector_->call([this, raw, session] { collector_->add_sink(raw, session); }, no_limit);
   }
 
-  void start_backend(backend* b, bool owned) {
+  void start_backend(backend* b, bool owned, std::uint64_t session) {
     backend_status status{};
     try {
       status = b->start(writer_);
@@ -92,7 +97,8 @@ class trace {
     }
     gpu_expected_ = gpu_expected_ || status.active;
     if (!status.active) core_.errors.report(b->name(), status.detail);
-    pump_.add(b, owned);
+    told_at_start_ = core_.errors.count_of(backend_name_);
+    pump_.add(b, owned, session);
   }
 
   bool flush(std::uint32_t timeout_ms) {
@@ -102,20 +108,26 @@ class trace {
 
   /// A session that is not the last one leaves: its sinks close, the others go on.
   void close_session(std::uint64_t session) {
+    pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
     collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
   }
 
-  /// Backends flush and stop, chunks drain, the window closes, the sinks of the last session close.
-  void stop_all(std::uint64_t session) {
+  /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
+  /// comes with the last, forced flush reaches every one of them.
+  void stop_all(const std::vector<std::uint64_t>& sessions) {
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     core_.set_gate(gate_off);
     collector_->call([this] { collector_->deliver_all(); }, no_limit);
     last_ = collector_->snapshot();
-    if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0)
-      core_.errors.report("session",
-                          "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time");
-    collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
+    if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
+      // Said aloud, unless the backend has said aloud what went wrong while it ran.
+      const bool explained = core_.errors.count_of(backend_name_) > told_at_start_;
+      core_.errors.report(
+          "session", "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time", !explained);
+    }
+    for (const std::uint64_t session : sessions)
+      collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
     last_ = collector_->snapshot();
     collector_->end();
     if (!backends_stopped) collector_.release();  // a backend may still call: what it uses stays
@@ -138,7 +150,7 @@ class trace {
   static constexpr std::uint32_t no_limit = 600000;      ///< a sink that takes longer than ten minutes is given up
 
   void stop() {
-    if (!stopped_) stop_all(~std::uint64_t{0});
+    if (!stopped_) stop_all({});
   }
 
   void no_backend(const std::string& asked) {
@@ -189,6 +201,7 @@ class trace {
   std::vector<std::unique_ptr<sink>> sinks_;
   std::unique_ptr<collector> collector_;
   bool gpu_expected_ = false;
+  std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;
   stats last_{};
 };

@@ -2,12 +2,11 @@
 // The lines of the calls sink: one event, the head and the totals as text for people.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <cutrace/config.hpp>
+#include <cutrace/detail/text_format.hpp>
 #include <cutrace/detail/text_printable.hpp>
 #include <cutrace/detail/text_units.hpp>
 #include <cutrace/event.hpp>
@@ -15,7 +14,6 @@
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/json_event.hpp>  // difference_ns, knows_call
 #include <cutrace/version.hpp>
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -31,23 +29,22 @@ inline void append_name(std::string& out, text name) { append_name(out, view_of(
 inline void append_time(std::string& out, std::int64_t ns) {
   std::uint64_t n = static_cast<std::uint64_t>(ns);
   if (ns < 0) n = 0 - n;
-  fmt::format_to(std::back_inserter(out), "[{}{}.{:06}] ", ns < 0 ? "-" : "", n / 1000000000u, n / 1000u % 1000000u);
+  append_format(out, "[{}{}.{:06}] ", ns < 0 ? "-" : "", n / 1000000000u, n / 1000u % 1000000u);
 }
 
 inline void append_argument_value(std::string& out, const argument& a) {
-  auto to = std::back_inserter(out);
   switch (a.kind) {
     case argument_kind::integer:
-      fmt::format_to(to, "{}", static_cast<std::int64_t>(a.value));
+      append_format(out, "{}", static_cast<std::int64_t>(a.value));
       return;
     case argument_kind::unsigned_integer:
     case argument_kind::bytes:
-      fmt::format_to(to, "{}", a.value);
+      append_format(out, "{}", a.value);
       return;
     case argument_kind::floating: {
       double d = 0;
       std::memcpy(&d, &a.value, sizeof(d));
-      fmt::format_to(to, "{}", d);
+      append_format(out, "{}", d);
       return;
     }
     case argument_kind::word:
@@ -57,7 +54,7 @@ inline void append_argument_value(std::string& out, const argument& a) {
     case argument_kind::output:
       break;
   }
-  fmt::format_to(to, "{:#x}", a.value);
+  append_format(out, "{:#x}", a.value);
 }
 
 /// "(bytesize=4000000) -> 0x7f32a4000000": what went in, and what came out or the error.
@@ -80,7 +77,7 @@ inline void append_arguments(std::string& out, const api_data& a) {
   if (a.result != 0) {
     out += separator;
     append_name(out, a.result_name);
-    if (a.result_name.size == 0) fmt::format_to(std::back_inserter(out), "error {}", a.result);
+    if (a.result_name.size == 0) append_format(out, "error {}", a.result);
     return;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -106,11 +103,11 @@ inline void append_membership(std::string& out, const event& e) {
     if (e.requests[i].name.size != 0) {
       append_name(out, e.requests[i].name);
     } else {
-      fmt::format_to(std::back_inserter(out), "{}", e.requests[i].id);
+      append_format(out, "{}", e.requests[i].id);
     }
   }
   const std::uint32_t total = e.request_total > e.request_count ? e.request_total : e.request_count;
-  if (total > i) fmt::format_to(std::back_inserter(out), " and {} more", total - i);
+  if (total > i) append_format(out, " and {} more", total - i);
 }
 
 inline void append_call(std::string& out, const event& e) {
@@ -128,20 +125,19 @@ inline void append_call(std::string& out, const event& e) {
 }
 
 inline void append_gpu_what(std::string& out, const event& e) {
-  auto to = std::back_inserter(out);
   switch (e.kind) {
     case event_kind::kernel: {
       const kernel_data& k = e.kernel;
       out += "kernel ";
       append_name(out, e.name);
-      fmt::format_to(to, " grid {}x{}x{} block {}x{}x{}", k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1],
-                     k.block[2]);
+      append_format(out, " grid {}x{}x{} block {}x{}x{}", k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1],
+                    k.block[2]);
       return;
     }
     case event_kind::memcpy:
-      fmt::format_to(to, "memcpy {} ", to_string(e.memcpy_.direction));
+      append_format(out, "memcpy {} ", to_string(e.memcpy_.direction));
       append_bytes(out, e.memcpy_.bytes);
-      fmt::format_to(to, " ({} -> {})", to_string(e.memcpy_.source), to_string(e.memcpy_.destination));
+      append_format(out, " ({} -> {})", to_string(e.memcpy_.source), to_string(e.memcpy_.destination));
       return;
     case event_kind::memset:
       out += "memset ";
@@ -151,7 +147,7 @@ inline void append_gpu_what(std::string& out, const event& e) {
       out += to_string(e.sync.what);
       return;
     case event_kind::graph_launch:
-      fmt::format_to(to, "graph {}", e.kernel.graph_id);
+      append_format(out, "graph {}", e.kernel.graph_id);
       return;
     default:
       return;
@@ -160,12 +156,11 @@ inline void append_gpu_what(std::string& out, const event& e) {
 
 inline void append_gpu(std::string& out, const event& e) {
   const std::int64_t dur_ns = difference_ns(e.end_ns, e.start_ns);
-  auto to = std::back_inserter(out);
   append_time(out, e.start_ns);
   out += "    ";
   append_gpu_what(out, e);
-  if (e.device != 0) fmt::format_to(to, " device {}", e.device);
-  if (e.kind != event_kind::sync || e.sync.what != sync_kind::context) fmt::format_to(to, " stream {}", e.stream);
+  if (e.device != 0) append_format(out, " device {}", e.device);
+  if (e.kind != event_kind::sync || e.sync.what != sync_kind::context) append_format(out, " stream {}", e.stream);
   out += ' ';
   append_duration(out, dur_ns);
   if (e.kind == event_kind::memcpy) append_bandwidth(out, e.memcpy_.bytes, dur_ns);
@@ -175,7 +170,7 @@ inline void append_gpu(std::string& out, const event& e) {
     append_duration(out, difference_ns(e.start_ns, e.call_start_ns));
   }
   append_membership(out, e);
-  if (e.is_gpu_work() && !knows_call(e)) fmt::format_to(to, ", unattributed: {}", to_string(e.joined));
+  if (e.is_gpu_work() && !knows_call(e)) append_format(out, ", unattributed: {}", to_string(e.joined));
 }
 
 /// Stages, ranges and other named times of the host.
@@ -191,47 +186,45 @@ inline void append_host(std::string& out, const event& e) {
 }
 
 inline void append_point(std::string& out, const event& e) {
-  auto to = std::back_inserter(out);
   if (e.kind == event_kind::loss) {
-    fmt::format_to(to, "# lost {} records: {}", e.loss.count, to_string(e.loss.cause));
+    append_format(out, "# lost {} records: {}", e.loss.count, to_string(e.loss.cause));
     return;
   }
   if (e.kind == event_kind::memory) {
     append_time(out, e.start_ns);
     out += "    ";
-    fmt::format_to(to, "{} ", to_string(e.memory.operation));
+    append_format(out, "{} ", to_string(e.memory.operation));
     append_bytes(out, e.memory.bytes);
-    fmt::format_to(to, " {} at {:#x}", to_string(e.memory.memory), e.memory.address);
+    append_format(out, " {} at {:#x}", to_string(e.memory.memory), e.memory.address);
   } else {
     append_time(out, e.start_ns);
-    fmt::format_to(to, "{} ", to_string(e.kind));
+    append_format(out, "{} ", to_string(e.kind));
     append_name(out, e.name);
   }
   if (e.kind == event_kind::counter) {
-    fmt::format_to(to, " = {}", e.counter.value);
-    if (e.counter.change != 0) fmt::format_to(to, " ({:+})", e.counter.change);
+    append_format(out, " = {}", e.counter.value);
+    if (e.counter.change != 0) append_format(out, " ({:+})", e.counter.change);
   }
   append_membership(out, e);
 }
 
 inline void append_description(std::string& out, const event& e) {
-  auto to = std::back_inserter(out);
-  fmt::format_to(to, "# {} ", to_string(e.kind));
+  append_format(out, "# {} ", to_string(e.kind));
   switch (e.kind) {
     case event_kind::process:
-      fmt::format_to(to, "{} ", e.process_id);
+      append_format(out, "{} ", e.process_id);
       break;
     case event_kind::thread:
-      fmt::format_to(to, "{} ", e.thread_id);
+      append_format(out, "{} ", e.thread_id);
       break;
     case event_kind::device:
-      fmt::format_to(to, "{} ", e.device);
+      append_format(out, "{} ", e.device);
       break;
     case event_kind::context:
-      fmt::format_to(to, "{} on device {} ", e.context, e.device);
+      append_format(out, "{} on device {} ", e.context, e.device);
       break;
     default:
-      fmt::format_to(to, "{} of context {} on device {} ", e.stream, e.context, e.device);
+      append_format(out, "{} of context {} on device {} ", e.stream, e.context, e.device);
       break;
   }
   append_name(out, e.name);
@@ -276,9 +269,9 @@ inline void calls_line(std::string& out, const event& e) {
 }
 
 inline void calls_header(std::string& out, const trace_info& i) {
-  fmt::format_to(std::back_inserter(out), "# cutrace {}: ", CUTRACE_VERSION_STRING);
+  append_format(out, "# cutrace {}: ", CUTRACE_VERSION_STRING);
   append_name(out, view_of(i.process_name));
-  fmt::format_to(std::back_inserter(out), " (pid {}) on ", i.process_id);
+  append_format(out, " (pid {}) on ", i.process_id);
   append_name(out, view_of(i.host_name));
   out += ", GPU times from ";
   append_name(out, view_of(i.backend));
@@ -292,13 +285,12 @@ inline void calls_header(std::string& out, const trace_info& i) {
 /// Totals, each cause of loss that occurred, and the notes.
 inline void calls_footer(std::string& out, const trace_summary& summary) {
   const stats& s = summary.totals;
-  auto to = std::back_inserter(out);
-  fmt::format_to(to, "# {} events produced, {} delivered, {} lost", s.produced, s.delivered, s.lost_total());
+  append_format(out, "# {} events produced, {} delivered, {} lost", s.produced, s.delivered, s.lost_total());
   for (std::size_t i = 0; i < loss_cause_count; ++i) {
-    if (s.lost[i] != 0) fmt::format_to(to, ", {} {}", s.lost[i], to_string(static_cast<loss_cause>(i)));
+    if (s.lost[i] != 0) append_format(out, ", {} {}", s.lost[i], to_string(static_cast<loss_cause>(i)));
   }
   for (std::size_t i = 0; i < quality_count; ++i) {
-    if (s.quality_of[i] != 0) fmt::format_to(to, "; {} {}", s.quality_of[i], to_string(static_cast<quality>(i)));
+    if (s.quality_of[i] != 0) append_format(out, "; {} {}", s.quality_of[i], to_string(static_cast<quality>(i)));
   }
   out += '\n';
   for (std::uint32_t i = 0; i < summary.note_count; ++i) {

@@ -158,7 +158,7 @@ class chrome_sink : public sink {
       detail::flag(json_, "adopted", e.stage.adopted);
       if (kind == detail::row_kind::spans) detail::optional_field(json_, "thread", e.thread_id);
     }
-    detail::common_args(json_, e);
+    detail::common_args(json_, e, stages_);
     end_slice();
   }
 
@@ -174,7 +174,7 @@ class chrome_sink : public sink {
     const detail::row_place at = rows_.gpu(kind, e.device, id, e.start_ns, end_ns);
     begin_slice(e, at);
     detail::gpu_args(json_, e, at, detail::shown_duration_ns(e));
-    detail::common_args(json_, e);
+    detail::common_args(json_, e, stages_);
     end_slice();
     if (e.correlation_id == 0 || !detail::knows_call(e) || !detail::starts_flow(detail::view_of(e.call_name))) return;
     // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
@@ -195,7 +195,7 @@ class chrome_sink : public sink {
   void render_api_args(std::string& out, const event& e) {
     args_.clear();
     detail::api_args(args_, e.api);
-    detail::common_args(args_, e);
+    detail::common_args(args_, e, stages_);
     out = args_.view();
   }
 
@@ -282,7 +282,7 @@ class chrome_sink : public sink {
       json_.hex(e.memory.address);
       json_.field("bytes", e.memory.bytes);
     }
-    detail::common_args(json_, e);
+    detail::common_args(json_, e, stages_);
     end_slice();
   }
 
@@ -315,6 +315,7 @@ class chrome_sink : public sink {
   detail::output_file file_;
   detail::json_text json_;
   detail::json_text args_;
+  detail::membership_fields stages_;
   detail::chrome_rows rows_;
   std::map<thread_key, held_call> held_;
   std::map<std::uint32_t, std::string> devices_;

@@ -262,18 +262,5 @@ inline void kind_fields(json_text& json, const event& e) {
   }
 }
 
-/// Everything but type, times and name, into an open object.
-inline void event_fields(json_text& json, const event& e) {
-  json.field("pid", e.process_id);
-  optional_field(json, "tid", e.thread_id);
-  optional_field(json, "correlation", e.correlation_id);
-  optional_field(json, "stage", e.stage_name);
-  optional_field(json, "stage_id", e.stage_id);
-  request_fields(json, e);
-  kind_fields(json, e);
-  flag(json, "late", e.late);
-  flag(json, "skewed", e.skewed);
-}
-
 }  // namespace detail
 CUTRACE_END_NAMESPACE

@@ -10,6 +10,7 @@
 #include <cutrace/detail/output_file.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/json_event.hpp>
+#include <cutrace/sinks/json_membership.hpp>
 #include <cutrace/sinks/json_trace.hpp>
 #include <cutrace/sinks/jsonl_order.hpp>
 #include <string>
@@ -88,7 +89,7 @@ class jsonl_sink : public sink {
   void write_event(const event& e) {
     begin(to_string(e.kind), e.start_ns, detail::difference_ns(e.end_ns, e.start_ns));
     detail::optional_field(json_, "name", e.name);
-    detail::event_fields(json_, e);
+    detail::event_fields(json_, e, stages_);
     write_line();
   }
 
@@ -98,7 +99,7 @@ class jsonl_sink : public sink {
     const char* type = to_string(e.kind);
     begin(type, e.start_ns, 0);
     paired_begin('B', e.start_ns, op, detail::view_of(e.name), type);
-    detail::event_fields(json_, e);
+    detail::event_fields(json_, e, stages_);
     hold_line(e.start_ns);
     begin(type, end_ns, 0);
     paired_begin('E', end_ns, op, detail::view_of(e.name), type);
@@ -139,6 +140,7 @@ class jsonl_sink : public sink {
   detail::paired_lines paired_;
   detail::output_file file_;
   detail::json_text json_;
+  detail::membership_fields stages_;
   std::uint64_t lines_ = 0;
   std::uint64_t operations_ = 0;
 };

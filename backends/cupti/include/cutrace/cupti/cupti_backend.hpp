@@ -11,39 +11,16 @@
 
 #include <cupti.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cutrace/backend.hpp>
-#include <cutrace/cupti/buffers.hpp>
-#include <cutrace/cupti/decode.hpp>
+#include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/library.hpp>
-#include <mutex>
+#include <cutrace/cupti/process_state.hpp>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
-
-/// What CUPTI keeps for the life of the process, and so do we: the library, the buffers, the registered callbacks.
-struct process_state {
-  static constexpr std::uint32_t function_limit = 4096;
-
-  library lib;
-  functions api;
-  buffer_pool buffers;
-  std::uint32_t version = 0;
-  std::atomic<event_writer*> writer{nullptr};     ///< null between sessions; the object itself lives on
-  std::atomic<decode_context*> decoder{nullptr};  ///< of the running session
-  std::atomic<std::uint64_t> refused{0};          ///< buffer requests that found none
-  tick_scale scale;                               ///< for timestamps, the process's
-  bool clock_registered = false;
-  std::uint8_t makes_work[function_limit] = {};
-
-  static process_state& get() {
-    static process_state* state = new process_state();
-    return *state;
-  }
-};
 
 class cupti_backend final : public backend {
  public:
@@ -59,10 +36,8 @@ class cupti_backend final : public backend {
   }
 
   bool flush(std::uint32_t) noexcept override {
-    if (!active_) return true;
-    process_state& p = process_state::get();
-    complain("cuptiActivityFlushAll", p.api.cuptiActivityFlushAll(0));
-    count_dropped();
+    if (!active_ || enabled_ == 0) return true;
+    hand_over(0);
     return true;
   }
 
@@ -71,13 +46,12 @@ class cupti_backend final : public backend {
     active_ = false;
     process_state& p = process_state::get();
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
-    p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);
-    complain("cuptiActivityFlushAll", p.api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
-    count_dropped();
-    for (const kind& k : kinds)
-      if (k.enabled(enabled_)) p.api.cuptiActivityDisable(k.id);
-    p.api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    p.api.cuptiUnsubscribe(subscriber_);
+    p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
+    if (enabled_ != 0) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    disable_kinds(p);
+    if (enabled_ != 0) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
+             p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
     return true;
   }
@@ -103,27 +77,61 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     if (!open_library(p, detail) || !subscribe(p, detail)) return false;
     set_attributes(p);
+    take_clock(p);
     p.buffers.allow(writer_->buffer_budget_bytes());
+    p.refused.store(0, std::memory_order_relaxed);
     decoder_.cupti_version = p.version;
     p.decoder.store(&decoder_, std::memory_order_release);
     p.writer.store(writer_, std::memory_order_release);
-    const CUptiResult registered = p.api.cuptiActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
-    complain("cuptiActivityRegisterCallbacks", registered);
-    if (registered == CUPTI_SUCCESS) {
-      for (const kind& k : kinds) {
-        const CUptiResult r = p.api.cuptiActivityEnable(k.id);
-        if (r == CUPTI_SUCCESS)
-          enabled_ |= 1u << k.bit;
-        else
-          complain((std::string("cuptiActivityEnable(") + k.name + "), such records are missing").c_str(), r);
-      }
-    }
+    p.last_writer.store(writer_, std::memory_order_release);
+    name_results(*writer_);
+    const std::string no_records = enable_kinds(p);
     const std::uint32_t hooked = enable_callbacks(p);
     active_ = true;
-    detail += ", " + std::to_string(hooked) + " driver functions";
-    const unsigned work = 1u << 3;
-    if ((enabled_ & work) == 0) detail += "; kernels cannot be recorded";
-    return enabled_ != 0;
+    if (!no_records.empty())
+      detail = no_records + ": no GPU time";
+    else
+      detail += ", " + std::to_string(hooked) + " driver functions";
+    return no_records.empty();
+  }
+
+  /// Why no kind of record can be had at all; empty when at least one can.
+  std::string enable_kinds(process_state& p) {
+    const CUptiResult registered =
+        p.api.cuptiActivityRegisterCallbacks(&callbacks::buffer_requested, &callbacks::buffer_completed);
+    if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
+    std::string missing;
+    CUptiResult why = CUPTI_SUCCESS;
+    for (const kind& k : kinds) {
+      const CUptiResult r = p.api.cuptiActivityEnable(k.id);
+      if (r == CUPTI_SUCCESS) {
+        enabled_ |= 1u << k.bit;
+        continue;
+      }
+      why = r;
+      missing += std::string(missing.empty() ? "" : ", ") + k.name;
+    }
+    if (enabled_ == 0) return "cuptiActivityEnable: " + p.api.explain(why);
+    if (!missing.empty()) complain(("cuptiActivityEnable, no records of " + missing).c_str(), why);
+    return {};
+  }
+
+  void disable_kinds(process_state& p) noexcept {
+    CUptiResult why = CUPTI_SUCCESS;
+    for (const kind& k : kinds) {
+      if (!k.enabled(enabled_)) continue;
+      const CUptiResult r = p.api.cuptiActivityDisable(k.id);
+      if (r != CUPTI_SUCCESS) why = r;
+    }
+    complain("cuptiActivityDisable, CUPTI goes on recording and slows the program down", why);
+  }
+
+  /// Makes CUPTI deliver its buffers, and counts what it had no room for.
+  void hand_over(std::uint32_t flags) noexcept {
+    process_state& p = process_state::get();
+    if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
+    complain("cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
+    count_dropped();
   }
 
   bool open_library(process_state& p, std::string& detail) {
@@ -144,20 +152,22 @@ class cupti_backend final : public backend {
         p.lib = library();
         return false;
       }
-      path_ = found;
     }
     const CUptiResult asked = p.api.cuptiGetVersion(&p.version);
-    if (asked != CUPTI_SUCCESS) complain("cuptiGetVersion", asked);
-    const int major = cuda_major_of(p.version);
-    if (major != driver / 1000) {
-      const std::string line = "libcupti is of CUDA " + std::to_string(major) + ", the driver of CUDA " +
-                               std::to_string(driver / 1000) +
-                               ": records may be missing; name a matching library in CUTRACE_CUPTI_LIBRARY";
-      writer_->report("cupti", line.c_str());
-    }
-    detail = "CUPTI " + std::to_string(p.version) + ", driver " + std::to_string(driver / 1000) + "." +
-             std::to_string(driver % 1000 / 10);
+    if (asked != CUPTI_SUCCESS)
+      complain("cuptiGetVersion, records are read in their oldest form", asked);
+    else if (cuda_major_of(p.version) != driver / 1000)
+      tell_mismatch(p, driver / 1000);
+    detail = "CUPTI " + (asked == CUPTI_SUCCESS ? std::to_string(p.version) : "of unknown version") + ", driver " +
+             std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
     return true;
+  }
+
+  void tell_mismatch(const process_state& p, int driver_major) const {
+    const std::string line = p.lib.path() + " is of CUDA " + std::to_string(cuda_major_of(p.version)) +
+                             ", the driver of CUDA " + std::to_string(driver_major) +
+                             ": records may be missing; name a matching library in CUTRACE_CUPTI_LIBRARY";
+    writer_->report("cupti", line.c_str());
   }
 
   bool subscribe(process_state& p, std::string& detail) {
@@ -170,10 +180,10 @@ class cupti_backend final : public backend {
       params.subscriberName = "cutrace";
       params.oldSubscriberName = holder;
       params.oldSubscriberSize = sizeof(holder);
-      r = p.api.cuptiSubscribe_v2(&subscriber_, &on_callback, nullptr, &params);
+      r = p.api.cuptiSubscribe_v2(&subscriber_, &callbacks::on_call, nullptr, &params);
     } else
 #endif
-      r = p.api.cuptiSubscribe(&subscriber_, &on_callback, nullptr);
+      r = p.api.cuptiSubscribe(&subscriber_, &callbacks::on_call, nullptr);
     if (r == CUPTI_SUCCESS) return true;
     detail = "CUPTI refused to be used, " + p.api.explain(r);
     if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED) {
@@ -195,17 +205,24 @@ class cupti_backend final : public backend {
              p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on));
     if (p.api.cuptiSetThreadIdType != nullptr)
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
-    // Once in a process: each further registration spoils a record (pytorch#192021). The scale is the process's.
+  }
+
+  /// Once in a process: each further registration spoils a record (pytorch#192021). The scale is the process's.
+  void take_clock(process_state& p) {
     if (p.clock_registered) return;
+    std::string why = "this libcupti has no cuptiActivityRegisterTimestampCallback";
     if (p.api.cuptiActivityRegisterTimestampCallback != nullptr) {
       p.scale = writer_->scale();
-      const CUptiResult r = p.api.cuptiActivityRegisterTimestampCallback(&timestamp);
+      const CUptiResult r = p.api.cuptiActivityRegisterTimestampCallback(&callbacks::timestamp);
       p.clock_registered = r == CUPTI_SUCCESS;
-      complain("cuptiActivityRegisterTimestampCallback", r);
+      if (p.clock_registered) return;
+      why = "cuptiActivityRegisterTimestampCallback: " + p.api.explain(r);
     }
-    if (!p.clock_registered)
-      writer_->report("cupti",
-                      "CUPTI does not take our clock: GPU times are in its own and cannot be joined with host times");
+    const bool comparable = p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
+    const char* effect = comparable
+                             ? ": GPU times come from CUPTI's own clock and are brought to ours by comparing both"
+                             : ": GPU times are of another clock and do not fit those of the host";
+    writer_->report("cupti", (why + effect).c_str());
   }
 
   /// Names and enables every driver function that the library knows. Returns how many.
@@ -213,11 +230,13 @@ class cupti_backend final : public backend {
     const char* wanted = std::getenv("CUTRACE_CUPTI_QUERIES");
     const bool queries = wanted != nullptr && std::strcmp(wanted, "1") == 0;
     std::uint32_t count = 0, unnamed = 0;
-    CUptiResult failure = CUPTI_SUCCESS;
+    CUptiResult nameless = CUPTI_SUCCESS, failure = CUPTI_SUCCESS;
     for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
       const char* symbol = nullptr;
-      if (p.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &symbol) != CUPTI_SUCCESS || symbol == nullptr) {
+      const CUptiResult named = p.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &symbol);
+      if (named != CUPTI_SUCCESS || symbol == nullptr) {
         ++unnamed;  // numbers are given out without large holes: a run of unknown ones is the end
+        if (named != CUPTI_ERROR_INVALID_PARAMETER) nameless = named;
         continue;
       }
       unnamed = 0;
@@ -231,8 +250,16 @@ class cupti_backend final : public backend {
       else
         failure = r;
     }
-    complain("cuptiEnableCallback, some calls are missing", failure);
+    tell_missing_calls(count, nameless, failure);
     return count;
+  }
+
+  void tell_missing_calls(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {
+    const std::string effect = count != 0 ? ", some calls are missing" : ", no call is recorded and GPU work has none";
+    complain(("cuptiGetCallbackName" + effect).c_str(), nameless);
+    complain(("cuptiEnableCallback" + effect).c_str(), failure);
+    if (count == 0 && nameless == CUPTI_SUCCESS && failure == CUPTI_SUCCESS)
+      writer_->report("cupti", ("this libcupti knows no driver function" + effect).c_str());
   }
 
   void name(std::uint32_t cbid, const char* symbol, const function_entry* known) {
@@ -259,98 +286,12 @@ class cupti_backend final : public backend {
   void count_dropped() const noexcept {
     process_state& p = process_state::get();
     std::size_t n = 0;
-    if (p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n) != CUPTI_SUCCESS || n == 0) return;
+    complain("cuptiActivityGetNumDroppedRecords, what CUPTI drops is not counted",
+             p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n));
+    if (n == 0) return;
     // Refusing a buffer makes CUPTI drop: then the limit is to blame.
     const bool ours = p.refused.exchange(0, std::memory_order_relaxed) != 0;
     writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
-  }
-
-  /// Raw-frame nanoseconds, for CUPTI. Any thread.
-  static std::uint64_t CUPTIAPI timestamp() {
-    static const tick_scale& scale = process_state::get().scale;
-    return scale.now_ns();
-  }
-
-  static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
-    if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) return;
-    static process_state& p = process_state::get();
-    event_writer* w = p.writer.load(std::memory_order_acquire);
-    if (CUTRACE_UNLIKELY(w == nullptr)) return;
-    const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
-    if (call.callbackSite == CUPTI_API_ENTER) {
-      const std::uint64_t begin = w->ticks();
-      *call.correlationData = begin;
-      w->enter(cbid, call.correlationId, begin, p.makes_work[cbid] != 0);
-    } else {
-      leave(*w, cbid, call);
-    }
-  }
-
-  static void leave(event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
-    api_call c{};
-    c.begin_ticks = *call.correlationData;
-    if (c.begin_ticks == 0) return;  // entered before the callbacks were on
-    std::uint64_t words[word_limit];
-    c.result = call.functionReturnValue != nullptr
-                   ? static_cast<std::int32_t>(*static_cast<const CUresult*>(call.functionReturnValue))
-                   : 0;
-    const function_entry* f = find_driver(cbid);
-    c.word_count = f != nullptr ? read_words(*f, call.functionParams, c.result == 0, words)
-                                : read_raw_words(call.functionParams, words);
-    c.words = words;
-    c.function = cbid;
-    c.correlation = call.correlationId;
-    c.stage = api_call::stage_of_thread;
-    c.end_ticks = w.ticks();
-    w.exit(c);
-  }
-
-  static void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
-    process_state& p = process_state::get();
-    *records = 0;  // as many as fit
-    *buffer = p.buffers.take();
-    *size = buffer_pool::buffer_bytes;
-    if (*buffer != nullptr) return;
-    p.refused.fetch_add(1, std::memory_order_relaxed);
-    *size = 0;
-    if (p.version >= 27)
-      return;  // earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away
-    *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_pool::discard_bytes));
-    if (*buffer == nullptr) return;
-    std::memset(*buffer, 0, buffer_pool::discard_bytes);
-    *size = buffer_pool::discard_bytes;
-  }
-
-  static void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
-                                        std::size_t valid) {
-    process_state& p = process_state::get();
-    if (buffer == nullptr) return;
-    event_writer* w = p.writer.load(std::memory_order_acquire);
-    const bool discard = size == buffer_pool::discard_bytes;
-    if (w != nullptr && valid != 0 && !discard) {
-      const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire), &decode, &release};
-      if (w->submit(full)) return;
-    }
-    if (w != nullptr && valid != 0) w->count_loss(loss_cause::buffer_limit, count_records(p, buffer, valid));
-    if (discard)
-      std::free(buffer);
-    else
-      p.buffers.give(buffer, valid);
-  }
-
-  static std::uint64_t count_records(process_state& p, std::uint8_t* buffer, std::size_t valid) noexcept {
-    std::uint64_t n = 0;
-    CUpti_Activity* record = nullptr;
-    while (p.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) ++n;
-    return n;
-  }
-
-  static void decode(const activity_buffer& b, event_emitter& to) {
-    walk_buffer(process_state::get().api.cuptiActivityGetNextRecord, b.data, b.valid_bytes,
-                *static_cast<decode_context*>(b.owner), to);
-  }
-  static void release(const activity_buffer& b) {
-    process_state::get().buffers.give(static_cast<unsigned char*>(b.data), b.valid_bytes);
   }
 
   event_writer* writer_ = nullptr;
@@ -358,7 +299,6 @@ class cupti_backend final : public backend {
   CUpti_SubscriberHandle subscriber_{};
   unsigned enabled_ = 0;
   bool active_ = false;
-  std::string path_;
 };
 
 }  // namespace CUTRACE_LOCAL

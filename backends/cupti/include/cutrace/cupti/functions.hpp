@@ -8,7 +8,7 @@
 #include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/functions_entry.hpp>
-#include <cutrace_cuda_functions.hpp>  // generated: tables::driver, tables::runtime, tables::parameters, tables::products
+#include <cutrace_cuda_functions.hpp>  // generated: namespace tables
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti {
@@ -23,6 +23,12 @@ CUTRACE_LOCAL inline const function_entry* find_driver(std::uint32_t cbid) noexc
 CUTRACE_LOCAL inline const function_entry* find_runtime(std::uint32_t cbid) noexcept {
   if (cbid >= sizeof(tables::runtime) / sizeof(tables::runtime[0])) return nullptr;
   return tables::runtime[cbid].name != nullptr ? &tables::runtime[cbid] : nullptr;
+}
+
+/// Tells the writer the names of all result codes of these headers, so that sinks can print them.
+CUTRACE_LOCAL inline void name_results(event_writer& w) noexcept {
+  for (const result_entry* r = tables::driver_results; r->name != nullptr; ++r) w.name_result(false, r->code, r->name);
+  for (const result_entry* r = tables::runtime_results; r->name != nullptr; ++r) w.name_result(true, r->code, r->name);
 }
 
 /// Parameters of `f`: the first `f.words` are stored, in this order.

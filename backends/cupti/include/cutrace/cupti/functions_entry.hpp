@@ -58,5 +58,11 @@ struct function_entry {
   bool makes_gpu_work;  ///< launch, graph, copy or set: GPU records may carry its correlation id
 };
 
+/// A result code by name. Tables of them end with a null name.
+struct result_entry {
+  std::int32_t code;
+  const char* name;  ///< enumerator of CUresult or cudaError_t
+};
+
 }  // namespace cupti
 CUTRACE_END_NAMESPACE

@@ -25,8 +25,7 @@ namespace cupti CUTRACE_LOCAL {
   X(cuptiActivityFlushAll) X(cuptiActivitySetAttribute) X(cuptiGetResultString)
 // clang-format on
 // Absent from some release that is supported.
-#define CUTRACE_CUPTI_OPTIONAL(X) \
-  X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiActivityEnableAndDump)
+#define CUTRACE_CUPTI_OPTIONAL(X) X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)
 
 struct functions {
 #define CUTRACE_MEMBER(name) decltype(&::name) name = nullptr;
@@ -81,7 +80,7 @@ class library {
     if (const char* named = std::getenv("CUTRACE_CUPTI_LIBRARY")) {
       if (*named != '\0') {
         if (try_open(named, RTLD_NOW)) return path_;
-        return std::string("CUTRACE_CUPTI_LIBRARY=") + named + " cannot be opened: " + last_error_;
+        return "CUTRACE_CUPTI_LIBRARY cannot be opened: " + last_error_;  // which begins with the path
       }
     }
     if (open_loaded()) return path_;
@@ -93,6 +92,7 @@ class library {
            "), or name the file in CUTRACE_CUPTI_LIBRARY";
   }
   void* opened() const noexcept { return handle_; }
+  const std::string& path() const noexcept { return path_; }
 
  private:
   bool try_open(const std::string& path, int flags) {

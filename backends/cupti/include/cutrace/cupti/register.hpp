@@ -7,6 +7,7 @@
 #include <cutrace/detail/backend_registry.hpp>
 
 namespace {
-const cutrace::detail::backend_registration cutrace_cupti_registration{
+// Before the objects of the program: a session that is a global of another file must find it.
+__attribute__((init_priority(101))) const cutrace::detail::backend_registration cutrace_cupti_registration{
     "cupti", true, []() -> cutrace::backend* { return new cutrace::cupti::cupti_backend(); }};
 }  // namespace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What outlives a session because CUPTI keeps it: the library, the activity buffers, the clock, and whom its callbacks
+// work for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cutrace/backend.hpp>
+#include <cutrace/cupti/buffers.hpp>
+#include <cutrace/cupti/decode_context.hpp>
+#include <cutrace/cupti/library.hpp>
+#include <cutrace/cupti/own_clock.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+/// What CUPTI keeps for the life of the process, and so do we: the library, the buffers, the registered callbacks.
+struct process_state {
+  static constexpr std::uint32_t function_limit = 4096;
+
+  library lib;
+  functions api;
+  buffer_pool buffers;
+  std::uint32_t version = 0;
+  std::atomic<event_writer*> writer{nullptr};       ///< null between sessions; the object itself lives on
+  std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
+  std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
+  std::atomic<std::uint64_t> refused{0};            ///< buffer requests that found none
+  tick_scale scale;                                 ///< for timestamps, the process's
+  bool clock_registered = false;
+  own_clock clock;  ///< of CUPTI, where it does not take ours
+  std::uint8_t makes_work[function_limit] = {};
+
+  static process_state& get() {
+    static process_state* state = new process_state();
+    return *state;
+  }
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting threads of our own in somebody else's program.
+#pragma once
+
+#include <csignal>
+#include <cutrace/config.hpp>
+#include <thread>
+#include <utility>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// A thread that the kernel never picks for the program's signals: a program that waits for one with sigwait blocks it
+/// in all of its own threads, and would be ended by it if one of ours let it through. Faults stay ours.
+template <class... Arguments>
+std::thread start_thread(Arguments&&... arguments) {
+  sigset_t all, before;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  struct restore {
+    const sigset_t& mask;
+    ~restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+  } at_end{before};
+  return std::thread(std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every function of libcupti that the backend uses fails or is missing, one at a time. The list of functions is read
+// from the backend's own header, so that a new one is tested, too.
+#include <regex>
+#include <set>
+
+#include "faults_run.hpp"
+
+using namespace faults;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+std::set<std::string> used_functions() {
+  const std::string text = content_of(CUPTI_LIBRARY_HEADER);
+  static const std::regex name("\\bcupti[A-Z]\\w*");
+  std::set<std::string> all;
+  for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) all.insert(at->str());
+  return all;
+}
+
+/// Functions whose failure takes nothing from anybody.
+const std::set<std::string> harmless = {
+    "cuptiSubscribe",        // the newer form is used
+    "cuptiEnableDomain",     // unsubscribing ends the callbacks as well
+    "cuptiGetResultString",  // numbers do
+    "cuptiGetTimestamp",     // CUPTI takes our clock
+};
+/// Without these there are no GPU records.
+const std::set<std::string> gives_records = {"cuptiSubscribe_v2", "cuptiActivityEnable",
+                                             "cuptiActivityRegisterCallbacks", "cuptiActivityFlushAll",
+                                             "cuptiActivityGetNextRecord"};
+/// Without these there are no calls.
+const std::set<std::string> gives_calls = {"cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiGetCallbackName"};
+/// Absent from some release; nothing is said of the first two.
+const std::set<std::string> optional_functions = {"cuptiSubscribe_v2", "cuptiGetTimestamp", "cuptiSetThreadIdType",
+                                                  "cuptiActivityRegisterTimestampCallback"};
+
+std::size_t expected_lines(const std::string& function) { return harmless.count(function) != 0 ? 0 : 1; }
+
+/// GPU work lies where the program ran.
+void check_times(const outcome& o) {
+  const std::int64_t end = o.trace->footer.at("ts_ns");
+  for (const char* type : {"kernel", "memcpy", "memset"})
+    for (const json& e : o.trace->of(type)) {
+      CHECK(e.at("ts_ns").get<std::int64_t>() > 0);
+      CHECK(e.at("ts_ns").get<std::int64_t>() < end);
+    }
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("faults.calls");
+
+TEST_CASE("faults: the list of functions is that of the backend") {
+  const auto all = used_functions();
+  CHECK(all.size() >= 18);
+  for (const auto* some : {&harmless, &gives_records, &gives_calls, &optional_functions})
+    for (const std::string& f : *some) CHECK_MESSAGE(all.count(f) == 1, f);
+}
+
+TEST_CASE("faults: a function of CUPTI always fails") {
+  for (const how h : both)
+    for (const std::string& f : used_functions()) {
+      CAPTURE(name_of(h));
+      CAPTURE(f);
+      const outcome o = with_faults(h, f + "=999");
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      REQUIRE(o.lines.size() == expected_lines(f));
+      if (!o.lines.empty()) {
+        CHECK(o.lines[0].find(f == "cuptiSubscribe_v2" ? "CUPTI refused" : f) != std::string::npos);
+        CHECK(o.noted(o.lines[0].substr(9)));
+      }
+      CHECK(o.gpu_work() == (gives_records.count(f) != 0 ? 0 : clean(h).gpu_work()));
+      CHECK(o.of("api") == (gives_calls.count(f) != 0 ? 0 : clean(h).of("api")));
+      CHECK(o.of("stage") == 4);
+      check_times(o);
+      const bool records_lost = gives_records.count(f) != 0 && f != "cuptiSubscribe_v2";
+      CHECK((o.noted("no GPU time") || o.noted("not one GPU record")) == (records_lost || f == "cuptiSubscribe_v2"));
+    }
+}
+
+TEST_CASE("faults: a function of CUPTI fails once, sooner or later") {
+  for (const std::string& f : used_functions())
+    for (const char* when : {"@1", "@2", "@5"}) {
+      const std::string fault = f + "=999" + when;
+      CAPTURE(fault);
+      const outcome o = with_faults(how::injected, fault);
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      CHECK(o.lines.size() <= 1);
+      CHECK(o.of("stage") == 4);
+    }
+}
+
+TEST_CASE("faults: all of them answer with an error that means something else elsewhere") {
+  for (const std::string& f : used_functions())
+    for (const char* code : {"1", "12", "15", "39"}) {  // parameter, limit reached, not initialised, several clients
+      const std::string fault = f + "=" + code;
+      CAPTURE(fault);
+      const outcome o = with_faults(how::own_session, fault);
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      CHECK(o.lines.size() <= 1);
+    }
+}
+
+TEST_CASE("faults: a function of CUPTI is missing") {
+  for (const how h : both)
+    for (const std::string& f : used_functions()) {
+      CAPTURE(name_of(h));
+      CAPTURE(f);
+      const outcome o = with_faults(h, "no_such_symbol=" + f);
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      if (optional_functions.count(f) != 0) {
+        REQUIRE(o.lines.size() == (f == "cuptiActivityRegisterTimestampCallback" ? 1 : 0));
+        if (!o.lines.empty()) CHECK(o.lines[0].find("GPU times come from CUPTI's own clock") != std::string::npos);
+        CHECK(o.gpu_work() == clean(h).gpu_work());
+        CHECK(o.of("api") == clean(h).of("api"));
+        check_times(o);
+        continue;
+      }
+      REQUIRE(o.lines.size() == 1);
+      CHECK(o.lines[0].find("has no function " + f) != std::string::npos);
+      CHECK(o.noted("has no function " + f));
+      CHECK(o.gpu_work() == 0);
+      CHECK(o.of("stage") == 4);
+    }
+}
+
+TEST_CASE("faults: CUPTI's clock can neither be set nor read") {
+  const outcome o = with_faults(
+      how::own_session, "no_such_symbol=cuptiActivityRegisterTimestampCallback,no_such_symbol=cuptiGetTimestamp");
+  check_unchanged(o, plain_output());
+  check_numbers(o);
+  REQUIRE(o.lines.size() == 1);
+  CHECK(o.lines[0].find("do not fit those of the host") != std::string::npos);
+  CHECK(o.gpu_work() == clean(how::own_session).gpu_work());
+}
+
+TEST_CASE("faults: some kinds of records cannot be had, the others are there") {
+  const outcome o = with_faults(how::own_session, "cuptiActivityEnable=999@4");
+  REQUIRE(o.lines.size() == 1);
+  CHECK(o.lines[0].find("no records of CONCURRENT_KERNEL") != std::string::npos);
+  CHECK(o.of("kernel") == 0);
+  CHECK(o.of("memcpy") == 8);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that lives and ends as its argument says; process_life_test.cpp looks at what it leaves. Its sinks come
+// from CUTRACE_SINKS.
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool threads_after_fork = false;  // ThreadSanitizer refuses them
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool threads_after_fork = false;
+#else
+constexpr bool threads_after_fork = true;
+#endif
+#else
+constexpr bool threads_after_fork = true;
+#endif
+
+namespace {
+
+void need(bool ok, const char* what) {
+  if (ok) return;
+  std::printf("FAILED: %s\n", what);
+  std::fflush(stdout);
+  ::_exit(1);
+}
+
+void pass(int n) {
+  for (int i = 0; i < n; ++i) {
+    CUTRACE_STAGE("step", i);
+    CUTRACE_MARK("within");
+  }
+}
+
+int end_of(pid_t child) {
+  int status = 0;
+  need(::waitpid(child, &status, 0) == child, "waitpid");
+  need(WIFEXITED(status), "the child ended by itself");
+  return WEXITSTATUS(status);
+}
+
+/// Threads that pass markers until they are told to stop, or for ever.
+struct noise {
+  explicit noise(int n) {
+    for (int i = 0; i < n; ++i)
+      threads.emplace_back([this] {
+        while (!stop.load(std::memory_order_relaxed)) {
+          for (int k = 0; k < 20; ++k) CUTRACE_STAGE("noise");
+          ::usleep(100);  // or the test reads gigabytes
+        }
+      });
+  }
+  void end() {
+    stop = true;
+    for (std::thread& t : threads) t.join();
+  }
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+};
+
+// fork ------------------------------------------------------------------------------------------------------------
+
+int fork_before_session() {
+  const pid_t child = ::fork();
+  {
+    cutrace::session trace;
+    pass(child == 0 ? 10 : 20);
+  }
+  return child == 0 ? 0 : end_of(child);
+}
+
+/// What a child of a traced process may do; nothing of it may reach the parent's files.
+void live_as_child(cutrace::session& trace) {
+  for (int i = 0; i < 100000; ++i) {
+    CUTRACE_STAGE("in child", i);
+    CUTRACE_MARK("in child");
+  }
+  CUTRACE_STAGE_DYNAMIC("in child", "text");
+  cutrace::span s = CUTRACE_SPAN("in child");
+  s.end();
+  if (threads_after_fork) std::thread([] { CUTRACE_STAGE("in child"); }).join();
+  trace.pause();
+  trace.resume();
+  trace.flush();
+  { cutrace::session another; }
+  { CUTRACE_STAGE("in child"); }
+}
+
+/// `end`: return (through the session's destructor), stop, exit, _exit or quick_exit.
+int fork_while_tracing(const std::string& end) {
+  cutrace::session trace;
+  noise& n = *new noise(2);  // never destroyed in the child, which has its threads' handles but not the threads
+  pass(100);
+  CUTRACE_STAGE("open while forking");
+  for (int round = 0; round < 5; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      live_as_child(trace);
+      if (end == "stop") trace.stop();
+      if (end == "exit") std::exit(0);
+      if (end == "_exit") ::_exit(0);
+      if (end == "quick_exit") std::quick_exit(0);
+      return 0;
+    }
+    need(end_of(child) == 0, "the child's status");
+    pass(100);
+  }
+  n.end();
+  delete &n;
+  return 0;
+}
+
+// exit ------------------------------------------------------------------------------------------------------------
+
+cutrace::session* leaked = nullptr;
+
+int leak(const std::string& end) {
+  leaked = new cutrace::session();
+  pass(100);
+  if (end == "exit") std::exit(7);
+  if (end == "thread") std::thread([] { std::exit(7); }).join();
+  if (end == "flush_quick_exit" || end == "flush_abort") {
+    need(leaked->flush(), "flush");
+    pass(50);
+    if (end == "flush_abort") std::abort();
+    std::quick_exit(7);
+  }
+  return 7;
+}
+
+int return_while_threads_run() {
+  leaked = new cutrace::session();
+  static noise* n = new noise(4);
+  for (std::thread& t : n->threads) t.detach();
+  pass(200);
+  return 0;
+}
+
+// order of destruction ----------------------------------------------------------------------------------------------
+
+struct late_marker {
+  const char* name;
+  explicit late_marker(const char* n) : name(n) {}
+  ~late_marker() {
+    CUTRACE_STAGE_DYNAMIC(name);
+    CUTRACE_MARK("late");
+  }
+};
+
+void mark_in_key(void*) { CUTRACE_STAGE("in key destructor"); }
+
+void touch_thread_locals(pthread_key_t key) {
+  thread_local late_marker made_before_first_marker("in thread_local destructor");
+  pthread_setspecific(key, &made_before_first_marker);
+  CUTRACE_STAGE("step");
+}
+
+int late_markers() {
+  static late_marker in_static("in static destructor");
+  pthread_key_t before{}, after{};
+  pthread_key_create(&before, &mark_in_key);
+  auto trace = std::make_unique<cutrace::session>();
+  pthread_key_create(&after, &mark_in_key);  // the runtime's own key lies between the two
+  for (int i = 0; i < 50; ++i)
+    std::thread([&] {
+      touch_thread_locals(before);
+      pthread_setspecific(after, &before);
+    }).join();
+  touch_thread_locals(before);
+  // One that ends when the session is gone.
+  std::atomic<bool> gone{false};
+  std::thread last([&] {
+    touch_thread_locals(after);
+    while (!gone) std::this_thread::yield();
+    touch_thread_locals(after);
+  });
+  trace.reset();
+  gone = true;
+  last.join();
+  return 0;
+}
+
+struct static_user {
+  ~static_user() { pass(10); }
+};
+static_user destroyed_after_session;
+
+int session_in_static() {
+  static cutrace::session trace;
+  static static_user destroyed_before_session;
+  pass(100);
+  return 0;
+}
+
+// load ------------------------------------------------------------------------------------------------------------
+
+int storm(int threads) {
+  cutrace::session_options o;
+  o.overflow = cutrace::overflow_policy::wait;
+  o.overflow_wait_us = 600 * 1000 * 1000;
+  cutrace::session trace(o);
+  for (int done = 0; done < threads; done += 50) {
+    std::vector<std::thread> some;
+    for (int i = 0; i < 50; ++i) some.emplace_back([] { pass(3); });
+    for (std::thread& t : some) t.join();
+  }
+  trace.stop();
+  std::printf("%llu KiB\n", static_cast<unsigned long long>(trace.stats().memory_bytes >> 10));
+  return 0;
+}
+
+int pause_under_load(int rounds) {
+  cutrace::session trace;
+  noise n(4);
+  std::vector<std::thread> switches;
+  for (int i = 0; i < 3; ++i)
+    switches.emplace_back([&] {
+      for (int k = 0; k < rounds; ++k) {
+        trace.pause();
+        trace.resume();
+      }
+    });
+  for (std::thread& t : switches) t.join();
+  trace.pause();
+  { CUTRACE_STAGE("while paused"); }
+  trace.resume();
+  { CUTRACE_STAGE("after the last resume"); }
+  n.end();
+  trace.stop();
+  const cutrace::stats s = trace.stats();
+  need(s.produced == s.delivered + s.lost_total(), "produced = delivered + lost");
+  return 0;
+}
+
+int stop_twice() {
+  cutrace::session trace;
+  pass(100);
+  trace.stop();
+  const cutrace::stats first = trace.stats();
+  pass(5);
+  trace.stop();
+  const cutrace::stats second = trace.stats();
+  need(first.produced != 0 && first.produced == second.produced && first.delivered == second.delivered,
+       "statistics stay");
+  trace.pause();
+  trace.resume();
+  need(trace.flush(), "flush after the end");
+  pass(5);
+  return 0;
+}
+
+/// Two threads open a session each at the same moment: both exist, and what comes then reaches both.
+int start_at_once(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<int> ready{0}, open{0};
+    std::atomic<bool> done{false};
+    std::size_t seen[2] = {};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < 2; ++i)
+      threads.emplace_back([&, i] {
+        cutrace::memory_sink sink;
+        ++ready;
+        while (ready != 2) {
+        }
+        cutrace::session_options o;
+        o.on_error = [](const char*, const char*, void*) {};  // "joins that trace", as it should be
+        cutrace::session trace(o);
+        trace.add_sink(sink);
+        ++open;
+        while (!done) std::this_thread::yield();
+        trace.stop();
+        for (const cutrace::event& e : sink.events()) seen[i] += std::string(e.name.data) == "both see this";
+      });
+    while (open != 2) std::this_thread::yield();
+    for (int i = 0; i < 10; ++i) CUTRACE_STAGE("both see this");
+    done = true;
+    for (std::thread& t : threads) t.join();
+    need(seen[0] == 10 && seen[1] == 10, "both sessions got all ten stages");
+  }
+  return 0;
+}
+
+int plain() {
+  cutrace::session trace;
+  pass(100);
+  need(trace.flush(), "flush");
+  trace.stop();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const std::string what = argv[1], how = argc > 2 ? argv[2] : "";
+  if (what == "plain") return plain();
+  if (what == "fork_before_session") return fork_before_session();
+  if (what == "fork_while_tracing") return fork_while_tracing(how);
+  if (what == "leak") return leak(how);
+  if (what == "return_while_threads_run") return return_while_threads_run();
+  if (what == "late_markers") return late_markers();
+  if (what == "session_in_static") return session_in_static();
+  if (what == "storm") return storm(std::atoi(how.c_str()));
+  if (what == "pause_under_load") return pause_under_load(std::atoi(how.c_str()));
+  if (what == "stop_twice") return stop_twice();
+  if (what == "start_at_once") return start_at_once(std::atoi(how.c_str()));
+  return 2;
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a traced process leaves behind, however it lives and ends. Each test runs process_life.cpp with an argument.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "../../support/child_process.hpp"
+#include "../../support/jsonl_trace.hpp"
+
+using nlohmann::json;
+using test_support::finished_process;
+using test_support::jsonl_trace;
+
+namespace {
+
+constexpr bool sanitized =
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    true;
+#else
+    false;
+#endif
+
+struct run_result {
+  temporary_folder folder;
+  finished_process process;
+  jsonl_trace trace() const { return jsonl_trace(folder.file("t.jsonl")); }
+};
+
+/// `lines` of stderr, all of them with `said` in them.
+struct expected_errors {
+  std::size_t lines = 0;
+  std::string said;
+};
+
+void check_errors(const std::string& errors, const expected_errors& expected) {
+  std::istringstream in(errors);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) CHECK(line.find(expected.said) != std::string::npos);
+  CHECK(lines == expected.lines);
+}
+
+void run(run_result& r, const std::vector<std::string>& arguments, int status = 0,
+         std::map<std::string, std::string> environment = {}, const expected_errors& expected = {}) {
+  std::vector<std::string> words = {PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  environment.insert({"CUTRACE_SINKS", "jsonl:t.jsonl,chrome:t.json,ascii:t.txt"});
+  environment.insert({"CUTRACE_BACKEND", "none"});
+  environment.insert({"CUTRACE", "1"});
+  r.process = test_support::run_process(words, r.folder.path(), environment);
+  INFO("output: " << r.process.output << r.process.errors);
+  REQUIRE_FALSE(r.process.hung);
+  REQUIRE(r.process.exit_status == status);
+  check_errors(r.process.errors, expected);
+}
+
+/// The other sinks are complete, too, and no half-written file is left.
+void check_other_sinks(const run_result& r) {
+  const json chrome = json::parse(content_of(r.folder.file("t.json")));
+  const std::string steps = "\"name\":\"step\"";
+  CHECK(chrome.dump().find(steps) != std::string::npos);
+  CHECK(content_of(r.folder.file("t.txt")).find("step") != std::string::npos);
+  CHECK(test_support::files_with(r.folder.path(), ".tmp").empty());
+}
+
+/// One complete trace with `n` steps, each once and each with its mark.
+void check_steps(const run_result& r, std::size_t n) {
+  const jsonl_trace t = r.trace();
+  CHECK(t.complete());
+  CHECK(t.count("stage", "step") == n);
+  CHECK(t.count("mark", "within") == n);
+  check_other_sinks(r);
+}
+
+}  // namespace
+
+TEST_CASE("the control: a session that is stopped") {
+  run_result r;
+  run(r, {"plain"});
+  check_steps(r, 100);
+  CHECK(r.trace().events.size() == 100 + 100 + 2);  // and the process and its thread
+}
+
+TEST_CASE("fork before the session: each process has a trace of its own") {
+  run_result r;
+  run(r, {"fork_before_session"}, 0, {{"CUTRACE_SINKS", "jsonl:%p.jsonl"}});
+  const std::vector<std::string> files = test_support::files_with(r.folder.path(), ".jsonl");
+  REQUIRE(files.size() == 2);
+  std::size_t steps = 0;
+  for (const std::string& f : files) {
+    const jsonl_trace t(f);
+    CHECK(t.complete());
+    CHECK(std::filesystem::path(f).stem().string() == std::to_string(t.header.at("pid").get<int>()));
+    for (const json& e : t.events) CHECK(e.at("pid") == t.header.at("pid"));
+    const std::size_t n = t.count("stage", "step");
+    CHECK((n == 10 || n == 20));
+    steps += n;
+  }
+  CHECK(steps == 30);
+}
+
+TEST_CASE("fork while tracing: the child's markers go nowhere, the parent's files are whole and not doubled") {
+  for (const char* end : {"return", "stop", "exit", "_exit", "quick_exit"}) {
+    CAPTURE(end);
+    run_result r;
+    // Each of five children opens a session, which is refused with a line; nothing else is said.
+    run(r, {"fork_while_tracing", end}, 0, {{"CUTRACE_MEMORY_LIMIT", "256M"}}, {5, "forked from a traced one"});
+    const jsonl_trace t = r.trace();
+    CHECK(t.headers == 1);
+    CHECK(t.footers == 1);
+    CHECK(t.count("stage", "step") == 600);
+    CHECK(t.count("mark", "within") == 600);
+    CHECK(t.count("stage", "open while forking") == 1);
+    CHECK(t.count("stage", "in child") == 0);
+    CHECK(t.count("mark", "in child") == 0);
+    CHECK(t.of("process").size() == 1);
+    for (const json& e : t.events) REQUIRE(e.at("pid") == t.header.at("pid"));
+    check_other_sinks(r);
+  }
+}
+
+TEST_CASE("exit without stop: files are complete") {
+  for (const char* end : {"exit", "thread", "return"}) {
+    CAPTURE(end);
+    run_result r;
+    run(r, {"leak", end}, 7);
+    check_steps(r, 100);
+  }
+}
+
+TEST_CASE("quick_exit and abort: readable up to the last flush") {
+  for (const char* end : {"flush_quick_exit", "flush_abort"}) {
+    CAPTURE(end);
+    run_result r;
+    const bool aborts = std::string(end) == "flush_abort";
+    run(r, {"leak", end}, aborts ? -1 : 7);
+    CHECK(r.process.signal == (aborts ? SIGABRT : 0));
+    const jsonl_trace t = r.trace();
+    CHECK(t.headers == 1);
+    CHECK(t.footers == 0);
+    CHECK_FALSE(t.torn);
+    CHECK(t.count("stage", "step") >= 100);
+    CHECK(t.count("mark", "within") >= 100);
+  }
+}
+
+TEST_CASE("main returns while threads still pass markers") {
+  run_result r;
+  run(r, {"return_while_threads_run"}, 0, {{"CUTRACE_MEMORY_LIMIT", "256M"}});
+  const jsonl_trace t = r.trace();
+  CHECK(t.headers == 1);
+  CHECK(t.footers == 1);
+  CHECK(t.count("stage", "step") == 200);
+  CHECK(t.footer.at("produced").get<std::uint64_t>() ==
+        t.footer.at("delivered").get<std::uint64_t>() + t.footer.at("lost_total").get<std::uint64_t>());
+  check_other_sinks(r);
+}
+
+TEST_CASE("markers in destructors of threads and of the program") {
+  run_result r;
+  run(r, {"late_markers"});
+  const jsonl_trace t = r.trace();
+  CHECK(t.complete());
+  CHECK(t.count("stage", "in thread_local destructor") == 50);
+  CHECK(t.count("mark", "late") == 50);
+  CHECK(t.count("stage", "in key destructor") == 100);  // one by the key before the runtime's, one by that after it
+  CHECK(t.count("stage", "in static destructor") == 0);
+  std::set<std::uint64_t> threads;
+  for (const json& e : t.of("thread")) threads.insert(e.at("tid").get<std::uint64_t>());
+  for (const json& e : t.of("stage")) CHECK(threads.count(e.at("tid").get<std::uint64_t>()) == 1);
+}
+
+TEST_CASE("a session in a static object ends when the program does") {
+  run_result r;
+  run(r, {"session_in_static"});
+  check_steps(r, 110);  // what is destroyed before the session is traced, what comes after it is not
+}
+
+TEST_CASE("many short-lived threads") {
+  const int threads = sanitized ? 500 : 3000;
+  run_result r;
+  run(r, {"storm", std::to_string(threads)});
+  check_steps(r, static_cast<std::size_t>(threads) * 3);
+}
+
+TEST_CASE("pause and resume from several threads under load") {
+  run_result r;
+  run(r, {"pause_under_load", sanitized ? "50" : "500"}, 0, {{"CUTRACE_MEMORY_LIMIT", "256M"}});
+  const jsonl_trace t = r.trace();
+  CHECK(t.headers == 1);
+  CHECK(t.footers == 1);
+  CHECK(t.count("stage", "while paused") == 0);
+  CHECK(t.count("stage", "after the last resume") == 1);
+  CHECK(t.count("stage", "noise") > 0);
+}
+
+TEST_CASE("a session that is stopped twice") {
+  run_result r;
+  run(r, {"stop_twice"});
+  check_steps(r, 100);
+}
+
+TEST_CASE("two threads start sessions at once") {
+  run_result r;
+  run(r, {"start_at_once", "40"}, 0, {{"CUTRACE_SINKS", "null"}});
+}
+
+TEST_CASE("CUTRACE=0: no file, no line, no harm") {
+  for (const char* what : {"leak", "fork_before_session", "late_markers", "session_in_static"}) {
+    CAPTURE(what);
+    run_result r;
+    run(r, {what}, std::string(what) == "leak" ? 7 : 0, {{"CUTRACE", "0"}});
+    for (const char* ending : {".jsonl", ".json", ".txt", ".tmp"})
+      CHECK(test_support::files_with(r.folder.path(), ending).empty());
+  }
+}

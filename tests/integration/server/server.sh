@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the server with all sinks and checks each file that it leaves.
+# server.sh <folder for the files> <inference_server> <check_trace> <check_pairs> <arguments of the server...>
+set -u
+folder=$1 server=$2 check_trace=$3 check_pairs=$4
+shift 4
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder" || exit 1
+failed=0
+fail() { echo "FAILED: $1"; failed=1; }
+
+sinks=ascii:report.txt,jsonl:trace.jsonl,jsonl:pairs.jsonl?form=paired,chrome:trace.json,calls:calls.txt,null
+CUTRACE_SINKS=$sinks "$server" --quiet "$@" >out.txt 2>err.txt || fail "the server ended with status $?"
+cat out.txt err.txt
+[ -s err.txt ] && fail "something was said on stderr"
+ls ./*.tmp >/dev/null 2>&1 && fail "an unfinished file is left"
+for file in report.txt calls.txt; do [ -s "$file" ] || fail "$file is empty"; done
+grep -q "(name lost)\|(unknown function)" trace.jsonl calls.txt && fail "a name was lost"
+
+"$check_trace" trace.jsonl out.txt || fail "trace.jsonl"
+"$check_pairs" pairs.jsonl || fail "pairs.jsonl"
+# Both forms of the trace tell of the same calls and kernels, and so does the text of calls.
+for type in api kernel memcpy memset stage; do
+  events=$(grep -c "^{\"v\":1,\"type\":\"$type\"" trace.jsonl)
+  pairs=$(grep -c "\"phase\":\"B\".*\"details\":{\"v\":1,\"type\":\"$type\"" pairs.jsonl)
+  [ "$events" -gt 0 ] && [ "$events" -eq "$pairs" ] || fail "$type: $events events, $pairs pairs"
+done
+if command -v jq >/dev/null; then
+  jq -e . trace.json >/dev/null || fail "trace.json is no JSON for jq"
+  kernels=$(grep -c '^{"v":1,"type":"kernel"' trace.jsonl)
+  shown=$(jq '[(.traceEvents? // .)[] | select(.ph == "X" and .cat == "kernel")] | length' trace.json)
+  [ "$kernels" -eq "$shown" ] || fail "kernels: $kernels in trace.jsonl, $shown in trace.json"
+  [ "$(jq -r .v trace.jsonl | wc -l)" -eq "$(wc -l <trace.jsonl)" ] || fail "jq reads another number of lines"
+else
+  echo "skipped: trace.json is not read, there is no jq"
+fi
+[ $failed -eq 0 ] && rm -f pairs.jsonl trace.json
+exit $failed
