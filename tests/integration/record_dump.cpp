@@ -99,7 +99,7 @@ void scenario() {
     DO(cuGraphLaunch, replay, stream);
     DO(cuStreamSynchronize, stream);
   }
-  DO(cuCtxSynchronize);
+  check(CU(cuCtxSynchronize)(), "cuCtxSynchronize");
 }
 
 std::string json(const std::vector<std::pair<std::string, std::string>>& fields) {
