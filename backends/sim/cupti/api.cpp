@@ -59,7 +59,7 @@ CUptiResult unsubscribe(tracer& t, CUpti_SubscriberHandle s) {
   t.listening = nullptr;
   for (auto& domain : t.enabled)
     for (auto& one : domain) one = false;
-  t.subscriber.release();  // another thread may just be inside its callback: a few bytes stay
+  t.former.push_back(std::move(t.subscriber));  // another thread may just be inside its callback
   return CUPTI_SUCCESS;
 }
 

@@ -69,6 +69,7 @@ class tracer {
 
   std::mutex lock;  ///< guards the subscriber's comings and goings
   std::unique_ptr<CUpti_Subscriber_st> subscriber;
+  std::vector<std::unique_ptr<CUpti_Subscriber_st>> former;
   std::atomic<CUpti_Subscriber_st*> listening{nullptr};
   std::atomic<bool> enabled[domains][callbacks_in_domain]{};
   std::atomic<std::uint8_t> api_choice[callbacks_in_domain]{};  ///< 0: as the kind, 1: on, 2: off

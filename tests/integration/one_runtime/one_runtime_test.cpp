@@ -169,6 +169,11 @@ TEST_CASE("a plug-in of another library version with the same contract shares th
   check_host(t);
   check_plugin(t, "plugin_other_version", 103);
   check_plugin(t, "plugin_a", 101);
+  run_result late;
+  run(late, HOST, {"cuda", "load=" + other_version, "call=0", "owners"});
+  CHECK(late.process.output.find("objects 3, runtimes 1") != std::string::npos);
+  check_one(late.trace());
+  check_plugin(late.trace(), "plugin_other_version", 103);
 }
 
 TEST_CASE("the runtime is of another version than the program and its plug-ins") {

@@ -2,6 +2,7 @@
 // A program that lives and ends as its argument says; process_life_test.cpp looks at what it leaves. Its sinks come
 // from CUTRACE_SINKS.
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,17 +16,7 @@
 #include <thread>
 #include <vector>
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool threads_after_fork = false;  // ThreadSanitizer refuses them
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool threads_after_fork = false;
-#else
-constexpr bool threads_after_fork = true;
-#endif
-#else
-constexpr bool threads_after_fork = true;
-#endif
+#include "sanitized.hpp"
 
 namespace {
 
@@ -87,9 +78,10 @@ void live_as_child(cutrace::session& trace) {
     CUTRACE_MARK("in child");
   }
   CUTRACE_STAGE_DYNAMIC("in child", "text");
+  if (sanitized) return;
   cutrace::span s = CUTRACE_SPAN("in child");
   s.end();
-  if (threads_after_fork) std::thread([] { CUTRACE_STAGE("in child"); }).join();
+  std::thread([] { CUTRACE_STAGE("in child"); }).join();
   trace.pause();
   trace.resume();
   trace.flush();
@@ -188,6 +180,43 @@ int late_markers() {
   trace.reset();
   gone = true;
   last.join();
+  return 0;
+}
+
+std::atomic<bool> lingers{false}, may_end{false};
+
+void linger(void*) {
+  lingers = true;
+  while (!may_end) std::this_thread::yield();
+  CUTRACE_STAGE("after lingering");
+}
+
+/// A thread waits in a destructor that runs after the runtime's own. Threads that begin meanwhile must not get its
+/// state.
+int lingering_thread() {
+  cutrace::session trace;
+  pthread_key_t after{};
+  pthread_key_create(&after, &linger);
+  std::thread slow([&] {
+    { CUTRACE_STAGE("before lingering"); }
+    pthread_setspecific(after, &after);
+    std::printf("%ld\n", static_cast<long>(::syscall(SYS_gettid)));
+  });
+  while (!lingers) std::this_thread::yield();
+  std::vector<std::thread> threads;
+  std::atomic<int> running{0};
+  for (int i = 0; i < 20; ++i) {
+    need(trace.flush(), "flush");  // the collector has looked whether the thread is gone
+    threads.emplace_back([&running] {
+      { CUTRACE_STAGE("step"); }
+      ++running;
+      while (!may_end) std::this_thread::yield();
+    });
+  }
+  while (running != 20) std::this_thread::yield();
+  may_end = true;
+  slow.join();
+  for (std::thread& t : threads) t.join();
   return 0;
 }
 
@@ -310,6 +339,7 @@ int main(int argc, char** argv) {
   if (what == "leak") return leak(how);
   if (what == "return_while_threads_run") return return_while_threads_run();
   if (what == "late_markers") return late_markers();
+  if (what == "lingering_thread") return lingering_thread();
   if (what == "session_in_static") return session_in_static();
   if (what == "storm") return storm(std::atoi(how.c_str()));
   if (what == "pause_under_load") return pause_under_load(std::atoi(how.c_str()));
