@@ -24,6 +24,8 @@ struct api_call {
 
   /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
+  /// Result of event_writer::enter: tracing is paused, the end of this call is not to be told.
+  static constexpr std::uint64_t not_recorded = stage_of_thread - 1;
 };
 
 /// Description of a function whose calls are recorded. Strings are copied.
@@ -105,10 +107,10 @@ class event_writer {
   }
 
   /// Begin of a call, on the thread that makes it: remembers thread, stage and time under `correlation` when
-  /// `makes_gpu_work`, and returns the stage. 0 outside of any stage or while tracing is paused.
+  /// `makes_gpu_work`, and returns the stage: 0 outside of any, `api_call::not_recorded` while tracing is paused.
   virtual std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
                               bool makes_gpu_work) noexcept = 0;
-  /// End of a call, same thread.
+  /// End of a call whose begin was recorded, same thread; also when tracing has been paused meanwhile.
   virtual void exit(const api_call&) noexcept = 0;
 
   /// GPU work, from whichever thread learnt of it. The name should be one of few: each distinct one is kept.

@@ -69,8 +69,9 @@ CUTRACE_RUNTIME session::session(const session_options& o) : state_(detail::open
 CUTRACE_RUNTIME session::~session() {
   stop();
   detail::session_state* state = static_cast<detail::session_state*>(state_);
-  // In a forked child the sinks' files belong to the parent: destroying them would write their buffers twice.
-  if (state->process == getpid()) delete state;
+  // In a forked child the sinks' files belong to the parent: destroying them would write their buffers twice. And what
+  // could not be stopped, since a sink or an error handler ends the session that calls it, is still in use.
+  if (state->process == getpid() && (state->owner == nullptr || state->stopped)) delete state;
 }
 
 CUTRACE_RUNTIME void session::add_sink(sink& s) {
@@ -122,9 +123,11 @@ CUTRACE_RUNTIME void session::stop() noexcept {
   detail::session_request r{};
   r.operation = detail::session_operation::end;
   r.session = state.id;
-  state.owner->session_call(&r);
+  if (state.owner->session_call(&r) != 0) return;
   const cutrace::stats last = stats();
   std::lock_guard<std::mutex> hold(state.mutex);
+  if (r.abandoned)
+    for (std::unique_ptr<sink>& s : state.sinks) static_cast<void>(s.release());
   state.last = last;
   state.stopped = true;
 }

@@ -28,7 +28,8 @@ struct session_options {
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
   std::uint32_t overflow_wait_us = 10000;
   std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
-  std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
+  std::uint32_t stop_deadline_ms = 5000;   ///< for each flush of a backend at the end
+  std::uint32_t sink_deadline_ms = 30000;  ///< a sink that takes longer over one call ends the trace; CUTRACE_SINK_DEADLINE_MS
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
 };
@@ -37,7 +38,8 @@ struct session_options {
 
 /// Tracing is on while a session lives. One runtime a process: a second session, or one in a program that is traced by
 /// injection already, joins the first one; its sinks receive everything from then on, its other options do not apply
-/// (said once on stderr). All functions may be called from any thread, but not from a sink.
+/// (said once on stderr). All functions may be called from any thread. From a sink, a backend or an error handler they
+/// do nothing: those that can throw say so, `flush` returns false, `stats` zeros.
 class session {
  public:
   /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert.

@@ -96,6 +96,7 @@ class backend_pump {
   }
 
   static void run(std::shared_ptr<shared> s) {
+    inside_runtime() = true;
     std::unique_lock<std::mutex> hold(s->mutex);
     for (;;) {
       s->changed.wait_for(hold, std::chrono::milliseconds(s->period_ms), [&] { return s->asked > s->done; });

@@ -55,6 +55,37 @@ class collector final : private event_emitter {
     return changed_.wait_for(hold, std::chrono::milliseconds(timeout_ms), [&] { return done_ >= ticket || ended_; });
   }
 
+  /// The same without a limit, for as long as it gets on: false when one call of a sink took longer than `patience_ms`.
+  bool call_patiently(const std::function<void()>& action, std::uint32_t patience_ms) {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (ended_ || ending_ || !thread_.joinable()) return false;
+    actions_.push_back(action);
+    const std::uint64_t ticket = ++asked_;
+    core_.wake.signal();
+    // Two halves: a process that was stopped for long finds the first one over as soon as it goes on.
+    const std::chrono::milliseconds half(patience_ms / 2 + 1);
+    std::uint64_t calls = sinks_.calls();
+    for (int without_progress = 0; without_progress < 2; ++without_progress) {
+      if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
+      const std::uint64_t now = sinks_.calls();
+      if (now != calls || !sinks_.busy()) without_progress = -1;
+      calls = now;
+    }
+    return false;
+  }
+
+  /// Leaves the thread behind, in the sink that holds it up; it calls no sink again and ends when that one returns. The
+  /// collector, and all that it uses, must then never be destroyed.
+  void abandon() {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    const std::string line = "sink '" + std::string(sinks_.current()) +
+                             "' has not returned in time: the trace ends here, its files are incomplete";
+    core_.errors.report("session", line.c_str());
+    sinks_.abandon();
+    ending_ = true;
+    if (thread_.joinable()) thread_.detach();
+  }
+
   /// Actions for `call`.
   void deliver_all() {
     pass();
@@ -110,6 +141,7 @@ class collector final : private event_emitter {
 
   void run() {
     pthread_setname_np(pthread_self(), "cutrace");
+    inside_runtime() = true;
     core_.pool.populate();
     std::uint64_t seen = 0;
     for (;;) {
@@ -176,10 +208,7 @@ class collector final : private event_emitter {
     activity_buffer b;
     while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
     writer_.take_descriptions([this](event& e) { describe(e); });
-    core_.threads.for_each([this](traced_thread& t) {
-      read_thread(t);
-      trim();
-    });
+    core_.threads.for_each([this](traced_thread& t) { read_thread(t); });
     for (const activity_buffer& one : full) {
       guarded([&] { one.decode(one, *this); });
       one.release(one);
@@ -213,6 +242,7 @@ class collector final : private event_emitter {
         ingest_.read(t, c->records() + (t.read - lap), c->records() + (committed - lap));
         t.read = committed;
         c->consumed.store(committed, std::memory_order_release);
+        trim();
       }
       if (next == 0) break;
       t.reading = core_.pool.at(next - 1);

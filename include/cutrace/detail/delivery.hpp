@@ -75,7 +75,7 @@ class delivery {
     if (p.is_gpu_work() || p.kind == event_kind::sync) resolve_gpu(p);
     if (p.kind == event_kind::api) resolve_arguments(p, words);
     if (p.kind == event_kind::stage)
-      p.stage_name = p.name;
+      resolve_name(p);
     else if (p.stage_id != 0)
       resolve_stage(p);
     resolve_requests(p);
@@ -93,6 +93,14 @@ class delivery {
       ++skewed_;
     }
     if (p.is_gpu_work() && p.joined != attribution::by_call) ++joined_[static_cast<std::size_t>(p.joined)];
+  }
+
+  void resolve_name(pending_event& p) {
+    if (p.name.data == nullptr) {
+      const known_stage* s = from_.stages().find(p.stage_id);
+      p.name = s != nullptr ? s->name : ingest::name_lost;
+    }
+    p.stage_name = p.name;
   }
 
   void resolve_stage(pending_event& p) {

@@ -29,6 +29,7 @@ struct ingest_sources {
 
 class ingest {
  public:
+  static constexpr text name_lost{"(name lost)", 11};
   ingest(const ingest_sources& from, std::size_t string_bytes, std::uint32_t process_id)
       : from_(from), strings_(string_bytes), process_id_(process_id) {
     thread_ids_.resize(thread_slots);
@@ -45,7 +46,7 @@ class ingest {
     pending_event p;
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
-    if (p.is_gpu_work() || p.kind == event_kind::sync) join(p);
+    if ((p.is_gpu_work() || p.kind == event_kind::sync) && !join(p)) return;
     if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
     push(p, nullptr, 0);
   }
@@ -94,6 +95,7 @@ class ingest {
     }
     name_text_.clear();
     request_text_.clear();
+    told_[0] = told_[1] = false;
     words_.clear();
   }
 
@@ -101,6 +103,7 @@ class ingest {
     text_record piece;
     std::memcpy(&piece, &r, sizeof(piece));
     (piece.slot == 0 ? name_text_ : request_text_).append(piece.bytes, piece.size);
+    told_[piece.slot == 0 ? 0 : 1] = true;
   }
   void read_words(const record& r) {
     words_record piece;
@@ -110,6 +113,7 @@ class ingest {
 
   text name_of(const record& r) {
     if (!r.has(flag_dynamic)) return from_.sites->at(r.site()).name;
+    if (!told_[0]) return name_lost;  // told to an earlier trace, in which the stage began
     return strings_.intern(name_text_.data(), name_text_.size());
   }
 
@@ -118,6 +122,7 @@ class ingest {
     s.requests.clear();
     if (r.form() == request_form::text) {
       s.total = 1;
+      if (!told_[1]) return;  // to an earlier trace, in which the stage began
       s.request_text = request_text_;  // not interned: requests come and go without end
       s.requests.push_back({hash_text(request_text_.data(), request_text_.size()),
                             {s.request_text.data(), static_cast<std::uint32_t>(s.request_text.size())}});
@@ -160,10 +165,10 @@ class ingest {
     p.request_word = r.a;
     p.request_owner = r.c;
     p.form = r.form();
-    const bool opened = r.has(flag_opened);
+    const bool opened = r.has(opened_mask);
     if (r.has(flag_dynamic)) {
       const known_stage* s = stages_.find(r.id);
-      p.name = s != nullptr ? s->name : text{"(name lost)", 11};
+      p.name = s != nullptr ? s->name : text{nullptr, 0};  // an adopted part that is read first: delivery asks again
     } else {
       const site_table::entry& site = from_.sites->at(r.site());
       p.name = site.name;
@@ -233,17 +238,19 @@ class ingest {
       p.kernel.mangled_name = p.name;
       p.name = strings_.demangle(strings_.intern(p.name.data, p.name.size));
     }
-    join(p);
-    push(p, nullptr, 0);
+    if (join(p)) push(p, nullptr, 0);
   }
 
-  /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time.
-  void join(pending_event& p) {
-    if (p.is_gpu_work()) ++gpu_records_;
+  /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time. False for work
+  /// that was issued while tracing was paused: it is no part of the trace.
+  bool join(pending_event& p) {
     correlation_ring::call call{};
     p.joined = from_.ring->find(static_cast<std::uint32_t>(p.correlation_id), call);
+    const bool found = p.joined == attribution::by_call || p.joined == attribution::outside_stage;
+    if (found && call.stage == api_call::not_recorded) return false;
+    if (p.is_gpu_work()) ++gpu_records_;
     p.call_start_ns = p.start_ns;
-    if (p.joined != attribution::by_call && p.joined != attribution::outside_stage) return;
+    if (!found) return true;
     p.correlation_id |= std::uint64_t{call.epoch} << 32;
     p.stage_id = call.stage;
     p.call_start_ns = static_cast<std::int64_t>(from_.scale->to_ns(call.begin_ticks));
@@ -251,6 +258,7 @@ class ingest {
     const bool runtime = (call.function & function_runtime_bit) != 0;
     if (const known_function* f = from_.functions->find(call.function & ~function_runtime_bit, runtime))
       p.call_name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
+    return true;
   }
 
   /// A record without times (quality no_timestamp) is an instant at its call, else at its arrival: at 0 it would stand
@@ -280,6 +288,7 @@ class ingest {
   stage_table stages_;
   std::vector<thread_id> thread_ids_;
   std::string name_text_, request_text_;
+  bool told_[2] = {};  ///< whether there was a text of name and request, be it empty
   std::vector<std::uint64_t> words_;
   std::uint32_t process_id_;
   std::uint64_t produced_ = 0;

@@ -10,6 +10,13 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
+/// True while the calling thread runs code of the runtime, so that what a sink, a backend or an error handler asks of the
+/// session can be refused: it would wait for itself.
+inline bool& inside_runtime() noexcept {
+  static thread_local bool inside = false;
+  return inside;
+}
+
 /// A thread that the kernel never picks for the program's signals: a program that waits for one with sigwait blocks it
 /// in all of its own threads, and would be ended by it if one of ours let it through. Faults stay ours.
 template <class... Arguments>

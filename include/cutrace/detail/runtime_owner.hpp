@@ -80,7 +80,7 @@ class runtime_owner {
     table_.register_site = [](site* s) noexcept { runtime_core::own().sites.add(*s); };
     table_.gate_state = []() noexcept { return runtime_core::own().gate.load(std::memory_order_acquire); };
     table_.session_call = [](session_request* r) noexcept -> int {
-      return guarded_call(r->message, sizeof(r->message), [&] { own().serve(*r); });
+      return guarded_call(r->message, sizeof(r->message), [&] { own().admit(*r); });
     };
   }
 
@@ -109,6 +109,20 @@ class runtime_owner {
     }
   }
 
+  /// Turns away what comes from code that this runtime called itself.
+  void admit(session_request& r) {
+    bool& inside = inside_runtime();
+    if (inside && r.operation == session_operation::begin)
+      throw error("a trace of this process is just being started or ended by the same thread");
+    if (inside) throw error("a sink, a backend or an error handler cannot use the session that calls it");
+    inside = true;
+    struct restore {
+      bool& flag;
+      ~restore() { flag = false; }
+    } at_end{inside};
+    serve(r);
+  }
+
   void serve(session_request& r) {
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) {
       if (r.operation == session_operation::begin)
@@ -120,7 +134,9 @@ class runtime_owner {
       case session_operation::begin:
         return begin(r);
       case session_operation::end:
-        return end(r.session);
+        end(r.session);
+        r.abandoned = abandoned_;
+        return;
       case session_operation::add_sink:
         if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
           throw config_error("the session has been stopped: it takes no more sinks");
@@ -145,6 +161,7 @@ class runtime_owner {
   }
 
   void begin(session_request& r) {
+    if (abandoned_) throw config_error("an earlier trace of this process never ended, a sink of it holds it up");
     const settings s = complete(*r.options);
     r.joined = trace_ != nullptr;
     std::vector<std::unique_ptr<sink>> sinks;
@@ -177,6 +194,7 @@ class runtime_owner {
     if (sessions_.size() == 1) return finish();
     sessions_.erase(at);
     trace_->close_session(session);
+    if (trace_->abandoned()) finish();
     if (session == handler_session_)
       runtime_core::own().errors.set_handler(nullptr, nullptr);  // it dies with its owner
   }
@@ -187,7 +205,11 @@ class runtime_owner {
     trace_->stop_all(sessions_);
     sessions_.clear();
     last_ = trace_->totals();
-    trace_.reset();
+    abandoned_ = trace_->abandoned();
+    if (abandoned_)
+      static_cast<void>(trace_.release());  // its collector still runs, inside a sink
+    else
+      trace_.reset();
     runtime_core::own().errors.set_handler(nullptr, nullptr);
   }
 
@@ -199,6 +221,7 @@ class runtime_owner {
 
   table table_{};
   bool prepared_ = false;
+  bool abandoned_ = false;  ///< a trace of this process hangs in a sink for good
   std::mutex mutex_;
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace

@@ -42,7 +42,8 @@ struct session_request {
   backend* added_backend;
   std::uint32_t timeout_ms;
   stats* totals;
-  bool joined;  ///< result of begin: the runtime was tracing already
+  bool joined;     ///< result of begin: the runtime was tracing already
+  bool abandoned;  ///< result of end: a sink never returned, so that no sink may ever be destroyed
   char message[1024];
 };
 

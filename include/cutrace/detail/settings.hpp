@@ -20,6 +20,7 @@ struct settings {
   std::uint32_t overflow_wait_us = 0;
   std::uint32_t window_ms = 500;
   std::uint32_t stop_deadline_ms = 5000;
+  std::uint32_t sink_deadline_ms = 30000;
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
 };
@@ -97,6 +98,11 @@ inline settings complete(const session_options& o) {
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms = parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000");
   s.stop_deadline_ms = o.stop_deadline_ms;
+  s.sink_deadline_ms = o.sink_deadline_ms;
+  if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)
+    if (const char* v = environment("CUTRACE_SINK_DEADLINE_MS"))
+      s.sink_deadline_ms =
+          parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000");
   s.on_error = o.on_error;
   s.on_error_user = o.on_error_user;
   return s;

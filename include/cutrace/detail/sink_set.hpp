@@ -3,6 +3,8 @@
 // others go on. Collector's thread, but for `add` before the first event.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cutrace/detail/reporter.hpp>
 #include <cutrace/sink.hpp>
@@ -26,6 +28,17 @@ class sink_set {
     members_.push_back(m);
   }
   std::size_t size() const noexcept { return members_.size(); }
+
+  /// Calls of sinks that began or ended so far. Any thread.
+  std::uint64_t calls() const noexcept { return calls_.load(std::memory_order_relaxed); }
+  /// No sink is called again: one of them holds up the collector, and their owners are about to go. Any thread.
+  void abandon() noexcept { abandoned_.store(true, std::memory_order_release); }
+  bool busy() const noexcept { return current_.load(std::memory_order_acquire) != nullptr; }
+  /// Name of the sink that is being called, or an empty text. Any thread, while the collector is held up.
+  const char* current() const noexcept {
+    const char* name = current_.load(std::memory_order_acquire);
+    return name != nullptr ? name : "";
+  }
 
   void write(const event* events, std::size_t n) noexcept {
     for (member& m : members_) write_one(m, events, n);
@@ -62,6 +75,19 @@ class sink_set {
   }
 
  private:
+  /// Tells who waits for the collector that it gets on, or where it stands.
+  struct call_mark {
+    call_mark(sink_set& s, const char* name) noexcept : set(s) {
+      set.current_.store(name, std::memory_order_release);
+      set.calls_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~call_mark() {
+      set.calls_.fetch_add(1, std::memory_order_relaxed);
+      set.current_.store(nullptr, std::memory_order_release);
+    }
+    sink_set& set;
+  };
+
   struct member {
     sink* target = nullptr;
     std::uint64_t session = 0;
@@ -76,7 +102,8 @@ class sink_set {
 
   template <class Action>
   bool guarded(member& m, Action action) noexcept {
-    if (m.totals.failed) return false;
+    if (m.totals.failed || abandoned_.load(std::memory_order_acquire)) return false;
+    const call_mark mark(*this, m.totals.name);
     try {
       action();
       return true;
@@ -97,6 +124,9 @@ class sink_set {
   }
 
   reporter& reporter_;
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<const char*> current_{nullptr};
+  std::atomic<bool> abandoned_{false};
   std::vector<member> members_;
   std::vector<sink_stats> finished_;
 };

@@ -62,13 +62,14 @@ inline record* put_request(record* at, const request& q) noexcept {
   return at;
 }
 
-/// Tells the collector who a running stage is, with its texts and request set. Called once a stage at the most.
+/// Tells the collector who a running stage is, with its texts and request set. Called once a stage and trace at the
+/// most; a trace that begins while the stage runs learns its identity, but not the texts that were copied for another.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_frame& f, const char* name,
                                                       const request& q) noexcept {
   const std::size_t name_size = name != nullptr ? std::strlen(name) : 0;
   const std::uint32_t extra = (name != nullptr ? text_records(name_size) : 0) + request_records(q);
   record* r = reserve(t, extra + 1);
-  f.head |= head_flags(flag_opened);
+  f.head = (f.head & ~head_flags(opened_mask)) | head_flags(t->opened_bits.load(std::memory_order_relaxed));
   if (r == nullptr) return;
   if (name != nullptr) r = put_text(r, 0, name, name_size);
   r = put_request(r, q);
@@ -79,7 +80,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
 
 /// Opens a frame and the frames around it, outermost first, so that whatever refers to this stage can be resolved.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void open_frames(thread_state* t, stage_frame* f) noexcept {
-  if (f == nullptr || f->opened()) return;
+  if (f == nullptr || f->opened(t->opened_bits.load(std::memory_order_relaxed))) return;
   open_frames(t, f->outer);
   write_open(t, *f, nullptr, {});
 }
@@ -96,7 +97,7 @@ CUTRACE_INLINE site& named(site& s, const char* name) noexcept {
 CUTRACE_INLINE std::uint64_t current_stage(thread_state* t) noexcept {
   stage_frame* f = t->top;
   if (f == nullptr) return 0;
-  if (CUTRACE_UNLIKELY(!f->opened())) open_frames(t, f);
+  if (CUTRACE_UNLIKELY(!f->opened(t->opened_bits.load(std::memory_order_relaxed)))) open_frames(t, f);
   return f->id;
 }
 

@@ -28,7 +28,8 @@ struct stage_frame {
   std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
   std::uint64_t owner;    ///< instance that named the request, 0 when none did
 
-  bool opened() const noexcept { return (head & head_flags(flag_opened)) != 0; }
+  /// `in`: as thread_state::opened_bits. A stage may outlive the trace in which it was told.
+  bool opened(std::uint8_t in) const noexcept { return (head >> 8 & opened_mask) == in; }
 };
 
 /// What one thread's markers touch. Owned by the runtime, recycled only after the thread is gone.
@@ -38,6 +39,7 @@ struct thread_state {
   std::atomic<std::uint32_t>* committed;  ///< records of the current chunk that the collector may read
   std::uint32_t count;                    ///< mirror of *committed, so that the hot path never loads it
   bool use_counter;                       ///< see clock::ticks
+  std::atomic<std::uint8_t> opened_bits;  ///< number of the running trace, in the place of opened_mask
   stage_frame* top;                       ///< innermost running stage
   std::uint64_t next_stage;               ///< instance id of the next stage
   const table* owner;

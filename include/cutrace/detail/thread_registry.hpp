@@ -36,6 +36,14 @@ class thread_registry {
  public:
   enum use : std::uint32_t { unused = 0, in_use = 1, ended = 2 };
 
+  /// A trace begins: what stages have told of themselves so far, they told another one. Before the gate opens.
+  void begin_trace() noexcept {
+    std::lock_guard<std::mutex> hold(mutex_);
+    opened_bits_ = static_cast<std::uint8_t>(opened_bits_ % opened_mask + 0x10);  // 1 to 7, times 16
+    for (traced_thread* t = head_.load(std::memory_order_relaxed); t != nullptr; t = t->next_known)
+      t->opened_bits.store(opened_bits_, std::memory_order_relaxed);
+  }
+
   /// State for the calling thread; nullptr when memory ran out.
   traced_thread* attach(const table* owner, bool use_counter) noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -50,6 +58,7 @@ class thread_registry {
     t->committed = nullptr;
     t->count = 0;
     t->use_counter = use_counter;
+    t->opened_bits.store(opened_bits_, std::memory_order_relaxed);
     t->top = nullptr;
     t->owner = owner;
     t->index = next_index_;
@@ -64,7 +73,7 @@ class thread_registry {
     if (fresh) {
       t->next_known = head_.load(std::memory_order_relaxed);
       head_.store(t, std::memory_order_release);
-      ++made_;
+      made_.fetch_add(1, std::memory_order_relaxed);
     }
     return t;
   }
@@ -95,12 +104,13 @@ class thread_registry {
       if (t->state.load(std::memory_order_acquire) != unused) visit(*t);
   }
 
-  std::uint64_t bytes() const noexcept { return made_ * sizeof(traced_thread); }
+  std::uint64_t bytes() const noexcept { return made_.load(std::memory_order_relaxed) * sizeof(traced_thread); }
 
  private:
   std::mutex mutex_;
   std::atomic<traced_thread*> head_{nullptr};
-  std::uint64_t made_ = 0;
+  std::atomic<std::uint64_t> made_{0};
+  std::uint8_t opened_bits_ = 0;
   std::uint32_t next_index_ = 1;
 };
 

@@ -62,6 +62,7 @@ class trace {
         new collector(core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}));
     collector_->set_memory(s.memory_limit_bytes);
     collector_->start(start_.monotonic_ns);
+    core_.threads.begin_trace();
     core_.set_gate(gate_on);
     try {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
@@ -80,8 +81,12 @@ class trace {
     s->open(info);
     sink* raw = s.get();
     sinks_.push_back(std::move(s));
-    collector_->call([this, raw, session] { collector_->add_sink(raw, session); }, no_limit);
+    if (!patiently([this, raw, session] { collector_->add_sink(raw, session); }))
+      throw error("another sink holds up the trace, which takes no more");
   }
+
+  /// True once a sink did not return in time: nothing more will be written, and this object must never be destroyed.
+  bool abandoned() const noexcept { return abandoned_; }
 
   void start_backend(backend* b, bool owned, std::uint64_t session) {
     backend_status status{};
@@ -110,7 +115,7 @@ class trace {
   void close_session(std::uint64_t session) {
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
-    collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
+    patiently([this, session] { collector_->close_sinks(session); });
   }
 
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
@@ -118,7 +123,7 @@ class trace {
   void stop_all(const std::vector<std::uint64_t>& sessions) {
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     core_.set_gate(gate_off);
-    collector_->call([this] { collector_->deliver_all(); }, no_limit);
+    patiently([this] { collector_->deliver_all(); });
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
       // Said aloud, unless the backend has said aloud what went wrong while it ran.
@@ -126,12 +131,12 @@ class trace {
       core_.errors.report(
           "session", "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time", !explained);
     }
-    for (const std::uint64_t session : sessions)
-      collector_->call([this, session] { collector_->close_sinks(session); }, no_limit);
+    for (const std::uint64_t session : sessions) patiently([this, session] { collector_->close_sinks(session); });
     last_ = collector_->snapshot();
+    stopped_ = true;
+    if (abandoned_) return;
     collector_->end();
     if (!backends_stopped) collector_.release();  // a backend may still call: what it uses stays
-    stopped_ = true;
   }
 
   void pause() {
@@ -147,7 +152,17 @@ class trace {
 
  private:
   static constexpr std::uint32_t flush_period_ms = 250;  ///< each one holds up launching threads a little
-  static constexpr std::uint32_t no_limit = 600000;      ///< a sink that takes longer than ten minutes is given up
+
+  /// Runs `action` on the collector's thread. Problem: a sink may block for good (a pipe that nobody reads, a server that
+  /// is gone), and the program must end all the same. Solution: who takes too long over one call ends the trace.
+  bool patiently(const std::function<void()>& action) {
+    if (abandoned_) return false;
+    if (collector_->call_patiently(action, settings_.sink_deadline_ms)) return true;
+    abandoned_ = true;
+    core_.set_gate(gate_off);
+    collector_->abandon();
+    return false;
+  }
 
   void stop() {
     if (!stopped_) stop_all({});
@@ -203,6 +218,7 @@ class trace {
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;
+  bool abandoned_ = false;
   stats last_{};
 };
 

@@ -43,14 +43,17 @@ class record_writer final : public event_writer {
   std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
                       bool makes_gpu_work) noexcept override {
     thread_state* t = this_thread();
-    if (t == nullptr) return 0;
+    if (CUTRACE_UNLIKELY(t == nullptr)) {  // what such a call makes the GPU do is to be left out as well
+      if (makes_gpu_work) core_.ring.put(correlation, api_call::not_recorded, begin_ticks, 0, function);
+      return api_call::not_recorded;
+    }
     const std::uint64_t stage = current_stage(t);
     if (makes_gpu_work) core_.ring.put(correlation, stage, begin_ticks, t->index, function);
     return stage;
   }
 
   void exit(const api_call& c) noexcept override {
-    thread_state* t = this_thread();
+    thread_state* t = tls_state;  // set at the call's begin; the gate may have closed since
     if (t == nullptr) return;
     const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
     const std::uint32_t records = count > 3 ? 2 : 1;

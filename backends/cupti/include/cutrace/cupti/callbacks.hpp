@@ -30,8 +30,8 @@ struct callbacks {
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
     if (call.callbackSite == CUPTI_API_ENTER) {
       const std::uint64_t begin = w->ticks();
-      *call.correlationData = begin;
-      w->enter(cbid, call.correlationId, begin, p.makes_work[cbid] != 0);
+      const std::uint64_t stage = w->enter(cbid, call.correlationId, begin, p.makes_work[cbid] != 0);
+      *call.correlationData = stage != api_call::not_recorded ? begin : 0;
     } else {
       leave(*w, cbid, call);
     }
@@ -40,7 +40,7 @@ struct callbacks {
   static void leave(event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
     api_call c{};
     c.begin_ticks = *call.correlationData;
-    if (c.begin_ticks == 0) return;  // entered before the callbacks were on
+    if (c.begin_ticks == 0) return;  // entered before the callbacks were on, or while tracing was paused
     std::uint64_t words[word_limit];
     c.result = call.functionReturnValue != nullptr
                    ? static_cast<std::int32_t>(*static_cast<const CUresult*>(call.functionReturnValue))

@@ -76,6 +76,9 @@ class cupti_backend final : public backend {
   bool begin(std::string& detail) {
     process_state& p = process_state::get();
     if (!open_library(p, detail) || !subscribe(p, detail)) return false;
+    active_ = true;  // from here on there is something to stop
+    enabled_ = 0;
+    decoder_ = {};
     set_attributes(p);
     take_clock(p);
     p.buffers.allow(writer_->buffer_budget_bytes());
@@ -87,7 +90,6 @@ class cupti_backend final : public backend {
     name_results(*writer_);
     const std::string no_records = enable_kinds(p);
     const std::uint32_t hooked = enable_callbacks(p);
-    active_ = true;
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
@@ -120,6 +122,8 @@ class cupti_backend final : public backend {
     CUptiResult why = CUPTI_SUCCESS;
     for (const kind& k : kinds) {
       if (!k.enabled(enabled_)) continue;
+      // Can deadlock before CUPTI 13.0 Update 1 (NVIDIA bug 5350647); a kind that stays on costs only time.
+      if (k.id == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && p.version < 130001) continue;
       const CUptiResult r = p.api.cuptiActivityDisable(k.id);
       if (r != CUPTI_SUCCESS) why = r;
     }
