@@ -208,12 +208,28 @@ class collector final : private event_emitter {
     activity_buffer b;
     while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
     writer_.take_descriptions([this](event& e) { describe(e); });
-    core_.threads.for_each([this](traced_thread& t) { read_thread(t); });
+    std::uint32_t threads = 0;
+    core_.threads.for_each([&](traced_thread& t) {
+      read_thread(t);
+      ++threads;
+    });
+    if (threads > core_.pool.limit() && lost_[static_cast<std::size_t>(loss_cause::chunk_full)] != 0)
+      tell_crowd(threads);
     for (const activity_buffer& one : full) {
       guarded([&] { one.decode(one, *this); });
       one.release(one);
       trim();
     }
+  }
+
+  /// A thread keeps its chunk while it lives, so that those beyond the number of chunks get none.
+  void tell_crowd(std::uint32_t threads) {
+    if (crowd_told_) return;
+    crowd_told_ = true;
+    const std::string line = "there is memory for the events of " + std::to_string(core_.pool.limit()) +
+                             " threads at once, and there are " + std::to_string(threads) +
+                             ": events of the others are lost; raise CUTRACE_MEMORY_LIMIT";
+    core_.errors.report("collector", line.c_str());
   }
 
   /// Keeps the window within its memory while much arrives at once.
@@ -415,6 +431,7 @@ class collector final : private event_emitter {
   std::uint64_t quality_[quality_count] = {};
   std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
   std::uint64_t memory_limit_ = 0;
+  bool crowd_told_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

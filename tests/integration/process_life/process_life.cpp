@@ -220,6 +220,52 @@ int lingering_thread() {
   return 0;
 }
 
+/// A sink that never returns once it has seen a stage.
+struct blocked_sink : cutrace::sink {
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events)
+      while (e.kind == cutrace::event_kind::stage) ::pause();
+  }
+};
+
+int blocked_sink_holds_up(const std::string& end) {
+  cutrace::session_options o;
+  o.sink_deadline_ms = 300;
+  static cutrace::session* trace = nullptr;
+  trace = new cutrace::session(o);
+  trace->emplace_sink<blocked_sink>();
+  pass(100);
+  if (end == "exit") std::exit(7);
+  trace->stop();
+  pass(10);
+  try {
+    cutrace::session another;
+    need(false, "a session after one that hangs");
+  } catch (const cutrace::config_error& e) {
+    std::printf("%s\n", e.what());
+  }
+  delete trace;
+  return 7;
+}
+
+/// As many threads as asked for, all alive at once; each passes a few markers in two rounds.
+int many_threads(int count) {
+  cutrace::session trace;
+  std::atomic<int> first{0}, second{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&] {
+      pass(2);
+      ++first;
+      while (first != count) ::usleep(1000);
+      pass(2);
+      ++second;
+      while (second != count) ::usleep(1000);
+    });
+  for (std::thread& t : threads) t.join();
+  return 0;
+}
+
 struct static_user {
   ~static_user() { pass(10); }
 };
@@ -340,6 +386,8 @@ int main(int argc, char** argv) {
   if (what == "return_while_threads_run") return return_while_threads_run();
   if (what == "late_markers") return late_markers();
   if (what == "lingering_thread") return lingering_thread();
+  if (what == "blocked_sink") return blocked_sink_holds_up(how);
+  if (what == "many_threads") return many_threads(std::atoi(how.c_str()));
   if (what == "session_in_static") return session_in_static();
   if (what == "storm") return storm(std::atoi(how.c_str()));
   if (what == "pause_under_load") return pause_under_load(std::atoi(how.c_str()));

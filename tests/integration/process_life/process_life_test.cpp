@@ -189,6 +189,33 @@ TEST_CASE("a thread that lingers in its last destructor keeps its state") {
   CHECK(std::to_string(lingered) + "\n" == r.process.output);
 }
 
+TEST_CASE("a sink that never returns does not keep the program from ending") {
+  for (const char* end : {"stop", "exit"}) {
+    CAPTURE(end);
+    run_result r;
+    run(r, {"blocked_sink", end}, 7, {}, {1, "sink 'user' has not returned in time"});
+    if (std::string(end) == "stop") CHECK(r.process.output.find("never ended") != std::string::npos);
+    // The sinks before it have what came before, and say by their missing end that there was more.
+    CHECK(r.trace().footers == 0);
+  }
+}
+
+TEST_CASE("many threads at once: all of them are traced") {
+  run_result r;
+  run(r, {"many_threads", "600"});
+  check_steps(r, 2400);
+}
+
+TEST_CASE("more threads than chunks: what they lose is counted, and the trace says why") {
+  run_result r;
+  run(r, {"many_threads", "100"}, 0, {{"CUTRACE_MEMORY_LIMIT", "1M"}}, {1, "raise CUTRACE_MEMORY_LIMIT"});
+  const jsonl_trace t = r.trace();
+  CHECK(t.headers == 1);
+  CHECK(t.footers == 1);
+  CHECK(t.count("stage", "step") > 0);
+  CHECK(t.count("stage", "step") < 400);
+}
+
 TEST_CASE("a session in a static object ends when the program does") {
   run_result r;
   run(r, {"session_in_static"});

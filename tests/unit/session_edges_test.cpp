@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens at the edges of a session: GPU work around a pause, stages that outlive a trace, and code of the program
+// that the runtime calls and that calls the session back.
+#include <doctest/doctest.h>
+
+#include <cutrace/backend.hpp>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+using cutrace::event;
+using cutrace::event_kind;
+
+namespace {
+
+/// A backend whose calls and GPU work the test tells by hand.
+struct told_backend : cutrace::backend {
+  cutrace::event_writer* writer = nullptr;
+  std::uint32_t correlation = 1000;
+
+  const char* name() const noexcept override { return "told"; }
+  cutrace::backend_status start(cutrace::event_writer& w) override {
+    writer = &w;
+    w.name_function(7, false, {"cuTold", nullptr, 0, cutrace::copy_direction::unknown, -1, true});
+    return {true, "told by the test"};
+  }
+  bool flush(std::uint32_t) noexcept override { return true; }
+  bool stop(std::uint32_t) noexcept override { return true; }
+
+  cutrace::api_call begin() {
+    cutrace::api_call c{};
+    c.function = 7;
+    c.correlation = ++correlation;
+    c.begin_ticks = writer->ticks();
+    c.stage = writer->enter(c.function, c.correlation, c.begin_ticks, true);
+    return c;
+  }
+  void end(cutrace::api_call& c) {
+    c.end_ticks = writer->ticks();
+    if (c.stage != cutrace::api_call::not_recorded) writer->exit(c);
+  }
+  void kernel_of(const cutrace::api_call& c, const char* kernel_name) {
+    cutrace::gpu_work w{};
+    w.kind = event_kind::kernel;
+    w.name = kernel_name;
+    w.times_are_ticks = true;
+    w.begin = writer->ticks();
+    w.end = writer->ticks();
+    w.correlation = c.correlation;
+    writer->gpu(w);
+  }
+  void launch(const char* kernel_name) {
+    cutrace::api_call c = begin();
+    end(c);
+    kernel_of(c, kernel_name);
+  }
+};
+
+struct traced {
+  explicit traced(cutrace::session_options o = quiet()) : trace(o) { trace.add_backend(gpu); }
+  static cutrace::session_options quiet() {
+    cutrace::session_options o;
+    o.backend = "none";
+    o.sinks = "";
+    return o;
+  }
+  std::vector<event> all(event_kind kind) {
+    trace.stop();
+    std::vector<event> some;
+    for (const event& e : sink->events())
+      if (e.kind == kind) some.push_back(e);
+    return some;
+  }
+  told_backend gpu;
+  cutrace::session trace;
+  cutrace::memory_sink* sink = &trace.emplace_sink<cutrace::memory_sink>();
+};
+
+std::string text_of(cutrace::text t) { return {t.data, t.size}; }
+
+}  // namespace
+
+TEST_CASE("a call that a pause cuts in two is told if it began before, and so is its GPU work") {
+  traced t;
+  cutrace::api_call before = t.gpu.begin();
+  t.trace.pause();
+  t.gpu.end(before);
+  cutrace::api_call within = t.gpu.begin();
+  CHECK(within.stage == cutrace::api_call::not_recorded);
+  t.trace.resume();
+  t.gpu.end(within);
+  t.gpu.kernel_of(before, "issued before");
+  t.gpu.kernel_of(within, "issued while paused");
+  t.gpu.launch("issued after");
+  const std::vector<event> calls = t.all(event_kind::api);
+  const std::vector<event> kernels = t.all(event_kind::kernel);
+  CHECK(calls.size() == 2);
+  REQUIRE(kernels.size() == 2);
+  CHECK(text_of(kernels[0].name) == "issued before");
+  CHECK(text_of(kernels[1].name) == "issued after");
+  const cutrace::stats s = t.trace.stats();
+  CHECK(s.quality_of[static_cast<std::size_t>(cutrace::quality::unattributed)] == 0);
+  CHECK(s.produced == s.delivered + s.lost_total());
+}
+
+TEST_CASE("a stage that outlives a trace is known to the next one") {
+  cutrace::session* first = new cutrace::session(traced::quiet());
+  told_backend early;
+  first->add_backend(early);
+  CUTRACE_STAGE("server", 41);
+  CUTRACE_STAGE_DYNAMIC("named at run time", "a text");
+  CUTRACE_STAGE("inner");
+  early.launch("first");
+  delete first;
+
+  traced t;
+  t.gpu.launch("second");
+  {
+    CUTRACE_STAGE("younger");
+    t.gpu.launch("third");
+  }
+  const std::vector<event> kernels = t.all(event_kind::kernel);
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0].joined == cutrace::attribution::by_call);
+  CHECK(text_of(kernels[0].stage_name) == "inner");
+  CHECK(text_of(kernels[1].stage_name) == "younger");
+  // The text went to the trace in which the stage began; that there was a request stays known.
+  CHECK(kernels[0].request_total == 1);
+  CHECK(kernels[0].request_count == 0);
+}
+
+TEST_CASE("part of a stage with a run-time name on a thread whose records are read first") {
+  traced t;
+  std::thread worker;
+  cutrace::context handed;
+  std::atomic<int> step{0};
+  // The worker's state is the older one or the younger one: in one of the two turns it is read first.
+  for (int turn = 0; turn < 2; ++turn) {
+    const auto open = [&] {
+      CUTRACE_STAGE_DYNAMIC("dynamic and handed on", 3);
+      handed = cutrace::context::capture();
+      step = 1;
+      while (step != 2) std::this_thread::yield();
+    };
+    const auto adopt = [&] {
+      { CUTRACE_STAGE("attached"); }
+      while (step != 1) std::this_thread::yield();
+      { cutrace::adopted_stage part(handed); }
+      step = 2;
+    };
+    step = 0;
+    if (turn == 0) {
+      worker = std::thread(adopt);
+      open();
+    } else {
+      worker = std::thread(open);
+      adopt();
+    }
+    worker.join();
+  }
+  std::size_t named = 0;
+  for (const event& e : t.all(event_kind::stage)) {
+    CHECK(text_of(e.name) != "(name lost)");
+    named += text_of(e.name) == "dynamic and handed on" ? 1 : 0;
+  }
+  CHECK(named == 4);
+}
+
+namespace {
+
+/// Code of the program that the runtime calls, and that asks the session for everything it offers.
+struct meddler : cutrace::sink {
+  explicit meddler(cutrace::session& s) : trace(s) {}
+  void write(cutrace::event_view) override { meddle(); }
+  void close(const cutrace::trace_summary&) override { meddle(); }
+  void meddle() {
+    ++calls;
+    trace.pause();
+    trace.resume();
+    flushed = trace.flush() || flushed;
+    trace.stop();
+    seen = trace.stats();
+    try {
+      trace.emplace_sink<cutrace::memory_sink>();
+    } catch (const cutrace::config_error& e) {
+      refused = e.what();
+    }
+    try {
+      cutrace::session another(traced::quiet());
+    } catch (const cutrace::config_error&) {
+      ++sessions_refused;
+    }
+  }
+  cutrace::session& trace;
+  int calls = 0, sessions_refused = 0;
+  bool flushed = false;
+  cutrace::stats seen{};
+  std::string refused;
+};
+
+}  // namespace
+
+TEST_CASE("a sink that calls the session it belongs to is refused, and the trace goes on") {
+  traced t;
+  meddler& m = t.trace.emplace_sink<meddler>(t.trace);
+  { CUTRACE_STAGE("one"); }
+  CHECK(t.trace.flush());
+  { CUTRACE_STAGE("two"); }
+  CHECK(t.all(event_kind::stage).size() == 2);
+  CHECK(m.calls >= 3);
+  CHECK(m.sessions_refused == m.calls);
+  CHECK_FALSE(m.flushed);
+  CHECK(m.seen.produced == 0);
+  CHECK(m.refused.find("cannot use the session") != std::string::npos);
+}
+
+TEST_CASE("an error handler that calls the session it belongs to does not wait for itself") {
+  cutrace::session* trace = nullptr;
+  int calls = 0;
+  struct handler_state {
+    cutrace::session** trace;
+    int* calls;
+  } state{&trace, &calls};
+  cutrace::session_options o = traced::quiet();
+  o.on_error = [](const char*, const char*, void* user) {
+    const handler_state* s = static_cast<handler_state*>(user);
+    ++*s->calls;
+    if (*s->trace == nullptr) return;
+    CHECK_FALSE((*s->trace)->flush());
+    (*s->trace)->stop();
+  };
+  o.on_error_user = &state;
+  cutrace::session first(o);
+  trace = &first;
+  cutrace::session second(traced::quiet());  // "joins that trace" is told while the runtime begins a session
+  CHECK(calls == 1);
+  { CUTRACE_STAGE("still traced"); }
+  CHECK(first.flush());
+  CHECK(first.stats().by_kind[static_cast<std::size_t>(event_kind::stage)] == 1);
+}
