@@ -28,8 +28,9 @@ struct session_options {
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
   std::uint32_t overflow_wait_us = 10000;
   std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
-  std::uint32_t stop_deadline_ms = 5000;   ///< for each flush of a backend at the end
-  std::uint32_t sink_deadline_ms = 30000;  ///< a sink that takes longer over one call ends the trace; CUTRACE_SINK_DEADLINE_MS
+  std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
+  std::uint32_t sink_deadline_ms =
+      30000;  ///< a sink that takes longer over one call ends the trace; CUTRACE_SINK_DEADLINE_MS
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
 };

@@ -47,7 +47,7 @@ struct trace_summary {
 
 /// Interface. Functions are called in the order open, write or flush any number of times, close. `open` runs on the
 /// thread that adds the sink and throws cutrace::error when it cannot work; the others run on the collector's thread
-/// only. A sink that throws there is closed and reported; the others go on.
+/// only. A sink that throws there is reported and gets nothing more, not even `close`; the others go on.
 class sink {
  public:
   sink() = default;

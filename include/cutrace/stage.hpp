@@ -10,7 +10,8 @@
 //   cutrace::span s = CUTRACE_SPAN("queue", id);   may move, and end on another thread
 //
 // All of it is noexcept and calls no CUDA function; after the first marker of a thread it takes no lock and allocates
-// nothing. Not for signal handlers.
+// nothing. Not for signal handlers. A scope ends on the thread where it began: where a coroutine or a fiber may move to
+// another one in between, use a span, and adopt its context (context.hpp) around each part that runs.
 #pragma once
 
 #include <cutrace/config.hpp>

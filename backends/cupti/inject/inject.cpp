@@ -28,9 +28,9 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) 
   try {
     return start() ? 1 : 0;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "cutrace: the injected library traces nothing: %s\n", e.what());
+    std::fprintf(stderr, "cutrace: not traced by the injected library: %s\n", e.what());
   } catch (...) {
-    std::fprintf(stderr, "cutrace: the injected library traces nothing\n");
+    std::fprintf(stderr, "cutrace: not traced by the injected library\n");
   }
   return 1;
 }

@@ -308,7 +308,10 @@ class collector final : private event_emitter {
     if (now - flush_at_ >= flush_period_ns) {
       flush_at_ = now;
       sinks_.flush();
-      core_.threads.for_each([this](traced_thread& t) { name_thread(t); });
+      core_.threads.for_each([this](traced_thread& t) {
+        name_thread(t);
+        thread_registry::mark_if_gone(&t);
+      });
     }
   }
 

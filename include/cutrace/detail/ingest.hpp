@@ -122,7 +122,7 @@ class ingest {
     s.requests.clear();
     if (r.form() == request_form::text) {
       s.total = 1;
-      if (!told_[1]) return;  // to an earlier trace, in which the stage began
+      if (!told_[1]) return;           // to an earlier trace, in which the stage began
       s.request_text = request_text_;  // not interned: requests come and go without end
       s.requests.push_back({hash_text(request_text_.data(), request_text_.size()),
                             {s.request_text.data(), static_cast<std::uint32_t>(s.request_text.size())}});

@@ -10,8 +10,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// True while the calling thread runs code of the runtime, so that what a sink, a backend or an error handler asks of the
-/// session can be refused: it would wait for itself.
+/// True while the calling thread runs code of the runtime, so that what a sink, a backend or an error handler asks of
+/// the session can be refused: it would wait for itself.
 inline bool& inside_runtime() noexcept {
   static thread_local bool inside = false;
   return inside;

@@ -30,7 +30,8 @@ constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as tex
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
-constexpr std::uint8_t opened_mask = 0x70;  ///< stage: trace (1 to 7, in turn) whose collector knows its identity, 0: none
+constexpr std::uint8_t opened_mask =
+    0x70;  ///< stage: trace (1 to 7, in turn) whose collector knows its identity, 0: none
 
 /// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
 /// argument words, gpu: kind of event) and the site (api: function id, gpu: name).

@@ -101,8 +101,7 @@ inline settings complete(const session_options& o) {
   s.sink_deadline_ms = o.sink_deadline_ms;
   if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)
     if (const char* v = environment("CUTRACE_SINK_DEADLINE_MS"))
-      s.sink_deadline_ms =
-          parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000");
+      s.sink_deadline_ms = parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000");
   s.on_error = o.on_error;
   s.on_error_user = o.on_error_user;
   return s;

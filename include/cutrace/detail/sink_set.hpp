@@ -60,7 +60,7 @@ class sink_set {
         continue;
       }
       guarded(m, [&] { m.target->close(summary); });
-      finished_.push_back(m.totals);
+      if (finished_.size() < sink_limit) finished_.push_back(m.totals);
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }

@@ -10,7 +10,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-constexpr std::uint32_t request_limit = 1600;  ///< ids of one batch that are kept (a chunk holds them); the count is kept
+constexpr std::uint32_t request_limit =
+    1600;  ///< ids of one batch that are kept (a chunk holds them); the count is kept
 
 inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
   std::uint64_t h = 14695981039346656037u;  // FNV-1a, 64 bits

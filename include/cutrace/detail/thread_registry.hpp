@@ -82,6 +82,11 @@ class thread_registry {
   /// marked; the collector recycles it once `is_gone`.
   static void mark_ended(traced_thread* t) noexcept { t->state.store(ended, std::memory_order_release); }
 
+  /// The same for a thread that came to its first marker in the last round of its destructors, which tells nobody.
+  static void mark_if_gone(traced_thread* t) noexcept {
+    if (t->state.load(std::memory_order_acquire) == in_use && is_gone(t)) mark_ended(t);
+  }
+
   /// True when the kernel no longer knows the thread.
   static bool is_gone(const traced_thread* t) noexcept {
     return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(t->thread_id), 0) != 0;

@@ -3,6 +3,7 @@
 // takes them apart in the right order.
 #pragma once
 
+#include <algorithm>
 #include <cutrace/detail/backend_pump.hpp>
 #include <cutrace/detail/backend_registry.hpp>
 #include <cutrace/detail/collector.hpp>
@@ -80,7 +81,7 @@ class trace {
     const trace_info info = current_info();
     s->open(info);
     sink* raw = s.get();
-    sinks_.push_back(std::move(s));
+    sinks_.push_back({std::move(s), session});
     if (!patiently([this, raw, session] { collector_->add_sink(raw, session); }))
       throw error("another sink holds up the trace, which takes no more");
   }
@@ -115,7 +116,9 @@ class trace {
   void close_session(std::uint64_t session) {
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
-    patiently([this, session] { collector_->close_sinks(session); });
+    if (!patiently([this, session] { collector_->close_sinks(session); })) return;
+    const auto left = [session](const owned_sink& s) { return s.session == session; };
+    sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
   }
 
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
@@ -151,10 +154,14 @@ class trace {
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
 
  private:
+  struct owned_sink {
+    std::unique_ptr<sink> what;
+    std::uint64_t session;
+  };
   static constexpr std::uint32_t flush_period_ms = 250;  ///< each one holds up launching threads a little
 
-  /// Runs `action` on the collector's thread. Problem: a sink may block for good (a pipe that nobody reads, a server that
-  /// is gone), and the program must end all the same. Solution: who takes too long over one call ends the trace.
+  /// Runs `action` on the collector's thread. Problem: a sink may block for good (a pipe that nobody reads, a server
+  /// that is gone), and the program must end all the same. Solution: who takes too long over one call ends the trace.
   bool patiently(const std::function<void()>& action) {
     if (abandoned_) return false;
     if (collector_->call_patiently(action, settings_.sink_deadline_ms)) return true;
@@ -213,7 +220,7 @@ class trace {
   trace_info info_{};
   std::string backend_name_, backend_detail_;
   clock_anchor start_{};
-  std::vector<std::unique_ptr<sink>> sinks_;
+  std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
