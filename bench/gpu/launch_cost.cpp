@@ -2,8 +2,11 @@
 // What tracing adds to a kernel launch. One process a measurement, since CUPTI leaves a residue when it is switched
 // off; the configurations alternate, and each round gives one pair.
 //
-//   launch_cost [--rounds N] [--nsys PATH]     a table
-//   launch_cost --child CONFIGURATION          one measurement: ns a launch
+//   launch_cost [--rounds N] [--nsys PATH] [--kineto COMMAND]    a table
+//   launch_cost --child CONFIGURATION                            one measurement: ns a launch
+//
+// COMMAND prints one line as a child does: "python3 kineto.py LIBRARY". It is run again with "none" behind it, since a
+// launch from a Python process does not cost the same.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,32 +16,10 @@
 #include <memory>
 #include <string>
 
-#include "../support/pairs.hpp"
-#include "driver.hpp"
+#include "launch_loop.hpp"
 #include "raw_cupti.hpp"
 
 namespace {
-
-constexpr int launches = 20000, parts = 7, synchronise_every = 1000;
-
-double measure(const bench::driver& gpu, bool staged) {
-  std::vector<double> parts_ns;
-  for (int part = 0; part < parts; ++part) {
-    const std::uint64_t begin = cutrace::clock::monotonic_ns();
-    for (int i = 0; i < launches / synchronise_every; ++i) {
-      if (staged) {
-        CUTRACE_STAGE("step", i);
-        for (int k = 0; k < synchronise_every; ++k) gpu.launch();
-        gpu.synchronize();
-      } else {
-        for (int k = 0; k < synchronise_every; ++k) gpu.launch();
-        gpu.synchronize();
-      }
-    }
-    if (part != 0) parts_ns.push_back(static_cast<double>(cutrace::clock::monotonic_ns() - begin) / launches);
-  }
-  return bench::median(parts_ns);
-}
 
 int child(const std::string& configuration) {
   bench::raw_cupti raw;
@@ -53,7 +34,7 @@ int child(const std::string& configuration) {
   }
   bench::driver gpu;
   gpu.start();
-  const double ns = measure(gpu, configuration == "cutrace");
+  const double ns = bench::measure_launches(gpu, configuration == "cutrace");
   unsigned long long records = 0, lost = 0;
   if (is_raw) records = bench::raw_cupti::finish();
   if (trace != nullptr) {
@@ -85,34 +66,42 @@ outcome run(const std::string& command) {
   return o;
 }
 
+std::string command_of(const std::string& name, const std::string& self, const std::string& nsys,
+                       const std::string& kineto) {
+  if (name == "nsys")
+    return nsys + " profile -t cuda --force-overwrite true -o /tmp/cutrace-bench-nsys " + self + " --child none";
+  if (name == "kineto") return kineto;
+  if (name == "kineto-off") return kineto + " none";
+  return self + " --child " + name;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   int rounds = 11;
-  std::string nsys;
+  std::string nsys, kineto;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], "--child") == 0) return child(argv[i + 1]);
     if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--nsys") == 0) nsys = argv[i + 1];
+    if (std::strcmp(argv[i], "--kineto") == 0) kineto = argv[i + 1];
   }
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return 2;
   bench::print_machine();
   std::vector<std::string> names = {"none", "kernels", "callbacks", "cutrace"};
   if (!nsys.empty()) names.push_back("nsys");
+  if (!kineto.empty()) names.insert(names.end(), {"kineto", "kineto-off"});
   std::map<std::string, std::vector<double>> ns;
   unsigned long long lost = 0, records = 0;
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t k = 0; k < names.size(); ++k) {
       const std::string& n = names[(k + static_cast<std::size_t>(round)) % names.size()];
-      const std::string command =
-          n == "nsys"
-              ? nsys + " profile -t cuda --force-overwrite true -o /tmp/cutrace-bench-nsys " + self + " --child none"
-              : std::string(self) + " --child " + n;
+      const std::string command = command_of(n, self, nsys, kineto);
       const outcome o = run(command);
       if (o.ns < 0) {
         std::printf("%s failed: run it by hand to see why\n", command.c_str());
-        if (n == "nsys") continue;
+        if (n == "nsys" || n == "kineto" || n == "kineto-off") continue;
         return 1;
       }
       ns[n].push_back(o.ns);
@@ -134,7 +123,14 @@ int main(int argc, char** argv) {
   bench::print_verdict("what it adds / what the twin adds", ours, twin, "ns", 1.15);
   if (ns["nsys"].size() == ns["cutrace"].size())
     bench::print_verdict("cutrace in full / Nsight Systems", ns["cutrace"], ns["nsys"], "ns", 1.0);
+  if (ns["kineto"].size() == ns["cutrace"].size())
+    bench::print_verdict("cutrace in full / Kineto", ns["cutrace"], ns["kineto"], "ns", 1.0);
+  if (ns["kineto"].size() == ns["none"].size() && ns["kineto-off"].size() == ns["none"].size()) {
+    std::vector<double> theirs;
+    for (std::size_t i = 0; i < ns["none"].size(); ++i) theirs.push_back(ns["kineto"][i] - ns["kineto-off"][i]);
+    bench::print_verdict("what it adds / what Kineto adds", ours, theirs, "ns", 1.0);
+  }
   std::printf("kernel records %llu, expected %llu, lost %llu\n", records,
-              static_cast<unsigned long long>(rounds) * launches * parts, lost);
+              static_cast<unsigned long long>(rounds) * bench::launches * bench::parts, lost);
   return 0;
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions that come, pause and go while a program uses its GPU. Runs on the stand-in driver in each test run and on a
+// real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed.
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/standin_calls.hpp"
+
+namespace {
+
+int failures = 0;
+
+void check(int r, const char* what) {
+  if (r == 0) return;
+  std::printf("%s failed (%d)\n", what, r);
+  std::exit(100);
+}
+#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
+
+void tell(bool ok, const char* scenario, const std::string& found) {
+  std::printf("%s %s: %s\n", ok ? "ok  " : "FAIL", scenario, found.c_str());
+  if (!ok) ++failures;
+}
+
+struct device_work {
+  CUdevice device = 0;
+  CUcontext context{};
+  CUmodule module{};
+  CUfunction kernel{};
+  CUstream stream{};
+
+  device_work() {
+    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    DO(cuInit, 0);
+    DO(cuDeviceGet, &device, 0);
+    DO(cuDevicePrimaryCtxRetain, &context, device);
+    DO(cuCtxSetCurrent, context);
+    DO(cuModuleLoadData, &module, image);
+    DO(cuModuleGetFunction, &kernel, module, "empty");
+    DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  }
+  void launch(int n) {
+    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+  }
+  void wait() { DO(cuStreamSynchronize, stream); }
+};
+
+cutrace::session_options plain() {
+  cutrace::session_options o;
+  o.sinks = "";
+  o.backend = "cupti";
+  return o;
+}
+
+struct seen {
+  std::uint64_t kernels, calls, staged, unattributed;
+  bool balanced;
+  explicit seen(const cutrace::memory_sink& sink, const cutrace::stats& s, const std::string& stage)
+      : kernels(0), calls(0), staged(0), unattributed(0), balanced(s.produced == s.delivered && s.lost_total() == 0) {
+    for (const cutrace::event& e : sink.events()) {
+      if (e.kind == cutrace::event_kind::api) calls += std::string(e.name.data) == "cuLaunchKernel" ? 1 : 0;
+      if (e.kind != cutrace::event_kind::kernel) continue;
+      ++kernels;
+      staged += stage == std::string(e.stage_name.data, e.stage_name.size) ? 1 : 0;
+      unattributed +=
+          e.joined == cutrace::attribution::no_callback || e.joined == cutrace::attribution::expired ? 1 : 0;
+    }
+  }
+  std::string text() const {
+    return std::to_string(calls) + " launches, " + std::to_string(kernels) + " kernels, " + std::to_string(staged) +
+           " with their stage, " + std::to_string(unattributed) + " without a call" +
+           (balanced ? "" : ", NOT BALANCED");
+  }
+};
+
+void paused(device_work& gpu) {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  {
+    CUTRACE_STAGE("seen");
+    gpu.launch(100);
+    trace.pause();
+    gpu.launch(50);
+    gpu.wait();
+    trace.resume();
+    gpu.launch(25);
+  }
+  gpu.wait();
+  trace.stop();
+  const seen s(sink, trace.stats(), "seen");
+  tell(s.calls == 125 && s.kernels == 125 && s.staged == 125 && s.balanced, "100 launches, 50 paused, 25", s.text());
+}
+
+void one_after_another(device_work& gpu) {
+  CUTRACE_STAGE("none runs yet");
+  std::string found;
+  bool ok = true;
+  cutrace::session* trace = new cutrace::session(plain());
+  CUTRACE_STAGE("server", 5);
+  for (int round = 0; round < 4; ++round) {
+    cutrace::memory_sink& sink = trace->emplace_sink<cutrace::memory_sink>();
+    gpu.launch(20);
+    gpu.wait();
+    trace->stop();
+    const seen s(sink, trace->stats(), "server");
+    ok = ok && s.calls == 20 && s.kernels == 20 && s.staged == 20 && s.balanced;
+    found = s.text();
+    delete trace;
+    gpu.launch(30);  // belongs to none
+    gpu.wait();
+    trace = new cutrace::session(plain());
+  }
+  delete trace;
+  tell(ok, "four sessions inside one stage, 20 launches in each and 30 after each", found);
+}
+
+void while_threads_launch(device_work& gpu) {
+  std::atomic<bool> end{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      DO(cuCtxSetCurrent, gpu.context);
+      while (!end) {
+        CUTRACE_STAGE("step");
+        gpu.launch(50);
+        gpu.wait();
+      }
+    });
+  bool ok = true;
+  std::uint64_t kernels = 0;
+  for (int round = 0; round < 6; ++round) {
+    cutrace::session trace(plain());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (round % 2 == 1) {
+      trace.pause();
+      trace.resume();
+    }
+    trace.stop();
+    const cutrace::stats s = trace.stats();
+    kernels += s.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
+    ok = ok && s.produced == s.delivered + s.lost_total() &&
+         s.lost[static_cast<std::size_t>(cutrace::loss_cause::unknown_record)] == 0;
+  }
+  end = true;
+  for (std::thread& t : threads) t.join();
+  tell(ok && kernels != 0, "six sessions while four threads launch", std::to_string(kernels) + " kernels");
+}
+
+void context_goes_first(device_work& gpu) {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  {
+    CUTRACE_STAGE("last");
+    gpu.launch(40);
+    gpu.wait();
+  }
+  DO(cuDevicePrimaryCtxReset, gpu.device);
+  trace.stop();
+  const seen s(sink, trace.stats(), "last");
+  tell(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
+}
+
+}  // namespace
+
+int main() {
+  device_work gpu;
+  paused(gpu);
+  one_after_another(gpu);
+  while_threads_launch(gpu);
+  context_goes_first(gpu);
+  return failures;
+}
