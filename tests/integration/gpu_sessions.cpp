@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions that come, pause and go while a program uses its GPU. Runs on the stand-in driver in each test run and on a
-// real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed.
+// real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed. With "exit" it
+// leaves its session open and ends with status 7.
 #include <cuda.h>
 
 #include <atomic>
@@ -167,9 +168,24 @@ void context_goes_first(device_work& gpu) {
   tell(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
 }
 
+/// The session is never stopped: the runtime ends the trace when the program exits, after CUPTI's own exit handlers.
+int leave_open() {
+  cutrace::session_options o;
+  o.backend = "cupti";
+  new cutrace::session(o);  // sinks from CUTRACE_SINKS
+  device_work gpu;
+  {
+    CUTRACE_STAGE("left open");
+    gpu.launch(60);
+    gpu.wait();
+  }
+  std::exit(7);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "exit") return leave_open();
   device_work gpu;
   paused(gpu);
   one_after_another(gpu);

@@ -53,6 +53,19 @@ CUptiResult subscribe_2(tracer& t, CUpti_SubscriberHandle* out, CUpti_CallbackFu
   return subscribe(t, out, f, user, p->subscriberName, p->oldSubscriberName, p->oldSubscriberSize);
 }
 
+/// Set by the library's own exit handler.
+struct library_end {
+  bool reached = false;
+  ~library_end() { reached = true; }
+};
+library_end end_of_library;
+
+/// CUPTI 13.0 dies when the kind of kernels is disabled after its exit handlers have run (seen on an H200).
+CUptiResult disable(tracer& t, CUpti_ActivityKind kind) {
+  if (end_of_library.reached && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) std::abort();
+  return t.enable(kind, false);
+}
+
 CUptiResult unsubscribe(tracer& t, CUpti_SubscriberHandle s) {
   const std::lock_guard<std::mutex> hold(t.lock);
   if (s == nullptr || t.subscriber.get() != s) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -295,7 +308,7 @@ STANDIN_CUPTI(cuptiGetCallbackName, (CUpti_CallbackDomain d, uint32_t id, const 
 STANDIN_CUPTI(cuptiSupportedDomains, (size_t * n, CUpti_DomainTable* out), supported_domains(n, out))
 
 STANDIN_CUPTI(cuptiActivityEnable, (CUpti_ActivityKind kind), t.enable(kind, true))
-STANDIN_CUPTI(cuptiActivityDisable, (CUpti_ActivityKind kind), t.enable(kind, false))
+STANDIN_CUPTI(cuptiActivityDisable, (CUpti_ActivityKind kind), disable(t, kind))
 STANDIN_CUPTI(cuptiActivityEnableAndDump, (CUpti_ActivityKind kind), enable_and_dump(t, kind))
 STANDIN_CUPTI(cuptiActivityEnableDriverApi, (CUpti_CallbackId id, uint8_t on), choose_api(t, id, on != 0))
 // The driver stand-in has no runtime API above it; the choice is accepted and means nothing.
