@@ -53,16 +53,16 @@ CUptiResult subscribe_2(tracer& t, CUpti_SubscriberHandle* out, CUpti_CallbackFu
   return subscribe(t, out, f, user, p->subscriberName, p->oldSubscriberName, p->oldSubscriberSize);
 }
 
-/// Set by the library's own exit handler.
+bool ended = false;
+/// The library's own exit handler.
 struct library_end {
-  bool reached = false;
-  ~library_end() { reached = true; }
+  ~library_end() { ended = true; }
 };
-library_end end_of_library;
+const library_end end_of_library;
 
 /// CUPTI 13.0 dies when the kind of kernels is disabled after its exit handlers have run (seen on an H200).
 CUptiResult disable(tracer& t, CUpti_ActivityKind kind) {
-  if (end_of_library.reached && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) std::abort();
+  if (ended && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) std::abort();
   return t.enable(kind, false);
 }
 

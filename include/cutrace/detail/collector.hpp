@@ -3,8 +3,9 @@
 // want of it (add a sink, flush, end) is queued as an action and runs between two passes.
 #pragma once
 
-#include <condition_variable>
+#include <cutrace/detail/action_queue.hpp>
 #include <cutrace/detail/delivery.hpp>
+#include <cutrace/detail/loss_counts.hpp>
 #include <cutrace/detail/own_thread.hpp>
 #include <cutrace/detail/thread_names.hpp>
 #include <cutrace/detail/writer.hpp>
@@ -34,7 +35,7 @@ class collector final : private event_emitter {
     ingest_.window().configure(l.window_ns, l.window_bytes);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
-    for (std::size_t i = 0; i < loss_cause_count; ++i) lost_before_[i] = core.lost[i].load(std::memory_order_relaxed);
+    losses_.begin(core.lost);
     skip_leftovers();
   }
   ~collector() override { end(); }
@@ -47,42 +48,28 @@ class collector final : private event_emitter {
   /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
   /// later, so it must own what it touches) or when the collector has ended.
   bool call(std::function<void()> action, std::uint32_t timeout_ms) {
-    std::unique_lock<std::mutex> hold(mutex_);
-    if (ended_ || !thread_.joinable()) return false;
-    actions_.push_back(std::move(action));
-    const std::uint64_t ticket = ++asked_;
-    core_.wake.signal();
-    return changed_.wait_for(hold, std::chrono::milliseconds(timeout_ms), [&] { return done_ >= ticket || ended_; });
+    return actions_.call(std::move(action), timeout_ms, core_.wake);
   }
 
   /// The same without a limit, for as long as it gets on: false when one call of a sink took longer than `patience_ms`.
-  bool call_patiently(const std::function<void()>& action, std::uint32_t patience_ms) {
-    std::unique_lock<std::mutex> hold(mutex_);
-    if (ended_ || ending_ || !thread_.joinable()) return false;
-    actions_.push_back(action);
-    const std::uint64_t ticket = ++asked_;
-    core_.wake.signal();
-    // Two halves: a process that was stopped for long finds the first one over as soon as it goes on.
-    const std::chrono::milliseconds half(patience_ms / 2 + 1);
-    std::uint64_t calls = sinks_.calls();
-    for (int without_progress = 0; without_progress < 2; ++without_progress) {
-      if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
+  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms) {
+    std::uint64_t before = sinks_.calls();
+    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, [&] {
       const std::uint64_t now = sinks_.calls();
-      if (now != calls || !sinks_.busy()) without_progress = -1;
-      calls = now;
-    }
-    return false;
+      const bool held_up = now == before && sinks_.busy();
+      before = now;
+      return !held_up;
+    });
   }
 
   /// Leaves the thread behind, in the sink that holds it up; it calls no sink again and ends when that one returns. The
   /// collector, and all that it uses, must then never be destroyed.
   void abandon() {
-    const std::lock_guard<std::mutex> hold(mutex_);
     const std::string line = "sink '" + std::string(sinks_.current()) +
                              "' has not returned in time: the trace ends here, its files are incomplete";
     core_.errors.report("session", line.c_str());
     sinks_.abandon();
-    ending_ = true;
+    actions_.end();
     if (thread_.joinable()) thread_.detach();
   }
 
@@ -118,17 +105,14 @@ class collector final : private event_emitter {
 
   /// Ends the thread after a last pass. The sinks must have been closed.
   void end() {
-    {
-      std::lock_guard<std::mutex> hold(mutex_);
-      if (!thread_.joinable()) return;
-      ending_ = true;
-    }
+    if (!thread_.joinable()) return;
+    actions_.end();
     core_.wake.signal();
     thread_.join();
   }
 
   stats snapshot() const {
-    std::lock_guard<std::mutex> hold(mutex_);
+    std::lock_guard<std::mutex> hold(published_mutex_);
     return published_;
   }
   std::uint64_t clock_error_ns() const noexcept { return correction_.error_ns(); }
@@ -146,14 +130,12 @@ class collector final : private event_emitter {
     std::uint64_t seen = 0;
     for (;;) {
       guarded([this] { turn(); });
-      if (!act()) break;
+      if (!actions_.run([this](const std::function<void()>& a) { guarded(a); })) break;
       const bool busy = ingest_.produced() != seen;
       seen = ingest_.produced();
       core_.wake.sleep(busy ? busy_ms : idle_ms);
     }
-    std::lock_guard<std::mutex> hold(mutex_);
-    ended_ = true;
-    changed_.notify_all();
+    actions_.ended();
   }
 
   void turn() {
@@ -177,26 +159,6 @@ class collector final : private event_emitter {
     }
   }
 
-  /// Runs what was asked for. False when it is time to end.
-  bool act() {
-    std::vector<std::function<void()>> now;
-    std::uint64_t upto = 0;
-    bool ending = false;
-    {
-      std::lock_guard<std::mutex> hold(mutex_);
-      now.swap(actions_);
-      upto = asked_;
-      ending = ending_;
-    }
-    for (const std::function<void()>& a : now) guarded(a);
-    if (!now.empty()) {
-      std::lock_guard<std::mutex> hold(mutex_);
-      done_ = upto;
-      changed_.notify_all();
-    }
-    return !ending;
-  }
-
   /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
   /// records can be in them.
   void pass() {
@@ -213,8 +175,7 @@ class collector final : private event_emitter {
       read_thread(t);
       ++threads;
     });
-    if (threads > core_.pool.limit() && lost_[static_cast<std::size_t>(loss_cause::chunk_full)] != 0)
-      tell_crowd(threads);
+    if (threads > core_.pool.limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
     for (const activity_buffer& one : full) {
       guarded([&] { one.decode(one, *this); });
       one.release(one);
@@ -336,28 +297,18 @@ class collector final : private event_emitter {
   }
 
   void lose(loss_cause cause, std::uint64_t n) noexcept {
-    lost_[static_cast<std::size_t>(cause)] += n;
+    losses_.add(cause, n);
     if (n != 0) ingest_.add_produced(n);
-  }
-
-  void take_backend_losses() noexcept {
-    for (std::size_t i = 0; i < loss_cause_count; ++i) {
-      const std::uint64_t n = core_.lost[i].load(std::memory_order_relaxed);
-      lose(static_cast<loss_cause>(i), n - lost_before_[i]);
-      lost_before_[i] = n;
-    }
   }
 
   /// Losses stand in the trace where they were noticed, too.
   void tell_losses(std::uint64_t now) {
-    take_backend_losses();
-    for (std::size_t i = 0; i < loss_cause_count; ++i) {
-      if (lost_[i] == lost_told_[i]) continue;
+    ingest_.add_produced(losses_.take(core_.lost));
+    losses_.tell([&](const loss_data& data) {
       event e = moment(event_kind::loss, ingest_.strings().intern("lost records", 12), now);
-      e.loss = loss_data{static_cast<loss_cause>(i), lost_[i] - lost_told_[i]};
-      lost_told_[i] = lost_[i];
+      e.loss = data;
       ingest_.take(e);
-    }
+    });
   }
 
   void name_thread(traced_thread& t) {
@@ -396,11 +347,11 @@ class collector final : private event_emitter {
   }
 
   stats stats_now() {
-    take_backend_losses();
+    ingest_.add_produced(losses_.take(core_.lost));
     stats s{};
     delivery_.fill(s);
     for (std::size_t i = 0; i < quality_count; ++i) s.quality_of[i] += quality_[i];
-    for (std::size_t i = 0; i < loss_cause_count; ++i) s.lost[i] = lost_[i];
+    losses_.fill(s);
     s.produced = ingest_.produced();
     s.pending = ingest_.window().size();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
@@ -415,7 +366,7 @@ class collector final : private event_emitter {
   }
   void publish() {
     const stats s = stats_now();
-    std::lock_guard<std::mutex> hold(mutex_);
+    std::lock_guard<std::mutex> hold(published_mutex_);
     published_ = s;
   }
 
@@ -428,19 +379,14 @@ class collector final : private event_emitter {
   delivery delivery_;
   std::vector<activity_buffer> buffers_;
   std::vector<event> descriptions_;
-  std::uint64_t lost_[loss_cause_count] = {};
-  std::uint64_t lost_told_[loss_cause_count] = {};
-  std::uint64_t lost_before_[loss_cause_count] = {};
+  loss_counts losses_;
   std::uint64_t quality_[quality_count] = {};
   std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
   std::uint64_t memory_limit_ = 0;
   bool crowd_told_ = false;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> actions_;
-  std::uint64_t asked_ = 0, done_ = 0;
-  bool ending_ = false, ended_ = false;
+  action_queue actions_;
+  mutable std::mutex published_mutex_;
   stats published_{};
   std::thread thread_;
 };

@@ -42,9 +42,8 @@ struct callbacks {
     c.begin_ticks = *call.correlationData;
     if (c.begin_ticks == 0) return;  // entered before the callbacks were on, or while tracing was paused
     std::uint64_t words[word_limit];
-    c.result = call.functionReturnValue != nullptr
-                   ? static_cast<std::int32_t>(*static_cast<const CUresult*>(call.functionReturnValue))
-                   : 0;
+    // Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
+    if (call.functionReturnValue != nullptr) std::memcpy(&c.result, call.functionReturnValue, sizeof(c.result));
     const function_entry* f = find_driver(cbid);
     c.word_count = f != nullptr ? read_words(*f, call.functionParams, c.result == 0, words)
                                 : read_raw_words(call.functionParams, words);

@@ -29,7 +29,7 @@ struct process_state {
   tick_scale scale;                                 ///< for timestamps, the process's
   bool clock_registered = false;
   std::atomic<bool> exiting{false};  ///< exit handlers run
-  own_clock clock;  ///< of CUPTI, where it does not take ours
+  own_clock clock;                   ///< of CUPTI, where it does not take ours
   std::uint8_t makes_work[function_limit] = {};
 
   static process_state& get() {
