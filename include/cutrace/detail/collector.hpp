@@ -24,7 +24,7 @@ class collector final : private event_emitter {
     std::size_t string_bytes;
   };
 
-  collector(runtime_core& core, record_writer& writer, const limits& l)
+  CUTRACE_NOINLINE collector(runtime_core& core, record_writer& writer, const limits& l)
       : core_(core),
         writer_(writer),
         sinks_(core.errors),
@@ -39,14 +39,14 @@ class collector final : private event_emitter {
   }
   ~collector() override { end(); }
 
-  void start(std::uint64_t start_monotonic_ns) {
+  CUTRACE_NOINLINE void start(std::uint64_t start_monotonic_ns) {
     delivery_.set_start(start_monotonic_ns);
-    thread_ = start_thread([this] { run(); });
+    thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
 
   /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
   /// later, so it must own what it touches) or when the collector has ended.
-  bool call(std::function<void()> action, std::uint32_t timeout_ms) {
+  CUTRACE_NOINLINE bool call(std::function<void()> action, std::uint32_t timeout_ms) {
     std::unique_lock<std::mutex> hold(mutex_);
     if (ended_ || !thread_.joinable()) return false;
     actions_.push_back(std::move(action));
@@ -56,22 +56,22 @@ class collector final : private event_emitter {
   }
 
   /// Actions for `call`.
-  void deliver_all() {
+  CUTRACE_NOINLINE void deliver_all() {
     pass();
     const std::uint64_t now = core_.scale.now_ns();
     correction_.sample(core_.scale);
     sample_counters(now);
     tell_losses(now);
-    ingest_.window().drain([this](order_window::bucket& b) { delivery_.deliver(b); });
+    advance(order_window::everything);
     sinks_.flush();
     publish();
   }
-  void add_sink(sink* s, std::uint64_t session) {
+  CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     sinks_.add(s, session);
     std::vector<event> known(descriptions_);
     sinks_.write_to_last(known.data(), known.size());
   }
-  void close_sinks(std::uint64_t session) {
+  CUTRACE_NOINLINE void close_sinks(std::uint64_t session) {
     deliver_all();
     trace_summary summary{};
     summary.stop = read_anchor(delivery_.start_ns());
@@ -86,7 +86,7 @@ class collector final : private event_emitter {
   }
 
   /// Ends the thread after a last pass. The sinks must have been closed.
-  void end() {
+  CUTRACE_NOINLINE void end() {
     {
       std::lock_guard<std::mutex> hold(mutex_);
       if (!thread_.joinable()) return;
@@ -96,7 +96,7 @@ class collector final : private event_emitter {
     thread_.join();
   }
 
-  stats snapshot() const {
+  CUTRACE_NOINLINE stats snapshot() const {
     std::lock_guard<std::mutex> hold(mutex_);
     return published_;
   }
@@ -129,8 +129,11 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     periodic(now);
     const std::uint64_t window = ingest_.window().window_ns();
-    ingest_.window().advance(now > window ? now - window : 0,
-                             [this](order_window::bucket& b) { delivery_.deliver(b); });
+    advance(now > window ? now - window : 0);
+  }
+
+  CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
+    ingest_.window().advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
   }
 
   /// Nothing that goes wrong here, be it for lack of memory, may end the traced program.
@@ -138,6 +141,13 @@ class collector final : private event_emitter {
   void guarded(const Action& action) noexcept {
     try {
       action();
+    } catch (...) {
+      report_exception();
+    }
+  }
+  CUTRACE_NOINLINE void report_exception() noexcept {
+    try {
+      throw;
     } catch (const std::exception& e) {
       core_.errors.report("collector", e.what());
     } catch (...) {
@@ -146,7 +156,7 @@ class collector final : private event_emitter {
   }
 
   /// Runs what was asked for. False when it is time to end.
-  bool act() {
+  CUTRACE_ONE_COPY bool act() {
     std::vector<std::function<void()>> now;
     std::uint64_t upto = 0;
     bool ending = false;
@@ -167,7 +177,7 @@ class collector final : private event_emitter {
 
   /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
   /// records can be in them.
-  void pass() {
+  CUTRACE_ONE_COPY void pass() {
     const std::uint64_t now = core_.scale.now_ns();
     ingest_.window().set_now(now);
     delivery_.set_now(now);
@@ -189,11 +199,10 @@ class collector final : private event_emitter {
 
   /// Keeps the window within its memory while much arrives at once.
   void trim() {
-    if (ingest_.window().over_limit())
-      ingest_.window().advance(0, [this](order_window::bucket& b) { delivery_.deliver(b); });
+    if (ingest_.window().over_limit()) advance(0);
   }
 
-  void read_thread(traced_thread& t) {
+  CUTRACE_ONE_COPY void read_thread(traced_thread& t) {
     const bool ended =
         t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
     if (!t.attached) {
@@ -228,7 +237,7 @@ class collector final : private event_emitter {
   }
 
   /// What was committed or handed over after the last session had ended belongs to no session.
-  void skip_leftovers() {
+  CUTRACE_NOINLINE void skip_leftovers() {
     writer_.drop_buffers();
     core_.threads.for_each([this](traced_thread& t) {
       if (t.reading == nullptr) t.reading = t.first.load(std::memory_order_acquire);
@@ -275,7 +284,7 @@ class collector final : private event_emitter {
     return e;
   }
 
-  void sample_counters(std::uint64_t now) {
+  CUTRACE_NOINLINE void sample_counters(std::uint64_t now) {
     core_.sites.for_each_counter([&](site_table::entry& c) {
       const std::int64_t value = static_cast<std::int64_t>(c.cell.load(std::memory_order_relaxed));
       if (value == c.sampled) return;
@@ -300,7 +309,7 @@ class collector final : private event_emitter {
   }
 
   /// Losses stand in the trace where they were noticed, too.
-  void tell_losses(std::uint64_t now) {
+  CUTRACE_NOINLINE void tell_losses(std::uint64_t now) {
     take_backend_losses();
     for (std::size_t i = 0; i < loss_cause_count; ++i) {
       if (lost_[i] == lost_told_[i]) continue;
@@ -311,7 +320,7 @@ class collector final : private event_emitter {
     }
   }
 
-  void name_thread(traced_thread& t) {
+  CUTRACE_NOINLINE void name_thread(traced_thread& t) {
     text name;
     if (!thread_name_changed(t, core_.scale.now_ns(), ingest_.strings(), name)) return;
     event e = moment(event_kind::thread, name, core_.scale.now_ns());
@@ -321,7 +330,7 @@ class collector final : private event_emitter {
 
   /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for sinks that join
   /// later.
-  void describe(event& e) {
+  CUTRACE_NOINLINE void describe(event& e) {
     e.process_id = static_cast<std::uint32_t>(getpid());
     e.name = ingest_.strings().intern(e.name.data, e.name.size);
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
@@ -346,7 +355,7 @@ class collector final : private event_emitter {
     if (index < quality_count) ++quality_[index];
   }
 
-  stats stats_now() {
+  CUTRACE_NOINLINE stats stats_now() {
     take_backend_losses();
     stats s{};
     delivery_.fill(s);
@@ -364,7 +373,7 @@ class collector final : private event_emitter {
     sinks_.fill(s);
     return s;
   }
-  void publish() {
+  CUTRACE_NOINLINE void publish() {
     const stats s = stats_now();
     std::lock_guard<std::mutex> hold(mutex_);
     published_ = s;
