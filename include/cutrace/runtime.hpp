@@ -41,7 +41,7 @@ inline void ask(const session_state& s, session_request& r) {
   if (s.owner != nullptr && !s.stopped && s.owner->session_call(&r) != 0) throw config_error(r.message);
 }
 
-inline session_state* open_session(const session_options& o) {
+CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
   std::unique_ptr<session_state> s(new session_state);
   if (!tracing_wanted()) return s.release();
   const table* owner = runtime_owner::ensure();

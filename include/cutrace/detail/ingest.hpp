@@ -29,7 +29,7 @@ struct ingest_sources {
 
 class ingest {
  public:
-  ingest(const ingest_sources& from, std::size_t string_bytes, std::uint32_t process_id)
+  CUTRACE_NOINLINE ingest(const ingest_sources& from, std::size_t string_bytes, std::uint32_t process_id)
       : from_(from), strings_(string_bytes), process_id_(process_id) {
     thread_ids_.resize(thread_slots);
   }

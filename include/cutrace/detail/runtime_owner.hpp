@@ -61,7 +61,7 @@ class runtime_owner {
       dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   }
 
-  void prepare() {
+  CUTRACE_NOINLINE void prepare() {
     if (prepared_) return;
     prepared_ = true;
     runtime_core& core = runtime_core::own();
@@ -99,7 +99,7 @@ class runtime_owner {
   }
 
   /// `main` returned, or exit was called, while a session was alive.
-  static void at_exit() {
+  CUTRACE_NOINLINE static void at_exit() {
     runtime_owner& o = own();
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
     try {
@@ -109,7 +109,7 @@ class runtime_owner {
     }
   }
 
-  void serve(session_request& r) {
+  CUTRACE_NOINLINE void serve(session_request& r) {
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) {
       if (r.operation == session_operation::begin)
         std::fprintf(stderr, "cutrace: process %d was forked from a traced one and is not traced\n", getpid());
@@ -144,7 +144,7 @@ class runtime_owner {
     }
   }
 
-  void begin(session_request& r) {
+  CUTRACE_NOINLINE void begin(session_request& r) {
     const settings s = complete(*r.options);
     r.joined = trace_ != nullptr;
     std::vector<std::unique_ptr<sink>> sinks;
@@ -171,7 +171,7 @@ class runtime_owner {
                                         "and memory options do not apply");
   }
 
-  void end(std::uint64_t session) {
+  CUTRACE_NOINLINE void end(std::uint64_t session) {
     const auto at = std::find(sessions_.begin(), sessions_.end(), session);
     if (at == sessions_.end()) return;
     if (sessions_.size() == 1) return finish();
@@ -182,7 +182,7 @@ class runtime_owner {
   }
 
   /// Ends the trace, with all sessions that are open.
-  void finish() {
+  CUTRACE_NOINLINE void finish() {
     if (trace_ == nullptr) return;
     trace_->stop_all(sessions_);
     sessions_.clear();
