@@ -49,6 +49,8 @@
 // Only one copy, for the sake of compile time. `cold` would be wrong here: it makes the code that calls it cold, too.
 #define CUTRACE_ONE_COPY __attribute__((noinline))
 #define CUTRACE_INLINE inline __attribute__((always_inline))
+// Compiled in each source file that has it, even where nothing there calls it; the linker keeps one.
+#define CUTRACE_WEAK __attribute__((weak))
 // Code of the library belongs to the object that compiled it: two objects of one process may hold different versions.
 #define CUTRACE_LOCAL __attribute__((visibility("hidden")))
 #else
@@ -57,5 +59,6 @@
 #define CUTRACE_NOINLINE
 #define CUTRACE_ONE_COPY
 #define CUTRACE_INLINE inline
+#define CUTRACE_WEAK inline
 #define CUTRACE_LOCAL
 #endif

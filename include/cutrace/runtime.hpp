@@ -11,6 +11,9 @@
 #include <cstdio>
 #include <cutrace/detail/runtime_owner.hpp>
 #include <cutrace/session.hpp>
+#ifndef CUTRACE_RUNTIME_WITHOUT_SINKS  // they are compiled in source files of their own, as the CMake target does it
+#include <cutrace/sinks/sink_specs.hpp>
+#endif
 #include <memory>
 #include <mutex>
 #include <vector>

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cutrace/detail/trace.hpp>
-#include <cutrace/sinks/sink_specs.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <mutex>
 
