@@ -141,13 +141,6 @@ class collector final : private event_emitter {
   void guarded(const Action& action) noexcept {
     try {
       action();
-    } catch (...) {
-      report_exception();
-    }
-  }
-  CUTRACE_NOINLINE void report_exception() noexcept {
-    try {
-      throw;
     } catch (const std::exception& e) {
       core_.errors.report("collector", e.what());
     } catch (...) {
@@ -328,8 +321,7 @@ class collector final : private event_emitter {
     describe(e);
   }
 
-  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for sinks that join
-  /// later.
+  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for later sinks.
   CUTRACE_NOINLINE void describe(event& e) {
     e.process_id = static_cast<std::uint32_t>(getpid());
     e.name = ingest_.strings().intern(e.name.data, e.name.size);
