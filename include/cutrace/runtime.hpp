@@ -4,6 +4,7 @@
 // backend's header behind it).
 #pragma once
 
+#include <cstring>
 #include <cutrace/config.hpp>
 
 #if CUTRACE_ENABLED

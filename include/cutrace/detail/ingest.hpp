@@ -2,6 +2,7 @@
 // From records and backend events to pending events: names, stages, calls. Collector's thread only.
 #pragma once
 
+#include <cstring>
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>

@@ -12,6 +12,7 @@
 #include <cupti.h>
 
 #include <cstdio>
+#include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/functions.hpp>
