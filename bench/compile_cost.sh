@@ -23,20 +23,25 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 options=(-std=c++17 $flags -I"$root/include")
 
-# subject <name> <mode> <budget of the ratio, 0: none> <headers...>; mode: whole (to machine code) or reading
+# subject <name> <mode> <budget of the ratio, 0: none> <headers or sources...>; mode: whole (to machine code) or reading
 names=() modes=() budgets=()
 subject() {
   local name=$1 header
   [[ $name =~ $only ]] || return
   names+=("$name") modes+=("$2") budgets+=("$3")
   shift 3
-  for header in "$@"; do echo "#include <$header>"; done >"$work/$((${#names[@]} - 1)).cpp"
+  for header in "$@"; do
+    case $header in /*) echo "#include \"$header\"" ;; *) echo "#include <$header>" ;; esac
+  done >"$work/$((${#names[@]} - 1)).cpp"
 }
 subject "atomic" whole 0 atomic
 subject "cutrace/stage.hpp" whole 0 cutrace/stage.hpp
 subject "cutrace/cutrace.hpp" whole 0 cutrace/cutrace.hpp
 subject "cutrace/runtime.hpp, reading alone" reading 0 cutrace/runtime.hpp
 subject "cutrace/runtime.hpp" whole 3 cutrace/runtime.hpp
+for source in runtime text_sinks file_sinks; do  # what the CMake target compiles instead, at the same time
+  subject "cutrace_$source.cpp of the target" whole 3 "$root/cmake/cutrace_$source.cpp"
+done
 cuda=$(sed -n 's/^CUPTI_INCLUDE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null)
 if [ -f "$build/backends/cupti/include/cutrace_cuda_functions.hpp" ]; then
   cuda_headers=$(sed -n 's/^CUPTI_CUDA_INCLUDE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")

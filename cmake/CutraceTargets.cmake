@@ -12,15 +12,19 @@ target_include_directories(cutrace_marker INTERFACE $<BUILD_INTERFACE:${PROJECT_
                                                     $<INSTALL_INTERFACE:${CUTRACE_INCLUDE_INSTALL_DIR}>)
 
 # Problem: the library is headers only, but a program needs the runtime compiled exactly once, and nobody should have
-# to know. Solution: the target brings one source file along, which each executable or library that links it compiles.
-# Caveat: a static library that links it carries a copy of its own; the linker keeps one of them.
+# to know. Solution: the target brings its source files along, which each executable or library that links it compiles.
+# There are three, because that takes seconds, and compilers can share them. Caveat: a static library that links it
+# carries a copy of its own; the linker keeps one of them.
+set(CUTRACE_SOURCES cutrace_runtime.cpp cutrace_text_sinks.cpp cutrace_file_sinks.cpp)
 if(NOT CUTRACE_MISSING)
   add_library(cutrace_cutrace INTERFACE)
   add_library(cutrace::cutrace ALIAS cutrace_cutrace)
   set_target_properties(cutrace_cutrace PROPERTIES EXPORT_NAME cutrace)
-  target_sources(cutrace_cutrace INTERFACE
-                 $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cmake/cutrace_runtime.cpp>
-                 $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CUTRACE_PACKAGE_INSTALL_DIR}/cutrace_runtime.cpp>)
+  foreach(source IN LISTS CUTRACE_SOURCES)
+    target_sources(cutrace_cutrace INTERFACE
+                   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cmake/${source}>
+                   $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CUTRACE_PACKAGE_INSTALL_DIR}/${source}>)
+  endforeach()
   # cutrace::cupti is looked up where the consumer stands: it comes along whenever that machine has the headers.
   target_link_libraries(cutrace_cutrace INTERFACE cutrace_marker fmt::fmt Boost::headers Threads::Threads
                                                   ${CMAKE_DL_LIBS} $<TARGET_NAME_IF_EXISTS:cutrace::cupti>)

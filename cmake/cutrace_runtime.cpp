@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime half of cutrace, compiled once in each program or library that links cutrace::cutrace. Backends take part
-// by being included here: the build says which ones it has, and no header that other files see depends on that.
+// The runtime half of cutrace, compiled once in each program or library that links cutrace::cutrace; its sinks are
+// compiled beside it. Backends take part by being included here: the build says which ones it has, and no header that
+// other files see depends on that.
+#define CUTRACE_RUNTIME_WITHOUT_SINKS
 #include <cutrace/runtime.hpp>
 
 #if defined(CUTRACE_WITH_CUPTI)

@@ -46,13 +46,19 @@
 #define CUTRACE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CUTRACE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define CUTRACE_NOINLINE __attribute__((noinline, cold))
+// Only one copy, for the sake of compile time. `cold` would be wrong here: it makes the code that calls it cold, too.
+#define CUTRACE_ONE_COPY __attribute__((noinline))
 #define CUTRACE_INLINE inline __attribute__((always_inline))
+// Compiled in each source file that has it, even where nothing there calls it; the linker keeps one.
+#define CUTRACE_WEAK __attribute__((weak))
 // Code of the library belongs to the object that compiled it: two objects of one process may hold different versions.
 #define CUTRACE_LOCAL __attribute__((visibility("hidden")))
 #else
 #define CUTRACE_LIKELY(x) (x)
 #define CUTRACE_UNLIKELY(x) (x)
 #define CUTRACE_NOINLINE
+#define CUTRACE_ONE_COPY
 #define CUTRACE_INLINE inline
+#define CUTRACE_WEAK inline
 #define CUTRACE_LOCAL
 #endif

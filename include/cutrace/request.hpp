@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <type_traits>
-#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -33,9 +32,9 @@ class request {
         form_(text != nullptr ? request_form::text : request_form::none) {}
 
   /// std::string, std::string_view and their like.
-  template <
-      class Text,
-      std::enable_if_t<std::is_convertible<decltype(std::declval<const Text&>().data()), const char*>::value, int> = 0>
+  template <class Text,
+            std::enable_if_t<
+                std::is_convertible<decltype(static_cast<const Text*>(nullptr)->data()), const char*>::value, int> = 0>
   request(const Text& text) noexcept  // NOLINT(google-explicit-constructor)
       : data_(text.data()), size_(text.size()), form_(request_form::text) {}
 

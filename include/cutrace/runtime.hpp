@@ -4,6 +4,7 @@
 // backend's header behind it).
 #pragma once
 
+#include <cstring>
 #include <cutrace/config.hpp>
 
 #if CUTRACE_ENABLED
@@ -11,6 +12,9 @@
 #include <cstdio>
 #include <cutrace/detail/runtime_owner.hpp>
 #include <cutrace/session.hpp>
+#ifndef CUTRACE_RUNTIME_WITHOUT_SINKS  // they are compiled in source files of their own, as the CMake target does it
+#include <cutrace/sinks/sink_specs.hpp>
+#endif
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -41,7 +45,7 @@ inline void ask(const session_state& s, session_request& r) {
   if (s.owner != nullptr && !s.stopped && s.owner->session_call(&r) != 0) throw config_error(r.message);
 }
 
-inline session_state* open_session(const session_options& o) {
+CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
   std::unique_ptr<session_state> s(new session_state);
   if (!tracing_wanted()) return s.release();
   const table* owner = runtime_owner::ensure();

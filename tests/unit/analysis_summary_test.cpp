@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cutrace/analysis/operations.hpp>
+#include <cutrace/analysis/ranking.hpp>
 #include <cutrace/analysis/summary.hpp>
 #include <cutrace/analysis/timeline.hpp>
 #include <string>
@@ -149,6 +150,18 @@ TEST_CASE("operations: names beyond the bounds share a row but keep their catego
   REQUIRE(t.top(9).size() == 2);
   CHECK(t.top(9)[1].name == "(other names)");
   CHECK(t.top(9)[1].total_ns == 3);
+}
+
+TEST_CASE("rows are ranked by their first number, then their second, and equal ones keep their order") {
+  std::vector<analysis::ranked> rows = {{5, 0, 0}, {9, 1, 1}, {5, 0, 2}, {9, 7, 3}, {-1, 0, 4}, {5, 2, 5}};
+  for (std::uint32_t i = 6; i < 60; ++i) rows.push_back({5, 0, i});  // more than an insertion sort takes
+  analysis::rank(rows);
+  std::vector<std::uint32_t> order;
+  for (const analysis::ranked& r : rows) order.push_back(r.index);
+  std::vector<std::uint32_t> expected = {3, 1, 5, 0, 2};
+  for (std::uint32_t i = 6; i < 60; ++i) expected.push_back(i);
+  expected.push_back(4);
+  CHECK(order == expected);
 }
 
 TEST_CASE("timeline columns are all of the window, and show the largest share") {

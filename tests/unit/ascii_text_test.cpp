@@ -52,6 +52,19 @@ TEST_CASE("counts and shares") {
   CHECK(ascii::share_of(1, 0) == "-");
 }
 
+TEST_CASE("figures end where their room ends, and signs and large numbers survive") {
+  CHECK(ascii::signed_digits(INT64_MIN) == "-9223372036854775808");
+  CHECK(ascii::signed_digits(0) == "0");
+  CHECK(ascii::fixed(1e300, 0).view().size() == 39);
+  CHECK(ascii::figure("a").add(std::string(100, 'b')) == "a" + std::string(38, 'b'));
+}
+
+TEST_CASE("pieces stand on the left or on the right of their columns") {
+  CHECK(ascii::joined({"a", {"b", 3}, {"c", -3}, "d"}) == "a  bc  d");
+  CHECK(ascii::joined({{"long", 2}, {"long", -2}, {"", 2}, ascii::count(1000)}) == "longlong  1,000");
+  CHECK(ascii::joined({}).empty());
+}
+
 TEST_CASE("names become printable ASCII, and different names stay different") {
   CHECK(ascii::escaped("plain name") == "plain name");
   CHECK(ascii::escaped("a\nb\tc\\n") == "a\\nb\\tc\\\\n");

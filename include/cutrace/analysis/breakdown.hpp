@@ -105,7 +105,7 @@ class breakdown {
   breakdown_table host(std::int64_t end_ns) const { return table(host_, first_host, end_ns); }
 
   /// By device number. Devices beyond the bounds are left out, see `devices_left_out`.
-  std::vector<device_time> devices() const {
+  CUTRACE_NOINLINE std::vector<device_time> devices() const {
     std::vector<device_time> list;
     for (const auto& d : devices_)
       if (!d.second.empty()) list.push_back({d.first, d.second.length_ns(), d.second.span(), d.second.count() - 1});
@@ -167,7 +167,7 @@ class breakdown {
 
 /// The row to look at first: the largest one, but never `nothing` where stages show what the program regards as work.
 /// `owner::nothing` for an empty table.
-inline owner bottleneck(const breakdown_table& t) noexcept {
+CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
   std::size_t best = owner_count - 1;
   const bool stages_known = t.events(owner::host_stage) > 0;
   std::int64_t best_ns = stages_known ? 0 : t.ns[best];
@@ -177,7 +177,7 @@ inline owner bottleneck(const breakdown_table& t) noexcept {
 }
 
 /// Tenths of a percent by owner that add up to exactly 1000 where the window is not empty (largest remainder).
-inline std::array<std::uint32_t, owner_count> permille_of(const breakdown_table& t) noexcept {
+CUTRACE_NOINLINE inline std::array<std::uint32_t, owner_count> permille_of(const breakdown_table& t) noexcept {
   std::array<std::uint32_t, owner_count> share{};
   const double whole = static_cast<double>(t.window.length_ns());
   if (whole <= 0) return share;

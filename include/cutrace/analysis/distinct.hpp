@@ -39,7 +39,7 @@ class distinct_count {
   }
 
   bool exact() const noexcept { return !estimated_; }
-  std::uint64_t count() const noexcept {
+  CUTRACE_NOINLINE std::uint64_t count() const noexcept {
     if (limit_ == 0) return sorted(smallest_).size();
     if (!estimated_) return smallest_.size();
     const double fraction = static_cast<double>(smallest_.back()) / 18446744073709551616.0;  // of the range of hashes
@@ -55,7 +55,7 @@ class distinct_count {
     return x ^ (x >> 31);
   }
 
-  static std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> list) {
+  CUTRACE_NOINLINE static std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> list) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
     return list;

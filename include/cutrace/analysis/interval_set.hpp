@@ -9,6 +9,7 @@
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/time_bins.hpp>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -18,38 +19,23 @@ class interval_set {
  public:
   /// @param limit disjoint intervals kept, at least 4; 0: no limit, always exact.
   /// @param bins resolution of the folded past.
-  explicit interval_set(std::size_t limit = 0, std::size_t bins = 512) noexcept
+  CUTRACE_ONE_COPY explicit interval_set(std::size_t limit = 0, std::size_t bins = 512) noexcept
       : limit_(limit == 0 ? 0 : std::max<std::size_t>(limit, 4)), settled_(bins) {}
 
   /// Adds `v`. Calls `added(where, ns)` for each stretch of it that was not in the set: ns is the whole length of
   /// `where`, except in the folded past, where only the amount is known and not its place.
   template <class Added>
   void insert(interval v, Added&& added) {
-    if (v.empty()) return;
-    first_ns_ = std::min(first_ns_, v.start_ns);
-    last_ns_ = std::max(last_ns_, v.end_ns);
-    if (CUTRACE_UNLIKELY(v.start_ns < settled_until_ns_)) {
-      settled_.fill(v, settled_until_ns_, [&](interval where, std::int64_t ns, std::int64_t uncertain_ns) {
-        length_ns_ += ns;
-        uncertain_ns_ += uncertain_ns;
-        added(where, ns);
-      });
-      v.start_ns = settled_until_ns_;
-      if (v.empty()) return;
-    }
-    if (kept_.empty() || kept_.back().end_ns < v.start_ns) {
-      append(v);
-      length_ns_ += v.length_ns();
-      added(v, v.length_ns());
-    } else {
-      merge(v, added);
-    }
+    const auto call = [](void* to, interval where, std::int64_t ns) {
+      (*static_cast<std::remove_reference_t<Added>*>(to))(where, ns);
+    };
+    put(v, listener{call, &added});
   }
 
   /// Adds `v`, returns the nanoseconds by which the union grew.
   std::int64_t insert(interval v) {
     const std::int64_t before = length_ns_;
-    insert(v, [](interval, std::int64_t) {});
+    put(v, listener{});
     return length_ns_ - before;
   }
 
@@ -83,6 +69,37 @@ class interval_set {
   std::int64_t uncertain_ns() const noexcept { return uncertain_ns_; }
 
  private:
+  /// Who hears of what was new. Called through a pointer, so that the set is compiled once and not for each listener.
+  struct listener {
+    void (*call)(void* to, interval where, std::int64_t ns) = nullptr;
+    void* to = nullptr;
+    void operator()(interval where, std::int64_t ns) const {
+      if (call != nullptr) call(to, where, ns);
+    }
+  };
+
+  CUTRACE_ONE_COPY void put(interval v, listener added) {
+    if (v.empty()) return;
+    first_ns_ = std::min(first_ns_, v.start_ns);
+    last_ns_ = std::max(last_ns_, v.end_ns);
+    if (CUTRACE_UNLIKELY(v.start_ns < settled_until_ns_)) {
+      settled_.fill(v, settled_until_ns_, [&](interval where, std::int64_t ns, std::int64_t uncertain_ns) {
+        length_ns_ += ns;
+        uncertain_ns_ += uncertain_ns;
+        added(where, ns);
+      });
+      v.start_ns = settled_until_ns_;
+      if (v.empty()) return;
+    }
+    if (kept_.empty() || kept_.back().end_ns < v.start_ns) {
+      append(v);
+      length_ns_ += v.length_ns();
+      added(v, v.length_ns());
+    } else {
+      merge(v, added);
+    }
+  }
+
   std::size_t first_ending_after(std::int64_t t_ns) const {
     const auto i = std::partition_point(kept_.begin(), kept_.end(), [&](interval k) { return k.end_ns <= t_ns; });
     return static_cast<std::size_t>(i - kept_.begin());
@@ -93,8 +110,7 @@ class interval_set {
     kept_.push_back(v);
   }
 
-  template <class Added>
-  void merge(interval v, Added& added) {
+  CUTRACE_ONE_COPY void merge(interval v, const listener& added) {
     // Everything that overlaps or touches v: [low, high).
     std::size_t high = kept_.size();
     if (kept_.back().start_ns > v.end_ns)
@@ -123,8 +139,7 @@ class interval_set {
                   kept_.begin() + static_cast<std::ptrdiff_t>(high));
   }
 
-  template <class Added>
-  void report(interval v, Added& added) {
+  void report(interval v, const listener& added) {
     if (v.empty()) return;
     length_ns_ += v.length_ns();
     added(v, v.length_ns());

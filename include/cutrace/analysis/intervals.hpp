@@ -35,7 +35,7 @@ inline interval interval_of(const event& e) noexcept {
 }
 
 /// The same time as a sorted list without overlap; intervals that touch become one, empty ones vanish. O(n log n).
-inline std::vector<interval> merged(std::vector<interval> list) {
+CUTRACE_ONE_COPY inline std::vector<interval> merged(std::vector<interval> list) {
   std::sort(list.begin(), list.end(), [](interval a, interval b) { return a.start_ns < b.start_ns; });
   std::size_t kept = 0;
   for (const interval v : list) {
@@ -84,7 +84,7 @@ inline std::vector<interval> gaps(const std::vector<interval>& list, interval wi
 }
 
 /// Shortens a merged list to at most `keep` intervals by filling its smallest gaps. Returns the nanoseconds filled.
-inline std::int64_t fill_small_gaps(std::vector<interval>& list, std::size_t keep) {
+CUTRACE_NOINLINE inline std::int64_t fill_small_gaps(std::vector<interval>& list, std::size_t keep) {
   if (list.size() <= std::max<std::size_t>(keep, 1)) return 0;
   const std::size_t excess = list.size() - std::max<std::size_t>(keep, 1);
   std::vector<std::int64_t> widths;

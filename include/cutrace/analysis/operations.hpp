@@ -9,6 +9,7 @@
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/ranking.hpp>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
 /// One row of a table by name. Durations are summed over streams and threads, so a total may exceed the wall time.
-struct operation {
-  std::string name;
+struct operation_totals {
   category is = category::other;
   std::uint64_t count = 0;
   std::uint64_t total_ns = 0;
@@ -27,6 +27,9 @@ struct operation {
   double mean_ns() const noexcept {
     return count == 0 ? 0.0 : static_cast<double>(total_ns) / static_cast<double>(count);
   }
+};
+struct operation : operation_totals {
+  std::string name;
 };
 
 constexpr std::size_t copy_direction_count = 6;
@@ -41,7 +44,7 @@ class operation_table {
     const text name = operation_name(e);
     const std::uint32_t n = names_.number(name);
     if (n >= rows_.size()) rows_.resize(names_.size());
-    operation& o = rows_[n];
+    operation_totals& o = rows_[n];
     // What shares the number `others` has no category in common.
     const category is = n == name_table::others ? category_of(e) : o.count == 0 ? (o.is = category_of(e)) : o.is;
     const std::uint64_t ns = static_cast<std::uint64_t>(interval_of(e).length_ns());
@@ -60,23 +63,22 @@ class operation_table {
   std::uint64_t total_ns() const noexcept { return total_ns_; }
   std::size_t size() const noexcept {
     std::size_t n = 0;
-    for (const operation& o : rows_) n += o.count > 0;
+    for (const operation_totals& o : rows_) n += o.count > 0;
     return n;
   }
   bool names_left_out() const noexcept { return names_.refused() > 0; }
 
   /// The `n` rows with the largest total.
-  std::vector<operation> top(std::size_t n) const {
-    std::vector<std::uint32_t> order;
+  CUTRACE_NOINLINE std::vector<operation> top(std::size_t n) const {
+    constexpr std::uint64_t limit = INT64_MAX;
+    std::vector<ranked> order;
     for (std::uint32_t i = 0; i < rows_.size(); ++i)
-      if (rows_[i].count > 0) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [this](std::uint32_t a, std::uint32_t b) { return rows_[a].total_ns > rows_[b].total_ns; });
-    if (order.size() > n) order.resize(n);
-    std::vector<operation> list;
-    for (const std::uint32_t i : order) {
-      list.push_back(rows_[i]);
-      list.back().name = names_.name(i);
+      if (rows_[i].count > 0) order.push_back({static_cast<std::int64_t>(std::min(rows_[i].total_ns, limit)), 0, i});
+    rank(order);
+    std::vector<operation> list(std::min(n, order.size()));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      static_cast<operation_totals&>(list[i]) = rows_[order[i].index];
+      list[i].name = names_.name(order[i].index);
     }
     return list;
   }
@@ -100,7 +102,7 @@ class operation_table {
   }
 
   name_table names_;
-  std::vector<operation> rows_;  ///< by number; their `name` stays empty
+  std::vector<operation_totals> rows_;  ///< by number; their `name` stays empty
   std::uint64_t total_count_ = 0;
   std::uint64_t total_ns_ = 0;
 };

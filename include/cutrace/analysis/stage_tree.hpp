@@ -76,7 +76,7 @@ class stage_tree {
     }
   }
 
-  void wait_at(std::uint64_t id, interval v) {
+  CUTRACE_ONE_COPY void wait_at(std::uint64_t id, interval v) {
     auto found = open_.find(id);
     if (found == open_.end()) {
       if (open_limit_ != 0 && open_.size() >= open_limit_) give_up_oldest();

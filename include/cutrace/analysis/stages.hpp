@@ -10,8 +10,9 @@
 #include <cutrace/analysis/distinct.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/ranking.hpp>
 #include <cutrace/analysis/stage_tree.hpp>
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ class stage_table {
         names_(limits.stages, limits.stages * name_table::longest, "(other stages)"),
         tree_(limits.open_instances, limits.closed_instances),
         gpu_busy_(limits.intervals) {
-    rows_.emplace_back(limits_);
+    rows_.emplace_back(new row(limits_));
   }
 
   void add(const event& e) {
@@ -60,19 +61,21 @@ class stage_table {
   /// Number of the stage's name, for other tables by stage.
   std::uint32_t number(text name) {
     const std::uint32_t n = names_.number(name);
-    while (rows_.size() <= n) rows_.emplace_back(limits_);
+    while (rows_.size() <= n) rows_.emplace_back(new row(limits_));
     return n;
   }
 
   /// Rows of all stages that were seen, the one with most host time first.
-  std::vector<stage_time> rows() const {
-    std::vector<stage_time> list;
-    for (std::size_t n = 0; n < rows_.size(); ++n)
-      if (rows_[n].calls + rows_[n].adopted_parts + rows_[n].gpu_operations > 0)
-        list.push_back(result(rows_[n], static_cast<std::uint32_t>(n)));
-    std::stable_sort(list.begin(), list.end(), [](const stage_time& a, const stage_time& b) {
-      return a.host_ns != b.host_ns ? a.host_ns > b.host_ns : a.gpu_inclusive_ns > b.gpu_inclusive_ns;
-    });
+  CUTRACE_NOINLINE std::vector<stage_time> rows() const {
+    std::vector<ranked> order;
+    for (std::uint32_t n = 0; n < rows_.size(); ++n) {
+      const row& r = *rows_[n];
+      if (r.calls + r.adopted_parts + r.gpu_operations > 0)
+        order.push_back({r.host.length_ns(), r.gpu_inclusive.length_ns(), n});
+    }
+    rank(order);
+    std::vector<stage_time> list(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) list[i] = result(*rows_[order[i].index], order[i].index);
     return list;
   }
 
@@ -85,7 +88,7 @@ class stage_table {
 
  private:
   struct row {
-    explicit row(const bounds& limits)
+    CUTRACE_NOINLINE explicit row(const bounds& limits)
         : host(limits.row_intervals),
           gpu_own(limits.row_intervals),
           gpu_inclusive(limits.row_intervals),
@@ -101,7 +104,7 @@ class stage_table {
   void add_stage(const event& e) {
     const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
     const std::uint32_t n = number(e.name);
-    row& r = rows_[n];
+    row& r = *rows_[n];
     if (e.stage.adopted) {
       ++r.adopted_parts;
     } else {
@@ -122,7 +125,8 @@ class stage_table {
   void add_gpu_work(const event& e) {
     const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
     gpu_busy_.insert(v, [this](interval where, std::int64_t ns) {
-      for (row& r : rows_) {
+      for (const std::unique_ptr<row>& one : rows_) {
+        row& r = *one;
         // Mostly the stage ends after its work has been seen, and there is nothing to measure yet.
         if (r.host.empty() || r.host.span().end_ns <= where.start_ns) continue;
         if (where.start_ns < r.host.settled_until_ns() || ns != where.length_ns()) r.overlap_estimated = true;
@@ -134,16 +138,16 @@ class stage_table {
       ++outside_operations_;
       return;
     }
-    row& own = rows_[number(e.stage_name)];
+    row& own = *rows_[number(e.stage_name)];
     ++own.gpu_operations;
     own.gpu_own.insert(v);
     own.gpu_inclusive.insert(v);
     tree_.work(e.stage_id, v, [this](std::uint32_t at, interval w) { inside(at, w); });
   }
 
-  void inside(std::uint32_t at, interval v) { rows_[at].gpu_inclusive.insert(v); }
+  CUTRACE_ONE_COPY void inside(std::uint32_t at, interval v) { rows_[at]->gpu_inclusive.insert(v); }
 
-  stage_time result(const row& r, std::uint32_t n) const {
+  CUTRACE_NOINLINE stage_time result(const row& r, std::uint32_t n) const {
     stage_time t;
     t.name = names_.name(n);
     t.number = n;
@@ -168,7 +172,7 @@ class stage_table {
   std::int64_t start_ns_;
   bounds limits_;
   name_table names_;
-  std::deque<row> rows_;  ///< by number of the name
+  std::vector<std::unique_ptr<row>> rows_;  ///< by number of the name
   stage_tree tree_;
   interval_set gpu_busy_;
   interval_set outside_{limits_.row_intervals};

@@ -103,7 +103,7 @@ class time_bins {
     }
   }
 
-  void coarsen() {
+  CUTRACE_NOINLINE void coarsen() {
     const std::int64_t first = first_ >> 1;
     std::size_t used = 0;
     for (std::size_t i = 0; i < ns_.size(); ++i) {

@@ -33,7 +33,7 @@ class timeline_row {
   }
 
   /// The row in `columns` equal parts of `window`.
-  std::vector<timeline_cell> cells(interval window, std::size_t columns) const {
+  CUTRACE_NOINLINE std::vector<timeline_cell> cells(interval window, std::size_t columns) const {
     std::vector<timeline_cell> list(columns);
     for (std::size_t c = 0; c < columns; ++c) {
       const interval column = part(window, c, columns);

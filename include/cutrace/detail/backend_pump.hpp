@@ -23,14 +23,18 @@ class backend_pump {
   ~backend_pump() { stop(0); }
 
   /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
-  void add(backend* b, bool owned, std::uint64_t session) {
+  CUTRACE_NOINLINE void add(backend* b, bool owned, std::uint64_t session) {
     std::lock_guard<std::mutex> hold(shared_->mutex);
-    if (!thread_.joinable()) thread_ = start_thread(&backend_pump::run, shared_);
+    if (!thread_.joinable()) {
+      std::unique_ptr<held> state(new held(shared_));
+      thread_ = start_thread(&backend_pump::run, state.get());
+      state.release();  // the thread's, which may outlive the pump
+    }
     shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr), session});
   }
 
   /// Stops the backends that a session brought along and forgets them.
-  bool stop_of(std::uint64_t session, std::uint32_t deadline_ms) {
+  CUTRACE_NOINLINE bool stop_of(std::uint64_t session, std::uint32_t deadline_ms) {
     {
       std::lock_guard<std::mutex> hold(shared_->mutex);
       shared_->session = session;
@@ -42,7 +46,7 @@ class backend_pump {
   bool flush(std::uint32_t deadline_ms) { return request(shared::flushing, deadline_ms); }
 
   /// Stops all backends. False when one did not return in time: its thread is then left behind, with all that it uses.
-  bool stop(std::uint32_t deadline_ms) {
+  CUTRACE_NOINLINE bool stop(std::uint32_t deadline_ms) {
     if (!thread_.joinable()) return true;
     const bool done = request(shared::stopping, deadline_ms);
     if (done) {
@@ -82,8 +86,9 @@ class backend_pump {
     bool ok = true;
     bool ended = false;
   };
+  using held = std::shared_ptr<shared>;
 
-  bool request(typename shared::what what, std::uint32_t deadline_ms) {
+  CUTRACE_NOINLINE bool request(typename shared::what what, std::uint32_t deadline_ms) {
     std::unique_lock<std::mutex> hold(shared_->mutex);
     if (!thread_.joinable() || shared_->ended) return true;
     shared_->wanted = what;
@@ -95,7 +100,9 @@ class backend_pump {
     return in_time && shared_->ok;
   }
 
-  static void run(std::shared_ptr<shared> s) {
+  CUTRACE_NOINLINE static void run(void* state) {
+    const std::unique_ptr<held> own(static_cast<held*>(state));
+    const held& s = *own;
     inside_runtime() = true;
     std::unique_lock<std::mutex> hold(s->mutex);
     for (;;) {
@@ -117,7 +124,8 @@ class backend_pump {
   }
 
   /// A backend that throws, against its contract, has failed; the program goes on.
-  static bool serve(shared& s, typename shared::what what, std::uint32_t deadline_ms, std::uint64_t session) noexcept {
+  CUTRACE_NOINLINE static bool serve(shared& s, typename shared::what what, std::uint32_t deadline_ms,
+                                     std::uint64_t session) noexcept {
     bool ok = true;
     for (std::size_t i = 0;;) {
       backend* b = nullptr;

@@ -29,7 +29,7 @@ struct backend_registration {
 };
 
 /// Accepted values of CUTRACE_BACKEND in this program.
-inline std::string backend_names() {
+CUTRACE_NOINLINE inline std::string backend_names() {
   std::string names = "auto, none";
   for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
     names += std::string(", ") + r->name;
@@ -38,7 +38,8 @@ inline std::string backend_names() {
 
 /// The registration of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the
 /// message calls the place where the name came from.
-inline backend_registration* find_backend(const std::string& name, const char* option = "CUTRACE_BACKEND") {
+CUTRACE_NOINLINE inline backend_registration* find_backend(const std::string& name,
+                                                           const char* option = "CUTRACE_BACKEND") {
   if (name == "none") return nullptr;
   for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
     if (name == r->name || (name == "auto" && r->automatic)) return r;

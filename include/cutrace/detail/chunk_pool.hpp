@@ -40,7 +40,7 @@ class chunk_pool {
  public:
   /// Puts `count` chunks into circulation, mapping what is missing. Fewer than before: the surplus is retired as it
   /// comes back. Returns false when memory is not to be had. Session's thread.
-  bool resize(std::uint32_t count) {
+  CUTRACE_NOINLINE bool resize(std::uint32_t count) {
     std::lock_guard<std::mutex> hold(growth_);
     while (mapped_ < count) {
       const std::uint32_t more = count - mapped_ < region_chunks ? count - mapped_ : region_chunks;

@@ -60,7 +60,7 @@ inline clock_sample sample_clocks() noexcept {
 
 /// Measures the fixed conversion for about 5 ms. The slope's error (some parts per million) is what the corrections
 /// take out.
-inline tick_scale calibrate(bool use_counter) noexcept {
+CUTRACE_NOINLINE inline tick_scale calibrate(bool use_counter) noexcept {
   tick_scale s;
   if (!use_counter) return s;
   const clock_sample first = sample_clocks();
@@ -143,7 +143,7 @@ class clock_correction {
   }
 
   /// Halves the resolution of the older half: a stage that began hours ago still finds its segment.
-  void thin_out() {
+  CUTRACE_NOINLINE void thin_out() {
     std::vector<point> kept;
     kept.reserve(points_.size());
     const std::size_t half = points_.size() / 2;
@@ -163,7 +163,7 @@ inline std::uint64_t read_clock_ns(clockid_t id) noexcept {
 }
 
 /// The three clocks of one moment: read between two reads of CLOCK_MONOTONIC, the narrowest of several tries.
-inline clock_anchor read_anchor(std::uint64_t start_monotonic_ns) noexcept {
+CUTRACE_NOINLINE inline clock_anchor read_anchor(std::uint64_t start_monotonic_ns) noexcept {
   clock_anchor best{};
   best.error_ns = ~std::uint64_t{0};
   for (int i = 0; i < 8; ++i) {

@@ -25,7 +25,7 @@ class collector final : private event_emitter {
     std::size_t string_bytes;
   };
 
-  collector(runtime_core& core, record_writer& writer, const limits& l)
+  CUTRACE_NOINLINE collector(runtime_core& core, record_writer& writer, const limits& l)
       : core_(core),
         writer_(writer),
         sinks_(core.errors),
@@ -40,9 +40,9 @@ class collector final : private event_emitter {
   }
   ~collector() override { end(); }
 
-  void start(std::uint64_t start_monotonic_ns) {
+  CUTRACE_NOINLINE void start(std::uint64_t start_monotonic_ns) {
     delivery_.set_start(start_monotonic_ns);
-    thread_ = start_thread([this] { run(); });
+    thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
 
   /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
@@ -74,22 +74,22 @@ class collector final : private event_emitter {
   }
 
   /// Actions for `call`.
-  void deliver_all() {
+  CUTRACE_NOINLINE void deliver_all() {
     pass();
     const std::uint64_t now = core_.scale.now_ns();
     correction_.sample(core_.scale);
     sample_counters(now);
     tell_losses(now);
-    ingest_.window().drain([this](order_window::bucket& b) { delivery_.deliver(b); });
+    advance(order_window::everything);
     sinks_.flush();
     publish();
   }
-  void add_sink(sink* s, std::uint64_t session) {
+  CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     sinks_.add(s, session);
     std::vector<event> known(descriptions_);
     sinks_.write_to_last(known.data(), known.size());
   }
-  void close_sinks(std::uint64_t session) {
+  CUTRACE_NOINLINE void close_sinks(std::uint64_t session) {
     deliver_all();
     trace_summary summary{};
     summary.stop = read_anchor(delivery_.start_ns());
@@ -111,7 +111,7 @@ class collector final : private event_emitter {
     thread_.join();
   }
 
-  stats snapshot() const {
+  CUTRACE_NOINLINE stats snapshot() const {
     std::lock_guard<std::mutex> hold(published_mutex_);
     return published_;
   }
@@ -143,8 +143,11 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     periodic(now);
     const std::uint64_t window = ingest_.window().window_ns();
-    ingest_.window().advance(now > window ? now - window : 0,
-                             [this](order_window::bucket& b) { delivery_.deliver(b); });
+    advance(now > window ? now - window : 0);
+  }
+
+  CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
+    ingest_.window().advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
   }
 
   /// Nothing that goes wrong here, be it for lack of memory, may end the traced program.
@@ -161,7 +164,7 @@ class collector final : private event_emitter {
 
   /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
   /// records can be in them.
-  void pass() {
+  CUTRACE_ONE_COPY void pass() {
     const std::uint64_t now = core_.scale.now_ns();
     ingest_.window().set_now(now);
     delivery_.set_now(now);
@@ -195,11 +198,10 @@ class collector final : private event_emitter {
 
   /// Keeps the window within its memory while much arrives at once.
   void trim() {
-    if (ingest_.window().over_limit())
-      ingest_.window().advance(0, [this](order_window::bucket& b) { delivery_.deliver(b); });
+    if (ingest_.window().over_limit()) advance(0);
   }
 
-  void read_thread(traced_thread& t) {
+  CUTRACE_ONE_COPY void read_thread(traced_thread& t) {
     const bool ended =
         t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
     if (!t.attached) {
@@ -235,7 +237,7 @@ class collector final : private event_emitter {
   }
 
   /// What was committed or handed over after the last session had ended belongs to no session.
-  void skip_leftovers() {
+  CUTRACE_NOINLINE void skip_leftovers() {
     writer_.drop_buffers();
     core_.threads.for_each([this](traced_thread& t) {
       if (t.reading == nullptr) t.reading = t.first.load(std::memory_order_acquire);
@@ -285,7 +287,7 @@ class collector final : private event_emitter {
     return e;
   }
 
-  void sample_counters(std::uint64_t now) {
+  CUTRACE_NOINLINE void sample_counters(std::uint64_t now) {
     core_.sites.for_each_counter([&](site_table::entry& c) {
       const std::int64_t value = static_cast<std::int64_t>(c.cell.load(std::memory_order_relaxed));
       if (value == c.sampled) return;
@@ -302,7 +304,7 @@ class collector final : private event_emitter {
   }
 
   /// Losses stand in the trace where they were noticed, too.
-  void tell_losses(std::uint64_t now) {
+  CUTRACE_NOINLINE void tell_losses(std::uint64_t now) {
     ingest_.add_produced(losses_.take(core_.lost));
     losses_.tell([&](const loss_data& data) {
       event e = moment(event_kind::loss, ingest_.strings().intern("lost records", 12), now);
@@ -311,7 +313,7 @@ class collector final : private event_emitter {
     });
   }
 
-  void name_thread(traced_thread& t) {
+  CUTRACE_NOINLINE void name_thread(traced_thread& t) {
     text name;
     if (!thread_name_changed(t, core_.scale.now_ns(), ingest_.strings(), name)) return;
     event e = moment(event_kind::thread, name, core_.scale.now_ns());
@@ -319,9 +321,8 @@ class collector final : private event_emitter {
     describe(e);
   }
 
-  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for sinks that join
-  /// later.
-  void describe(event& e) {
+  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for later sinks.
+  CUTRACE_NOINLINE void describe(event& e) {
     e.process_id = static_cast<std::uint32_t>(getpid());
     e.name = ingest_.strings().intern(e.name.data, e.name.size);
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
@@ -346,7 +347,7 @@ class collector final : private event_emitter {
     if (index < quality_count) ++quality_[index];
   }
 
-  stats stats_now() {
+  CUTRACE_NOINLINE stats stats_now() {
     ingest_.add_produced(losses_.take(core_.lost));
     stats s{};
     delivery_.fill(s);
@@ -364,7 +365,7 @@ class collector final : private event_emitter {
     sinks_.fill(s);
     return s;
   }
-  void publish() {
+  CUTRACE_NOINLINE void publish() {
     const stats s = stats_now();
     std::lock_guard<std::mutex> hold(published_mutex_);
     published_ = s;

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cutrace/backend.hpp>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -30,7 +29,7 @@ class function_table {
   static constexpr std::uint32_t limit = 4096;
 
   /// The first description of an id stays. Any thread.
-  void add(std::uint32_t id, bool runtime_api, const function_info& info) {
+  CUTRACE_NOINLINE void add(std::uint32_t id, bool runtime_api, const function_info& info) {
     if (id >= limit) return;
     std::lock_guard<std::mutex> hold(mutex_);
     std::atomic<known_function*>& place = functions_[runtime_api ? 1 : 0][id];
@@ -51,10 +50,12 @@ class function_table {
   }
 
   /// The first name of a code stays. Any thread.
-  void add_result(bool runtime_api, std::int32_t code, const char* name) {
+  CUTRACE_NOINLINE void add_result(bool runtime_api, std::int32_t code, const char* name) {
     std::lock_guard<std::mutex> hold(mutex_);
-    const auto place = results_.emplace(std::make_pair(runtime_api, code), name).first;
-    if (is_small(code)) small_results_[runtime_api ? 1 : 0][code].store(&place->second, std::memory_order_release);
+    if (find_result(runtime_api, code) != nullptr) return;
+    results_.emplace_back(new known_result{runtime_api, code, name});
+    if (is_small(code))
+      small_results_[runtime_api ? 1 : 0][code].store(&results_.back()->name, std::memory_order_release);
   }
   /// Name of a result code, empty when unknown. Stable address.
   text result(bool runtime_api, std::int32_t code) const {
@@ -62,11 +63,24 @@ class function_table {
       return text_of(small_results_[runtime_api ? 1 : 0][code].load(std::memory_order_acquire));
     }
     std::lock_guard<std::mutex> hold(mutex_);
-    const auto found = results_.find({runtime_api, code});
-    return text_of(found != results_.end() ? &found->second : nullptr);
+    return text_of(find_result(runtime_api, code));
   }
 
  private:
+  struct known_result {
+    bool runtime_api;
+    std::int32_t code;
+    std::string name;
+  };
+
+  /// The few large ones one after the other: a backend names some hundred codes, once.
+  const std::string* find_result(bool runtime_api, std::int32_t code) const noexcept {
+    if (is_small(code)) return small_results_[runtime_api ? 1 : 0][code].load(std::memory_order_relaxed);
+    for (const std::unique_ptr<known_result>& r : results_)
+      if (r->code == code && r->runtime_api == runtime_api) return &r->name;
+    return nullptr;
+  }
+
   static constexpr std::int32_t small_limit = 1024;  ///< all of CUresult, and cudaError_t but for one
   static bool is_small(std::int32_t code) noexcept { return code >= 0 && code < small_limit; }
   static text text_of(const std::string* s) noexcept {
@@ -76,7 +90,7 @@ class function_table {
   mutable std::mutex mutex_;
   std::atomic<known_function*> functions_[2][limit] = {};
   std::vector<std::unique_ptr<known_function>> owned_;
-  std::map<std::pair<bool, std::int32_t>, std::string> results_;
+  std::vector<std::unique_ptr<known_result>> results_;
   std::atomic<const std::string*> small_results_[2][small_limit] = {};
 };
 

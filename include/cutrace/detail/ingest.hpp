@@ -2,6 +2,7 @@
 // From records and backend events to pending events: names, stages, calls. Collector's thread only.
 #pragma once
 
+#include <cstring>
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>
@@ -30,7 +31,7 @@ struct ingest_sources {
 class ingest {
  public:
   static constexpr text name_lost{"(name lost)", 11};
-  ingest(const ingest_sources& from, std::size_t string_bytes, std::uint32_t process_id)
+  CUTRACE_NOINLINE ingest(const ingest_sources& from, std::size_t string_bytes, std::uint32_t process_id)
       : from_(from), strings_(string_bytes), process_id_(process_id) {
     thread_ids_.resize(thread_slots);
   }

@@ -50,7 +50,7 @@ class event_blocks {
   }
 
  private:
-  void add_block(std::vector<block>& spare) {
+  CUTRACE_NOINLINE void add_block(std::vector<block>& spare) {
     if (spare.empty()) spare.emplace_back(new pending_event[block_events]);
     blocks_.push_back(std::move(spare.back()));
     spare.pop_back();
@@ -119,10 +119,12 @@ class order_window {
     }
   }
 
+  /// Watermark behind all that can be in the window.
+  static constexpr std::uint64_t everything = ~std::uint64_t{0};
   /// Hands over everything.
   template <class Deliver>
   void drain(Deliver deliver) {
-    advance(~std::uint64_t{0} - width_ns_, deliver);
+    advance(everything, deliver);
   }
 
   std::uint64_t bytes() const noexcept {
@@ -133,7 +135,7 @@ class order_window {
   static constexpr std::size_t bucket_limit = 1024;
 
   /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
-  static void sort(bucket& b) {
+  CUTRACE_ONE_COPY static void sort(bucket& b) {
     b.order.reserve(b.events.size());
     for (std::size_t i = 0; i < b.events.size(); ++i)
       b.order.push_back({b.events[i].end_ns, b.events[i].start_ns, static_cast<std::uint32_t>(i)});
@@ -143,7 +145,7 @@ class order_window {
     });
   }
 
-  bucket fresh() {
+  CUTRACE_NOINLINE bucket fresh() {
     if (spare_.empty()) return {};
     bucket b = std::move(spare_.back());
     spare_.pop_back();

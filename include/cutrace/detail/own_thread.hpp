@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cutrace/config.hpp>
 #include <thread>
-#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -19,8 +18,8 @@ inline bool& inside_runtime() noexcept {
 
 /// A thread that the kernel never picks for the program's signals: a program that waits for one with sigwait blocks it
 /// in all of its own threads, and would be ended by it if one of ours let it through. Faults stay ours.
-template <class... Arguments>
-std::thread start_thread(Arguments&&... arguments) {
+/// No template, since each kind of function that std::thread takes is compiled anew.
+inline std::thread start_thread(void (*run)(void* state), void* state) {
   sigset_t all, before;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, fault);
@@ -29,7 +28,7 @@ std::thread start_thread(Arguments&&... arguments) {
     const sigset_t& mask;
     ~restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
   } at_end{before};
-  return std::thread(std::forward<Arguments>(arguments)...);
+  return std::thread(run, state);
 }
 
 }  // namespace CUTRACE_LOCAL

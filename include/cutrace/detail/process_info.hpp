@@ -12,7 +12,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-inline std::string read_small_file(const char* path, std::size_t limit_bytes) {
+CUTRACE_NOINLINE inline std::string read_small_file(const char* path, std::size_t limit_bytes) {
   std::string out(limit_bytes, '\0');
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   const ssize_t n = fd >= 0 ? read(fd, &out[0], limit_bytes) : -1;
@@ -23,7 +23,7 @@ inline std::string read_small_file(const char* path, std::size_t limit_bytes) {
 }
 
 /// First of the launchers' variables that holds a number, -1 if none does.
-inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
+CUTRACE_NOINLINE inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
   for (const char* n : names) {
     const char* v = std::getenv(n);
     if (v == nullptr || *v == '\0') continue;
@@ -38,7 +38,7 @@ struct process_info {
   std::string name, command_line, host, boot_id;
   std::int32_t rank, world_size;
 
-  static process_info read() {
+  CUTRACE_NOINLINE static process_info read() {
     process_info p;
     p.name = read_small_file("/proc/self/comm", 64);
     p.command_line = read_small_file("/proc/self/cmdline", 4096);

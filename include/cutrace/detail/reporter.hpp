@@ -24,7 +24,7 @@ class reporter {
   }
 
   /// Any thread. `show` is false for what belongs into the files but is no error.
-  void report(const char* component, const char* message, bool show = true) noexcept {
+  CUTRACE_NOINLINE void report(const char* component, const char* message, bool show = true) noexcept {
     error_handler handler = nullptr;
     void* user = nullptr;
     try {
@@ -47,7 +47,7 @@ class reporter {
   }
 
   /// Notes of one component so far.
-  std::size_t count_of(const std::string& component) const {
+  CUTRACE_NOINLINE std::size_t count_of(const std::string& component) const {
     const std::string beginning = component + ": ";
     std::lock_guard<std::mutex> hold(mutex_);
     std::size_t n = 0;
@@ -55,7 +55,7 @@ class reporter {
     return n;
   }
 
-  std::vector<std::string> notes() const {
+  CUTRACE_NOINLINE std::vector<std::string> notes() const {
     std::lock_guard<std::mutex> hold(mutex_);
     return notes_;
   }

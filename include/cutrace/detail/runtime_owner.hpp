@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cutrace/detail/trace.hpp>
-#include <cutrace/sinks/sink_specs.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <mutex>
 
@@ -61,7 +61,7 @@ class runtime_owner {
       dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   }
 
-  void prepare() {
+  CUTRACE_NOINLINE void prepare() {
     if (prepared_) return;
     prepared_ = true;
     runtime_core& core = runtime_core::own();
@@ -99,7 +99,7 @@ class runtime_owner {
   }
 
   /// `main` returned, or exit was called, while a session was alive.
-  static void at_exit() {
+  CUTRACE_NOINLINE static void at_exit() {
     runtime_owner& o = own();
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
     try {
@@ -123,7 +123,7 @@ class runtime_owner {
     serve(r);
   }
 
-  void serve(session_request& r) {
+  CUTRACE_NOINLINE void serve(session_request& r) {
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) {
       if (r.operation == session_operation::begin)
         std::fprintf(stderr, "cutrace: process %d was forked from a traced one and is not traced\n", getpid());
@@ -160,7 +160,7 @@ class runtime_owner {
     }
   }
 
-  void begin(session_request& r) {
+  CUTRACE_NOINLINE void begin(session_request& r) {
     if (abandoned_) throw config_error("an earlier trace of this process never ended, a sink of it holds it up");
     const settings s = complete(*r.options);
     r.joined = trace_ != nullptr;
@@ -188,7 +188,7 @@ class runtime_owner {
                                         "and memory options do not apply");
   }
 
-  void end(std::uint64_t session) {
+  CUTRACE_NOINLINE void end(std::uint64_t session) {
     const auto at = std::find(sessions_.begin(), sessions_.end(), session);
     if (at == sessions_.end()) return;
     if (sessions_.size() == 1) return finish();
@@ -200,7 +200,7 @@ class runtime_owner {
   }
 
   /// Ends the trace, with all sessions that are open.
-  void finish() {
+  CUTRACE_NOINLINE void finish() {
     if (trace_ == nullptr) return;
     trace_->stop_all(sessions_);
     sessions_.clear();

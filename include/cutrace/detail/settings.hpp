@@ -25,12 +25,12 @@ struct settings {
   void* on_error_user = nullptr;
 };
 
-[[noreturn]] inline void reject(const char* option, const std::string& value, const char* accepted) {
+[[noreturn]] CUTRACE_NOINLINE inline void reject(const char* option, const std::string& value, const char* accepted) {
   throw config_error((std::string(option) + "=\"" + value + "\" cannot be used; accepted: " + accepted).c_str());
 }
 
 /// "64M", "1G", "512K" or bytes.
-inline std::size_t parse_bytes(const char* option, const std::string& value) {
+CUTRACE_NOINLINE inline std::size_t parse_bytes(const char* option, const std::string& value) {
   static const char* const accepted = "a number of bytes, or one with K, M or G behind it, from 1M to 64G";
   char* end = nullptr;
   const unsigned long long n = std::strtoull(value.c_str(), &end, 10);
@@ -46,8 +46,8 @@ inline std::size_t parse_bytes(const char* option, const std::string& value) {
   return static_cast<std::size_t>(n << shift);
 }
 
-inline std::uint32_t parse_count(const char* option, const std::string& value, unsigned long low, unsigned long high,
-                                 const char* accepted) {
+CUTRACE_NOINLINE inline std::uint32_t parse_count(const char* option, const std::string& value, unsigned long low,
+                                                  unsigned long high, const char* accepted) {
   char* end = nullptr;
   const unsigned long n = std::strtoul(value.c_str(), &end, 10);
   if (value.empty() || value[0] == '-' || *end != '\0' || n < low || n > high) reject(option, value, accepted);
@@ -60,14 +60,14 @@ inline const char* environment(const char* name) noexcept {
 }
 
 /// False when CUTRACE=0 asks for no tracing at all.
-inline bool tracing_wanted() {
+CUTRACE_NOINLINE inline bool tracing_wanted() {
   const char* v = environment("CUTRACE");
   if (v == nullptr || std::strcmp(v, "1") == 0) return true;
   if (std::strcmp(v, "0") == 0) return false;
   reject("CUTRACE", v, "0 (off), 1 (on, the default)");
 }
 
-inline settings complete(const session_options& o) {
+CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   settings s;
   if (o.sinks != nullptr) {
     s.sinks = o.sinks;

@@ -20,7 +20,7 @@ class sink_set {
   explicit sink_set(reporter& r) : reporter_(r) {}
 
   /// `session` tells whose sink it is, so that it can leave with its session.
-  void add(sink* s, std::uint64_t session) {
+  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session) {
     member m;
     m.target = s;
     m.session = session;
@@ -52,7 +52,7 @@ class sink_set {
   }
 
   /// Closes the sinks of one session; `close_with(sink stats so far)` makes the summary.
-  void close(std::uint64_t session, const trace_summary& summary) noexcept {
+  CUTRACE_NOINLINE void close(std::uint64_t session, const trace_summary& summary) noexcept {
     for (std::size_t i = 0; i < members_.size();) {
       member& m = members_[i];
       if (m.session != session) {
@@ -66,7 +66,7 @@ class sink_set {
   }
 
   /// Statistics of all sinks, those that have closed included.
-  void fill(stats& s) const noexcept {
+  CUTRACE_NOINLINE void fill(stats& s) const noexcept {
     s.sink_count = 0;
     for (const sink_stats& t : finished_)
       if (s.sink_count < sink_limit) s.sinks[s.sink_count++] = t;
@@ -115,7 +115,7 @@ class sink_set {
     return false;
   }
 
-  void fail(member& m, const char* why) noexcept {
+  CUTRACE_NOINLINE void fail(member& m, const char* why) noexcept {
     m.totals.failed = true;
     std::snprintf(m.totals.failure, sizeof(m.totals.failure), "%s", why);
     char line[512];

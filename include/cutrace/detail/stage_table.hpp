@@ -87,7 +87,7 @@ class stage_table {
 
   static constexpr std::size_t request_limit_bytes = std::size_t{6} << 20;
 
-  void forget(std::uint64_t id) {
+  CUTRACE_NOINLINE void forget(std::uint64_t id) {
     recent& r = recent_of(id);
     if (id == r.id) r = {};
     const auto found = stages_.find(id);

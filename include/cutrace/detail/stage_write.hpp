@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <cutrace/detail/thread.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -34,8 +33,8 @@ inline record* put_text(record* at, std::uint8_t which, const char* text, std::s
     piece.size = static_cast<std::uint8_t>(part);
     piece.total = static_cast<std::uint16_t>(kept);
     piece.slot = which;
-    if (part != 0) std::memcpy(piece.bytes, text + done, part);
-    std::memcpy(static_cast<void*>(at), &piece, sizeof(piece));
+    if (part != 0) __builtin_memcpy(piece.bytes, text + done, part);
+    __builtin_memcpy(static_cast<void*>(at), &piece, sizeof(piece));
     ++at;
     done += part;
   } while (done < kept);
@@ -57,8 +56,8 @@ inline record* put_request(record* at, const request& q) noexcept {
     words_record piece{};
     piece.type = record_type::requests;
     piece.size = static_cast<std::uint8_t>(kept - done < 7 ? kept - done : 7);
-    std::memcpy(piece.words, static_cast<const char*>(q.data()) + done * 8, piece.size * std::size_t{8});
-    std::memcpy(static_cast<void*>(at), &piece, sizeof(piece));
+    __builtin_memcpy(piece.words, static_cast<const char*>(q.data()) + done * 8, piece.size * std::size_t{8});
+    __builtin_memcpy(static_cast<void*>(at), &piece, sizeof(piece));
   }
   return at;
 }
@@ -67,7 +66,7 @@ inline record* put_request(record* at, const request& q) noexcept {
 /// most; a trace that begins while the stage runs learns its identity, but not the texts that were copied for another.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_frame& f, const char* name,
                                                       const request& q) noexcept {
-  const std::size_t name_size = name != nullptr ? std::strlen(name) : 0;
+  const std::size_t name_size = name != nullptr ? __builtin_strlen(name) : 0;
   const std::uint32_t extra = (name != nullptr ? text_records(name_size) : 0) + request_records(q);
   record* r = reserve(t, extra + 1);
   f.head = (f.head & ~head_flags(opened_mask)) | head_flags(t->opened_bits.load(std::memory_order_relaxed));

@@ -69,7 +69,7 @@ class string_table {
   static constexpr std::size_t block_bytes = 64u << 10;
   static constexpr std::size_t overhead_bytes = 64;  ///< of the map's node
 
-  char* allocate(std::size_t size) {
+  CUTRACE_NOINLINE char* allocate(std::size_t size) {
     if (size > block_bytes / 4) {
       large_.emplace_back(new char[size]);
       return large_.back().get();

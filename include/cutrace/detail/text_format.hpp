@@ -3,7 +3,7 @@
 // of its buffer's growth into each place that calls it; this way a place is a list of arguments and a call.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cutrace/config.hpp>
 #include <string>
@@ -11,8 +11,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-__attribute__((noinline)) inline void append_formatted(std::string& out, fmt::string_view form,
-                                                       fmt::format_args values) {
+CUTRACE_ONE_COPY inline void append_formatted(std::string& out, fmt::string_view form, fmt::format_args values) {
   out += fmt::vformat(form, values);
 }
 

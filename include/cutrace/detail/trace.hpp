@@ -40,7 +40,7 @@ struct memory_plan {
 class trace {
  public:
   /// Starts everything but the sinks. Throws config_error.
-  trace(runtime_core& core, record_writer& writer, const settings& s)
+  CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s)
       : core_(core),
         settings_(s),
         writer_(writer),
@@ -74,10 +74,10 @@ class trace {
       throw;
     }
   }
-  ~trace() { stop(); }
+  CUTRACE_NOINLINE ~trace() { stop(); }
 
   /// Opens a sink on the calling thread and hands it to the collector. Throws what `open` throws.
-  void add_sink(std::unique_ptr<sink> s, std::uint64_t session) {
+  CUTRACE_NOINLINE void add_sink(std::unique_ptr<sink> s, std::uint64_t session) {
     const trace_info info = current_info();
     s->open(info);
     sink* raw = s.get();
@@ -89,7 +89,7 @@ class trace {
   /// True once a sink did not return in time: nothing more will be written, and this object must never be destroyed.
   bool abandoned() const noexcept { return abandoned_; }
 
-  void start_backend(backend* b, bool owned, std::uint64_t session) {
+  CUTRACE_NOINLINE void start_backend(backend* b, bool owned, std::uint64_t session) {
     backend_status status{};
     try {
       status = b->start(writer_);
@@ -107,13 +107,13 @@ class trace {
     pump_.add(b, owned, session);
   }
 
-  bool flush(std::uint32_t timeout_ms) {
+  CUTRACE_NOINLINE bool flush(std::uint32_t timeout_ms) {
     const bool told = pump_.flush(timeout_ms);
     return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && told;
   }
 
   /// A session that is not the last one leaves: its sinks close, the others go on.
-  void close_session(std::uint64_t session) {
+  CUTRACE_NOINLINE void close_session(std::uint64_t session) {
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
     if (!patiently([this, session] { collector_->close_sinks(session); })) return;
@@ -123,7 +123,7 @@ class trace {
 
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
   /// comes with the last, forced flush reaches every one of them.
-  void stop_all(const std::vector<std::uint64_t>& sessions) {
+  CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     core_.set_gate(gate_off);
     patiently([this] { collector_->deliver_all(); });
@@ -142,11 +142,11 @@ class trace {
     if (!backends_stopped) collector_.release();  // a backend may still call: what it uses stays
   }
 
-  void pause() {
+  CUTRACE_NOINLINE void pause() {
     core_.set_gate(gate_off);
     pump_.for_each([](backend& b) { b.pause(); });
   }
-  void resume() {
+  CUTRACE_NOINLINE void resume() {
     pump_.for_each([](backend& b) { b.resume(); });
     core_.set_gate(gate_on);
   }
@@ -175,7 +175,7 @@ class trace {
     if (!stopped_) stop_all({});
   }
 
-  void no_backend(const std::string& asked) {
+  CUTRACE_NOINLINE void no_backend(const std::string& asked) {
     backend_name_ = "none";
     if (asked == "none")
       backend_detail_ = "switched off by CUTRACE_BACKEND=none";
@@ -185,7 +185,7 @@ class trace {
     core_.errors.report("session", backend_detail_.c_str(), asked != "none");
   }
 
-  trace_info current_info() {
+  CUTRACE_NOINLINE trace_info current_info() {
     info_.process_id = static_cast<std::uint32_t>(getpid());
     info_.process_name = process_.name.c_str();
     info_.command_line = process_.command_line.c_str();
@@ -203,7 +203,7 @@ class trace {
     return info_;
   }
 
-  void describe_process() {
+  CUTRACE_NOINLINE void describe_process() {
     event e;
     e.kind = event_kind::process;
     e.process_id = static_cast<std::uint32_t>(getpid());

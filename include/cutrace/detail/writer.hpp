@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/lockfree/queue.hpp>
+#include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/detail/gpu_encode.hpp>
 #include <cutrace/detail/ingest.hpp>

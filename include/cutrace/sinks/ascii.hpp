@@ -69,7 +69,7 @@ class ascii_sink : public sink {
   }
 
   /// The whole report as text, as of now. Needs `open`; on the thread that calls `write`.
-  std::string report(const trace_summary& end) const {
+  CUTRACE_NOINLINE std::string report(const trace_summary& end) const {
     const ascii::collection& d = *data_;
     const analysis::breakdown_table time = d.time.everything(end.stop.trace_ns);
     const analysis::breakdown_table host = d.time.host(end.stop.trace_ns);
@@ -79,7 +79,7 @@ class ascii_sink : public sink {
 
     ascii::page out(width_, color_);
     ascii::print_identity(out, who_, end, total_ns);
-    out.paragraph("answer   " + ascii::verdict(d, time, stages).text(), 9, ascii::tone::alarm);
+    out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
     ascii::timeline_section(out, d, time.window).print(stages);
     ascii::print_stages(out, stages, top_, d.stages.gpu_outside_ns());
@@ -100,21 +100,24 @@ class ascii_sink : public sink {
   }
 
   /// What the memory limit did to the report.
-  std::vector<std::string> shortened(const analysis::breakdown_table& time, const analysis::breakdown_table& host,
-                                     const std::vector<analysis::stage_time>& stages) const {
+  CUTRACE_NOINLINE std::vector<std::string> shortened(const analysis::breakdown_table& time,
+                                                      const analysis::breakdown_table& host,
+                                                      const std::vector<analysis::stage_time>& stages) const {
     std::vector<std::string> list;
     const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
     if (off_ns > 0)
-      list.push_back(
-          fmt::format("memory limit: WHERE THE TIME WENT is approximate, off by at most {}", ascii::duration(off_ns)));
+      list.push_back(ascii::joined(
+          {"memory limit: WHERE THE TIME WENT is approximate, off by at most ", ascii::duration(off_ns)}));
     if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
       list.push_back("memory limit: times of stages marked with ~ are approximate");
     if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.number == 0; }))
-      list.push_back(fmt::format("memory limit: stages beyond {} names share one row", limits_.stages));
+      list.push_back(
+          ascii::joined({"memory limit: stages beyond ", ascii::digits(limits_.stages), " names share one row"}));
     if (data_->gpu_operations.names_left_out() || data_->calls.names_left_out())
       list.push_back("memory limit: names beyond the table share the row \"(other names)\"");
     if (data_->other_streams.used)
-      list.push_back(fmt::format("memory limit: streams beyond {} share one row of the timeline", limits_.streams));
+      list.push_back(ascii::joined(
+          {"memory limit: streams beyond ", ascii::digits(limits_.streams), " share one row of the timeline"}));
     if (data_->time.devices_left_out()) list.push_back("memory limit: some devices have no row of their own");
     if (data_->numbers.numbers().live_approximate)
       list.push_back("memory limit: more live allocations than can be followed; live and peak bytes are too small");

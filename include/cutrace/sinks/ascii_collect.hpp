@@ -23,7 +23,7 @@ namespace ascii {
 
 /// A row of the timeline, and the union of what is in it.
 struct chart_row {
-  explicit chart_row(const analysis::bounds& limits) : colors(512), busy(limits.row_intervals) {}
+  CUTRACE_NOINLINE explicit chart_row(const analysis::bounds& limits) : colors(512), busy(limits.row_intervals) {}
   analysis::timeline_row colors;
   analysis::interval_set busy;
   bool used = false;
@@ -42,7 +42,7 @@ constexpr std::size_t stage_depth_count = 4;  ///< deeper ones share the last ro
 
 class collection {
  public:
-  collection(std::int64_t start_ns, const analysis::bounds& limits)
+  CUTRACE_NOINLINE collection(std::int64_t start_ns, const analysis::bounds& limits)
       : time(start_ns, limits),
         stages(start_ns, limits),
         gpu_operations(limits),

@@ -24,7 +24,7 @@ struct identity {
   std::int64_t start_ns = 0;
 
   identity() = default;
-  explicit identity(const trace_info& i)
+  CUTRACE_NOINLINE explicit identity(const trace_info& i)
       : process_name(text_or_empty(i.process_name)),
         host_name(text_or_empty(i.host_name)),
         backend(text_or_empty(i.backend)),
@@ -48,24 +48,25 @@ inline const char* words_of(analysis::owner o) noexcept {
   return words[static_cast<std::size_t>(o)];
 }
 
-inline void print_identity(page& out, const identity& who, const trace_summary& end, std::int64_t total_ns) {
-  std::string title =
-      fmt::format("cutrace: {} (pid {}) on {}", label(who.process_name, 32), who.process_id, label(who.host_name, 24));
-  if (who.rank >= 0) title += fmt::format(", rank {} of {}", who.rank, who.world_size);
+CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, const trace_summary& end,
+                                            std::int64_t total_ns) {
+  std::string title = joined(
+      {"cutrace: ", label(who.process_name, 32), " (pid ", digits(who.process_id), ") on ", label(who.host_name, 24)});
+  if (who.rank >= 0)
+    append(title, {", rank ", digits(static_cast<std::uint32_t>(who.rank)), " of ", signed_digits(who.world_size)});
   out.line(title, tone::heading);
-  out.paragraph(fmt::format("traced   {}; clock {}, within {} of CLOCK_MONOTONIC", duration(total_ns),
-                            label(who.clock, 16), duration(end.totals.clock_error_ns)),
+  out.paragraph({"traced   ", duration(total_ns), "; clock ", label(who.clock, 16), ", within ",
+                 duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"},
                 9);
-  out.paragraph(fmt::format("backend  {}{}{}", label(who.backend, 16), who.backend_detail.empty() ? "" : ": ",
-                            escaped(who.backend_detail)),
-                9);
+  out.paragraph(
+      {"backend  ", label(who.backend, 16), who.backend_detail.empty() ? "" : ": ", escaped(who.backend_detail)}, 9);
   const std::uint64_t lost = end.totals.lost_total();
   if (lost == 0)
-    out.line(fmt::format("events   {} delivered, nothing lost", count(end.totals.delivered)));
+    out.line({"events   ", count(end.totals.delivered), " delivered, nothing lost"});
   else
-    out.line(fmt::format("events   {} delivered, {} LOST (see the end of this report)", count(end.totals.delivered),
-                         count(lost)),
-             tone::alarm);
+    out.line(
+        {"events   ", count(end.totals.delivered), " delivered, ", count(lost), " LOST (see the end of this report)"},
+        tone::alarm);
 }
 
 /// The sentence that a reader in a hurry needs.
@@ -79,22 +80,26 @@ class verdict {
         worst_(analysis::bottleneck(time)),
         shares_(analysis::permille_of(time)) {}
 
-  std::string text() const {
+  CUTRACE_NOINLINE std::string text() const {
     if (time_.gpu_busy_ns() == 0 && worst_ == analysis::owner::nothing && data_.calls.total_count() == 0)
       return data_.gpu_operations.total_count() == 0 ? "no call, no stage and no GPU work was seen"
                                                      : "GPU work was seen, but none of it has times";
     const double whole = static_cast<double>(time_.window.length_ns());
     const double busy = static_cast<double>(time_.gpu_busy_ns());
-    std::string s = fmt::format("GPU busy {}, idle {}; ", share_of(busy, whole), share_of(whole - busy, whole));
-    if (data_.gpu_operations.total_count() == 0) s = "no GPU work was seen; ";
-    if (analysis::is_gpu(worst_)) s += busy_reason();
+    std::string s;
+    if (data_.gpu_operations.total_count() == 0)
+      s = "no GPU work was seen; ";
+    else
+      append(s, {"GPU busy ", share_of(busy, whole), ", idle ", share_of(whole - busy, whole), "; "});
+    if (analysis::is_gpu(worst_)) append_busy_reason(s);
     if (busy >= whole) return s;
     if (analysis::is_gpu(worst_)) s += "; largest cause of idle time: ";
     const analysis::owner idle = analysis::bottleneck(host_rows());
-    s += fmt::format("{} ", share(shares_[static_cast<std::size_t>(idle)])) + idle_reason(idle);
+    append(s, {share(shares_[static_cast<std::size_t>(idle)]), " "});
+    append_idle_reason(s, idle);
     // Not a cause, where stages tell what is work; but often the larger number.
     if (idle != analysis::owner::nothing && time_.time_ns(analysis::owner::nothing) > time_.time_ns(idle))
-      s += fmt::format("; {} passed with no call and no stage", share(shares_.back()));
+      append(s, {"; ", share(shares_.back()), " passed with no call and no stage"});
     return s;
   }
 
@@ -106,64 +111,67 @@ class verdict {
     return t;
   }
 
-  std::string busy_reason() const {
+  CUTRACE_NOINLINE void append_busy_reason(std::string& s) const {
     const char* what = worst_ == analysis::owner::gpu_kernel     ? "kernels"
                        : worst_ == analysis::owner::gpu_transfer ? "copies that no kernel hides"
                                                                  : "sets of memory";
-    std::string s = fmt::format("{} {}", what, share(shares_[static_cast<std::size_t>(worst_)]));
+    append(s, {what, " ", share(shares_[static_cast<std::size_t>(worst_)])});
     const std::vector<analysis::operation> top = data_.gpu_operations.top(1);
     if (!top.empty())
-      s += fmt::format(
-          ", most of all \"{}\" ({} of GPU time)", label(top[0].name, 40),
-          share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())));
-    return s;
+      append(s, {", most of all \"", label(top[0].name, 40), "\" (",
+                 share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())),
+                 " of GPU time)"});
   }
 
-  std::string idle_reason(analysis::owner o) const {
+  CUTRACE_NOINLINE void append_idle_reason(std::string& s, analysis::owner o) const {
     switch (o) {
       case analysis::owner::nothing:
-        return time_.events(analysis::owner::host_stage) > 0
-                   ? "with no call running and no stage open"
-                   : "with the host outside of CUDA calls (stages would tell more)";
+        s += time_.events(analysis::owner::host_stage) > 0
+                 ? "with no call running and no stage open"
+                 : "with the host outside of CUDA calls (stages would tell more)";
+        return;
       case analysis::owner::host_stage:
-        return "with the host in its own code" + worst_stage();
+        s += "with the host in its own code";
+        return append_worst_stage(s);
       case analysis::owner::host_sync:
-        return "with the host waiting in " + longest_call(analysis::category::sync);
-      case analysis::owner::host_init:
-        return "with the host in " + longest_call(analysis::category::init);
-      case analysis::owner::host_memory:
-        return "with the host in " + longest_call(analysis::category::memory);
-      case analysis::owner::host_transfer:
-        return "with the host in " + longest_call(analysis::category::transfer);
-      case analysis::owner::host_launch:
-        return "with the host in " + longest_call(analysis::category::kernel);
+        s += "with the host waiting in ";
+        return append_longest_call(s, analysis::category::sync);
       default:
-        return "with the host in " + longest_call(analysis::category::other);
+        s += "with the host in ";
+        return append_longest_call(s, category_of(o));
     }
   }
 
-  std::string longest_call(analysis::category c) const {
+  /// Of the owners that are calls.
+  static analysis::category category_of(analysis::owner o) noexcept {
+    using analysis::category;
+    for (const category c : {category::init, category::memory, category::transfer, category::kernel, category::sync})
+      if (analysis::host_owner(c) == o) return c;
+    return category::other;
+  }
+
+  CUTRACE_NOINLINE void append_longest_call(std::string& s, analysis::category c) const {
     for (const analysis::operation& o : data_.calls.top(data_.calls.size()))
       if (o.is == c)
-        return fmt::format("{} ({} calls, {} each)", label(o.name, 40), count(o.count), duration(o.mean_ns()));
-    return fmt::format("{} calls", analysis::name_of(c));
+        return append(s, {label(o.name, 40), " (", count(o.count), " calls, ", duration(o.mean_ns()), " each)"});
+    append(s, {analysis::name_of(c), " calls"});
   }
 
   /// An outer stage has at least the idle time of its inner ones. Of those with nearly the most, the one that the GPU
   /// leaves idle for the largest part of its time says more.
-  std::string worst_stage() const {
+  CUTRACE_NOINLINE void append_worst_stage(std::string& s) const {
     std::int64_t most_ns = 0;
-    for (const analysis::stage_time& s : stages_) most_ns = std::max(most_ns, s.gpu_idle_inside_ns);
+    for (const analysis::stage_time& t : stages_) most_ns = std::max(most_ns, t.gpu_idle_inside_ns);
     const analysis::stage_time* worst = nullptr;
     double worst_part = 0;
-    for (const analysis::stage_time& s : stages_) {
-      if (s.host_ns == 0 || s.gpu_idle_inside_ns < most_ns - most_ns / 5) continue;
-      const double part = static_cast<double>(s.gpu_idle_inside_ns) / static_cast<double>(s.host_ns);
-      if (part > worst_part) worst = &s, worst_part = part;
+    for (const analysis::stage_time& t : stages_) {
+      if (t.host_ns == 0 || t.gpu_idle_inside_ns < most_ns - most_ns / 5) continue;
+      const double part = static_cast<double>(t.gpu_idle_inside_ns) / static_cast<double>(t.host_ns);
+      if (part > worst_part) worst = &t, worst_part = part;
     }
-    if (worst == nullptr) return "";
-    return fmt::format(", most of it in stage \"{}\" (idle {} of its {})", label(worst->name, 32),
-                       duration(worst->gpu_idle_inside_ns), duration(worst->host_ns));
+    if (worst == nullptr) return;
+    append(s, {", most of it in stage \"", label(worst->name, 32), "\" (idle ", duration(worst->gpu_idle_inside_ns),
+               " of its ", duration(worst->host_ns), ")"});
   }
 
   const collection& data_;
@@ -184,9 +192,10 @@ class breakdown_section {
         shares_(analysis::permille_of(all)),
         host_shares_(analysis::permille_of(host)) {}
 
-  void print() {
-    out_.heading("WHERE THE TIME WENT", fmt::format("{:>9}{:>10}{:>9}{:15}{:>{}}", "events", "time", "share", "",
-                                                    wide_ ? "host alone" : "host", wide_ ? 19 : 9));
+  CUTRACE_NOINLINE void print() {
+    out_.heading(
+        "WHERE THE TIME WENT",
+        {{"events", 9}, {"time", 10}, {"share", 9}, {"", 15}, {wide_ ? "host alone" : "host", wide_ ? 19 : 9}});
     const bool any = std::any_of(all_.count.begin(), all_.count.end(), [](std::uint64_t n) { return n > 0; });
     const std::size_t worst = any ? static_cast<std::size_t>(analysis::bottleneck(all_)) : analysis::owner_count;
     const bool gpu = all_.count[0] + all_.count[1] + all_.count[2] > 0;
@@ -201,28 +210,37 @@ class breakdown_section {
                                 : "idle: ",
           worst == i);
     }
-    line("all", 0, false, all_.window.length_ns(), all_.window.empty() ? 0 : 1000, "", std::string());
+    line("", "all", 0, false, all_.window.length_ns(), all_.window.empty() ? 0 : 1000, "", {}, {});
     out_.paragraph("  Each moment counts once, in the first row that applies. Host alone: the same without the GPU.",
                    2);
   }
 
  private:
-  void row(analysis::owner o, const char* side, bool worst) {
+  CUTRACE_NOINLINE void row(analysis::owner o, const char* side, bool worst) {
     const std::size_t i = static_cast<std::size_t>(o);
-    const std::string host = analysis::is_gpu(o) ? ""
-                                                 : (wide_ ? fmt::format("{:>10}", duration(host_.ns[i])) : "") +
-                                                       fmt::format("{:>9}", share(host_shares_[i]));
+    figure host_time, host_share;
+    if (!analysis::is_gpu(o)) {
+      if (wide_) host_time = duration(host_.ns[i]);
+      host_share = share(host_shares_[i]);
+    }
     const bool counted = o != analysis::owner::nothing;
     const bool stages = all_.events(analysis::owner::host_stage) > 0;
-    line(std::string(side) + (counted || stages ? words_of(o) : "outside of CUDA calls"), all_.count[i], counted,
-         all_.ns[i], shares_[i], worst && all_.ns[i] > 0 ? "  <- BOTTLENECK" : "", host);
+    line(side, counted || stages ? words_of(o) : "outside of CUDA calls", all_.count[i], counted, all_.ns[i],
+         shares_[i], worst && all_.ns[i] > 0 ? "  <- BOTTLENECK" : "", host_time, host_share);
   }
 
-  void line(const std::string& what, std::uint64_t events, bool counted, std::int64_t ns, std::uint64_t permille,
-            const char* mark, const std::string& host) {
+  CUTRACE_NOINLINE void line(const char* side, const char* what, std::uint64_t events, bool counted, std::int64_t ns,
+                             std::uint64_t permille, const char* mark, const figure& host_time,
+                             const figure& host_share) {
     const std::size_t room = out_.width() - (wide_ ? 62 : 52) - 2;
-    out_.line(fmt::format("  {:<{}}{:>9}{:>10}{:>9}{:15}{}", cut(what, room), room, counted ? count(events) : "",
-                          duration(ns), share(permille), mark, host),
+    out_.line({"  ",
+               {cut(joined({side, what}), room), left(room)},
+               {counted ? count(events) : figure(), 9},
+               {duration(ns), 10},
+               {share(permille), 9},
+               {mark, -15},
+               {host_time, wide_ ? 10 : 0},
+               {host_share, 9}},
               *mark != '\0' ? tone::alarm : tone::plain);
   }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cutrace/sinks/ascii_text.hpp>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,7 @@ class page {
   std::size_t width() const noexcept { return width_; }
 
   /// One line, cut at the width; trailing spaces vanish.
-  void line(std::string_view text = {}, tone t = tone::plain) {
+  CUTRACE_NOINLINE void line(std::string_view text = {}, tone t = tone::plain) {
     text = text.substr(0, width_);
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
     const char* begin = !color_ || t == tone::plain ? "" : t == tone::heading ? "\x1b[1m" : "\x1b[1;31m";
@@ -29,8 +30,12 @@ class page {
     text_ += '\n';
   }
 
+  CUTRACE_NOINLINE void line(std::initializer_list<piece> pieces, tone t = tone::plain) {
+    line(std::string_view(joined(pieces)), t);
+  }
+
   /// A paragraph, broken at spaces. The text must be printable already.
-  void paragraph(std::string_view text, std::size_t indent, tone t = tone::plain) {
+  CUTRACE_NOINLINE void paragraph(std::string_view text, std::size_t indent, tone t = tone::plain) {
     const std::string whole = wrapped(text, width_, indent);
     std::string_view rest = whole;
     for (std::size_t at; (at = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(at + 1))
@@ -38,13 +43,24 @@ class page {
     line(rest, t);
   }
 
+  CUTRACE_NOINLINE void paragraph(std::initializer_list<piece> pieces, std::size_t indent, tone t = tone::plain) {
+    paragraph(std::string_view(joined(pieces)), indent, t);
+  }
+
   /// Empty line, then the heading: a title on the left, what its columns mean on the right.
-  void heading(std::string_view title, std::string_view columns = {}) {
+  CUTRACE_NOINLINE void heading(std::string_view title, std::string_view columns = {}) {
     line();
     std::string text(title);
     if (title.size() + columns.size() + 1 <= width_) text.append(width_ - title.size() - columns.size(), ' ');
     text += columns;
     line(text, tone::heading);
+  }
+
+  CUTRACE_NOINLINE void heading(std::initializer_list<piece> title, std::string_view columns) {
+    heading(std::string_view(joined(title)), columns);
+  }
+  CUTRACE_NOINLINE void heading(const char* title, std::initializer_list<piece> columns) {
+    heading(std::string_view(title), std::string_view(joined(columns)));
   }
 
   const std::string& text() const noexcept { return text_; }

@@ -9,7 +9,9 @@
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/ascii_collect.hpp>
 #include <cutrace/sinks/ascii_page.hpp>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -19,22 +21,26 @@ class quality_section {
  public:
   quality_section(page& out, const trace_summary& end) : out_(out), end_(end), totals_(end.totals) {}
 
-  void print(const std::vector<std::string>& shortened, bool launches_without_records) {
+  CUTRACE_NOINLINE void print(const std::vector<std::string>& shortened, bool launches_without_records) {
     out_.heading("LOSSES AND NOTES");
     losses();
     qualities();
     sinks();
     if (launches_without_records)
-      note("launches were seen, but not one GPU record: GPU times are missing, not zero", tone::alarm);
+      note({"launches were seen, but not one GPU record: GPU times are missing, not zero"}, tone::alarm);
     for (std::uint32_t i = 0; i < end_.note_count && end_.notes != nullptr; ++i)
-      if (end_.notes[i] != nullptr) note(escaped(end_.notes[i]), tone::plain);
-    for (const std::string& s : shortened) note(s, tone::plain);
+      if (end_.notes[i] != nullptr) note({escaped(end_.notes[i])}, tone::plain);
+    for (const std::string& s : shortened) note({s}, tone::plain);
   }
 
  private:
-  void note(const std::string& text, tone t) { out_.paragraph("  " + text, 4, t); }
+  CUTRACE_NOINLINE void note(std::initializer_list<piece> pieces, tone t) {
+    std::string text = "  ";
+    append(text, pieces);
+    out_.paragraph(text, 4, t);
+  }
 
-  void losses() {
+  CUTRACE_NOINLINE void losses() {
     constexpr const char* why[loss_cause_count] = {
         "no free chunk (chunk_full): a larger CUTRACE_MEMORY_LIMIT, or CUTRACE_OVERFLOW=wait",
         "no room for activity buffers (buffer_limit): a larger CUTRACE_MEMORY_LIMIT",
@@ -43,18 +49,18 @@ class quality_section {
         "never completed (incomplete): the device was still at work when tracing ended",
         "by a sink that failed (sink_failed)"};
     if (totals_.lost_total() == 0) {
-      note(fmt::format("nothing lost: {} produced, {} delivered", count(totals_.produced), count(totals_.delivered)),
+      note({"nothing lost: ", count(totals_.produced), " produced, ", count(totals_.delivered), " delivered"},
            tone::plain);
       return;
     }
-    note(fmt::format("{} of {} records LOST; {} delivered", count(totals_.lost_total()), count(totals_.produced),
-                     count(totals_.delivered)),
+    note({count(totals_.lost_total()), " of ", count(totals_.produced), " records LOST; ", count(totals_.delivered),
+          " delivered"},
          tone::alarm);
     for (std::size_t c = 0; c < loss_cause_count; ++c)
-      if (totals_.lost[c] > 0) note(fmt::format("{:>13}  {}", count(totals_.lost[c]), why[c]), tone::alarm);
+      if (totals_.lost[c] > 0) note({{count(totals_.lost[c]), 13}, "  ", why[c]}, tone::alarm);
   }
 
-  void qualities() {
+  CUTRACE_NOINLINE void qualities() {
     constexpr const char* what[quality_count] = {
         "GPU records without times: their work is missing in all times above", "GPU operations without a known call",
         "GPU operations that seem to start before their call, by more than the clock's bound",
@@ -69,22 +75,21 @@ class quality_section {
     for (std::size_t q = 0; q < quality_count; ++q) {
       if (totals_.quality_of[q] == 0) continue;
       any = true;
-      std::string s = fmt::format("{} {}", count(totals_.quality_of[q]), what[q]);
+      std::string s = joined({count(totals_.quality_of[q]), " ", what[q]});
       if (q == static_cast<std::size_t>(quality::unattributed))
         for (std::size_t a = 3; a < 6; ++a)
-          if (totals_.unattributed_by[a] > 0)
-            s += fmt::format("; {}: {}", reasons[a], count(totals_.unattributed_by[a]));
-      note(s, tone::plain);
+          if (totals_.unattributed_by[a] > 0) append(s, {"; ", reasons[a], ": ", count(totals_.unattributed_by[a])});
+      note({s}, tone::plain);
     }
-    if (!any) note("all delivered records have times, a known call and their place in the order", tone::plain);
+    if (!any) note({"all delivered records have times, a known call and their place in the order"}, tone::plain);
   }
 
-  void sinks() {
+  CUTRACE_NOINLINE void sinks() {
     for (std::uint32_t i = 0; i < std::min<std::size_t>(totals_.sink_count, sink_limit); ++i) {
       const sink_stats& s = totals_.sinks[i];
       if (!s.failed && s.lost == 0) continue;
-      note(fmt::format("sink {}: {} of {} events not written. {}", label(text_of(s.name, sizeof(s.name)), 31),
-                       count(s.lost), count(s.delivered), escaped(text_of(s.failure, sizeof(s.failure)))),
+      note({"sink ", label(text_of(s.name, sizeof(s.name)), 31), ": ", count(s.lost), " of ", count(s.delivered),
+            " events not written. ", escaped(text_of(s.failure, sizeof(s.failure)))},
            tone::alarm);
     }
   }

@@ -1,78 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and names as a person reads them in a terminal: three significant digits with a unit, thousands separated,
-// untrusted names escaped to printable ASCII and cut in the middle. Pure functions.
+// Lines of the ASCII report put together from pieces and columns; untrusted names escaped to printable ASCII and cut in
+// the middle. Pure functions.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/config.hpp>
+#include <cutrace/sinks/ascii_figure.hpp>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace ascii {
 
-/// Three significant digits, never in exponent form: 1.23, 12.3, 123.
-inline std::string three_digits(double v) {
-  return v < 9.995 ? fmt::format("{:.2f}", v) : v < 99.95 ? fmt::format("{:.1f}", v) : fmt::format("{:.0f}", v);
+/// A piece of a line: as it is, or filled up with spaces to `width`, from the left where the width is negative. Refers
+/// to its text, so it belongs into the expression that prints it.
+struct piece {
+  piece(std::string_view s, int w = 0) noexcept : text(s), width(w) {}      // NOLINT: made for initializer lists
+  piece(const char* s, int w = 0) noexcept : text(s), width(w) {}           // NOLINT
+  piece(const std::string& s, int w = 0) noexcept : text(s), width(w) {}    // NOLINT
+  piece(const figure& f, int w = 0) noexcept : text(f.view()), width(w) {}  // NOLINT
+  std::string_view text;
+  int width;
+};
+/// Width of a column whose text stands on the left.
+inline int left(std::size_t width) noexcept { return -static_cast<int>(width); }
+inline int right(std::size_t width) noexcept { return static_cast<int>(width); }
+
+CUTRACE_NOINLINE inline void append(std::string& out, std::initializer_list<piece> pieces) {
+  for (const piece& p : pieces) {
+    const std::size_t width = static_cast<std::size_t>(p.width < 0 ? -p.width : p.width);
+    const std::size_t fill = width > p.text.size() ? width - p.text.size() : 0;
+    if (p.width > 0) out.append(fill, ' ');
+    out += p.text;
+    if (p.width < 0) out.append(fill, ' ');
+  }
+}
+CUTRACE_NOINLINE inline std::string joined(std::initializer_list<piece> pieces) {
+  std::string out;
+  append(out, pieces);
+  return out;
 }
 
-/// 1234567 -> "1,234,567".
-inline std::string count(std::uint64_t n) {
-  std::string s = fmt::format("{}", n);
-  for (std::size_t at = s.size(); at > 3; at -= 3) s.insert(at - 3, 1, ',');
-  return s;
-}
-
-/// "0 ns", "999 ns", "1.23 us", "45.6 ms", "2.50 s", "16.7 min", "2.50 h", "13,344 d".
-inline std::string duration(double ns) {
-  if (ns < 0) return "-" + duration(-ns);
-  if (ns < 999.5) return fmt::format("{:.0f} ns", ns);
-  if (ns < 999.5e3) return three_digits(ns / 1e3) + " us";
-  if (ns < 999.5e6) return three_digits(ns / 1e6) + " ms";
-  if (ns < 999.5e9) return three_digits(ns / 1e9) + " s";
-  if (ns < 99.95 * 60e9) return three_digits(ns / 60e9) + " min";
-  if (ns < 99.95 * 3600e9) return three_digits(ns / 3600e9) + " h";
-  if (ns < 999.5 * 86400e9) return three_digits(ns / 86400e9) + " d";
-  return count(static_cast<std::uint64_t>(ns / 86400e9 + 0.5)) + " d";
-}
-inline std::string duration(std::int64_t ns) { return duration(static_cast<double>(ns)); }
-inline std::string duration(std::uint64_t ns) { return duration(static_cast<double>(ns)); }
-
-/// Powers of 1024: "512 B", "1.50 KiB", "3.81 MiB", "139 GiB".
-inline std::string bytes(std::uint64_t n) {
-  double v = static_cast<double>(n);
-  if (n < 1024) return fmt::format("{} B", n);
-  constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  std::size_t u = 0;
-  for (v /= 1024; v >= 1023.5 && u < 5; v /= 1024) ++u;
-  return fmt::format("{} {}", three_digits(v), units[u]);
-}
-
-/// Powers of 1000, as vendors state bandwidth: "25.3 GB/s".
-inline std::string bandwidth(double bytes_per_s) {
-  constexpr const char* units[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
-  std::size_t u = 0;
-  for (; bytes_per_s >= 999.5 && u < 4; bytes_per_s /= 1000) ++u;
-  return fmt::format("{} {}", three_digits(bytes_per_s), units[u]);
-}
-
-/// Tenths of a percent: 432 -> "43.2 %".
-inline std::string share(std::uint64_t permille) { return fmt::format("{}.{} %", permille / 10, permille % 10); }
-/// `part` of `whole`; "-" where there is no whole. What is not nothing is never printed as nothing.
-inline std::string share_of(double part, double whole) {
-  if (whole <= 0) return "-";
-  const double percent = 100.0 * part / whole;
-  return percent > 0 && percent < 0.05 ? "<0.1 %" : fmt::format("{:.1f} %", percent);
+/// `prefix`, then at least `least` hexadecimal digits.
+CUTRACE_NOINLINE inline void append_hex(std::string& out, const char* prefix, std::uint32_t value, unsigned least) {
+  out += prefix;
+  for (unsigned shift = 32; shift > 0;) {
+    shift -= 4;
+    if (shift < 4 * least || value >> shift != 0) out += "0123456789abcdef"[value >> shift & 15u];
+  }
 }
 
 /// Printable ASCII only: control characters and everything beyond ASCII become \n, \x1b or \u{e9}, a
 /// backslash \\. So a name can neither move the cursor nor change the width of a line. Only the first and the last 256
 /// bytes of a long name are looked at: nothing in between would be printed.
-inline std::string escaped(std::string_view name) {
+CUTRACE_NOINLINE inline std::string escaped(std::string_view name) {
   std::string head;
   if (name.size() > 512) {
     head = std::string(name.substr(0, 256));
@@ -100,17 +84,18 @@ inline std::string escaped(std::string_view name) {
     else if (c == '\t')
       out += "\\t";
     else if (whole) {
-      out += fmt::format("\\u{{{:x}}}", point);
+      append_hex(out, "\\u{", point, 1);
+      out += '}';
       i += length - 1;
     } else {
-      out += fmt::format("\\x{:02x}", c);
+      append_hex(out, "\\x", c, 2);
     }
   }
   return out;
 }
 
 /// At most `width` characters: the middle of a longer text becomes "..", because the ends of C++ names tell more.
-inline std::string cut(std::string text, std::size_t width) {
+CUTRACE_NOINLINE inline std::string cut(std::string text, std::size_t width) {
   if (text.size() <= width) return text;
   if (width <= 2) return text.substr(0, width);
   const std::size_t tail = (width - 2) / 2;
@@ -119,12 +104,12 @@ inline std::string cut(std::string text, std::size_t width) {
 }
 
 /// An untrusted name for a column of `width` characters.
-inline std::string label(std::string_view name, std::size_t width) {
+CUTRACE_NOINLINE inline std::string label(std::string_view name, std::size_t width) {
   return cut(name.empty() ? "(unnamed)" : escaped(name), width);
 }
 
 /// Breaks a long line at spaces; continuation lines get `indent` spaces. `text` must be escaped already.
-inline std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+CUTRACE_NOINLINE inline std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   std::string out;
   std::size_t room = width;
   while (text.size() > room) {

@@ -17,7 +17,7 @@ CUTRACE_BEGIN_NAMESPACE
 /// What a sink factory reads. Each `take` marks its part as understood.
 class sink_spec {
  public:
-  sink_spec(std::string_view option, std::string_view word) : option_(option), word_(word) {
+  CUTRACE_NOINLINE sink_spec(std::string_view option, std::string_view word) : option_(option), word_(word) {
     const std::size_t query = word.find('?');
     const std::string_view before = word.substr(0, query);
     const std::size_t colon = before.find(':');
@@ -32,10 +32,10 @@ class sink_spec {
   const std::string& name() const noexcept { return name_; }
 
   /// Empty where none was given.
-  std::string take_path() { return std::exchange(path_, {}); }
+  CUTRACE_NOINLINE std::string take_path() { return std::exchange(path_, {}); }
 
   /// One of `accepted`; the first of them where the key was not given.
-  std::string take_choice(std::string_view key, std::initializer_list<const char*> accepted) {
+  CUTRACE_NOINLINE std::string take_choice(std::string_view key, std::initializer_list<const char*> accepted) {
     std::string value;
     if (!take(key, value)) return *accepted.begin();
     std::string all;
@@ -47,7 +47,7 @@ class sink_spec {
   }
 
   /// A whole number from 0 to `most`.
-  std::size_t take_number(std::string_view key, std::size_t otherwise, std::size_t most) {
+  CUTRACE_NOINLINE std::size_t take_number(std::string_view key, std::size_t otherwise, std::size_t most) {
     std::string value;
     if (!take(key, value)) return otherwise;
     std::size_t n = 0;
@@ -57,7 +57,7 @@ class sink_spec {
   }
 
   /// Throws if a path or an option was given that the factory did not take.
-  void expect_all_taken() const {
+  CUTRACE_NOINLINE void expect_all_taken() const {
     if (!path_.empty()) fail("\"" + name_ + "\" takes no path");
     if (options_.empty()) return;
     std::string known;
@@ -66,12 +66,12 @@ class sink_spec {
          "\"; accepted: " + (known.empty() ? "none" : known));
   }
 
-  [[noreturn]] void fail(const std::string& what) const {
+  [[noreturn]] CUTRACE_NOINLINE void fail(const std::string& what) const {
     throw config_error((option_ + ": \"" + word_ + "\": " + what).c_str());
   }
 
  private:
-  void parse_options(std::string_view text) {
+  CUTRACE_NOINLINE void parse_options(std::string_view text) {
     while (true) {
       const std::size_t end = text.find('&');
       const std::string_view part = text.substr(0, end);
@@ -84,7 +84,7 @@ class sink_spec {
   }
 
   /// Where a key stands twice, the last one counts.
-  bool take(std::string_view key, std::string& value) {
+  CUTRACE_NOINLINE bool take(std::string_view key, std::string& value) {
     asked_.emplace_back(key);
     bool found = false;
     for (std::size_t i = 0; i < options_.size();) {
@@ -110,7 +110,7 @@ class sink_spec {
 namespace detail {
 
 /// Words between commas, white space around them dropped. @throws config_error for an empty word
-inline std::vector<sink_spec> parse_sink_specs(const char* specification, const char* option) {
+CUTRACE_NOINLINE inline std::vector<sink_spec> parse_sink_specs(const char* specification, const char* option) {
   std::vector<sink_spec> specs;
   std::string_view rest = specification != nullptr ? specification : "";
   constexpr const char* blanks = " \t\n";

@@ -13,6 +13,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/functions.hpp>

@@ -5,6 +5,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <cutrace/cupti/decode_context.hpp>
 
 CUTRACE_BEGIN_NAMESPACE

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cutrace/sim/machine.hpp>
+#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace sim {

@@ -2,7 +2,9 @@
 // Definitions of the machine: contexts, streams, issue of work, events. Included by machine.hpp only.
 #pragma once
 
+#include <cstring>
 #include <cutrace/sim/machine.hpp>
+#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace sim {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sinks for programs, chrome and jsonl, as sink_registry.hpp names them. Compiled in one source file of a program;
+// in more it does no harm.
+#pragma once
+
+#include <cutrace/config.hpp>
+#include <cutrace/sinks/chrome.hpp>
+#include <cutrace/sinks/jsonl.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
+#include <memory>
+#include <string>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+CUTRACE_WEAK std::unique_ptr<sink> make_chrome_sink(sink_spec& spec) {
+  const std::string path = spec.take_path();
+  return std::unique_ptr<sink>(path.empty() ? new chrome_sink() : new chrome_sink(path));
+}
+CUTRACE_WEAK std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec) {
+  jsonl_options options;
+  if (spec.take_choice("form", {"events", "paired"}) == "paired") options.form = jsonl_form::paired;
+  options.hold_lines = spec.take_number("hold", options.hold_lines, 1000000);
+  const std::string path = spec.take_path();
+  return std::unique_ptr<sink>(path.empty() ? new jsonl_sink("cutrace-%h-%p.jsonl", options)
+                                            : new jsonl_sink(path, options));
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

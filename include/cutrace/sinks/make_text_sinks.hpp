@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sinks for people, ascii and calls, as sink_registry.hpp names them. Compiled in one source file of a program; in
+// more it does no harm.
+#pragma once
+
+#include <cutrace/config.hpp>
+#include <cutrace/sinks/ascii.hpp>
+#include <cutrace/sinks/calls.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
+#include <memory>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+CUTRACE_WEAK std::unique_ptr<sink> make_ascii_sink(sink_spec& spec) {
+  return std::unique_ptr<sink>(new ascii_sink(spec.take_path().c_str()));
+}
+CUTRACE_WEAK std::unique_ptr<sink> make_calls_sink(sink_spec& spec) {
+  return std::unique_ptr<sink>(new calls_sink(spec.take_path()));
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE
