@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cutrace/config.hpp>
+#include <initializer_list>
 #include <thread>
 
 CUTRACE_BEGIN_NAMESPACE
