@@ -19,6 +19,13 @@ endmacro()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 cutrace_find_dependency(Threads::Threads "a threads library" Threads)
 cutrace_find_dependency(fmt::fmt "fmt >= 8 (Debian: libfmt-dev)" fmt 8)
+# Boost's own package first: CMake 3.30 and later warn of the module (CMP0167), which is for Boosts that have none.
+if(NOT TARGET Boost::headers)
+  find_package(Boost 1.66 QUIET CONFIG)
+  if(TARGET Boost::headers)
+    set_target_properties(Boost::headers PROPERTIES IMPORTED_GLOBAL TRUE)
+  endif()
+endif()
 cutrace_find_dependency(Boost::headers "Boost headers >= 1.66 (Debian: libboost-dev)" Boost 1.66)
 
 # CUPTI and CUDA: headers only, libcupti is opened at run time by the traced program.
