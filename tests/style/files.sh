@@ -6,5 +6,5 @@ project_files() { # <source folder> <find conditions...>
   local source=$1
   shift
   (cd "$source" && find . \( -path './build*' -o -path './install*' -o -path './_*' -o -type d -path './.[a-z]*' ! -path './.ci*' \) \
-    -prune -o -type f \( "$@" \) -print | sed 's,^\./,,' | sort)
+    -prune -o -type f ! -path './trace.json*' ! -name .git \( "$@" \) -print | sed 's,^\./,,' | sort)
 }

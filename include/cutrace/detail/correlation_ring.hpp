@@ -45,14 +45,13 @@ class correlation_ring {
     entry& e = entries_[id & mask_];
     // Ids count up: the lines of the next calls are wanted for writing soon, and no cache holds them any more.
     __builtin_prefetch(&entries_[(id + 32) & mask_], 1);
-    // Readers take an entry only when its id is the same before and after; 0 meanwhile.
-    e.id.store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    const std::uint32_t both = thread_index | epoch_of(id) << 24;
+    e.id.store(id, std::memory_order_relaxed);
+    e.thread_and_epoch.store(both, std::memory_order_relaxed);
     e.stage.store(stage, std::memory_order_relaxed);
     e.begin.store(begin_ticks, std::memory_order_relaxed);
-    e.thread_and_epoch.store(thread_index | epoch_of(id) << 24, std::memory_order_relaxed);
     e.function.store(function, std::memory_order_relaxed);
-    e.id.store(id, std::memory_order_release);
+    e.check.store(check_of(id, both, stage, begin_ticks, function), std::memory_order_relaxed);
   }
 
   /// Which wrap of the 32-bit counter an id of now belongs to, 8 bits.
@@ -62,16 +61,16 @@ class correlation_ring {
   attribution find(std::uint32_t id, call& out) const noexcept {
     if (id == 0 || entries_ == nullptr) return attribution::no_callback;
     const entry& e = entries_[id & mask_];
-    const std::uint32_t before = e.id.load(std::memory_order_acquire);
+    const std::uint32_t seen = e.id.load(std::memory_order_relaxed);
+    if (seen != id) return newer(seen, id) ? attribution::expired : attribution::no_callback;
     out.stage = e.stage.load(std::memory_order_relaxed);
     out.begin_ticks = e.begin.load(std::memory_order_relaxed);
     const std::uint32_t both = e.thread_and_epoch.load(std::memory_order_relaxed);
     out.function = e.function.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    const std::uint32_t check = e.check.load(std::memory_order_relaxed);
     out.thread_index = both & 0xffffff;
     out.epoch = both >> 24;
-    if (e.id.load(std::memory_order_relaxed) != before) return attribution::expired;  // being overwritten right now
-    if (before != id) return newer(before, id) ? attribution::expired : attribution::no_callback;
+    if (check != check_of(id, both, out.stage, out.begin_ticks, out.function)) return attribution::expired;
     // Same 32 bits, but from before the counter wrapped: some other call.
     if (out.epoch != (epoch_seen_by(id) & 0xff)) return attribution::no_callback;
     return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
@@ -84,9 +83,21 @@ class correlation_ring {
     std::atomic<std::uint64_t> stage;
     std::atomic<std::uint64_t> begin;
     std::atomic<std::uint32_t> function;
+    std::atomic<std::uint32_t> check;
   };
   static_assert(sizeof(entry) == 32, "two entries a cache line");
   static constexpr std::uint32_t coarse = 4096;  ///< ids between two writes of `newest_`, to keep its line shared
+
+  /// Problem: a thread that is held up inside `put` goes on writing when another thread, a whole ring later, has filled
+  /// the same entry; no order of stores shows that to a reader. Solution: the entry vouches for its content. A mixture
+  /// passes once in 2^32.
+  static std::uint32_t check_of(std::uint32_t id, std::uint32_t both, std::uint64_t stage, std::uint64_t begin,
+                                std::uint32_t function) noexcept {
+    const std::uint64_t small = id | static_cast<std::uint64_t>(function) << 32;
+    // Odd multipliers from the fractional digits of the golden ratio and of the square root of 3.
+    const std::uint64_t mixed = (stage ^ small) * 0x9e3779b97f4a7c15u + (begin ^ both) * 0xbb67ae8584caa73bu;
+    return static_cast<std::uint32_t>(mixed >> 32);
+  }
 
   static bool newer(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
 

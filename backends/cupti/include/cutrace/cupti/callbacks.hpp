@@ -30,7 +30,8 @@ struct callbacks {
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
     if (call.callbackSite == CUPTI_API_ENTER) {
       const std::uint64_t begin = w->ticks();
-      const std::uint64_t stage = w->enter(cbid, call.correlationId, begin, p.makes_work[cbid] != 0);
+      const std::uint64_t stage =
+          w->enter(cbid, call.correlationId, begin, p.makes_work[cbid].load(std::memory_order_relaxed));
       *call.correlationData = stage != api_call::not_recorded ? begin : 0;
     } else {
       leave(*w, cbid, call);

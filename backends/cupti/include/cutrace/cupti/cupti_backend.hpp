@@ -254,7 +254,8 @@ class cupti_backend final : public backend {
       const function_entry* known = find_driver(cbid);
       if (known != nullptr && known->query && !queries) continue;
       name(cbid, symbol, known);
-      p.makes_work[cbid] = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
+      const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
+      p.makes_work[cbid].store(works, std::memory_order_relaxed);
       const CUptiResult r = p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
       if (r == CUPTI_SUCCESS)
         ++count;
