@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <regex>
 #include <set>
 #include <string>
@@ -302,6 +303,73 @@ TEST_CASE("chrome: times are exact beyond 2^53 ns and below zero") {
   CHECK(with(trace, "name", "small").at(0)["ts"] == "-0.005");
 }
 
+TEST_CASE("chrome: names, shapes and stages that crowd each other out of what is kept stay their own") {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i)
+    names.push_back("name " + std::to_string(i) + std::string(i % 10 == 0 ? 2000 : 0, '"'));
+  std::vector<cutrace::event> all;
+  std::mt19937 random(3);
+  std::int64_t t = 0;
+  for (int i = 0; i < 20000; ++i, t += 10) {
+    const std::uint32_t n = static_cast<std::uint32_t>(random() % (i % 2 == 0 ? 20 : 1000));
+    const std::uint64_t id = static_cast<std::uint64_t>(i) + 1;
+    cutrace::event e = sample::kernel(names[n], t, t + 5, id);
+    if (i % 3 == 1) e = sample::api(names[n], t, t + 5, id);
+    if (i % 3 == 2) e = sample::stage(names[n], t, t + 5, id);
+    if (i % 3 == 0) {
+      e.kernel.grid[n % 3] = n;
+      e.kernel.dynamic_shared_bytes = 100 * n;
+      e.kernel.priority = -static_cast<std::int32_t>(n % 7);
+    } else if (i % 3 == 1) {
+      e.api.runtime_api = n % 2 == 1;
+      e.api.function = n % 5;
+    }
+    all.push_back(e);
+  }
+  const json trace = trace_of(all);
+  std::map<std::int64_t, json> by_start;
+  for (const json& e : with(trace, "ph", "X")) by_start[ns_of(e["ts"])] = e;
+  REQUIRE(by_start.size() == all.size());
+  for (const cutrace::event& e : all) {
+    const json& shown = by_start[e.start_ns];
+    REQUIRE(shown["name"] == std::string(e.name.data, e.name.size));
+    REQUIRE(shown["cat"] == std::string(cutrace::detail::chrome_category(e)));
+    if (e.kind == cutrace::event_kind::kernel) {
+      const json& args = shown["args"];
+      REQUIRE(args["grid"] == json({e.kernel.grid[0], e.kernel.grid[1], e.kernel.grid[2]}));
+      REQUIRE(args["block"] == json({e.kernel.block[0], e.kernel.block[1], e.kernel.block[2]}));
+      REQUIRE(args["shared memory"] == e.kernel.static_shared_bytes + e.kernel.dynamic_shared_bytes);
+      REQUIRE(args["priority"] == e.kernel.priority);
+    }
+    if (e.kind == cutrace::event_kind::api) REQUIRE(shown["args"]["cbid"] == e.api.function);
+    if (e.kind == cutrace::event_kind::stage) REQUIRE(shown["args"]["stage_id"] == e.stage_id);
+  }
+}
+
+TEST_CASE("chrome: each thread's call waits for the next event of its own thread") {
+  std::vector<cutrace::event> all;
+  for (std::uint32_t i = 0; i < 3000; ++i) {  // more than calls are held back for
+    cutrace::event inner = sample::api("cuLaunchKernel", 1100, 1900, i + 1);
+    inner.thread_id = 100 + i;
+    all.push_back(inner);
+  }
+  for (std::uint32_t i = 0; i < 3000; i += 2) {
+    cutrace::event outer = sample::api("cudaLaunchKernel", 1000, 2000, i % 4 == 0 ? i + 1 : i + 10000);
+    outer.thread_id = 100 + i;
+    outer.api.runtime_api = true;
+    all.push_back(outer);
+  }
+  const json trace = trace_of(all);
+  check_rows_nest(trace);
+  CHECK(with(trace, "cat", "cuda_driver").size() == 3000);
+  std::map<std::uint64_t, int> told;
+  for (const json& e : with(trace, "ph", "X")) {
+    if (e["args"].contains("correlation")) ++told[e["args"]["correlation"].get<std::uint64_t>()];
+  }
+  for (std::uint64_t id = 1; id <= 2000; ++id) CHECK(told[id] == 1);
+  CHECK(with(trace, "ph", "s").size() == 3000 + 1500 - 2048 / 4);
+}
+
 TEST_CASE("chrome: the file appears under its name when it is complete") {
   const temporary_folder folder;
   const std::string path = folder.file("t.json");
@@ -314,7 +382,11 @@ TEST_CASE("chrome: the file appears under its name when it is complete") {
   CHECK(!std::filesystem::exists(path));
   sink.close(sample::summary(100 * all.size()));
   CHECK(!std::filesystem::exists(path + ".tmp"));
-  CHECK(std::filesystem::exists(path));
+  REQUIRE(std::filesystem::exists(path));
+  // Each of the hundred is there, across the ends of all buffers.
+  const json whole = parsed(content_of(path));
+  const json once = trace_of(all);
+  for (const char* phase : {"X", "C"}) CHECK(with(whole, "ph", phase).size() == 100 * with(once, "ph", phase).size());
 }
 
 TEST_CASE("chrome: two traces into one file are refused, not mixed") {

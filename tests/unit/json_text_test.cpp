@@ -94,14 +94,28 @@ TEST_CASE("json text: random bytes always give what a strict parser takes") {
 }
 
 TEST_CASE("json text: no byte is overlooked, wherever it stands among plain ones") {
+  const std::string plain = "void kernel<128>(float*)";
   for (int byte = 0; byte < 256; ++byte) {
     const std::string alone(1, static_cast<char>(byte));
-    for (std::size_t at = 0; at < 18; ++at) {
-      std::string name = "void kernel<128>()";
-      name[at] = alone[0];
-      CHECK(escaped(name) == escaped(name.substr(0, at)) + escaped(alone) + escaped(name.substr(at + 1)));
+    for (std::size_t size = 1; size <= plain.size(); ++size) {
+      for (std::size_t at = 0; at < size; ++at) {
+        std::string name = plain.substr(0, size);
+        name[at] = alone[0];
+        REQUIRE(escaped(name) == escaped(name.substr(0, at)) + escaped(alone) + escaped(name.substr(at + 1)));
+        REQUIRE(text_of(std::string_view(name)) == "\"" + escaped(name) + "\"");
+        REQUIRE(cutrace::detail::is_plain(name) == (escaped(alone) == alone));
+      }
     }
     CHECK((escaped(alone) == alone) == (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\'));
+  }
+}
+
+TEST_CASE("json text: a string at a cursor is the same string, within the room that was asked for") {
+  for (const std::string& s : hostile::names()) {
+    std::string at(cutrace::detail::escaped_room(s.size()) + 1, '\x7f');
+    const char* const end = cutrace::detail::put_string(&at[0], s);
+    CHECK(std::string(at.data(), static_cast<std::size_t>(end - at.data())) == text_of(std::string_view(s)));
+    CHECK(at.back() == '\x7f');
   }
 }
 

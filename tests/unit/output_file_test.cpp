@@ -80,6 +80,43 @@ TEST_CASE("output file: what is written, buffered or larger than the buffer, arr
   file.close();  // twice does no harm
 }
 
+TEST_CASE("output file: blocks end where the file's do, and what is left over comes next") {
+  const temporary_folder folder;
+  output_file file;
+  file.open(folder.file("t").c_str());
+  std::string expected;
+  std::string left;
+  file.write("head");
+  expected += "head";
+  for (const std::size_t size : {std::size_t{10}, output_file::block, std::size_t{0}, 3 * output_file::block + 5,
+                                 output_file::block - 4, std::size_t{1}, 2 * output_file::block}) {
+    const std::string part(size, static_cast<char>('a' + size % 26));
+    expected += part;
+    left += part;
+    const std::size_t taken = file.write_blocks(left);
+    REQUIRE(taken <= left.size());
+    left.erase(0, taken);
+    CHECK(left.size() < output_file::block);
+    const auto written = std::filesystem::file_size(folder.file("t"));
+    if (taken != 0) CHECK(written % output_file::block == 0);
+    CHECK(written + left.size() == expected.size());
+  }
+  file.write(left);
+  file.close();
+  CHECK(content_of(folder.file("t")) == expected);
+}
+
+TEST_CASE("output file: an old file is emptied") {
+  const temporary_folder folder;
+  for (const char* content : {"a long first trace", "short", ""}) {
+    output_file file;
+    file.open(folder.file("t").c_str());
+    file.write(content);
+    file.close();
+    CHECK(content_of(folder.file("t")) == content);
+  }
+}
+
 TEST_CASE("output file: published at close, or never") {
   const temporary_folder folder;
   const std::string path = folder.file("t");

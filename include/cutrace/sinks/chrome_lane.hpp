@@ -21,6 +21,24 @@ class slice_lane {
   /// Takes the half-open slice if it fits. `owner` names what directly encloses it (a stage), 0 nothing: neighbours
   /// with one owner are never parted by a later slice, so joining them loses nothing.
   bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    if (CUTRACE_LIKELY(taken_.empty() || taken_.back().end_ns <= start_ns)) {
+      taken_.push_back({start_ns, end_ns, owner});
+      if (CUTRACE_UNLIKELY(taken_.size() > limit)) compact();
+      return true;
+    }
+    return place_between(start_ns, end_ns, owner);
+  }
+
+ private:
+  struct interval {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+    std::uint64_t owner;
+  };
+  static constexpr std::size_t limit = 512;
+  static constexpr std::size_t recent = 64;  // a runtime call still encloses the driver calls right before it
+
+  bool place_between(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
     std::size_t first = taken_.size();  // slices from here on end after our start
     bool inside = false;
     while (first > 0 && taken_[first - 1].end_ns > start_ns) {
@@ -34,20 +52,15 @@ class slice_lane {
     std::size_t last = first;  // what we enclose is [first, last)
     while (inside && last < taken_.size() && taken_[last].start_ns < end_ns) ++last;
     const auto at = taken_.begin() + static_cast<std::ptrdiff_t>(first);
-    taken_.insert(taken_.erase(at, taken_.begin() + static_cast<std::ptrdiff_t>(last)),
-                  interval{start_ns, end_ns, owner});
-    if (taken_.size() > limit) compact();
+    if (first == last) {
+      taken_.insert(at, interval{start_ns, end_ns, owner});
+      if (taken_.size() > limit) compact();
+    } else {
+      *at = interval{start_ns, end_ns, owner};
+      taken_.erase(at + 1, taken_.begin() + static_cast<std::ptrdiff_t>(last));
+    }
     return true;
   }
-
- private:
-  struct interval {
-    std::int64_t start_ns;
-    std::int64_t end_ns;
-    std::uint64_t owner;
-  };
-  static constexpr std::size_t limit = 512;
-  static constexpr std::size_t recent = 64;  // a runtime call still encloses the driver calls right before it
 
   /// A parent that begins in the same nanosecond as its child would have to stand before it in the file, and the child
   /// is written already; only an equal slice may.

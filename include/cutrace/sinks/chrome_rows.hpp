@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/text_digits.hpp>
 #include <cutrace/sinks/chrome_lane.hpp>
 #include <map>
 #include <set>
@@ -24,9 +25,9 @@ namespace detail {
 enum class row_kind : std::uint8_t { thread, spans, overhead, stream, stream_sync, context_sync };
 
 struct row_place {
-  std::uint32_t pid;
-  std::uint32_t tid;
+  std::string_view text;   ///< `,"pid":0,"tid":7,"ts":`, valid until the next place is asked for
   std::uint32_t base_tid;  ///< of the row's first lane: what args call the stream
+  std::uint32_t row;       ///< number of the row, in the order of their first use
 };
 
 class chrome_rows {
@@ -48,20 +49,22 @@ class chrome_rows {
   /// Lane for a slice of the host. `owner`: see slice_lane.
   row_place host(row_kind kind, std::uint32_t process_id, std::uint64_t id, std::int64_t start_ns, std::int64_t end_ns,
                  std::uint64_t owner) {
-    if (processes_.size() < row_limit) processes_.insert({process_id, std::string()});
-    return place(find(host_pid(process_id), kind, id), start_ns, end_ns, owner);
+    return place(host_row(kind, process_id, id), start_ns, end_ns, owner);
   }
   /// Lane for a slice of a GPU. `id` is the stream, or the context for context_sync.
   row_place gpu(row_kind kind, std::uint32_t device, std::uint64_t id, std::int64_t start_ns, std::int64_t end_ns) {
-    devices_.insert({device, std::string()});
-    return place(find(gpu_pid(device), kind, id), start_ns, end_ns, 0);
+    row* r = known(gpu_pid(device), kind, id);
+    if (r == nullptr) {
+      devices_.insert({device, std::string()});
+      r = &find(gpu_pid(device), kind, id);
+    }
+    return place(*r, start_ns, end_ns, 0);
   }
 
   /// First lane of a thread, without taking room on it.
   std::uint32_t thread_tid(std::uint32_t process_id, std::uint32_t thread) {
-    if (processes_.size() < row_limit) processes_.insert({process_id, std::string()});
-    row& r = find(host_pid(process_id), row_kind::thread, thread);
-    if (r.lanes.empty()) r.lanes.push_back(lane{base_tid(r), slice_lane(true)});
+    row& r = host_row(row_kind::thread, process_id, thread);
+    if (r.lanes.empty()) add_lane(r, base_tid(r));
     return r.lanes.front().tid;
   }
 
@@ -92,11 +95,14 @@ class chrome_rows {
   struct lane {
     std::uint32_t tid;
     slice_lane slices;
+    std::uint8_t text_size;
+    char text[64];  ///< longest: 40 characters
   };
   struct row {
     std::uint32_t pid;
     row_kind kind;
     std::uint64_t id;
+    std::uint32_t number;
     std::vector<lane> lanes;
   };
   static constexpr std::uint32_t gpu_pids = 64;
@@ -108,30 +114,57 @@ class chrome_rows {
 
   using row_key = std::tuple<std::uint32_t, row_kind, std::uint64_t>;
 
+  /// The last rows by their keys: events of several threads and streams take turns.
+  static std::size_t slot_of(std::uint32_t pid, row_kind kind, std::uint64_t id) noexcept {
+    return static_cast<std::size_t>((id + 7 * std::uint64_t{pid} + 3 * static_cast<std::uint64_t>(kind)) % 16);
+  }
+  row* known(std::uint32_t pid, row_kind kind, std::uint64_t id) const noexcept {
+    row* r = last_[slot_of(pid, kind, id)];
+    return r != nullptr && r->pid == pid && r->kind == kind && r->id == id ? r : nullptr;
+  }
+  row& host_row(row_kind kind, std::uint32_t process_id, std::uint64_t id) {
+    row* r = known(host_pid(process_id), kind, id);
+    if (r != nullptr) return *r;
+    if (processes_.size() < row_limit) processes_.insert({process_id, std::string()});
+    return find(host_pid(process_id), kind, id);
+  }
+
   row& find(std::uint32_t pid, row_kind kind, std::uint64_t id) {
-    if (last_ != nullptr && last_->pid == pid && last_->kind == kind && last_->id == id) return *last_;
     auto at = rows_.find(row_key(pid, kind, id));
     if (at == rows_.end()) {
       // Beyond the limit all rows of one kind share one, split into lanes.
       if (rows_.size() >= row_limit) id = ~std::uint64_t{0};
-      at = rows_.insert({row_key(pid, kind, id), row{pid, kind, id, {}}}).first;
+      const auto number = static_cast<std::uint32_t>(rows_.size());
+      at = rows_.insert({row_key(pid, kind, id), row{pid, kind, id, number, {}}}).first;
     }
-    last_ = &at->second;
-    return *last_;
+    row& found = at->second;
+    last_[slot_of(pid, kind, found.id)] = &found;
+    return found;
   }
 
   row_place place(row& r, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
     for (lane& l : r.lanes) {
-      if (l.slices.place(start_ns, end_ns, owner)) return {r.pid, l.tid, r.lanes.front().tid};
+      if (l.slices.place(start_ns, end_ns, owner)) return place_on(r, l);
     }
     if (r.lanes.size() >= lane_limit) {
       ++overlapping_;
-      return {r.pid, r.lanes.back().tid, r.lanes.front().tid};
+      return place_on(r, r.lanes.back());
     }
-    const std::uint32_t tid = r.lanes.empty() ? base_tid(r) : free_tid();
-    r.lanes.push_back(lane{tid, slice_lane(r.kind == row_kind::thread)});
-    r.lanes.back().slices.place(start_ns, end_ns, owner);
-    return {r.pid, tid, r.lanes.front().tid};
+    lane& added = add_lane(r, r.lanes.empty() ? base_tid(r) : free_tid());
+    added.slices.place(start_ns, end_ns, owner);
+    return place_on(r, added);
+  }
+  static row_place place_on(const row& r, const lane& l) noexcept {
+    return {std::string_view(l.text, l.text_size), r.lanes.front().tid, r.number};
+  }
+
+  static lane& add_lane(row& r, std::uint32_t tid) {
+    lane l{tid, slice_lane(r.kind == row_kind::thread), 0, {}};
+    char* to = put_decimal(put_literal(l.text, ",\"pid\":"), r.pid);
+    to = put_decimal(put_literal(to, ",\"tid\":"), tid);
+    l.text_size = static_cast<std::uint8_t>(put_literal(to, ",\"ts\":") - l.text);
+    r.lanes.push_back(std::move(l));
+    return r.lanes.back();
   }
 
   /// The number that Kineto uses where it is free and fits; HTA takes stream 0 for "no stream", so 0 never is.
@@ -198,7 +231,7 @@ class chrome_rows {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> thread_names_;
   std::map<row_key, row> rows_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> used_;
-  row* last_ = nullptr;
+  row* last_[16] = {};
   std::uint32_t next_tid_ = first_free_tid;
   std::uint64_t overlapping_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/text_digits.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/names.hpp>
 #include <string>
@@ -37,17 +38,17 @@ inline std::int64_t difference_ns(std::int64_t end, std::int64_t start) noexcept
 }
 
 /// Numbers as numbers; what is an address, a handle or unknown as "0x...".
-inline void argument_value(json_text& json, const argument& a) {
+inline char* put_argument_value(char* to, const argument& a) noexcept {
   switch (a.kind) {
     case argument_kind::integer:
-      return json.value(static_cast<std::int64_t>(a.value));
+      return put_integer(to, static_cast<std::int64_t>(a.value));
     case argument_kind::unsigned_integer:
     case argument_kind::bytes:
-      return json.value(a.value);
+      return put_decimal(to, a.value);
     case argument_kind::floating: {
       double d = 0;
       std::memcpy(&d, &a.value, sizeof(d));
-      return json.value(d);
+      return put_double(to, d);
     }
     case argument_kind::word:
     case argument_kind::pointer:
@@ -56,22 +57,37 @@ inline void argument_value(json_text& json, const argument& a) {
     case argument_kind::output:
       break;
   }
-  json.hex(a.value);
+  return put_hex(to, a.value);
+}
+
+/// Room for `put_arguments`.
+inline std::size_t arguments_room(const argument* arguments, std::uint32_t count) noexcept {
+  std::size_t room = 16;
+  for (std::uint32_t i = 0; arguments != nullptr && i < count; ++i) {
+    room += escaped_room(arguments[i].name.size) + 64;
+  }
+  return room;
 }
 
 /// {"dptr":"0x7f32a4000000","bytesize":4000000}; arguments without a name are arg0, arg1, ... by position.
-inline void arguments_object(json_text& json, const argument* arguments, std::uint32_t count) {
-  json.begin_object();
+inline char* put_arguments(char* to, const argument* arguments, std::uint32_t count) {
+  *to++ = '{';
   for (std::uint32_t i = 0; i < count; ++i) {
+    if (i != 0) *to++ = ',';
     if (arguments[i].name.size != 0) {
-      json.foreign_key(view_of(arguments[i].name));
+      to = put_string(to, view_of(arguments[i].name));
     } else {
-      const std::string position = "arg" + std::to_string(i);
-      json.key(position);
+      to = put_decimal(put_literal(to, "\"arg"), i);
+      *to++ = '"';
     }
-    argument_value(json, arguments[i]);
+    *to++ = ':';
+    to = put_argument_value(to, arguments[i]);
   }
-  json.end_object();
+  *to++ = '}';
+  return to;
+}
+inline void arguments_object(json_text& json, const argument* arguments, std::uint32_t count) {
+  json.end_raw(put_arguments(json.begin_raw(arguments_room(arguments, count)), arguments, count));
 }
 
 /// `requests` holds ids, `request_names` texts; `request_total` stands where the marker named more than there are.

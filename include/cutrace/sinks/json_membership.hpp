@@ -10,6 +10,7 @@
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/json_event.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -17,19 +18,27 @@ namespace detail {
 
 class membership_fields {
  public:
-  /// "stage", "stage_id" and what request_fields writes, into the open object.
+  /// Called before the events of one sink::write. Requests at one address are one set until it returns, so they need
+  /// not be compared again; without this call they always are.
+  void begin_write() noexcept { ++writes_; }
+
+  /// "stage", "stage_id" and what request_fields writes, without braces; may be empty. Valid until the next call.
+  std::string_view fields(const event& e) { return find(e).json; }
+  /// The same without "stage": what a stage says of itself, whose name stands elsewhere.
+  std::string_view own_fields(const event& e) {
+    const kept& k = find(e);
+    return std::string_view(k.json).substr(k.own_at);
+  }
+
+  /// `fields`, into the open object.
   void write(json_text& json, const event& e) {
-    const std::uint32_t readable = e.requests != nullptr ? request_limit : 0;
-    if (e.stage_id == 0 || e.request_count > readable) return render(json, e);
-    kept& k = kept_[slot_of(e.stage_id)];
-    if (!matches(k, e)) keep(k, e);
-    json.raw(k.json);
+    const std::string_view text = fields(e);
+    if (!text.empty()) json.raw(text);
   }
 
   static void render(json_text& json, const event& e) {
     optional_field(json, "stage", e.stage_name);
-    optional_field(json, "stage_id", e.stage_id);
-    request_fields(json, e);
+    render_own(json, e);
   }
 
  private:
@@ -39,32 +48,59 @@ class membership_fields {
     std::uint32_t request_total = 0;
     std::vector<request_ref> requests;
     std::string json;
+    std::size_t own_at = 0;
+    const request_ref* compared = nullptr;  ///< where equal requests lay
+    std::uint64_t compared_in = 0;          ///< and in which write
   };
   static constexpr std::size_t slots = 32;
   static constexpr std::uint32_t request_limit = 256;  // of one stage: all slots together stay below 400 KiB
+
+  static void render_own(json_text& json, const event& e) {
+    optional_field(json, "stage_id", e.stage_id);
+    request_fields(json, e);
+  }
 
   /// Instances count up from a start that each thread has of its own, in the upper bits.
   static std::size_t slot_of(std::uint64_t id) noexcept {
     return static_cast<std::size_t>(id + 11 * (id >> 40)) % slots;
   }
 
+  const kept& find(const event& e) {
+    const std::uint32_t readable = e.requests != nullptr ? request_limit : 0;
+    if (CUTRACE_UNLIKELY(e.stage_id == 0 || e.request_count > readable)) return render_into(unkept_, e);
+    kept& k = kept_[slot_of(e.stage_id)];
+    if (!matches(k, e)) keep(k, e);
+    k.compared = e.requests;
+    k.compared_in = writes_;
+    return k;
+  }
+
   /// Texts are interned: equal addresses are equal texts.
   static bool same(text a, text b) noexcept { return a.data == b.data && a.size == b.size; }
-  static bool matches(const kept& k, const event& e) noexcept {
+  bool matches(const kept& k, const event& e) const noexcept {
     if (k.stage_id != e.stage_id || !same(k.stage_name, e.stage_name) || k.request_total != e.request_total ||
         k.requests.size() != e.request_count)
       return false;
+    if (k.compared == e.requests && k.compared_in == writes_ && writes_ != 0) return true;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       if (k.requests[i].id != e.requests[i].id || !same(k.requests[i].name, e.requests[i].name)) return false;
     }
     return true;
   }
 
+  const kept& render_into(kept& k, const event& e) {
+    scratch_.clear();
+    optional_field(scratch_, "stage", e.stage_name);
+    const std::size_t named = scratch_.view().size();
+    render_own(scratch_, e);
+    k.json = scratch_.view();
+    k.own_at = named != 0 && named < k.json.size() ? named + 1 : named;  // and its comma
+    return k;
+  }
+
   void keep(kept& k, const event& e) {
     k.stage_id = 0;  // matches nothing, should memory run out below
-    scratch_.clear();
-    render(scratch_, e);
-    k.json = scratch_.view();
+    render_into(k, e);
     k.requests.assign(e.requests, e.requests + e.request_count);
     k.stage_name = e.stage_name;
     k.request_total = e.request_total;
@@ -72,7 +108,9 @@ class membership_fields {
   }
 
   kept kept_[slots];
+  kept unkept_;
   json_text scratch_;
+  std::uint64_t writes_ = 0;
 };
 
 /// Everything but type, times and name, into an open object.

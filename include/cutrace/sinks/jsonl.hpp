@@ -52,6 +52,7 @@ class jsonl_sink : public sink {
   }
 
   void write(event_view events) override {
+    stages_.begin_write();
     for (const event& e : events) {
       if (form_ == jsonl_form::events) {
         write_event(e);
