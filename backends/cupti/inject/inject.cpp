@@ -16,6 +16,7 @@ bool start() {
   if (cutrace::detail::environment("CUTRACE_SINKS") == nullptr) options.sinks = default_sinks;
   // Never destroyed: the runtime's own exit handler ends the trace when the program exits.
   static cutrace::session* session = nullptr;
+  cutrace::cupti::loaded_by_driver() = true;
   if (session == nullptr) session = new cutrace::session(options);
   return session != nullptr;
 }

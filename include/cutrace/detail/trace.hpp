@@ -90,9 +90,12 @@ class trace {
   bool abandoned() const noexcept { return abandoned_; }
 
   CUTRACE_NOINLINE void start_backend(backend* b, bool owned, std::uint64_t session) {
+    std::unique_ptr<backend> own(owned ? b : nullptr);
     backend_status status{};
     try {
       status = b->start(writer_);
+    } catch (const config_error&) {
+      throw;
     } catch (const std::exception& e) {
       std::snprintf(status.detail, sizeof(status.detail), "%s", e.what());
     }
@@ -104,6 +107,7 @@ class trace {
     gpu_expected_ = gpu_expected_ || status.active;
     if (!status.active) core_.errors.report(b->name(), status.detail);
     told_at_start_ = core_.errors.count_of(backend_name_);
+    static_cast<void>(own.release());  // the pump's from here on
     pump_.add(b, owned, session);
   }
 

@@ -18,6 +18,7 @@
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/library.hpp>
+#include <cutrace/cupti/options.hpp>
 #include <cutrace/cupti/process_state.hpp>
 #include <string>
 
@@ -26,10 +27,16 @@ namespace cupti CUTRACE_LOCAL {
 
 class cupti_backend final : public backend {
  public:
+  /// With what the environment says (options.hpp).
+  cupti_backend() = default;
+  explicit cupti_backend(const options& o) : options_(o), given_(true) {}
+
   const char* name() const noexcept override { return "cupti"; }
 
+  /// @throws config_error for a variable of the environment that cannot be used.
   backend_status start(event_writer& w) override {
     writer_ = &w;
+    if (!given_) options_ = options::from_environment();
     backend_status status{};
     std::string detail;
     status.active = begin(detail);
@@ -59,19 +66,32 @@ class cupti_backend final : public backend {
   }
 
  private:
+  static constexpr unsigned graph_trace_bit = 12;
   struct kind {
     CUpti_ActivityKind id;
     const char* name;
     unsigned bit;
+    int group;  ///< record_group, or `always`
     bool enabled(unsigned bits) const noexcept { return (bits >> bit & 1u) != 0; }
   };
+  static constexpr int always = -1;
+  // clang-format off
   static constexpr kind kinds[] = {
-      {CUPTI_ACTIVITY_KIND_DEVICE, "DEVICE", 0},     {CUPTI_ACTIVITY_KIND_CONTEXT, "CONTEXT", 1},
-      {CUPTI_ACTIVITY_KIND_STREAM, "STREAM", 2},     {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", 3},
-      {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", 4},     {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", 5},
-      {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", 6},     {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "SYNCHRONIZATION", 7},
-      {CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", 8},
+      {CUPTI_ACTIVITY_KIND_DEVICE, "DEVICE", 0, always},
+      {CUPTI_ACTIVITY_KIND_CONTEXT, "CONTEXT", 1, always},
+      {CUPTI_ACTIVITY_KIND_STREAM, "STREAM", 2, always},
+      {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", 3, static_cast<int>(record_group::kernel)},
+      {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", 4, static_cast<int>(record_group::memcpy)},
+      {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", 5, static_cast<int>(record_group::memcpy)},
+      {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", 6, static_cast<int>(record_group::memset)},
+      {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "SYNCHRONIZATION", 7, static_cast<int>(record_group::sync)},
+      {CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", 8, static_cast<int>(record_group::overhead)},
+      {CUPTI_ACTIVITY_KIND_MEMORY2, "MEMORY2", 9, static_cast<int>(record_group::memory)},
+      {CUPTI_ACTIVITY_KIND_MEMORY_POOL, "MEMORY_POOL", 10, static_cast<int>(record_group::memory)},
+      {CUPTI_ACTIVITY_KIND_JIT, "JIT", 11, static_cast<int>(record_group::jit)},
+      {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "GRAPH_TRACE", graph_trace_bit, static_cast<int>(record_group::kernel)},
   };
+  // clang-format on
 
   /// In the order that CUPTI demands: subscribe before any other call, attributes and clock before buffers, buffers
   /// before kinds.
@@ -106,7 +126,10 @@ class cupti_backend final : public backend {
     if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
     std::string missing;
     CUptiResult why = CUPTI_SUCCESS;
+    const bool whole_graphs = may_trace_whole_graphs();
     for (const kind& k : kinds) {
+      if (k.group != always && !options_.has(static_cast<record_group>(k.group))) continue;
+      if (k.bit == graph_trace_bit && !whole_graphs) continue;
       const CUptiResult r = p.api.cuptiActivityEnable(k.id);
       if (r == CUPTI_SUCCESS) {
         enabled_ |= 1u << k.bit;
@@ -118,6 +141,17 @@ class cupti_backend final : public backend {
     if (enabled_ == 0) return "cuptiActivityEnable: " + p.api.explain(why);
     if (!missing.empty()) complain(("cuptiActivityEnable, no records of " + missing).c_str(), why);
     return {};
+  }
+
+  /// Problem: replaying a graph that was instantiated before GRAPH_TRACE was switched on ends the program (SIGSEGV in
+  /// CUPTI 13.0). Solution: it is switched on only where no graph can exist yet.
+  bool may_trace_whole_graphs() const {
+    if (options_.graphs != graph_level::graph) return false;
+    if (!cuda_is_running()) return true;
+    writer_->report("cupti",
+                    "CUTRACE_GRAPHS=graph came too late, CUDA runs already: graphs are told node by node, since CUPTI "
+                    "would end the program at the next replay of an older graph; begin the session before CUDA");
+    return false;
   }
 
   void disable_kinds(process_state& p) noexcept {
@@ -306,6 +340,8 @@ class cupti_backend final : public backend {
     writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
   }
 
+  options options_;
+  bool given_ = false;  ///< options_ are the program's, not the environment's
   event_writer* writer_ = nullptr;
   decode_context decoder_;
   CUpti_SubscriberHandle subscriber_{};

@@ -166,5 +166,22 @@ inline int driver_version(std::string& why) {
   return version;
 }
 
+/// Set by the injection library, which the driver loads while it starts: no call may be made into it then.
+inline bool& loaded_by_driver() noexcept {
+  static bool loaded = false;
+  return loaded;
+}
+
+/// Whether CUDA has been initialised in this process, so that graphs may exist. Does not initialise it.
+inline bool cuda_is_running() noexcept {
+  if (loaded_by_driver()) return false;
+  void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  using get_count = int (*)(int*);
+  const get_count get = cuda != nullptr ? reinterpret_cast<get_count>(dlsym(cuda, "cuDeviceGetCount")) : nullptr;
+  constexpr int not_initialized = 3;  // CUDA_ERROR_NOT_INITIALIZED
+  int n = 0;
+  return get != nullptr && get(&n) != not_initialized;
+}
+
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE
