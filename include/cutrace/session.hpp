@@ -52,7 +52,8 @@ class session {
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
-  /// Adds a sink that the caller keeps alive until the session has stopped. @throws what sink::open throws.
+  /// Adds a sink that the caller keeps alive until the session has stopped. @throws what sink::open throws, and
+  /// config_error when a sink holds up the trace (sink_deadline_ms): then no sink of it may ever be destroyed.
   CUTRACE_LOCAL void add_sink(sink&);
   /// Adds a sink that the session owns. The reference is valid until the session ends.
   template <class Sink, class... Arguments>

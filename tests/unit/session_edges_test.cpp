@@ -131,6 +131,22 @@ TEST_CASE("a stage that outlives a trace is known to the next one") {
   CHECK(kernels[0].request_count == 0);
 }
 
+TEST_CASE("a stage that outlives many traces is known to each of them") {
+  traced* first = new traced;
+  CUTRACE_STAGE("server", 7);
+  first->gpu.launch("first");
+  delete first;
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    traced t;
+    if (round % 7 != 6 && round % 15 != 14) continue;  // in most of them nobody asks for it
+    t.gpu.launch("kernel");
+    const std::vector<event> kernels = t.all(event_kind::kernel);
+    REQUIRE(kernels.size() == 1);
+    CHECK(text_of(kernels[0].stage_name) == "server");
+  }
+}
+
 TEST_CASE("part of a stage with a run-time name on a thread whose records are read first") {
   traced t;
   std::thread worker;

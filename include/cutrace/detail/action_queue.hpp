@@ -2,6 +2,7 @@
 // What other threads ask the collector's thread to do between two passes, and how they wait for it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cutrace/detail/wake.hpp>
@@ -52,7 +53,8 @@ class action_queue {
       upto = asked_;
       ending = ending_;
     }
-    for (const std::function<void()>& a : now) guarded(a);
+    for (const std::function<void()>& a : now)
+      if (!cancelled_.load(std::memory_order_acquire)) guarded(a);
     if (!now.empty()) {
       std::lock_guard<std::mutex> hold(mutex_);
       done_ = upto;
@@ -65,6 +67,11 @@ class action_queue {
   void end() {
     std::lock_guard<std::mutex> hold(mutex_);
     ending_ = true;
+  }
+  /// The same, and nothing that was asked for is run: who asked has given up, and may be gone with all that it uses.
+  void cancel() {
+    cancelled_.store(true, std::memory_order_release);
+    end();
   }
   /// Nothing will be run any more: who still waits goes on.
   void ended() {
@@ -85,6 +92,7 @@ class action_queue {
   std::vector<std::function<void()>> actions_;
   std::uint64_t asked_ = 0, done_ = 0;
   bool ending_ = false, ended_ = false;
+  std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace CUTRACE_LOCAL

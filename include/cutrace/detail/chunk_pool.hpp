@@ -6,6 +6,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -121,12 +122,14 @@ class chunk_pool {
   static constexpr std::uint32_t region_chunks = 1u << 16;  // 1 GiB of address space a region at the most
 
   void retire(std::uint32_t index) noexcept {
-    madvise(at(index), chunk_bytes, MADV_DONTNEED);
+    // Where pages are larger than chunks (64 KiB on some aarch64 kernels) neighbours would be emptied, too.
+    if (page_bytes_ <= chunk_bytes) madvise(at(index), chunk_bytes, MADV_DONTNEED);
     circulating_.fetch_sub(1, std::memory_order_relaxed);
     spare_.bounded_push(index);
   }
 
   using index_stack = boost::lockfree::stack<std::uint32_t>;
+  const std::size_t page_bytes_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::array<char*, 16> regions_{};
   std::size_t first_region_bytes_ = 0;
   std::size_t regions_used_ = 0;

@@ -42,6 +42,7 @@ class collector final : private event_emitter {
 
   CUTRACE_NOINLINE void start(std::uint64_t start_monotonic_ns) {
     delivery_.set_start(start_monotonic_ns);
+    ingest_.set_start(core_.scale.now_ns());
     thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
 
@@ -69,7 +70,7 @@ class collector final : private event_emitter {
                              "' has not returned in time: the trace ends here, its files are incomplete";
     core_.errors.report("session", line.c_str());
     sinks_.abandon();
-    actions_.end();
+    actions_.cancel();
     if (thread_.joinable()) thread_.detach();
   }
 

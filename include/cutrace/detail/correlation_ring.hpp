@@ -93,9 +93,9 @@ class correlation_ring {
   /// passes once in 2^32.
   static std::uint32_t check_of(std::uint32_t id, std::uint32_t both, std::uint64_t stage, std::uint64_t begin,
                                 std::uint32_t function) noexcept {
-    const std::uint64_t small = id | static_cast<std::uint64_t>(function) << 32;
+    const std::uint64_t name_of_call = id | static_cast<std::uint64_t>(function) << 32;
     // Odd multipliers from the fractional digits of the golden ratio and of the square root of 3.
-    const std::uint64_t mixed = (stage ^ small) * 0x9e3779b97f4a7c15u + (begin ^ both) * 0xbb67ae8584caa73bu;
+    const std::uint64_t mixed = (stage ^ name_of_call) * 0x9e3779b97f4a7c15u + (begin ^ both) * 0xbb67ae8584caa73bu;
     return static_cast<std::uint32_t>(mixed >> 32);
   }
 

@@ -47,6 +47,8 @@ class ingest {
     pending_event p;
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
+    // Work from before this trace, which CUPTI hands over late, is no part of it.
+    if (p.is_gpu_work() && p.end_ns != 0 && p.end_ns < start_ns_) return;
     if ((p.is_gpu_work() || p.kind == event_kind::sync) && !join(p)) return;
     if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
     push(p, nullptr, 0);
@@ -57,6 +59,9 @@ class ingest {
     const thread_id& known = thread_ids_[index % thread_slots];
     return known.index == index ? known.kernel_id : 0;
   }
+
+  /// Raw time at which the trace began.
+  void set_start(std::uint64_t raw_ns) noexcept { start_ns_ = static_cast<std::int64_t>(raw_ns); }
 
   order_window& window() noexcept { return window_; }
   string_table& strings() noexcept { return strings_; }
@@ -166,7 +171,7 @@ class ingest {
     p.request_word = r.a;
     p.request_owner = r.c;
     p.form = r.form();
-    const bool opened = r.has(opened_mask);
+    const bool opened = (r.b >> 16 & 0xffff) != 0;
     if (r.has(flag_dynamic)) {
       const known_stage* s = stages_.find(r.id);
       p.name = s != nullptr ? s->name : text{nullptr, 0};  // an adopted part that is read first: delivery asks again
@@ -292,6 +297,7 @@ class ingest {
   bool told_[2] = {};  ///< whether there was a text of name and request, be it empty
   std::vector<std::uint64_t> words_;
   std::uint32_t process_id_;
+  std::int64_t start_ns_ = 0;
   std::uint64_t produced_ = 0;
   std::uint64_t gpu_records_ = 0;
   std::uint64_t launches_ = 0;

@@ -118,6 +118,9 @@ class output_file {
   }
 
   void release() noexcept {
+    // A child that was forked meanwhile shares the lock, and would hold it for as long as it lives.
+    if (locked_by_ != 0 && locked_by_ == ::getpid()) ::flock(fd_, LOCK_UN);
+    locked_by_ = 0;
     if (fd_ >= 0 && owned_) ::close(fd_);
     fd_ = -1;
     buffer_.clear();
@@ -142,7 +145,9 @@ class output_file {
   /// Two writers of one path would mix their bytes; the second one is told so instead. Files systems without locks are
   /// taken as they are.
   void claim() {
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    if (locked) locked_by_ = ::getpid();
+    if (!locked && errno == EWOULDBLOCK) {
       release();
       throw config_error(
           ("\"" + path_ + "\" is being written by another trace; put %p (process id) into the name").c_str());
@@ -176,6 +181,7 @@ class output_file {
   int fd_ = -1;
   descriptor_kind kind_ = descriptor_kind::other;
   bool owned_ = false;
+  pid_t locked_by_ = 0;  ///< process that holds the lock, 0: nobody
 };
 
 }  // namespace detail

@@ -30,8 +30,6 @@ constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as tex
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
-constexpr std::uint8_t opened_mask =
-    0x70;  ///< stage: trace (1 to 7, in turn) whose collector knows its identity, 0: none
 
 /// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
 /// argument words, gpu: kind of event) and the site (api: function id, gpu: name).
@@ -51,7 +49,8 @@ struct alignas(64) record {
   std::uint64_t end;
   std::uint64_t id;       ///< stage: instance; api, gpu: correlation id (low 32 bits), result (api, high 32 bits)
   std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | thread where a span began << 32, c = instance
+  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | number of the trace that was
+                          ///< told of it << 16 | thread where a span began << 32, c = instance
                           ///< that named the request; api: first arguments; gpu: see gpu_encode.hpp
 
   record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }

@@ -102,6 +102,9 @@ class runtime_owner {
   CUTRACE_NOINLINE static void at_exit() {
     runtime_owner& o = own();
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+    // A sink or an error handler that ends the program, on a thread that holds the lock or that the end would wait for.
+    if (inside_runtime()) return;
+    inside_runtime() = true;
     try {
       std::lock_guard<std::mutex> hold(o.mutex_);
       o.finish();
@@ -123,6 +126,10 @@ class runtime_owner {
     serve(r);
   }
 
+  void end_if_abandoned() {
+    if (trace_ != nullptr && trace_->abandoned()) finish();
+  }
+
   CUTRACE_NOINLINE void serve(session_request& r) {
     if (runtime_core::own().forked.load(std::memory_order_relaxed)) {
       if (r.operation == session_operation::begin)
@@ -140,7 +147,12 @@ class runtime_owner {
       case session_operation::add_sink:
         if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
           throw config_error("the session has been stopped: it takes no more sinks");
-        trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
+        try {
+          trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
+        } catch (...) {
+          end_if_abandoned();
+          throw;
+        }
         return;
       case session_operation::add_backend:
         if (trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
@@ -194,7 +206,7 @@ class runtime_owner {
     if (sessions_.size() == 1) return finish();
     sessions_.erase(at);
     trace_->close_session(session);
-    if (trace_->abandoned()) finish();
+    end_if_abandoned();
     if (session == handler_session_)
       runtime_core::own().errors.set_handler(nullptr, nullptr);  // it dies with its owner
   }

@@ -103,7 +103,7 @@ class sink_set {
   template <class Action>
   bool guarded(member& m, Action action) noexcept {
     if (m.totals.failed || abandoned_.load(std::memory_order_acquire)) return false;
-    const call_mark mark(*this, m.totals.name);
+    const call_mark mark(*this, m.target->name());  // a literal, which outlives the member
     try {
       action();
       return true;

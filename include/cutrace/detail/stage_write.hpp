@@ -69,7 +69,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
   const std::size_t name_size = name != nullptr ? __builtin_strlen(name) : 0;
   const std::uint32_t extra = (name != nullptr ? text_records(name_size) : 0) + request_records(q);
   record* r = reserve(t, extra + 1);
-  f.head = (f.head & ~head_flags(opened_mask)) | head_flags(t->opened_bits.load(std::memory_order_relaxed));
+  f.set_opened(t->trace_number.load(std::memory_order_relaxed));
   if (r == nullptr) return;
   if (name != nullptr) r = put_text(r, 0, name, name_size);
   r = put_request(r, q);
@@ -80,7 +80,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
 
 /// Opens a frame and the frames around it, outermost first, so that whatever refers to this stage can be resolved.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void open_frames(thread_state* t, stage_frame* f) noexcept {
-  if (f == nullptr || f->opened(t->opened_bits.load(std::memory_order_relaxed))) return;
+  if (f == nullptr || f->opened(t->trace_number.load(std::memory_order_relaxed))) return;
   open_frames(t, f->outer);
   write_open(t, *f, nullptr, {});
 }
@@ -97,7 +97,7 @@ CUTRACE_INLINE site& named(site& s, const char* name) noexcept {
 CUTRACE_INLINE std::uint64_t current_stage(thread_state* t) noexcept {
   stage_frame* f = t->top;
   if (f == nullptr) return 0;
-  if (CUTRACE_UNLIKELY(!f->opened(t->opened_bits.load(std::memory_order_relaxed)))) open_frames(t, f);
+  if (CUTRACE_UNLIKELY(!f->opened(t->trace_number.load(std::memory_order_relaxed)))) open_frames(t, f);
   return f->id;
 }
 
@@ -117,7 +117,7 @@ CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t s
     return;
   }
   f.parent = outer->id;
-  f.depth = outer->depth + 1;
+  f.depth = (outer->depth + 1) & 0xffff;
   if (form == request_form::none) {  // what happens inside belongs to the same requests
     f.head |= outer->head & head_form_mask;
     f.request = outer->request;

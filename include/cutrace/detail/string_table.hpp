@@ -50,7 +50,11 @@ class string_table {
     if (mangled.size > 2 && mangled.data[0] == '_' && mangled.data[1] == 'Z') {
       int status = 0;
       char* readable = abi::__cxa_demangle(mangled.data, nullptr, nullptr, &status);
-      if (status == 0 && readable != nullptr) human = intern(readable, std::strlen(readable));
+      if (status == 0 && readable != nullptr) {
+        const std::uint64_t refused = refused_;
+        human = intern(readable, std::strlen(readable));
+        if (refused_ != refused) human = mangled;  // no room for a second form
+      }
       std::free(readable);
     }
     const auto again = known_.find(std::string_view(mangled.data, mangled.size));

@@ -24,24 +24,25 @@ struct stage_frame {
   std::uint64_t id;       ///< instance, unique in the process: thread index << 40 | sequence
   std::uint64_t begin;    ///< ticks
   std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t depth;    ///< enclosing stages on the thread
+  std::uint64_t depth;    ///< enclosing stages on the thread, 16 bits | number of the trace that knows this stage << 16
   std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
   std::uint64_t owner;    ///< instance that named the request, 0 when none did
 
-  /// `in`: as thread_state::opened_bits. A stage may outlive the trace in which it was told.
-  bool opened(std::uint8_t in) const noexcept { return (head >> 8 & opened_mask) == in; }
+  /// `in`: as thread_state::trace_number. A stage may outlive the trace in which it was told.
+  bool opened(std::uint16_t in) const noexcept { return (depth >> 16 & 0xffff) == in; }
+  void set_opened(std::uint16_t in) noexcept { depth = (depth & 0xffff) | std::uint64_t{in} << 16; }
 };
 
 /// What one thread's markers touch. Owned by the runtime, recycled only after the thread is gone.
 struct thread_state {
-  record* cursor;                         ///< next free record
-  record* limit;                          ///< one past the chunk's last record
-  std::atomic<std::uint32_t>* committed;  ///< records of the current chunk that the collector may read
-  std::uint32_t count;                    ///< mirror of *committed, so that the hot path never loads it
-  bool use_counter;                       ///< see clock::ticks
-  std::atomic<std::uint8_t> opened_bits;  ///< number of the running trace, in the place of opened_mask
-  stage_frame* top;                       ///< innermost running stage
-  std::uint64_t next_stage;               ///< instance id of the next stage
+  record* cursor;                           ///< next free record
+  record* limit;                            ///< one past the chunk's last record
+  std::atomic<std::uint32_t>* committed;    ///< records of the current chunk that the collector may read
+  std::uint32_t count;                      ///< mirror of *committed, so that the hot path never loads it
+  bool use_counter;                         ///< see clock::ticks
+  std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
+  stage_frame* top;                         ///< innermost running stage
+  std::uint64_t next_stage;                 ///< instance id of the next stage
   const table* owner;
   std::uint32_t index;              ///< of the thread in this process, never reused before 2^24 threads
   std::uint32_t thread_id;          ///< the kernel's

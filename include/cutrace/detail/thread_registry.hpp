@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cutrace/detail/chunk_pool.hpp>
@@ -39,9 +40,9 @@ class thread_registry {
   /// A trace begins: what stages have told of themselves so far, they told another one. Before the gate opens.
   void begin_trace() noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
-    opened_bits_ = static_cast<std::uint8_t>(opened_bits_ % opened_mask + 0x10);  // 1 to 7, times 16
+    trace_number_ = trace_number_ == 0xffff ? 1 : static_cast<std::uint16_t>(trace_number_ + 1);
     for (traced_thread* t = head_.load(std::memory_order_relaxed); t != nullptr; t = t->next_known)
-      t->opened_bits.store(opened_bits_, std::memory_order_relaxed);
+      t->trace_number.store(trace_number_, std::memory_order_relaxed);
   }
 
   /// State for the calling thread; nullptr when memory ran out.
@@ -58,7 +59,7 @@ class thread_registry {
     t->committed = nullptr;
     t->count = 0;
     t->use_counter = use_counter;
-    t->opened_bits.store(opened_bits_, std::memory_order_relaxed);
+    t->trace_number.store(trace_number_, std::memory_order_relaxed);
     t->top = nullptr;
     t->owner = owner;
     t->index = next_index_;
@@ -89,7 +90,8 @@ class thread_registry {
 
   /// True when the kernel no longer knows the thread.
   static bool is_gone(const traced_thread* t) noexcept {
-    return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(t->thread_id), 0) != 0;
+    // Any other error (a sandbox that forbids the call) leaves the state with its thread.
+    return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(t->thread_id), 0) != 0 && errno == ESRCH;
   }
 
   static void recycle(traced_thread* t) noexcept {
@@ -115,7 +117,7 @@ class thread_registry {
   std::mutex mutex_;
   std::atomic<traced_thread*> head_{nullptr};
   std::atomic<std::uint64_t> made_{0};
-  std::uint8_t opened_bits_ = 0;
+  std::uint16_t trace_number_ = 0;
   std::uint32_t next_index_ = 1;
 };
 

@@ -83,7 +83,7 @@ class trace {
     sink* raw = s.get();
     sinks_.push_back({std::move(s), session});
     if (!patiently([this, raw, session] { collector_->add_sink(raw, session); }))
-      throw error("another sink holds up the trace, which takes no more");
+      throw error("a sink holds up the trace, which ends here; sinks that were given to it must not be destroyed");
   }
 
   /// True once a sink did not return in time: nothing more will be written, and this object must never be destroyed.

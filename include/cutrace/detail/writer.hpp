@@ -44,7 +44,13 @@ class record_writer final : public event_writer {
   std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
                       bool makes_gpu_work) noexcept override {
     thread_state* t = this_thread();
-    if (CUTRACE_UNLIKELY(t == nullptr)) {  // what such a call makes the GPU do is to be left out as well
+    if (CUTRACE_UNLIKELY(t == nullptr)) {
+      if (core_.gate.load(std::memory_order_acquire) == gate_on) {  // no memory for the state of this thread
+        count_loss(loss_cause::chunk_full, 1);
+        if (makes_gpu_work) core_.ring.put(correlation, 0, begin_ticks, 0, function);
+        return api_call::not_recorded;
+      }
+      // Paused. What such a call makes the GPU do is to be left out as well.
       if (makes_gpu_work) core_.ring.put(correlation, api_call::not_recorded, begin_ticks, 0, function);
       return api_call::not_recorded;
     }

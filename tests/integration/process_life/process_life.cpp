@@ -220,6 +220,11 @@ int lingering_thread() {
   return 0;
 }
 
+struct failing_at_close : cutrace::sink {
+  void write(cutrace::event_view) override {}
+  void close(const cutrace::trace_summary&) override { throw cutrace::error("no room to close"); }
+};
+
 /// A sink that never returns once it has seen a stage.
 struct blocked_sink : cutrace::sink {
   void write(cutrace::event_view events) override {
@@ -246,6 +251,28 @@ int blocked_sink_holds_up(const std::string& end) {
   }
   delete trace;
   return 7;
+}
+
+/// The program's error handler ends the program: while a session begins, or while the runtime ends the trace at exit.
+int exit_in_handler(const std::string& when) {
+  cutrace::session_options o;
+  static cutrace::session* trace = nullptr;
+  o.on_error = [](const char*, const char*, void* user) {
+    if (user != nullptr) std::exit(3);
+    if (trace != nullptr) static_cast<void>(trace->stats());
+  };
+  static char ends = 0;
+  if (when == "begin") o.on_error_user = &ends;
+  if (when == "begin") {
+    o.backend = "auto";  // "joins that trace" is told to the first session's handler
+    trace = new cutrace::session(o);
+    cutrace::session second;
+    return 9;
+  }
+  trace = new cutrace::session(o);
+  trace->emplace_sink<failing_at_close>();
+  pass(10);
+  std::exit(3);
 }
 
 /// As many threads as asked for, all alive at once; each passes a few markers in two rounds.
@@ -387,6 +414,7 @@ int main(int argc, char** argv) {
   if (what == "late_markers") return late_markers();
   if (what == "lingering_thread") return lingering_thread();
   if (what == "blocked_sink") return blocked_sink_holds_up(how);
+  if (what == "exit_in_handler") return exit_in_handler(how);
   if (what == "many_threads") return many_threads(std::atoi(how.c_str()));
   if (what == "session_in_static") return session_in_static();
   if (what == "storm") return storm(std::atoi(how.c_str()));

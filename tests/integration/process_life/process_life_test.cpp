@@ -200,6 +200,14 @@ TEST_CASE("a sink that never returns does not keep the program from ending") {
   }
 }
 
+TEST_CASE("an error handler that ends the program, or that is called when it ends") {
+  for (const char* when : {"begin", "at exit"}) {
+    CAPTURE(when);
+    run_result r;
+    run(r, {"exit_in_handler", when}, 3);
+  }
+}
+
 TEST_CASE("many threads at once: all of them are traced") {
   run_result r;
   run(r, {"many_threads", "600"});

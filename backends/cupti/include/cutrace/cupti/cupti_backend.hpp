@@ -104,6 +104,7 @@ class cupti_backend final : public backend {
     set_attributes(p);
     take_clock(p);
     p.buffers.allow(writer_->buffer_budget_bytes());
+    if (p.kernels_left_on) discard_records(p);
     p.refused.store(0, std::memory_order_relaxed);
     decoder_.cupti_version = p.version;
     p.decoder.store(&decoder_, std::memory_order_release);
@@ -162,11 +163,22 @@ class cupti_backend final : public backend {
     for (const kind& k : kinds) {
       if (!k.enabled(enabled_)) continue;
       // Can deadlock before CUPTI 13.0 Update 1 (NVIDIA bug 5350647); a kind that stays on costs only time.
-      if (k.id == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && p.version < 130001) continue;
+      if (k.id == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && p.version < 130001) {
+        p.kernels_left_on = true;
+        continue;
+      }
       const CUptiResult r = p.api.cuptiActivityDisable(k.id);
       if (r != CUPTI_SUCCESS) why = r;
     }
     complain("cuptiActivityDisable, CUPTI goes on recording and slows the program down", why);
+  }
+
+  /// CUPTI went on recording between two sessions: that is of neither. While there is no writer, buffers come back
+  /// empty.
+  void discard_records(process_state& p) noexcept {
+    p.api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    std::size_t n = 0;
+    p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n);
   }
 
   /// Makes CUPTI deliver its buffers, and counts what it had no room for.
