@@ -22,7 +22,7 @@ class slice_lane {
   /// with one owner are never parted by a later slice, so joining them loses nothing.
   bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
     if (CUTRACE_LIKELY(taken_.empty() || taken_.back().end_ns <= start_ns)) {
-      taken_.push_back({start_ns, end_ns, owner});
+      taken_.emplace_back(start_ns, end_ns, owner);
       if (CUTRACE_UNLIKELY(taken_.size() > limit)) compact();
       return true;
     }
@@ -31,6 +31,9 @@ class slice_lane {
 
  private:
   struct interval {
+    /// Made where it stays: g++ 12 would store the parts of a copy one by one and read them back together.
+    interval(std::int64_t start, std::int64_t end, std::uint64_t by) noexcept
+        : start_ns(start), end_ns(end), owner(by) {}
     std::int64_t start_ns;
     std::int64_t end_ns;
     std::uint64_t owner;
@@ -53,10 +56,10 @@ class slice_lane {
     while (inside && last < taken_.size() && taken_[last].start_ns < end_ns) ++last;
     const auto at = taken_.begin() + static_cast<std::ptrdiff_t>(first);
     if (first == last) {
-      taken_.insert(at, interval{start_ns, end_ns, owner});
+      taken_.insert(at, interval(start_ns, end_ns, owner));
       if (taken_.size() > limit) compact();
     } else {
-      *at = interval{start_ns, end_ns, owner};
+      *at = interval(start_ns, end_ns, owner);
       taken_.erase(at + 1, taken_.begin() + static_cast<std::ptrdiff_t>(last));
     }
     return true;
@@ -85,7 +88,7 @@ class slice_lane {
         taken_[++to] = taken_[from];
       }
     }
-    taken_.resize(to + 1);
+    taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(to + 1), taken_.end());
   }
 
   std::vector<interval> taken_;

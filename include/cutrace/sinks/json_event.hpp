@@ -98,11 +98,15 @@ inline void request_fields(json_text& json, const event& e) {
   for (std::uint32_t i = 0; i < e.request_count; ++i) (e.requests[i].name.size != 0 ? names : ids) = true;
   if (ids) {
     json.key("requests");
-    json.begin_array();
+    char* to = json.begin_raw((decimal_room + 1) * e.request_count + 2);
+    *to++ = '[';
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      if (e.requests[i].name.size == 0) json.value(e.requests[i].id);
+      if (e.requests[i].name.size != 0) continue;
+      to = put_decimal(to, e.requests[i].id);
+      *to++ = ',';
     }
-    json.end_array();
+    to[-1] = ']';  // in place of the last comma: there is one id at least
+    json.end_raw(to);
   }
   if (names) {
     json.key("request_names");
