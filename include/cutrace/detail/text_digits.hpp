@@ -66,8 +66,8 @@ constexpr std::uint64_t ascii_zeros = 0x3030303030303030u;
 /// For put_decimal.
 inline char* put_long_decimal(char* to, std::uint64_t n) noexcept {
   if (n < 10000) {  // the same for four digits
-    const std::uint32_t small = static_cast<std::uint32_t>(n);
-    const std::uint32_t pairs = small / 100 | small % 100 << 16;
+    const std::uint32_t narrow = static_cast<std::uint32_t>(n);
+    const std::uint32_t pairs = narrow / 100 | narrow % 100 << 16;
     const std::uint32_t high = (pairs * 103 >> 10) & 0x000F000Fu;
     const std::uint32_t digits = high | (pairs - high * 10) << 8;
     const unsigned zeros = static_cast<unsigned>(__builtin_ctz(digits)) / 8;
