@@ -60,6 +60,35 @@ TEST_CASE("ids wrap at 32 bits: the old call of the same id is not taken for the
   CHECK(r.find(0xfffffe00u, c) == attribution::by_call);  // from before the wrap, its records still to come
 }
 
+TEST_CASE("no mixture of two neighbouring calls passes for one of them") {
+  struct fields {
+    std::uint32_t id, both;
+    std::uint64_t stage, begin;
+    std::uint32_t function;
+  };
+  const auto check_of = [](const fields& f) { return ring::check_of(f.id, f.both, f.stage, f.begin, f.function); };
+  unsigned passed = 0;
+  // Differences of one bit and of a few, the same ones in several fields: what neighbouring calls look like.
+  for (std::uint32_t step = 1; step <= 4096; step *= 2)
+    for (std::uint32_t thread_step = 1; thread_step <= 64; ++thread_step)
+      for (std::uint32_t begin_step : {1u, 4u, step, thread_step, step << 8}) {
+        const fields a{step * 5, 1, std::uint64_t{step} * 5 << 8, std::uint64_t{step} * 5, 307};
+        const fields b{a.id + step, a.both + thread_step, a.stage + (std::uint64_t{step} << 8), a.begin + begin_step,
+                       a.function ^ (step & 0xff)};
+        for (unsigned from_b = 1; from_b < 31; ++from_b) {  // all mixtures; 0 and 31 are a and b themselves
+          const fields m{from_b & 1 ? b.id : a.id, from_b & 2 ? b.both : a.both, from_b & 4 ? b.stage : a.stage,
+                         from_b & 8 ? b.begin : a.begin, from_b & 16 ? b.function : a.function};
+          const auto same = [&](const fields& o) {
+            return m.id == o.id && m.both == o.both && m.stage == o.stage && m.begin == o.begin &&
+                   m.function == o.function;
+          };
+          if (same(a) || same(b)) continue;
+          passed += check_of(m) == check_of(a) || check_of(m) == check_of(b);
+        }
+      }
+  CHECK(passed == 0);
+}
+
 TEST_CASE("writers in many threads never leave a torn entry") {
   ring r;
   REQUIRE(r.reset(2));  // so few entries that a writer which is held up finds its own taken

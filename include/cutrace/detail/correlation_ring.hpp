@@ -76,6 +76,19 @@ class correlation_ring {
     return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
   }
 
+  /// Problem: a thread that is held up inside `put` goes on writing when another thread, a whole ring later, has filled
+  /// the same entry; no order of stores shows that to a reader. Solution: the entry vouches for its content. A mixture
+  /// passes about once in 2^31. Each field has a multiplier of its own: two that are folded together before it would
+  /// let neighbouring calls pass for each other (ticks and thread that differ in the same bits). Public for its test.
+  static std::uint32_t check_of(std::uint32_t id, std::uint32_t both, std::uint64_t stage, std::uint64_t begin,
+                                std::uint32_t function) noexcept {
+    const std::uint64_t name_of_call = id | static_cast<std::uint64_t>(function) << 32;
+    // Odd, from the fractional digits of the golden ratio and of the square roots of 3, 11 and 7.
+    const std::uint64_t mixed = stage * 0x9e3779b97f4a7c15u + begin * 0xbb67ae8584caa73bu +
+                                name_of_call * 0x510e527fade682d1u + both * 0xa54ff53a5f1d36f1u;
+    return static_cast<std::uint32_t>(mixed >> 32);
+  }
+
  private:
   struct alignas(32) entry {
     std::atomic<std::uint32_t> id;
@@ -87,17 +100,6 @@ class correlation_ring {
   };
   static_assert(sizeof(entry) == 32, "two entries a cache line");
   static constexpr std::uint32_t coarse = 4096;  ///< ids between two writes of `newest_`, to keep its line shared
-
-  /// Problem: a thread that is held up inside `put` goes on writing when another thread, a whole ring later, has filled
-  /// the same entry; no order of stores shows that to a reader. Solution: the entry vouches for its content. A mixture
-  /// passes once in 2^32.
-  static std::uint32_t check_of(std::uint32_t id, std::uint32_t both, std::uint64_t stage, std::uint64_t begin,
-                                std::uint32_t function) noexcept {
-    const std::uint64_t name_of_call = id | static_cast<std::uint64_t>(function) << 32;
-    // Odd multipliers from the fractional digits of the golden ratio and of the square root of 3.
-    const std::uint64_t mixed = (stage ^ name_of_call) * 0x9e3779b97f4a7c15u + (begin ^ both) * 0xbb67ae8584caa73bu;
-    return static_cast<std::uint32_t>(mixed >> 32);
-  }
 
   static bool newer(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
 

@@ -12,6 +12,7 @@
 // wrong is told by the returned status.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -45,7 +46,7 @@ class gpu {
     stream* s =
         machine_.create_stream(context_, blocking ? stream_kind::blocking : stream_kind::non_blocking, priority);
     recorder_.end(call, 0, {word(s), blocking ? 0u : 1u, static_cast<std::uint64_t>(std::int64_t{priority})});
-    tell_stream(*s);
+    tell_stream(facts_of(*s));
     return *s;
   }
   status destroy_stream(stream& s) {
@@ -181,8 +182,10 @@ class gpu {
     c.kind = event_kind::context;
     c.context = context_->id;
     recorder_.describe_event(c);
-    tell_stream(*context_->legacy);
-    for (auto& s : context_->streams) tell_stream(*s);
+    // Copies: another thread may make or destroy streams just now.
+    auto streams = machine_.streams<stream_facts>(facts_of);
+    std::sort(streams.begin(), streams.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (const stream_facts& s : streams) tell_stream(s);
   }
 
  private:
@@ -277,7 +280,13 @@ class gpu {
     recorder_.work(c, g);
   }
 
-  void tell_stream(const stream& s) {
+  struct stream_facts {
+    std::uint32_t id;
+    std::int32_t priority;
+    stream_kind kind;
+  };
+  static stream_facts facts_of(const stream& s) { return {s.id, s.priority, s.kind}; }
+  void tell_stream(const stream_facts& s) {
     cutrace::event e;
     e.kind = event_kind::stream;
     e.context = context_->id;
