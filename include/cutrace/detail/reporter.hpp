@@ -2,10 +2,14 @@
 // Run-time errors: one line each to the handler or to stderr, each distinct one once, and kept as notes for the files.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cutrace/error.hpp>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -13,10 +17,16 @@ namespace detail CUTRACE_LOCAL {
 
 class reporter {
  public:
-  void set_handler(error_handler handler, void* user) noexcept {
-    std::lock_guard<std::mutex> hold(mutex_);
+  /// Waits until no other thread is inside the handler that was set before, so that its owner may free `user` next; for
+  /// five seconds at most, because a handler that never returns must not hold the program.
+  CUTRACE_NOINLINE void set_handler(error_handler handler, void* user) noexcept {
+    std::unique_lock<std::mutex> hold(mutex_);
     handler_ = handler;
     user_ = user;
+    const std::thread::id own = std::this_thread::get_id();  // a handler may stop its session itself
+    returned_.wait_for(hold, std::chrono::seconds(5), [&] {
+      return std::all_of(inside_.begin(), inside_.end(), [&](std::thread::id id) { return id == own; });
+    });
   }
   void clear() noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -34,16 +44,23 @@ class reporter {
         if (known == line) return;
       if (notes_.size() >= note_limit) return;  // never a flood
       notes_.push_back(std::move(line));
-      handler = handler_;
-      user = user_;
+      if (show && handler_ != nullptr) {
+        inside_.push_back(std::this_thread::get_id());
+        handler = handler_;
+        user = user_;
+      }
     } catch (...) {  // out of memory: the line is lost, the program goes on
       return;
     }
     if (!show) return;
-    if (handler != nullptr)
-      handler(component, message, user);
-    else
+    if (handler == nullptr) {
       std::fprintf(stderr, "cutrace: %s: %s\n", component, message);
+      return;
+    }
+    handler(component, message, user);
+    std::lock_guard<std::mutex> hold(mutex_);
+    inside_.erase(std::find(inside_.begin(), inside_.end(), std::this_thread::get_id()));
+    returned_.notify_all();
   }
 
   /// Notes of one component so far.
@@ -64,6 +81,8 @@ class reporter {
   static constexpr std::size_t note_limit = 32;
   mutable std::mutex mutex_;
   std::vector<std::string> notes_;
+  std::condition_variable returned_;
+  std::vector<std::thread::id> inside_;  ///< threads that are in the handler now
   error_handler handler_ = nullptr;
   void* user_ = nullptr;
 };
