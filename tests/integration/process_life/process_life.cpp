@@ -253,6 +253,53 @@ int blocked_sink_holds_up(const std::string& end) {
   return 7;
 }
 
+/// A sink that is given up, and returns after that: its trace is nobody's any more, and must still be there.
+struct late_sink : cutrace::sink {
+  static inline std::atomic<bool> may_return{false}, returned{false};
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events)
+      while (e.kind == cutrace::event_kind::stage && !may_return) ::usleep(1000);
+    if (may_return) returned = true;
+  }
+};
+
+int late_sink_returns() {
+  cutrace::session_options o;
+  o.sink_deadline_ms = 300;
+  {
+    cutrace::session trace(o);
+    trace.emplace_sink<late_sink>();
+    pass(100);
+    trace.stop();
+  }
+  late_sink::may_return = true;
+  while (!late_sink::returned) ::usleep(1000);
+  for (int i = 0; i < 200; ++i) {  // its collector goes on from there
+    pass(10);
+    ::usleep(1000);
+  }
+  return 0;
+}
+
+/// A sink that ends the program while it is handed events.
+struct exiting_sink : cutrace::sink {
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events)
+      if (e.kind == cutrace::event_kind::stage) std::exit(3);
+  }
+};
+
+int exit_in_sink() {
+  cutrace::session_options o;
+  o.sink_deadline_ms = 300;
+  static cutrace::session* trace = new cutrace::session(o);
+  trace->emplace_sink<exiting_sink>();
+  for (;;) {
+    pass(10);
+    ::usleep(1000);
+  }
+}
+
 /// The program's error handler ends the program: while a session begins, or while the runtime ends the trace at exit.
 int exit_in_handler(const std::string& when) {
   cutrace::session_options o;
@@ -414,6 +461,8 @@ int main(int argc, char** argv) {
   if (what == "late_markers") return late_markers();
   if (what == "lingering_thread") return lingering_thread();
   if (what == "blocked_sink") return blocked_sink_holds_up(how);
+  if (what == "late_sink") return late_sink_returns();
+  if (what == "exit_in_sink") return exit_in_sink();
   if (what == "exit_in_handler") return exit_in_handler(how);
   if (what == "many_threads") return many_threads(std::atoi(how.c_str()));
   if (what == "session_in_static") return session_in_static();

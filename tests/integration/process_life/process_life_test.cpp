@@ -200,6 +200,16 @@ TEST_CASE("a sink that never returns does not keep the program from ending") {
   }
 }
 
+TEST_CASE("a sink that returns after it was given up does no harm") {
+  run_result r;
+  run(r, {"late_sink"}, 0, {}, {1, "sink 'user' has not returned in time"});
+}
+
+TEST_CASE("a sink that ends the program") {
+  run_result r;
+  run(r, {"exit_in_sink"}, 3);
+}
+
 TEST_CASE("an error handler that ends the program, or that is called when it ends") {
   for (const char* when : {"begin", "at exit"}) {
     CAPTURE(when);
