@@ -63,6 +63,19 @@ struct gpu_work {
   std::uint64_t graph_node_id;
 };
 
+/// What became of a node of a CUDA graph. Numbers of nodes are the graph's number << 32 | index, as `graph_node_id`.
+struct graph_change {
+  enum class action : std::uint8_t {
+    node_added,   ///< captured or added by hand, now: belongs to the innermost stage of the calling thread
+    node_copied,  ///< `node` was made from `from`, or is the new number of `from`
+    updated,      ///< nodes of executable graph `node` >> 32 do from now on what those of graph `from` >> 32 do
+    gone,         ///< graph `node` >> 32 is being destroyed
+  };
+  action what;
+  std::uint64_t node;
+  std::uint64_t from;
+};
+
 /// What a decoder hands to the collector for each record of an activity buffer; collector's thread only.
 class event_emitter {
  public:
@@ -115,6 +128,10 @@ class event_writer {
 
   /// GPU work, from whichever thread learnt of it. The name should be one of few: each distinct one is kept.
   virtual void gpu(const gpu_work&) noexcept = 0;
+
+  /// A change of a CUDA graph, on the thread that makes it. GPU work with a `graph_node_id` gets the stage of its
+  /// node's capture by it.
+  virtual void graph(const graph_change&) noexcept {}
 
   /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.
   virtual bool submit(const activity_buffer&) noexcept = 0;

@@ -211,6 +211,10 @@ struct event {
   std::uint32_t request_count;  ///< entries of `requests`
   std::uint32_t request_total;  ///< requests that the marker named; more than `request_count` where a batch was cut
 
+  std::uint64_t capture_stage_id;  ///< GPU work of a CUDA graph: the stage in which its node was captured or added, 0
+                                   ///< when that is not known or there was none; `stage_id` is that of its launch
+  text capture_stage_name;
+
   std::uint32_t device;        ///< GPU events: index of the device
   std::uint32_t context;       ///< GPU events: CUPTI's context id
   std::uint64_t stream;        ///< GPU events: CUPTI's stream id
@@ -234,7 +238,7 @@ struct event {
 
   event() noexcept {
     __builtin_memset(static_cast<void*>(this), 0, sizeof(*this));
-    name = stage_name = call_name = text{};
+    name = stage_name = call_name = capture_stage_name = text{};
   }
 
   std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }

@@ -128,6 +128,7 @@ void report_resource(std::uint32_t cbid, sim::context* c, sim::stream* s, void* 
 }
 
 CUgraphNodeType type_of(const sim::graph_node& n) {
+  if (n.child != nullptr) return CU_GRAPH_NODE_TYPE_GRAPH;
   switch (n.what.kind) {
     case sim::work_kind::kernel:
       return CU_GRAPH_NODE_TYPE_KERNEL;

@@ -20,25 +20,39 @@ CUresult create(CUgraph* out, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
+void tell_end(sim::graph& g) {
+  CUgraph h = handle<CUgraph>(&g);
+  report_graph(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, h, nullptr, nullptr, nullptr, nullptr);
+  for (const auto& n : g.nodes()) {
+    if (n->child != nullptr) tell_end(*n->child);
+    report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING, h, nullptr, n.get(), nullptr, nullptr);
+  }
+}
+
 CUresult destroy(CUgraph h) {
   sim::graph& g = graph_of(h);
-  report_graph(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, h, nullptr, nullptr, nullptr, nullptr);
+  tell_end(g);
   gpu().destroy_graph(&g);
   return CUDA_SUCCESS;
 }
 
-void tell_clone(const sim::graph& copy, const sim::graph& original, const void* exec) {
-  CUgraph to = handle<CUgraph>(const_cast<sim::graph*>(&copy));
-  report_graph(CUPTI_CBID_RESOURCE_GRAPH_CLONED, to, &original, nullptr, nullptr, exec);
-  for (const auto& n : copy.nodes())
-    report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, to, &original, n.get(), n->origin, exec);
+/// The order of the real driver: each node is created, then told as cloned; a child graph comes before its node.
+void tell_clone(sim::graph& copy) {
+  CUgraph to = handle<CUgraph>(&copy);
+  created(&copy);
+  for (const auto& n : copy.nodes()) {
+    if (n->child != nullptr) tell_clone(*n->child);
+    report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, to, nullptr, n.get(), nullptr, nullptr);
+    report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, to, copy.origin(), n.get(), n->origin, nullptr);
+  }
 }
 
 CUresult clone(CUgraph* out, CUgraph h) {
   const sim::graph& original = graph_of(h);
   sim::graph* copy = gpu().clone_graph(&original);
   required(out) = handle<CUgraph>(copy);
-  tell_clone(*copy, original, nullptr);
+  tell_clone(*copy);
+  report_graph(CUPTI_CBID_RESOURCE_GRAPH_CLONED, *out, &original, nullptr, nullptr, nullptr);
   return CUDA_SUCCESS;
 }
 
@@ -55,6 +69,16 @@ CUresult add(CUgraphNode* out, CUgraph h, const CUgraphNode* after, size_t n, co
   sim::graph_node* node = gpu().add_node(&graph_of(h), w, list(after, n));
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *out = handle<CUgraphNode>(node);
+  report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, h, nullptr, node, nullptr, nullptr);
+  return CUDA_SUCCESS;
+}
+
+CUresult add_child(CUgraphNode* out, CUgraph h, const CUgraphNode* after, size_t n, CUgraph child) {
+  required(out);
+  sim::graph_node* node = gpu().add_child(&graph_of(h), &graph_of(child), list(after, n));
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = handle<CUgraphNode>(node);
+  tell_clone(*node->child);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, h, nullptr, node, nullptr, nullptr);
   return CUDA_SUCCESS;
 }
@@ -142,11 +166,19 @@ CUresult give(T* where, V value) {
 CUresult instantiate(CUgraphExec* out, CUgraph h, unsigned long long flags) {
   sim::graph& g = graph_of(h);
   required(out);
-  report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, h, nullptr, nullptr, nullptr, nullptr);
-  sim::graph_exec* e = gpu().instantiate(&g);
+  sim::graph_exec* e = gpu().begin_instance(&g);
   e->flags = flags;
   if (const standin_tracer* t = driver::get().tracer()) e->user = t->generation();
-  tell_clone(*e->instance, g, e);
+  tell_clone(*e->instance);
+  report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, h, nullptr, nullptr, nullptr, e);
+  e->finish([](sim::graph_node* holder, sim::graph& child) {
+    if (holder != nullptr)
+      report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING, handle<CUgraph>(holder->owner), nullptr, holder,
+                   nullptr, nullptr);
+    else
+      report_graph(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, handle<CUgraph>(&child), nullptr, nullptr, nullptr,
+                   nullptr);
+  });
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, h, nullptr, nullptr, nullptr, e);
   *out = handle<CUgraphExec>(e);
   return CUDA_SUCCESS;
@@ -162,6 +194,7 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph h, CUDA_GRAPH_INSTANTIATE_PA
 CUresult destroy_exec(CUgraphExec h) {
   sim::graph_exec& e = exec_of(h);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING, nullptr, nullptr, nullptr, nullptr, &e);
+  tell_end(*e.instance);
   gpu().destroy_exec(&e);
   return CUDA_SUCCESS;
 }
@@ -207,6 +240,9 @@ STANDIN_API(cuGraphAddMemsetNode, (STANDIN_NODE_PARAMS, const CUDA_MEMSET_NODE_P
 STANDIN_API(cuGraphAddHostNode, (STANDIN_NODE_PARAMS, const CUDA_HOST_NODE_PARAMS* p), (out, g, after, n, p),
             add(out, g, after, n, sim::host_work{required(p).fn, p->userData}))
 STANDIN_API(cuGraphAddEmptyNode, (STANDIN_NODE_PARAMS), (out, g, after, n), add(out, g, after, n, sim::work{}))
+
+STANDIN_API(cuGraphAddChildGraphNode, (STANDIN_NODE_PARAMS, CUgraph child), (out, g, after, n, child),
+            add_child(out, g, after, n, child))
 
 STANDIN_API(cuGraphGetNodes, (CUgraph g, CUgraphNode* out, size_t* n), (g, out, n), nodes(g, out, n, false))
 STANDIN_API(cuGraphGetRootNodes, (CUgraph g, CUgraphNode* out, size_t* n), (g, out, n), nodes(g, out, n, true))

@@ -29,7 +29,7 @@ class collector final : private event_emitter {
       : core_(core),
         writer_(writer),
         sinks_(core.errors),
-        ingest_({&core.scale, &core.sites, &core.functions, &core.ring}, l.string_bytes,
+        ingest_({&core.scale, &core.sites, &core.functions, &core.ring, &core.graphs}, l.string_bytes,
                 static_cast<std::uint32_t>(getpid())),
         delivery_(ingest_, core.functions, correction_, sinks_) {
     ingest_.window().configure(l.window_ns, l.window_bytes);
@@ -357,7 +357,8 @@ class collector final : private event_emitter {
     s.produced = ingest_.produced();
     s.pending = ingest_.window().size();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
-                     ingest_.window().bytes() + ingest_.strings().bytes() + ingest_.stages().bytes();
+                     ingest_.window().bytes() + ingest_.strings().bytes() + ingest_.stages().bytes() +
+                     core_.graphs.bytes();
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();
     s.launches_seen = ingest_.launches();

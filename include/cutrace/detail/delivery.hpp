@@ -83,7 +83,36 @@ class delivery {
     return p;
   }
 
+  /// Asked with the time of the launch in the raw frame: an update of the graph concerns later ones.
+  void resolve_capture(pending_event& p) {
+    const graph_table::capture* c = nullptr;
+    switch (p.kind) {
+      case event_kind::kernel:
+        if (p.kernel.graph_node_id != 0) c = from_.graphs().find(p.kernel.graph_node_id, p.call_start_ns);
+        break;
+      case event_kind::memcpy:
+        if (p.memcpy_.graph_node_id != 0) c = from_.graphs().find(p.memcpy_.graph_node_id, p.call_start_ns);
+        break;
+      case event_kind::memset:
+        if (p.memset_.graph_node_id != 0) c = from_.graphs().find(p.memset_.graph_node_id, p.call_start_ns);
+        break;
+      case event_kind::graph_launch:
+        c = from_.graphs().find_common(p.kernel.graph_id, p.call_start_ns);
+        break;
+      default:
+        break;
+    }
+    if (c == nullptr) return;
+    if (c->stage != captured_in_) {  // the table's copy of the name may go before the session does
+      captured_in_ = c->stage;
+      captured_name_ = from_.strings().intern(c->name.data(), c->name.size());
+    }
+    p.capture_stage_id = c->stage;
+    p.capture_stage_name = captured_name_;
+  }
+
   void resolve_gpu(pending_event& p) {
+    if (!from_.graphs().empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
     if (p.thread_id == 0) p.thread_id = from_.thread_id_of(p.call_thread);  // its records may have come after the GPU's
     // Counted, not clipped: who reads the trace may decide what to make of it.
@@ -159,6 +188,8 @@ class delivery {
   const clock_correction& correction_;
   sink_set& to_;
   std::uint64_t start_ns_ = 0;
+  std::uint64_t captured_in_ = 0;  ///< stage of the capture that was asked for last
+  text captured_name_;
   std::vector<event> events_;
   std::vector<request_ref> requests_;
   std::vector<argument> arguments_;

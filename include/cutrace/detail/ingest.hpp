@@ -7,6 +7,7 @@
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>
 #include <cutrace/detail/gpu_encode.hpp>
+#include <cutrace/detail/graph_table.hpp>
 #include <cutrace/detail/order_window.hpp>
 #include <cutrace/detail/site_table.hpp>
 #include <cutrace/detail/stage_table.hpp>
@@ -26,6 +27,7 @@ struct ingest_sources {
   const site_table* sites;
   const function_table* functions;
   const correlation_ring* ring;
+  graph_table* graphs;
 };
 
 class ingest {
@@ -65,6 +67,7 @@ class ingest {
 
   order_window& window() noexcept { return window_; }
   string_table& strings() noexcept { return strings_; }
+  const graph_table& graphs() const noexcept { return *from_.graphs; }
   stage_table& stages() noexcept { return stages_; }
   std::uint64_t produced() const noexcept { return produced_; }
   void add_produced(std::uint64_t n) noexcept { produced_ += n; }
@@ -95,6 +98,9 @@ class ingest {
         break;
       case record_type::gpu:
         take_gpu(r);
+        break;
+      case record_type::graph:
+        take_graph(r);
         break;
       default:
         break;
@@ -245,6 +251,22 @@ class ingest {
       p.name = strings_.demangle(strings_.intern(p.name.data, p.name.size));
     }
     if (join(p)) push(p, nullptr, 0);
+  }
+
+  void take_graph(const record& r) {
+    switch (static_cast<graph_change::action>(r.count())) {
+      case graph_change::action::node_added: {
+        const known_stage* s = stages_.find(r.parent);  // told by the same thread, so before
+        return from_.graphs->added(r.id, r.parent, s != nullptr ? s->name : name_lost);
+      }
+      case graph_change::action::node_copied:
+        return from_.graphs->copied(r.id, r.a);
+      case graph_change::action::updated:
+        return from_.graphs->updated(static_cast<std::uint32_t>(r.id >> 32), static_cast<std::uint32_t>(r.a >> 32),
+                                     static_cast<std::int64_t>(from_.scale->to_ns(r.begin)));
+      case graph_change::action::gone:
+        return from_.graphs->gone(static_cast<std::uint32_t>(r.id >> 32));
+    }
   }
 
   /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time. False for work

@@ -18,6 +18,7 @@ enum class record_type : std::uint8_t {
   api = 4,         ///< driver or runtime call that returned
   gpu = 5,         ///< GPU work told by a backend that writes records (simulated GPU)
   memory = 6,      ///< device allocation or free told by a backend
+  graph = 7,       ///< change of a CUDA graph: id = node, a = the node or graph it comes from, count = what happened
   text = 16,       ///< continuation: up to 48 bytes of text that belong to the next head record
   requests = 17,   ///< continuation: up to 7 request ids of the next head record
   words = 18,      ///< continuation: up to 7 argument words of the next head record

@@ -10,6 +10,7 @@
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>
+#include <cutrace/detail/graph_table.hpp>
 #include <cutrace/detail/reporter.hpp>
 #include <cutrace/detail/site_table.hpp>
 #include <cutrace/detail/slot.hpp>
@@ -27,6 +28,8 @@ struct runtime_core {
   site_table sites;
   function_table functions;
   correlation_ring ring;
+  graph_table graphs;                        ///< the collector's
+  std::atomic<bool> stages_captured{false};  ///< nodes of graphs were added inside of stages
   reporter errors;
   wake_signal wake;  ///< of the collector
   std::atomic<std::uint32_t> gate{gate_off};

@@ -98,6 +98,30 @@ class record_writer final : public event_writer {
     commit(t, gpu_records);
   }
 
+  void graph(const graph_change& c) noexcept override {
+    thread_state* t = this_thread();
+    if (t == nullptr) return;
+    std::uint64_t stage = 0;
+    if (c.what == graph_change::action::node_added) {
+      stage = current_stage(t);
+      if (stage == 0) return;  // nothing to remember
+      core_.stages_captured.store(true, std::memory_order_relaxed);
+    } else if (!core_.stages_captured.load(std::memory_order_relaxed)) {
+      return;  // a program without stages shall not pay for each of its nodes
+    }
+    record* r = reserve(t, 1);
+    if (r == nullptr) return;
+    *r = record{make_head(record_type::graph, 0, request_form::none, static_cast<std::uint8_t>(c.what), 0),
+                ticks(),
+                0,
+                c.node,
+                stage,
+                c.from,
+                0,
+                0};
+    commit(t, 1);
+  }
+
   bool submit(const activity_buffer& b) noexcept override {
     const bool taken = buffers_.bounded_push(b);
     if (taken) core_.wake.signal_if_asleep();

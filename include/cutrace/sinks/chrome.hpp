@@ -178,11 +178,12 @@ class chrome_sink : public sink {
       if (whole) row = e.context;
     }
     const detail::row_place at = rows_.gpu(kind, e.device, row, e.start_ns, end_ns);
-    const std::string_view stage = stages_.fields(e);
+    const std::string_view stage = stages_.fields(e), capture = stages_.capture(e);
     const detail::decimal_text id(e.correlation_id);
-    const open_slice slice =
-        begin_slice(out_, e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + flow_room(at));
+    const open_slice slice = begin_slice(
+        out_, e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + capture.size() + flow_room(at));
     char* to = detail::put_gpu_args(slice.to, e, id, at.base_tid, shapes_);
+    if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
     if (e.correlation_id != 0 && detail::knows_call(e) && detail::starts_flow(detail::view_of(e.call_name))) {
       // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.

@@ -30,10 +30,23 @@ class membership_fields {
     return std::string_view(k.json).substr(k.own_at);
   }
 
-  /// `fields`, into the open object.
+  /// "capture_stage" and "capture_stage_id" of a graph's work, without braces; may be empty. Valid until the next call.
+  std::string_view capture(const event& e) {
+    if (e.capture_stage_id == 0) return {};
+    if (e.capture_stage_id != captured_in_) {
+      scratch_.clear();
+      optional_field(scratch_, "capture_stage", e.capture_stage_name);
+      scratch_.field("capture_stage_id", e.capture_stage_id);
+      capture_ = scratch_.view();
+      captured_in_ = e.capture_stage_id;
+    }
+    return capture_;
+  }
+
+  /// `fields` and `capture`, into the open object.
   void write(json_text& json, const event& e) {
-    const std::string_view text = fields(e);
-    if (!text.empty()) json.raw(text);
+    for (const std::string_view text : {fields(e), capture(e)})
+      if (!text.empty()) json.raw(text);
   }
 
   static void render(json_text& json, const event& e) {
@@ -110,6 +123,8 @@ class membership_fields {
   kept kept_[slots];
   kept unkept_;
   json_text scratch_;
+  std::string capture_;  ///< of the stage that was asked for last
+  std::uint64_t captured_in_ = 0;
   std::uint64_t writes_ = 0;
 };
 

@@ -79,7 +79,8 @@ class memory_sink : public sink {
   }
   /// Upper bound of what `keep` takes: texts that occur twice in one event count twice here.
   std::size_t cost(const event& e) const {
-    std::size_t n = sizeof(event) + text_cost(e.name) + text_cost(e.stage_name) + text_cost(e.call_name);
+    std::size_t n = sizeof(event) + text_cost(e.name) + text_cost(e.stage_name) + text_cost(e.call_name) +
+                    text_cost(e.capture_stage_name);
     n += e.request_count * sizeof(request_ref);
     for (std::uint32_t i = 0; i < e.request_count; ++i) n += text_cost(e.requests[i].name);
     if (e.kind == event_kind::stage) n += text_cost(e.stage.file);
@@ -96,6 +97,7 @@ class memory_sink : public sink {
     e.name = own(e.name);
     e.stage_name = own(e.stage_name);
     e.call_name = own(e.call_name);
+    e.capture_stage_name = own(e.capture_stage_name);
     e.requests = own_array(requests_, e.requests, e.request_count);
     if (e.kind == event_kind::stage) e.stage.file = own(e.stage.file);
     if (e.kind == event_kind::kernel) e.kernel.mangled_name = own(e.kernel.mangled_name);

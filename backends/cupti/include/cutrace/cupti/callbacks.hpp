@@ -10,6 +10,7 @@
 #include <cstring>
 #include <cutrace/cupti/decode.hpp>
 #include <cutrace/cupti/functions.hpp>
+#include <cutrace/cupti/graph_callbacks.hpp>
 #include <cutrace/cupti/process_state.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -23,10 +24,14 @@ struct callbacks {
   }
 
   static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
-    if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) return;
     static process_state& p = process_state::get();
     event_writer* w = p.writer.load(std::memory_order_acquire);
     if (CUTRACE_UNLIKELY(w == nullptr)) return;
+    if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) {
+      if (domain == CUPTI_CB_DOMAIN_RESOURCE && !p.exiting.load(std::memory_order_acquire))
+        graph_callbacks::on_resource(p.api, *w, cbid, data);
+      return;
+    }
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
     if (call.callbackSite == CUPTI_API_ENTER) {
       const std::uint64_t begin = w->ticks();
@@ -54,6 +59,8 @@ struct callbacks {
     c.stage = api_call::stage_of_thread;
     c.end_ticks = w.ticks();
     w.exit(c);
+    if (CUTRACE_UNLIKELY(process_state::get().updates_graph[cbid]) && c.result == 0)
+      graph_callbacks::on_update(process_state::get().api, w, call.functionParams);
   }
 
   static void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {

@@ -56,6 +56,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
+    p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
     if (enabled_ != 0) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     disable_kinds(p);
     if (enabled_ != 0) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -113,6 +114,7 @@ class cupti_backend final : public backend {
     name_results(*writer_);
     const std::string no_records = enable_kinds(p);
     const std::uint32_t hooked = enable_callbacks(p);
+    enable_graph_callbacks(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
@@ -302,6 +304,8 @@ class cupti_backend final : public backend {
       name(cbid, symbol, known);
       const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
       p.makes_work[cbid].store(works, std::memory_order_relaxed);
+      const bool updates = std::strncmp(symbol, "cuGraphExecUpdate", 17) == 0 && p.api.cuptiGetGraphExecId != nullptr;
+      p.updates_graph[cbid].store(updates, std::memory_order_relaxed);
       const CUptiResult r = p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
       if (r == CUPTI_SUCCESS)
         ++count;
@@ -310,6 +314,18 @@ class cupti_backend final : public backend {
     }
     tell_missing_calls(count, nameless, failure);
     return count;
+  }
+
+  /// For the stages in which nodes of graphs are captured.
+  void enable_graph_callbacks(process_state& p) const {
+    if (!graph_callbacks::possible(p.api)) return;
+    CUptiResult failure = CUPTI_SUCCESS;
+    for (const CUpti_CallbackIdResource cbid : graph_callbacks::wanted) {
+      const CUptiResult r =
+          p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, static_cast<CUpti_CallbackId>(cbid));
+      if (r != CUPTI_SUCCESS) failure = r;
+    }
+    complain("cuptiEnableCallback of the resource domain, work of graphs has no stage of its capture", failure);
   }
 
   void tell_missing_calls(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {

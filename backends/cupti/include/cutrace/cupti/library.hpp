@@ -26,7 +26,11 @@ namespace cupti CUTRACE_LOCAL {
   X(cuptiActivityFlushAll) X(cuptiActivitySetAttribute) X(cuptiGetResultString)
 // clang-format on
 // Absent from some release that is supported.
-#define CUTRACE_CUPTI_OPTIONAL(X) X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)
+// clang-format off
+#define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
+  X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
+  X(cuptiGetGraphId) X(cuptiGetGraphNodeId)
+// clang-format on
 
 struct functions {
 #define CUTRACE_MEMBER(name) decltype(&::name) name = nullptr;
@@ -36,6 +40,7 @@ struct functions {
 #if CUPTI_API_VERSION >= 130000
   decltype(&::cuptiSubscribe_v2) cuptiSubscribe_v2 = nullptr;
 #endif
+  CUptiResult(CUPTIAPI* cuptiGetGraphExecId)(CUgraphExec, std::uint32_t*) = nullptr;  // not in the headers of 11.8
 
   /// Name of the first needed function that the library lacks; nullptr when all are there.
   const char* load(void* library) noexcept {
@@ -53,6 +58,7 @@ struct functions {
 #if CUPTI_API_VERSION >= 130000
     find(cuptiSubscribe_v2, "cuptiSubscribe_v2", false);
 #endif
+    find(cuptiGetGraphExecId, "cuptiGetGraphExecId", false);
     return missing;
   }
 

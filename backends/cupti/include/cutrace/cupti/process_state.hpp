@@ -28,10 +28,11 @@ struct process_state {
   std::atomic<std::uint64_t> refused{0};            ///< buffer requests that found none
   tick_scale scale;                                 ///< for timestamps, the process's
   bool clock_registered = false;
-  bool kernels_left_on = false;                       ///< the kind was not switched off at the end of a session
-  std::atomic<bool> exiting{false};                   ///< exit handlers run
-  own_clock clock;                                    ///< of CUPTI, where it does not take ours
-  std::atomic<bool> makes_work[function_limit] = {};  ///< a call of the last session may still be in its callback
+  bool kernels_left_on = false;                          ///< the kind was not switched off at the end of a session
+  std::atomic<bool> exiting{false};                      ///< exit handlers run
+  own_clock clock;                                       ///< of CUPTI, where it does not take ours
+  std::atomic<bool> updates_graph[function_limit] = {};  ///< cuGraphExecUpdate, by callback id
+  std::atomic<bool> makes_work[function_limit] = {};     ///< a call of the last session may still be in its callback
 
   static process_state& get() {
     static process_state* state = new process_state();

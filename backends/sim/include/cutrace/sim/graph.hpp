@@ -16,10 +16,14 @@ class graph;
 
 struct graph_node {
   graph* owner = nullptr;
-  std::uint64_t id = 0;  ///< the graph's id in the upper half, a number from 1 on in the lower
+  std::uint64_t id = 0;  ///< the graph's id in the upper half, a number from 0 on in the lower
   work what;
   std::vector<graph_node*> after;      ///< dependencies
   const graph_node* origin = nullptr;  ///< of a clone
+  std::unique_ptr<graph> child;        ///< a whole graph in the place of this node; then `what` is empty
+
+  graph_node();
+  ~graph_node();
 };
 
 class graph {
@@ -41,7 +45,7 @@ class graph {
     nodes_.push_back(std::make_unique<graph_node>());
     graph_node& n = *nodes_.back();
     n.owner = this;
-    n.id = std::uint64_t{id_} << 32 | ++last_node_;
+    n.id = next_node_id();
     n.what = w;
     n.after = after;
     return &n;
@@ -97,8 +101,9 @@ class graph {
     return result;
   }
 
-  std::unique_ptr<graph> clone(std::uint32_t id) const {
-    auto copy = std::make_unique<graph>(id);
+  /// `last_id`: of the graphs so far; the clone gets the next one, those of its child graphs follow.
+  std::unique_ptr<graph> clone(std::uint32_t& last_id) const {
+    auto copy = std::make_unique<graph>(++last_id);
     copy->origin_ = this;
     std::unordered_map<const graph_node*, graph_node*> twin;
     for (graph_node* n : ordered()) {
@@ -106,12 +111,49 @@ class graph {
       for (const graph_node* d : n->after) after.push_back(twin[d]);
       graph_node* c = copy->add(n->what, after);
       c->origin = n;
+      if (n->child != nullptr) c->child = n->child->clone(last_id);
       twin[n] = c;
     }
     return copy;
   }
 
+  /// Puts the nodes of child graphs in the place of the nodes that hold them, as the driver does while it instantiates:
+  /// they get new ids. `dissolving(node, graph&)` is called with the node before it goes, then with null when the
+  /// graph, whose nodes have moved by then, goes.
+  template <class Dissolving>
+  void inline_children(Dissolving dissolving) {
+    for (std::size_t i = 0; i < nodes_.size();) {
+      if (nodes_[i]->child == nullptr) {
+        ++i;
+        continue;
+      }
+      graph_node& holder = *nodes_[i];
+      dissolving(&holder, *holder.child);
+      const std::unique_ptr<graph> child = std::move(holder.child);
+      const std::vector<graph_node*> last = child->leaves();
+      for (const auto& n : nodes_) {
+        const auto at = std::find(n->after.begin(), n->after.end(), &holder);
+        if (at == n->after.end()) continue;
+        n->after.erase(at);
+        n->after.insert(n->after.end(), last.begin(), last.end());
+      }
+      std::vector<graph_node*> moved;
+      for (const auto& n : child->nodes_) moved.push_back(n.get());
+      for (graph_node* n : moved) {
+        if (n->after.empty()) n->after = holder.after;
+        n->owner = this;
+        n->id = next_node_id();
+      }
+      dissolving(nullptr, *child);
+      nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(i));
+      for (auto& n : child->nodes_) nodes_.push_back(std::move(n));
+      child->nodes_.clear();
+    }
+  }
+
  private:
+  std::uint64_t next_node_id() { return std::uint64_t{id_} << 32 | next_node_++; }
+
   static bool reaches(const graph_node* from, const graph_node* to) {  // is `from` before `to`?
     std::vector<const graph_node*> stack{to};
     std::unordered_map<const graph_node*, bool> seen;
@@ -129,12 +171,15 @@ class graph {
   }
 
   std::uint32_t id_;
-  std::uint32_t last_node_ = 0;
+  std::uint32_t next_node_ = 0;
   const graph* origin_ = nullptr;
   std::vector<std::unique_ptr<graph_node>> nodes_;
 };
 
-/// An instantiated graph: the clone that launches run, its nodes in launch order.
+inline graph_node::graph_node() = default;
+inline graph_node::~graph_node() = default;
+
+/// An instantiated graph: the clone that launches run, its nodes in launch order once `finish` was called.
 struct graph_exec {
   std::unique_ptr<graph> instance;
   std::vector<graph_node*> order;
@@ -143,7 +188,13 @@ struct graph_exec {
   std::uint64_t flags = 0;
   std::uint64_t user = 0;  ///< free for the face
 
-  graph_exec(const graph& source, std::uint32_t id) : instance(source.clone(id)), order(instance->ordered()) {
+  graph_exec(const graph& source, std::uint32_t& last_id) : instance(source.clone(last_id)) {}
+
+  /// See graph::inline_children.
+  template <class Dissolving>
+  void finish(Dissolving dissolving) {
+    instance->inline_children(dissolving);
+    order = instance->ordered();
     std::unordered_map<const graph_node*, std::uint32_t> position;
     for (graph_node* n : order) {
       after.emplace_back();

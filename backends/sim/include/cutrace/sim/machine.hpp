@@ -133,7 +133,11 @@ class machine {
   bool alive(const graph* g) const { return find(graphs_, g); }
   /// Null when a dependency or an address does not belong.
   graph_node* add_node(graph*, const work&, const std::vector<graph_node*>& after);
+  /// A whole clone of `child` in the place of one node; null when a graph is to become its own child.
+  graph_node* add_child(graph*, const graph* child, const std::vector<graph_node*>& after);
   graph_exec* instantiate(const graph*);
+  /// For those who want to look on: `graph_exec::finish` is theirs to call before the first launch.
+  graph_exec* begin_instance(const graph*);
   bool destroy_exec(graph_exec*);
   bool alive(const graph_exec* e) const { return find(execs_, e); }
   launched launch(graph_exec*, stream*);

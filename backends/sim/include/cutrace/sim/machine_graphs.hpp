@@ -18,7 +18,7 @@ inline graph* machine::create_graph() {
 
 inline graph* machine::clone_graph(const graph* source) {
   const std::lock_guard<std::mutex> hold(lock_);
-  auto g = source->clone(++last_graph_);
+  auto g = source->clone(last_graph_);
   graph* raw = g.get();
   graphs_.emplace(raw, std::move(g));
   return raw;
@@ -36,12 +36,25 @@ inline graph_node* machine::add_node(graph* g, const work& w, const std::vector<
   return g->add(resolved, after);
 }
 
-inline graph_exec* machine::instantiate(const graph* g) {
+inline graph_node* machine::add_child(graph* g, const graph* child, const std::vector<graph_node*>& after) {
   const std::lock_guard<std::mutex> hold(lock_);
-  auto e = std::make_unique<graph_exec>(*g, ++last_graph_);
+  graph_node* n = g != child ? g->add(work{}, after) : nullptr;
+  if (n != nullptr) n->child = child->clone(last_graph_);
+  return n;
+}
+
+inline graph_exec* machine::begin_instance(const graph* g) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  auto e = std::make_unique<graph_exec>(*g, last_graph_);
   graph_exec* raw = e.get();
   execs_.emplace(raw, std::move(e));
   return raw;
+}
+
+inline graph_exec* machine::instantiate(const graph* g) {
+  graph_exec* e = begin_instance(g);
+  e->finish([](graph_node*, graph&) {});
+  return e;
 }
 
 inline bool machine::destroy_exec(graph_exec* e) {
