@@ -86,6 +86,9 @@ TEST_CASE("the stage of a whole graph is that of all its nodes") {
   t.copied(node(2, 1), node(1, 1));
   REQUIRE(t.find_common(2, 0) != nullptr);
   CHECK(t.find_common(2, 0)->stage == 7);
+  t.added(node(2, 9), 9, named("the driver's own"));
+  REQUIRE(t.find_common(2, 0) != nullptr);
+  CHECK(t.find_common(2, 0)->stage == 7);
   t.added(node(1, 2), 8, named("other"));
   t.copied(node(2, 2), node(1, 2));
   CHECK(t.find_common(2, 0) == nullptr);

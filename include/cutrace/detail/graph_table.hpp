@@ -46,7 +46,7 @@ class graph_table {
     if (source == g || index_of(from) >= node_limit) return;
     if (g->primary == 0) g->primary = graph_of(from);
     // The index stays in the entry: an update finds the node's counterpart by it.
-    n->from_index = index_of(from) | (graph_of(from) != g->primary ? foreign : 0);
+    n->from_index = index_of(from) | copy | (graph_of(from) != g->primary ? foreign : 0);
     if (const capture* c = resolve(*source, index_of(from), newest, 0))
       n->capture = g->add_capture(c->stage, c->name.data(), c->name.size());
     else  // told later by another thread, or never
@@ -89,6 +89,8 @@ class graph_table {
     if (found == graphs_.end()) return nullptr;
     const capture* common = nullptr;
     for (std::uint32_t i = 0; i < found->second->nodes.size(); ++i) {
+      // What the driver adds to an instance for itself (seen with memory nodes, CUDA 13.0) is nobody's capture.
+      if (found->second->primary != 0 && (found->second->nodes[i].from_index & copy) == 0) continue;
       const capture* c = resolve(*found->second, i, at_ns, 0);
       if (c == nullptr) continue;
       if (common != nullptr && common->stage != c->stage) return nullptr;
@@ -106,9 +108,11 @@ class graph_table {
 
   /// The node comes from a child graph, so an update, which pairs the nodes of the outermost graphs, tells nothing.
   static constexpr std::uint32_t foreign = 1u << 31;
+  static constexpr std::uint32_t copy = 1u << 30;  ///< the node was made from another
+  static constexpr std::uint32_t index_mask = copy - 1;
 
   struct node_entry {
-    std::uint32_t from_index = 0;  ///< in the graph it was made from | foreign
+    std::uint32_t from_index = 0;  ///< in the graph it was made from | foreign | copy
     std::uint16_t from_graph = 0;  ///< position in `origins`, from 1 on; 0: none
     std::uint16_t capture = 0;     ///< position in `captures`, from 1 on; 0: none
   };
@@ -175,12 +179,13 @@ class graph_table {
       const auto after =
           std::find_if(g.updates.begin(), g.updates.end(), [&](const update& u) { return u.at_ns > at_ns; });
       if (after != g.updates.begin())
-        return (n.from_index & foreign) == 0 ? resolve(*std::prev(after)->from, n.from_index, at_ns, depth + 1)
-                                             : nullptr;
+        return (n.from_index & foreign) == 0
+                   ? resolve(*std::prev(after)->from, n.from_index & index_mask, at_ns, depth + 1)
+                   : nullptr;
       if (g.history_cut) return nullptr;
     }
     if (n.capture != 0) return &g.captures[n.capture - 1u];
-    return n.from_graph != 0 ? resolve(*g.origins[n.from_graph - 1u], n.from_index & ~foreign, at_ns, depth + 1)
+    return n.from_graph != 0 ? resolve(*g.origins[n.from_graph - 1u], n.from_index & index_mask, at_ns, depth + 1)
                              : nullptr;
   }
 
