@@ -67,7 +67,8 @@ inline contender child_of(const configuration& c, const arguments& a, const std:
   const bool wrapped = c.who == tracer::nsys;
   const std::string self =
       own_path() + " --child " + (wrapped ? "none" : c.name) + " --shorten " + a.text("--shorten", "1");
-  return {c.name, {{wrapped ? nsys_prefix(a.text("--nsys"), c, folder) + self : self, "", wrapped}}};
+  const bool counts = c.who != tracer::none && !wrapped;
+  return {c.name, {{wrapped ? nsys_prefix(a.text("--nsys"), c, folder) + self : self, "", wrapped}}, counts};
 }
 
 }  // namespace bench

@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
     all.push_back(bench::child_of(*c, a, r.folder()));
   const std::string kineto = a.text("--kineto");
   if (!kineto.empty()) {
-    all.push_back({"kineto", {{kineto, "", true}}});
-    all.push_back({"kineto-off", {{kineto + " none", "", true}}});
+    all.push_back({"kineto", {{kineto, "", true}}, true});
+    all.push_back({"kineto-off", {{kineto + " none", "", true}}, false});
   }
   r.run(all);
   std::printf("ns each, and what tracing adds [95 %% interval of the paired differences]\n");

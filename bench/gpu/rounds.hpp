@@ -21,6 +21,7 @@ namespace bench {
 struct contender {
   std::string name;
   std::vector<job> jobs;  ///< one process each
+  bool counts = false;    ///< its tracer tells how many records it saw, and none would mean that it was not there
 };
 
 struct round_options {
@@ -97,7 +98,7 @@ class rounds {
   /// Whether any contender failed, or a tracer missed a record that it should have seen.
   bool clean() const {
     for (const lane& l : lanes_)
-      if (l.failed || l.records < l.expected || l.lost != 0) return false;
+      if (l.failed || l.records < l.expected || l.lost != 0 || l.saw_nothing()) return false;
     return done_ > 0;
   }
 
@@ -105,8 +106,8 @@ class rounds {
   void print_records() const {
     std::printf("records of kernels and graphs, seen of expected:");
     for (const lane& l : lanes_) {
-      if (l.records == 0 && l.expected == 0) continue;
-      std::printf(" %s %llu", l.who.name.c_str(), l.records);
+      if (l.records == 0 && l.expected == 0 && !l.saw_nothing()) continue;
+      std::printf(" %s %llu%s", l.who.name.c_str(), l.records, l.saw_nothing() ? " (IT DID NOT TRACE)" : "");
       if (l.expected != 0) std::printf(" of %llu%s", l.expected, l.records < l.expected ? " (MISSING)" : "");
       if (l.lost != 0) std::printf(" (%llu LOST)", l.lost);
       std::printf(";");
@@ -123,6 +124,7 @@ class rounds {
     unsigned long long records = 0, expected = 0, lost = 0;
     std::string said = {};
 
+    bool saw_nothing() const { return who.counts && !failed && records == 0; }
     double value(const std::string& metric, int round) const {
       const auto at = values.find(metric);
       const std::size_t i = static_cast<std::size_t>(round);

@@ -9,13 +9,17 @@
 //
 // The server is run as it is and with --graphs; the script prints "measured eager R" and "measured graph R" by itself,
 // and so does the Kineto command, which is the script under PyTorch's own profiler.
+#include <cstdio>
+#include <fstream>
+
 #include "arguments.hpp"
 #include "table.hpp"
 
 namespace {
 
-/// What goes before a command so that it runs as the row says.
-std::string prefix_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder) {
+/// What goes before a command so that it runs as the row says, with this sink where cutrace traces it.
+std::string prefix_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder,
+                      const std::string& sink) {
   const bool linked = a.text("--decode").empty();  // the program has a session of its own
   const std::string off = linked ? "CUTRACE=0 " : "", options = std::string(c.environment) + " ";
   switch (c.who) {
@@ -24,7 +28,8 @@ std::string prefix_of(const bench::configuration& c, const bench::arguments& a, 
     case bench::tracer::twin:
       return "env " + off + options + "CUDA_INJECTION64_PATH=" + a.text("--twin") + " ";
     case bench::tracer::cutrace:
-      return "env CUTRACE_SINKS=null " + options + (linked ? "" : "CUDA_INJECTION64_PATH=" + a.text("--inject") + " ");
+      return "env CUTRACE_SINKS=" + sink + " " + options +
+             (linked ? "" : "CUDA_INJECTION64_PATH=" + a.text("--inject") + " ");
     case bench::tracer::nsys:
       return "env " + off + bench::nsys_prefix(a.text("--nsys"), c, folder);
     case bench::tracer::records:
@@ -34,16 +39,44 @@ std::string prefix_of(const bench::configuration& c, const bench::arguments& a, 
   std::exit(2);
 }
 
-bench::contender contender_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder) {
-  const std::string prefix = prefix_of(c, a, folder);
+bench::contender contender_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder,
+                              const std::string& sink = "null") {
+  const std::string prefix = prefix_of(c, a, folder, sink);
   const bool wrapped = c.who == bench::tracer::nsys;
-  if (!a.text("--decode").empty()) return {c.name, {{prefix + a.text("--decode"), "", wrapped}}};
+  bench::contender who{c.name, {}, c.who == bench::tracer::twin};
+  if (!a.text("--decode").empty()) {
+    who.jobs.push_back({prefix + a.text("--decode"), "", wrapped});
+    return who;
+  }
   const std::string server = prefix + a.text("--server");
-  bench::contender who{c.name, {}};
   // How graphs are told changes nothing for a program that has none.
   if (std::strstr(c.name, "-graph") == nullptr) who.jobs.push_back({server, "eager", wrapped});
   who.jobs.push_back({server + " --graphs", "graph", wrapped});
   return who;
+}
+
+/// The null sink says nothing of what it was given. So each program is traced once more, unmeasured, with a report,
+/// whose line on events and losses is shown. False where there is no report, or no kernel in it: then nothing was
+/// traced.
+bool prove_tracing(const bench::configuration& c, const bench::arguments& a, const std::string& folder) {
+  const std::string page = folder + "/" + c.name + ".txt";
+  bool good = true;
+  for (const bench::job& j : contender_of(c, a, folder, "ascii:" + page).jobs) {
+    std::remove(page.c_str());
+    bench::run_child(j, bench::round_options{}.child_limit_s, folder);
+    std::ifstream file(page);
+    std::string events, kernels;
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("events ", 0) == 0) events = line.substr(7);
+      if (kernels.empty() && line.find("GPU at work: kernel") != std::string::npos) kernels = line;
+    }
+    if (kernels.empty()) good = false;
+    std::printf("traced once more with a report, %s%s%s: %s\n", c.name, j.metric.empty() ? "" : " ", j.metric.c_str(),
+                events.empty()    ? "NO REPORT, it did not trace"
+                : kernels.empty() ? "NO KERNEL in the report"
+                                  : events.c_str());
+  }
+  return good;
 }
 
 /// A library that is not there would be passed over in silence by the driver, and the program would run untraced.
@@ -66,10 +99,11 @@ int main(int argc, char** argv) {
   bench::forget_environment();
   bench::print_machine();
   bench::rounds r(a.rounds());
+  const std::vector<const bench::configuration*> rows =
+      a.chosen("none,twin,cutrace,twin-graph,cutrace-graph,nsys,nsys-graph");
   std::vector<bench::contender> all;
-  for (const bench::configuration* c : a.chosen("none,twin,cutrace,twin-graph,cutrace-graph,nsys,nsys-graph"))
-    all.push_back(contender_of(*c, a, r.folder()));
-  if (!a.text("--kineto").empty()) all.push_back({"kineto", {{a.text("--kineto"), "", false}}});
+  for (const bench::configuration* c : rows) all.push_back(contender_of(*c, a, r.folder()));
+  if (!a.text("--kineto").empty()) all.push_back({"kineto", {{a.text("--kineto"), "", false}}, true});
   r.run(all);
   std::printf("tokens a second, and the share of the untraced speed [95 %% interval of the paired ratios]\n");
   bench::print_table(r, {{"eager", "eager", 0}, {"graph", "by CUDA graph", 0}}, bench::beside::share);
@@ -86,5 +120,8 @@ int main(int argc, char** argv) {
        {"eager, cutrace / Kineto", "eager", "tok/s", "cutrace", "kineto", 1.0, bound::at_least},
        {"graph, cutrace by node / Kineto", "graph", "tok/s", "cutrace", "kineto", 1.0, bound::at_least}});
   r.print_records();
-  return r.clean() ? 0 : 1;
+  bool traced = true;
+  for (const bench::configuration* c : rows)
+    if (c->who == bench::tracer::cutrace && !r.failed(c->name) && !prove_tracing(*c, a, r.folder())) traced = false;
+  return r.clean() && traced ? 0 : 1;
 }
