@@ -128,11 +128,11 @@ def main():
         print(f"records {gpu} 1 0")  # how many there should be is not known; none would be wrong
     print(f"measured eager {eager:.2f}")
     print(f"measured graph {replayed:.2f}")
-    # The same kernels on the same numbers, and a graph that does not compute would be fast. Later tokens may part where
-    # the matrix library chose another algorithm while it was captured.
+    # A graph that does not compute would be fast. Tokens may part where the matrix library chose another algorithm while
+    # the step was captured.
     equal = sum(a == b for a, b in zip(eager_text, graph_text))
     print(f"tokens by graph that equal the eager ones: {equal} of {options.tokens}", flush=True)
-    if eager_text[0] != graph_text[0]:
+    if equal == 0:
         sys.exit("the graph does not compute what the eager step computes")
 
 

@@ -56,6 +56,9 @@ if command -v python3 >/dev/null; then
   has decode ' twin 0 \(IT DID NOT TRACE\)'
   has decode '^traced once more with a report, cutrace: NO REPORT, it did not trace'
   lacks decode 'FAILED'
+  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 kineto "$here/run" --no-build "$build" kineto
+  has kineto "^kineto +($number [-+]$number $interval +){4}$"
+  has kineto ' kineto 2 of [0-9]+ \(MISSING\)'  # the profiler of the stand-in sees one kernel a run
   expect 1 no_torch env PYTHONPATH="$work" "$here/run" --no-build "$build" decode
   has no_torch '^== decode: not measured, PyTorch with CUDA is not installed'
 fi
@@ -74,6 +77,10 @@ has no_cupti 'cutrace 0 \(IT DID NOT TRACE\) of [0-9]+ \(MISSING\)'
 # A wrapper that measures nothing, a row that does not exist, a library that does not.
 expect 1 false "$build/bench/gpu/graph_cost" --rounds 1 --shorten 50 --only none,nsys --nsys "$(command -v false)"
 has false '^nsys FAILED in round 1'
+expect 1 signal "$build/bench/gpu/launch_cost" --rounds 2 --shorten 50 --only none --kineto "bash -c 'echo tried; kill -SEGV \$\$'"
+has signal '^kineto FAILED in round 1'
+has signal '^    killed by signal 11: bash'
+has signal '^    \| tried'
 expect 2 row "$build/bench/gpu/graph_cost" --only none,nothing
 has row 'there is no configuration nothing'
 expect 2 library "$build/bench/gpu/token_rate" --server true --twin /nonexistent/libraw_twin.so
