@@ -45,6 +45,11 @@ has parts '^1000 nodes: cutrace by node / raw records .* budget 1.03 '
 has parts '^graph, cutrace whole / untraced .* budget >= 0.98 '
 has parts '^records of kernels and graphs, seen of expected: kernels [0-9]+ of [0-9]+;.* cutrace-graph [0-9]+ of [0-9]+;'
 has parts '^traced once more with a report, cutrace eager: *[0-9,]+ delivered, nothing lost'
+# A whole replay is one record, not one a node.
+seen_by() { grep -o " $1 [0-9]* of" "$build/results/graphs.txt" | grep -o '[0-9]\+'; }
+for row in kernels-graph twin-graph cutrace-graph; do
+  [ "$(seen_by $row)" -lt $(($(seen_by kernels) / 2)) ] || complain "$row saw $(seen_by $row) records, not whole graphs"
+done
 lacks parts 'FAILED|MISSING|LOST|NO |NOT|did not end well| says: '
 
 # PyTorch is not needed for the script's way through. The stand-in for it calls no CUDA, so that no tracer gets in: that
