@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few driver functions that the GPU benchmarks call, resolved from libcuda at run time.
+// The driver functions that the GPU benchmarks call, resolved from libcuda at run time, and what they work on: a
+// stream, an empty kernel, a small copy, a chain of empty kernels as a graph.
 #pragma once
 
 #include <cuda.h>
@@ -14,22 +15,31 @@ struct driver {
 // clang-format off
 #define BENCH_FUNCTIONS(X)                                                                               \
   X(cuInit) X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)             \
-  X(cuStreamCreate) X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
+  X(cuStreamCreate) X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)  \
+  X(cuMemAlloc) X(cuMemHostAlloc) X(cuMemcpyHtoDAsync) X(cuMemAllocAsync) X(cuMemFreeAsync)              \
+  X(cuGraphCreate) X(cuGraphAddKernelNode) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)
 // clang-format on
 #define BENCH_MEMBER(name) decltype(&::name) name = nullptr;
   BENCH_FUNCTIONS(BENCH_MEMBER)
 #undef BENCH_MEMBER
+  static constexpr std::size_t copy_bytes = 4096, block_bytes = std::size_t{1} << 20;
   CUstream stream{};
   CUfunction empty{};
+  void* host = nullptr;  ///< pinned, copy_bytes
+  CUdeviceptr device_memory{};
   char device_name[128] = {};
 
-  /// Context, stream and an empty kernel on device 0. Ends the program with a line when that fails.
+  /// Context, stream, memory and an empty kernel on device 0. Ends the program with a line when that fails.
   void start() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) give_up("libcuda.so.1 cannot be loaded", 0);
-#define BENCH_FIND(name) name = reinterpret_cast<decltype(name)>(find(library, #name));
+// The header renames functions to their current version by macro; the library exports that name, so it is spelt only
+// after the macro has done so.
+#define BENCH_TEXT(name) #name
+#define BENCH_FIND(name) name = reinterpret_cast<decltype(name)>(find(library, BENCH_TEXT(name)));
     BENCH_FUNCTIONS(BENCH_FIND)
 #undef BENCH_FIND
+#undef BENCH_TEXT
     CUdevice device = 0;
     CUcontext context{};
     CUmodule module{};
@@ -42,12 +52,44 @@ struct driver {
     static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
     check(cuModuleLoadData(&module, image), "cuModuleLoadData");
     check(cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
+    check(cuMemHostAlloc(&host, copy_bytes, 0), "cuMemHostAlloc");
+    check(cuMemAlloc(&device_memory, copy_bytes), "cuMemAlloc");
+    // A block that stays: the pool would else give its memory back at each synchronisation.
+    CUdeviceptr kept{};
+    check(cuMemAllocAsync(&kept, block_bytes, stream), "cuMemAllocAsync");
   }
 
   void launch() const {
     check(cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "cuLaunchKernel");
   }
+  void copy() const { check(cuMemcpyHtoDAsync(device_memory, host, copy_bytes, stream), "cuMemcpyHtoDAsync"); }
   void synchronize() const { check(cuStreamSynchronize(stream), "cuStreamSynchronize"); }
+  /// Device memory in the order of the stream, taken and given back.
+  void allocate() const {
+    CUdeviceptr block{};
+    check(cuMemAllocAsync(&block, block_bytes, stream), "cuMemAllocAsync");
+    check(cuMemFreeAsync(block, stream), "cuMemFreeAsync");
+  }
+
+  /// `nodes` empty kernels, each after the one before.
+  CUgraphExec chain(int nodes) const {
+    CUgraph graph{};
+    CUgraphExec exec{};
+    CUgraphNode last{};
+    check(cuGraphCreate(&graph, 0), "cuGraphCreate");
+    CUDA_KERNEL_NODE_PARAMS p{};
+    p.func = empty;
+    p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimY = p.blockDimZ = 1;
+    p.blockDimX = 32;
+    for (int i = 0; i < nodes; ++i) {
+      CUgraphNode node{};
+      check(cuGraphAddKernelNode(&node, graph, &last, i == 0 ? 0 : 1, &p), "cuGraphAddKernelNode");
+      last = node;
+    }
+    check(cuGraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiateWithFlags");
+    return exec;
+  }
+  void replay(CUgraphExec exec) const { check(cuGraphLaunch(exec, stream), "cuGraphLaunch"); }
 
   static void check(CUresult r, const char* what) {
     if (r != CUDA_SUCCESS) give_up(what, static_cast<int>(r));
@@ -58,7 +100,6 @@ struct driver {
     std::fprintf(stderr, "%s failed (%d)\n", what, code);
     std::exit(2);
   }
-  // The header renames functions to their current version by macro; the library exports that name.
   static void* find(void* library, const char* name) {
     void* f = dlsym(library, name);
     if (f == nullptr) give_up(name, -1);

@@ -1,136 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tracing adds to a kernel launch. One process a measurement, since CUPTI leaves a residue when it is switched
-// off; the configurations alternate, and each round gives one pair.
+// What tracing adds to the calls of a program: a kernel launch, a small copy, a synchronisation, an allocation. One
+// process a measurement; the configurations take turns, and each round gives one pair.
 //
-//   launch_cost [--rounds N] [--nsys PATH] [--kineto COMMAND]    a table
-//   launch_cost --child CONFIGURATION                            one measurement: ns a launch
+//   launch_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--shorten N]
+//   launch_cost --child CONFIGURATION          one measurement, as the table of configurations.hpp says
 //
-// COMMAND prints one line as a child does: "python3 kineto.py LIBRARY". It is run again with "none" behind it, since a
-// launch from a Python process does not cost the same.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <cutrace/cutrace.hpp>
-#include <map>
-#include <memory>
-#include <string>
-
-#include "launch_loop.hpp"
-#include "raw_cupti.hpp"
+// COMMAND measures the same loops: "python3 kineto.py LIBRARY". It is run again with "none" behind it, since a call
+// from a Python process does not cost the same. --shorten divides the number of calls, to try out the program.
+#include "arguments.hpp"
+#include "calls.hpp"
+#include "table.hpp"
+#include "traced.hpp"
 
 namespace {
 
-int child(const std::string& configuration) {
-  bench::raw_cupti raw;
-  std::unique_ptr<cutrace::session> trace;
-  const bool is_raw = configuration == "kernels" || configuration == "callbacks";
-  if (is_raw && !raw.start(true, configuration == "callbacks")) return 2;
-  if (configuration == "callbacks-only" && !raw.start(false, true)) return 2;
-  if (configuration == "cutrace") {
-    cutrace::session_options options;
-    options.sinks = "null";
-    trace.reset(new cutrace::session(options));
+int child(const std::string& name, int shorten) {
+  const bench::configuration* c = bench::find_configuration(name);
+  if (c == nullptr) {
+    std::fprintf(stderr, "there is no configuration %s\n", name.c_str());
+    return 2;
   }
+  bench::traced tracing(*c);
   bench::driver gpu;
   gpu.start();
-  const double ns = bench::measure_launches(gpu, configuration == "cutrace");
-  unsigned long long records = 0, lost = 0;
-  if (is_raw) records = bench::raw_cupti::finish();
-  if (trace != nullptr) {
-    trace->stop();
-    records = trace->stats().by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
-    lost = trace->stats().lost_total();
-  }
-  std::printf("%.2f %llu %llu\n", ns, records, lost);
+  const bench::call_costs costs = bench::measure_calls(gpu, tracing.staged(), shorten);
+  bench::print_costs(costs);
+  tracing.finish(costs.launches);
   return 0;
 }
 
-struct outcome {
-  double ns = -1;
-  unsigned long long records = 0, lost = 0;
-};
-
-/// Runs this program, or `wrapper` with it, and reads the line that the child prints.
-outcome run(const std::string& command) {
-  outcome o;
-  std::FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  if (pipe == nullptr) return o;
-  char line[512];
-  while (std::fgets(line, sizeof(line), pipe) != nullptr) {
-    double ns = 0;
-    unsigned long long records = 0, lost = 0;
-    if (std::sscanf(line, "%lf %llu %llu", &ns, &records, &lost) == 3) o = {ns, records, lost};
+/// The budget of a launch is on what is added: the ratio of two differences to the untraced run of the same round.
+void print_added(const bench::rounds& r, const char* what, const char* theirs, const char* their_base) {
+  const bench::paired ours = r.pairs("launch", "cutrace", "none"), reference = r.pairs("launch", theirs, their_base);
+  if (ours.ours.empty() || ours.ours.size() != reference.ours.size()) return;
+  std::vector<double> we_add, they_add;
+  for (std::size_t i = 0; i < ours.ours.size(); ++i) {
+    we_add.push_back(ours.ours[i] - ours.reference[i]);
+    they_add.push_back(reference.ours[i] - reference.reference[i]);
   }
-  pclose(pipe);
-  return o;
-}
-
-std::string command_of(const std::string& name, const std::string& self, const std::string& nsys,
-                       const std::string& kineto) {
-  if (name == "nsys")
-    return nsys + " profile -t cuda --force-overwrite true -o /tmp/cutrace-bench-nsys " + self + " --child none";
-  if (name == "kineto") return kineto;
-  if (name == "kineto-off") return kineto + " none";
-  return self + " --child " + name;
+  bench::print_verdict(what, we_add, they_add, "ns", std::strcmp(theirs, "kineto") == 0 ? 1.0 : 1.15);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 11;
-  std::string nsys, kineto;
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], "--child") == 0) return child(argv[i + 1]);
-    if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
-    if (std::strcmp(argv[i], "--nsys") == 0) nsys = argv[i + 1];
-    if (std::strcmp(argv[i], "--kineto") == 0) kineto = argv[i + 1];
-  }
-  char self[4096] = {};
-  if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return 2;
+  const bench::arguments a(argc, argv, "--child --rounds --limit --only --nsys --kineto --shorten");
+  if (!a.text("--child").empty()) return child(a.text("--child"), static_cast<int>(a.number("--shorten", 1)));
+  bench::forget_environment();
   bench::print_machine();
-  std::vector<std::string> names = {"none", "kernels", "callbacks", "cutrace"};
-  if (!nsys.empty()) names.push_back("nsys");
-  if (!kineto.empty()) names.insert(names.end(), {"kineto", "kineto-off"});
-  std::map<std::string, std::vector<double>> ns;
-  unsigned long long lost = 0, records = 0;
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      const std::string& n = names[(k + static_cast<std::size_t>(round)) % names.size()];
-      const std::string command = command_of(n, self, nsys, kineto);
-      const outcome o = run(command);
-      if (o.ns < 0) {
-        std::printf("%s failed: run it by hand to see why\n", command.c_str());
-        if (n == "nsys" || n == "kineto" || n == "kineto-off") continue;
-        return 1;
-      }
-      ns[n].push_back(o.ns);
-      if (n == "cutrace") lost += o.lost, records += o.records;
-    }
+  bench::rounds r(a.rounds());
+  std::vector<bench::contender> all;
+  for (const bench::configuration* c :
+       a.chosen("none,kernels,callbacks,twin,cutrace,twin-graph,cutrace-graph,twin-memory,cutrace-memory,nsys"))
+    all.push_back(bench::child_of(*c, a, r.folder()));
+  const std::string kineto = a.text("--kineto");
+  if (!kineto.empty()) {
+    all.push_back({"kineto", {{kineto, "", true}}, true});
+    all.push_back({"kineto-off", {{kineto + " none", "", true}}, false});
   }
-  for (const std::string& n : names)
-    if (!ns[n].empty())
-      std::printf("%-12s %9.1f ns a launch  (%.1f to %.1f)\n", n.c_str(), bench::median(ns[n]),
-                  bench::percentile(ns[n], 0), bench::percentile(ns[n], 1));
-  bench::print_verdict("cutrace in full / kernels + empty callbacks", ns["cutrace"], ns["callbacks"], "ns", 1.15);
-  bench::print_verdict("cutrace in full / bare kernel records", ns["cutrace"], ns["kernels"], "ns", 99);
-  // The budget is on what is added, too: differences to the untraced run of the same round.
-  std::vector<double> ours, twin;
-  for (std::size_t i = 0; i < ns["none"].size(); ++i) {
-    ours.push_back(ns["cutrace"][i] - ns["none"][i]);
-    twin.push_back(ns["callbacks"][i] - ns["none"][i]);
-  }
-  bench::print_verdict("what it adds / what the twin adds", ours, twin, "ns", 1.15);
-  if (ns["nsys"].size() == ns["cutrace"].size())
-    bench::print_verdict("cutrace in full / Nsight Systems", ns["cutrace"], ns["nsys"], "ns", 1.0);
-  if (ns["kineto"].size() == ns["cutrace"].size())
-    bench::print_verdict("cutrace in full / Kineto", ns["cutrace"], ns["kineto"], "ns", 1.0);
-  if (ns["kineto"].size() == ns["none"].size() && ns["kineto-off"].size() == ns["none"].size()) {
-    std::vector<double> theirs;
-    for (std::size_t i = 0; i < ns["none"].size(); ++i) theirs.push_back(ns["kineto"][i] - ns["kineto-off"][i]);
-    bench::print_verdict("what it adds / what Kineto adds", ours, theirs, "ns", 1.0);
-  }
-  std::printf("kernel records %llu, expected %llu, lost %llu\n", records,
-              static_cast<unsigned long long>(rounds) * bench::launches * bench::parts, lost);
-  return 0;
+  r.run(all);
+  std::printf("ns each, and what tracing adds [95 %% interval of the paired differences]\n");
+  bench::print_table(r,
+                     {{"launch", "launch of an empty kernel", 0},
+                      {"copy", "copy of 4 KiB to the GPU", 0},
+                      {"synchronise", "synchronise, idle stream", 0},
+                      {"allocate", "allocate and free, async", 0}},
+                     bench::beside::added);
+  bench::print_comparisons(
+      r, {{"launch, cutrace / kernels + callbacks", "launch", "ns", "cutrace", "callbacks", 1.15},
+          {"launch, cutrace / its twin", "launch", "ns", "cutrace", "twin", 1.15},
+          {"launch, cutrace / bare kernel records", "launch", "ns", "cutrace", "kernels", 0},
+          {"launch, cutrace / Nsight Systems", "launch", "ns", "cutrace", "nsys", 1.0},
+          {"launch, cutrace / Kineto", "launch", "ns", "cutrace", "kineto", 1.0},
+          {"copy, cutrace / its twin", "copy", "ns", "cutrace", "twin", 0},
+          {"synchronise, cutrace / its twin", "synchronise", "ns", "cutrace", "twin", 0},
+          {"allocate, cutrace / its twin, +memory", "allocate", "ns", "cutrace-memory", "twin-memory", 0}});
+  print_added(r, "launch, cutrace adds / callbacks add", "callbacks", "none");
+  print_added(r, "launch, cutrace adds / its twin adds", "twin", "none");
+  print_added(r, "launch, cutrace adds / Kineto adds", "kineto", "kineto-off");
+  r.print_records();
+  return r.clean() ? 0 : 1;
 }

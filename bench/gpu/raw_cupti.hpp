@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least that a CUPTI client can do: the twin that our cost is measured against. Records are thrown away, callbacks
-// are empty, and they are on the same functions as ours.
+// are empty; the kinds of records are those that CUTRACE_KINDS and CUTRACE_GRAPHS ask of cutrace, the callbacks are on
+// the same functions as ours.
 #pragma once
 
 #include <atomic>
@@ -9,38 +10,72 @@
 #include <cstring>
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/library.hpp>
+#include <cutrace/cupti/options.hpp>
 
 namespace bench {
 
 class CUTRACE_LOCAL raw_cupti {
  public:
-  /// Before CUDA starts. `callbacks`: also an empty one at ENTER and EXIT. False with a line when CUPTI is not
-  /// usable.
-  bool start(bool kernels, bool callbacks) {
+  enum class form {
+    records,  ///< the kinds of the options alone
+    twin      ///< besides, what cutrace always has on: descriptions, and a callback at ENTER and EXIT
+  };
+
+  /// Before CUDA starts, or while it does (injection). False with a line when CUPTI is not usable.
+  bool start(form f) {
     std::string why;
     const int driver = cutrace::cupti::driver_version(why);
     const std::string found = library_.open(driver / 1000);
     if (library_.opened() == nullptr || api().load(library_.opened()) != nullptr) {
-      std::fprintf(stderr, "%s\n", found.c_str());
+      std::fprintf(stderr, "raw CUPTI: %s\n", found.c_str());
       return false;
     }
-    if (api().cuptiSubscribe(&subscriber_, &on_callback, nullptr) != CUPTI_SUCCESS) return false;
+    if (!good(api().cuptiSubscribe(&subscriber_, &on_callback, nullptr), "cuptiSubscribe")) return false;
     std::uint8_t zeroed = 1;
     std::size_t size = sizeof(zeroed);
     api().cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
-    api().cuptiActivityRegisterCallbacks(&requested, &completed);
-    if (kernels && api().cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS) return false;
-    if (callbacks) enable_callbacks();
-    return true;
+    if (!good(api().cuptiActivityRegisterCallbacks(&requested, &completed), "cuptiActivityRegisterCallbacks"))
+      return false;
+    if (!enable_kinds(cutrace::cupti::options::from_environment(), f)) return false;
+    return f == form::records || enable_callbacks();
   }
-  /// Kernel records seen so far.
-  static std::uint64_t finish() {
-    api().cuptiActivityFlushAll(1);
-    return seen().load();
+
+  struct counts {
+    std::uint64_t records;  ///< kernels and whole graphs
+    std::uint64_t dropped;  ///< by CUPTI
+  };
+  static counts finish() {
+    api().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    std::size_t dropped = 0;
+    api().cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
+    return {seen().load(), dropped};
   }
 
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+  using group = cutrace::cupti::record_group;
+
+  struct kind {
+    CUpti_ActivityKind id;
+    unsigned groups;  ///< bits, 0: a description
+  };
+  // clang-format off
+  static constexpr kind kinds[] = {
+      {CUPTI_ACTIVITY_KIND_DEVICE, 0},
+      {CUPTI_ACTIVITY_KIND_CONTEXT, 0},
+      {CUPTI_ACTIVITY_KIND_STREAM, 0},
+      {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, group_bit(group::kernel)},
+      {CUPTI_ACTIVITY_KIND_MEMCPY, group_bit(group::memcpy)},
+      {CUPTI_ACTIVITY_KIND_MEMCPY2, group_bit(group::memcpy)},
+      {CUPTI_ACTIVITY_KIND_MEMSET, group_bit(group::memset)},
+      {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, group_bit(group::sync)},
+      {CUPTI_ACTIVITY_KIND_OVERHEAD, group_bit(group::overhead)},
+      {CUPTI_ACTIVITY_KIND_MEMORY2, group_bit(group::memory)},
+      {CUPTI_ACTIVITY_KIND_MEMORY_POOL, group_bit(group::memory)},
+      {CUPTI_ACTIVITY_KIND_JIT, group_bit(group::jit)},
+      {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, group_bit(group::kernel)},
+  };
+  // clang-format on
 
   static cutrace::cupti::functions& api() {
     static cutrace::cupti::functions f;
@@ -50,11 +85,31 @@ class CUTRACE_LOCAL raw_cupti {
     static std::atomic<std::uint64_t> n{0};
     return n;
   }
-  void enable_callbacks() {
+  static bool good(CUptiResult r, const char* what) {
+    if (r != CUPTI_SUCCESS) std::fprintf(stderr, "raw CUPTI: %s: %s\n", what, api().explain(r).c_str());
+    return r == CUPTI_SUCCESS;
+  }
+
+  static bool enable_kinds(const cutrace::cupti::options& wanted, form f) {
+    unsigned known = 0;
+    for (const kind& k : kinds) {
+      known |= k.groups;
+      if (k.groups == 0 ? f == form::records : (k.groups & wanted.groups) == 0) continue;
+      if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && wanted.graphs != cutrace::cupti::graph_level::graph) continue;
+      if (!good(api().cuptiActivityEnable(k.id), "cuptiActivityEnable")) return false;
+    }
+    if ((wanted.groups & ~known) == 0) return true;
+    // Else the twin would do less than it is compared for.
+    std::fprintf(stderr, "raw CUPTI: a group of CUTRACE_KINDS is not in the table of raw_cupti.hpp\n");
+    return false;
+  }
+  bool enable_callbacks() {
     for (std::uint32_t id = 1; id < 1024; ++id) {
       const cutrace::cupti::function_entry* f = cutrace::cupti::find_driver(id);
+      // Functions that this libcupti does not have are refused, by cutrace's backend too.
       if (f != nullptr && !f->query) api().cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
     }
+    return true;
   }
   static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
   static void CUPTIAPI requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
@@ -66,7 +121,7 @@ class CUTRACE_LOCAL raw_cupti {
     CUpti_Activity* record = nullptr;
     std::uint64_t n = 0;
     while (api().cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-      n += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+      n += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
     seen().fetch_add(n);
     std::free(buffer);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing two costs on a noisy machine: both measured in one run, alternating, and the ratio of each pair judged by a
-// bootstrap interval of its median.
+// Comparing two costs on a noisy machine: both measured in one run, alternating, and the ratio or difference of each
+// pair judged by a bootstrap interval of its median.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,12 @@ inline double percentile(std::vector<double> v, double p) {
 inline double median(const std::vector<double>& v) { return percentile(v, 0.5); }
 
 struct ratio {
-  double value, low, high;  ///< median of the pairs' ratios, and its 95 % interval
+  double value, low, high;  ///< median of the pairs, and its 95 % interval
 };
 
-/// Percentile bootstrap, 10,000 resamples with a fixed seed (Efron and Tibshirani, An Introduction to the Bootstrap).
-inline ratio bootstrap(const std::vector<double>& ours, const std::vector<double>& reference) {
-  std::vector<double> pairs;
-  for (std::size_t i = 0; i < ours.size(); ++i) pairs.push_back(ours[i] / reference[i]);
+/// Percentile bootstrap of the median, 10,000 resamples with a fixed seed (Efron and Tibshirani, An Introduction to the
+/// Bootstrap). `pairs` holds one ratio or difference a pair; not empty.
+inline ratio bootstrap_median(const std::vector<double>& pairs) {
   std::mt19937 random(42);
   std::uniform_int_distribution<std::size_t> pick(0, pairs.size() - 1);
   std::vector<double> medians(10000), sample(pairs.size());
@@ -40,17 +39,41 @@ inline ratio bootstrap(const std::vector<double>& ours, const std::vector<double
   return {median(pairs), percentile(medians, 0.025), percentile(medians, 0.975)};
 }
 
+/// Of the pairs' ratios.
+inline ratio bootstrap(const std::vector<double>& ours, const std::vector<double>& reference) {
+  std::vector<double> pairs;
+  for (std::size_t i = 0; i < ours.size(); ++i) pairs.push_back(ours[i] / reference[i]);
+  return bootstrap_median(pairs);
+}
+
+/// Of the pairs' differences, in the unit of both.
+inline ratio bootstrap_difference(const std::vector<double>& ours, const std::vector<double>& reference) {
+  std::vector<double> pairs;
+  for (std::size_t i = 0; i < ours.size(); ++i) pairs.push_back(ours[i] - reference[i]);
+  return bootstrap_median(pairs);
+}
+
+enum class bound { at_most, at_least };  ///< costs have an upper budget, speeds a lower one
+
 /// "pass" when the whole interval is within the budget, "fail" when all of it is beyond, else "unresolved".
-inline const char* verdict(const ratio& r, double budget) {
-  return r.high <= budget ? "pass" : r.low > budget ? "fail" : "unresolved";
+inline const char* verdict(const ratio& r, double budget, bound b = bound::at_most) {
+  if (b == bound::at_most) return r.high <= budget ? "pass" : r.low > budget ? "fail" : "unresolved";
+  return r.low >= budget ? "pass" : r.high < budget ? "fail" : "unresolved";
+}
+
+/// The start of a line; without a budget it is all of it.
+inline void print_ratio(const char* what, const std::vector<double>& ours, const std::vector<double>& reference,
+                        const char* unit) {
+  const ratio r = bootstrap(ours, reference);
+  std::printf("%-44s %9.2f %s  reference %9.2f %s  ratio %.3f [%.3f, %.3f] of %zu pairs", what, median(ours), unit,
+              median(reference), unit, r.value, r.low, r.high, ours.size());
 }
 
 inline void print_verdict(const char* what, const std::vector<double>& ours, const std::vector<double>& reference,
-                          const char* unit, double budget) {
-  const ratio r = bootstrap(ours, reference);
-  std::printf("%-44s %9.2f %s  reference %9.2f %s  ratio %.3f [%.3f, %.3f] of %zu pairs  budget %.2f  %s\n", what,
-              median(ours), unit, median(reference), unit, r.value, r.low, r.high, ours.size(), budget,
-              verdict(r, budget));
+                          const char* unit, double budget, bound b = bound::at_most) {
+  print_ratio(what, ours, reference, unit);
+  std::printf("  budget %s%.2f  %s%s\n", b == bound::at_least ? ">= " : "", budget,
+              verdict(bootstrap(ours, reference), budget, b), ours.size() < 10 ? ", of fewer than ten pairs" : "");
 }
 
 /// Keeps the compiler from dropping a value.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tracing adds to the replay of a CUDA graph of 1, 10, 100 and 1,000 empty kernels in a chain: wall time of a
+// batch of replays and the one synchronisation behind them, over the number of replays. So the GPU's time is in it,
+// which tracing by node lengthens; the launch call alone would hide that.
+//
+//   graph_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--shorten N]
+//   graph_cost --child CONFIGURATION           one measurement, as the table of configurations.hpp says
+#include "arguments.hpp"
+#include "calls.hpp"
+#include "table.hpp"
+#include "traced.hpp"
+
+namespace {
+
+struct size {
+  int nodes, replays;
+  const char* metric;
+};
+/// Replays of a batch: 12 to 20 ms of an untraced H200 each.
+constexpr size sizes[] = {
+    {1, 8000, "graph_1"}, {10, 2500, "graph_10"}, {100, 320, "graph_100"}, {1000, 40, "graph_1000"}};
+constexpr int parts = 6;
+
+void replay(const bench::driver& gpu, CUgraphExec exec, int replays) {
+  for (int i = 0; i < replays; ++i) gpu.replay(exec);
+  gpu.synchronize();
+}
+
+int child(const std::string& name, int shorten) {
+  const bench::configuration* c = bench::find_configuration(name);
+  if (c == nullptr) {
+    std::fprintf(stderr, "there is no configuration %s\n", name.c_str());
+    return 2;
+  }
+  bench::traced tracing(*c);
+  bench::driver gpu;
+  gpu.start();
+  unsigned long long expected = 0;
+  for (const size& s : sizes) {
+    const CUgraphExec exec = gpu.chain(s.nodes);
+    const int replays = s.replays / shorten > 0 ? s.replays / shorten : 1;
+    const double ns = bench::measure(parts, replays, [&](int n) {
+      if (tracing.staged()) {
+        CUTRACE_STAGE("replays", n);
+        replay(gpu, exec, n);
+      } else {
+        replay(gpu, exec, n);
+      }
+    });
+    bench::print_measured(s.metric, ns / 1e3);
+    const int records = tracing.whole_graphs() ? 1 : s.nodes;
+    expected += static_cast<unsigned long long>(parts) * static_cast<unsigned long long>(replays * records);
+  }
+  tracing.finish(expected);
+  return 0;
+}
+
+/// The budgets, for each size that they name.
+void print_budgets(const bench::rounds& r) {
+  for (const size& s : sizes) {
+    if (s.nodes == 1) continue;
+    const std::string nodes = std::to_string(s.nodes) + " nodes: ";
+    const auto line = [&](const char* what, const char* ours, const char* reference, double budget) {
+      bench::print_comparisons(r, {{(nodes + what).c_str(), s.metric, "us", ours, reference, budget}});
+    };
+    line("cutrace by node / raw records", "cutrace", "kernels", 1.03);
+    line("cutrace by node / twin", "cutrace", "twin", 1.03);
+    line("cutrace whole / raw records", "cutrace-graph", "kernels-graph", 1.03);
+    line("cutrace whole / twin", "cutrace-graph", "twin-graph", 1.03);
+    // A speed is the inverse of a time: untraced / traced is the share of the untraced speed.
+    bench::print_comparisons(r, {{(nodes + "speed of cutrace whole, of none's").c_str(), s.metric, "us", "none",
+                                  "cutrace-graph", 0.98, bench::bound::at_least}});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bench::arguments a(argc, argv, "--child --rounds --limit --only --nsys --shorten");
+  if (!a.text("--child").empty()) return child(a.text("--child"), static_cast<int>(a.number("--shorten", 1)));
+  bench::forget_environment();
+  bench::print_machine();
+  bench::rounds r(a.rounds());
+  std::vector<bench::contender> all;
+  for (const bench::configuration* c :
+       a.chosen("none,kernels,twin,cutrace,kernels-graph,twin-graph,cutrace-graph,nsys,nsys-graph"))
+    all.push_back(bench::child_of(*c, a, r.folder()));
+  r.run(all);
+  std::printf("us a replay (wall time of a batch with one synchronisation / replays), and what tracing adds\n");
+  bench::print_table(r,
+                     {{"graph_1", "1 node", 2},
+                      {"graph_10", "10 nodes", 2},
+                      {"graph_100", "100 nodes", 1},
+                      {"graph_1000", "1,000 nodes", 1}},
+                     bench::beside::added);
+  print_budgets(r);
+  r.print_records();
+  return r.clean() ? 0 : 1;
+}

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench/gpu/run on the stand-in driver: every part that can run there comes to its end with a figure in each row, and what
+# fails is named, with what it said. Figures mean nothing here and are not looked at.
+#
+#   standin_test.sh BUILD_FOLDER       with the stand-in libraries on LD_LIBRARY_PATH
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+complain() { echo "FAILED: $*"; failed=1; }
+has() { grep -q -E -- "$2" "$work/$1" || complain "$1 has no line like: $2"; }
+lacks() { grep -E -- "$2" "$work/$1" && complain "$1 has a line like: $2"; }
+expect() { # <exit status> <output> <command...>
+  local wanted=$1 to=$2 status
+  shift 2
+  "$@" >"$work/$to" 2>&1
+  status=$?
+  [ $status -eq "$wanted" ] || { complain "exit status $status, not $wanted, of: $*"; tail -n 30 "$work/$to"; }
+}
+number='[0-9]+(\.[0-9]+)?'
+interval="\\[[-+0-9.]+, [-+0-9.]+\\]"
+
+# A profiler that passes on what it is given, and ends badly afterwards, as one that cannot write its report.
+cat >"$work/nsys" <<'SCRIPT'
+#!/bin/bash
+while [ "$1" != -o ]; do shift; done
+shift 2
+"$@"
+exit 3
+SCRIPT
+chmod +x "$work/nsys"
+
+export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
+expect 0 parts "$here/run" --no-build "$build" launch graphs tokens
+for row in kernels callbacks twin cutrace twin-graph cutrace-graph twin-memory cutrace-memory nsys; do
+  has parts "^$row +($number [-+]$number $interval +){4}$"
+done
+for row in kernels-graph nsys-graph; do has parts "^$row +($number [-+]$number $interval *){4}$"; done
+has parts "^twin +$number x$number $interval +$number x$number $interval"
+has parts '^launch, cutrace / kernels \+ callbacks .* of 2 pairs  budget 1.15  (pass|fail|unresolved)'
+has parts '^1000 nodes: cutrace by node / raw records .* budget 1.03 '
+has parts '^graph, cutrace whole / untraced .* budget >= 0.98 '
+has parts '^records of kernels and graphs, seen of expected: kernels [0-9]+ of [0-9]+;.* cutrace-graph [0-9]+ of [0-9]+;'
+has parts '^traced once more with a report, cutrace eager: *[0-9,]+ delivered, nothing lost'
+# A whole replay is one record, not one a node.
+seen_by() { grep -o " $1 [0-9]* of" "$build/results/graphs.txt" | grep -o '[0-9]\+'; }
+for row in kernels-graph twin-graph cutrace-graph; do
+  [ "$(seen_by $row)" -lt $(($(seen_by kernels) / 2)) ] || complain "$row saw $(seen_by $row) records, not whole graphs"
+done
+lacks parts 'FAILED|MISSING|LOST|NO |NOT|did not end well| says: '
+
+# PyTorch is not needed for the script's way through. The stand-in for it calls no CUDA, so that no tracer gets in: that
+# must not go unseen either.
+if command -v python3 >/dev/null; then
+  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 decode "$here/run" --no-build "$build" decode decode-others
+  has decode "^cutrace +$number x$number $interval +$number x$number $interval"
+  has decode "^kineto +$number +$number"
+  has decode ' twin 0 \(IT DID NOT TRACE\)'
+  has decode '^traced once more with a report, cutrace: NO REPORT, it did not trace'
+  lacks decode 'FAILED'
+  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 kineto "$here/run" --no-build "$build" kineto
+  has kineto "^kineto +($number [-+]$number $interval +){4}$"
+  has kineto ' kineto 2 of [0-9]+ \(MISSING\)'  # the profiler of the stand-in sees one kernel a run
+  expect 1 no_torch env PYTHONPATH="$work" "$here/run" --no-build "$build" decode
+  has no_torch '^== decode: not measured, PyTorch with CUDA is not installed'
+fi
+
+# No CUPTI: the untraced program is measured, the raw client fails and says why, cutrace goes on and says so.
+expect 1 no_cupti env CUTRACE_CUPTI_LIBRARY=/nonexistent/libcupti.so "$build/bench/gpu/launch_cost" \
+  --rounds 2 --shorten 50 --only none,twin,cutrace
+has no_cupti '^twin FAILED in round 1'
+has no_cupti 'exit status 2: .*launch_cost --child twin'
+has no_cupti '    \| raw CUPTI: CUTRACE_CUPTI_LIBRARY cannot be opened: /nonexistent'
+has no_cupti '^twin +- .*FAILED$'
+has no_cupti "^none +$number +$number +$number +$number"
+has no_cupti '^cutrace says: .*no GPU time'
+has no_cupti 'cutrace 0 \(IT DID NOT TRACE\) of [0-9]+ \(MISSING\)'
+
+# A wrapper that measures nothing, a row that does not exist, a library that does not.
+expect 1 false "$build/bench/gpu/graph_cost" --rounds 1 --shorten 50 --only none,nsys --nsys "$(command -v false)"
+has false '^nsys FAILED in round 1'
+expect 1 signal "$build/bench/gpu/launch_cost" --rounds 2 --shorten 50 --only none --kineto "bash -c 'echo tried; kill -SEGV \$\$'"
+has signal '^kineto FAILED in round 1'
+has signal '^    killed by signal 11: bash'
+has signal '^    \| tried'
+expect 2 row "$build/bench/gpu/graph_cost" --only none,nothing
+has row 'there is no configuration nothing'
+expect 2 library "$build/bench/gpu/token_rate" --server true --twin /nonexistent/libraw_twin.so
+has library "names no library: '/nonexistent"
+
+[ $failed -eq 0 ] && echo "every part ended, every failure was named"
+exit $failed

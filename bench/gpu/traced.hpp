@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The child's side: the process that is measured, traced as its configuration says. Besides its measurements it prints
+// one line with the records that the tracer saw.
+#pragma once
+
+#include <cstdio>
+#include <cutrace/cutrace.hpp>
+#include <memory>
+
+#include "configurations.hpp"
+#include "raw_cupti.hpp"
+
+namespace bench {
+
+class CUTRACE_LOCAL traced {
+ public:
+  /// Begins to trace; before CUDA starts. Ends the program with a line when that cannot be done.
+  explicit traced(const configuration& c) : who_(c.who) {
+    set_environment(c);
+    whole_graphs_ = std::strstr(c.environment, "CUTRACE_GRAPHS=graph") != nullptr;
+    if (who_ == tracer::records && !raw_.start(raw_cupti::form::records)) std::exit(2);
+    if (who_ == tracer::twin && !raw_.start(raw_cupti::form::twin)) std::exit(2);
+    if (who_ != tracer::cutrace) return;
+    cutrace::session_options options;
+    options.sinks = "null";
+    trace_.reset(new cutrace::session(options));
+  }
+
+  bool staged() const { return who_ == tracer::cutrace; }
+  bool whole_graphs() const { return whole_graphs_; }
+
+  /// Stops, and prints how many kernels and whole graphs were seen and how many there were.
+  void finish(unsigned long long expected) {
+    unsigned long long seen = 0, lost = 0;
+    if (who_ == tracer::records || who_ == tracer::twin) {
+      const raw_cupti::counts c = raw_cupti::finish();
+      seen = c.records;
+      lost = c.dropped;
+    } else if (trace_ != nullptr) {
+      trace_->stop();
+      const cutrace::stats s = trace_->stats();
+      seen = s.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)] +
+             s.by_kind[static_cast<std::size_t>(cutrace::event_kind::graph_launch)];
+      lost = s.lost_total();
+    } else {
+      return;
+    }
+    std::printf("records %llu %llu %llu\n", seen, expected, lost);
+  }
+
+ private:
+  tracer who_;
+  bool whole_graphs_ = false;
+  raw_cupti raw_;
+  std::unique_ptr<cutrace::session> trace_;
+};
+
+}  // namespace bench
