@@ -45,9 +45,24 @@ inline void ask(const session_state& s, session_request& r) {
   if (s.owner != nullptr && !s.stopped && s.owner->session_call(&r) != 0) throw config_error(r.message);
 }
 
+/// Why the program is not traced, where its code cannot help it.
+CUTRACE_NOINLINE inline void tell_untraced(const session_options& o, const char* why) noexcept {
+  char line[1200];
+  std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
+  if (o.on_error != nullptr)
+    o.on_error("session", line, o.on_error_user);
+  else
+    std::fprintf(stderr, "cutrace: %s\n", line);
+}
+
 CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
   std::unique_ptr<session_state> s(new session_state);
-  if (!tracing_wanted()) return s.release();
+  try {
+    if (!tracing_wanted()) return s.release();
+  } catch (const untraced& e) {
+    tell_untraced(o, e.what());
+    return s.release();
+  }
   const table* owner = runtime_owner::ensure();
   // Events, statistics and options cross by pointer, and their layout belongs to the version.
   if (std::strcmp(owner->version, CUTRACE_VERSION_STRING) != 0) {
@@ -61,7 +76,13 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
   session_request r{};
   r.operation = session_operation::begin;
   r.options = &o;
-  ask(*s, r);
+  try {
+    ask(*s, r);
+  } catch (const config_error&) {
+    if (!r.untraced) throw;
+    tell_untraced(o, r.message);
+  }
+  if (r.session == 0) s->owner = nullptr;
   s->id = r.session;
   return s.release();
 }
@@ -76,6 +97,11 @@ CUTRACE_RUNTIME session::~session() {
   // In a forked child the sinks' files belong to the parent: destroying them would write their buffers twice. And what
   // could not be stopped, since a sink or an error handler ends the session that calls it, is still in use.
   if (state->process == getpid() && (state->owner == nullptr || state->stopped)) delete state;
+}
+
+CUTRACE_RUNTIME bool session::active() const noexcept {
+  const detail::session_state& state = *static_cast<const detail::session_state*>(state_);
+  return state.owner != nullptr && !state.stopped;
 }
 
 CUTRACE_RUNTIME void session::add_sink(sink& s) {

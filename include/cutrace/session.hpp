@@ -43,14 +43,20 @@ struct session_options {
 /// do nothing: those that can throw say so, `flush` returns false, `stats` zeros.
 class session {
  public:
-  /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert.
+  /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert. Does not throw: a variable
+  /// that cannot be used, or a machine without room for a trace, gives one line on stderr and an inert session.
   CUTRACE_LOCAL session();
-  /// @throws config_error for an option that cannot be used; the message names it and the accepted values.
+  /// @throws config_error for an option that cannot be used; the message names it and the accepted values. What the
+  /// environment asks for never throws, as above (the line goes to `on_error` if there is one).
   CUTRACE_LOCAL explicit session(const session_options&);
   /// Stops, see `stop`.
   CUTRACE_LOCAL ~session();
   session(const session&) = delete;
   session& operator=(const session&) = delete;
+
+  /// False once stopped, and for a session that is inert: CUTRACE=0, an unusable variable, no room, a forked child, or
+  /// another version's runtime.
+  CUTRACE_LOCAL bool active() const noexcept;
 
   /// Adds a sink that the caller keeps alive until the session has stopped. @throws what sink::open throws, and
   /// config_error when a sink holds up the trace (sink_deadline_ms): then no sink of it may ever be destroyed.
@@ -99,6 +105,7 @@ class session {
   }
   session(const session&) = delete;
   session& operator=(const session&) = delete;
+  bool active() const noexcept { return false; }
   void add_sink(sink&) noexcept {}
   template <class Sink, class... Arguments>
   Sink& emplace_sink(Arguments&&... arguments) {

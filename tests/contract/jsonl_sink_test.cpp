@@ -186,6 +186,7 @@ TEST_CASE("jsonl: what was flushed can be read before the end") {
   const temporary_folder folder;
   cutrace::jsonl_sink sink(folder.file("t.jsonl"));
   sink.open(sample::info());
+  sink.flush();
   CHECK(lines_of(folder.file("t.jsonl")).size() == 1);
   const std::vector<cutrace::event> all = sample::server_run();
   sink.write(sample::view(all));

@@ -10,6 +10,7 @@
 
 #include <cutrace/detail/output_file.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -152,7 +153,60 @@ TEST_CASE("output file: leaving without close writes nothing that was not flushe
     file.open(folder.file("t").c_str());
     file.write("lost");
   }
-  CHECK(content_of(folder.file("t")).empty());
+  CHECK_FALSE(std::filesystem::exists(folder.file("t")));  // nor leaves an empty file
+  std::ofstream(folder.file("older")) << "an older trace";
+  {
+    output_file at_once, at_close;
+    at_once.open(folder.file("older").c_str());
+    at_once.write("lost");
+  }
+  {
+    output_file at_close;
+    at_close.open(folder.file("older").c_str(), publish::at_close);
+    at_close.write("lost");
+  }
+  CHECK(content_of(folder.file("older")) == "an older trace");
+  CHECK_FALSE(std::filesystem::exists(folder.file("older.tmp")));
+  {
+    output_file file;
+    file.open(folder.file("older").c_str());
+    file.write("new");
+    file.flush();
+  }
+  CHECK(content_of(folder.file("older")) == "new");
+}
+
+TEST_CASE("output file: two names for one trace are refused, whichever comes first") {
+  const temporary_folder folder;
+  output_file first, second;
+  for (const auto when : {publish::at_once, publish::at_close})
+    for (const auto then : {publish::at_once, publish::at_close}) {
+      first.open(folder.file("t").c_str(), when);
+      CHECK_THROWS_WITH_AS(second.open(folder.file("t").c_str(), then), doctest::Contains("another sink or trace"),
+                           cutrace::config_error);
+      first.write("kept");
+      first.close();
+      CHECK(content_of(folder.file("t")) == "kept");
+      first.release();
+    }
+}
+
+TEST_CASE("output file: a program without standard streams does not write into its trace") {
+  const temporary_folder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int fd : {0, 1, 2}) ::close(fd);
+    output_file file;
+    file.open(folder.file("t").c_str());
+    file.write("trace");
+    file.flush();
+    const bool written = ::write(1, "program", 7) > 0 || ::write(2, "program", 7) > 0;
+    ::_exit(written ? 1 : 0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(content_of(folder.file("t")) == "trace");
 }
 
 TEST_CASE("output file: a rename that fails is told") {

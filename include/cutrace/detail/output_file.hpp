@@ -36,8 +36,10 @@ class output_file {
   /// sink that failed never writes into the file of another.
   ~output_file() { release(); }
 
-  /// Creates or empties the file with mode 0600. `pattern`: see expand_path; "-" is standard output. Devices and named
-  /// pipes are written directly. @throws error, config_error
+  /// Opens the file, or creates it with mode 0600. `pattern`: see expand_path; "-" is standard output. Devices and
+  /// named pipes are written directly. What the file held is emptied with the first write: an open that comes to
+  /// nothing, since another sink cannot be opened, leaves an older trace as it was, and no file where there was none.
+  /// @throws error, config_error
   void open(const char* pattern, publish when = publish::at_once) {
     if (std::string_view(pattern) == "-") return adopt(STDOUT_FILENO, "standard output");
     path_ = expand_path(pattern);
@@ -48,14 +50,19 @@ class output_file {
     }
     const bool regular = !exists || S_ISREG(known.st_mode);
     opened_as_ = when == publish::at_close && regular ? path_ + ".tmp" : path_;
+    const bool begun = ::lstat(opened_as_.c_str(), &known) == 0;
     // O_NONBLOCK: a named pipe that nobody reads would block the program here for ever; it gives ENXIO instead.
     const int follow = opened_as_ == path_ ? 0 : O_NOFOLLOW;
     do {
       fd_ = ::open(opened_as_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | follow, 0600);
     } while (fd_ < 0 && errno == EINTR);
     if (fd_ < 0) throw_open_error();
+    keep_off_standard_streams();
     owned_ = true;
     position_ = 0;
+    created_by_ = begun ? 0 : ::getpid();
+    old_content_ = begun && regular;
+    touched_ = false;
     ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
     if (regular) claim();
     kind_ = kind_of(fd_);
@@ -67,6 +74,7 @@ class output_file {
     fd_ = fd;
     owned_ = false;
     position_ = 0;
+    old_content_ = false;
     kind_ = kind_of(fd);
   }
 
@@ -107,6 +115,8 @@ class output_file {
     if (fd_ < 0) return;
     flush();
     if (owned_) {
+      const int unwritten = empty_once();
+      if (unwritten != 0) throw_write_error(unwritten);
       const int fd = fd_;
       fd_ = -1;
       if (::close(fd) != 0 && errno != EINTR) throw_write_error(errno);
@@ -121,7 +131,10 @@ class output_file {
     // A child that was forked meanwhile shares the lock, and would hold it for as long as it lives.
     if (locked_by_ != 0 && locked_by_ == ::getpid()) ::flock(fd_, LOCK_UN);
     locked_by_ = 0;
-    if (fd_ >= 0 && owned_) ::close(fd_);
+    if (fd_ >= 0 && owned_) {
+      if (created_by_ == ::getpid() && !touched_) ::unlink(opened_as_.c_str());  // nothing was ever written to it
+      ::close(fd_);
+    }
     fd_ = -1;
     buffer_.clear();
   }
@@ -134,7 +147,9 @@ class output_file {
 
   void put(std::string_view bytes) {
     if (fd_ < 0) throw error(("cannot write \"" + path_ + "\": it is closed").c_str());
-    const int failure = write_all(fd_, kind_, bytes.data(), bytes.size());
+    touched_ = true;
+    int failure = empty_once();
+    if (failure == 0) failure = write_all(fd_, kind_, bytes.data(), bytes.size());
     if (failure != 0) {
       release();
       throw_write_error(failure);
@@ -142,25 +157,50 @@ class output_file {
     position_ += bytes.size();
   }
 
-  /// Two writers of one path would mix their bytes; the second one is told so instead. Files systems without locks are
-  /// taken as they are.
+  /// The program may have closed its standard streams: what it writes there must not come into the trace.
+  void keep_off_standard_streams() {
+    if (fd_ > STDERR_FILENO) return;
+    const int higher = ::fcntl(fd_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int failure = errno;
+    ::close(fd_);
+    fd_ = higher;
+    if (higher >= 0) return;
+    errno = failure;
+    throw_open_error();
+  }
+
+  /// Two writers of one path would mix their bytes, or the one replace what the other wrote; the second one is told so
+  /// instead. File systems without locks are taken as they are.
   void claim() {
     const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
     if (locked) locked_by_ = ::getpid();
-    if (!locked && errno == EWOULDBLOCK) {
-      release();
-      throw config_error(
-          ("\"" + path_ + "\" is being written by another trace; put %p (process id) into the name").c_str());
-    }
+    const bool taken = !locked && errno == EWOULDBLOCK;
+    // A writer that publishes at its end holds the lock of the other name.
+    if (!taken && !is_locked(opened_as_ == path_ ? path_ + ".tmp" : path_)) return;
+    if (taken) created_by_ = 0;
+    release();
+    throw config_error(("\"" + path_ +
+                        "\" is being written by another sink or trace; give each sink a file of its own, and each "
+                        "process by %p (process id) in the name")
+                           .c_str());
+  }
+  static bool is_locked(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0) return false;
+    const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    ::close(fd);  // with the lock, if it was got
+    return locked;
+  }
+
+  /// Empties what the file held before. @returns errno
+  int empty_once() {
+    if (!old_content_) return 0;
+    old_content_ = false;
     // Only where there is something to empty: ext4 takes any truncation for a file that is being replaced, and so would
     // start to write all of it to the disk when it is closed, on our thread.
     struct stat known {};
-    if (::fstat(fd_, &known) == 0 && known.st_size == 0) return;
-    if (::ftruncate(fd_, 0) != 0) {
-      const int failure = errno;
-      release();
-      throw_write_error(failure);
-    }
+    if (::fstat(fd_, &known) == 0 && known.st_size == 0) return 0;
+    return ::ftruncate(fd_, 0) == 0 ? 0 : errno;
   }
 
   [[noreturn]] void throw_open_error() const {
@@ -171,7 +211,9 @@ class output_file {
     throw error(message.c_str());
   }
   [[noreturn]] void throw_write_error(int failure) const {
-    throw error(("cannot write \"" + path_ + "\": " + errno_text(failure)).c_str());
+    std::string message = "cannot write \"" + path_ + "\": " + errno_text(failure);
+    if (opened_as_ != path_ && owned_) message += "; what was written is in \"" + opened_as_ + "\"";
+    throw error(message.c_str());
   }
 
   std::string path_;
@@ -181,7 +223,10 @@ class output_file {
   int fd_ = -1;
   descriptor_kind kind_ = descriptor_kind::other;
   bool owned_ = false;
-  pid_t locked_by_ = 0;  ///< process that holds the lock, 0: nobody
+  bool old_content_ = false;  ///< not emptied yet
+  bool touched_ = false;      ///< something was written, or would have been
+  pid_t created_by_ = 0;      ///< process that created the file, 0: it was there
+  pid_t locked_by_ = 0;       ///< process that holds the lock, 0: nobody
 };
 
 }  // namespace detail

@@ -139,7 +139,12 @@ class runtime_owner {
     std::lock_guard<std::mutex> hold(mutex_);
     switch (r.operation) {
       case session_operation::begin:
-        return begin(r);
+        try {
+          return begin(r);
+        } catch (const untraced&) {
+          r.untraced = true;
+          throw;
+        }
       case session_operation::end:
         end(r.session);
         r.abandoned = abandoned_;
@@ -148,7 +153,9 @@ class runtime_owner {
         if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
           throw config_error("the session has been stopped: it takes no more sinks");
         try {
-          trace_->add_sink(std::make_unique<sink_adapter>(r.sink), r.session);
+          std::unique_ptr<sink> added(new sink_adapter(r.sink));
+          trace_->open_sink(*added);
+          trace_->take_sink(std::move(added), r.session);
         } catch (...) {
           end_if_abandoned();
           throw;
@@ -172,6 +179,7 @@ class runtime_owner {
     }
   }
 
+  /// @throws config_error for what the program's code asked for, untraced for everything else
   CUTRACE_NOINLINE void begin(session_request& r) {
     if (abandoned_) throw config_error("an earlier trace of this process never ended, a sink of it holds it up");
     const settings s = complete(*r.options);
@@ -179,16 +187,26 @@ class runtime_owner {
     std::vector<std::unique_ptr<sink>> sinks;
     // The sinks that the environment names are opened once a trace, whichever session comes first without its own.
     const bool from_environment = r.options->sinks == nullptr;
-    if (!from_environment || !r.joined || !environment_sinks_open_) sinks = make_sinks(s.sinks.c_str(), s.sinks_option);
+    const auto blaming = [from_environment](auto action) {
+      return from_environment ? not_the_program(action) : action();
+    };
+    if (!from_environment || !r.joined || !environment_sinks_open_)
+      sinks = blaming([&s] { return make_sinks(s.sinks.c_str(), s.sinks_option); });
     if (!r.joined) {
-      trace_.reset(new trace(runtime_core::own(), writer(), s));
+      if (r.options->backend != nullptr) find_backend(s.backend, s.backend_option);
+      not_the_program([&] { trace_.reset(new trace(runtime_core::own(), writer(), s)); });
       environment_sinks_open_ = false;
     }
     r.session = ++last_session_;
     if (!r.joined) handler_session_ = r.session;
     sessions_.push_back(r.session);
     try {
-      for (std::unique_ptr<sink>& one : sinks) trace_->add_sink(std::move(one), r.session);
+      // All of them, before the first one writes: a trace that cannot begin leaves no file behind and harms no older
+      // one.
+      blaming([&] {
+        for (std::unique_ptr<sink>& one : sinks) trace_->open_sink(*one);
+      });
+      for (std::unique_ptr<sink>& one : sinks) trace_->take_sink(std::move(one), r.session);
     } catch (...) {
       end(r.session);
       throw;

@@ -43,6 +43,7 @@ struct session_request {
   std::uint32_t timeout_ms;
   stats* totals;
   bool joined;     ///< result of begin: the runtime was tracing already
+  bool untraced;   ///< result of a begin that failed: the environment's or the machine's fault, not the caller's
   bool abandoned;  ///< result of end: a sink never returned, so that no sink may ever be destroyed
   char message[1024];
 };

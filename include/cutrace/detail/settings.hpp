@@ -3,9 +3,12 @@
 // the option and what it accepts.
 #pragma once
 
+#include <strings.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/session.hpp>
+#include <new>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -24,6 +27,25 @@ struct settings {
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
 };
+
+/// Tracing cannot be had, and the program's code is not to blame: the environment asks for what cannot be done, or the
+/// machine lacks something. Ends as one line, with an inert session; the program never sees it.
+class untraced : public error {
+ public:
+  using error::error;
+};
+
+/// Runs `action`, whose errors are the environment's or the machine's.
+template <class Action>
+auto not_the_program(Action action) -> decltype(action()) {
+  try {
+    return action();
+  } catch (const error& e) {
+    throw untraced(e.what());
+  } catch (const std::bad_alloc&) {
+    throw untraced("out of memory");
+  }
+}
 
 [[noreturn]] CUTRACE_NOINLINE inline void reject(const char* option, const std::string& value, const char* accepted) {
   throw config_error((std::string(option) + "=\"" + value + "\" cannot be used; accepted: " + accepted).c_str());
@@ -59,14 +81,19 @@ inline const char* environment(const char* name) noexcept {
   return v != nullptr && *v != '\0' ? v : nullptr;
 }
 
-/// False when CUTRACE=0 asks for no tracing at all.
+/// False when CUTRACE=0 asks for no tracing at all. @throws untraced
 CUTRACE_NOINLINE inline bool tracing_wanted() {
   const char* v = environment("CUTRACE");
-  if (v == nullptr || std::strcmp(v, "1") == 0) return true;
-  if (std::strcmp(v, "0") == 0) return false;
-  reject("CUTRACE", v, "0 (off), 1 (on, the default)");
+  if (v == nullptr) return true;
+  for (const char* yes : {"1", "on", "true", "yes"})
+    if (strcasecmp(v, yes) == 0) return true;
+  for (const char* no : {"0", "off", "false", "no"})
+    if (strcasecmp(v, no) == 0) return false;
+  not_the_program([v] { reject("CUTRACE", v, "0 (off), 1 (on, the default)"); });
+  return false;
 }
 
+/// What options and environment say together. @throws config_error for an option, untraced for a variable
 CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   settings s;
   if (o.sinks != nullptr) {
@@ -84,24 +111,26 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   if (o.memory_limit_bytes != 0)
     s.memory_limit_bytes = parse_bytes("session_options::memory_limit_bytes", std::to_string(o.memory_limit_bytes));
   else if (const char* v = environment("CUTRACE_MEMORY_LIMIT"))
-    s.memory_limit_bytes = parse_bytes("CUTRACE_MEMORY_LIMIT", v);
+    s.memory_limit_bytes = not_the_program([v] { return parse_bytes("CUTRACE_MEMORY_LIMIT", v); });
   bool wait = o.overflow == overflow_policy::wait;
   if (const char* v = wait ? nullptr : environment("CUTRACE_OVERFLOW")) {
     if (std::strcmp(v, "wait") == 0)
       wait = true;
     else if (std::strcmp(v, "drop") != 0)
-      reject("CUTRACE_OVERFLOW", v, "drop (the default), wait");
+      not_the_program([v] { reject("CUTRACE_OVERFLOW", v, "drop (the default), wait"); });
   }
   s.overflow_wait_us = wait ? o.overflow_wait_us : 0;
   if (o.window_ms != 0)
     s.window_ms = o.window_ms;
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
-    s.window_ms = parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000");
+    s.window_ms =
+        not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
   s.stop_deadline_ms = o.stop_deadline_ms;
   s.sink_deadline_ms = o.sink_deadline_ms;
   if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)
     if (const char* v = environment("CUTRACE_SINK_DEADLINE_MS"))
-      s.sink_deadline_ms = parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000");
+      s.sink_deadline_ms = not_the_program(
+          [v] { return parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000"); });
   s.on_error = o.on_error;
   s.on_error_user = o.on_error_user;
   return s;

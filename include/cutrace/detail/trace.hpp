@@ -76,10 +76,11 @@ class trace {
   }
   CUTRACE_NOINLINE ~trace() { stop(); }
 
-  /// Opens a sink on the calling thread and hands it to the collector. Throws what `open` throws.
-  CUTRACE_NOINLINE void add_sink(std::unique_ptr<sink> s, std::uint64_t session) {
-    const trace_info info = current_info();
-    s->open(info);
+  /// Opens a sink on the calling thread. Throws what its `open` throws.
+  CUTRACE_NOINLINE void open_sink(sink& s) { s.open(current_info()); }
+
+  /// Hands an open sink to the collector.
+  CUTRACE_NOINLINE void take_sink(std::unique_ptr<sink> s, std::uint64_t session) {
     sink* raw = s.get();
     sinks_.push_back({std::move(s), session});
     if (!patiently([this, raw, session] { collector_->add_sink(raw, session); }))

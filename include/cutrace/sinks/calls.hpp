@@ -35,7 +35,6 @@ class calls_sink : public sink {
     line_.clear();
     detail::calls_header(line_, info);
     file_.write(line_);
-    file_.flush();
   }
 
   void write(event_view events) override {

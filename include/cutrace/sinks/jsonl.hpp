@@ -48,7 +48,6 @@ class jsonl_sink : public sink {
     if (form_ == jsonl_form::paired) paired_begin('B', info.start.trace_ns, 0, "trace", "header");
     detail::info_fields(json_, info);
     write_line();
-    file_.flush();  // a reader, and the person who made a mistake in the path, see it at once
   }
 
   void write(event_view events) override {

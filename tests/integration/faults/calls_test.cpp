@@ -24,6 +24,8 @@ const std::set<std::string> harmless = {
     "cuptiEnableDomain",     // unsubscribing ends the callbacks as well
     "cuptiGetResultString",  // numbers do
     "cuptiGetTimestamp",     // CUPTI takes our clock
+    "cuptiGetGraphId",       // this program has no graphs, nor for the next two
+    "cuptiGetGraphNodeId",  "cuptiGetGraphExecId",
 };
 /// Without these there are no GPU records.
 const std::set<std::string> gives_records = {"cuptiSubscribe_v2", "cuptiActivityEnable",
@@ -31,8 +33,13 @@ const std::set<std::string> gives_records = {"cuptiSubscribe_v2", "cuptiActivity
                                              "cuptiActivityGetNextRecord"};
 /// Without these there are no calls.
 const std::set<std::string> gives_calls = {"cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiGetCallbackName"};
-/// Absent from some release; nothing is said of the first two.
-const std::set<std::string> optional_functions = {"cuptiSubscribe_v2", "cuptiGetTimestamp", "cuptiSetThreadIdType",
+/// Absent from some release.
+const std::set<std::string> optional_functions = {"cuptiSubscribe_v2",
+                                                  "cuptiGetTimestamp",
+                                                  "cuptiSetThreadIdType",
+                                                  "cuptiGetGraphId",
+                                                  "cuptiGetGraphNodeId",
+                                                  "cuptiGetGraphExecId",
                                                   "cuptiActivityRegisterTimestampCallback"};
 
 std::size_t expected_lines(const std::string& function, how h) {

@@ -42,6 +42,7 @@ struct outcome {
   std::vector<std::string> lines;    ///< on stderr
   std::optional<jsonl_trace> trace;  ///< nothing where the file was not written
   std::string calls;                 ///< what the sink `calls` wrote
+  std::size_t files = 0;             ///< in the folder in which the program ran
 
   std::string all_lines() const {
     std::string text;
@@ -84,6 +85,8 @@ inline outcome traced(how h, environment env, const words& arguments = {}) {
   o.process = run(h, arguments, env, folder.path());
   std::istringstream in(o.process.errors);
   for (std::string line; std::getline(in, line);) o.lines.push_back(line);
+  for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+    o.files += file.path().filename() != "stdout" && file.path().filename() != "stderr";
   if (std::filesystem::exists(folder.file("trace.jsonl"))) o.trace.emplace(folder.file("trace.jsonl"));
   if (std::filesystem::exists(folder.file("trace.calls"))) o.calls = content_of(folder.file("trace.calls"));
   return o;

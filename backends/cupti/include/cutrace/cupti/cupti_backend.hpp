@@ -114,7 +114,7 @@ class cupti_backend final : public backend {
     name_results(*writer_);
     const std::string no_records = enable_kinds(p);
     const std::uint32_t hooked = enable_callbacks(p);
-    enable_graph_callbacks(p);
+    if (hooked != 0) enable_graph_callbacks(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
