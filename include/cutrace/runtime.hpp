@@ -45,22 +45,12 @@ inline void ask(const session_state& s, session_request& r) {
   if (s.owner != nullptr && !s.stopped && s.owner->session_call(&r) != 0) throw config_error(r.message);
 }
 
-/// Why the program is not traced, where its code cannot help it.
-CUTRACE_NOINLINE inline void tell_untraced(const session_options& o, const char* why) noexcept {
-  char line[1200];
-  std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
-  if (o.on_error != nullptr)
-    o.on_error("session", line, o.on_error_user);
-  else
-    std::fprintf(stderr, "cutrace: %s\n", line);
-}
-
 CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
   std::unique_ptr<session_state> s(new session_state);
   try {
     if (!tracing_wanted()) return s.release();
   } catch (const untraced& e) {
-    tell_untraced(o, e.what());
+    tell_untraced(o.on_error, o.on_error_user, e.what());
     return s.release();
   }
   const table* owner = runtime_owner::ensure();
@@ -80,7 +70,7 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
     ask(*s, r);
   } catch (const config_error&) {
     if (!r.untraced) throw;
-    tell_untraced(o, r.message);
+    tell_untraced(o.on_error, o.on_error_user, r.message);
   }
   if (r.session == 0) s->owner = nullptr;
   s->id = r.session;
@@ -170,6 +160,7 @@ CUTRACE_RUNTIME stats session::stats() const noexcept {
   cutrace::stats totals{};
   detail::session_request r{};
   r.operation = detail::session_operation::get_stats;
+  r.session = state.id;
   r.totals = &totals;
   state.owner->session_call(&r);
   return totals;

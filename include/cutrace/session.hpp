@@ -37,10 +37,12 @@ struct session_options {
 
 #if CUTRACE_ENABLED
 
-/// Tracing is on while a session lives. One runtime a process: a second session, or one in a program that is traced by
-/// injection already, joins the first one; its sinks receive everything from then on, its other options do not apply
-/// (said once on stderr). All functions may be called from any thread. From a sink, a backend or an error handler they
-/// do nothing: those that can throw say so, `flush` returns false, `stats` zeros.
+/// Tracing is on while a session lives to which somebody listens: without any sink it costs nothing, no thread and no
+/// backend are started, and markers stay closed until the first sink or backend is added. One runtime a process: a
+/// second session, or one in a program that is traced by injection already, joins the first one; its sinks receive
+/// everything from then on, its other options do not apply (said once on stderr). All functions may be called from any
+/// thread. From a sink, a backend or an error handler they do nothing: those that can throw say so, `flush` returns
+/// false, `stats` zeros.
 class session {
  public:
   /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert. Does not throw: a variable

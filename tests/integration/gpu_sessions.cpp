@@ -55,7 +55,7 @@ struct device_work {
 
 cutrace::session_options plain() {
   cutrace::session_options o;
-  o.sinks = "";
+  o.sinks = "null";
   o.backend = "cupti";
   return o;
 }

@@ -3,9 +3,11 @@
 // that the runtime calls and that calls the session back.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <cutrace/backend.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,7 +65,7 @@ struct traced {
   static cutrace::session_options quiet() {
     cutrace::session_options o;
     o.backend = "none";
-    o.sinks = "";
+    o.sinks = "null";
     return o;
   }
   std::vector<event> all(event_kind kind) {
@@ -255,4 +257,105 @@ TEST_CASE("an error handler that calls the session it belongs to does not wait f
   { CUTRACE_STAGE("still traced"); }
   CHECK(first.flush());
   CHECK(first.stats().by_kind[static_cast<std::size_t>(event_kind::stage)] == 1);
+}
+
+namespace {
+
+unsigned threads_of_this_process() {
+  unsigned n = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) n += task.exists();
+  return n;
+}
+
+cutrace::session_options unheard() {
+  cutrace::session_options o;
+  o.sinks = "";
+  o.backend = "none";
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("a session to which nobody listens starts nothing, until somebody does") {
+  const unsigned before = threads_of_this_process();
+  cutrace::session trace(unheard());
+  CHECK(trace.active());
+  { CUTRACE_STAGE("unheard"); }
+  CHECK(threads_of_this_process() == before);
+  CHECK(trace.flush());
+  CHECK(trace.stats().produced == 0);
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  CHECK(threads_of_this_process() > before);
+  { CUTRACE_STAGE("heard"); }
+  trace.stop();
+  CHECK_FALSE(trace.active());
+  std::vector<std::string> names;
+  for (const event& e : sink.events())
+    if (e.kind == event_kind::stage) names.emplace_back(e.name.data, e.name.size);
+  CHECK(names == std::vector<std::string>{"heard"});
+}
+
+TEST_CASE("a pause before the first sink holds, and ends with the session") {
+  {
+    cutrace::session trace(unheard());
+    trace.pause();
+    cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+    { CUTRACE_STAGE("paused"); }
+    trace.resume();
+    { CUTRACE_STAGE("resumed"); }
+    trace.stop();
+    CHECK(trace.stats().by_kind[static_cast<std::size_t>(event_kind::stage)] == 1);
+    CHECK(sink.events().size() >= 1);
+  }
+  {
+    cutrace::session trace(unheard());
+    trace.pause();
+  }
+  cutrace::session_options o = traced::quiet();
+  cutrace::session trace(o);
+  { CUTRACE_STAGE("not paused"); }
+  trace.stop();
+  CHECK(trace.stats().by_kind[static_cast<std::size_t>(event_kind::stage)] == 1);
+}
+
+TEST_CASE("a session that waits joins the trace that another one began meanwhile") {
+  cutrace::session waiting(unheard());
+  cutrace::session first(traced::quiet());
+  { CUTRACE_STAGE("before"); }
+  cutrace::memory_sink& sink = waiting.emplace_sink<cutrace::memory_sink>();
+  { CUTRACE_STAGE("both"); }
+  waiting.stop();
+  { CUTRACE_STAGE("after"); }
+  first.stop();
+  CHECK(first.stats().by_kind[static_cast<std::size_t>(event_kind::stage)] == 3);
+  std::size_t stages = 0;
+  for (const event& e : sink.events()) stages += e.kind == event_kind::stage && e.name.size == 4;
+  CHECK(stages == 1);
+}
+
+TEST_CASE("a variable that cannot be used never reaches the program, however late it is read") {
+  struct variable {
+    variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }
+    ~variable() { ::unsetenv(name); }
+    const char* name;
+  };
+  std::string told;
+  cutrace::session_options o = unheard();
+  o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
+  o.on_error_user = &told;
+  for (const char* name : {"CUTRACE_MEMORY_LIMIT", "CUTRACE_WINDOW_MS", "CUTRACE_OVERFLOW", "CUTRACE"}) {
+    const variable bad(name, "nonsense");
+    told.clear();
+    cutrace::session trace(o);
+    CHECK_FALSE(trace.active());
+    cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+    { CUTRACE_STAGE("untraced"); }
+    trace.stop();
+    CHECK(sink.events().empty());
+    CHECK(told.find(std::string(name) + "=\"nonsense\"") != std::string::npos);
+    CHECK(told.find("runs untraced") != std::string::npos);
+  }
+  cutrace::session_options bad = unheard();
+  bad.backend = "nonsense";
+  CHECK_THROWS_AS(cutrace::session{bad}, cutrace::config_error);
 }

@@ -150,6 +150,7 @@ class runtime_owner {
         r.abandoned = abandoned_;
         return;
       case session_operation::add_sink:
+        if (!awake(r.session)) return;
         if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
           throw config_error("the session has been stopped: it takes no more sinks");
         try {
@@ -162,19 +163,24 @@ class runtime_owner {
         }
         return;
       case session_operation::add_backend:
-        if (trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
+        if (awake(r.session) && trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
         return;
       case session_operation::pause:
+        paused_ = true;
         if (trace_ != nullptr) trace_->pause();
         return;
       case session_operation::resume:
+        paused_ = false;
         if (trace_ != nullptr) trace_->resume();
         return;
       case session_operation::flush:
         if (trace_ != nullptr && !trace_->flush(r.timeout_ms)) throw error("not everything arrived in time");
         return;
       case session_operation::get_stats:
-        *r.totals = trace_ != nullptr ? trace_->totals() : last_;
+        if (trace_ != nullptr)
+          *r.totals = trace_->totals();
+        else if (find_idle(r.session) == idle_.end())
+          *r.totals = last_;
         return;
     }
   }
@@ -192,14 +198,19 @@ class runtime_owner {
     };
     if (!from_environment || !r.joined || !environment_sinks_open_)
       sinks = blaming([&s] { return make_sinks(s.sinks.c_str(), s.sinks_option); });
-    if (!r.joined) {
-      if (r.options->backend != nullptr) find_backend(s.backend, s.backend_option);
-      not_the_program([&] { trace_.reset(new trace(runtime_core::own(), writer(), s)); });
-      environment_sinks_open_ = false;
+    if (!r.joined && r.options->backend != nullptr) find_backend(s.backend, s.backend_option);
+    if (!r.joined && sinks.empty()) {  // until somebody listens
+      not_the_program([&s] { find_backend(s.backend, s.backend_option); });
+      r.session = ++last_session_;
+      idle_.push_back({r.session, s, false});
+      return;
     }
-    r.session = ++last_session_;
-    if (!r.joined) handler_session_ = r.session;
-    sessions_.push_back(r.session);
+    const std::uint64_t session = last_session_ + 1;
+    if (r.joined)
+      sessions_.push_back(session);
+    else
+      not_the_program([&] { start_trace(s, session); });
+    r.session = last_session_ = session;
     try {
       // All of them, before the first one writes: a trace that cannot begin leaves no file behind and harms no older
       // one.
@@ -218,7 +229,39 @@ class runtime_owner {
                                         "and memory options do not apply");
   }
 
+  CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session) {
+    trace_.reset(new trace(runtime_core::own(), writer(), s));
+    environment_sinks_open_ = false;
+    handler_session_ = session;
+    sessions_.push_back(session);
+    if (paused_) trace_->pause();
+  }
+
+  /// Begins the trace of a session to which nobody listened so far. False when there can be none, which is told.
+  CUTRACE_NOINLINE bool awake(std::uint64_t session) {
+    const auto at = find_idle(session);
+    if (at == idle_.end()) return true;
+    if (at->refused) return false;
+    if (trace_ != nullptr) {
+      sessions_.push_back(session);
+      idle_.erase(at);
+      return true;
+    }
+    try {
+      not_the_program([&] { start_trace(at->wanted, session); });
+      idle_.erase(at);
+      return true;
+    } catch (const untraced& e) {
+      at->refused = true;
+      tell_untraced(at->wanted.on_error, at->wanted.on_error_user, e.what());
+      return false;
+    }
+  }
+
   CUTRACE_NOINLINE void end(std::uint64_t session) {
+    const auto idle = find_idle(session);
+    if (idle != idle_.end()) idle_.erase(idle);
+    if (idle_.empty() && trace_ == nullptr) paused_ = false;
     const auto at = std::find(sessions_.begin(), sessions_.end(), session);
     if (at == sessions_.end()) return;
     if (sessions_.size() == 1) return finish();
@@ -240,6 +283,7 @@ class runtime_owner {
       static_cast<void>(trace_.release());  // its collector still runs, inside a sink
     else
       trace_.reset();
+    paused_ = false;
     runtime_core::own().errors.set_handler(nullptr, nullptr);
   }
 
@@ -249,13 +293,25 @@ class runtime_owner {
     return *w;
   }
 
+  /// A session without any sink: no thread, no backend, closed gates.
+  struct idle_session {
+    std::uint64_t id;
+    settings wanted;
+    bool refused;
+  };
+  std::vector<idle_session>::iterator find_idle(std::uint64_t session) {
+    return std::find_if(idle_.begin(), idle_.end(), [session](const idle_session& i) { return i.id == session; });
+  }
+
   table table_{};
   bool prepared_ = false;
   bool abandoned_ = false;  ///< a trace of this process hangs in a sink for good
   std::mutex mutex_;
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace
-  std::vector<std::uint64_t> sessions_;
+  std::vector<std::uint64_t> sessions_;  ///< of the trace
+  std::vector<idle_session> idle_;
+  bool paused_ = false;
   std::uint64_t last_session_ = 0;
   std::uint64_t handler_session_ = 0;  ///< whose error handler is in force
   stats last_{};

@@ -5,6 +5,7 @@
 
 #include <strings.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/session.hpp>
@@ -34,6 +35,16 @@ class untraced : public error {
  public:
   using error::error;
 };
+
+/// Why there is no trace, where the program's code cannot help it.
+CUTRACE_NOINLINE inline void tell_untraced(error_handler handler, void* user, const char* why) noexcept {
+  char line[1200];
+  std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
+  if (handler != nullptr)
+    handler("session", line, user);
+  else
+    std::fprintf(stderr, "cutrace: %s\n", line);
+}
 
 /// Runs `action`, whose errors are the environment's or the machine's.
 template <class Action>
