@@ -199,7 +199,9 @@ class collector final : private event_emitter {
 
   /// Keeps the window within its memory while much arrives at once.
   void trim() {
-    if (ingest_.window().over_limit()) advance(0);
+    if (!ingest_.window().over_limit()) return;
+    core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
+    advance(0);
   }
 
   CUTRACE_ONE_COPY void read_thread(traced_thread& t) {

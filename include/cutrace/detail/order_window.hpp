@@ -82,6 +82,9 @@ class order_window {
   /// Raw time of the pass that pushes: nothing can have ended later.
   void set_now(std::uint64_t now_ns) noexcept { now_ns_ = now_ns; }
   std::size_t size() const noexcept { return size_; }
+  static constexpr const char* full_note =
+      "events came faster than the ordering window has room for: some are delivered behind later ones and marked late; "
+      "raise CUTRACE_MEMORY_LIMIT";
   bool over_limit() const noexcept { return size_ > limit_events_; }
 
   void push(const pending_event& e, const std::uint64_t* words, std::uint32_t word_count) {

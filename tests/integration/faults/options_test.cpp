@@ -33,6 +33,7 @@ const std::vector<bad_option> bad_options = {
     {"CUTRACE_WINDOW_MS", "half a second", {"CUTRACE_WINDOW_MS=\"half a second\"", "60000"}},
     {"CUTRACE_WINDOW_MS", "0", {"CUTRACE_WINDOW_MS=\"0\"", "1 to 60000"}},
     {"CUTRACE_WINDOW_MS", "99999999999999999999", {"CUTRACE_WINDOW_MS", "60000"}},
+    {"CUTRACE_CUPTI_QUERIES", "maybe", {"CUTRACE_CUPTI_QUERIES=\"maybe\"", "0", "1"}},
     {"CUTRACE_BACKEND", "cuda", {"CUTRACE_BACKEND=\"cuda\"", "auto", "none", "cupti"}},
 };
 

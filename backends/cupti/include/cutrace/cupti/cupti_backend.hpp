@@ -286,8 +286,6 @@ class cupti_backend final : public backend {
 
   /// Names and enables every driver function that the library knows. Returns how many.
   std::uint32_t enable_callbacks(process_state& p) {
-    const char* wanted = std::getenv("CUTRACE_CUPTI_QUERIES");
-    const bool queries = wanted != nullptr && std::strcmp(wanted, "1") == 0;
     std::uint32_t count = 0, unnamed = 0;
     CUptiResult nameless = CUPTI_SUCCESS, failure = CUPTI_SUCCESS;
     for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
@@ -300,7 +298,7 @@ class cupti_backend final : public backend {
       }
       unnamed = 0;
       const function_entry* known = find_driver(cbid);
-      if (known != nullptr && known->query && !queries) continue;
+      if (known != nullptr && known->query && !options_.queries) continue;
       name(cbid, symbol, known);
       const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
       p.makes_work[cbid].store(works, std::memory_order_relaxed);

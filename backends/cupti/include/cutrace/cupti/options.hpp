@@ -26,6 +26,7 @@ struct options {
   unsigned groups = group_bit(record_group::kernel) | group_bit(record_group::memcpy) |
                     group_bit(record_group::memset) | group_bit(record_group::sync) | group_bit(record_group::overhead);
   graph_level graphs = graph_level::node;
+  bool queries = false;  ///< record functions that only ask, too
 
   bool has(record_group g) const noexcept { return (groups & group_bit(g)) != 0; }
 
@@ -38,6 +39,10 @@ struct options {
         o.graphs = graph_level::graph;
       else if (std::strcmp(v, "node") != 0)
         reject("CUTRACE_GRAPHS", v, "node (the default), graph");
+    }
+    if (const char* v = value_of("CUTRACE_CUPTI_QUERIES")) {
+      o.queries = std::strcmp(v, "1") == 0;
+      if (!o.queries && std::strcmp(v, "0") != 0) reject("CUTRACE_CUPTI_QUERIES", v, "0 (the default), 1");
     }
     return o;
   }
