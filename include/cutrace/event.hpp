@@ -132,6 +132,8 @@ struct kernel_data {
   std::uint32_t graph_id;       ///< 0: not part of a graph launch
   std::uint64_t graph_node_id;  ///< 0: not part of a graph launch
   text mangled_name;            ///< `name` of the event is the demangled one
+  std::int64_t queued_ns;       ///< into the driver's command buffer, 0 where it was not asked for
+  std::int64_t submitted_ns;    ///< to the GPU, 0 likewise
 };
 struct memcpy_data {
   std::uint64_t bytes;

@@ -73,6 +73,9 @@ class delivery {
     else
       newest_end_ns_ = std::min(p.end_ns, session_ns(now_ns_));  // a time from the future makes nothing else late
     if (p.is_gpu_work() || p.kind == event_kind::sync) resolve_gpu(p);
+    if (p.kind == event_kind::kernel && p.kernel.queued_ns != 0) p.kernel.queued_ns = session_ns(p.kernel.queued_ns);
+    if (p.kind == event_kind::kernel && p.kernel.submitted_ns != 0)
+      p.kernel.submitted_ns = session_ns(p.kernel.submitted_ns);
     if (p.kind == event_kind::api) resolve_arguments(p, words);
     if (p.kind == event_kind::stage)
       resolve_name(p);

@@ -151,6 +151,8 @@ inline void kernel_fields(json_text& json, const kernel_data& k) {
   json.field("local_bytes_per_thread", k.local_bytes_per_thread);
   json.field("priority", k.priority);
   graph_fields(json, k.graph_id, k.graph_node_id);
+  if (k.queued_ns != 0) json.field("queued_ts_ns", k.queued_ns);
+  if (k.submitted_ns != 0) json.field("submitted_ts_ns", k.submitted_ns);
   optional_field(json, "mangled_name", k.mangled_name);
 }
 

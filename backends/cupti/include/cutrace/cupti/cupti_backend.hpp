@@ -17,6 +17,7 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/functions.hpp>
+#include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/options.hpp>
 #include <cutrace/cupti/process_state.hpp>
@@ -67,33 +68,6 @@ class cupti_backend final : public backend {
   }
 
  private:
-  static constexpr unsigned graph_trace_bit = 12;
-  struct kind {
-    CUpti_ActivityKind id;
-    const char* name;
-    unsigned bit;
-    int group;  ///< record_group, or `always`
-    bool enabled(unsigned bits) const noexcept { return (bits >> bit & 1u) != 0; }
-  };
-  static constexpr int always = -1;
-  // clang-format off
-  static constexpr kind kinds[] = {
-      {CUPTI_ACTIVITY_KIND_DEVICE, "DEVICE", 0, always},
-      {CUPTI_ACTIVITY_KIND_CONTEXT, "CONTEXT", 1, always},
-      {CUPTI_ACTIVITY_KIND_STREAM, "STREAM", 2, always},
-      {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", 3, static_cast<int>(record_group::kernel)},
-      {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", 4, static_cast<int>(record_group::memcpy)},
-      {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", 5, static_cast<int>(record_group::memcpy)},
-      {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", 6, static_cast<int>(record_group::memset)},
-      {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "SYNCHRONIZATION", 7, static_cast<int>(record_group::sync)},
-      {CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", 8, static_cast<int>(record_group::overhead)},
-      {CUPTI_ACTIVITY_KIND_MEMORY2, "MEMORY2", 9, static_cast<int>(record_group::memory)},
-      {CUPTI_ACTIVITY_KIND_MEMORY_POOL, "MEMORY_POOL", 10, static_cast<int>(record_group::memory)},
-      {CUPTI_ACTIVITY_KIND_JIT, "JIT", 11, static_cast<int>(record_group::jit)},
-      {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "GRAPH_TRACE", graph_trace_bit, static_cast<int>(record_group::kernel)},
-  };
-  // clang-format on
-
   /// In the order that CUPTI demands: subscribe before any other call, attributes and clock before buffers, buffers
   /// before kinds.
   bool begin(std::string& detail) {
@@ -129,21 +103,52 @@ class cupti_backend final : public backend {
     if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
     std::string missing;
     CUptiResult why = CUPTI_SUCCESS;
+    unsigned descriptions = 0;
     const bool whole_graphs = may_trace_whole_graphs();
     for (const kind& k : kinds) {
-      if (k.group != always && !options_.has(static_cast<record_group>(k.group))) continue;
-      if (k.bit == graph_trace_bit && !whole_graphs) continue;
-      const CUptiResult r = p.api.cuptiActivityEnable(k.id);
+      if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
+      if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
+      const CUptiResult r = enable(p, k);
       if (r == CUPTI_SUCCESS) {
         enabled_ |= 1u << k.bit;
+        if (k.group == kind::always) descriptions |= 1u << k.bit;
         continue;
       }
       why = r;
       missing += std::string(missing.empty() ? "" : ", ") + k.name;
     }
-    if (enabled_ == 0) return "cuptiActivityEnable: " + p.api.explain(why);
+    if (!missing.empty() && enabled_ == descriptions) return "cuptiActivityEnable: " + p.api.explain(why);
     if (!missing.empty()) complain(("cuptiActivityEnable, no records of " + missing).c_str(), why);
+    set_details(p);
     return {};
+  }
+
+  /// Descriptions of what exists already are asked for: a session may begin in the middle of a program's life.
+  CUptiResult enable(process_state& p, const kind& k) const {
+    const bool describes = k.group == kind::always && p.api.cuptiActivityEnableAndDump != nullptr;
+    if (describes && p.api.cuptiActivityEnableAndDump(k.id) == CUPTI_SUCCESS) return CUPTI_SUCCESS;
+    return p.api.cuptiActivityEnable(k.id);
+  }
+
+  /// What CUPTI leaves out of the records, or adds to them, unless told.
+  void set_details(process_state& p) const {
+    // A program that polls with cuStreamQuery or cuEventQuery would get a record for each question that is answered no.
+    if (options_.has(record_group::sync) && p.api.cuptiActivityEnableAllSyncRecords != nullptr)
+      complain("cuptiActivityEnableAllSyncRecords, queries of streams are recorded, too",
+               p.api.cuptiActivityEnableAllSyncRecords(0));
+    if (options_.has(record_group::event)) {
+      const char* effect = "cuptiActivityEnableCudaEventDeviceTimestamps, CUDA events are not recorded";
+      if (p.api.cuptiActivityEnableCudaEventDeviceTimestamps == nullptr)
+        writer_->report("cupti", "this libcupti has no times of CUDA events: none are recorded (CUDA 12.8 has them)");
+      else
+        complain(effect, p.api.cuptiActivityEnableCudaEventDeviceTimestamps(1));
+    }
+    if (p.api.cuptiActivityEnableLatencyTimestamps != nullptr &&
+        (options_.has(record_group::latency) || p.latency_on)) {
+      p.latency_on = options_.has(record_group::latency);
+      complain("cuptiActivityEnableLatencyTimestamps, kernels are told without the times of queueing and submission",
+               p.api.cuptiActivityEnableLatencyTimestamps(p.latency_on));
+    }
   }
 
   /// Problem: replaying a graph that was instantiated before GRAPH_TRACE was switched on ends the program (SIGSEGV in

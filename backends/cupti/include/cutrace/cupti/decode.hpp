@@ -50,6 +50,8 @@ CUTRACE_LOCAL inline bool one(const void* at, std::size_t available, decode_cont
       return memory2(at, available, c, emitter);
     case record_kind::memory_pool:
       return memory_pool(at, available, c, emitter);
+    case record_kind::environment:
+      return environment(at, available, c, emitter);
     case record_kind::cuda_event:
       return cuda_event(at, available, c, emitter);
     case record_kind::jit:

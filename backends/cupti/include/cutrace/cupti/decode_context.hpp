@@ -36,7 +36,7 @@ struct decode_context {
   };
   static constexpr std::size_t name_count = 48;
   static constexpr std::size_t context_count = 64;
-  static constexpr std::size_t pool_count = 16;
+  static constexpr std::size_t pool_count = 64;
 
   known_context contexts[context_count];  ///< by context id modulo the size: ids are small and count up
   known_pool pools[pool_count];
@@ -52,8 +52,8 @@ struct decode_context {
     const known_context& k = contexts[context % context_count];
     return k.known && k.context == context ? k.device : 0;
   }
-  /// Size of a pool after the operation before this one.
-  std::uint64_t exchange_pool(std::uint64_t address, std::uint64_t bytes) noexcept {
+  /// Value of a gauge (by its key: a pool's address) before this one.
+  std::uint64_t exchange_gauge(std::uint64_t address, std::uint64_t bytes) noexcept {
     for (known_pool& p : pools) {
       if (p.address != address) continue;
       const std::uint64_t before = p.bytes;

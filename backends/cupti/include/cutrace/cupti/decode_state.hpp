@@ -205,9 +205,39 @@ CUTRACE_LOCAL inline bool memory_pool(const void* at, std::size_t available, dec
   e.name = emitter.intern(label, static_cast<std::size_t>(n));
   const std::uint64_t now = destroyed ? 0 : r.size;
   e.counter.value = static_cast<std::int64_t>(now);
-  e.counter.change = static_cast<std::int64_t>(now - c.exchange_pool(r.address, now));
+  e.counter.change = static_cast<std::int64_t>(now - c.exchange_gauge(r.address, now));
   e.counter.gauge = true;
   emitter.emit(e);
+  return true;
+}
+
+/// Clocks, temperature, power and fan as gauges of their device. A fan at 0 is one that is not there.
+CUTRACE_LOCAL inline bool environment(const void* at, std::size_t available, decode_context& c,
+                                      event_emitter& emitter) {
+  struct gauge {
+    std::uint32_t kind, value;
+    const char* name;
+  };
+  static constexpr gauge gauges[] = {{1, 0, "SM clock MHz"}, {1, 1, "memory clock MHz"}, {2, 0, "temperature C"},
+                                     {3, 0, "power mW"},     {3, 1, "power limit mW"},   {4, 0, "fan %"}};
+  environment_record r;
+  if (!load(at, available, environment_record_bytes, r)) return false;
+  for (const gauge& g : gauges) {
+    if (g.kind != r.environment_kind || (g.kind == 4 && r.values[0] == 0)) continue;
+    event e;
+    e.kind = event_kind::counter;
+    if (r.timestamp == 0) emitter.count_quality(static_cast<std::uint32_t>(quality::no_timestamp));
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(r.timestamp);
+    e.device = r.device;
+    char label[40];
+    const int n = std::snprintf(label, sizeof(label), "GPU %u %s", r.device, g.name);
+    e.name = emitter.intern(label, static_cast<std::size_t>(n));
+    const std::uint64_t key = ~((std::uint64_t{r.device} << 8) | (g.kind << 1) | g.value);  // no address of a pool
+    e.counter.value = r.values[g.value];
+    e.counter.change = e.counter.value - static_cast<std::int64_t>(c.exchange_gauge(key, r.values[g.value]));
+    e.counter.gauge = true;
+    emitter.emit(e);
+  }
   return true;
 }
 

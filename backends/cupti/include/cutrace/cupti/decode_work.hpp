@@ -35,6 +35,8 @@ CUTRACE_LOCAL inline bool kernel(const void* at, std::size_t available, decode_c
   k.local_bytes_per_thread = r.local_per_thread;
   k.graph_id = r.graph;
   k.graph_node_id = r.graph_node;
+  k.queued_ns = static_cast<std::int64_t>(r.queued);
+  k.submitted_ns = static_cast<std::int64_t>(r.submitted);
   k.mangled_name = intern(emitter, r.name);
   e.name = emitter.demangle(k.mangled_name);
   emitter.emit(e);

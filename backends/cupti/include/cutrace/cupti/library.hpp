@@ -29,7 +29,8 @@ namespace cupti CUTRACE_LOCAL {
 // clang-format off
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
-  X(cuptiGetGraphId) X(cuptiGetGraphNodeId)
+  X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableAndDump)                               \
+  X(cuptiActivityEnableLatencyTimestamps)
 // clang-format on
 
 struct functions {
@@ -40,7 +41,10 @@ struct functions {
 #if CUPTI_API_VERSION >= 130000
   decltype(&::cuptiSubscribe_v2) cuptiSubscribe_v2 = nullptr;
 #endif
-  CUptiResult(CUPTIAPI* cuptiGetGraphExecId)(CUgraphExec, std::uint32_t*) = nullptr;  // not in the headers of 11.8
+  // Not in the headers of 11.8.
+  CUptiResult(CUPTIAPI* cuptiGetGraphExecId)(CUgraphExec, std::uint32_t*) = nullptr;
+  CUptiResult(CUPTIAPI* cuptiActivityEnableAllSyncRecords)(std::uint8_t) = nullptr;
+  CUptiResult(CUPTIAPI* cuptiActivityEnableCudaEventDeviceTimestamps)(std::uint8_t) = nullptr;
 
   /// Name of the first needed function that the library lacks; nullptr when all are there.
   const char* load(void* library) noexcept {
@@ -59,6 +63,8 @@ struct functions {
     find(cuptiSubscribe_v2, "cuptiSubscribe_v2", false);
 #endif
     find(cuptiGetGraphExecId, "cuptiGetGraphExecId", false);
+    find(cuptiActivityEnableAllSyncRecords, "cuptiActivityEnableAllSyncRecords", false);
+    find(cuptiActivityEnableCudaEventDeviceTimestamps, "cuptiActivityEnableCudaEventDeviceTimestamps", false);
     return missing;
   }
 

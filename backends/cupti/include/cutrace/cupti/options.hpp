@@ -18,8 +18,9 @@ namespace cupti CUTRACE_LOCAL {
 enum class graph_level : std::uint8_t { node, graph };
 
 /// Groups of CUPTI's activity kinds. What describes the process (devices, contexts, streams) is always on.
-enum class record_group : unsigned { kernel, memcpy, memset, sync, overhead, memory, jit };
-constexpr unsigned record_group_count = 7;
+/// `latency` is no kind of its own: it adds to each kernel when it was queued and submitted.
+enum class record_group : unsigned { kernel, memcpy, memset, sync, overhead, memory, jit, event, environment, latency };
+constexpr unsigned record_group_count = 10;
 constexpr unsigned group_bit(record_group g) noexcept { return 1u << static_cast<unsigned>(g); }
 
 struct options {
@@ -65,10 +66,11 @@ struct options {
   }
 
  private:
-  static constexpr const char* names[record_group_count] = {"kernel",   "memcpy", "memset", "sync",
-                                                            "overhead", "memory", "jit"};
+  static constexpr const char* names[record_group_count] = {"kernel", "memcpy", "memset", "sync",        "overhead",
+                                                            "memory", "jit",    "event",  "environment", "latency"};
   static constexpr const char* accepted_kinds =
-      "a list of kernel, memcpy, memset, sync, overhead (these are usual), memory, jit; with + or - before the "
+      "a list of kernel, memcpy, memset, sync, overhead (these are usual), memory, jit, event, environment, latency; "
+      "with + or - before the "
       "first one it changes what is usual";
 
   static unsigned bit_of(const std::string& word) noexcept {

@@ -53,6 +53,10 @@ class shifting_emitter final : public event_emitter {
     event moved = e;
     moved.start_ns += offset_ns_;
     moved.end_ns += offset_ns_;
+    if (e.kind == event_kind::kernel) {
+      if (e.kernel.queued_ns != 0) moved.kernel.queued_ns += offset_ns_;
+      if (e.kernel.submitted_ns != 0) moved.kernel.submitted_ns += offset_ns_;
+    }
     to_.emit(moved);
   }
   text intern(const char* data, std::size_t size) override { return to_.intern(data, size); }

@@ -28,6 +28,7 @@ struct process_state {
   std::atomic<std::uint64_t> refused{0};            ///< buffer requests that found none
   tick_scale scale;                                 ///< for timestamps, the process's
   bool clock_registered = false;
+  bool latency_on = false;                               ///< kernels are told with their queueing
   bool kernels_left_on = false;                          ///< the kind was not switched off at the end of a session
   std::atomic<bool> exiting{false};                      ///< exit handlers run
   own_clock clock;                                       ///< of CUPTI, where it does not take ours

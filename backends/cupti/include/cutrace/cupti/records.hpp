@@ -26,6 +26,7 @@ enum class record_kind : std::uint32_t {
   memcpy_peer = 22,
   cuda_event = 36,
   stream = 37,
+  environment = 20,
   synchronization = 38,
   external_correlation = 39,
   memory = 45,
@@ -238,6 +239,16 @@ struct jit2_record {
   std::uint32_t process, thread;
 };
 CUTRACE_RECORD_BYTES(jit2_record, thread);
+
+/// ENVIRONMENT; CUpti_ActivityEnvironment. `values` by environment_kind: 1 speed (clock of the multiprocessors and of
+/// the memory, MHz), 2 temperature (C), 3 power (mW, limit in mW), 4 cooling (fan, percent).
+struct environment_record {
+  std::uint32_t kind, device;
+  std::uint64_t timestamp;
+  std::uint32_t environment_kind;
+  std::uint32_t values[2];
+};
+CUTRACE_RECORD_BYTES(environment_record, values);
 
 #undef CUTRACE_RECORD_BYTES
 

@@ -160,6 +160,7 @@ CUTRACE_KIND(name, NAME);
 CUTRACE_KIND(overhead, OVERHEAD);
 CUTRACE_KIND(memcpy_peer, MEMCPY2);
 CUTRACE_KIND(cuda_event, CUDA_EVENT);
+CUTRACE_KIND(environment, ENVIRONMENT);
 CUTRACE_KIND(stream, STREAM);
 CUTRACE_KIND(synchronization, SYNCHRONIZATION);
 CUTRACE_KIND(external_correlation, EXTERNAL_CORRELATION);
@@ -212,6 +213,10 @@ CUTRACE_SAME(memory_record, context, CUpti_ActivityMemory, contextId);
 CUTRACE_CHECK_MEMORY2(CUpti_ActivityMemory3);
 CUTRACE_CHECK_POOL(CUpti_ActivityMemoryPool2);
 CUTRACE_CHECK_CUDA_EVENT(cuda_event_record, CUpti_ActivityCudaEvent);
+CUTRACE_SAME(environment_record, device, CUpti_ActivityEnvironment, deviceId);
+CUTRACE_SAME(environment_record, timestamp, CUpti_ActivityEnvironment, timestamp);
+CUTRACE_SAME(environment_record, environment_kind, CUpti_ActivityEnvironment, environmentKind);
+static_assert(offsetof(environment_record, values) == offsetof(CUpti_ActivityEnvironment, data), "values");
 
 #if CUDA_VERSION >= 12000
 CUTRACE_CHECK_JIT(jit_record, CUpti_ActivityJit);
