@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cutrace/detail/keep.hpp>
 #include <cutrace/detail/trace.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
@@ -280,7 +281,7 @@ class runtime_owner {
     last_ = trace_->totals();
     abandoned_ = trace_->abandoned();
     if (abandoned_)
-      static_cast<void>(trace_.release());  // its collector still runs, inside a sink
+      keep_for_ever(std::move(trace_));  // its collector still runs, inside a sink
     else
       trace_.reset();
     paused_ = false;

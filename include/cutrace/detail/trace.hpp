@@ -7,6 +7,7 @@
 #include <cutrace/detail/backend_pump.hpp>
 #include <cutrace/detail/backend_registry.hpp>
 #include <cutrace/detail/collector.hpp>
+#include <cutrace/detail/keep.hpp>
 #include <cutrace/detail/process_info.hpp>
 #include <cutrace/detail/session_call.hpp>
 #include <cutrace/detail/settings.hpp>
@@ -144,7 +145,7 @@ class trace {
     stopped_ = true;
     if (abandoned_) return;
     collector_->end();
-    if (!backends_stopped) collector_.release();  // a backend may still call: what it uses stays
+    if (!backends_stopped) keep_for_ever(std::move(collector_));  // a backend may still call: what it uses stays
   }
 
   CUTRACE_NOINLINE void pause() {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must outlive its owner, because a thread of somebody else may still be inside it.
+#pragma once
+
+#include <atomic>
+#include <cutrace/config.hpp>
+#include <memory>
+#include <new>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// Keeps `what` until the process ends, where a leak checker finds it: nobody knows when it would be safe to destroy.
+template <class T>
+void keep_for_ever(std::unique_ptr<T> what) {
+  struct kept {
+    T* what;
+    kept* next;
+  };
+  static std::atomic<kept*> all{nullptr};
+  kept* k = new (std::nothrow) kept{what.release(), all.load(std::memory_order_relaxed)};
+  while (k != nullptr && !all.compare_exchange_weak(k->next, k, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE
