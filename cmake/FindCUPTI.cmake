@@ -63,7 +63,7 @@ set(CUPTI_VERSION "")
 if(CUPTI_INCLUDE_DIR AND EXISTS ${CUPTI_INCLUDE_DIR}/cupti_version.h)
   file(STRINGS ${CUPTI_INCLUDE_DIR}/cupti_version.h cupti_line REGEX "^#define CUPTI_API_VERSION +[0-9]+")
   string(REGEX MATCH "[0-9]+" CUPTI_API_VERSION "${cupti_line}")
-  # From CUDA 12.6 on the number tells the toolkit (130001: 13.0, update 1); before, it only counts up, and more than one
+  # From CUDA 13.0 on the number tells the toolkit (130001: 13.0, update 1); before, it only counts up, and more than one
   # release may have the same. There cuda.h tells (11080: 11.8).
   if(CUPTI_API_VERSION GREATER 100000)
     math(EXPR cupti_major "${CUPTI_API_VERSION} / 10000")
