@@ -35,7 +35,7 @@ if(CUTRACE_CUPTI STREQUAL "OFF")
 else()
   find_package(CUPTI QUIET)
   if(CUPTI_FOUND)
-    message(STATUS "cutrace: CUPTI ${CUPTI_VERSION} headers in ${CUPTI_INCLUDE_DIRS}")
+    message(STATUS "cutrace: headers of CUDA ${CUPTI_VERSION} with CUPTI in ${CUPTI_INCLUDE_DIRS}")
   elseif(CUTRACE_CUPTI STREQUAL "ON")
     message(FATAL_ERROR "cutrace: CUTRACE_CUPTI=ON, but the headers are missing: ${CUPTI_NOT_FOUND_REASON}\n"
                         "Set CUDA_HOME (or CUDAToolkit_ROOT) to the toolkit, or run scripts/setup --with-cuda.")

@@ -8,8 +8,8 @@
 #   targets/<arch>-linux/include   the same, cross-compilation and conda layout
 #   */include                      pip: <root> is site-packages/nvidia, each wheel has its folder
 #
-# Result: CUPTI_FOUND, CUPTI_INCLUDE_DIRS, CUPTI_API_VERSION (130001, or 18 in CUDA 11.8), CUPTI_VERSION (text),
-# CUPTI_NOT_FOUND_REASON, and the imported target CUPTI::headers.
+# Result: CUPTI_FOUND, CUPTI_INCLUDE_DIRS, CUPTI_API_VERSION (130001, or 18 in CUDA 11.8 and 12.0), CUPTI_VERSION (text,
+# the CUDA release: 13.0.1, 11.8), CUPTI_NOT_FOUND_REASON, and the imported target CUPTI::headers.
 
 set(cupti_roots ${CUPTI_ROOT} $ENV{CUPTI_ROOT} ${CUDAToolkit_ROOT} $ENV{CUDAToolkit_ROOT} $ENV{CUDA_HOME} $ENV{CUDA_PATH})
 find_program(CUPTI_NVCC nvcc)
@@ -63,14 +63,21 @@ set(CUPTI_VERSION "")
 if(CUPTI_INCLUDE_DIR AND EXISTS ${CUPTI_INCLUDE_DIR}/cupti_version.h)
   file(STRINGS ${CUPTI_INCLUDE_DIR}/cupti_version.h cupti_line REGEX "^#define CUPTI_API_VERSION +[0-9]+")
   string(REGEX MATCH "[0-9]+" CUPTI_API_VERSION "${cupti_line}")
-  # From CUDA 12.6 on the number tells the toolkit (130001: 13.0, update 1); before, it only counts up.
+  # From CUDA 13.0 on the number tells the toolkit (130001: 13.0, update 1); before, it only counts up, and more than one
+  # release may have the same. There cuda.h tells (11080: 11.8).
   if(CUPTI_API_VERSION GREATER 100000)
     math(EXPR cupti_major "${CUPTI_API_VERSION} / 10000")
     math(EXPR cupti_minor "${CUPTI_API_VERSION} / 100 % 100")
     math(EXPR cupti_patch "${CUPTI_API_VERSION} % 100")
     set(CUPTI_VERSION ${cupti_major}.${cupti_minor}.${cupti_patch})
-  else()
-    set(CUPTI_VERSION ${CUPTI_API_VERSION})
+  elseif(CUPTI_CUDA_INCLUDE_DIR)
+    file(STRINGS ${CUPTI_CUDA_INCLUDE_DIR}/cuda.h cupti_line REGEX "^#define CUDA_VERSION +[0-9]+")
+    string(REGEX MATCH "[0-9]+" cupti_cuda "${cupti_line}")
+    if(cupti_cuda)
+      math(EXPR cupti_major "${cupti_cuda} / 1000")
+      math(EXPR cupti_minor "${cupti_cuda} / 10 % 100")
+      set(CUPTI_VERSION ${cupti_major}.${cupti_minor})
+    endif()
   endif()
 endif()
 

@@ -2,7 +2,6 @@
 // A byte is a token. Real tokenizers are slower; the stage is the same.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -15,19 +14,10 @@ inline std::vector<int> tokenize(const std::string& text) {
   return tokens;
 }
 
-/// Text for a terminal: printable bytes as they are, others as \xNN.
+/// The tokens as numbers: drawn weights make no words of them.
 inline std::string to_text(const std::vector<int>& tokens) {
   std::string text;
-  for (int token : tokens) {
-    const int byte = token & 0xff;
-    if (byte >= 0x20 && byte < 0x7f && byte != '\\') {
-      text += static_cast<char>(byte);
-    } else {
-      char escaped[8];
-      std::snprintf(escaped, sizeof(escaped), "\\x%02x", static_cast<unsigned>(byte));
-      text += escaped;
-    }
-  }
+  for (int token : tokens) text += (text.empty() ? "" : " ") + std::to_string(token);
   return text;
 }
 

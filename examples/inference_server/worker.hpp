@@ -125,7 +125,8 @@ class worker {
     CUTRACE_STAGE("respond", r.id);
     const std::string text = to_text(r.output);
     if (!options_.quiet)
-      std::printf("request %llu: %s -> %s\n", static_cast<unsigned long long>(r.id), r.text.c_str(), text.c_str());
+      std::printf("request %llu: \"%s\" -> tokens %s\n", static_cast<unsigned long long>(r.id), r.text.c_str(),
+                  text.c_str());
     finished_.push_back(std::move(slots_[slot]));
   }
 

@@ -83,10 +83,10 @@ TEST_CASE("calls: GPU work, stages, marks, counters and losses") {
       line_of(named("gemm(float const*, float const*, float*, int)")) ==
       "[0.000126]     kernel gemm(float const*, float const*, float*, int) grid 12x1x1 block 256x1x1 stream 7 12.3 us, "
       "queued 76.0 us, stage prefill, request 17\n");
-  CHECK(
-      line_of(named("memcpy")) ==
-      "[0.000045]     memcpy HtoD 4.0 MB (Pinned -> Device) stream 7 80.0 us, 50.0 GB/s, queued 5.0 us, stage prefill, "
-      "request 17\n");
+  CHECK(line_of(named("memcpy")) ==
+        "[0.000045]     memcpy HtoD 3.8 MiB (Pinned -> Device) stream 7 80.0 us, 50.0 GB/s, queued 5.0 us, stage "
+        "prefill, "
+        "request 17\n");
   CHECK(line_of(named("warm_up()")) ==
         "[0.000197]     kernel warm_up() grid 12x1x1 block 256x1x1 stream 7 1.0 us, unattributed: no_callback\n");
   CHECK(line_of(named("decode")) == "[0.000164] stage decode (31.0 us, requests 17, 18, chat-0007 and 37 more)\n");

@@ -9,6 +9,11 @@ if ! "$1" --help | grep -q "c++$2"; then
 fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+echo '__global__ void nothing() {}' >"$out/nothing.cu"
+if ! said=$("$1" -std=c++"$2" -c "$out/nothing.cu" -o "$out/nothing.o" 2>&1); then
+  echo "skipped: $1 compiles nothing on this machine: $said"
+  exit 77
+fi
 compile() { "$1" -std=c++"$2" -I"$3/include" -Werror all-warnings -Xcompiler=-Wall,-Wextra,-Wshadow -c "$3/tests/headers/$4" -o "$out/markers.o" "${@:5}"; }
 compile "$1" "$2" "$3" markers.cu || exit 1
 symbols=$(nm -C "$out/markers.o")

@@ -188,15 +188,19 @@ TEST_CASE("devices: busy is the union over streams, idle the rest of the trace")
   CHECK(list[1].busy_ns == 10);
 }
 
-TEST_CASE("the bottleneck is the largest row, but never the time without any work where stages are known") {
+TEST_CASE("the bottleneck is the GPU where it works half of the time, else what the host did while it was idle") {
   breakdown b;
   b.add(sample::kernel("k", 0, 100, 1));
-  b.add(sample::api("cuMemAlloc", 200, 250, 1));
-  CHECK(analysis::bottleneck(b.everything(1000)) == owner::nothing);
-  b.add(sample::stage("s", 300, 310, 1));
-  CHECK(analysis::bottleneck(b.everything(1000)) == owner::gpu_kernel);
-  b.add(sample::api("cuMemAlloc", 400, 500, 2));
-  CHECK(analysis::bottleneck(b.everything(1000)) == owner::host_memory);
+  b.add(sample::memcpy(copy_direction::device_to_host, 1, 100, 110, 3));
+  b.add(sample::api("cuMemAlloc", 110, 190, 1));
+  b.add(sample::stage("s", 190, 200, 1));
+  CHECK(analysis::bottleneck(b.everything(220)) == owner::gpu_kernel);
+  CHECK(analysis::bottleneck(b.everything(221)) == owner::host_memory);
+  CHECK(analysis::bottleneck(b.everything(279)) == owner::host_memory);
+  CHECK(analysis::bottleneck(b.everything(281)) == owner::nothing);  // 81 without any work, 80 of cuMemAlloc
+  CHECK(analysis::largest_host_owner(b.everything(281), false) == owner::host_memory);
+  CHECK(analysis::bottleneck(b.host(281)) == owner::nothing);
+  CHECK(analysis::largest_host_owner(breakdown().everything(100), false) == owner::nothing);
 }
 
 TEST_CASE("what began before the window counts from its start only") {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ASCII report: one small trace line by line, then what must hold for every trace.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <stdlib.h>  // posix_openpt
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <cutrace/sinks/ascii.hpp>
@@ -73,19 +78,19 @@ TEST_CASE("a small trace, line by line") {
 traced   1.00 us; clock tsc, within 140 ns of CLOCK_MONOTONIC
 backend  sim: simulated H200
 events   8 delivered, nothing lost
-answer   GPU busy 40.0 %, idle 60.0 %; kernels 30.0 %, most of all "gemm" (75.0 % of GPU time);
-         largest cause of idle time: 14.0 % with the host in its own code, most of it in stage
-         "prefill" (idle 300 ns of its 700 ns); 20.0 % passed with no call and no stage
+answer   GPU busy 40.0 %, idle 60.0 %; 20.0 % with no call running and no stage open, then 14.0 %
+         with the host in its own code, most of it in stage "prefill" (idle 300 ns of its 700 ns);
+         the GPU's work is most of all "gemm" (75.0 % of GPU time)
 
 WHERE THE TIME WENT                      events      time    share                        host alone
-  GPU at work: kernel                         1    300 ns   30.0 %  <- BOTTLENECK
+  GPU at work: kernel                         1    300 ns   30.0 %
   GPU at work: transfer                       1    100 ns   10.0 %
   GPU idle, host: init                        1    100 ns   10.0 %                   100 ns   10.0 %
   GPU idle, host: transfer                    1    100 ns   10.0 %                   200 ns   20.0 %
   GPU idle, host: kernel launch               1     40 ns    4.0 %                    40 ns    4.0 %
   GPU idle, host: sync (waiting)              1     20 ns    2.0 %                   320 ns   32.0 %
   GPU idle, host: own code, in a stage        1    140 ns   14.0 %                   140 ns   14.0 %
-  GPU idle, host: no call, no stage                200 ns   20.0 %                   200 ns   20.0 %
+  GPU idle, host: no call, no stage                200 ns   20.0 %  <- BOTTLENECK    200 ns   20.0 %
   all                                             1.00 us  100.0 %
   Each moment counts once, in the first row that applies. Host alone: the same without the GPU.
 
@@ -96,7 +101,7 @@ TIMELINE  0 .. 1.00 us, a column is 13 ns                                       
   i init  m memory  t transfer  K kernel  s sync  o other  : under half of the column  . nothing
   1 prefill
 
-STAGES                             calls      mean host time   GPU own   GPU all  GPU idle  requests
+STAGES                             calls      mean      host   GPU own   GPU all  GPU idle  requests
   1 prefill                            1    700 ns    700 ns    400 ns    400 ns    300 ns         1
     Host: union over threads. GPU own: work issued in the stage itself; all: with nested stages. GPU
     idle: part of the host time in which no GPU was at work.
@@ -128,6 +133,97 @@ LOSSES AND NOTES
 )~");
 }
 
+TEST_CASE("without any GPU its columns, letters and times are left out") {
+  // A column is 13.2 ns: "load" ends in column 22, "serve" begins in column 30, both over half of it.
+  const std::vector<event> all = {sample::stage("load", 0, 300, 1), sample::stage("serve", 400, 1000, 2)};
+  CHECK(report(all, ended(1000, all.size())) == R"~(cutrace: llm_server (pid 4242) on node-3, rank 3 of 8
+traced   1.00 us; clock tsc, within 140 ns of CLOCK_MONOTONIC
+backend  sim: simulated H200
+events   2 delivered, nothing lost
+answer   no GPU work was seen; 90.0 % with the host in its own code, most of it in stage "serve"
+         (600 ns)
+
+WHERE THE TIME WENT                      events      time    share
+  host: own code, in a stage                  2    900 ns   90.0 %  <- BOTTLENECK
+  host: no call, no stage                          100 ns   10.0 %
+  all                                             1.00 us  100.0 %
+  Each moment counts once, in the first row that applies.
+
+TIMELINE  0 .. 1.00 us, a column is 13 ns                                                  % of time
+  stages 0    |22222222222222222222222.......1111111111111111111111111111111111111111111111| 90.0 %
+  : under half of the column  . nothing
+  1 serve  2 load
+
+STAGES                                                           calls      mean      host  requests
+  1 serve                                                            1    600 ns    600 ns         -
+  2 load                                                             1    300 ns    300 ns         -
+    Host: union over threads.
+
+SUMMARY
+  calls     driver 0, runtime 0
+  launches  0 (0/s); on the GPU: kernels 0, graphs 0, memsets 0
+  memory    no allocation seen
+  copies    none on the GPU
+  waiting   synchronising calls 0, time in them 0 ns (summed over threads)
+  program   stages 2, marks 0
+
+LOSSES AND NOTES
+  nothing lost: 2 produced, 2 delivered
+  all delivered records have times, a known call and their place in the order
+)~");
+}
+
+TEST_CASE("the answer and the mark are about the same row") {
+  // The GPU works 31 of 100, the host waits in one call for 20, and 45 pass without any work.
+  const std::vector<event> all = {
+      sample::api("cuDevicePrimaryCtxRetain", 0, 20, 1),
+      sample::kernel("k", 20, 51, 2),
+      sample::stage("s", 51, 55, 3),
+  };
+  const std::string text = report(all, ended(100, 3));
+  CHECK(has(joined(text),
+            "idle 69.0 %; 45.0 % with no call running and no stage open, then 20.0 % with the host in "
+            "cuDevicePrimaryCtxRetain (1 call, 20 ns); the GPU's work is most of all \"k\""));
+  CHECK(has(joined(text), "no call, no stage 45 ns 45.0 % <- BOTTLENECK"));
+  const std::string busy = joined(report({all.begin(), all.begin() + 2}, ended(60, 2)));
+  CHECK(has(busy,
+            "GPU busy 51.7 %, idle 48.3 %; kernels 51.7 %, most of all \"k\" (100.0 % of GPU time); largest cause of "
+            "idle time: 33.3 % with the host in cuDevicePrimaryCtxRetain"));
+  CHECK(has(busy, "kernel 1 31 ns 51.7 % <- BOTTLENECK"));
+}
+
+TEST_CASE("a name that the kernel has cut is taken whole from the command line") {
+  const auto name_of = [](const char* name, const char* command_line) {
+    trace_info i = sample::info();
+    i.process_name = name;
+    i.command_line = command_line;
+    return ascii::identity(i).process_name;
+  };
+  CHECK(name_of("inference_serve", "./build/inference_server --quiet") == "inference_server");
+  CHECK(name_of("inference_serve", "inference_server") == "inference_server");
+  CHECK(name_of("renamed_thread_", "./inference_server") == "renamed_thread_");
+  CHECK(name_of("server", "./server_of_mine") == "server");
+  CHECK(name_of("inference_serve", "") == "inference_serve");
+  CHECK(name_of(nullptr, nullptr).empty());
+}
+
+TEST_CASE("a backend without GPU time is not said to be the source of what there is") {
+  const auto first_lines = [](const char* detail, const std::vector<event>& all) {
+    ascii_options options;
+    options.path = "/dev/null";
+    ascii_sink sink(options);
+    trace_info i = sample::info();
+    i.backend_detail = detail;
+    sink.open(i);
+    sink.write(sample::view(all));
+    return joined(sink.report(ended(100, all.size())));
+  };
+  const std::vector<event> kernel = {sample::kernel("k", 0, 10, 1)}, stage = {sample::stage("s", 0, 10, 1)};
+  CHECK(has(first_lines("no driver: no GPU time", kernel), "no GPU time from it; what follows is from a backend"));
+  CHECK_FALSE(has(first_lines("no driver: no GPU time", stage), "from it"));
+  CHECK_FALSE(has(first_lines("driver 13.0", kernel), "from it"));
+}
+
 TEST_CASE("no line is wider than the page, whatever the names and times") {
   std::vector<event> all = hostile::named_events();
   for (const event& e : hostile::extreme_events()) all.push_back(e);
@@ -140,6 +236,39 @@ TEST_CASE("no line is wider than the page, whatever the names and times") {
     check_lines(text, width);
     CHECK(has(text, "\\x01\\x02"));
   }
+}
+
+/// The longest line of a report for standard error, while that is a terminal of so many columns.
+std::size_t width_on_terminal(unsigned short columns, std::uint32_t asked_for = 0) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(grantpt(terminal) == 0);
+  REQUIRE(unlockpt(terminal) == 0);
+  const int side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  winsize size{};
+  size.ws_col = columns;
+  REQUIRE(ioctl(side, TIOCSWINSZ, &size) == 0);
+  ascii_options options;
+  options.width = asked_for;
+  ascii_sink sink(options);
+  sink.open(sample::info());
+  sink.write(sample::view(sample::server_run()));
+  const int before = dup(STDERR_FILENO);
+  dup2(side, STDERR_FILENO);
+  std::istringstream text(sink.report(ended(200000, 30)));
+  dup2(before, STDERR_FILENO);
+  for (const int fd : {before, side, terminal}) close(fd);
+  std::size_t longest = 0;
+  for (std::string line; std::getline(text, line);) longest = std::max(longest, line.size());
+  return longest;
+}
+
+TEST_CASE("the report is as wide as its terminal, within reason, or as was asked for") {
+  CHECK(width_on_terminal(132) == 132);
+  CHECK(width_on_terminal(40) == 80);
+  CHECK(width_on_terminal(500) == 200);
+  CHECK(width_on_terminal(0) == 100);  // a terminal that does not know
+  CHECK(width_on_terminal(132, 90) == 90);
+  CHECK(width_on_terminal(132, 10) == 80);
 }
 
 TEST_CASE("no event at all is a whole report") {

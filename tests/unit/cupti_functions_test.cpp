@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <cutrace/cupti/functions.hpp>
+#include <cutrace/cupti/library.hpp>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,17 @@ std::string names_of(const function_entry* f) {
 }
 
 }  // namespace
+
+TEST_CASE("library: the CUDA release of a libcupti, where the number is that of two") {
+  CHECK(cuda_major_of(17, "libcupti.so.12") == 11);
+  CHECK(cuda_major_of(18, "/usr/lib/libcupti.so.11.8") == 11);
+  CHECK(cuda_major_of(18, "/usr/lib/libcupti.so.12") == 12);
+  CHECK(cuda_major_of(18, "/usr/lib/libcupti.so.2022.4.0") == 0);
+  CHECK(cuda_major_of(18, "/usr/lib/libcupti.so") == 0);
+  CHECK(cuda_major_of(18, "") == 0);
+  CHECK(cuda_major_of(19, "libcupti.so.11.8") == 12);
+  CHECK(cuda_major_of(130001, "libcupti.so.12") == 13);
+}
 
 TEST_CASE("cupti functions: names lose version and stream suffix, symbols keep them") {
   CHECK(std::string(driver(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2)->name) == "cuMemAlloc");

@@ -62,6 +62,11 @@ TEST_CASE("sink specs: messages name the option, the word and what is accepted")
         "CUTRACE_SINKS: \"jsonl?form=pairs\": form=pairs is not known; accepted: events, paired");
   CHECK(message_of("jsonl?hold=-1") ==
         "CUTRACE_SINKS: \"jsonl?hold=-1\": hold=-1 is not a whole number from 0 to 1000000");
+  CHECK(message_of("ascii?width=79") ==
+        "CUTRACE_SINKS: \"ascii?width=79\": width=79 is not a whole number from 80 to 400");
+  CHECK(message_of("ascii?width=401").find("from 80 to 400") != std::string::npos);
+  CHECK(message_of("ascii?wide=100").find("accepted: width") != std::string::npos);
+  CHECK(names_of("ascii?width=80,ascii:-?width=400") == names{"ascii", "ascii"});
   CHECK(message_of("jsonl?hold=2x").find("whole number") != std::string::npos);
   CHECK(message_of("jsonl?hold=99999999999999999999").find("whole number") != std::string::npos);
   CHECK(message_of("jsonl?fold=2") ==

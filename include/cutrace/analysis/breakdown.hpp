@@ -165,14 +165,24 @@ class breakdown {
   std::int64_t last_ns_ = INT64_MIN;
 };
 
-/// The row to look at first: the largest one, but never `nothing` where stages show what the program regards as work.
-/// `owner::nothing` for an empty table.
-CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
+/// The host's owner with the most time. `nothing` counts only where it is `allowed`, and is the answer where there is
+/// no time at all.
+CUTRACE_NOINLINE inline owner largest_host_owner(const breakdown_table& t, bool allowed) noexcept {
   std::size_t best = owner_count - 1;
-  const bool stages_known = t.events(owner::host_stage) > 0;
-  std::int64_t best_ns = stages_known ? 0 : t.ns[best];
-  for (std::size_t o = 0; o + 1 < owner_count; ++o)
+  std::int64_t best_ns = allowed ? t.ns[best] : 0;
+  for (std::size_t o = static_cast<std::size_t>(owner::host_init); o + 1 < owner_count; ++o)
     if (t.ns[o] > best_ns) best_ns = t.ns[best = o];
+  return static_cast<owner>(best);
+}
+
+/// The row to look at first. Where the GPU is at work for half of the time or more, the largest of its rows; else what
+/// the host did for most of the time in which the GPU was idle, which may be `nothing`. `owner::nothing` for an empty
+/// table.
+CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
+  if (t.gpu_busy_ns() == 0 || 2 * t.gpu_busy_ns() < t.window.length_ns()) return largest_host_owner(t, true);
+  std::size_t best = 0;
+  for (std::size_t o = 1; is_gpu(static_cast<owner>(o)); ++o)
+    if (t.ns[o] > t.ns[best]) best = o;
   return static_cast<owner>(best);
 }
 

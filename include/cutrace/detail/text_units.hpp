@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations, sizes and rates for people, decimal units: 12.3 us, 4.0 MB, 12.9 GB/s.
+// Durations, sizes and rates for people: 12.3 us, 3.8 MiB, 12.9 GB/s. As in the ASCII report, sizes count in powers of
+// 1024, bandwidth in powers of 1000, as vendors state it.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,14 @@ inline void append_duration(std::string& out, std::int64_t ns) {
 
 inline void append_bytes(std::string& out, std::uint64_t bytes) {
   const double n = static_cast<double>(bytes);
-  if (bytes < 1000) {
+  if (bytes < 1024) {
     append_format(out, "{} B", bytes);
-  } else if (n < 1e6) {
-    append_format(out, "{:.1f} kB", n / 1e3);
-  } else if (n < 1e9) {
-    append_format(out, "{:.1f} MB", n / 1e6);
+  } else if (bytes < std::uint64_t{1} << 20) {
+    append_format(out, "{:.1f} KiB", n / 1024);
+  } else if (bytes < std::uint64_t{1} << 30) {
+    append_format(out, "{:.1f} MiB", n / (1 << 20));
   } else {
-    append_format(out, "{:.2f} GB", n / 1e9);
+    append_format(out, "{:.2f} GiB", n / (1 << 30));
   }
 }
 

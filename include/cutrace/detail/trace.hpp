@@ -108,6 +108,9 @@ class trace {
     }
     gpu_expected_ = gpu_expected_ || status.active;
     if (!status.active) core_.errors.report(b->name(), status.detail);
+    // The headers of the sinks that are open name what was there before.
+    if (status.active && !owned)
+      core_.errors.report(b->name(), (std::string("added by the program: ") + status.detail).c_str(), false);
     told_at_start_ = core_.errors.count_of(backend_name_);
     static_cast<void>(own.release());  // the pump's from here on
     pump_.add(b, owned, session);
@@ -186,7 +189,7 @@ class trace {
     if (asked == "none")
       backend_detail_ = "switched off by CUTRACE_BACKEND=none";
     else
-      backend_detail_ = "this program was built without CUPTI: host stages only, no GPU time";
+      backend_detail_ = "this program was built without CUPTI: no GPU time, but from backends that it adds itself";
     info_.backend = backend_name_.c_str();
     core_.errors.report("session", backend_detail_.c_str(), asked != "none");
   }

@@ -3,7 +3,8 @@
 // is printed when the session ends. Memory stays bounded for a trace of any length.
 #pragma once
 
-#include <unistd.h>  // STDERR_FILENO
+#include <sys/ioctl.h>  // TIOCGWINSZ
+#include <unistd.h>     // STDERR_FILENO
 
 #include <algorithm>
 #include <cstddef>
@@ -24,9 +25,9 @@ CUTRACE_BEGIN_NAMESPACE
 struct ascii_options {
   /// nullptr or "": standard error; "-": standard output; else a file, %p is the process id, %h the host's name.
   const char* path = nullptr;
-  std::uint32_t width = 100;  ///< columns of a line, 80 to 400
-  bool color = false;         ///< ANSI bold and red for headings and alarms; everything is readable without
-  std::uint32_t top = 10;     ///< rows of each table by name
+  std::uint32_t width = 0;  ///< columns of a line, 80 to 400; 0: those of the terminal, 80 to 200, elsewhere 100
+  bool color = false;       ///< ANSI bold and red for headings and alarms; everything is readable without
+  std::uint32_t top = 10;   ///< rows of each table by name
   /// For all that is gathered, at least 512 KiB. What does not fit makes results approximate, and the report says
   /// which.
   std::size_t memory_limit_bytes = std::size_t{8} << 20;
@@ -37,7 +38,7 @@ class ascii_sink : public sink {
   explicit ascii_sink(const char* path = nullptr) : ascii_sink(with_path(path)) {}
   explicit ascii_sink(const ascii_options& options)
       : path_(options.path != nullptr ? options.path : ""),
-        width_(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400)),
+        width_(options.width),
         color_(options.color),
         top_(std::max<std::uint32_t>(options.top, 1)),
         limits_(analysis::bounds::for_bytes(options.memory_limit_bytes)) {}
@@ -77,12 +78,13 @@ class ascii_sink : public sink {
     const analysis::trace_numbers numbers = d.numbers.numbers();
     const std::int64_t total_ns = time.window.length_ns();
 
-    ascii::page out(width_, color_);
-    ascii::print_identity(out, who_, end, total_ns);
+    const bool gpu_seen = d.gpu_operations.total_count() > 0;
+    ascii::page out(columns(), color_);
+    ascii::print_identity(out, who_, end, total_ns, gpu_seen);
     out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
     ascii::timeline_section(out, d, time.window).print(stages);
-    ascii::print_stages(out, stages, top_, d.stages.gpu_outside_ns());
+    ascii::print_stages(out, stages, top_, gpu_seen, d.stages.gpu_outside_ns());
     ascii::print_devices(out, d, time.window);
     ascii::print_operations(out, "GPU OPERATIONS", d.gpu_operations, top_);
     ascii::print_operations(out, "HOST CALLS", d.calls, top_);
@@ -97,6 +99,15 @@ class ascii_sink : public sink {
     ascii_options o;
     o.path = path;
     return o;
+  }
+
+  /// As asked for, else as wide as the terminal is now (tty_ioctl(4)).
+  std::size_t columns() const noexcept {
+    if (width_ != 0) return std::min<std::size_t>(std::max<std::size_t>(width_, 80), 400);
+    const int fd = path_.empty() ? STDERR_FILENO : path_ == "-" ? STDOUT_FILENO : -1;
+    winsize size{};
+    if (fd < 0 || ::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+    return std::min<std::size_t>(std::max<std::size_t>(size.ws_col, 80), 200);
   }
 
   /// What the memory limit did to the report.
@@ -125,7 +136,7 @@ class ascii_sink : public sink {
   }
 
   std::string path_;
-  std::size_t width_;
+  std::uint32_t width_;
   bool color_;
   std::size_t top_;
   analysis::bounds limits_;

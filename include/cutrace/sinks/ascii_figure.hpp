@@ -64,6 +64,11 @@ inline figure signed_digits(std::int64_t n) noexcept {
 /// 1234567 -> "1,234,567".
 inline figure count(std::uint64_t n) noexcept { return digits(n, ','); }
 
+/// "1 call", "12 calls".
+CUTRACE_NOINLINE inline figure counted(std::uint64_t n, std::string_view what) noexcept {
+  return count(n).add(" ").add(what).add(n == 1 ? "" : "s");
+}
+
 /// "0 ns", "999 ns", "1.23 us", "45.6 ms", "2.50 s", "16.7 min", "2.50 h", "13,344 d".
 CUTRACE_NOINLINE inline figure duration(double ns) {
   struct unit {

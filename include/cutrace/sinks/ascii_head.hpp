@@ -11,6 +11,7 @@
 #include <cutrace/sinks/ascii_collect.hpp>
 #include <cutrace/sinks/ascii_page.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -25,7 +26,7 @@ struct identity {
 
   identity() = default;
   CUTRACE_NOINLINE explicit identity(const trace_info& i)
-      : process_name(text_or_empty(i.process_name)),
+      : process_name(whole_name(text_or_empty(i.process_name), text_or_empty(i.command_line))),
         host_name(text_or_empty(i.host_name)),
         backend(text_or_empty(i.backend)),
         backend_detail(text_or_empty(i.backend_detail)),
@@ -37,6 +38,14 @@ struct identity {
 
  private:
   static const char* text_or_empty(const char* s) noexcept { return s != nullptr ? s : ""; }
+
+  /// The kernel cuts names after 15 bytes (TASK_COMM_LEN); where the command line begins with the whole name, that one.
+  CUTRACE_NOINLINE static std::string whole_name(std::string_view name, std::string_view command_line) {
+    std::string_view file = command_line.substr(0, command_line.find(' '));
+    file.remove_prefix(file.rfind('/') + 1);  // npos + 1 is 0
+    const bool cut = name.size() == 15 && file.substr(0, name.size()) == name;
+    return std::string(cut ? file : name);
+  }
 };
 
 /// How the owners of time are called in the report.
@@ -49,7 +58,7 @@ inline const char* words_of(analysis::owner o) noexcept {
 }
 
 CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, const trace_summary& end,
-                                            std::int64_t total_ns) {
+                                            std::int64_t total_ns, bool gpu_seen) {
   std::string title = joined(
       {"cutrace: ", label(who.process_name, 32), " (pid ", digits(who.process_id), ") on ", label(who.host_name, 24)});
   if (who.rank >= 0)
@@ -58,8 +67,13 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
   out.paragraph({"traced   ", duration(total_ns), "; clock ", label(who.clock, 16), ", within ",
                  duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"},
                 9);
-  out.paragraph(
-      {"backend  ", label(who.backend, 16), who.backend_detail.empty() ? "" : ": ", escaped(who.backend_detail)}, 9);
+  // The backend's words are of the time when the sink was opened; the program may have added another one since.
+  constexpr std::string_view none = "no GPU time";
+  const std::string_view detail = who.backend_detail;
+  const bool other = gpu_seen && detail.size() >= none.size() && detail.substr(detail.size() - none.size()) == none;
+  out.paragraph({"backend  ", label(who.backend, 16), detail.empty() ? "" : ": ", escaped(detail),
+                 other ? " from it; what follows is from a backend that the program added" : ""},
+                9);
   const std::uint64_t lost = end.totals.lost_total();
   if (lost == 0)
     out.line({"events   ", count(end.totals.delivered), " delivered, nothing lost"});
@@ -87,40 +101,45 @@ class verdict {
     const double whole = static_cast<double>(time_.window.length_ns());
     const double busy = static_cast<double>(time_.gpu_busy_ns());
     std::string s;
-    if (data_.gpu_operations.total_count() == 0)
+    if (!gpu_seen())
       s = "no GPU work was seen; ";
     else
       append(s, {"GPU busy ", share_of(busy, whole), ", idle ", share_of(whole - busy, whole), "; "});
-    if (analysis::is_gpu(worst_)) append_busy_reason(s);
-    if (busy >= whole) return s;
-    if (analysis::is_gpu(worst_)) s += "; largest cause of idle time: ";
-    const analysis::owner idle = analysis::bottleneck(host_rows());
-    append(s, {share(shares_[static_cast<std::size_t>(idle)]), " "});
-    append_idle_reason(s, idle);
-    // Not a cause, where stages tell what is work; but often the larger number.
-    if (idle != analysis::owner::nothing && time_.time_ns(analysis::owner::nothing) > time_.time_ns(idle))
-      append(s, {"; ", share(shares_.back()), " passed with no call and no stage"});
+    if (analysis::is_gpu(worst_)) {
+      append_busy_reason(s);
+      if (busy >= whole) return s;
+      s += "; largest cause of idle time: ";
+    }
+    const analysis::owner idle = analysis::largest_host_owner(time_, true);
+    append_cause(s, idle);
+    // Time without any work is what there is most of, but not what one can look at.
+    const analysis::owner next = analysis::largest_host_owner(time_, false);
+    if (idle == analysis::owner::nothing && next != analysis::owner::nothing) append_cause(s += ", then ", next);
+    if (gpu_seen() && !analysis::is_gpu(worst_)) append_top_operation(s += "; the GPU's work is");
     return s;
   }
 
  private:
-  /// The table without the GPU's rows: what the host did while the GPU was idle.
-  analysis::breakdown_table host_rows() const {
-    analysis::breakdown_table t = time_;
-    t.ns[0] = t.ns[1] = t.ns[2] = 0;
-    return t;
-  }
+  bool gpu_seen() const noexcept { return data_.gpu_operations.total_count() > 0; }
 
   CUTRACE_NOINLINE void append_busy_reason(std::string& s) const {
     const char* what = worst_ == analysis::owner::gpu_kernel     ? "kernels"
                        : worst_ == analysis::owner::gpu_transfer ? "copies that no kernel hides"
                                                                  : "sets of memory";
-    append(s, {what, " ", share(shares_[static_cast<std::size_t>(worst_)])});
+    append(s, {what, " ", share(shares_[static_cast<std::size_t>(worst_)]), ","});
+    append_top_operation(s);
+  }
+
+  CUTRACE_NOINLINE void append_top_operation(std::string& s) const {
     const std::vector<analysis::operation> top = data_.gpu_operations.top(1);
-    if (!top.empty())
-      append(s, {", most of all \"", label(top[0].name, 40), "\" (",
-                 share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())),
-                 " of GPU time)"});
+    append(s, {" most of all \"", label(top[0].name, 40), "\" (",
+               share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())),
+               " of GPU time)"});
+  }
+
+  CUTRACE_NOINLINE void append_cause(std::string& s, analysis::owner o) const {
+    append(s, {share(shares_[static_cast<std::size_t>(o)]), " "});
+    append_idle_reason(s, o);
   }
 
   CUTRACE_NOINLINE void append_idle_reason(std::string& s, analysis::owner o) const {
@@ -153,7 +172,8 @@ class verdict {
   CUTRACE_NOINLINE void append_longest_call(std::string& s, analysis::category c) const {
     for (const analysis::operation& o : data_.calls.top(data_.calls.size()))
       if (o.is == c)
-        return append(s, {label(o.name, 40), " (", count(o.count), " calls, ", duration(o.mean_ns()), " each)"});
+        return append(s, {label(o.name, 40), " (", counted(o.count, "call"), ", ", duration(o.mean_ns()),
+                          o.count == 1 ? ")" : " each)"});
     append(s, {analysis::name_of(c), " calls"});
   }
 
@@ -170,8 +190,9 @@ class verdict {
       if (part > worst_part) worst = &t, worst_part = part;
     }
     if (worst == nullptr) return;
-    append(s, {", most of it in stage \"", label(worst->name, 32), "\" (idle ", duration(worst->gpu_idle_inside_ns),
-               " of its ", duration(worst->host_ns), ")"});
+    append(s, {", most of it in stage \"", label(worst->name, 32), "\" ("});
+    if (gpu_seen()) append(s, {"idle ", duration(worst->gpu_idle_inside_ns), " of its "});
+    append(s, {duration(worst->host_ns), ")"});
   }
 
   const collection& data_;
@@ -187,31 +208,37 @@ class breakdown_section {
   breakdown_section(page& out, const analysis::breakdown_table& all, const analysis::breakdown_table& host)
       : out_(out),
         wide_(out.width() >= 100),
+        gpu_(all.count[0] + all.count[1] + all.count[2] > 0),
         all_(all),
         host_(host),
         shares_(analysis::permille_of(all)),
         host_shares_(analysis::permille_of(host)) {}
 
   CUTRACE_NOINLINE void print() {
-    out_.heading(
-        "WHERE THE TIME WENT",
-        {{"events", 9}, {"time", 10}, {"share", 9}, {"", 15}, {wide_ ? "host alone" : "host", wide_ ? 19 : 9}});
+    out_.heading("WHERE THE TIME WENT", {{"events", 9},
+                                         {"time", 10},
+                                         {"share", 9},
+                                         {"", 15},
+                                         {!gpu_   ? ""
+                                          : wide_ ? "host alone"
+                                                  : "host",
+                                          wide_ ? 19 : 9}});
     const bool any = std::any_of(all_.count.begin(), all_.count.end(), [](std::uint64_t n) { return n > 0; });
     const std::size_t worst = any ? static_cast<std::size_t>(analysis::bottleneck(all_)) : analysis::owner_count;
-    const bool gpu = all_.count[0] + all_.count[1] + all_.count[2] > 0;
     for (std::size_t i = 0; i < analysis::owner_count; ++i) {
       const analysis::owner o = static_cast<analysis::owner>(i);
       const bool seen = all_.count[i] > 0 || all_.ns[i] > 0 || host_.ns[i] > 0;
       if (!seen) continue;
       row(o,
-          !gpu                  ? "host: "
+          !gpu_                 ? "host: "
           : analysis::is_gpu(o) ? "GPU at work: "
           : wide_               ? "GPU idle, host: "
                                 : "idle: ",
           worst == i);
     }
     line("", "all", 0, false, all_.window.length_ns(), all_.window.empty() ? 0 : 1000, "", {}, {});
-    out_.paragraph("  Each moment counts once, in the first row that applies. Host alone: the same without the GPU.",
+    out_.paragraph({"  Each moment counts once, in the first row that applies.",
+                    gpu_ ? " Host alone: the same without the GPU." : ""},
                    2);
   }
 
@@ -219,7 +246,7 @@ class breakdown_section {
   CUTRACE_NOINLINE void row(analysis::owner o, const char* side, bool worst) {
     const std::size_t i = static_cast<std::size_t>(o);
     figure host_time, host_share;
-    if (!analysis::is_gpu(o)) {
+    if (gpu_ && !analysis::is_gpu(o)) {
       if (wide_) host_time = duration(host_.ns[i]);
       host_share = share(host_shares_[i]);
     }
@@ -246,6 +273,7 @@ class breakdown_section {
 
   page& out_;
   bool wide_;  ///< room for all columns
+  bool gpu_;   ///< any work of a GPU; without, the host alone is all there is
   const analysis::breakdown_table& all_;
   const analysis::breakdown_table& host_;
   std::array<std::uint32_t, analysis::owner_count> shares_, host_shares_;

@@ -16,7 +16,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace ascii {
 
 CUTRACE_NOINLINE inline void print_left_out(page& out, std::size_t all, std::size_t shown, const char* what) {
-  if (all > shown) out.line({"    .. and ", count(all - shown), " more ", what});
+  if (all > shown) out.line({"    .. and ", count(all - shown), " more ", what, all - shown == 1 ? "" : "s"});
 }
 
 CUTRACE_NOINLINE inline figure request_count(const analysis::stage_time& s) {
@@ -30,21 +30,26 @@ CUTRACE_NOINLINE inline figure stage_time_text(const analysis::stage_time& s, st
   return figure(s.approximate ? "~" : "").add(duration(ns));
 }
 
+/// @param gpu_seen without any work of a GPU its columns are left out
 CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis::stage_time>& rows, std::size_t top,
-                                          std::int64_t gpu_outside_ns) {
+                                          bool gpu_seen, std::int64_t gpu_outside_ns) {
   if (rows.empty()) return;
   // On narrow pages the mean makes room for names.
   const bool wide = out.width() >= 100;
   const int column = wide ? 10 : 9;
   const int mean_column = wide ? column : 0;
-  const std::size_t room = out.width() - static_cast<std::size_t>(column) * (wide ? 7 : 6) - 4;
+  const int gpu_column = gpu_seen ? column : 0;
+  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(3 * column + mean_column + 3 * gpu_column);
   out.heading("STAGES", {{"calls", column},
                          {wide ? "mean" : "", mean_column},
-                         {wide ? "host time" : "host", column},
-                         {"GPU own", column},
-                         {"GPU all", column},
-                         {"GPU idle", column},
+                         {"host", column},
+                         {gpu_seen ? "GPU own" : "", gpu_column},
+                         {gpu_seen ? "GPU all" : "", gpu_column},
+                         {gpu_seen ? "GPU idle" : "", gpu_column},
                          {"requests", column}});
+  const auto gpu = [&](const analysis::stage_time& s, std::int64_t ns) {
+    return gpu_seen ? stage_time_text(s, ns) : figure();
+  };
   const std::size_t shown = std::min(rows.size(), top);
   for (std::size_t i = 0; i < shown; ++i) {
     const analysis::stage_time& s = rows[i];
@@ -58,21 +63,22 @@ CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis:
                               : duration(mean_ns),
                mean_column},
               {stage_time_text(s, s.host_ns), column},
-              {stage_time_text(s, s.gpu_own_ns), column},
-              {stage_time_text(s, s.gpu_inclusive_ns), column},
-              {stage_time_text(s, s.gpu_idle_inside_ns), column},
+              {gpu(s, s.gpu_own_ns), gpu_column},
+              {gpu(s, s.gpu_inclusive_ns), gpu_column},
+              {gpu(s, s.gpu_idle_inside_ns), gpu_column},
               {request_count(s), column}});
   }
-  print_left_out(out, rows.size(), shown, "stages");
+  print_left_out(out, rows.size(), shown, "stage");
   if (gpu_outside_ns > 0)
     out.line({"    ",
               {label("(in no stage)", room - 1), left(room)},
               {"", 2 * column + mean_column},
               {duration(gpu_outside_ns), column}});
-  out.paragraph(
-      "    Host: union over threads. GPU own: work issued in the stage itself; all: with nested stages. GPU "
-      "idle: part of the host time in which no GPU was at work.",
-      4);
+  out.paragraph({"    Host: union over threads.",
+                 gpu_seen ? " GPU own: work issued in the stage itself; all: with nested stages. GPU "
+                            "idle: part of the host time in which no GPU was at work."
+                          : ""},
+                4);
 }
 
 CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, analysis::interval window) {
@@ -120,7 +126,7 @@ CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, cons
               {duration(o.longest_ns), 10},
               {share_of(static_cast<double>(o.total_ns), static_cast<double>(table.total_ns())), 9}});
   }
-  print_left_out(out, table.size(), rows.size(), "names");
+  print_left_out(out, table.size(), rows.size(), "name");
 }
 
 /// Calls, launches, memory, copies, waits: a line each.

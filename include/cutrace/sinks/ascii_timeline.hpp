@@ -58,7 +58,9 @@ class timeline_section {
                  "% of time");
     print_host(stages);
     print_streams();
-    out_.paragraph("  i init  m memory  t transfer  K kernel  s sync  o other  : under half of the column  . nothing",
+    const bool categories = any_call() || !data_.stream_rows.empty();
+    out_.paragraph({categories ? "  i init  m memory  t transfer  K kernel  s sync  o other" : "",
+                    "  : under half of the column  . nothing"},
                    2);
     print_stage_legend(stages);
   }
@@ -69,9 +71,12 @@ class timeline_section {
   bool empty() const {
     for (const chart_row& r : data_.stage_rows)
       if (r.used) return false;
+    return !any_call() && data_.stream_rows.empty();
+  }
+  bool any_call() const {
     for (const chart_row& r : data_.call_rows)
-      if (r.used) return false;
-    return data_.stream_rows.empty();
+      if (r.used) return true;
+    return false;
   }
 
   CUTRACE_NOINLINE void row(std::string_view name, const chart_row& r, const stage_digits* digits = nullptr) {

@@ -3,17 +3,23 @@
 // more it does no harm.
 #pragma once
 
+#include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/ascii.hpp>
 #include <cutrace/sinks/calls.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
+#include <string>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 CUTRACE_WEAK std::unique_ptr<sink> make_ascii_sink(sink_spec& spec) {
-  return std::unique_ptr<sink>(new ascii_sink(spec.take_path().c_str()));
+  const std::string path = spec.take_path();
+  ascii_options o;
+  o.path = path.c_str();
+  o.width = static_cast<std::uint32_t>(spec.take_number("width", 0, 400, 80));
+  return std::unique_ptr<sink>(new ascii_sink(o));
 }
 CUTRACE_WEAK std::unique_ptr<sink> make_calls_sink(sink_spec& spec) {
   return std::unique_ptr<sink>(new calls_sink(spec.take_path()));

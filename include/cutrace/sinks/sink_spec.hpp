@@ -46,14 +46,16 @@ class sink_spec {
     fail(std::string(key) + "=" + value + " is not known; accepted: " + all);
   }
 
-  /// A whole number from 0 to `most`.
-  CUTRACE_NOINLINE std::size_t take_number(std::string_view key, std::size_t otherwise, std::size_t most) {
+  /// A whole number from `least` to `most`; `otherwise` where the key was not given.
+  CUTRACE_NOINLINE std::size_t take_number(std::string_view key, std::size_t otherwise, std::size_t most,
+                                           std::size_t least = 0) {
     std::string value;
     if (!take(key, value)) return otherwise;
     std::size_t n = 0;
     const std::from_chars_result r = std::from_chars(value.data(), value.data() + value.size(), n);
-    if (r.ec == std::errc() && r.ptr == value.data() + value.size() && n <= most && !value.empty()) return n;
-    fail(std::string(key) + "=" + value + " is not a whole number from 0 to " + std::to_string(most));
+    if (r.ec == std::errc() && r.ptr == value.data() + value.size() && n >= least && n <= most) return n;
+    fail(std::string(key) + "=" + value + " is not a whole number from " + std::to_string(least) + " to " +
+         std::to_string(most));
   }
 
   /// Throws if a path or an option was given that the factory did not take.

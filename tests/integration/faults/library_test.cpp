@@ -114,7 +114,8 @@ TEST_CASE("faults: an older libcupti, and one of another major version, are name
   struct {
     const char* version;
     const char* said;
-  } const cases[] = {{"18", "CUDA 11"}, {"22", "CUDA 12"}, {"120600", "CUDA 12"}, {"140000", "CUDA 14"}};
+  } const cases[] = {
+      {"17", "CUDA 11,"}, {"18", "CUDA 11 or 12,"}, {"22", "CUDA 12"}, {"120600", "CUDA 12"}, {"140000", "CUDA 14"}};
   for (const how h : both)
     for (const auto& c : cases) {
       CAPTURE(name_of(h));
@@ -129,6 +130,23 @@ TEST_CASE("faults: an older libcupti, and one of another major version, are name
       CHECK(o.noted(c.said));
       CHECK(o.gpu_work() == clean(h).gpu_work());
     }
+}
+
+TEST_CASE("faults: the libcupti of CUDA 11.8 is found by its own name, after all others") {
+  const temporary_folder libraries;
+  const std::filesystem::path standin = std::filesystem::path(STANDIN_CUPTI).parent_path();
+  std::filesystem::copy_file(standin / "libcuda.so.1", libraries.file("libcuda.so.1"));
+  std::filesystem::copy_file(STANDIN_CUPTI, libraries.file("libcupti.so.11.8"));
+  const environment env = {{"LD_LIBRARY_PATH", libraries.path()},
+                           {"CUTRACE_CUPTI_LIBRARY", ""},
+                           {"FAULTY_RUN_HIDE", "libcupti.so." CUDA_MAJOR},
+                           {"CUTRACE_SIM_FAULTS", "version=18"}};
+  const outcome o = traced(how::own_session, env);
+  check_unchanged(o, plain_output());
+  check_numbers(o);
+  REQUIRE(o.lines.size() == 1);
+  CHECK(o.lines[0].find("libcupti.so.11.8 is of CUDA 11, the driver of CUDA " CUDA_MAJOR) != std::string::npos);
+  CHECK(o.gpu_work() == clean(how::own_session).gpu_work());
 }
 
 TEST_CASE("faults: CUPTI stays taken, and the next session says so") {

@@ -220,7 +220,7 @@ class cupti_backend final : public backend {
     const CUptiResult asked = p.api.cuptiGetVersion(&p.version);
     if (asked != CUPTI_SUCCESS)
       complain("cuptiGetVersion, records are read in their oldest form", asked);
-    else if (cuda_major_of(p.version) != driver / 1000)
+    else
       tell_mismatch(p, driver / 1000);
     detail = "CUPTI " + (asked == CUPTI_SUCCESS ? std::to_string(p.version) : "of unknown version") + ", driver " +
              std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
@@ -228,7 +228,9 @@ class cupti_backend final : public backend {
   }
 
   void tell_mismatch(const process_state& p, int driver_major) const {
-    const std::string line = p.lib.path() + " is of CUDA " + std::to_string(cuda_major_of(p.version)) +
+    const int major = cuda_major_of(p.version, p.lib.path());
+    if (major == driver_major || (major == 0 && (driver_major == 11 || driver_major == 12))) return;
+    const std::string line = p.lib.path() + " is of CUDA " + (major != 0 ? std::to_string(major) : "11 or 12") +
                              ", the driver of CUDA " + std::to_string(driver_major) +
                              ": records may be missing; name a matching library in CUTRACE_CUPTI_LIBRARY";
     writer_->report("cupti", line.c_str());

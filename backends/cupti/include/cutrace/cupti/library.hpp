@@ -78,11 +78,15 @@ struct functions {
 #undef CUTRACE_CUPTI_NEEDED
 #undef CUTRACE_CUPTI_OPTIONAL
 
-/// CUDA major version that a CUPTI API version belongs to: 18 is CUDA 11.8, 19 to 28 are 12.x, from 13.0 on the number
-/// spells the release (cupti_version.h).
-inline int cuda_major_of(std::uint32_t api_version) noexcept {
+/// CUDA major version of a libcupti, by its API version: up to 17 are CUDA 11 and older, 19 to 28 are 12.x, from 13.0
+/// on the number spells the release (cupti_version.h). 18 is 11.8, and 12.0 says 18, too: there the name decides, as in
+/// "libcupti.so.11.8" and "libcupti.so.12"; 0 where it does not tell either.
+inline int cuda_major_of(std::uint32_t api_version, const std::string& path) noexcept {
   if (api_version >= 1000) return static_cast<int>(api_version / 10000);
-  return api_version >= 19 ? 12 : 11;
+  if (api_version != 18) return api_version > 18 ? 12 : 11;
+  const std::size_t at = path.rfind("libcupti.so.");
+  const int named = at != std::string::npos ? std::atoi(path.c_str() + at + std::strlen("libcupti.so.")) : 0;
+  return named == 11 || named == 12 ? named : 0;
 }
 
 /// Finds and opens libcupti. `driver_major` 0 means unknown.
@@ -97,11 +101,14 @@ class library {
       }
     }
     if (open_loaded()) return path_;
-    for (int major : {driver_major, cuda_major_of(CUPTI_API_VERSION), 13, 12, 11}) {
-      if (major != 0 && open_major(major)) return path_;
+    constexpr int headers_major = CUDA_VERSION / 1000;
+    for (int major : {driver_major, headers_major, 13, 12}) {
+      if (major != 0 && open_version(std::to_string(major))) return path_;
     }
+    // Those of CUDA 11 bear the minor version, too. Last: few of their records fit a newer driver.
+    if (open_version("11.8")) return path_;
     return "no libcupti was found: install the CUDA toolkit's CUPTI (libcupti.so." +
-           std::to_string(driver_major != 0 ? driver_major : cuda_major_of(CUPTI_API_VERSION)) +
+           std::to_string(driver_major != 0 ? driver_major : headers_major) +
            "), or name the file in CUTRACE_CUPTI_LIBRARY";
   }
   void* opened() const noexcept { return handle_; }
@@ -137,8 +144,8 @@ class library {
     return !found.empty() && try_open(found, RTLD_NOW | RTLD_NOLOAD);
   }
 
-  bool open_major(int major) {
-    const std::string file = "libcupti.so." + std::to_string(major);
+  bool open_version(const std::string& version) {
+    const std::string file = "libcupti.so." + version;
     if (try_open(file, RTLD_NOW)) return true;  // the loader's own paths
     std::string roots[6];
     std::size_t count = 0;
@@ -147,7 +154,7 @@ class library {
       if (v != nullptr && *v != '\0') roots[count++] = v;
     }
     roots[count++] = "/usr/local/cuda";
-    roots[count++] = "/usr/local/cuda-" + std::to_string(major);
+    roots[count++] = "/usr/local/cuda-" + version;
     roots[count++] = "/opt/cuda";
     for (std::size_t i = 0; i < count; ++i)
       for (const char* folder :
