@@ -13,6 +13,7 @@
 #include <cutrace/detail/reporter.hpp>
 #include <cutrace/detail/site_table.hpp>
 #include <cutrace/detail/slot.hpp>
+#include <cutrace/detail/thread_names.hpp>
 #include <cutrace/detail/thread_registry.hpp>
 #include <cutrace/detail/wake.hpp>
 #include <cutrace/session.hpp>
@@ -24,6 +25,7 @@ struct runtime_core {
   tick_scale scale;
   chunk_pool pool;
   thread_registry threads;
+  given_thread_names thread_names;
   site_table sites;
   function_table functions;
   correlation_ring ring;

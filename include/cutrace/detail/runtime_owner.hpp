@@ -82,6 +82,13 @@ class runtime_owner {
     table_.session_call = [](session_request* r) noexcept -> int {
       return guarded_call(r->message, sizeof(r->message), [&] { own().admit(*r); });
     };
+    table_.name_thread = [](std::uint32_t id, const char* name) noexcept {
+      if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+      try {
+        runtime_core::own().thread_names.set(id, name);
+      } catch (...) {  // out of memory: the kernel's name has to do
+      }
+    };
   }
 
   /// Thread-specific destructor. Other destructors of this thread may still pass markers and find their state: the
