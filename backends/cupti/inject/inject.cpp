@@ -48,6 +48,9 @@ bool start(bool by_driver) noexcept {
 
 }  // namespace
 
+/// Tells a session that emits NVTX that the tool which it found is this one.
+extern "C" __attribute__((visibility("default"), used)) const char cutrace_injected_library = 1;
+
 /// Called by the driver, once, before the first CUDA call of the program returns.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
   start(true);

@@ -10,6 +10,7 @@
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>
+#include <cutrace/detail/nvtx_emit.hpp>
 #include <cutrace/detail/reporter.hpp>
 #include <cutrace/detail/site_table.hpp>
 #include <cutrace/detail/slot.hpp>
@@ -29,6 +30,7 @@ struct runtime_core {
   site_table sites;
   function_table functions;
   correlation_ring ring;
+  nvtx_emitter nvtx{sites};
   reporter errors;
   wake_signal wake;  ///< of the collector
   std::atomic<std::uint32_t> gate{gate_off};

@@ -18,6 +18,7 @@ struct settings {
   const char* backend_option = "CUTRACE_BACKEND";
   std::size_t memory_limit_bytes = std::size_t{48} << 20;
   std::uint32_t overflow_wait_us = 0;
+  bool emit_nvtx = false;
   std::uint32_t window_ms = 500;
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
@@ -97,6 +98,11 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
     s.window_ms = o.window_ms;
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms = parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000");
+  s.emit_nvtx = o.emit_nvtx;
+  if (const char* v = s.emit_nvtx ? nullptr : environment("CUTRACE_NVTX")) {
+    s.emit_nvtx = std::strcmp(v, "1") == 0;
+    if (!s.emit_nvtx && std::strcmp(v, "0") != 0) reject("CUTRACE_NVTX", v, "0 (the default), 1");
+  }
   s.stop_deadline_ms = o.stop_deadline_ms;
   s.sink_deadline_ms = o.sink_deadline_ms;
   if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)

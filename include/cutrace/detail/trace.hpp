@@ -64,6 +64,7 @@ class trace {
     collector_->set_memory(s.memory_limit_bytes);
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
+    if (s.emit_nvtx) show_stages();
     core_.set_gate(gate_on);
     try {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
@@ -130,6 +131,7 @@ class trace {
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     core_.set_gate(gate_off);
+    core_.nvtx.close();
     patiently([this] { collector_->deliver_all(); });
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
@@ -177,6 +179,13 @@ class trace {
 
   void stop() {
     if (!stopped_) stop_all({});
+  }
+
+  CUTRACE_NOINLINE void show_stages() {
+    if (const char* why = core_.nvtx.open())
+      core_.errors.report("nvtx", why);
+    else
+      core_.threads.tell_stages();
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {
