@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows stages, spans and marks to another tool as NVTX ranges of the domain "cutrace", on the thread where they
-// happen. Called through the C table by markers of all objects, once stages are told (thread_registry::tell_stages).
+// happen. Called through the C table by markers of all objects, while the gate stands at gate_told.
 #pragma once
 
 #include <atomic>

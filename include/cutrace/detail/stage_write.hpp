@@ -157,14 +157,13 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t mark_ticks_told(thread_state
 
 /// Time at which a stage begins, ends, or a mark is passed.
 CUTRACE_INLINE std::uint64_t begin_ticks(thread_state* t, stage_frame& f, const char* dynamic_name = nullptr) noexcept {
-  return CUTRACE_LIKELY(t->plain.load(std::memory_order_relaxed)) ? clock::counter()
-                                                                  : begin_ticks_told(t, f, dynamic_name);
+  return CUTRACE_LIKELY(t->plain) ? clock::counter() : begin_ticks_told(t, f, dynamic_name);
 }
 CUTRACE_INLINE std::uint64_t end_ticks(thread_state* t, const stage_frame& f) noexcept {
-  return CUTRACE_LIKELY(t->plain.load(std::memory_order_relaxed)) ? clock::counter() : end_ticks_told(t, f);
+  return CUTRACE_LIKELY(t->plain) ? clock::counter() : end_ticks_told(t, f);
 }
 CUTRACE_INLINE std::uint64_t mark_ticks(thread_state* t, std::uint32_t site) noexcept {
-  return CUTRACE_LIKELY(t->plain.load(std::memory_order_relaxed)) ? clock::counter() : mark_ticks_told(t, site);
+  return CUTRACE_LIKELY(t->plain) ? clock::counter() : mark_ticks_told(t, site);
 }
 
 /// Fills the record of a stage that ends at `end`. `origin` is the index of the thread where a span began, 0 for

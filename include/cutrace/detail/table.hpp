@@ -40,7 +40,7 @@ struct thread_state {
   std::atomic<std::uint32_t>* committed;    ///< records of the current chunk that the collector may read
   std::uint32_t count;                      ///< mirror of *committed, so that the hot path never loads it
   bool use_counter;                         ///< see clock::ticks
-  std::atomic<bool> plain;                  ///< the counter is the clock, and nobody is told of stages and marks
+  bool plain;                               ///< the counter is the clock, and nobody is told of stages and marks
   std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
   stage_frame* top;                         ///< innermost running stage
   std::uint64_t next_stage;                 ///< instance id of the next stage
@@ -64,7 +64,9 @@ struct site {
   std::atomic<std::atomic<std::uint64_t>*> cell;  ///< counters: where to add
 };
 
-enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2 };
+/// `gate_told`: on, and stages and marks are told to the owner. Markers come by attach_thread then, where each thread
+/// notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
+enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_told = 3 };
 
 /// One an object (executable or shared library). Its ELF note lets the others find it.
 struct slot {

@@ -45,15 +45,6 @@ class thread_registry {
       t->trace_number.store(trace_number_, std::memory_order_relaxed);
   }
 
-  /// From here on the stages and marks of all threads, now and later, are told to the owner. For good: what was told
-  /// of its begin must be told of its end.
-  void tell_stages() noexcept {
-    std::lock_guard<std::mutex> hold(mutex_);
-    plain_ = false;
-    for (traced_thread* t = head_.load(std::memory_order_relaxed); t != nullptr; t = t->next_known)
-      t->plain.store(false, std::memory_order_relaxed);
-  }
-
   /// State for the calling thread; nullptr when memory ran out.
   traced_thread* attach(const table* owner, bool use_counter) noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -68,7 +59,7 @@ class thread_registry {
     t->committed = nullptr;
     t->count = 0;
     t->use_counter = use_counter;
-    t->plain.store(use_counter && plain_, std::memory_order_relaxed);
+    t->plain = use_counter;
     t->trace_number.store(trace_number_, std::memory_order_relaxed);
     t->top = nullptr;
     t->owner = owner;
@@ -128,7 +119,6 @@ class thread_registry {
   std::atomic<traced_thread*> head_{nullptr};
   std::atomic<std::uint64_t> made_{0};
   std::uint16_t trace_number_ = 0;
-  bool plain_ = true;
   std::uint32_t next_index_ = 1;
 };
 

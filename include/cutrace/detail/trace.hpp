@@ -65,7 +65,7 @@ class trace {
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
     if (s.emit_nvtx) show_stages();
-    core_.set_gate(gate_on);
+    core_.set_gate(open_gate_);
     try {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
       if (info_.backend == nullptr) no_backend(s.backend);
@@ -154,7 +154,7 @@ class trace {
   }
   CUTRACE_NOINLINE void resume() {
     pump_.for_each([](backend& b) { b.resume(); });
-    core_.set_gate(gate_on);
+    core_.set_gate(open_gate_);
   }
 
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
@@ -185,7 +185,7 @@ class trace {
     if (const char* why = core_.nvtx.open())
       core_.errors.report("nvtx", why);
     else
-      core_.threads.tell_stages();
+      open_gate_ = gate_told;
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {
@@ -235,6 +235,7 @@ class trace {
   clock_anchor start_{};
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
+  std::uint32_t open_gate_ = gate_on;
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;
