@@ -230,7 +230,8 @@ struct event {
   std::int64_t call_start_ns;  ///< GPU work: begin of its launching call; start_ns where that is unknown
   text call_name;              ///< GPU work: name of its launching call, empty where unknown
 
-  /// By kind; graph_launch uses `kernel` (graph_id only), kinds without a member here have no more to say.
+  /// By kind; mark uses `stage`, graph_launch `kernel` (graph_id only); kinds without a member here have no more to
+  /// say.
   union {
     stage_data stage;
     counter_data counter;

@@ -20,8 +20,9 @@ void open_session(bool by_driver) {
   if (cutrace::detail::environment("CUTRACE_SINKS") == nullptr) options.sinks = default_sinks;
   if (by_driver) cutrace::cupti::loaded_by_driver() = true;
   // Never destroyed: the runtime's own exit handler ends the trace when the program exits.
-  static const cutrace::session* const session = new cutrace::session(options);
-  static_cast<void>(session);
+  // `used`: nobody reads it, but leak checkers look for it.
+  static cutrace::session* session __attribute__((used)) = nullptr;
+  session = new cutrace::session(options);
 }
 
 /// Opens the session once in a process; true when it has been opened. No exception and no exit ever leaves it, and the

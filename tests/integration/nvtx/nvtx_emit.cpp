@@ -83,12 +83,13 @@ int turns() {
 
 int in_fork() {
   cutrace::session trace(options(true, "null"));
-  CUTRACE_STAGE("around the fork");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    { CUTRACE_STAGE("in the child"); }
-    return 0;
+  pid_t child = 0;
+  {
+    CUTRACE_STAGE("around the fork");
+    child = ::fork();
+    if (child == 0) CUTRACE_STAGE("in the child");
   }
+  if (child == 0) ::_exit(0);
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
