@@ -71,12 +71,12 @@ class adopted_stage {
     frame_.request = c.request_;
     frame_.depth = c.known_ | (thread_->top != nullptr ? (thread_->top->depth + 1) & 0xffff : 0);
     frame_.owner = c.owner_;
-    frame_.begin = clock::ticks(thread_->use_counter);
+    frame_.begin = detail::begin_ticks(thread_, frame_);
     thread_->top = &frame_;
   }
   ~adopted_stage() {
     if (thread_ == nullptr) return;
-    const std::uint64_t end = clock::ticks(thread_->use_counter);
+    const std::uint64_t end = detail::end_ticks(thread_, frame_);
     thread_->top = frame_.outer;
     detail::write_stage(thread_, frame_, end, 0);
   }

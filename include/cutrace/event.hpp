@@ -81,6 +81,11 @@ enum class memory_kind : std::uint8_t {
 };
 enum class sync_kind : std::uint8_t { unknown, event, stream_wait_event, stream, context };
 enum class memory_operation : std::uint8_t { allocate, free };
+/// Where a stage or mark was set.
+enum class stage_origin : std::uint8_t {
+  marker,  ///< by a macro or class of cutrace
+  nvtx     ///< by a range or mark of NVTX
+};
 enum class argument_kind : std::uint8_t {
   word,
   integer,
@@ -173,12 +178,20 @@ struct loss_data {
   loss_cause cause;
   std::uint64_t count;
 };
+/// Of a stage, and of a mark, for which the first five are empty.
 struct stage_data {
   std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
   bool adopted;          ///< the part of the stage that ran on a thread which adopted it
   bool span;             ///< may have ended on another thread than it began
   text file;             ///< of the call site, empty for run-time names
   std::uint32_t line;
+  stage_origin origin;         ///< the rest is empty or 0 unless it is nvtx
+  argument_kind payload_kind;  ///< unsigned_integer, integer or floating; `word`: no payload
+  std::uint32_t category;      ///< 0: none
+  std::uint32_t color;         ///< ARGB, 0: none
+  text category_name;
+  text domain;            ///< empty: the default domain
+  std::uint64_t payload;  ///< bits, as argument::value
 };
 struct device_data {
   std::uint64_t memory_bytes;
@@ -223,7 +236,8 @@ struct event {
   std::int64_t call_start_ns;  ///< GPU work: begin of its launching call; start_ns where that is unknown
   text call_name;              ///< GPU work: name of its launching call, empty where unknown
 
-  /// By kind; graph_launch uses `kernel` (graph_id only), kinds without a member here have no more to say.
+  /// By kind; mark uses `stage`, graph_launch `kernel` (graph_id only); kinds without a member here have no more to
+  /// say.
   union {
     stage_data stage;
     counter_data counter;

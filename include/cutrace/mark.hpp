@@ -24,7 +24,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_mark_copying(thread_state* t, s
   record* r = reserve(t, extra + 1);
   if (r == nullptr) return;
   r = put_request(r, q);
-  const std::uint64_t now = clock::ticks(t->use_counter);
+  const std::uint64_t now = mark_ticks(t, id);
   const std::uint64_t own = t->next_stage++;
   *r = record{make_head(record_type::mark, 0, form, 0, id), now, now, own, current_id(t), word, 0, own};
   commit(t, extra + 1);
@@ -39,7 +39,7 @@ CUTRACE_INLINE void write_mark(site& s, request q = {}) noexcept {
   record* r = reserve(t, 1);
   if (CUTRACE_UNLIKELY(r == nullptr)) return;
   const stage_frame* f = t->top;
-  const std::uint64_t now = clock::ticks(t->use_counter);
+  const std::uint64_t now = mark_ticks(t, id);
   *r = record{make_head(record_type::mark, 0, q.form(), 0, id), now, now, 0, current_id(t), q.word(), 0, 0};
   if (q.form() == request_form::none && f != nullptr) {  // that of the stage around it
     r->head |= f->head & head_form_mask;

@@ -161,6 +161,16 @@ constexpr const char* to_string(sync_kind kind) noexcept {
   return "Unknown";
 }
 
+constexpr const char* to_string(stage_origin origin) noexcept {
+  switch (origin) {
+    case stage_origin::marker:
+      return "marker";
+    case stage_origin::nvtx:
+      return "nvtx";
+  }
+  return "unknown";
+}
+
 constexpr const char* to_string(memory_operation operation) noexcept {
   switch (operation) {
     case memory_operation::allocate:

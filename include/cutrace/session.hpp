@@ -27,6 +27,7 @@ struct session_options {
   std::size_t memory_limit_bytes = 0;                ///< 0: 48 MiB; CUTRACE_MEMORY_LIMIT ("64M")
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
   std::uint32_t overflow_wait_us = 10000;
+  bool emit_nvtx = false;                 ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
   std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   std::uint32_t sink_deadline_ms =

@@ -49,12 +49,12 @@ class scoped_stage {
     if (CUTRACE_LIKELY(thread_ == nullptr)) return;
     detail::begin_copying(thread_, frame_, 0, d.name != nullptr ? d.name : "", q.data(), q.size(), q.word(), q.form(),
                           detail::flag_dynamic);
-    start();
+    start(d.name);
   }
 
   CUTRACE_INLINE ~scoped_stage() {
     if (CUTRACE_LIKELY(thread_ == nullptr)) return;
-    const std::uint64_t end = clock::ticks(thread_->use_counter);
+    const std::uint64_t end = detail::end_ticks(thread_, frame_);
     thread_->top = frame_.outer;
     detail::write_stage(thread_, frame_, end, 0);
   }
@@ -65,9 +65,9 @@ class scoped_stage {
   static void* operator new[](std::size_t) = delete;
 
  private:
-  CUTRACE_INLINE void start() noexcept {
+  CUTRACE_INLINE void start(const char* dynamic_name = nullptr) noexcept {
     thread_->top = &frame_;
-    frame_.begin = clock::ticks(thread_->use_counter);
+    frame_.begin = detail::begin_ticks(thread_, frame_, dynamic_name);
   }
 
   detail::thread_state* const thread_;
@@ -87,7 +87,7 @@ class span {
       detail::begin_frame(t, frame_, id, q.form(), q.word(), detail::flag_span);
     else
       detail::begin_copying(t, frame_, id, nullptr, q.data(), q.size(), q.word(), q.form(), detail::flag_span);
-    frame_.begin = clock::ticks(t->use_counter);
+    frame_.begin = detail::begin_ticks(t, frame_);
     origin_ = t->index;
     running_ = true;
   }
@@ -112,7 +112,7 @@ class span {
     running_ = false;
     detail::thread_state* t = detail::this_thread();
     if (t == nullptr) return;  // tracing was switched off meanwhile
-    detail::write_stage(t, frame_, clock::ticks(t->use_counter), origin_);
+    detail::write_stage(t, frame_, detail::end_ticks(t, frame_), origin_);
   }
 
   explicit operator bool() const noexcept { return running_; }

@@ -76,7 +76,9 @@ inline cutrace::event stage(std::string_view name, std::int64_t start_ns, std::i
   e.stage_name = e.name;
   e.stage_id = id;
   e.depth = depth;
-  e.stage = cutrace::stage_data{parent, false, false, text_of("server.cpp"), 120};
+  e.stage.parent = parent;
+  e.stage.file = text_of("server.cpp");
+  e.stage.line = 120;
   return e;
 }
 

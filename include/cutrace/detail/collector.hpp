@@ -175,8 +175,9 @@ class collector final : private event_emitter {
     while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
     writer_.take_descriptions([this](event& e) { describe(e); });
     std::uint32_t threads = 0;
+    const bool renamed = core_.thread_names.changed_since(names_seen_);
     core_.threads.for_each([&](traced_thread& t) {
-      read_thread(t);
+      read_thread(t, renamed);
       ++threads;
     });
     if (threads > core_.pool.limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
@@ -204,10 +205,10 @@ class collector final : private event_emitter {
     advance(0);
   }
 
-  CUTRACE_ONE_COPY void read_thread(traced_thread& t) {
+  CUTRACE_ONE_COPY void read_thread(traced_thread& t, bool renamed) {
     const bool ended =
         t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
-    if (!t.attached) {
+    if (!t.attached || renamed) {
       t.attached = true;
       name_thread(t);
     }
@@ -236,6 +237,7 @@ class collector final : private event_emitter {
     t.lost_seen = lost;
     if (!ended) return;
     if (t.reading != nullptr) core_.pool.give(t.reading);
+    core_.thread_names.forget(t.thread_id);
     thread_registry::recycle(&t);
   }
 
@@ -318,7 +320,7 @@ class collector final : private event_emitter {
 
   CUTRACE_NOINLINE void name_thread(traced_thread& t) {
     text name;
-    if (!thread_name_changed(t, core_.scale.now_ns(), ingest_.strings(), name)) return;
+    if (!thread_name_changed(t, core_.thread_names, core_.scale.now_ns(), ingest_.strings(), name)) return;
     event e = moment(event_kind::thread, name, core_.scale.now_ns());
     e.thread_id = t.thread_id;
     describe(e);
@@ -388,6 +390,7 @@ class collector final : private event_emitter {
   std::uint64_t quality_[quality_count] = {};
   std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
   std::uint64_t memory_limit_ = 0;
+  std::uint32_t names_seen_ = 0;  ///< of given_thread_names
   bool crowd_told_ = false;
 
   action_queue actions_;

@@ -181,19 +181,38 @@ class ingest {
     if (r.has(flag_dynamic)) {
       const known_stage* s = stages_.find(r.id);
       p.name = s != nullptr ? s->name : text{nullptr, 0};  // an adopted part that is read first: delivery asks again
+      if (r.site() != 0) keep_origin(p.stage, from_.sites->at(r.site()));
     } else {
       const site_table::entry& site = from_.sites->at(r.site());
       p.name = site.name;
-      p.stage.file = site.file;
-      p.stage.line = site.line;
+      if (!keep_origin(p.stage, site)) {
+        p.stage.file = site.file;
+        p.stage.line = site.line;
+      }
     }
     push(p, nullptr, 0);
     if (opened && !p.stage.adopted) stages_.close(r.id);
   }
 
+  /// What NVTX says beside name and time. False for a site of a marker.
+  bool keep_origin(stage_data& s, const site_table::entry& site) const {
+    if (site.kind != static_cast<std::uint8_t>(site_kind::nvtx)) return false;
+    s.origin = stage_origin::nvtx;
+    s.domain = site.file;
+    if (words_.size() < 3) return true;
+    s.payload = words_[0];
+    s.payload_kind = static_cast<argument_kind>(words_[1] & 0xff);
+    s.color = static_cast<std::uint32_t>(words_[1] >> 32);
+    s.category = static_cast<std::uint32_t>(words_[2]);
+    if (const std::uint32_t named = static_cast<std::uint32_t>(words_[2] >> 32))
+      s.category_name = from_.sites->at(named).name;
+    return true;
+  }
+
   void take_mark(const traced_thread& t, const record& r) {
     pending_event p = host_event(event_kind::mark, t, r);
     p.name = name_of(r);
+    if (r.site() != 0) keep_origin(p.stage, from_.sites->at(r.site()));
     p.stage_id = r.parent;
     p.request_word = r.a;
     p.request_owner = r.c;

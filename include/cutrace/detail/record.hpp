@@ -21,16 +21,18 @@ enum class record_type : std::uint8_t {
   graph = 7,       ///< change of a CUDA graph: id = node, a = the node or graph it comes from, count = what happened
   text = 16,       ///< continuation: up to 48 bytes of text that belong to the next head record
   requests = 17,   ///< continuation: up to 7 request ids of the next head record
-  words = 18,      ///< continuation: up to 7 argument words of the next head record
+  words = 18,      ///< continuation: up to 7 argument words of the next head record; of a stage or mark that came
+                   ///< through NVTX: payload, its argument_kind | colour << 32, category | site of its name << 32
 };
 
 // Bits of the flags in record::head.
 constexpr std::uint8_t flag_adopted = 1;   ///< stage: the part of it that ran on a thread which adopted it
 constexpr std::uint8_t flag_span = 2;      ///< stage: a movable span, not bound to one thread's nesting
-constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0
+constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0 or tells the NVTX domain
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
+constexpr std::uint8_t flag_shown = 64;    ///< stage: told to table::stage_begins, so its end must be told, too
 
 /// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
 /// argument words, gpu: kind of event) and the site (api: function id, gpu: name).

@@ -11,9 +11,11 @@
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/function_table.hpp>
 #include <cutrace/detail/graph_table.hpp>
+#include <cutrace/detail/nvtx_emit.hpp>
 #include <cutrace/detail/reporter.hpp>
 #include <cutrace/detail/site_table.hpp>
 #include <cutrace/detail/slot.hpp>
+#include <cutrace/detail/thread_names.hpp>
 #include <cutrace/detail/thread_registry.hpp>
 #include <cutrace/detail/wake.hpp>
 #include <cutrace/session.hpp>
@@ -25,11 +27,13 @@ struct runtime_core {
   tick_scale scale;
   chunk_pool pool;
   thread_registry threads;
+  given_thread_names thread_names;
   site_table sites;
   function_table functions;
   correlation_ring ring;
   graph_table graphs;                        ///< the collector's
   std::atomic<bool> stages_captured{false};  ///< nodes of graphs were added inside of stages
+  nvtx_emitter nvtx{sites};
   reporter errors;
   wake_signal wake;  ///< of the collector
   std::atomic<std::uint32_t> gate{gate_off};

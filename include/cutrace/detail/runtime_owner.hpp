@@ -83,6 +83,22 @@ class runtime_owner {
     table_.session_call = [](session_request* r) noexcept -> int {
       return guarded_call(r->message, sizeof(r->message), [&] { own().admit(*r); });
     };
+    table_.name_thread = [](std::uint32_t id, const char* name) noexcept {
+      if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+      try {
+        runtime_core::own().thread_names.set(id, name);
+      } catch (...) {  // out of memory: the kernel's name has to do
+      }
+    };
+    table_.stage_begins = [](thread_state*, stage_frame* f, const char* name) noexcept {
+      if (!runtime_core::own().forked.load(std::memory_order_relaxed)) runtime_core::own().nvtx.begins(*f, name);
+    };
+    table_.stage_ended = [](thread_state*, const stage_frame* f) noexcept {
+      if (!runtime_core::own().forked.load(std::memory_order_relaxed)) runtime_core::own().nvtx.ended(*f);
+    };
+    table_.mark_passed = [](thread_state*, std::uint32_t site) noexcept {
+      if (!runtime_core::own().forked.load(std::memory_order_relaxed)) runtime_core::own().nvtx.passed(site);
+    };
   }
 
   /// Thread-specific destructor. Other destructors of this thread may still pass markers and find their state: the

@@ -22,6 +22,7 @@ struct settings {
   const char* backend_option = "CUTRACE_BACKEND";
   std::size_t memory_limit_bytes = std::size_t{48} << 20;
   std::uint32_t overflow_wait_us = 0;
+  bool emit_nvtx = false;
   std::uint32_t window_ms = 500;
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
@@ -92,17 +93,20 @@ inline const char* environment(const char* name) noexcept {
   return v != nullptr && *v != '\0' ? v : nullptr;
 }
 
-/// False when CUTRACE=0 asks for no tracing at all. @throws untraced
-CUTRACE_NOINLINE inline bool tracing_wanted() {
-  const char* v = environment("CUTRACE");
-  if (v == nullptr) return true;
+/// @throws untraced
+CUTRACE_NOINLINE inline bool parse_switch(const char* name, bool usual) {
+  const char* v = environment(name);
+  if (v == nullptr) return usual;
   for (const char* yes : {"1", "on", "true", "yes"})
     if (strcasecmp(v, yes) == 0) return true;
   for (const char* no : {"0", "off", "false", "no"})
     if (strcasecmp(v, no) == 0) return false;
-  not_the_program([v] { reject("CUTRACE", v, "0 (off), 1 (on, the default)"); });
-  return false;
+  not_the_program([&] { reject(name, v, usual ? "0 (off), 1 (on, the default)" : "0 (off, the default), 1 (on)"); });
+  return usual;
 }
+
+/// False when CUTRACE=0 asks for no tracing at all. @throws untraced
+inline bool tracing_wanted() { return parse_switch("CUTRACE", true); }
 
 /// What options and environment say together. @throws config_error for an option, untraced for a variable
 CUTRACE_NOINLINE inline settings complete(const session_options& o) {
@@ -136,6 +140,7 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms =
         not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
+  s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
   s.stop_deadline_ms = o.stop_deadline_ms;
   s.sink_deadline_ms = o.sink_deadline_ms;
   if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)

@@ -26,6 +26,7 @@ class site_table {
     std::int64_t sampled;             ///< collector's: value of the last sample
     std::atomic<bool> ready;
   };
+  static constexpr std::uint32_t capacity = 8192;
   static constexpr std::uint8_t name_only = 255;  ///< kind of names that are no call sites (GPU work of a backend)
   static constexpr std::uint32_t full_id = 1;     ///< entry that stands for all that found no room
 
@@ -103,7 +104,6 @@ class site_table {
   static constexpr std::uint64_t bytes() noexcept { return sizeof(entry) * capacity + text_bytes + bucket_count * 4; }
 
  private:
-  static constexpr std::uint32_t capacity = 8192;
   static constexpr std::uint32_t bucket_count = 4096;
   static constexpr std::uint32_t text_bytes = 768u << 10;
 

@@ -40,6 +40,7 @@ struct thread_state {
   std::atomic<std::uint32_t>* committed;    ///< records of the current chunk that the collector may read
   std::uint32_t count;                      ///< mirror of *committed, so that the hot path never loads it
   bool use_counter;                         ///< see clock::ticks
+  bool plain;                               ///< the counter is the clock, and nobody is told of stages and marks
   std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
   stage_frame* top;                         ///< innermost running stage
   std::uint64_t next_stage;                 ///< instance id of the next stage
@@ -49,7 +50,8 @@ struct thread_state {
   std::atomic<std::uint64_t> lost;  ///< events that found no chunk
 };
 
-enum class site_kind : std::uint8_t { stage = 0, mark = 1, counter = 2, gauge = 3 };
+/// `nvtx`: a name that came through NVTX; `file` of the site is its domain.
+enum class site_kind : std::uint8_t { stage = 0, mark = 1, counter = 2, gauge = 3, nvtx = 4 };
 
 /// Facts of a call site. Static storage of the object that holds the marker; the runtime copies what it needs when the
 /// site is first passed, so that records stay readable after dlclose.
@@ -62,7 +64,9 @@ struct site {
   std::atomic<std::atomic<std::uint64_t>*> cell;  ///< counters: where to add
 };
 
-enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2 };
+/// `gate_told`: on, and stages and marks are told to the owner. Markers come by attach_thread then, where each thread
+/// notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
+enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_told = 3 };
 
 /// One an object (executable or shared library). Its ELF note lets the others find it.
 struct slot {
@@ -88,6 +92,14 @@ struct table {
   std::uint32_t (*gate_state)() noexcept;
   /// What a `session` object asks of the runtime. Returns 0, or writes a message and returns non-zero.
   int (*session_call)(session_request*) noexcept;
+  // From here on: only where the `size` of the owner says so.
+  /// Names a thread by the kernel's number. The text is copied. Any thread.
+  void (*name_thread)(std::uint32_t thread_id, const char* name) noexcept;
+  /// Threads whose `plain` is false tell here of a stage that begins, with its name where it is known at run time only,
+  /// of one that ended, and of a mark. Owning thread.
+  void (*stage_begins)(thread_state*, stage_frame*, const char* dynamic_name) noexcept;
+  void (*stage_ended)(thread_state*, const stage_frame*) noexcept;
+  void (*mark_passed)(thread_state*, std::uint32_t site) noexcept;
 };
 
 }  // namespace detail

@@ -59,6 +59,7 @@ class thread_registry {
     t->committed = nullptr;
     t->count = 0;
     t->use_counter = use_counter;
+    t->plain = use_counter;
     t->trace_number.store(trace_number_, std::memory_order_relaxed);
     t->top = nullptr;
     t->owner = owner;

@@ -65,7 +65,8 @@ class trace {
     collector_->set_memory(s.memory_limit_bytes);
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
-    core_.set_gate(gate_on);
+    if (s.emit_nvtx) show_stages();
+    core_.set_gate(open_gate_);
     try {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
       if (info_.backend == nullptr) no_backend(s.backend);
@@ -135,6 +136,7 @@ class trace {
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     core_.set_gate(gate_off);
+    core_.nvtx.close();
     patiently([this] { collector_->deliver_all(); });
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
@@ -157,7 +159,7 @@ class trace {
   }
   CUTRACE_NOINLINE void resume() {
     pump_.for_each([](backend& b) { b.resume(); });
-    core_.set_gate(gate_on);
+    core_.set_gate(open_gate_);
   }
 
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
@@ -182,6 +184,13 @@ class trace {
 
   void stop() {
     if (!stopped_) stop_all({});
+  }
+
+  CUTRACE_NOINLINE void show_stages() {
+    if (const char* why = core_.nvtx.open())
+      core_.errors.report("nvtx", why);
+    else
+      open_gate_ = gate_told;
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {
@@ -231,6 +240,7 @@ class trace {
   clock_anchor start_{};
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
+  std::uint32_t open_gate_ = gate_on;
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;

@@ -45,7 +45,7 @@ class record_writer final : public event_writer {
                       bool makes_gpu_work) noexcept override {
     thread_state* t = this_thread();
     if (CUTRACE_UNLIKELY(t == nullptr)) {
-      if (core_.gate.load(std::memory_order_acquire) == gate_on) {  // no memory for the state of this thread
+      if (core_.gate.load(std::memory_order_acquire) != gate_off) {  // no memory for the state of this thread
         count_loss(loss_cause::chunk_full, 1);
         if (makes_gpu_work) core_.ring.put(correlation, 0, begin_ticks, 0, function);
         return api_call::not_recorded;

@@ -173,12 +173,22 @@ inline void append_gpu(std::string& out, const event& e) {
   if (e.is_gpu_work() && !knows_call(e)) append_format(out, ", unattributed: {}", to_string(e.joined));
 }
 
+/// " [nvtx Triton]", for what came from there.
+inline void append_origin(std::string& out, const stage_data& s) {
+  if (s.origin == stage_origin::marker) return;
+  append_format(out, " [{}", to_string(s.origin));
+  if (s.domain.size != 0) out += ' ';
+  append_name(out, s.domain);
+  out += ']';
+}
+
 /// Stages, ranges and other named times of the host.
 inline void append_host(std::string& out, const event& e) {
   append_time(out, e.start_ns);
   out += to_string(e.kind);
   out += ' ';
   append_name(out, e.name);
+  if (e.kind == event_kind::stage) append_origin(out, e.stage);
   out += " (";
   append_duration(out, difference_ns(e.end_ns, e.start_ns));
   append_membership(out, e);
@@ -201,6 +211,7 @@ inline void append_point(std::string& out, const event& e) {
     append_format(out, "{} ", to_string(e.kind));
     append_name(out, e.name);
   }
+  if (e.kind == event_kind::mark) append_origin(out, e.stage);
   if (e.kind == event_kind::counter) {
     append_format(out, " = {}", e.counter.value);
     if (e.counter.change != 0) append_format(out, " ({:+})", e.counter.change);

@@ -163,7 +163,8 @@ class chrome_sink : public sink {
     const detail::row_place at = rows_.host(kind, e.process_id, id, e.start_ns, clamped_end(e), owner);
     release_held(at, 0);
     const std::string_view stage = is_stage ? stages_.own_fields(e) : stages_.fields(e);
-    char* to = begin_slice(out_, e, at, detail::stage_args_room + detail::common_args_room + stage.size()).to;
+    const std::size_t own = is_stage ? detail::stage_args_room(e.stage) : 0;
+    char* to = begin_slice(out_, e, at, own + detail::common_args_room + stage.size()).to;
     if (is_stage) to = detail::put_stage_args(to, e, kind == detail::row_kind::spans);
     out_.commit(end_slice(detail::put_common_args(to, e, stage)));
   }
@@ -295,6 +296,7 @@ class chrome_sink : public sink {
     json_.key("args");
     json_.begin_object();
     if (e.kind == event_kind::loss) json_.field("count", e.loss.count);
+    if (e.kind == event_kind::mark) detail::origin_fields(json_, e.stage);
     if (e.kind == event_kind::memory) {
       json_.field("device", e.device);
       json_.key("address");

@@ -123,12 +123,26 @@ inline char* put_api_args(char* to, const api_data& a) {
   return to;
 }
 
-constexpr std::size_t stage_args_room = 128;
+inline std::size_t stage_args_room(const stage_data& s) noexcept {
+  return 320 + escaped_room(s.domain.size) + escaped_room(s.category_name.size);
+}
+/// What NVTX told of a stage or mark.
+CUTRACE_NOINLINE inline char* put_origin(char* to, const stage_data& s) {
+  to = put_word(put_separator(to), "\"origin\":", to_string(s.origin));
+  if (s.domain.size != 0) to = put_string(put_literal(to, ",\"domain\":"), view_of(s.domain));
+  to = put_field_unless_0(to, ",\"category\":", s.category);
+  if (s.category_name.size != 0) to = put_string(put_literal(to, ",\"category_name\":"), view_of(s.category_name));
+  if (s.color != 0) to = put_hex(put_literal(to, ",\"color\":"), s.color);
+  if (s.payload_kind != argument_kind::word)
+    to = put_argument_value(put_literal(to, ",\"payload\":"), argument{{}, s.payload_kind, s.payload});
+  return to;
+}
 /// What only a stage says. `spans`: on a row that it shares with spans of other threads.
 inline char* put_stage_args(char* to, const event& e, bool spans) noexcept {
   if (e.stage.parent != 0) to = put_field(to, "\"parent\":", e.stage.parent);
   if (e.stage.adopted) to = put_literal(put_separator(to), "\"adopted\":true");
   if (spans && e.thread_id != 0) to = put_field(put_separator(to), "\"thread\":", e.thread_id);
+  if (e.stage.origin != stage_origin::marker) to = put_origin(to, e.stage);
   return to;
 }
 

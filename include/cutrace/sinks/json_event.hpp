@@ -190,6 +190,22 @@ inline void api_fields(json_text& json, const api_data& a) {
   }
 }
 
+/// What NVTX told of a stage or mark; for others nothing.
+inline void origin_fields(json_text& json, const stage_data& s) {
+  if (s.origin == stage_origin::marker) return;
+  json.field("origin", to_string(s.origin));
+  optional_field(json, "domain", s.domain);
+  optional_field(json, "category", s.category);
+  optional_field(json, "category_name", s.category_name);
+  if (s.color != 0) {
+    json.key("color");
+    json.hex(s.color);
+  }
+  if (s.payload_kind == argument_kind::word) return;
+  json.key("payload");
+  json.end_raw(put_argument_value(json.begin_raw(64), argument{{}, s.payload_kind, s.payload}));
+}
+
 inline void stage_fields(json_text& json, const event& e) {
   json.field("depth", e.depth);
   optional_field(json, "parent", e.stage.parent);
@@ -199,6 +215,7 @@ inline void stage_fields(json_text& json, const event& e) {
     json.field("file", e.stage.file);
     json.field("line", e.stage.line);
   }
+  origin_fields(json, e.stage);
 }
 
 inline void append_uuid(std::string& out, const std::uint8_t (&uuid)[16]) {
@@ -274,6 +291,7 @@ inline void kind_fields(json_text& json, const event& e) {
       json.field("priority", e.stream_.priority);
       return json.field("flags", e.stream_.flags);
     case event_kind::mark:
+      return origin_fields(json, e.stage);
     case event_kind::overhead:
     case event_kind::jit:
     case event_kind::nvtx:

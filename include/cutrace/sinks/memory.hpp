@@ -84,6 +84,8 @@ class memory_sink : public sink {
     n += e.request_count * sizeof(request_ref);
     for (std::uint32_t i = 0; i < e.request_count; ++i) n += text_cost(e.requests[i].name);
     if (e.kind == event_kind::stage) n += text_cost(e.stage.file);
+    if (e.kind == event_kind::stage || e.kind == event_kind::mark)
+      n += text_cost(e.stage.domain) + text_cost(e.stage.category_name);
     if (e.kind == event_kind::kernel) n += text_cost(e.kernel.mangled_name);
     if (e.kind == event_kind::api) {
       n += text_cost(e.api.result_name) + e.api.argument_count * sizeof(argument);
@@ -100,6 +102,10 @@ class memory_sink : public sink {
     e.capture_stage_name = own(e.capture_stage_name);
     e.requests = own_array(requests_, e.requests, e.request_count);
     if (e.kind == event_kind::stage) e.stage.file = own(e.stage.file);
+    if (e.kind == event_kind::stage || e.kind == event_kind::mark) {
+      e.stage.domain = own(e.stage.domain);
+      e.stage.category_name = own(e.stage.category_name);
+    }
     if (e.kind == event_kind::kernel) e.kernel.mangled_name = own(e.kernel.mangled_name);
     if (e.kind == event_kind::api) {
       e.api.result_name = own(e.api.result_name);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings the NVTX ranges of a program into its own session, without NVTX_INJECTION64_PATH: include it in one source
+// file of the executable, before any header of NVTX. Ranges are recorded while a session is open. What
+// NVTX_INJECTION64_PATH names comes first, and NVTX then asks no one else. Ranges of shared libraries stay theirs: each
+// library has an instance of NVTX of its own, which looks only into itself.
+#pragma once
+
+#if defined(NVTX_VERSION) && !defined(NVTX_STATIC_INJECTION_IMPL)
+#error "include cutrace/nvtx/static_injection.hpp before the headers of NVTX"
+#endif
+// NVTX would define the pointer below itself, empty; this is its way to be told that somebody else does.
+#ifndef NVTX_STATIC_INJECTION_IMPL
+#define NVTX_STATIC_INJECTION_IMPL
+#endif
+
+#include <cutrace/config.hpp>
+
+#if CUTRACE_ENABLED
+
+#include <cutrace/nvtx/ingest.hpp>
+
+extern "C" {
+extern cutrace::nvtx::initialize_injection InitializeInjectionNvtx2_fnptr;
+cutrace::nvtx::initialize_injection InitializeInjectionNvtx2_fnptr = [](cutrace::nvtx::get_export_table tables) -> int {
+  return cutrace::nvtx::ingest::attach(tables) ? 1 : 0;
+};
+}
+
+#endif
