@@ -43,7 +43,6 @@ class collector final : private event_emitter {
 
   CUTRACE_NOINLINE void start(std::uint64_t start_monotonic_ns) {
     delivery_.set_start(start_monotonic_ns);
-    ingest_.set_start(core_.scale.now_ns());
     thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
 
@@ -104,6 +103,9 @@ class collector final : private event_emitter {
     sinks_.close(session, summary);
     publish();
   }
+
+  /// Work that ended before belongs to no trace. Any thread.
+  void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
 
   /// A piece of the trace, from `start_ns` (raw frame) until now, is complete. Any thread; does not wait.
   CUTRACE_NOINLINE void tell_window(std::uint64_t start_ns) noexcept {

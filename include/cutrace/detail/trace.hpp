@@ -67,14 +67,15 @@ class trace {
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
     if (s.emit_nvtx) show_stages();
-    open_since_ns_ = core_.scale.now_ns();
-    if (s.samples.on && !s.samples.open({})) {
-      resting_ = in_pieces_ = true;
-      open_ = false;
-    }
-    turn_gate([] {});
     try {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
+      open_since_ns_ = core_.scale.now_ns();
+      collector_->set_start(open_since_ns_);
+      if (s.samples.on && !s.samples.open({})) {
+        resting_ = in_pieces_ = true;
+        open_ = false;
+      }
+      turn_gate([] {});  // now: what a backend saw while it started is no part of the trace
       if (info_.backend == nullptr) no_backend(s.backend);
       describe_process();
       if (s.samples.on) pump_.sample(s.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });

@@ -90,9 +90,10 @@ class cupti_backend final : public backend {
     p.writer.store(writer_, std::memory_order_release);
     p.last_writer.store(writer_, std::memory_order_release);
     name_results(*writer_);
-    const std::string no_records = enable_kinds(p);
+    // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const std::uint32_t hooked = enable_callbacks(p);
     if (hooked != 0) enable_graph_callbacks(p);
+    const std::string no_records = enable_kinds(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
