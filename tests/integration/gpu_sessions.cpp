@@ -135,7 +135,7 @@ void while_threads_launch(device_work& gpu) {
       }
     });
   bool ok = true;
-  std::uint64_t kernels = 0;
+  std::uint64_t kernels = 0, devices = 0, contexts = 0;
   for (int round = 0; round < 6; ++round) {
     cutrace::session trace(plain());
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -146,12 +146,16 @@ void while_threads_launch(device_work& gpu) {
     trace.stop();
     const cutrace::stats s = trace.stats();
     kernels += s.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
+    devices += s.by_kind[static_cast<std::size_t>(cutrace::event_kind::device)];
+    contexts += s.by_kind[static_cast<std::size_t>(cutrace::event_kind::context)];
     ok = ok && s.produced == s.delivered + s.lost_total() &&
          s.lost[static_cast<std::size_t>(cutrace::loss_cause::unknown_record)] == 0;
   }
   end = true;
   for (std::thread& t : threads) t.join();
-  tell(ok && kernels != 0, "six sessions while four threads launch", std::to_string(kernels) + " kernels");
+  tell(ok && kernels != 0, "six sessions while four threads launch",
+       std::to_string(kernels) + " kernels, " + std::to_string(devices) + " devices and " + std::to_string(contexts) +
+           " contexts described");
 }
 
 void context_goes_first(device_work& gpu) {

@@ -101,7 +101,9 @@ class cupti_backend final : public backend {
     return no_records.empty();
   }
 
-  /// Why no kind of record can be had at all; empty when at least one can.
+  /// Not by cuptiActivityEnableAndDump, which would describe what exists already: it waits for a lock of the driver
+  /// that four threads which launch all the time never let it have (CUPTI 13.0, H200), and the session would never
+  /// begin. Why no kind of record can be had at all; empty when at least one can.
   std::string enable_kinds(process_state& p) {
     const CUptiResult registered =
         p.api.cuptiActivityRegisterCallbacks(&callbacks::buffer_requested, &callbacks::buffer_completed);
@@ -113,7 +115,7 @@ class cupti_backend final : public backend {
     for (const kind& k : kinds) {
       if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
-      const CUptiResult r = enable(p, k);
+      const CUptiResult r = p.api.cuptiActivityEnable(k.id);
       if (r == CUPTI_SUCCESS) {
         recording_.add_kind(k);
         any = any || k.group != kind::always;
@@ -126,13 +128,6 @@ class cupti_backend final : public backend {
     if (!missing.empty()) complain(("cuptiActivityEnable, no records of " + missing).c_str(), why);
     set_details(p);
     return {};
-  }
-
-  /// Descriptions of what exists already are asked for: a session may begin in the middle of a program's life.
-  CUptiResult enable(process_state& p, const kind& k) const {
-    const bool describes = k.group == kind::always && p.api.cuptiActivityEnableAndDump != nullptr;
-    if (describes && p.api.cuptiActivityEnableAndDump(k.id) == CUPTI_SUCCESS) return CUPTI_SUCCESS;
-    return p.api.cuptiActivityEnable(k.id);
   }
 
   /// What CUPTI leaves out of the records, or adds to them, unless told.

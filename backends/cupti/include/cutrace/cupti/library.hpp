@@ -29,7 +29,7 @@ namespace cupti CUTRACE_LOCAL {
 // clang-format off
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
-  X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableAndDump)                               \
+  X(cuptiGetGraphId) X(cuptiGetGraphNodeId)                                                             \
   X(cuptiActivityEnableLatencyTimestamps)
 // clang-format on
 
