@@ -30,7 +30,7 @@ namespace cupti CUTRACE_LOCAL {
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
   X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableAndDump)                               \
-  X(cuptiActivityEnableLatencyTimestamps)
+  X(cuptiActivityEnableLatencyTimestamps) X(cuptiActivityConfigureUnifiedMemoryCounter)
 // clang-format on
 
 struct functions {
