@@ -317,7 +317,7 @@ const char* fault_text() {
 }  // namespace standin
 
 extern "C" __attribute__((visibility("default"))) const standin_driver cutrace_standin_driver;
-const standin_driver cutrace_standin_driver = {CUTRACE_STANDIN_ABI,  &standin::attach,    &standin::now_ns,
-                                               &standin::context_id, &standin::stream_id, &standin::device_id,
-                                               &standin::node_id,    &standin::graph_id,  &standin::exec_id,
-                                               &standin::dump,       &standin::fault_text};
+const standin_driver cutrace_standin_driver = {
+    CUTRACE_STANDIN_ABI, &standin::attach,    &standin::now_ns,     &standin::context_id,
+    &standin::stream_id, &standin::device_id, &standin::node_id,    &standin::graph_id,
+    &standin::exec_id,   &standin::dump,      &standin::fault_text, [] { return standin::driver::get().ready(); }};

@@ -43,6 +43,9 @@ void set_times(std::uint8_t* at, std::uint64_t start, std::uint64_t end) {
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       set_times<graph_record>(at, start, end);
       break;
+    case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
+      set_times<unified_record>(at, start, end);
+      break;
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
       event_record r;
       std::memcpy(&r, at, sizeof r);

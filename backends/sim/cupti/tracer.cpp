@@ -87,6 +87,8 @@ void tracer::set_faults(const char* text) {
   incomplete_ = f.incomplete;
   zero_time_ = f.zero_time;
   unknown_ = f.unknown;
+  unified_ = f.unified;
+  fatal_in_ = f.cupti_fatal;
   late_ns_ = f.late_ns;
   records.shuffle = f.shuffle;
   graph_trace_crash_ = f.graph_trace_crash;
@@ -106,6 +108,10 @@ std::uint32_t tracer::version() {
 
 CUptiResult call_fault(entry& e) {
   tracer::get().attach();
+  // What needs no state of CUPTI's goes on: names of results, steps through a buffer.
+  const bool stateless =
+      std::strcmp(e.name, "cuptiGetResultString") == 0 || std::strcmp(e.name, "cuptiActivityGetNextRecord") == 0;
+  if (tracer::get().dead.load(std::memory_order_relaxed) && !stateless) return CUPTI_ERROR_NOT_INITIALIZED;
   const std::int32_t code = e.fault.load(std::memory_order_relaxed);
   if (code == 0) return CUPTI_SUCCESS;
   const std::uint64_t n = e.calls.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -167,7 +173,21 @@ void tracer::external_correlation(std::uint32_t correlation) {
   }
 }
 
+void tracer::fatal_error() {
+  if (CUpti_Subscriber_st* s = listening.load(std::memory_order_acquire)) {
+    CUpti_StateData data{};
+    data.notification.result = CUPTI_ERROR_HARDWARE;
+    data.notification.message = "an error that the stand-in was told to meet";
+    if (enabled[CUPTI_CB_DOMAIN_STATE][CUPTI_CBID_STATE_FATAL_ERROR])
+      s->callback(s->user, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, &data);
+  }
+  listening = nullptr;
+  for (auto& kind : kinds_) kind = false;
+  dead = true;
+}
+
 void tracer::enter(standin_call* c) {
+  if (fatal_in_.load(std::memory_order_relaxed) != 0 && fatal_in_.fetch_sub(1) == 1) fatal_error();
   // As in CUPTI, external ids are recorded only beside API records.
   if (api_wanted(c->cbid) && on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) external_correlation(c->correlation);
   call_back(*this, *c, CUPTI_API_ENTER, &c->data);

@@ -28,8 +28,9 @@ const std::set<std::string> harmless = {
     "cuptiGetGraphNodeId",
     "cuptiGetGraphExecId",
     "cuptiActivityEnableAndDump",            // the older form is used
-    "cuptiActivityEnableLatencyTimestamps",  // not asked for, nor the next one
+    "cuptiActivityEnableLatencyTimestamps",  // not asked for, nor the next two
     "cuptiActivityEnableCudaEventDeviceTimestamps",
+    "cuptiActivityConfigureUnifiedMemoryCounter",
 };
 /// Without these there are no GPU records.
 const std::set<std::string> gives_records = {"cuptiSubscribe_v2", "cuptiActivityEnable",
@@ -50,6 +51,7 @@ const std::set<std::string> optional_functions = {
     "cuptiActivityEnableLatencyTimestamps",
     "cuptiActivityEnableAllSyncRecords",
     "cuptiActivityEnableCudaEventDeviceTimestamps",
+    "cuptiActivityConfigureUnifiedMemoryCounter",
 };
 
 std::size_t expected_lines(const std::string& function, how h) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What long lives and hard ends bring: correlation ids that start again at 0, a CUDA error that loses the context.
+#include "faults_run.hpp"
+
+using namespace faults;  // NOLINT(google-build-using-namespace)
+
+TEST_SUITE_BEGIN("faults.traps");
+
+TEST_CASE("faults: correlation ids start again at 0 in the middle of the work") {
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    // So that the 0 itself, which stands for "none" in records, falls to a cuMemAlloc.
+    const outcome o = with_faults(h, "correlation=4294967278");
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    CHECK(o.all_lines().empty());
+    CHECK(o.gpu_work() == clean(h).gpu_work());
+    std::map<std::uint64_t, json> call_of;
+    for (const json& e : o.trace->of("api"))
+      if (e.contains("correlation")) call_of[e.at("correlation")] = e;
+    std::map<std::uint64_t, std::size_t> work_of_epoch;
+    for (const char* type : {"kernel", "memcpy", "memset"})
+      for (const json& e : o.trace->of(type)) {
+        CHECK(e.at("attribution") == "by_call");
+        const std::uint64_t id = e.at("correlation");
+        ++work_of_epoch[id >> 32];
+        REQUIRE(call_of.count(id) == 1);
+        CHECK(call_of[id].at("name") == e.at("call"));
+        CHECK(call_of[id].at("stage_id") == e.at("stage_id"));
+      }
+    CHECK(work_of_epoch.size() == 2);
+    CHECK(call_of.size() == o.of("api") - 1);  // each call has its own, but for the one that got 0
+    std::size_t without = 0;
+    for (const json& e : o.trace->of("api"))
+      if (!e.contains("correlation")) {
+        ++without;
+        CHECK(e.at("name") == "cuMemAlloc");
+      }
+    CHECK(without == 1);
+  }
+}
+
+TEST_CASE("faults: a CUDA error that loses the context is noted in the files, and the trace is whole") {
+  struct {
+    const char* fault;
+    const char* noted;
+  } const cases[] = {{"cuStreamSynchronize=700@2", "cuStreamSynchronize returned CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
+                     {"cuLaunchKernel=719@4", "cuLaunchKernel returned CUDA_ERROR_LAUNCH_FAILED (719)"},
+                     {"cuMemcpyDtoH_v2=214@1", "cuMemcpyDtoH returned CUDA_ERROR_ECC_UNCORRECTABLE (214)"}};
+  for (const how h : both)
+    for (const auto& c : cases) {
+      CAPTURE(name_of(h));
+      CAPTURE(c.fault);
+      const finished_process as = untraced(h, {}, {{"CUTRACE_SIM_FAULTS", c.fault}});
+      CHECK(as.exit_status == 41);
+      const outcome o = with_faults(h, c.fault);
+      check_unchanged(o, as);
+      check_numbers(o);
+      CHECK(o.all_lines().empty());  // the program has the error itself
+      CHECK(o.noted(c.noted));
+    }
+  CHECK_FALSE(with_faults(how::own_session, "cuMemAlloc_v2=2@2").noted("does no more work"));  // out of memory
+}
+
+TEST_SUITE_END();
