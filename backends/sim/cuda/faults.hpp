@@ -3,6 +3,7 @@
 //
 //   <function>=<code>         every call of this cu* or cupti* function returns the code and does nothing else
 //   <function>=<code>@<n>     only its n-th call from now on
+//   <function>=hang           the call never returns; with @<n> as above
 //   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
 //   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
 //   version=<n>               cuptiGetVersion tells n
@@ -39,6 +40,8 @@ struct function_fault {
   std::int32_t code = 0;
   std::uint64_t at = 0;  ///< 0: every call
 };
+
+constexpr std::int32_t fault_hangs = -0x7a46;  ///< as a function_fault's code
 
 struct fault_set {
   std::vector<function_fault> functions;
@@ -103,8 +106,9 @@ inline bool word(const std::string& key, const std::string& value, bool has_valu
   function_fault call;
   call.name = key;
   const std::size_t at = value.find('@');
-  if (!number(value.substr(0, at), n)) return false;
-  call.code = static_cast<std::int32_t>(n);
+  const std::string code = value.substr(0, at);
+  if (code != "hang" && !number(code, n)) return false;
+  call.code = code == "hang" ? fault_hangs : static_cast<std::int32_t>(n);
   if (at != std::string::npos && (!number(value.substr(at + 1), call.at) || call.at == 0)) return false;
   f.functions.push_back(call);
   return true;

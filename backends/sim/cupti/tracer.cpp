@@ -116,6 +116,8 @@ CUptiResult call_fault(entry& e) {
   if (code == 0) return CUPTI_SUCCESS;
   const std::uint64_t n = e.calls.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint64_t at = e.fault_at.load(std::memory_order_relaxed);
+  if ((at == 0 || at == n) && code == fault_hangs)
+    for (;;) pause();
   return at == 0 || at == n ? static_cast<CUptiResult>(code) : CUPTI_SUCCESS;
 }
 

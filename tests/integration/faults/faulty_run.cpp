@@ -7,6 +7,7 @@
 //   --first-client=NAME            another client takes CUPTI before cutrace can; without a NAME, as clients of CUDA 12
 //                                  and older do
 //   --sinks=S --backend=S --memory=BYTES     options of the session, instead of the environment
+//   --stop-deadline-ms=N           of the session
 //   --sessions=N                   the whole work in N sessions, one after the other
 //   --linger-ms=N                  waits at the end
 #include <cupti.h>
@@ -128,6 +129,7 @@ int run_traced(const options& o) {
   s.sinks = o.text("sinks");
   s.backend = o.text("backend");
   s.memory_limit_bytes = o.number("memory", 0);
+  s.stop_deadline_ms = o.number("stop-deadline-ms", s.stop_deadline_ms);
   int code = 0;
   try {
     for (unsigned i = 0; i < o.number("sessions", 1); ++i) {

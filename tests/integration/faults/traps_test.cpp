@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What long lives and hard ends bring: correlation ids that start again at 0, a CUDA error that loses the context.
+// What long lives and hard ends bring: correlation ids that start again at 0, a CUDA error that loses the context, a
+// CUPTI that hangs.
 #include "faults_run.hpp"
 
 using namespace faults;  // NOLINT(google-build-using-namespace)
@@ -60,6 +61,23 @@ TEST_CASE("faults: a CUDA error that loses the context is noted in the files, an
       CHECK(o.noted(c.noted));
     }
   CHECK_FALSE(with_faults(how::own_session, "cuMemAlloc_v2=2@2").noted("does no more work"));  // out of memory
+}
+
+TEST_CASE("faults: a call into CUPTI that never returns does not keep the program from ending") {
+  // The flush that comes every 250 ms, or the last one: there is little to wait for before it.
+  for (const char* arguments : {"--linger-ms=600", "--linger-ms=0"}) {
+    CAPTURE(arguments);
+    const outcome o =
+        with_faults(how::own_session, "cuptiActivityFlushAll=hang", {arguments, "--stop-deadline-ms=200"});
+    CAPTURE(o.all_lines());
+    check_unchanged(o, plain_output());
+    REQUIRE(o.trace.has_value());
+    CHECK(o.trace->footers == 1);
+    CHECK(o.of("stage") == 4);
+    CHECK(o.of("api") == clean(how::own_session).of("api"));
+    CHECK(o.gpu_work() == 0);
+    CHECK(o.noted("did not stop within its deadline"));
+  }
 }
 
 TEST_SUITE_END();
