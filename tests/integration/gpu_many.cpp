@@ -3,10 +3,14 @@
 // the stand-in driver in each test run, and as it is on a real one; prints a line a scenario and ends with the number
 // of those that failed, or with 77 where the machine lacks what a scenario needs.
 //
-//   gpu_many devices|streams|clients
+//   gpu_many devices|streams|clients|fork
 #include <cuda.h>
 #include <cupti.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <cutrace/cutrace.hpp>
@@ -253,6 +257,37 @@ int clients() {
   return failures;
 }
 
+/// CUDA cannot be used in a child; a child that exits must not wait for CUPTI, nor touch the parent's trace.
+int forked() {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  DO(cuInit, 0);
+  const device_work gpu(0);
+  CUTRACE_STAGE("parent");
+  gpu.launch(10);
+  gpu.wait();
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    CUTRACE_STAGE("child");
+    trace.stop();
+    std::exit(9);  // with its exit handlers
+  }
+  int status = 0, waited = 0;
+  while (waitpid(child, &status, WNOHANG) == 0 && ++waited < 20000)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (waited == 20000) kill(child, SIGKILL);
+  const bool ended = waited < 20000 && WIFEXITED(status) && WEXITSTATUS(status) == 9;
+  gpu.launch(10);
+  gpu.wait();
+  trace.stop();
+  const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
+  tell(ended && kernels == 20 && whole(trace),
+       "a child forked while the GPU is traced ends, the parent's trace goes on",
+       std::string(ended ? "child ended" : "child did NOT end") + ", " + std::to_string(kernels) + " kernels");
+  return failures;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -260,6 +295,7 @@ int main(int argc, char** argv) {
   if (what == "devices") return devices();
   if (what == "streams") return streams();
   if (what == "clients") return clients();
-  std::puts("gpu_many devices|streams|clients");
+  if (what == "fork") return forked();
+  std::puts("gpu_many devices|streams|clients|fork");
   return 2;
 }

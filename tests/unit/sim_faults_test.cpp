@@ -9,7 +9,7 @@ TEST_CASE("sim faults: every word is understood") {
   CHECK(
       standin::parse_faults("cuptiSubscribe=39,cuMemAlloc_v2=2@5,drop=100,late=50ms,shuffle,incomplete=3,unknown=2,"
                             "zero_time=4,no_such_symbol=cuptiSubscribe_v2,version=18,no_device,graph_trace_crash,"
-                            "cuptiActivityFlushAll=hang@3,unified=6,correlation=4294967295,cupti_fatal=9",
+                            "cuptiActivityFlushAll=hang@3,early=3us,unified=6,correlation=4294967295,cupti_fatal=9",
                             f));
   REQUIRE(f.functions.size() == 3);
   CHECK(f.functions[2].code == standin::fault_hangs);
@@ -28,6 +28,7 @@ TEST_CASE("sim faults: every word is understood") {
   CHECK(f.version == 18);
   CHECK(f.no_device);
   CHECK(f.unified == 6);
+  CHECK(f.early_ns == 3000);
   CHECK(f.sets_correlation);
   CHECK(f.correlation == 4294967295u);
   CHECK(f.cupti_fatal == 9);

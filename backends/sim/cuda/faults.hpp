@@ -6,11 +6,14 @@
 //   <function>=hang           the call never returns; with @<n> as above
 //   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
 //   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
-//   version=<n>               cuptiGetVersion tells n
+//   version=<n>               cuptiGetVersion tells n; below 27 (CUDA 12.9) a buffer that is refused is the program's
+//   end,
+//                             as in CUPTI
 //   drop=<n>                  the next n GPU records are lost, and counted by cuptiActivityGetNumDroppedRecords
 //   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, with end = 0
 //   zero_time=<n>             the next n GPU records have start = end = 0
 //   unknown=<n>               n records of a kind that no header knows are added
+//   early=<t>                 GPU records tell times that are t too early, as if the GPU's clock were off
 //   unified=<n>               with each of the next n GPU records come a move of managed memory to the device and a
 //   page
 //                             fault of it, where UNIFIED_MEMORY_COUNTER is configured and on
@@ -48,7 +51,8 @@ struct fault_set {
   std::vector<std::string> missing_symbols;
   bool no_device = false, shuffle = false, graph_trace_crash = false;
   std::uint32_t version = 0;
-  std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, unified = 0, late_ns = 0, cupti_fatal = 0;
+  std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, unified = 0, late_ns = 0, early_ns = 0,
+                cupti_fatal = 0;
   bool sets_correlation = false;
   std::uint32_t correlation = 0;
 };
@@ -89,6 +93,7 @@ inline bool word(const std::string& key, const std::string& value, bool has_valu
   if (key == "incomplete") return number(value, f.incomplete);
   if (key == "zero_time") return number(value, f.zero_time);
   if (key == "unknown") return number(value, f.unknown);
+  if (key == "early") return duration(value, f.early_ns);
   if (key == "unified") return number(value, f.unified);
   if (key == "cupti_fatal") return number(value, f.cupti_fatal) && f.cupti_fatal != 0;
   if (key == "late") return duration(value, f.late_ns);

@@ -3,6 +3,8 @@
 #include "buffers.hpp"
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace standin {
@@ -106,6 +108,10 @@ std::unique_ptr<buffers::buffer> buffers::request(std::size_t least) {
   if (ask == nullptr) return nullptr;
   auto b = std::make_unique<buffer>();
   ask(&b->data, &b->size, &b->limit);
+  if (b->data == nullptr && refusal_is_fatal) {
+    std::fputs("cutrace stand-in: a buffer was refused; CUPTI before CUDA 12.9 crashes\n", stderr);
+    std::abort();
+  }
   if (b->data == nullptr) return nullptr;
   if (b->size < least) {
     deliver(*b);  // useless, but the client's

@@ -104,6 +104,8 @@ void tracer::gpu_record(const void* record, std::size_t size, completion when) {
   when.ready_ns = when.end_ns + late_ns_.load(std::memory_order_relaxed);
   if (take(incomplete_)) when.ready_ns = ~std::uint64_t{0};
   when.zero_time = take(zero_time_);
+  when.start_ns -= early_ns_.load(std::memory_order_relaxed);
+  when.end_ns -= early_ns_.load(std::memory_order_relaxed);
   records.append(record, size, &when);
   if (!take(unknown_)) return;
   unknown_record strange{};

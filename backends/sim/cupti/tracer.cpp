@@ -90,6 +90,8 @@ void tracer::set_faults(const char* text) {
   unified_ = f.unified;
   fatal_in_ = f.cupti_fatal;
   late_ns_ = f.late_ns;
+  early_ns_ = f.early_ns;
+  records.refusal_is_fatal = f.version != 0 && f.version < 27;
   records.shuffle = f.shuffle;
   graph_trace_crash_ = f.graph_trace_crash;
   const std::lock_guard<std::mutex> hold(fault_lock_);

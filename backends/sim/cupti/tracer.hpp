@@ -93,7 +93,8 @@ class tracer {
   std::atomic<bool> kinds_[CUPTI_ACTIVITY_KIND_COUNT]{};
   std::mutex fault_lock_;
   fault_set faults_;
-  std::atomic<std::uint64_t> drop_{0}, incomplete_{0}, zero_time_{0}, unknown_{0}, unified_{0}, late_ns_{0};
+  std::atomic<std::uint64_t> drop_{0}, incomplete_{0}, zero_time_{0}, unknown_{0}, unified_{0}, late_ns_{0},
+      early_ns_{0};
   std::atomic<std::uint64_t> fatal_in_{0};  ///< driver calls until the fatal error, 0: none comes
   std::atomic<bool> graph_trace_crash_{false};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What long lives and hard ends bring: correlation ids that start again at 0, a CUDA error that loses the context, a
-// CUPTI that hangs.
+// CUPTI that hangs, a clock that is off.
 #include "faults_run.hpp"
 
 using namespace faults;  // NOLINT(google-build-using-namespace)
@@ -61,6 +61,67 @@ TEST_CASE("faults: a CUDA error that loses the context is noted in the files, an
       CHECK(o.noted(c.noted));
     }
   CHECK_FALSE(with_faults(how::own_session, "cuMemAlloc_v2=2@2").noted("does no more work"));  // out of memory
+}
+
+TEST_CASE("faults: the clock is registered once in a process: each further time would spoil a record") {
+  const outcome o = with_faults(how::own_session, "cuptiActivityRegisterTimestampCallback=999@2", {"--sessions=3"});
+  check_unchanged(o, untraced(how::own_session, {"--sessions=3"}));
+  CHECK(o.all_lines().empty());
+  check_numbers(o);
+  CHECK(o.gpu_work() == clean(how::own_session).gpu_work());
+}
+
+TEST_CASE("faults: GPU work that seems to begin before its call is told as it is, and counted") {
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    const outcome o = with_faults(h, "early=100us");
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    CHECK(o.trace->complete());
+    CHECK(clean(h).quality("skew") == 0);
+    std::uint64_t skewed = 0;
+    for (const char* type : {"kernel", "memcpy", "memset"})
+      for (const json& e : o.trace->of(type)) {
+        CHECK(e.at("attribution") == "by_call");
+        if (!e.value("skewed", false)) continue;
+        ++skewed;
+        CHECK(e.at("ts_ns").get<std::int64_t>() < e.at("call_ts_ns").get<std::int64_t>());
+      }
+    CHECK(skewed > 0);
+    CHECK(o.gpu_work() == clean(h).gpu_work());
+    CHECK(o.quality("skew") == skewed);
+  }
+}
+
+TEST_CASE("faults: threads in records have the kernel's numbers, not what pthread_self gives") {
+  for (const how h : both) {
+    std::size_t threads = 0;
+    for (const json& e : clean(h).trace->of("overhead")) {
+      if (!e.contains("tid")) continue;
+      ++threads;
+      CHECK(e.at("tid").get<std::uint64_t>() <= std::uint64_t{1} << 22);  // PID_MAX_LIMIT
+    }
+    CHECK(threads > 0);
+  }
+}
+
+TEST_CASE("faults: what the administrator or a newer driver could change is said") {
+  struct {
+    const char* fault;
+    const char* said;
+  } const cases[] = {{"cuptiSubscribe_v2=35", "NVreg_RestrictProfilingToAdminUsers=0"},
+                     {"cuptiSubscribe_v2=15", "the driver may be older than this libcupti"},
+                     {"cuptiSubscribe_v2=43", "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED"},
+                     {"cuptiActivityEnable=41", "CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED"}};
+  for (const auto& c : cases) {
+    CAPTURE(c.fault);
+    const outcome o = with_faults(how::own_session, std::string("cuptiActivityEnableAndDump=41,") + c.fault);
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    REQUIRE(o.lines.size() == 1);
+    CHECK(o.lines[0].find(c.said) != std::string::npos);
+    CHECK(o.noted(c.said));
+  }
 }
 
 TEST_CASE("faults: a call into CUPTI that never returns does not keep the program from ending") {
