@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exported functions of the stand-in libcupti.
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -170,7 +169,7 @@ CUptiResult flush(tracer& t, std::uint32_t flag) {
     r.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
     r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
     r.objectId.pt.processId = static_cast<std::uint32_t>(getpid());
-    r.objectId.pt.threadId = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    r.objectId.pt.threadId = thread_id(t.system_thread_ids);
     r.start = start;
     r.end = t.clock.now();
     t.records.append(&r, sizeof r);

@@ -153,11 +153,11 @@ void call_back(tracer& t, const standin_call& c, CUpti_ApiCallbackSite site, std
   s->callback(s->user, CUPTI_CB_DOMAIN_DRIVER_API, c.cbid, &data);
 }
 
+}  // namespace
+
 std::uint32_t thread_id(bool system) {
   return system ? static_cast<std::uint32_t>(syscall(SYS_gettid)) : static_cast<std::uint32_t>(pthread_self());
 }
-
-}  // namespace
 
 bool tracer::api_wanted(std::uint32_t cbid) const {
   const std::uint8_t choice = api_choice[cbid].load(std::memory_order_relaxed);

@@ -99,6 +99,8 @@ class tracer {
   std::atomic<bool> graph_trace_crash_{false};
 };
 
+/// Of the calling thread: the kernel's number, or what pthread_self gives, cut to 32 bits.
+std::uint32_t thread_id(bool system);
 /// Ids that the thread has pushed, by kind.
 std::vector<std::uint64_t>& external_ids(std::size_t kind);
 CUptiResult& last_error();
