@@ -6,6 +6,7 @@
 //   --rounds=N --launches=N --threads=N
 //   --first-client=NAME            another client takes CUPTI before cutrace can; without a NAME, as clients of CUDA 12
 //                                  and older do
+//   --load=FILE                    a library that the program has loaded before
 //   --sinks=S --backend=S --memory=BYTES     options of the session, instead of the environment
 //   --stop-deadline-ms=N           of the session
 //   --sessions=N                   the whole work in N sessions, one after the other
@@ -155,6 +156,9 @@ int main(int argc, char** argv) {
     const std::size_t equals = word.find('=');
     if (word.compare(0, 2, "--") != 0 || equals == std::string::npos) return 2;
     o.given[word.substr(2, equals - 2)] = word.substr(equals + 1);
+  }
+  if (const char* file = o.text("load")) {
+    if (dlopen(file, RTLD_NOW | RTLD_LOCAL) == nullptr) std::puts(dlerror());
   }
   if (const char* name = o.text("first-client")) take_cupti(name);
   return run_traced(o);
