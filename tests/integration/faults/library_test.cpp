@@ -156,7 +156,10 @@ TEST_CASE("faults: the libcupti that the program has loaded already is used, not
   for (const how h : both) {
     CAPTURE(name_of(h));
     // Its version differs from the driver's, so that the line about it tells which one it is.
-    const environment env = {{"CUTRACE_CUPTI_LIBRARY", ""}, {"CUTRACE_SIM_FAULTS", "version=22"}};
+    // The loader must not find it by its inner name, which is that of the other one.
+    const environment env = {{"CUTRACE_CUPTI_LIBRARY", ""},
+                             {"CUTRACE_SIM_FAULTS", "version=22"},
+                             {"FAULTY_RUN_HIDE", "libcupti.so." CUDA_MAJOR}};
     const outcome o = traced(h, env, {"--load=" + own});
     CAPTURE(o.all_lines());
     check_unchanged(o, plain_output());
