@@ -76,6 +76,7 @@ std::size_t step_of(std::uint32_t kind) {
     case record_kind::overhead:
     case record_kind::graph_trace:
       return 56;
+    case record_kind::environment:
     case record_kind::driver:
     case record_kind::runtime:
     case record_kind::internal_launch_api:

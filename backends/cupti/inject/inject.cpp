@@ -4,11 +4,11 @@
 // session from the environment, so that a program that knows nothing of cutrace is traced.
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <cutrace/cupti/register.hpp>
 #include <cutrace/nvtx/ingest.hpp>
 #include <cutrace/runtime.hpp>
 #include <exception>
+#include <memory>
 
 namespace {
 
@@ -19,10 +19,17 @@ void open_session(bool by_driver) {
   cutrace::session_options options;
   if (cutrace::detail::environment("CUTRACE_SINKS") == nullptr) options.sinks = default_sinks;
   if (by_driver) cutrace::cupti::loaded_by_driver() = true;
-  // Never destroyed: the runtime's own exit handler ends the trace when the program exits.
-  // `used`: nobody reads it, but leak checkers look for it.
-  static cutrace::session* session __attribute__((used)) = nullptr;
-  session = new cutrace::session(options);
+  // The runtime's own exit handler ends the trace when the program exits.
+  cutrace::detail::keep_for_ever(std::unique_ptr<cutrace::session>(new cutrace::session(options)));
+}
+
+/// False when CUTRACE=0. A value that means nothing is the session's to tell.
+bool wanted() noexcept {
+  try {
+    return cutrace::detail::tracing_wanted();
+  } catch (...) {
+    return true;
+  }
 }
 
 /// Opens the session once in a process; true when it has been opened. No exception and no exit ever leaves it, and the
@@ -61,8 +68,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) 
 /// Called by each NVTX instance of the process at its first call: the executable's, and those of libraries. Functions
 /// that are not set do nothing there, so a program that is not traced pays one test of a pointer.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(cutrace::nvtx::get_export_table tables) {
-  const char* wanted = cutrace::detail::environment("CUTRACE");
-  if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return 1;
+  if (!wanted()) return 1;
   start(false);
   cutrace::nvtx::ingest::attach(tables);
   return 1;

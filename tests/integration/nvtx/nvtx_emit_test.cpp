@@ -153,7 +153,8 @@ TEST_CASE("no tool, or none that listens: one line, and the trace is whole") {
                           {REFUSING_TOOL, "refused to begin"},
                           {INJECTED_LIBRARY, "names cutrace itself"},
                           {DEAF_TOOL, ""}};
-  for (const auto& [tool, line] : said) {
+  for (const auto& one : said) {
+    const std::string &tool = one.first, &line = one.second;
     CAPTURE(tool);
     run_result r;
     run(r, "all", tool.c_str());
