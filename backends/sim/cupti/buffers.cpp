@@ -2,6 +2,7 @@
 // Activity buffers, see buffers.hpp.
 #include "buffers.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -66,6 +67,15 @@ std::size_t size_at(const std::uint8_t* at) {
   return record_size(kind);
 }
 
+constexpr const char* client_gave_unaligned = "a buffer is not aligned to ACTIVITY_RECORD_ALIGNMENT";
+constexpr const char* client_gave_dirty = "a buffer is not zeroed, as ZEROED_OUT_ACTIVITY_BUFFER promises";
+
+/// Where CUPTI would misbehave because of its client.
+[[noreturn]] void end_of(const char* why) {
+  std::fprintf(stderr, "cutrace stand-in: %s\n", why);
+  std::abort();
+}
+
 /// Another order, the same in every run.
 void shuffle_records(std::uint8_t* data, std::size_t used) {
   std::vector<std::vector<std::uint8_t>> records;
@@ -108,16 +118,17 @@ std::unique_ptr<buffers::buffer> buffers::request(std::size_t least) {
   if (ask == nullptr) return nullptr;
   auto b = std::make_unique<buffer>();
   ask(&b->data, &b->size, &b->limit);
-  if (b->data == nullptr && refusal_is_fatal) {
-    std::fputs("cutrace stand-in: a buffer was refused; CUPTI before CUDA 12.9 crashes\n", stderr);
-    std::abort();
-  }
+  if (b->data == nullptr && refusal_is_fatal) end_of("a buffer was refused; CUPTI before CUDA 12.9 crashes");
   if (b->data == nullptr) return nullptr;
   if (b->size < least) {
     deliver(*b);  // useless, but the client's
     return nullptr;
   }
-  if (!client_zeroes) std::memset(b->data, 0, b->size);
+  if (reinterpret_cast<std::uintptr_t>(b->data) % ACTIVITY_RECORD_ALIGNMENT != 0) end_of(client_gave_unaligned);
+  if (!client_zeroes)
+    std::memset(b->data, 0, b->size);
+  else if (!std::all_of(b->data, b->data + b->size, [](std::uint8_t c) { return c == 0; }))
+    end_of(client_gave_dirty);
   return b;
 }
 
