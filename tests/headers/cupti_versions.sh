@@ -3,11 +3,13 @@
 # One source, all releases: for each set of CUDA and CUPTI headers that this machine has, the table of functions is
 # generated from them, and the whole backend, with its proof of every offset that is read, is compiled against them.
 # Skipped where there is only the set of this build.
-#   cupti_versions.sh COMPILER SOURCE BUILD
-# Looks at /usr/local/cuda*, /usr, what fetch_cupti_headers.sh brought into BUILD/cupti-headers, and the folders named in
-# CUTRACE_TEST_CUPTI_HEADERS, separated by colons: toolkits, or roots of unpacked packages.
+#   cupti_versions.sh COMPILER SOURCE BUILD INCLUDE_FOLDER...
+# Looks at the include folders of this build, at toolkits beside theirs, /usr, what fetch_cupti_headers.sh brought into
+# BUILD/cupti-headers, and the folders named in CUTRACE_TEST_CUPTI_HEADERS, separated by colons: toolkits, or roots of
+# unpacked packages.
 set -u
 compiler=$1 source=$2 build=$3
+shift 3
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 flags=(-std=c++17 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror "-I$source/include")
@@ -21,10 +23,11 @@ first_with() {  # <file> <folders...>: the first folder that has the file
 
 # Sets by what their version files say, so that a link and its target are one.
 declare -A include_of=()
-add() {  # <root>
-  local root=$1 cupti cuda crt version
-  local folders=("$root" "$root/include" "$root/extras/CUPTI/include" "$root/usr/include")
-  folders+=("$root"/targets/*-linux/include)
+add() {  # <roots...> that make one set
+  local root cupti cuda crt version folders=()
+  for root; do
+    folders+=("$root" "$root/include" "$root/extras/CUPTI/include" "$root/usr/include" "$root"/targets/*-linux/include)
+  done
   cupti=$(first_with cupti.h "${folders[@]}") && cuda=$(first_with cuda.h "${folders[@]}") &&
     crt=$(first_with crt/host_defines.h "${folders[@]}") || return 0
   version=$(sed -n 's/^#define CUDA_VERSION *\([0-9]*\).*/\1/p' "$cuda/cuda.h").$(
@@ -36,7 +39,12 @@ for root in ${named[@]+"${named[@]}"}; do
   [ -d "$root" ] || { echo "FAILED: CUTRACE_TEST_CUPTI_HEADERS names $root, which does not exist"; exit 1; }
   add "$root"
 done
-for root in "$build"/cupti-headers/* /usr/local/cuda /usr/local/cuda-* /opt/cuda /usr; do add "$root"; done
+add "$@"
+for folder; do  # .../cuda/include, or one of the toolkit's deeper ones
+  beside=${folder%/cuda*}
+  [ "$beside" = "$folder" ] || for root in "$beside"/cuda*; do add "$root"; done
+done
+for root in "$build"/cupti-headers/* /opt/cuda /usr; do add "$root"; done
 if [ ${#include_of[@]} -lt 2 ]; then
   echo "skipped: only ${#include_of[@]} set of CUPTI headers here (${!include_of[*]}), which the build itself checks;"
   echo "tests/headers/fetch_cupti_headers.sh brings those of 11.8 and 12.0, CUTRACE_TEST_CUPTI_HEADERS names others"
