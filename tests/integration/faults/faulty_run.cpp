@@ -3,7 +3,7 @@
 // code depend on the driver's answers alone. What a tracer does or cannot do must not show in either. Built with
 // markers only (for injection), and with FAULTY_RUN_SESSION with the runtime and a session of its own.
 //
-//   --rounds=N --launches=N --threads=N
+//   --rounds=N --launches=N --threads=N --pause-ms=N      the last one: between rounds
 //   --first-client=NAME            another client takes CUPTI before cutrace can; without a NAME, as clients of CUDA 12
 //                                  and older do
 //   --load=FILE                    a library that the program has loaded before
@@ -77,7 +77,10 @@ void work(report& r, const device& d, const options& o) {
   CUstream stream = nullptr;
   DO(r, cuCtxSetCurrent, d.context);
   if (!DO(r, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) return;
-  for (unsigned i = 0; i < o.number("rounds", 4); ++i) round(r, d, stream, i, o.number("launches", 3));
+  for (unsigned i = 0; i < o.number("rounds", 4); ++i) {
+    round(r, d, stream, i, o.number("launches", 3));
+    std::this_thread::sleep_for(std::chrono::milliseconds(o.number("pause-ms", 0)));
+  }
   DO(r, cuStreamDestroy, stream);
 }
 

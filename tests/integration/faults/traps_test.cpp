@@ -124,6 +124,85 @@ TEST_CASE("faults: what the administrator or a newer driver could change is said
   }
 }
 
+TEST_CASE("faults: CUPTI meets a fatal error and ends itself, which is one line; what came before is kept") {
+  for (const how h : both)
+    for (const char* fault : {"cupti_fatal=3", "cupti_fatal=25"}) {
+      CAPTURE(name_of(h));
+      CAPTURE(fault);
+      const outcome o = with_faults(h, fault);
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      REQUIRE(o.lines.size() == 1);
+      CHECK(o.lines[0].find("CUPTI met a fatal error and ended itself") != std::string::npos);
+      CHECK(o.lines[0].find("CUPTI_ERROR_HARDWARE (9), an error that the stand-in was told to meet") !=
+            std::string::npos);
+      CHECK(o.noted("CUPTI met a fatal error"));
+      CHECK(o.of("stage") == 4);
+      CHECK(o.of("api") < clean(h).of("api"));
+      CHECK(o.gpu_work() < clean(h).gpu_work());
+    }
+}
+
+TEST_CASE("faults: managed memory is recorded on request, once CUDA has been initialised") {
+  // The work goes on longer than a flush takes to come, for the session that begins before CUDA does.
+  const words arguments = {"--rounds=60", "--launches=20", "--pause-ms=20"};
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    const environment env = {{"CUTRACE_KINDS", "+unified"}, {"CUTRACE_SIM_FAULTS", "unified=7"}};
+    const outcome o = traced(h, env, arguments);
+    CAPTURE(o.all_lines());
+    check_unchanged(o, untraced(h, arguments));
+    check_numbers(o);
+    CHECK(o.all_lines().empty());
+    std::size_t moves = 0;
+    for (const json& e : o.trace->of("memcpy")) {
+      if (e.at("name") != "migration HtoD") continue;
+      ++moves;
+      CHECK(e.at("bytes") == 65536);
+      CHECK(e.at("source") == "Managed");
+      CHECK(e.at("destination") == "Managed");
+      CHECK(e.at("direction") == "HtoD");
+      CHECK(e.at("attribution") == "no_callback");
+      CHECK(e.at("dur_ns").get<std::int64_t>() > 0);
+    }
+    CHECK(moves == 7);
+    std::int64_t last = 0;
+    for (const json& e : o.trace->of("counter")) {
+      if (e.at("name") != "GPU 0 page faults") continue;
+      CHECK(e.at("change") == 1);
+      CHECK(e.at("gauge") == false);
+      last = std::max(last, e.at("value").get<std::int64_t>());
+    }
+    CHECK(last == 7);
+    CHECK(with_faults(h, "unified=7").of("counter") == 0);  // not asked for
+  }
+}
+
+TEST_CASE("faults: managed memory cannot be recorded: one line, and the rest is there") {
+  struct {
+    const char* fault;
+    const char* said;
+  } const cases[] = {
+      {"cuptiActivityConfigureUnifiedMemoryCounter=28", "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED (28)"},
+      {"cuptiActivityConfigureUnifiedMemoryCounter=29", "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE (29)"},
+      {"no_such_symbol=cuptiActivityConfigureUnifiedMemoryCounter", "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED (28)"},
+      {"cuptiActivityConfigureUnifiedMemoryCounter=15", "nothing of managed memory was recorded"}};
+  for (const how h : both)
+    for (const auto& c : cases) {
+      CAPTURE(name_of(h));
+      CAPTURE(c.fault);
+      const outcome o = traced(h, {{"CUTRACE_KINDS", "+unified"}, {"CUTRACE_SIM_FAULTS", c.fault}});
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      REQUIRE(o.lines.size() == 1);
+      CHECK(o.lines[0].find(c.said) != std::string::npos);
+      CHECK(o.noted(c.said));
+      CHECK(o.gpu_work() == clean(h).gpu_work());
+    }
+}
+
 TEST_CASE("faults: a call into CUPTI that never returns does not keep the program from ending") {
   // The flush that comes every 250 ms, or the last one: there is little to wait for before it.
   for (const char* arguments : {"--linger-ms=600", "--linger-ms=0"}) {

@@ -4,10 +4,17 @@
 
 #include <cupti.h>
 
+#include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
+
+inline bool is_managed_memory(const kind& k) noexcept { return k.id == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER; }
+
+/// CUPTI never took the configuration.
+constexpr const char* managed_memory_missed =
+    "cuptiActivityConfigureUnifiedMemoryCounter, nothing of managed memory was recorded";
 
 /// Moves between host and devices, and page faults of both. Moves from device to device are asked for by themselves: an
 /// answer that they cannot be had must not cost the others. To be called once CUDA has been initialised
