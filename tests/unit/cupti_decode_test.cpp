@@ -187,6 +187,19 @@ TEST_CASE_TEMPLATE("cupti decode: kernels of any layout", Kernel, CUpti_Activity
   CHECK(d.emitter.quality.empty());
 }
 
+TEST_CASE("cupti decode: when a kernel was queued and submitted") {
+  decoded d;
+  newest_kernel k = a_kernel<newest_kernel>();
+  CHECK(d.one(k).kernel.queued_ns == 0);
+  CHECK(d.one(k).kernel.submitted_ns == 0);
+  k.queued = 700;
+  k.submitted = 900;
+  const event& e = d.one(k);
+  CHECK(e.kernel.queued_ns == 700);
+  CHECK(e.kernel.submitted_ns == 900);
+  CHECK(e.start_ns == 1000);
+}
+
 TEST_CASE("cupti decode: names are taken by content") {
   decoded d;
   char name[] = "_Z1av";
@@ -507,6 +520,157 @@ TEST_CASE("cupti decode: the size of a memory pool is a gauge") {
   CHECK(gone.counter.change == -400);
 }
 
+TEST_CASE("cupti decode: the environment of a device is gauges") {
+  decoded d;
+  auto r = record<CUpti_ActivityEnvironment>(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
+  r.deviceId = 3;
+  r.timestamp = 50;
+  const auto gauges = [&] {
+    d.emitter.events.clear();
+    decode_record(reinterpret_cast<const CUpti_Activity*>(&r), d.context, d.emitter);
+    for (const event& e : d.emitter.events) {
+      CHECK(e.kind == event_kind::counter);
+      CHECK(e.counter.gauge);
+      CHECK(e.device == 3);
+      CHECK(e.start_ns == 50);
+      CHECK(e.end_ns == 50);
+    }
+    return d.emitter.events;
+  };
+  r.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_SPEED;
+  r.data.speed.smClock = 1980;
+  r.data.speed.memoryClock = 3201;
+  const auto speed = gauges();
+  REQUIRE(speed.size() == 2);
+  CHECK(string_of(speed[0].name) == "GPU 3 SM clock MHz");
+  CHECK(speed[0].counter.value == 1980);
+  CHECK(speed[0].counter.change == 1980);
+  CHECK(string_of(speed[1].name) == "GPU 3 memory clock MHz");
+  CHECK(speed[1].counter.value == 3201);
+  r.data.speed.smClock = 1500;
+  CHECK(gauges()[0].counter.change == -480);
+
+  r.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE;
+  r.data.temperature.gpuTemperature = 41;
+  const auto temperature = gauges();
+  REQUIRE(temperature.size() == 1);
+  CHECK(string_of(temperature[0].name) == "GPU 3 temperature C");
+  CHECK(temperature[0].counter.value == 41);
+
+  r.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_POWER;
+  r.data.power.power = 120500;
+  r.data.power.powerLimit = 700000;
+  const auto power = gauges();
+  REQUIRE(power.size() == 2);
+  CHECK(string_of(power[0].name) == "GPU 3 power mW");
+  CHECK(power[0].counter.value == 120500);
+  CHECK(power[1].counter.value == 700000);
+
+  r.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_COOLING;
+  r.data.cooling.fanSpeed = 0;
+  CHECK(gauges().empty());  // no fan
+  r.data.cooling.fanSpeed = 30;
+  CHECK(string_of(gauges().at(0).name) == "GPU 3 fan %");
+  CHECK(d.emitter.lost_total() == 0);
+}
+
+TEST_CASE("cupti decode: pages of managed memory that move are copies, page faults are counters") {
+  decoded d;
+  auto r = record<CUpti_ActivityUnifiedMemoryCounter2>(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
+  constexpr std::uint32_t cpu = 0xffffffffu;
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD;
+  r.value = 65536;
+  r.start = 100;
+  r.end = 130;
+  r.address = 0x7f0000000000;
+  r.srcId = cpu;
+  r.dstId = 2;
+  r.streamId = 77;  // said to be invalid
+  r.processId = 12;
+  const event in = d.one(r);
+  CHECK(in.kind == event_kind::memcpy);
+  CHECK(string_of(in.name) == "migration HtoD");
+  CHECK(in.start_ns == 100);
+  CHECK(in.end_ns == 130);
+  CHECK(in.device == 2);
+  CHECK(in.stream == 0);
+  CHECK(in.process_id == 12);
+  CHECK(in.correlation_id == 0);
+  CHECK(in.memcpy_.bytes == 65536);
+  CHECK(in.memcpy_.direction == copy_direction::host_to_device);
+  CHECK(in.memcpy_.source == memory_kind::managed);
+  CHECK(in.memcpy_.destination == memory_kind::managed);
+
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH;
+  r.srcId = 1;
+  r.dstId = cpu;
+  const event out = d.one(r);
+  CHECK(out.memcpy_.direction == copy_direction::device_to_host);
+  CHECK(out.device == 1);
+  CHECK(string_of(out.name) == "migration DtoH");
+
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD;
+  r.dstId = 3;
+  const event peer = d.one(r);
+  CHECK(peer.memcpy_.direction == copy_direction::peer);
+  CHECK(peer.memcpy_.source_device == 1);
+  CHECK(peer.memcpy_.destination_device == 3);
+  r.end = 0;
+  d.none(r);
+  CHECK(d.emitter.lost[loss_cause::incomplete] == 1);
+
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT;
+  r.srcId = 2;
+  r.value = 5;
+  const event fault = d.one(r);
+  CHECK(fault.kind == event_kind::counter);
+  CHECK(string_of(fault.name) == "GPU 2 page faults");
+  CHECK(fault.device == 2);
+  CHECK(fault.start_ns == 100);
+  CHECK(fault.end_ns == 100);
+  CHECK(fault.counter.value == 5);
+  CHECK(fault.counter.change == 5);
+  CHECK_FALSE(fault.counter.gauge);
+  CHECK(d.one(r).counter.value == 10);
+  r.srcId = 1;
+  CHECK(d.one(r).counter.value == 5);  // of its own device
+
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
+  r.value = 0x55aa;  // where in the program
+  const event host = d.one(r);
+  CHECK(string_of(host.name) == "CPU page faults");
+  CHECK(host.counter.value == 1);
+  CHECK(d.one(r).counter.value == 2);
+
+  CHECK(d.emitter.lost_total() == 1);
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING;  // never asked for
+  d.none(r);
+  CHECK(d.emitter.lost[loss_cause::unknown_record] == 1);
+}
+
+#if CUPTI_API_VERSION >= 24
+TEST_CASE("cupti decode: green contexts and contexts of MPS say what they are") {
+  decoded d;
+  auto c = record<CUpti_ActivityContext3>(CUPTI_ACTIVITY_KIND_CONTEXT);
+  c.contextId = 9;
+  c.deviceId = 1;
+  c.nullStreamId = 7;
+  c.computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA;
+  CHECK(d.one(c).name.size == 0);
+  c.isGreenContext = 1;
+  c.numMultiprocessors = 16;
+  c.parentContextId = 4;
+  const event green = d.one(c);
+  CHECK(string_of(green.name) == "green context, 16 multiprocessors, of context 4");
+  CHECK(green.context == 9);
+  CHECK(green.stream == 7);
+  c.computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA_MPS;
+  CHECK(string_of(d.one(c).name) == "MPS, green context, 16 multiprocessors, of context 4");
+  d.context.cupti_version = 18;  // whose record ends before that
+  CHECK(string_of(d.one(c).name) == "MPS");
+}
+#endif
+
 TEST_CASE("cupti decode: overhead, and its details are freed only where they are ours") {
   decoded d;
   struct newest_overhead {  // CUpti_ActivityOverhead3, which older headers lack
@@ -630,6 +794,37 @@ TEST_CASE("cupti decode: a whole buffer") {
   CHECK(d.emitter.lost[loss_cause::unknown_record] == 1);
   CHECK(walk_buffer(next_by_size, nullptr, 100, d.context, d.emitter).records == 0);
   CHECK(b.walk(d, 0).records == 0);
+}
+
+/// As a library that is newer than all headers: its kernels are longer.
+CUptiResult next_of_the_future(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** r) {
+  if (*r == nullptr) return next_by_size(buffer, valid, r);
+  *r = reinterpret_cast<CUpti_Activity*>(reinterpret_cast<std::uint8_t*>(*r) + sizeof(newest_kernel) + 72);
+  return reinterpret_cast<std::uint8_t*>(*r) < buffer + valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+TEST_CASE("cupti decode: records of a newer library are longer, and are stepped over as it says") {
+  decoded d;
+  d.context.cupti_version = 990000;
+  buffer b;
+  struct longer {
+    newest_kernel known;
+    std::uint64_t grown[9];
+  } k;
+  for (std::uint64_t& g : k.grown) g = ~std::uint64_t{0};
+  for (std::uint64_t start : {100u, 200u, 300u}) {
+    k.known = a_kernel<newest_kernel>(start, start + 50);
+    b.add(k);
+  }
+  static_assert(sizeof(longer) == sizeof(newest_kernel) + 72, "no padding");
+  const walk_result r = b.walk(d, b.bytes.size(), next_of_the_future);
+  CHECK(r.complete);
+  REQUIRE(r.records == 3);
+  REQUIRE(d.emitter.events.size() == 3);
+  CHECK(d.emitter.events[2].start_ns == 300);
+  CHECK(d.emitter.events[2].end_ns == 350);
+  CHECK(string_of(d.emitter.events[2].name) == "demangled _Z3addPf");
+  CHECK(d.emitter.lost_total() == 0);
 }
 
 TEST_CASE("cupti decode: a buffer cut off anywhere loses the rest and nothing else") {

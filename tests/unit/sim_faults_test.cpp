@@ -8,9 +8,12 @@ TEST_CASE("sim faults: every word is understood") {
   standin::fault_set f;
   CHECK(
       standin::parse_faults("cuptiSubscribe=39,cuMemAlloc_v2=2@5,drop=100,late=50ms,shuffle,incomplete=3,unknown=2,"
-                            "zero_time=4,no_such_symbol=cuptiSubscribe_v2,version=18,no_device,graph_trace_crash",
+                            "zero_time=4,no_such_symbol=cuptiSubscribe_v2,version=18,no_device,graph_trace_crash,"
+                            "cuptiActivityFlushAll=hang@3,early=3us,unified=6,correlation=4294967295,cupti_fatal=9",
                             f));
-  REQUIRE(f.functions.size() == 2);
+  REQUIRE(f.functions.size() == 3);
+  CHECK(f.functions[2].code == standin::fault_hangs);
+  CHECK(f.functions[2].at == 3);
   CHECK(f.functions[0].name == "cuptiSubscribe");
   CHECK(f.functions[0].code == 39);
   CHECK(f.functions[0].at == 0);
@@ -24,12 +27,18 @@ TEST_CASE("sim faults: every word is understood") {
   CHECK(f.missing_symbols == std::vector<std::string>{"cuptiSubscribe_v2"});
   CHECK(f.version == 18);
   CHECK(f.no_device);
+  CHECK(f.unified == 6);
+  CHECK(f.early_ns == 3000);
+  CHECK(f.sets_correlation);
+  CHECK(f.correlation == 4294967295u);
+  CHECK(f.cupti_fatal == 9);
   CHECK(f.graph_trace_crash);
 }
 
 TEST_CASE("sim faults: nothing else is") {
   for (const char* bad : {"dorp=3", "drop", "drop=x", "drop=-1", "late=5", "late=5min", "version=0", "shuffle=1",
-                          "cuInit=", "cuInit=x", "cuInit=3@0", "cuInit=3@x", "no_such_symbol=", "hello"}) {
+                          "cuInit=", "cuInit=x", "cuInit=3@0", "cuInit=3@x", "cuInit=hangs", "correlation=4294967296",
+                          "cupti_fatal=0", "no_such_symbol=", "hello"}) {
     standin::fault_set f;
     CAPTURE(bad);
     CHECK_FALSE(standin::parse_faults(bad, f, false));

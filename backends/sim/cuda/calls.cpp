@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the stand-in driver tells a tracer: calls, resources, GPU work, and the table through which libcupti asks back.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -44,6 +45,8 @@ CUresult call_guard::fault() {
   if (const std::int32_t code = function_.fault.load(std::memory_order_relaxed)) {
     const std::uint64_t n = function_.calls.fetch_add(1, std::memory_order_relaxed) + 1;
     const std::uint64_t at = function_.fault_at.load(std::memory_order_relaxed);
+    if ((at == 0 || at == n) && code == fault_hangs)
+      for (;;) pause();
     if (at == 0 || at == n) return static_cast<CUresult>(code);
   }
   return function_.before_init || driver::get().ready() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
@@ -317,7 +320,7 @@ const char* fault_text() {
 }  // namespace standin
 
 extern "C" __attribute__((visibility("default"))) const standin_driver cutrace_standin_driver;
-const standin_driver cutrace_standin_driver = {CUTRACE_STANDIN_ABI,  &standin::attach,    &standin::now_ns,
-                                               &standin::context_id, &standin::stream_id, &standin::device_id,
-                                               &standin::node_id,    &standin::graph_id,  &standin::exec_id,
-                                               &standin::dump,       &standin::fault_text};
+const standin_driver cutrace_standin_driver = {
+    CUTRACE_STANDIN_ABI, &standin::attach,    &standin::now_ns,     &standin::context_id,
+    &standin::stream_id, &standin::device_id, &standin::node_id,    &standin::graph_id,
+    &standin::exec_id,   &standin::dump,      &standin::fault_text, [] { return standin::driver::get().ready(); }};

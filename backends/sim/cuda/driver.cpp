@@ -125,6 +125,7 @@ bool driver::set_faults(const char* text) {
     f->fault = one.code;
     f->fault_at = one.at;
   }
+  if (parsed.sets_correlation) last_correlation.store(parsed.correlation - 1, std::memory_order_relaxed);
   {
     const std::lock_guard<std::mutex> hold(fault_lock_);
     fault_text_ = text != nullptr ? text : "";

@@ -3,13 +3,25 @@
 //
 //   <function>=<code>         every call of this cu* or cupti* function returns the code and does nothing else
 //   <function>=<code>@<n>     only its n-th call from now on
+//   <function>=hang           the call never returns; with @<n> as above
 //   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
 //   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
-//   version=<n>               cuptiGetVersion tells n
+//   version=<n>               cuptiGetVersion tells n; below 27 (CUDA 12.9) a buffer that is refused is the program's
+//   end,
+//                             as in CUPTI
 //   drop=<n>                  the next n GPU records are lost, and counted by cuptiActivityGetNumDroppedRecords
 //   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, with end = 0
 //   zero_time=<n>             the next n GPU records have start = end = 0
 //   unknown=<n>               n records of a kind that no header knows are added
+//   early=<t>                 GPU records tell times that are t too early, as if the GPU's clock were off
+//   unified=<n>               with each of the next n GPU records come a move of managed memory to the device and a
+//   page
+//                             fault of it, where UNIFIED_MEMORY_COUNTER is configured and on
+//   correlation=<n>           the next driver call gets this correlation id; after 4294967295 comes 0, as in 32 bits
+//   cupti_fatal=<n>           at the n-th driver call that is told from now on CUPTI meets a fatal error: it tells so
+//   who
+//                             listens to its state, finalizes itself, and each later call is
+//                             CUPTI_ERROR_NOT_INITIALIZED
 //   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
 //   shuffle                   records of a buffer are delivered in another order
 //   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated before GRAPH_TRACE was last
@@ -32,12 +44,17 @@ struct function_fault {
   std::uint64_t at = 0;  ///< 0: every call
 };
 
+constexpr std::int32_t fault_hangs = -0x7a46;  ///< as a function_fault's code
+
 struct fault_set {
   std::vector<function_fault> functions;
   std::vector<std::string> missing_symbols;
   bool no_device = false, shuffle = false, graph_trace_crash = false;
   std::uint32_t version = 0;
-  std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, late_ns = 0;
+  std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, unified = 0, late_ns = 0, early_ns = 0,
+                cupti_fatal = 0;
+  bool sets_correlation = false;
+  std::uint32_t correlation = 0;
 };
 
 namespace fault_detail {
@@ -76,18 +93,27 @@ inline bool word(const std::string& key, const std::string& value, bool has_valu
   if (key == "incomplete") return number(value, f.incomplete);
   if (key == "zero_time") return number(value, f.zero_time);
   if (key == "unknown") return number(value, f.unknown);
+  if (key == "early") return duration(value, f.early_ns);
+  if (key == "unified") return number(value, f.unified);
+  if (key == "cupti_fatal") return number(value, f.cupti_fatal) && f.cupti_fatal != 0;
   if (key == "late") return duration(value, f.late_ns);
   std::uint64_t n = 0;
   if (key == "version") {
     f.version = number(value, n) ? static_cast<std::uint32_t>(n) : 0;
     return f.version != 0;
   }
+  if (key == "correlation") {
+    f.sets_correlation = number(value, n) && n <= 0xffffffffu;
+    f.correlation = static_cast<std::uint32_t>(n);
+    return f.sets_correlation;
+  }
   if (key.compare(0, 2, "cu") != 0) return false;
   function_fault call;
   call.name = key;
   const std::size_t at = value.find('@');
-  if (!number(value.substr(0, at), n)) return false;
-  call.code = static_cast<std::int32_t>(n);
+  const std::string code = value.substr(0, at);
+  if (code != "hang" && !number(code, n)) return false;
+  call.code = code == "hang" ? fault_hangs : static_cast<std::int32_t>(n);
   if (at != std::string::npos && (!number(value.substr(at + 1), call.at) || call.at == 0)) return false;
   f.functions.push_back(call);
   return true;

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#define CUTRACE_STANDIN_ABI 1u
+#define CUTRACE_STANDIN_ABI 2u
 #define CUTRACE_STANDIN_DRIVER_SYMBOL "cutrace_standin_driver"
 
 /// A driver call, alive from enter to exit on the calling thread.
@@ -117,4 +117,5 @@ struct standin_driver {
   /// Calls the tracer's device, context or stream function for all that exist: 0, 1, 2.
   void (*dump)(std::uint32_t what);
   const char* (*fault_text)();
+  bool (*initialised)();  ///< cuInit has succeeded
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exported functions of the stand-in libcupti.
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -170,7 +169,7 @@ CUptiResult flush(tracer& t, std::uint32_t flag) {
     r.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
     r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
     r.objectId.pt.processId = static_cast<std::uint32_t>(getpid());
-    r.objectId.pt.threadId = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    r.objectId.pt.threadId = thread_id(t.system_thread_ids);
     r.start = start;
     r.end = t.clock.now();
     t.records.append(&r, sizeof r);
@@ -264,6 +263,19 @@ CUptiResult pop_id(CUpti_ExternalCorrelationKind kind, std::uint64_t* last) {
   return CUPTI_SUCCESS;
 }
 
+/// As the text of cupti_activity.h says: after cuInit.
+CUptiResult configure_unified(tracer& t, CUpti_ActivityUnifiedMemoryCounterConfig* c, std::uint32_t n) {
+  if (c == nullptr || n == 0) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (t.driver() == nullptr || !t.driver()->initialised()) return CUPTI_ERROR_NOT_INITIALIZED;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (c[i].kind <= CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_UNKNOWN ||
+        c[i].kind >= CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT)
+      return CUPTI_ERROR_INVALID_PARAMETER;
+    t.unified_configured[c[i].kind] = c[i].enable != 0;
+  }
+  return CUPTI_SUCCESS;
+}
+
 // Ids
 
 template <class T, class V>
@@ -338,6 +350,8 @@ STANDIN_CUPTI(cuptiGetThreadIdType, (CUpti_ActivityThreadIdType * type),
 STANDIN_CUPTI(cuptiActivityEnableLatencyTimestamps, (uint8_t on), set(t.latency_timestamps, on != 0))
 STANDIN_CUPTI(cuptiActivityEnableAllSyncRecords, (uint8_t on), set(t.all_sync_records, on != 0))
 STANDIN_CUPTI(cuptiActivityEnableCudaEventDeviceTimestamps, (uint8_t on), set(t.event_timestamps, on != 0))
+STANDIN_CUPTI(cuptiActivityConfigureUnifiedMemoryCounter, (CUpti_ActivityUnifiedMemoryCounterConfig * c, uint32_t n),
+              configure_unified(t, c, n))
 STANDIN_CUPTI(cuptiActivityPushExternalCorrelationId, (CUpti_ExternalCorrelationKind kind, uint64_t id),
               push_id(kind, id))
 STANDIN_CUPTI(cuptiActivityPopExternalCorrelationId, (CUpti_ExternalCorrelationKind kind, uint64_t* last_id),

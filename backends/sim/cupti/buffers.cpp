@@ -2,7 +2,10 @@
 // Activity buffers, see buffers.hpp.
 #include "buffers.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace standin {
@@ -43,6 +46,9 @@ void set_times(std::uint8_t* at, std::uint64_t start, std::uint64_t end) {
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       set_times<graph_record>(at, start, end);
       break;
+    case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
+      set_times<unified_record>(at, start, end);
+      break;
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
       event_record r;
       std::memcpy(&r, at, sizeof r);
@@ -59,6 +65,15 @@ std::size_t size_at(const std::uint8_t* at) {
   std::uint32_t kind = 0;
   std::memcpy(&kind, at, sizeof kind);
   return record_size(kind);
+}
+
+constexpr const char* client_gave_unaligned = "a buffer is not aligned to ACTIVITY_RECORD_ALIGNMENT";
+constexpr const char* client_gave_dirty = "a buffer is not zeroed, as ZEROED_OUT_ACTIVITY_BUFFER promises";
+
+/// Where CUPTI would misbehave because of its client.
+[[noreturn]] void end_of(const char* why) {
+  std::fprintf(stderr, "cutrace stand-in: %s\n", why);
+  std::abort();
 }
 
 /// Another order, the same in every run.
@@ -103,12 +118,17 @@ std::unique_ptr<buffers::buffer> buffers::request(std::size_t least) {
   if (ask == nullptr) return nullptr;
   auto b = std::make_unique<buffer>();
   ask(&b->data, &b->size, &b->limit);
+  if (b->data == nullptr && refusal_is_fatal) end_of("a buffer was refused; CUPTI before CUDA 12.9 crashes");
   if (b->data == nullptr) return nullptr;
   if (b->size < least) {
     deliver(*b);  // useless, but the client's
     return nullptr;
   }
-  if (!client_zeroes) std::memset(b->data, 0, b->size);
+  if (reinterpret_cast<std::uintptr_t>(b->data) % ACTIVITY_RECORD_ALIGNMENT != 0) end_of(client_gave_unaligned);
+  if (!client_zeroes)
+    std::memset(b->data, 0, b->size);
+  else if (!std::all_of(b->data, b->data + b->size, [](std::uint8_t c) { return c == 0; }))
+    end_of(client_gave_dirty);
   return b;
 }
 

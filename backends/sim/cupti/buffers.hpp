@@ -47,6 +47,7 @@ class buffers {
   std::atomic<bool> per_thread{true};
   std::atomic<bool> client_zeroes{false};
   std::atomic<bool> shuffle{false};
+  std::atomic<bool> refusal_is_fatal{false};
 
  private:
   struct pending {

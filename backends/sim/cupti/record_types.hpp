@@ -25,6 +25,7 @@ using event_record = CUpti_ActivityCudaEvent2;
 using overhead_record = CUpti_ActivityOverhead3;
 using external_record = CUpti_ActivityExternalCorrelation;
 using graph_record = CUpti_ActivityGraphTrace2;
+using unified_record = CUpti_ActivityUnifiedMemoryCounter3;
 #else
 #error "the stand-in libcupti does not know the record structs of this CUPTI version yet: add a block above"
 #endif
@@ -68,6 +69,8 @@ inline std::size_t record_size(std::uint32_t kind) {
       return sizeof(external_record);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return sizeof(graph_record);
+    case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
+      return sizeof(unified_record);
     case unknown_kind:
       return sizeof(unknown_record);
     default:

@@ -104,11 +104,40 @@ void tracer::gpu_record(const void* record, std::size_t size, completion when) {
   when.ready_ns = when.end_ns + late_ns_.load(std::memory_order_relaxed);
   if (take(incomplete_)) when.ready_ns = ~std::uint64_t{0};
   when.zero_time = take(zero_time_);
+  when.start_ns -= early_ns_.load(std::memory_order_relaxed);
+  when.end_ns -= early_ns_.load(std::memory_order_relaxed);
   records.append(record, size, &when);
   if (!take(unknown_)) return;
   unknown_record strange{};
   strange.kind = unknown_kind;
   records.append(&strange, sizeof strange);
+}
+
+void tracer::managed_memory(std::uint32_t device, completion when) {
+  if (!on(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER)) return;
+  const bool moves = unified_configured[CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD];
+  const bool faults = unified_configured[CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT];
+  if ((!moves && !faults) || !take(unified_)) return;
+  unified_record r{};
+  r.kind = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER;
+  r.address = 0x7f0000000000;
+  r.processId = static_cast<std::uint32_t>(getpid());
+  when.ready_ns = when.end_ns;
+  if (moves) {
+    r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD;
+    r.value = 65536;
+    r.srcId = CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID;
+    r.dstId = device;
+    r.flags = CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE;
+    records.append(&r, sizeof r, &when);
+  }
+  if (!faults) return;
+  r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT;
+  r.value = 1;
+  r.srcId = device;
+  r.dstId = 0;
+  r.flags = CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_READ;
+  records.append(&r, sizeof r, &when);
 }
 
 void tracer::work(const standin_work& w) {
@@ -138,6 +167,7 @@ void tracer::work(const standin_work& w) {
     fill(r, w, !on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
     if (latency_timestamps) r.queued = r.submitted = clock.now();
     gpu_record(&r, sizeof r, when);
+    managed_memory(w.device, when);
   } else if (w.kind == standin_memcpy && on(CUPTI_ACTIVITY_KIND_MEMCPY)) {
     memcpy_record r{};
     fill(r, w);

@@ -87,7 +87,11 @@ void tracer::set_faults(const char* text) {
   incomplete_ = f.incomplete;
   zero_time_ = f.zero_time;
   unknown_ = f.unknown;
+  unified_ = f.unified;
+  fatal_in_ = f.cupti_fatal;
   late_ns_ = f.late_ns;
+  early_ns_ = f.early_ns;
+  records.refusal_is_fatal = f.version != 0 && f.version < 27;
   records.shuffle = f.shuffle;
   graph_trace_crash_ = f.graph_trace_crash;
   const std::lock_guard<std::mutex> hold(fault_lock_);
@@ -106,10 +110,16 @@ std::uint32_t tracer::version() {
 
 CUptiResult call_fault(entry& e) {
   tracer::get().attach();
+  // What needs no state of CUPTI's goes on: names of results, steps through a buffer.
+  const bool stateless =
+      std::strcmp(e.name, "cuptiGetResultString") == 0 || std::strcmp(e.name, "cuptiActivityGetNextRecord") == 0;
+  if (tracer::get().dead.load(std::memory_order_relaxed) && !stateless) return CUPTI_ERROR_NOT_INITIALIZED;
   const std::int32_t code = e.fault.load(std::memory_order_relaxed);
   if (code == 0) return CUPTI_SUCCESS;
   const std::uint64_t n = e.calls.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint64_t at = e.fault_at.load(std::memory_order_relaxed);
+  if ((at == 0 || at == n) && code == fault_hangs)
+    for (;;) pause();
   return at == 0 || at == n ? static_cast<CUptiResult>(code) : CUPTI_SUCCESS;
 }
 
@@ -143,11 +153,11 @@ void call_back(tracer& t, const standin_call& c, CUpti_ApiCallbackSite site, std
   s->callback(s->user, CUPTI_CB_DOMAIN_DRIVER_API, c.cbid, &data);
 }
 
+}  // namespace
+
 std::uint32_t thread_id(bool system) {
   return system ? static_cast<std::uint32_t>(syscall(SYS_gettid)) : static_cast<std::uint32_t>(pthread_self());
 }
-
-}  // namespace
 
 bool tracer::api_wanted(std::uint32_t cbid) const {
   const std::uint8_t choice = api_choice[cbid].load(std::memory_order_relaxed);
@@ -167,7 +177,21 @@ void tracer::external_correlation(std::uint32_t correlation) {
   }
 }
 
+void tracer::fatal_error() {
+  if (CUpti_Subscriber_st* s = listening.load(std::memory_order_acquire)) {
+    CUpti_StateData data{};
+    data.notification.result = CUPTI_ERROR_HARDWARE;
+    data.notification.message = "an error that the stand-in was told to meet";
+    if (enabled[CUPTI_CB_DOMAIN_STATE][CUPTI_CBID_STATE_FATAL_ERROR])
+      s->callback(s->user, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, &data);
+  }
+  listening = nullptr;
+  for (auto& kind : kinds_) kind = false;
+  dead = true;
+}
+
 void tracer::enter(standin_call* c) {
+  if (fatal_in_.load(std::memory_order_relaxed) != 0 && fatal_in_.fetch_sub(1) == 1) fatal_error();
   // As in CUPTI, external ids are recorded only beside API records.
   if (api_wanted(c->cbid) && on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) external_correlation(c->correlation);
   call_back(*this, *c, CUPTI_API_ENTER, &c->data);

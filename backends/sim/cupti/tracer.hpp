@@ -77,11 +77,15 @@ class tracer {
   std::atomic<bool> latency_timestamps{false};
   std::atomic<bool> all_sync_records{true};
   std::atomic<bool> event_timestamps{false};
+  std::atomic<bool> unified_configured[9]{};  ///< by CUpti_ActivityUnifiedMemoryCounterKind
+  std::atomic<bool> dead{false};              ///< after a fatal error
   std::atomic<std::uint32_t> graph_generation{1};
   std::atomic<std::uint64_t> attributes[16]{};
 
  private:
   void gpu_record(const void* record, std::size_t size, completion when);
+  void managed_memory(std::uint32_t device, completion when);
+  void fatal_error();
   bool take(std::atomic<std::uint64_t>& counter);
   void external_correlation(std::uint32_t correlation);
 
@@ -89,10 +93,14 @@ class tracer {
   std::atomic<bool> kinds_[CUPTI_ACTIVITY_KIND_COUNT]{};
   std::mutex fault_lock_;
   fault_set faults_;
-  std::atomic<std::uint64_t> drop_{0}, incomplete_{0}, zero_time_{0}, unknown_{0}, late_ns_{0};
+  std::atomic<std::uint64_t> drop_{0}, incomplete_{0}, zero_time_{0}, unknown_{0}, unified_{0}, late_ns_{0},
+      early_ns_{0};
+  std::atomic<std::uint64_t> fatal_in_{0};  ///< driver calls until the fatal error, 0: none comes
   std::atomic<bool> graph_trace_crash_{false};
 };
 
+/// Of the calling thread: the kernel's number, or what pthread_self gives, cut to 32 bits.
+std::uint32_t thread_id(bool system);
 /// Ids that the thread has pushed, by kind.
 std::vector<std::uint64_t>& external_ids(std::size_t kind);
 CUptiResult& last_error();

@@ -30,7 +30,7 @@ class collector final : private event_emitter {
       : core_(core),
         writer_(writer),
         sinks_(core.errors),
-        ingest_({&core.scale, &core.sites, &core.functions, &core.ring, &core.graphs}, l.string_bytes,
+        ingest_({&core.scale, &core.sites, &core.functions, &core.ring, &core.graphs, &core.errors}, l.string_bytes,
                 static_cast<std::uint32_t>(getpid())),
         delivery_(ingest_, core.functions, correction_, sinks_) {
     ingest_.window().configure(l.window_ns, l.window_bytes);

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
+#include <cutrace/detail/fatal_result.hpp>
 #include <cutrace/detail/function_table.hpp>
 #include <cutrace/detail/gpu_encode.hpp>
 #include <cutrace/detail/graph_table.hpp>
 #include <cutrace/detail/order_window.hpp>
+#include <cutrace/detail/reporter.hpp>
 #include <cutrace/detail/site_table.hpp>
 #include <cutrace/detail/stage_table.hpp>
 #include <cutrace/detail/stage_write.hpp>
@@ -29,6 +32,7 @@ struct ingest_sources {
   const function_table* functions;
   const correlation_ring* ring;
   graph_table* graphs;
+  reporter* errors;
 };
 
 class ingest {
@@ -254,7 +258,21 @@ class ingest {
       p.name = {"(unknown function)", 18};
     }
     p.api.result_name = from_.functions->result(runtime, p.api.result);
+    if (CUTRACE_UNLIKELY(loses_context(p.api.result))) note_lost_context(p);
     push(p, words, static_cast<std::uint32_t>(count));
+  }
+
+  /// For the files: the program has the error itself, but who reads the trace must know why it thins out. Once.
+  CUTRACE_NOINLINE void note_lost_context(const pending_event& call) {
+    if (lost_context_noted_) return;
+    lost_context_noted_ = true;
+    char line[280];
+    std::snprintf(
+        line, sizeof(line),
+        "%.60s returned %.60s (%d), after which CUDA does no more work: GPU records of that time may be missing",
+        call.name.data, call.api.result_name.size != 0 ? call.api.result_name.data : "a fatal error",
+        static_cast<int>(call.api.result));
+    from_.errors->report("session", line, false);
   }
 
   void take_gpu(const record& r) {
@@ -345,6 +363,7 @@ class ingest {
   std::uint64_t produced_ = 0;
   std::uint64_t gpu_records_ = 0;
   std::uint64_t launches_ = 0;
+  bool lost_context_noted_ = false;
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -3,10 +3,12 @@
 // code depend on the driver's answers alone. What a tracer does or cannot do must not show in either. Built with
 // markers only (for injection), and with FAULTY_RUN_SESSION with the runtime and a session of its own.
 //
-//   --rounds=N --launches=N --threads=N
+//   --rounds=N --launches=N --threads=N --pause-ms=N      the last one: between rounds
 //   --first-client=NAME            another client takes CUPTI before cutrace can; without a NAME, as clients of CUDA 12
 //                                  and older do
+//   --load=FILE                    a library that the program has loaded before
 //   --sinks=S --backend=S --memory=BYTES     options of the session, instead of the environment
+//   --stop-deadline-ms=N           of the session
 //   --sessions=N                   the whole work in N sessions, one after the other
 //   --linger-ms=N                  waits at the end
 #include <cupti.h>
@@ -75,7 +77,10 @@ void work(report& r, const device& d, const options& o) {
   CUstream stream = nullptr;
   DO(r, cuCtxSetCurrent, d.context);
   if (!DO(r, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) return;
-  for (unsigned i = 0; i < o.number("rounds", 4); ++i) round(r, d, stream, i, o.number("launches", 3));
+  for (unsigned i = 0; i < o.number("rounds", 4); ++i) {
+    round(r, d, stream, i, o.number("launches", 3));
+    std::this_thread::sleep_for(std::chrono::milliseconds(o.number("pause-ms", 0)));
+  }
   DO(r, cuStreamDestroy, stream);
 }
 
@@ -128,6 +133,7 @@ int run_traced(const options& o) {
   s.sinks = o.text("sinks");
   s.backend = o.text("backend");
   s.memory_limit_bytes = o.number("memory", 0);
+  s.stop_deadline_ms = o.number("stop-deadline-ms", s.stop_deadline_ms);
   int code = 0;
   try {
     for (unsigned i = 0; i < o.number("sessions", 1); ++i) {
@@ -153,6 +159,9 @@ int main(int argc, char** argv) {
     const std::size_t equals = word.find('=');
     if (word.compare(0, 2, "--") != 0 || equals == std::string::npos) return 2;
     o.given[word.substr(2, equals - 2)] = word.substr(equals + 1);
+  }
+  if (const char* file = o.text("load")) {
+    if (dlopen(file, RTLD_NOW | RTLD_LOCAL) == nullptr) std::puts(dlerror());
   }
   if (const char* name = o.text("first-client")) take_cupti(name);
   return run_traced(o);

@@ -149,6 +149,27 @@ TEST_CASE("faults: the libcupti of CUDA 11.8 is found by its own name, after all
   CHECK(o.gpu_work() == clean(how::own_session).gpu_work());
 }
 
+TEST_CASE("faults: the libcupti that the program has loaded already is used, not another one beside it") {
+  const temporary_folder libraries;
+  const std::string own = libraries.file("libcupti.so.12");
+  std::filesystem::copy_file(STANDIN_CUPTI, own);
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    // Its version differs from the driver's, so that the line about it tells which one it is.
+    // The loader must not find it by its inner name, which is that of the other one.
+    const environment env = {{"CUTRACE_CUPTI_LIBRARY", ""},
+                             {"CUTRACE_SIM_FAULTS", "version=22"},
+                             {"FAULTY_RUN_HIDE", "libcupti.so." CUDA_MAJOR}};
+    const outcome o = traced(h, env, {"--load=" + own});
+    CAPTURE(o.all_lines());
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    REQUIRE(o.lines.size() == 1);
+    CHECK(o.lines[0].find(own + " is of CUDA 12") != std::string::npos);
+    CHECK(o.gpu_work() == clean(h).gpu_work());
+  }
+}
+
 TEST_CASE("faults: CUPTI stays taken, and the next session says so") {
   const outcome o = with_faults(how::own_session, "cuptiUnsubscribe=999", {"--sessions=2"});
   CHECK(o.process.exit_status == 40);

@@ -12,6 +12,7 @@
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/graph_callbacks.hpp>
 #include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/state_callbacks.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -30,6 +31,10 @@ struct callbacks {
     if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) {
       if (domain == CUPTI_CB_DOMAIN_RESOURCE && !p.exiting.load(std::memory_order_acquire))
         graph_callbacks::on_resource(p.api, *w, cbid, data);
+      if (domain == state_domain && cbid == state_fatal_error) {
+        p.fatal.store(true, std::memory_order_relaxed);
+        tell_fatal_error(p.api, *w, data);
+      }
       return;
     }
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);

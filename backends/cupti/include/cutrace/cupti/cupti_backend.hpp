@@ -11,6 +11,7 @@
 
 #include <cupti.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,9 +20,11 @@
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
+#include <cutrace/cupti/managed_memory.hpp>
 #include <cutrace/cupti/options.hpp>
 #include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cupti/recording_switch.hpp>
+#include <cutrace/cupti/refusals.hpp>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -47,6 +50,7 @@ class cupti_backend final : public backend {
   }
 
   bool flush(std::uint32_t) noexcept override {
+    if (active_ && managed_waits_) begin_managed_memory();
     if (!active_ || !recording_.any_kind()) return true;
     hand_over(0);
     return true;
@@ -55,6 +59,7 @@ class cupti_backend final : public backend {
   bool stop(std::uint32_t) noexcept override {
     if (!active_) return true;
     active_ = false;
+    if (managed_waits_) complain(managed_memory_missed, CUPTI_ERROR_NOT_INITIALIZED);
     process_state& p = process_state::get();
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
@@ -79,6 +84,8 @@ class cupti_backend final : public backend {
     if (!open_library(p, detail) || !subscribe(p, detail)) return false;
     active_ = true;  // from here on there is something to stop
     recording_.clear();
+    managed_waits_ = false;
+    p.fatal.store(false, std::memory_order_relaxed);
     decoder_ = {};
     set_attributes(p);
     take_clock(p);
@@ -93,6 +100,8 @@ class cupti_backend final : public backend {
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const std::uint32_t hooked = enable_callbacks(p);
     if (hooked != 0) enable_graph_callbacks(p);
+    // Libraries before 12.4 know no such callback: then a fatal error shows in the calls that fail.
+    p.api.cuptiEnableCallback(1, subscriber_, state_domain, state_fatal_error);
     const std::string no_records = enable_kinds(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
@@ -115,12 +124,14 @@ class cupti_backend final : public backend {
     for (const kind& k : kinds) {
       if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
-      const CUptiResult r = p.api.cuptiActivityEnable(k.id);
+      const CUptiResult r = enable(p, k);
       if (r == CUPTI_SUCCESS) {
         recording_.add_kind(k);
         any = any || k.group != kind::always;
         continue;
       }
+      managed_waits_ = is_managed_memory(k) && r == CUPTI_ERROR_NOT_INITIALIZED;
+      if (managed_waits_) continue;
       why = r;
       missing += std::string(missing.empty() ? "" : ", ") + k.name;
     }
@@ -128,6 +139,27 @@ class cupti_backend final : public backend {
     if (!missing.empty()) complain(("cuptiActivityEnable, no records of " + missing).c_str(), why);
     set_details(p);
     return {};
+  }
+
+  /// Not by cuptiActivityEnableAndDump, which would describe what exists already: it waits for a lock of the driver
+  /// that four threads which launch all the time never let it have (CUPTI 13.0, H200), and the session would never
+  /// begin.
+  CUptiResult enable(process_state& p, const kind& k) const {
+    const CUptiResult ready = is_managed_memory(k) ? configure_managed_memory(p.api) : CUPTI_SUCCESS;
+    if (ready != CUPTI_SUCCESS) return ready;
+    return p.api.cuptiActivityEnable(k.id);
+  }
+
+  /// Where a session begins before CUDA does, managed memory is asked for again at each flush.
+  void begin_managed_memory() noexcept {
+    process_state& p = process_state::get();
+    const kind& k = *std::find_if(std::begin(kinds), std::end(kinds), is_managed_memory);
+    const CUptiResult r = enable(p, k);
+    managed_waits_ = r == CUPTI_ERROR_NOT_INITIALIZED;
+    if (managed_waits_) return;
+    std::lock_guard<std::mutex> hold(p.switching);
+    if (r == CUPTI_SUCCESS) recording_.add_kind(k);
+    complain("cuptiActivityEnable, no records of UNIFIED_MEMORY_COUNTER", r);
   }
 
   /// What CUPTI leaves out of the records, or adds to them, unless told.
@@ -230,12 +262,8 @@ class cupti_backend final : public backend {
   }
 
   void tell_mismatch(const process_state& p, int driver_major) const {
-    const int major = cuda_major_of(p.version, p.lib.path());
-    if (major == driver_major || (major == 0 && (driver_major == 11 || driver_major == 12))) return;
-    const std::string line = p.lib.path() + " is of CUDA " + (major != 0 ? std::to_string(major) : "11 or 12") +
-                             ", the driver of CUDA " + std::to_string(driver_major) +
-                             ": records may be missing; name a matching library in CUTRACE_CUPTI_LIBRARY";
-    writer_->report("cupti", line.c_str());
+    const std::string line = explain_mismatch(p.lib, p.version, driver_major);
+    if (!line.empty()) writer_->report("cupti", line.c_str());
   }
 
   bool subscribe(process_state& p, std::string& detail) {
@@ -253,16 +281,8 @@ class cupti_backend final : public backend {
 #endif
       r = p.api.cuptiSubscribe(&subscriber_, &callbacks::on_call, nullptr);
     if (r == CUPTI_SUCCESS) return true;
-    detail = "CUPTI refused to be used, " + p.api.explain(r);
-    if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED) {
-      holder[sizeof(holder) - 1] = '\0';
-      detail += std::string("; it is taken by ") + (holder[0] != '\0' ? holder : "another tool of this process");
-    } else if (r == CUPTI_ERROR_NOT_INITIALIZED) {
-      detail += "; the driver may be older than this libcupti";
-    } else if (r == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) {
-      detail += "; the administrator can allow it with the module option NVreg_RestrictProfilingToAdminUsers=0";
-    }
-    detail += ": no GPU time";
+    holder[sizeof(holder) - 1] = '\0';
+    detail = explain_refusal(p.api, r, holder);
     return false;
   }
 
@@ -308,7 +328,7 @@ class cupti_backend final : public backend {
       unnamed = 0;
       const function_entry* known = find_driver(cbid);
       if (known != nullptr && known->query && !options_.queries) continue;
-      name(cbid, symbol, known);
+      name_function(*writer_, cbid, symbol, known);
       const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
       p.makes_work[cbid].store(works, std::memory_order_relaxed);
       const bool updates = std::strncmp(symbol, "cuGraphExecUpdate", 17) == 0 && p.api.cuptiGetGraphExecId != nullptr;
@@ -343,21 +363,9 @@ class cupti_backend final : public backend {
       writer_->report("cupti", ("this libcupti knows no driver function" + effect).c_str());
   }
 
-  void name(std::uint32_t cbid, const char* symbol, const function_entry* known) {
-    function_info::parameter parameters[word_limit];
-    function_info info{};
-    if (known != nullptr) {
-      info = describe(*known, parameters);
-    } else {
-      info.name = symbol;
-      info.bytes_parameter = -1;
-      info.makes_gpu_work = false;  // not known to: it would promise GPU records that may never come
-    }
-    writer_->name_function(cbid, false, info);
-  }
-
   void complain(const char* what, CUptiResult r) const noexcept {
-    if (r == CUPTI_SUCCESS) return;
+    // After a fatal error CUPTI refuses everything, which has been said.
+    if (r == CUPTI_SUCCESS || process_state::get().fatal.load(std::memory_order_relaxed)) return;
     try {
       writer_->report("cupti", (std::string(what) + ": " + process_state::get().api.explain(r)).c_str());
     } catch (...) {  // out of memory: the line is lost
@@ -382,6 +390,7 @@ class cupti_backend final : public backend {
   CUpti_SubscriberHandle subscriber_{};
   recording_switch recording_;
   bool active_ = false;
+  bool managed_waits_ = false;  ///< for CUDA to be initialised
 };
 
 }  // namespace CUTRACE_LOCAL

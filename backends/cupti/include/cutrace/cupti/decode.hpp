@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <cutrace/cupti/decode_managed.hpp>
 #include <cutrace/cupti/decode_state.hpp>
 #include <cutrace/cupti/decode_work.hpp>
 #include <cutrace/cupti/records_check.hpp>
@@ -52,6 +53,8 @@ CUTRACE_LOCAL inline bool one(const void* at, std::size_t available, decode_cont
       return memory_pool(at, available, c, emitter);
     case record_kind::environment:
       return environment(at, available, c, emitter);
+    case record_kind::unified_memory:
+      return unified_memory(at, available, c, emitter);
     case record_kind::cuda_event:
       return cuda_event(at, available, c, emitter);
     case record_kind::jit:

@@ -41,7 +41,9 @@ struct decode_context {
   known_context contexts[context_count];  ///< by context id modulo the size: ids are small and count up
   known_pool pools[pool_count];
   std::uint32_t next_pool = 0;
-  const char* literals[name_count] = {};  ///< addresses of literals, and what they were interned as
+  static constexpr std::uint32_t device_count = 64;
+  std::uint64_t faults[device_count + 1] = {};  ///< of pages of managed memory, by device modulo the size; last: CPU
+  const char* literals[name_count] = {};        ///< addresses of literals, and what they were interned as
   text names[name_count];
 
   void learn(std::uint32_t context, std::uint32_t device) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders of what is not GPU work: descriptions of devices, contexts and streams, memory, overhead of the tracing
-// itself, compilation, CUDA events. Same contract as decode_work.hpp.
+// Decoders of what the GPU was not told to do: descriptions of devices, contexts and streams, memory, overhead of the
+// tracing itself, compilation, CUDA events. Same contract as decode_work.hpp.
 #pragma once
 
 #include <cinttypes>
@@ -31,14 +31,23 @@ CUTRACE_LOCAL inline bool device(const void* at, std::size_t available, decode_c
   return true;
 }
 
-/// `stream` of the event is the context's default stream.
+/// `stream` of the event is the context's default stream. Work in a green context or under MPS carries the id of that
+/// context and no more, so the description says by name what is special about it.
 CUTRACE_LOCAL inline bool context(const void* at, std::size_t available, decode_context& c, event_emitter& emitter) {
   context_record r;
   if (!load(at, available, context_record_bytes, r)) return false;
   c.learn(r.context, r.device);
+  char label[80];
+  int n = r.api_kind == CUPTI_ACTIVITY_COMPUTE_API_CUDA_MPS ? std::snprintf(label, sizeof(label), "MPS") : 0;
+  context2_record newer;
+  if (c.cupti_version >= 22 && load(at, available, context2_record_bytes, newer) && newer.green != 0)
+    n += std::snprintf(label + n, sizeof(label) - static_cast<std::size_t>(n),
+                       "%sgreen context, %u multiprocessors, of context %u", n != 0 ? ", " : "",
+                       unsigned{newer.multiprocessors}, id_or_0(newer.parent));
   event e;
   e.kind = event_kind::context;
   set_place(e, r.device, r.context, r.null_stream);
+  if (n != 0) e.name = emitter.intern(label, static_cast<std::size_t>(n));
   emitter.emit(e);
   return true;
 }

@@ -158,5 +158,17 @@ CUTRACE_LOCAL inline function_info describe(const function_entry& f, function_in
   return info;
 }
 
+/// Tells the trace what a callback id means. A function that the tables do not hold is not known to make GPU work: that
+/// would promise records that may never come.
+CUTRACE_LOCAL inline void name_function(event_writer& w, std::uint32_t cbid, const char* symbol,
+                                        const function_entry* known) noexcept {
+  function_info::parameter parameters[word_limit];
+  function_info info{};
+  info.name = symbol;
+  info.bytes_parameter = -1;
+  if (known != nullptr) info = describe(*known, parameters);
+  w.name_function(cbid, false, info);
+}
+
 }  // namespace cupti
 CUTRACE_END_NAMESPACE

@@ -45,6 +45,7 @@ constexpr kind kinds[] = {
     {CUPTI_ACTIVITY_KIND_JIT, "JIT", 11, kind::of(record_group::jit)},
     {CUPTI_ACTIVITY_KIND_CUDA_EVENT, "CUDA_EVENT", 13, kind::of(record_group::event)},
     {CUPTI_ACTIVITY_KIND_ENVIRONMENT, "ENVIRONMENT", 14, kind::of(record_group::environment)},
+    {CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER, "UNIFIED_MEMORY_COUNTER", 15, kind::of(record_group::unified)},
     {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "GRAPH_TRACE", 12, kind::of(record_group::kernel)},
 };
 // clang-format on

@@ -29,8 +29,8 @@ namespace cupti CUTRACE_LOCAL {
 // clang-format off
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
-  X(cuptiGetGraphId) X(cuptiGetGraphNodeId)                                                             \
-  X(cuptiActivityEnableLatencyTimestamps)
+  X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableLatencyTimestamps)                     \
+  X(cuptiActivityConfigureUnifiedMemoryCounter)
 // clang-format on
 
 struct functions {

@@ -19,8 +19,20 @@ enum class graph_level : std::uint8_t { node, graph };
 
 /// Groups of CUPTI's activity kinds. What describes the process (devices, contexts, streams) is always on.
 /// `latency` is no kind of its own: it adds to each kernel when it was queued and submitted.
-enum class record_group : unsigned { kernel, memcpy, memset, sync, overhead, memory, jit, event, environment, latency };
-constexpr unsigned record_group_count = 10;
+enum class record_group : unsigned {
+  kernel,
+  memcpy,
+  memset,
+  sync,
+  overhead,
+  memory,
+  jit,
+  event,
+  environment,
+  latency,
+  unified  ///< managed memory: pages that move between processors, and page faults
+};
+constexpr unsigned record_group_count = 11;
 constexpr unsigned group_bit(record_group g) noexcept { return 1u << static_cast<unsigned>(g); }
 
 struct options {
@@ -66,12 +78,11 @@ struct options {
   }
 
  private:
-  static constexpr const char* names[record_group_count] = {"kernel", "memcpy", "memset", "sync",        "overhead",
-                                                            "memory", "jit",    "event",  "environment", "latency"};
+  static constexpr const char* names[record_group_count] = {
+      "kernel", "memcpy", "memset", "sync", "overhead", "memory", "jit", "event", "environment", "latency", "unified"};
   static constexpr const char* accepted_kinds =
-      "a list of kernel, memcpy, memset, sync, overhead (these are usual), memory, jit, event, environment, latency; "
-      "with + or - before the "
-      "first one it changes what is usual";
+      "a list of kernel, memcpy, memset, sync, overhead (these are usual), memory, jit, event, environment, latency, "
+      "unified; with + or - before the first one it changes what is usual";
 
   static unsigned bit_of(const std::string& word) noexcept {
     for (unsigned i = 0; i < record_group_count; ++i)

@@ -34,6 +34,7 @@ struct process_state {
   bool latency_on = false;                               ///< kernels are told with their queueing
   bool kernels_left_on = false;                          ///< the kind was not switched off at the end of a session
   std::mutex switching;                                  ///< held while CUPTI is switched off and on
+  std::atomic<bool> fatal{false};                        ///< CUPTI has met an error that ended it
   std::atomic<bool> exiting{false};                      ///< exit handlers run
   own_clock clock;                                       ///< of CUPTI, where it does not take ours
   std::atomic<bool> updates_graph[function_limit] = {};  ///< cuGraphExecUpdate, by callback id

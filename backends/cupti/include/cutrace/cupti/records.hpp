@@ -24,6 +24,7 @@ enum class record_kind : std::uint32_t {
   name = 11,
   overhead = 17,
   memcpy_peer = 22,
+  unified_memory = 25,
   cuda_event = 36,
   stream = 37,
   environment = 20,
@@ -161,6 +162,16 @@ struct context_record {
 };
 CUTRACE_RECORD_BYTES(context_record, null_stream);
 
+/// CONTEXT since CUDA 12.4, API version 22; CUpti_ActivityContext2. `parent` is 0 or all ones where there is none.
+struct context2_record {
+  std::uint32_t kind, context, device;
+  std::uint16_t api_kind, null_stream;
+  std::uint32_t parent;
+  std::uint8_t green, pad;
+  std::uint16_t multiprocessors;
+};
+CUTRACE_RECORD_BYTES(context2_record, multiprocessors);
+
 /// STREAM; CUpti_ActivityStream.
 struct stream_record {
   std::uint32_t kind, context, stream, priority, flag, correlation;
@@ -249,6 +260,15 @@ struct environment_record {
   std::uint32_t values[2];
 };
 CUTRACE_RECORD_BYTES(environment_record, values);
+
+/// UNIFIED_MEMORY_COUNTER; CUpti_ActivityUnifiedMemoryCounter2 (7.0) and later. Of `value`, `end`, `source` and
+/// `destination` each counter has its own meaning; the stream is said to be invalid.
+struct unified_record {
+  std::uint32_t kind, counter;
+  std::uint64_t value, start, end, address;
+  std::uint32_t source, destination, stream, process, flags;
+};
+CUTRACE_RECORD_BYTES(unified_record, flags);
 
 #undef CUTRACE_RECORD_BYTES
 

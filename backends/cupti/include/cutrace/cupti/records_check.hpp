@@ -94,8 +94,16 @@ namespace cupti {
 #define CUTRACE_CHECK_CONTEXT(theirs)                              \
   CUTRACE_SAME(context_record, context, theirs, contextId);        \
   CUTRACE_SAME(context_record, device, theirs, deviceId);          \
+  CUTRACE_SAME(context_record, api_kind, theirs, computeApiKind);  \
   CUTRACE_SAME(context_record, null_stream, theirs, nullStreamId); \
   CUTRACE_FITS(context_record, theirs)
+
+#define CUTRACE_CHECK_CONTEXT2(theirs)                                        \
+  CUTRACE_CHECK_CONTEXT(theirs);                                              \
+  CUTRACE_SAME(context2_record, parent, theirs, parentContextId);             \
+  CUTRACE_SAME(context2_record, green, theirs, isGreenContext);               \
+  CUTRACE_SAME(context2_record, multiprocessors, theirs, numMultiprocessors); \
+  CUTRACE_FITS(context2_record, theirs)
 
 #define CUTRACE_CHECK_GRAPH(theirs)                               \
   CUTRACE_SAME(graph_record, correlation, theirs, correlationId); \
@@ -146,6 +154,18 @@ namespace cupti {
   CUTRACE_SAME(ours, correlation, theirs, correlationId);  \
   CUTRACE_FITS(ours, theirs)
 
+#define CUTRACE_CHECK_UNIFIED(theirs)                         \
+  CUTRACE_SAME(unified_record, counter, theirs, counterKind); \
+  CUTRACE_SAME(unified_record, value, theirs, value);         \
+  CUTRACE_SAME(unified_record, start, theirs, start);         \
+  CUTRACE_SAME(unified_record, end, theirs, end);             \
+  CUTRACE_SAME(unified_record, address, theirs, address);     \
+  CUTRACE_SAME(unified_record, source, theirs, srcId);        \
+  CUTRACE_SAME(unified_record, destination, theirs, dstId);   \
+  CUTRACE_SAME(unified_record, process, theirs, processId);   \
+  CUTRACE_SAME(unified_record, flags, theirs, flags);         \
+  CUTRACE_FITS(unified_record, theirs)
+
 #define CUTRACE_KIND(ours, theirs) \
   static_assert(static_cast<std::uint32_t>(record_kind::ours) == CUPTI_ACTIVITY_KIND_##theirs, "renumbered: " #theirs)
 CUTRACE_KIND(memcpy, MEMCPY);
@@ -159,6 +179,7 @@ CUTRACE_KIND(concurrent_kernel, CONCURRENT_KERNEL);
 CUTRACE_KIND(name, NAME);
 CUTRACE_KIND(overhead, OVERHEAD);
 CUTRACE_KIND(memcpy_peer, MEMCPY2);
+CUTRACE_KIND(unified_memory, UNIFIED_MEMORY_COUNTER);
 CUTRACE_KIND(cuda_event, CUDA_EVENT);
 CUTRACE_KIND(environment, ENVIRONMENT);
 CUTRACE_KIND(stream, STREAM);
@@ -216,6 +237,7 @@ CUTRACE_CHECK_CUDA_EVENT(cuda_event_record, CUpti_ActivityCudaEvent);
 CUTRACE_SAME(environment_record, device, CUpti_ActivityEnvironment, deviceId);
 CUTRACE_SAME(environment_record, timestamp, CUpti_ActivityEnvironment, timestamp);
 CUTRACE_SAME(environment_record, environment_kind, CUpti_ActivityEnvironment, environmentKind);
+CUTRACE_CHECK_UNIFIED(CUpti_ActivityUnifiedMemoryCounter2);
 static_assert(offsetof(environment_record, values) == offsetof(CUpti_ActivityEnvironment, data), "values");
 
 #if CUDA_VERSION >= 12000
@@ -230,7 +252,7 @@ CUTRACE_SAME(overhead2_record, correlation, CUpti_ActivityOverhead2, correlation
 CUTRACE_CHECK_OVERHEAD(CUpti_ActivityOverhead3);
 CUTRACE_SAME(overhead3_record, correlation, CUpti_ActivityOverhead3, correlationId);
 CUTRACE_SAME(overhead3_record, data, CUpti_ActivityOverhead3, overheadData);
-CUTRACE_CHECK_CONTEXT(CUpti_ActivityContext2);
+CUTRACE_CHECK_CONTEXT2(CUpti_ActivityContext2);
 CUTRACE_CHECK_JIT(jit2_record, CUpti_ActivityJit2);
 CUTRACE_SAME(jit2_record, process, CUpti_ActivityJit2, processId);
 CUTRACE_SAME(jit2_record, thread, CUpti_ActivityJit2, threadId);
@@ -238,7 +260,7 @@ CUTRACE_SAME(jit2_record, thread, CUpti_ActivityJit2, threadId);
 #if CUPTI_API_VERSION >= 24  // CUDA 12.6
 CUTRACE_CHECK_KERNEL(CUpti_ActivityKernel9);
 CUTRACE_CHECK_DEVICE(CUpti_ActivityDevice5);
-CUTRACE_CHECK_CONTEXT(CUpti_ActivityContext3);
+CUTRACE_CHECK_CONTEXT2(CUpti_ActivityContext3);
 CUTRACE_CHECK_GRAPH(CUpti_ActivityGraphTrace2);
 CUTRACE_CHECK_MEMORY2(CUpti_ActivityMemory4);
 #endif
@@ -247,6 +269,7 @@ CUTRACE_CHECK_KERNEL(CUpti_ActivityKernel10);
 CUTRACE_CHECK_COPY(memcpy_record, CUpti_ActivityMemcpy6);
 CUTRACE_CHECK_SYNC(CUpti_ActivitySynchronization2);
 CUTRACE_CHECK_POOL(CUpti_ActivityMemoryPool3);
+CUTRACE_CHECK_UNIFIED(CUpti_ActivityUnifiedMemoryCounter3);
 CUTRACE_CHECK_CUDA_EVENT(cuda_event2_record, CUpti_ActivityCudaEvent2);
 CUTRACE_SAME(cuda_event2_record, device, CUpti_ActivityCudaEvent2, deviceId);
 CUTRACE_SAME(cuda_event2_record, timestamp, CUpti_ActivityCudaEvent2, deviceTimestamp);
@@ -262,11 +285,13 @@ CUTRACE_SAME(cuda_event2_record, timestamp, CUpti_ActivityCudaEvent2, deviceTime
 #undef CUTRACE_CHECK_OVERHEAD
 #undef CUTRACE_CHECK_DEVICE
 #undef CUTRACE_CHECK_CONTEXT
+#undef CUTRACE_CHECK_CONTEXT2
 #undef CUTRACE_CHECK_GRAPH
 #undef CUTRACE_CHECK_MEMORY2
 #undef CUTRACE_CHECK_POOL
 #undef CUTRACE_CHECK_CUDA_EVENT
 #undef CUTRACE_CHECK_JIT
+#undef CUTRACE_CHECK_UNIFIED
 
 }  // namespace cupti
 CUTRACE_END_NAMESPACE

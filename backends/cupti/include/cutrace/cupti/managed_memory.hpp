@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUPTI is asked to record of managed ("unified") memory, before the kind UNIFIED_MEMORY_COUNTER is enabled.
+#pragma once
+
+#include <cupti.h>
+
+#include <cutrace/cupti/kinds.hpp>
+#include <cutrace/cupti/library.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+inline bool is_managed_memory(const kind& k) noexcept { return k.id == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER; }
+
+/// CUPTI never took the configuration.
+constexpr const char* managed_memory_missed =
+    "cuptiActivityConfigureUnifiedMemoryCounter, nothing of managed memory was recorded";
+
+/// Moves between host and devices, and page faults of both. Moves from device to device are asked for by themselves: an
+/// answer that they cannot be had must not cost the others. To be called once CUDA has been initialised
+/// (cupti_activity.h); before, and where the machine has no such records, the first failure is the answer.
+inline CUptiResult configure_managed_memory(const functions& api) noexcept {
+  const auto config = [](CUpti_ActivityUnifiedMemoryCounterKind kind) {
+    CUpti_ActivityUnifiedMemoryCounterConfig c{};
+    c.scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES;
+    c.kind = kind;
+    c.enable = 1;
+    return c;
+  };
+  if (api.cuptiActivityConfigureUnifiedMemoryCounter == nullptr) return CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED;
+  CUpti_ActivityUnifiedMemoryCounterConfig basic[] = {
+      config(CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD),
+      config(CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH),
+      config(CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT),
+      config(CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT)};
+  const CUptiResult r = api.cuptiActivityConfigureUnifiedMemoryCounter(basic, 4);
+  if (r != CUPTI_SUCCESS) return r;
+  CUpti_ActivityUnifiedMemoryCounterConfig peers =
+      config(CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD);
+  api.cuptiActivityConfigureUnifiedMemoryCounter(&peers, 1);
+  return CUPTI_SUCCESS;
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// What long lives and hard ends bring: correlation ids that start again at 0, a CUDA error that loses the context, a
+// CUPTI that hangs, a clock that is off.
+#include "faults_run.hpp"
+
+using namespace faults;  // NOLINT(google-build-using-namespace)
+
+TEST_SUITE_BEGIN("faults.traps");
+
+TEST_CASE("faults: correlation ids start again at 0 in the middle of the work") {
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    // So that the 0 itself, which stands for "none" in records, falls to a cuMemAlloc.
+    const outcome o = with_faults(h, "correlation=4294967278");
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    CHECK(o.all_lines().empty());
+    CHECK(o.gpu_work() == clean(h).gpu_work());
+    std::map<std::uint64_t, json> call_of;
+    for (const json& e : o.trace->of("api"))
+      if (e.contains("correlation")) call_of[e.at("correlation")] = e;
+    std::map<std::uint64_t, std::size_t> work_of_epoch;
+    for (const char* type : {"kernel", "memcpy", "memset"})
+      for (const json& e : o.trace->of(type)) {
+        CHECK(e.at("attribution") == "by_call");
+        const std::uint64_t id = e.at("correlation");
+        ++work_of_epoch[id >> 32];
+        REQUIRE(call_of.count(id) == 1);
+        CHECK(call_of[id].at("name") == e.at("call"));
+        CHECK(call_of[id].at("stage_id") == e.at("stage_id"));
+      }
+    CHECK(work_of_epoch.size() == 2);
+    CHECK(call_of.size() == o.of("api") - 1);  // each call has its own, but for the one that got 0
+    std::size_t without = 0;
+    for (const json& e : o.trace->of("api"))
+      if (!e.contains("correlation")) {
+        ++without;
+        CHECK(e.at("name") == "cuMemAlloc");
+      }
+    CHECK(without == 1);
+  }
+}
+
+TEST_CASE("faults: a CUDA error that loses the context is noted in the files, and the trace is whole") {
+  struct {
+    const char* fault;
+    const char* noted;
+  } const cases[] = {{"cuStreamSynchronize=700@2", "cuStreamSynchronize returned CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
+                     {"cuLaunchKernel=719@4", "cuLaunchKernel returned CUDA_ERROR_LAUNCH_FAILED (719)"},
+                     {"cuMemcpyDtoH_v2=214@1", "cuMemcpyDtoH returned CUDA_ERROR_ECC_UNCORRECTABLE (214)"}};
+  for (const how h : both)
+    for (const auto& c : cases) {
+      CAPTURE(name_of(h));
+      CAPTURE(c.fault);
+      const finished_process as = untraced(h, {}, {{"CUTRACE_SIM_FAULTS", c.fault}});
+      CHECK(as.exit_status == 41);
+      const outcome o = with_faults(h, c.fault);
+      check_unchanged(o, as);
+      check_numbers(o);
+      CHECK(o.all_lines().empty());  // the program has the error itself
+      CHECK(o.noted(c.noted));
+    }
+  CHECK_FALSE(with_faults(how::own_session, "cuMemAlloc_v2=2@2").noted("does no more work"));  // out of memory
+}
+
+TEST_CASE("faults: the clock is registered once in a process: each further time would spoil a record") {
+  const outcome o = with_faults(how::own_session, "cuptiActivityRegisterTimestampCallback=999@2", {"--sessions=3"});
+  check_unchanged(o, untraced(how::own_session, {"--sessions=3"}));
+  CHECK(o.all_lines().empty());
+  check_numbers(o);
+  CHECK(o.gpu_work() == clean(how::own_session).gpu_work());
+}
+
+TEST_CASE("faults: GPU work that seems to begin before its call is told as it is, and counted") {
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    const outcome o = with_faults(h, "early=100us");
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    CHECK(o.trace->complete());
+    CHECK(clean(h).quality("skew") == 0);
+    std::uint64_t skewed = 0;
+    for (const char* type : {"kernel", "memcpy", "memset"})
+      for (const json& e : o.trace->of(type)) {
+        CHECK(e.at("attribution") == "by_call");
+        if (!e.value("skewed", false)) continue;
+        ++skewed;
+        CHECK(e.at("ts_ns").get<std::int64_t>() < e.at("call_ts_ns").get<std::int64_t>());
+      }
+    CHECK(skewed > 0);
+    CHECK(o.gpu_work() == clean(h).gpu_work());
+    CHECK(o.quality("skew") == skewed);
+  }
+}
+
+TEST_CASE("faults: threads in records have the kernel's numbers, not what pthread_self gives") {
+  for (const how h : both) {
+    std::size_t threads = 0;
+    for (const json& e : clean(h).trace->of("overhead")) {
+      if (!e.contains("tid")) continue;
+      ++threads;
+      CHECK(e.at("tid").get<std::uint64_t>() <= std::uint64_t{1} << 22);  // PID_MAX_LIMIT
+    }
+    CHECK(threads > 0);
+  }
+}
+
+TEST_CASE("faults: what the administrator or a newer driver could change is said") {
+  struct {
+    const char* fault;
+    const char* said;
+  } const cases[] = {{"cuptiSubscribe_v2=35", "NVreg_RestrictProfilingToAdminUsers=0"},
+                     {"cuptiSubscribe_v2=15", "the driver may be older than this libcupti"},
+                     {"cuptiSubscribe_v2=43", "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED"},
+                     {"cuptiActivityEnable=41", "CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED"}};
+  for (const auto& c : cases) {
+    CAPTURE(c.fault);
+    const outcome o = with_faults(how::own_session, std::string("cuptiActivityEnableAndDump=41,") + c.fault);
+    check_unchanged(o, plain_output());
+    check_numbers(o);
+    REQUIRE(o.lines.size() == 1);
+    CHECK(o.lines[0].find(c.said) != std::string::npos);
+    CHECK(o.noted(c.said));
+  }
+}
+
+TEST_CASE("faults: CUPTI meets a fatal error and ends itself, which is one line; what came before is kept") {
+  for (const how h : both)
+    for (const char* fault : {"cupti_fatal=3", "cupti_fatal=25"}) {
+      CAPTURE(name_of(h));
+      CAPTURE(fault);
+      const outcome o = with_faults(h, fault);
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      REQUIRE(o.lines.size() == 1);
+      CHECK(o.lines[0].find("CUPTI met a fatal error and ended itself") != std::string::npos);
+      CHECK(o.lines[0].find("CUPTI_ERROR_HARDWARE (9), an error that the stand-in was told to meet") !=
+            std::string::npos);
+      CHECK(o.noted("CUPTI met a fatal error"));
+      CHECK(o.of("stage") == 4);
+      CHECK(o.of("api") < clean(h).of("api"));
+      CHECK(o.gpu_work() < clean(h).gpu_work());
+    }
+}
+
+TEST_CASE("faults: managed memory is recorded on request, once CUDA has been initialised") {
+  // The work goes on longer than a flush takes to come, for the session that begins before CUDA does.
+  const words arguments = {"--rounds=60", "--launches=20", "--pause-ms=20"};
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    const environment env = {{"CUTRACE_KINDS", "+unified"}, {"CUTRACE_SIM_FAULTS", "unified=7"}};
+    const outcome o = traced(h, env, arguments);
+    CAPTURE(o.all_lines());
+    check_unchanged(o, untraced(h, arguments));
+    check_numbers(o);
+    CHECK(o.all_lines().empty());
+    std::size_t moves = 0;
+    for (const json& e : o.trace->of("memcpy")) {
+      if (e.at("name") != "migration HtoD") continue;
+      ++moves;
+      CHECK(e.at("bytes") == 65536);
+      CHECK(e.at("source") == "Managed");
+      CHECK(e.at("destination") == "Managed");
+      CHECK(e.at("direction") == "HtoD");
+      CHECK(e.at("attribution") == "no_callback");
+      CHECK(e.at("dur_ns").get<std::int64_t>() > 0);
+    }
+    CHECK(moves == 7);
+    std::int64_t last = 0;
+    for (const json& e : o.trace->of("counter")) {
+      if (e.at("name") != "GPU 0 page faults") continue;
+      CHECK(e.at("change") == 1);
+      CHECK(e.at("gauge") == false);
+      last = std::max(last, e.at("value").get<std::int64_t>());
+    }
+    CHECK(last == 7);
+    CHECK(with_faults(h, "unified=7").of("counter") == 0);  // not asked for
+  }
+}
+
+TEST_CASE("faults: managed memory cannot be recorded: one line, and the rest is there") {
+  struct {
+    const char* fault;
+    const char* said;
+  } const cases[] = {
+      {"cuptiActivityConfigureUnifiedMemoryCounter=28", "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED (28)"},
+      {"cuptiActivityConfigureUnifiedMemoryCounter=29", "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE (29)"},
+      {"no_such_symbol=cuptiActivityConfigureUnifiedMemoryCounter", "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED (28)"},
+      {"cuptiActivityConfigureUnifiedMemoryCounter=15", "nothing of managed memory was recorded"}};
+  for (const how h : both)
+    for (const auto& c : cases) {
+      CAPTURE(name_of(h));
+      CAPTURE(c.fault);
+      const outcome o = traced(h, {{"CUTRACE_KINDS", "+unified"}, {"CUTRACE_SIM_FAULTS", c.fault}});
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      REQUIRE(o.lines.size() == 1);
+      CHECK(o.lines[0].find(c.said) != std::string::npos);
+      CHECK(o.noted(c.said));
+      CHECK(o.gpu_work() == clean(h).gpu_work());
+    }
+}
+
+TEST_CASE("faults: a call into CUPTI that never returns does not keep the program from ending") {
+  // The flush that comes every 250 ms, or the last one: there is little to wait for before it.
+  for (const char* arguments : {"--linger-ms=600", "--linger-ms=0"}) {
+    CAPTURE(arguments);
+    const outcome o =
+        with_faults(how::own_session, "cuptiActivityFlushAll=hang", {arguments, "--stop-deadline-ms=200"});
+    CAPTURE(o.all_lines());
+    check_unchanged(o, plain_output());
+    REQUIRE(o.trace.has_value());
+    CHECK(o.trace->footers == 1);
+    CHECK(o.of("stage") == 4);
+    CHECK(o.of("api") == clean(how::own_session).of("api"));
+    CHECK(o.gpu_work() == 0);
+    CHECK(o.noted("did not stop within its deadline"));
+  }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// More than one of something: devices and copies between them, default streams of threads, clients of CUPTI. Runs on
+// the stand-in driver in each test run, and as it is on a real one; prints a line a scenario and ends with the number
+// of those that failed, or with 77 where the machine lacks what a scenario needs.
+//
+//   gpu_many devices|streams|clients|fork
+#include <cuda.h>
+#include <cupti.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/standin_calls.hpp"
+
+namespace {
+
+int failures = 0;
+
+void check(int r, const char* what) {
+  if (r == 0) return;
+  std::printf("%s failed (%d)\n", what, r);
+  std::exit(100);
+}
+#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
+
+void tell(bool ok, const char* scenario, const std::string& found) {
+  std::printf("%s %s: %s\n", ok ? "ok  " : "FAIL", scenario, found.c_str());
+  if (!ok) ++failures;
+}
+
+struct device_work {
+  CUdevice device = 0;
+  CUcontext context{};
+  CUfunction kernel{};
+  CUstream stream{};
+  CUdeviceptr memory = 0;
+
+  explicit device_work(int ordinal, std::size_t bytes = 65536) {
+    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    CUmodule module{};
+    DO(cuDeviceGet, &device, ordinal);
+    DO(cuDevicePrimaryCtxRetain, &context, device);
+    use();
+    DO(cuModuleLoadData, &module, image);
+    DO(cuModuleGetFunction, &kernel, module, "empty");
+    DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    DO(cuMemAlloc, &memory, bytes);
+  }
+  void use() const { DO(cuCtxSetCurrent, context); }
+  void launch(int n) const {
+    use();
+    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+  }
+  void wait() const {
+    use();
+    DO(cuStreamSynchronize, stream);
+  }
+};
+
+cutrace::session_options plain() {
+  cutrace::session_options o;
+  o.sinks = "null";
+  o.backend = "cupti";
+  return o;
+}
+
+std::string of(cutrace::text t) { return std::string(t.data, t.size); }
+
+/// All events of a kind, in their order.
+std::vector<cutrace::event> only(const cutrace::memory_sink& sink, cutrace::event_kind kind) {
+  std::vector<cutrace::event> some;
+  for (const cutrace::event& e : sink.events())
+    if (e.kind == kind) some.push_back(e);
+  return some;
+}
+
+bool whole(const cutrace::session& trace) {
+  const cutrace::stats s = trace.stats();
+  return s.produced == s.delivered && s.lost_total() == 0;
+}
+
+/// Two devices at work at once, and copies between them: with and without waiting, there and back.
+int devices() {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  DO(cuInit, 0);
+  int count = 0;
+  DO(cuDeviceGetCount, &count);
+  if (count < 2) {
+    std::puts("skipped: one device only");
+    return 77;
+  }
+  const device_work first(0), second(1);
+  {
+    CUTRACE_STAGE("both");
+    first.launch(10);
+    second.launch(20);
+    first.wait();
+    second.wait();
+  }
+  {
+    CUTRACE_STAGE("exchange", 7);
+    first.use();
+    DO(cuMemcpyPeer, second.memory, second.context, first.memory, first.context, 4096);
+    DO(cuMemcpyPeerAsync, first.memory, first.context, second.memory, second.context, 8192, first.stream);
+    first.wait();
+  }
+  first.use();
+  DO(cuCtxSynchronize, );
+  trace.stop();
+
+  int kernels[2] = {}, staged = 0;
+  std::set<std::uint64_t> streams;
+  std::set<std::uint32_t> contexts;
+  for (const cutrace::event& k : only(sink, cutrace::event_kind::kernel)) {
+    if (k.device < 2) ++kernels[k.device];
+    staged += of(k.stage_name) == "both" ? 1 : 0;
+    streams.insert(k.stream);
+    contexts.insert(k.context);
+  }
+  tell(kernels[0] == 10 && kernels[1] == 20 && staged == 30 && contexts.size() == 2 && whole(trace),
+       "10 kernels on the first, 20 on the second device",
+       std::to_string(kernels[0]) + " and " + std::to_string(kernels[1]) + ", " + std::to_string(staged) +
+           " with their stage, in " + std::to_string(contexts.size()) + " contexts");
+
+  std::string found;
+  int there = 0, back = 0;
+  const std::vector<cutrace::event> copies = only(sink, cutrace::event_kind::memcpy);
+  for (const cutrace::event& c : copies) {
+    const cutrace::memcpy_data& m = c.memcpy_;
+    const bool good = m.direction == cutrace::copy_direction::peer && of(c.stage_name) == "exchange" &&
+                      c.request_count == 1 && c.requests[0].id == 7;
+    there += good && m.bytes == 4096 && m.source_device == 0 && m.destination_device == 1 &&
+             of(c.call_name) == "cuMemcpyPeer";
+    back += good && m.bytes == 8192 && m.source_device == 1 && m.destination_device == 0 && m.asynchronous &&
+            of(c.call_name) == "cuMemcpyPeerAsync";
+    found += " " + of(c.call_name) + " " + std::to_string(m.source_device) + "->" +
+             std::to_string(m.destination_device) + " of " + std::to_string(m.bytes);
+  }
+  tell(there == 1 && back == 1 && copies.size() == 2, "a peer copy there and one back",
+       std::to_string(copies.size()) + ":" + found);
+
+  std::set<std::uint32_t> described, described_contexts;
+  for (const cutrace::event& d : only(sink, cutrace::event_kind::device)) described.insert(d.device);
+  for (const cutrace::event& d : only(sink, cutrace::event_kind::context)) described_contexts.insert(d.context);
+  const bool all = described.count(0) == 1 && described.count(1) == 1;
+  bool each = true;
+  for (const std::uint32_t c : contexts) each = each && described_contexts.count(c) == 1;
+  tell(all && each, "both devices and both contexts are described",
+       std::to_string(described.size()) + " devices, " + std::to_string(described_contexts.size()) + " contexts");
+  return failures;
+}
+
+/// Each thread's default stream is its own: by handle and by the functions that nvcc's --default-stream per-thread
+/// chooses.
+int streams() {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  DO(cuInit, 0);
+  const device_work gpu(0);
+  const auto launch_ptsz = test_support::resolve<decltype(&cuLaunchKernel)>(false, "cuLaunchKernel_ptsz");
+  const auto wait_ptsz = test_support::resolve<decltype(&cuStreamSynchronize)>(false, "cuStreamSynchronize_ptsz");
+  constexpr int per_thread = 12;
+  const char* const names[] = {"thread A", "thread B", "thread C"};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      gpu.use();
+      CUTRACE_STAGE_DYNAMIC(names[t]);
+      for (int i = 0; i < per_thread; ++i) {
+        if (i % 2 == 0)
+          DO(cuLaunchKernel, gpu.kernel, 1, 1, 1, 32, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
+        else
+          check(static_cast<int>(launch_ptsz(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr)),
+                "cuLaunchKernel_ptsz");
+      }
+      check(static_cast<int>(wait_ptsz(nullptr)), "cuStreamSynchronize_ptsz");
+    });
+  for (std::thread& t : threads) t.join();
+  {
+    CUTRACE_STAGE("legacy");
+    gpu.use();
+    DO(cuLaunchKernel, gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+    DO(cuStreamSynchronize, nullptr);
+  }
+  trace.stop();
+  std::set<std::uint64_t> all;
+  bool one_each = true, named = true;
+  for (const char* stage : {"thread A", "thread B", "thread C", "legacy"}) {
+    std::set<std::uint64_t> own;
+    std::set<std::uint32_t> by;
+    int kernels = 0;
+    for (const cutrace::event& k : only(sink, cutrace::event_kind::kernel)) {
+      if (of(k.stage_name) != stage) continue;
+      ++kernels;
+      own.insert(k.stream);
+      by.insert(k.thread_id);
+      named = named && of(k.call_name) == "cuLaunchKernel";
+    }
+    one_each = one_each && own.size() == 1 && by.size() == 1 &&
+               kernels == (std::strcmp(stage, "legacy") != 0 ? per_thread : 1);
+    all.insert(own.begin(), own.end());
+  }
+  tell(one_each && named && all.size() == 4 && whole(trace), "three threads and the legacy stream, each on its own",
+       std::to_string(all.size()) + " streams");
+  return failures;
+}
+
+void nothing(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+/// Takes CUPTI as another tool of the process would; the answer, and whom it names.
+CUptiResult subscribe(CUpti_SubscriberHandle& handle, std::string& holder) {
+  char name[128] = {};
+  CUpti_SubscriberParams params{};
+  params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+  params.subscriberName = "the other tool";
+  params.oldSubscriberName = name;
+  params.oldSubscriberSize = sizeof(name);
+  const CUptiResult r = CUPTI(cuptiSubscribe_v2)(&handle, &nothing, nullptr, &params);
+  holder = name;
+  return r;
+}
+
+/// A tool that comes second is refused and told by whom, and loses us nothing; after the session it may have CUPTI.
+int clients() {
+  CUpti_SubscriberHandle other = nullptr;
+  std::string holder;
+  {
+    cutrace::session trace(plain());
+    cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+    DO(cuInit, 0);
+    const device_work gpu(0);
+    CUTRACE_STAGE("ours");
+    gpu.launch(10);
+    const CUptiResult r = subscribe(other, holder);
+    gpu.launch(10);
+    gpu.wait();
+    trace.stop();
+    const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
+    tell(r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && holder == "cutrace" && kernels == 20 && whole(trace),
+         "a second client is refused",
+         "code " + std::to_string(static_cast<int>(r)) + ", holder \"" + holder + "\", " + std::to_string(kernels) +
+             " kernels");
+  }
+  const CUptiResult r = subscribe(other, holder);
+  tell(r == CUPTI_SUCCESS, "after the session it is not", "code " + std::to_string(static_cast<int>(r)));
+  return failures;
+}
+
+/// CUDA cannot be used in a child; a child that exits must not wait for CUPTI, nor touch the parent's trace.
+int forked() {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  DO(cuInit, 0);
+  const device_work gpu(0);
+  CUTRACE_STAGE("parent");
+  gpu.launch(10);
+  gpu.wait();
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    CUTRACE_STAGE("child");
+    trace.stop();
+    std::exit(9);  // with its exit handlers
+  }
+  int status = 0, waited = 0;
+  while (waitpid(child, &status, WNOHANG) == 0 && ++waited < 20000)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (waited == 20000) kill(child, SIGKILL);
+  const bool ended = waited < 20000 && WIFEXITED(status) && WEXITSTATUS(status) == 9;
+  gpu.launch(10);
+  gpu.wait();
+  trace.stop();
+  const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
+  tell(ended && kernels == 20 && whole(trace),
+       "a child forked while the GPU is traced ends, the parent's trace goes on",
+       std::string(ended ? "child ended" : "child did NOT end") + ", " + std::to_string(kernels) + " kernels");
+  return failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "devices") return devices();
+  if (what == "streams") return streams();
+  if (what == "clients") return clients();
+  if (what == "fork") return forked();
+  std::puts("gpu_many devices|streams|clients|fork");
+  return 2;
+}
