@@ -81,6 +81,7 @@ class cupti_backend final : public backend {
     p.buffers.allow(writer_->buffer_budget_bytes());
     if (p.kernels_left_on) discard_records(p);
     p.refused.store(0, std::memory_order_relaxed);
+    p.overflow_wait_us.store(writer_->overflow_wait_us(), std::memory_order_relaxed);
     decoder_.cupti_version = p.version;
     p.decoder.store(&decoder_, std::memory_order_release);
     p.writer.store(writer_, std::memory_order_release);
