@@ -265,10 +265,13 @@ class cupti_backend final : public backend {
     return false;
   }
 
+  /// The buffers on the device, which hold times until CUPTI has read them, keep CUPTI's own size (3.2 MB) and limit
+  /// (250 of a context): 30 million kernels of a graph left the device's memory where it was (CUPTI 13.0, H200), and
+  /// where a limit of 8 was tried, kernels lost their times (parcagpu#23). tests/gpu/soak watches both.
   void set_attributes(process_state& p) {
     std::uint8_t on = 1;
     std::size_t size = sizeof(on);
-    complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER)",
+    complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER), CUPTI clears buffers on the program's threads",
              p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on));
     if (p.api.cuptiSetThreadIdType != nullptr)
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
