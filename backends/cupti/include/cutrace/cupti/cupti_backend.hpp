@@ -366,14 +366,16 @@ class cupti_backend final : public backend {
     }
   }
 
-  void count_dropped() const noexcept {
+  void count_dropped() noexcept {
     process_state& p = process_state::get();
     std::size_t n = 0;
     complain("cuptiActivityGetNumDroppedRecords, what CUPTI drops is not counted",
              p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n));
+    // Refusing a buffer makes CUPTI drop, at times only after the count was asked for.
+    const bool refused = p.refused.exchange(0, std::memory_order_relaxed) != 0;
+    const bool ours = refused || refused_before_;
+    refused_before_ = refused;
     if (n == 0) return;
-    // Refusing a buffer makes CUPTI drop: then the limit is to blame.
-    const bool ours = p.refused.exchange(0, std::memory_order_relaxed) != 0;
     writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
   }
 
@@ -384,6 +386,7 @@ class cupti_backend final : public backend {
   CUpti_SubscriberHandle subscriber_{};
   unsigned enabled_ = 0;
   bool active_ = false;
+  bool refused_before_ = false;  ///< buffers, before the last count of what was dropped
 };
 
 }  // namespace CUTRACE_LOCAL
