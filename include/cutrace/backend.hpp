@@ -173,6 +173,10 @@ class backend {
   virtual bool stop(std::uint32_t deadline_ms) noexcept = 0;
   virtual void pause() noexcept {}
   virtual void resume() noexcept {}
+  /// Between the windows of a session that samples: what costs the program time is switched off, and on again before
+  /// the next window. Nothing is recorded meanwhile, so what is on its way may be told later. Same thread as flush.
+  virtual void suspend() noexcept {}
+  virtual void restart() noexcept {}
 };
 
 CUTRACE_END_NAMESPACE

@@ -36,8 +36,10 @@ enum class event_kind : std::uint8_t {
   device,
   context,
   stream,
+  window,  ///< time in which everything was recorded; only of a trace that was paused or sampled: what is not in a
+           ///< window is unknown, not idle
 };
-inline constexpr std::size_t event_kind_count = 20;
+inline constexpr std::size_t event_kind_count = 21;
 
 /// View of an interned string. Empty where `size` is 0; `data` may be null then.
 struct text {

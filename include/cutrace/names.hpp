@@ -51,6 +51,8 @@ constexpr const char* to_string(event_kind kind) noexcept {
       return "context";
     case event_kind::stream:
       return "stream";
+    case event_kind::window:
+      return "window";
   }
   return "unknown";
 }

@@ -130,6 +130,19 @@ CUTRACE_RUNTIME void session::resume() noexcept {
   const detail::session_state& state = *static_cast<detail::session_state*>(state_);
   if (state.owner != nullptr && !state.stopped) state.owner->session_call(&r);
 }
+CUTRACE_RUNTIME bool session::open_window(std::uint32_t timeout_ms) noexcept {
+  detail::session_request r{};
+  r.operation = detail::session_operation::open_window;
+  r.timeout_ms = timeout_ms;
+  const detail::session_state& state = *static_cast<const detail::session_state*>(state_);
+  return state.owner != nullptr && !state.stopped && state.owner->session_call(&r) == 0 && r.in_window;
+}
+CUTRACE_RUNTIME void session::close_window() noexcept {
+  detail::session_request r{};
+  r.operation = detail::session_operation::close_window;
+  const detail::session_state& state = *static_cast<const detail::session_state*>(state_);
+  if (state.owner != nullptr && !state.stopped) state.owner->session_call(&r);
+}
 CUTRACE_RUNTIME bool session::flush(std::uint32_t timeout_ms) noexcept {
   detail::session_request r{};
   r.operation = detail::session_operation::flush;

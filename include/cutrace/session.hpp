@@ -29,6 +29,7 @@ struct session_options {
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
   std::uint32_t overflow_wait_us = 10000;
   bool emit_nvtx = false;                 ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
+  const char* sample = nullptr;           ///< record in windows: "200ms/20s", "requests"; CUTRACE_SAMPLE
   std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   std::uint32_t sink_deadline_ms =
@@ -79,6 +80,12 @@ class session {
   CUTRACE_LOCAL void pause() noexcept;
   CUTRACE_LOCAL void resume() noexcept;
 
+  /// Where the session records in windows (session_options::sample): has one open from here on, until close_window has
+  /// been called as often. What the calling thread does after it returned true is recorded in full; false when that is
+  /// not so within `timeout_ms`, or while paused. In a session that always records, true. See cutrace/window.hpp.
+  CUTRACE_LOCAL bool open_window(std::uint32_t timeout_ms = 100) noexcept;
+  CUTRACE_LOCAL void close_window() noexcept;
+
   /// Returns when everything recorded before the call has reached the sinks and they have flushed, or after
   /// `timeout_ms`. True if it has.
   CUTRACE_LOCAL bool flush(std::uint32_t timeout_ms = 5000) noexcept;
@@ -124,6 +131,8 @@ class session {
   void add_backend(backend&) noexcept {}
   void pause() noexcept {}
   void resume() noexcept {}
+  bool open_window(std::uint32_t = 100) noexcept { return false; }
+  void close_window() noexcept {}
   bool flush(std::uint32_t = 5000) noexcept { return true; }
   void stop() noexcept {}
   cutrace::stats stats() const noexcept { return {}; }

@@ -274,6 +274,7 @@ inline std::vector<cutrace::event> server_run() {
 
   run.push_back(base(event_kind::jit, "gemm.ptx", 151000, 159000));
   run.push_back(base(event_kind::nvtx, "tokenize", 152000, 158500, worker_thread));
+  run.push_back(base(event_kind::window, "recorded", 0, 160000));
   run.push_back(base(event_kind::ioctl, "NV_ESC_RM_ALLOC", 160000, 160155));
   run.push_back(in_stage(api("cuGraphLaunch", 165000, 171000, 6), "decode", 2, batch, 3));
   event inner = in_stage(stage("sample", 172000, 174000, 3, 2, 1), "sample", 3, batch, 3);

@@ -184,7 +184,7 @@ TEST_CASE("devices: busy is the union over streams, idle the rest of the trace")
   CHECK(list[0].busy_ns == 250);
   CHECK(list[0].active == analysis::interval{100, 500});
   CHECK(list[0].gap_count == 1);
-  CHECK(list[0].idle_ns({0, 1000}) == 750);
+  CHECK(list[0].idle_ns(1000) == 750);
   CHECK(list[1].busy_ns == 10);
 }
 
@@ -221,4 +221,32 @@ TEST_CASE("no events: an empty window has no shares and no bottleneck") {
   const auto shares = analysis::permille_of(t);
   CHECK(std::accumulate(shares.begin(), shares.end(), 0u) == 0);
   CHECK(analysis::bottleneck(t) == owner::nothing);
+}
+
+TEST_CASE("a trace in pieces: what was not recorded is nobody's, and no idle time") {
+  breakdown b;
+  const auto piece = [](std::int64_t start, std::int64_t end) {
+    event e;
+    e.kind = event_kind::window;
+    e.start_ns = start;
+    e.end_ns = end;
+    return e;
+  };
+  b.add(sample::kernel("k", 100, 160, 1));
+  b.add(piece(100, 200));
+  b.add(sample::kernel("k", 1000, 1010, 1));
+  b.add(piece(1000, 1100));
+  const analysis::breakdown_table t = b.everything(2000);
+  CHECK(t.window.length_ns() == 2000);
+  CHECK(t.pieces == 2);
+  CHECK(t.recorded_ns == 200);
+  CHECK(t.time_ns(owner::gpu_kernel) == 70);
+  CHECK(t.time_ns(owner::nothing) == 130);
+  CHECK(analysis::permille_of(t)[0] == 350);
+  CHECK(b.devices()[0].idle_ns(t.recorded_ns) == 130);
+  // Work that reaches beyond its window: never more than what was recorded.
+  b.add(sample::kernel("k", 1050, 1500, 1));
+  const analysis::breakdown_table more = b.everything(2000);
+  CHECK(more.recorded_ns == 520);
+  CHECK(more.time_ns(owner::nothing) == 0);
 }

@@ -46,9 +46,11 @@ inline owner gpu_owner(category c) noexcept {
   return c == category::kernel ? owner::gpu_kernel : c == category::transfer ? owner::gpu_transfer : owner::gpu_memory;
 }
 
-/// Exclusive time by owner over one window: `ns` adds up to `window.length_ns()`, always.
+/// Exclusive time by owner over one window: `ns` adds up to `recorded_ns`, always.
 struct breakdown_table {
   interval window;
+  std::int64_t recorded_ns = 0;  ///< the window's length; less where the trace was paused or sampled
+  std::uint64_t pieces = 0;      ///< of such a trace, 0 of any other
   std::array<std::int64_t, owner_count> ns{};
   std::array<std::uint64_t, owner_count> count{};  ///< events of the owner, wherever they overlap
   bool approximate = false;                        ///< see interval_set; then off by at most `uncertain_ns`
@@ -65,7 +67,9 @@ struct device_time {
   std::int64_t busy_ns = 0;
   interval active;              ///< first start to last end
   std::uint64_t gap_count = 0;  ///< idle stretches inside of `active`
-  std::int64_t idle_ns(interval window) const noexcept { return window.length_ns() - busy_ns; }
+  std::int64_t idle_ns(std::int64_t recorded_ns) const noexcept {
+    return std::max<std::int64_t>(recorded_ns - busy_ns, 0);
+  }
 };
 
 /// Takes events in any order, cheapest in the order of their ends. Events are cut at the window's start as they come
@@ -75,11 +79,13 @@ class breakdown {
   explicit breakdown(std::int64_t start_ns = 0, const bounds& limits = {}) : start_ns_(start_ns), limits_(limits) {
     for (auto& u : host_) u = interval_set(limits.intervals);
     for (auto& u : all_) u = interval_set(limits.intervals);
+    recorded_ = interval_set(limits.row_intervals);
   }
 
   /// @param c category_of(e), which callers with many events remember by name.
   void add(const event& e, category c) {
     const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
+    if (e.kind == event_kind::window) recorded_.insert(v), ++pieces_;
     if (!v.empty() || e.start_ns == e.end_ns) last_ns_ = std::max(last_ns_, v.end_ns);
     if (e.is_gpu_work()) {
       const std::size_t o = static_cast<std::size_t>(gpu_owner(c));
@@ -139,7 +145,11 @@ class breakdown {
       t.uncertain_ns = std::max(t.uncertain_ns, unions[k].uncertain_ns());
       before = upto;
     }
-    t.ns[nothing] = t.window.length_ns() - before;
+    // Work may reach a little beyond the window in which it was launched.
+    t.recorded_ns = t.window.length_ns();
+    t.pieces = pieces_;
+    if (pieces_ != 0) t.recorded_ns = std::max(std::min(recorded_.length_ns(), t.recorded_ns), before);
+    t.ns[nothing] = t.recorded_ns - before;
     t.approximate = t.uncertain_ns > 0;
     for (std::size_t o = first_owner; o < owner_count; ++o) t.count[o] = count_[o];
     return t;
@@ -162,6 +172,8 @@ class breakdown {
   std::map<std::uint32_t, interval_set> devices_;
   bool devices_left_out_ = false;
   std::array<std::uint64_t, owner_count> count_{};
+  interval_set recorded_;
+  std::uint64_t pieces_ = 0;
   std::int64_t last_ns_ = INT64_MIN;
 };
 
@@ -179,7 +191,7 @@ CUTRACE_NOINLINE inline owner largest_host_owner(const breakdown_table& t, bool 
 /// the host did for most of the time in which the GPU was idle, which may be `nothing`. `owner::nothing` for an empty
 /// table.
 CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
-  if (t.gpu_busy_ns() == 0 || 2 * t.gpu_busy_ns() < t.window.length_ns()) return largest_host_owner(t, true);
+  if (t.gpu_busy_ns() == 0 || 2 * t.gpu_busy_ns() < t.recorded_ns) return largest_host_owner(t, true);
   std::size_t best = 0;
   for (std::size_t o = 1; is_gpu(static_cast<owner>(o)); ++o)
     if (t.ns[o] > t.ns[best]) best = o;
@@ -189,7 +201,7 @@ CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
 /// Tenths of a percent by owner that add up to exactly 1000 where the window is not empty (largest remainder).
 CUTRACE_NOINLINE inline std::array<std::uint32_t, owner_count> permille_of(const breakdown_table& t) noexcept {
   std::array<std::uint32_t, owner_count> share{};
-  const double whole = static_cast<double>(t.window.length_ns());
+  const double whole = static_cast<double>(t.recorded_ns);
   if (whole <= 0) return share;
   std::array<double, owner_count> rest{};
   std::uint32_t given = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of its own for everything that may hang in a backend: periodic flushes, the flush before a sink's flush,
-// and the final stop. Who waits for it does so with a deadline.
+// A thread of its own for everything that may hang in a backend: periodic flushes, the flush before a sink's flush, the
+// begin and end of windows, and the final stop. Who waits for it does so with a deadline.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,8 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/detail/own_thread.hpp>
 #include <cutrace/detail/reporter.hpp>
+#include <cutrace/detail/sampling.hpp>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -25,12 +27,42 @@ class backend_pump {
   /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
   CUTRACE_NOINLINE void add(backend* b, bool owned, std::uint64_t session) {
     std::lock_guard<std::mutex> hold(shared_->mutex);
-    if (!thread_.joinable()) {
-      std::unique_ptr<held> state(new held(shared_));
-      thread_ = start_thread(&backend_pump::run, state.get());
-      state.release();  // the thread's, which may outlive the pump
-    }
+    start();
     shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr), session});
+    if (!shared_->open) b->suspend();
+  }
+
+  /// Windows as `how` says. `gate` is told of each that opens (after the backends record
+  /// again) and closes (before they rest), on the pump's thread, and is not called any more once `stop` has returned.
+  CUTRACE_NOINLINE void sample(const sampling& how, std::function<void(bool)> gate) {
+    {
+      std::lock_guard<std::mutex> hold(shared_->mutex);
+      shared_->samples = how;
+      shared_->gate = std::move(gate);
+      shared_->begun = sampling::clock::now();
+      start();
+    }
+    request(shared::turning, 1000);
+  }
+
+  /// A window is open when this returns true, and stays so until as many calls of close_window as of this. False after
+  /// the deadline; it must be closed all the same.
+  CUTRACE_NOINLINE bool open_window(std::uint32_t deadline_ms) {
+    {
+      std::lock_guard<std::mutex> hold(shared_->mutex);
+      if (!shared_->samples.on) return true;
+      ++shared_->windows_wanted;
+      if (shared_->open && shared_->windows_wanted > 1) return true;  // open, and nobody is about to close it
+    }
+    static_cast<void>(request(shared::turning, deadline_ms));
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    return shared_->open;
+  }
+  CUTRACE_NOINLINE void close_window() {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    if (shared_->windows_wanted == 0 || --shared_->windows_wanted != 0) return;
+    ++shared_->asked;
+    shared_->changed.notify_all();
   }
 
   /// Stops the backends that a session brought along and forgets them.
@@ -52,6 +84,10 @@ class backend_pump {
     if (done) {
       thread_.join();
     } else {
+      {
+        std::lock_guard<std::mutex> hold(shared_->gate_mutex);
+        shared_->gate = nullptr;
+      }
       thread_.detach();  // shared_ keeps itself alive through the thread
       shared_->errors.report("backend", "a backend did not stop within its deadline; its last records are missing");
     }
@@ -71,27 +107,58 @@ class backend_pump {
     std::uint64_t session;
   };
   struct shared {
-    enum what { idle, flushing, stopping, stopping_session };
+    enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4 };  // bits
+    /// Between windows CUPTI's buffers are still asked for, for that long: what was running when the window closed.
+    static constexpr std::chrono::seconds linger{1};
     shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
     reporter& errors;
     std::uint32_t period_ms;
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<entry> backends;
-    what wanted = idle;
+    unsigned wanted = 0;
     std::uint32_t deadline_ms = 0;
     std::uint64_t session = 0;  ///< whose backends stop
     std::uint64_t asked = 0;
     std::uint64_t done = 0;
     bool ok = true;
     bool ended = false;
+
+    sampling samples;
+    std::mutex gate_mutex;
+    std::function<void(bool)> gate;
+    sampling::clock::time_point begun, closed;
+    std::uint32_t windows_wanted = 0;  ///< by the program
+    bool open = true;
+
+    void turn_gate(bool to) {
+      std::lock_guard<std::mutex> hold(gate_mutex);
+      if (gate) gate(to);
+    }
+    bool open_at(sampling::clock::time_point t) const { return windows_wanted != 0 || samples.open(t - begun); }
+    bool rests(sampling::clock::time_point t) const { return !open && t - closed > linger; }
+    /// When to look at the clock again.
+    sampling::clock::time_point next(sampling::clock::time_point t) const {
+      const sampling::clock::duration flush = rests(t) ? std::chrono::hours(1) : std::chrono::milliseconds(period_ms);
+      const sampling::clock::duration edge =
+          samples.period_ms != 0 ? samples.until_edge(t - begun) : sampling::clock::duration::max();
+      return t + (flush < edge ? flush : edge);
+    }
   };
   using held = std::shared_ptr<shared>;
+
+  /// With the lock held.
+  CUTRACE_NOINLINE void start() {
+    if (thread_.joinable()) return;
+    std::unique_ptr<held> state(new held(shared_));
+    thread_ = start_thread(&backend_pump::run, state.get());
+    state.release();  // the thread's, which may outlive the pump
+  }
 
   CUTRACE_NOINLINE bool request(typename shared::what what, std::uint32_t deadline_ms) {
     std::unique_lock<std::mutex> hold(shared_->mutex);
     if (!thread_.joinable() || shared_->ended) return true;
-    shared_->wanted = what;
+    shared_->wanted |= what;
     shared_->deadline_ms = deadline_ms;
     const std::uint64_t ticket = ++shared_->asked;
     shared_->changed.notify_all();
@@ -106,21 +173,56 @@ class backend_pump {
     inside_runtime() = true;
     std::unique_lock<std::mutex> hold(s->mutex);
     for (;;) {
-      s->changed.wait_for(hold, std::chrono::milliseconds(s->period_ms), [&] { return s->asked > s->done; });
+      s->changed.wait_until(hold, s->next(sampling::clock::now()), [&] { return s->asked > s->done; });
       const std::uint64_t ticket = s->asked;
-      const typename shared::what what = ticket > s->done ? s->wanted : shared::flushing;
-      const std::uint32_t deadline = ticket > s->done ? s->deadline_ms : 1000;
+      unsigned what = s->wanted;
+      const std::uint32_t deadline = what != 0 ? s->deadline_ms : 1000;
       const std::uint64_t session = s->session;
+      s->wanted = 0;
+      const bool turns = s->open != s->open_at(sampling::clock::now());
+      if (turns) {
+        turn(*s, hold);
+        what |= s->open ? 0u : unsigned{shared::flushing};
+      } else if (ticket == s->done && !s->rests(sampling::clock::now())) {
+        what = shared::flushing;
+      }
       hold.unlock();
       // Without the lock: `backends` only grows while this thread runs, and shrinks only here.
-      const bool ok = serve(*s, what, deadline, session);
+      bool ok = true;
+      for (const auto one : {shared::stopping_session, shared::flushing, shared::stopping})
+        if ((what & one) != 0) ok = serve(*s, one, deadline, session) && ok;
       hold.lock();
       s->ok = ok;
       s->done = ticket;
-      s->ended = what == shared::stopping;
+      s->ended = (what & shared::stopping) != 0;
       s->changed.notify_all();
       if (s->ended) return;
     }
+  }
+
+  /// Opens or closes the window. Calls are let in last and shut out first, so that none is recorded without its GPU
+  /// work.
+  CUTRACE_NOINLINE static void turn(shared& s, std::unique_lock<std::mutex>& hold) {
+    const bool open = !s.open;
+    const std::size_t count = s.backends.size();
+    if (!open) s.open = false;
+    hold.unlock();
+    if (!open) s.turn_gate(false);
+    for (std::size_t i = 0; i < count; ++i) {
+      backend* b = nullptr;
+      {
+        std::lock_guard<std::mutex> look(s.mutex);
+        b = s.backends[i].which;
+      }
+      if (open)
+        b->restart();
+      else
+        b->suspend();
+    }
+    if (open) s.turn_gate(true);
+    hold.lock();
+    if (open) s.open = true;
+    if (!open) s.closed = sampling::clock::now();
   }
 
   /// A backend that throws, against its contract, has failed; the program goes on.

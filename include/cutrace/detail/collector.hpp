@@ -7,6 +7,7 @@
 #include <cutrace/detail/delivery.hpp>
 #include <cutrace/detail/loss_counts.hpp>
 #include <cutrace/detail/own_thread.hpp>
+#include <cutrace/detail/skip_records.hpp>
 #include <cutrace/detail/thread_names.hpp>
 #include <cutrace/detail/writer.hpp>
 #include <functional>
@@ -42,7 +43,6 @@ class collector final : private event_emitter {
 
   CUTRACE_NOINLINE void start(std::uint64_t start_monotonic_ns) {
     delivery_.set_start(start_monotonic_ns);
-    ingest_.set_start(core_.scale.now_ns());
     thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
 
@@ -102,6 +102,16 @@ class collector final : private event_emitter {
     summary.note_count = static_cast<std::uint32_t>(lines.size());
     sinks_.close(session, summary);
     publish();
+  }
+
+  /// Work that ended before belongs to no trace. Any thread.
+  void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
+
+  /// A piece of the trace, from `start_ns` (raw frame) until now, is complete. Any thread; does not wait.
+  CUTRACE_NOINLINE void tell_window(std::uint64_t start_ns) noexcept {
+    event e = moment(event_kind::window, {"recorded", 8}, core_.scale.now_ns());
+    e.start_ns = static_cast<std::int64_t>(start_ns);
+    guarded([&] { actions_.call([this, e] { ingest_.take(e); }, 0, core_.wake); });
   }
 
   /// Ends the thread after a last pass. The sinks must have been closed.
@@ -244,22 +254,7 @@ class collector final : private event_emitter {
   /// What was committed or handed over after the last session had ended belongs to no session.
   CUTRACE_NOINLINE void skip_leftovers() {
     writer_.drop_buffers();
-    core_.threads.for_each([this](traced_thread& t) {
-      if (t.reading == nullptr) t.reading = t.first.load(std::memory_order_acquire);
-      while (t.reading != nullptr) {
-        const std::uint32_t next = t.reading->next.load(std::memory_order_acquire);
-        t.read = t.reading->committed.load(std::memory_order_acquire);
-        t.reading->consumed.store(t.read, std::memory_order_release);
-        if (next == 0) break;
-        chunk* done = t.reading;
-        t.reading = core_.pool.at(next - 1);
-        core_.pool.give(done);
-      }
-      t.lost_seen = t.lost.load(std::memory_order_relaxed);
-      t.attached = false;
-      t.named_at_ns = 0;
-      t.name = nullptr;
-    });
+    core_.threads.for_each([this](traced_thread& t) { skip_records(t, core_.pool); });
   }
 
   void periodic(std::uint64_t now) {

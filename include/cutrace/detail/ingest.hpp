@@ -2,6 +2,7 @@
 // From records and backend events to pending events: names, stages, calls. Collector's thread only.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
@@ -50,7 +51,7 @@ class ingest {
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
     // Work from before this trace, which CUPTI hands over late, is no part of it.
-    if (p.is_gpu_work() && p.end_ns != 0 && p.end_ns < start_ns_) return;
+    if (p.is_gpu_work() && p.end_ns != 0 && p.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
     if ((p.is_gpu_work() || p.kind == event_kind::sync) && !join(p)) return;
     if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
     push(p, nullptr, 0);
@@ -62,8 +63,10 @@ class ingest {
     return known.index == index ? known.kernel_id : 0;
   }
 
-  /// Raw time at which the trace began.
-  void set_start(std::uint64_t raw_ns) noexcept { start_ns_ = static_cast<std::int64_t>(raw_ns); }
+  /// Raw time at which the gate was opened first. Any thread.
+  void set_start(std::uint64_t raw_ns) noexcept {
+    start_ns_.store(static_cast<std::int64_t>(raw_ns), std::memory_order_relaxed);
+  }
 
   order_window& window() noexcept { return window_; }
   string_table& strings() noexcept { return strings_; }
@@ -338,7 +341,7 @@ class ingest {
   bool told_[2] = {};  ///< whether there was a text of name and request, be it empty
   std::vector<std::uint64_t> words_;
   std::uint32_t process_id_;
-  std::int64_t start_ns_ = 0;
+  std::atomic<std::int64_t> start_ns_{0};
   std::uint64_t produced_ = 0;
   std::uint64_t gpu_records_ = 0;
   std::uint64_t launches_ = 0;

@@ -190,6 +190,12 @@ class runtime_owner {
         paused_ = false;
         if (trace_ != nullptr) trace_->resume();
         return;
+      case session_operation::open_window:
+        r.in_window = trace_ != nullptr && trace_->open_window(r.timeout_ms) && !paused_;
+        return;
+      case session_operation::close_window:
+        if (trace_ != nullptr) trace_->close_window();
+        return;
       case session_operation::flush:
         if (trace_ != nullptr && !trace_->flush(r.timeout_ms)) throw error("not everything arrived in time");
         return;

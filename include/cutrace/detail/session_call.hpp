@@ -21,6 +21,8 @@ enum class session_operation : std::uint32_t {
   resume,
   flush,  ///< timeout_ms
   get_stats,
+  open_window,  ///< timeout_ms -> in_window
+  close_window,
 };
 
 /// A sink behind function pointers. Functions that can fail return 0 or fill `message`.
@@ -45,6 +47,7 @@ struct session_request {
   bool joined;     ///< result of begin: the runtime was tracing already
   bool untraced;   ///< result of a begin that failed: the environment's or the machine's fault, not the caller's
   bool abandoned;  ///< result of end: a sink never returned, so that no sink may ever be destroyed
+  bool in_window;  ///< result of open_window
   char message[1024];
 };
 

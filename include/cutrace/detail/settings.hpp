@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/detail/sampling.hpp>
 #include <cutrace/session.hpp>
 #include <new>
 #include <string>
@@ -23,6 +24,7 @@ struct settings {
   std::size_t memory_limit_bytes = std::size_t{48} << 20;
   std::uint32_t overflow_wait_us = 0;
   bool emit_nvtx = false;
+  sampling samples;
   std::uint32_t window_ms = 500;
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
@@ -140,6 +142,11 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms =
         not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
+  if (o.sample != nullptr) {
+    if (!sampling::parse(o.sample, s.samples)) reject("session_options::sample", o.sample, sampling::accepted);
+  } else if (const char* v = environment("CUTRACE_SAMPLE")) {
+    if (!sampling::parse(v, s.samples)) not_the_program([v] { reject("CUTRACE_SAMPLE", v, sampling::accepted); });
+  }
   s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
   s.stop_deadline_ms = o.stop_deadline_ms;
   s.sink_deadline_ms = o.sink_deadline_ms;

@@ -12,6 +12,7 @@
 #include <cutrace/detail/session_call.hpp>
 #include <cutrace/detail/settings.hpp>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -66,11 +67,18 @@ class trace {
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
     if (s.emit_nvtx) show_stages();
-    core_.set_gate(open_gate_);
     try {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
+      open_since_ns_ = core_.scale.now_ns();
+      collector_->set_start(open_since_ns_);
+      if (s.samples.on && !s.samples.open({})) {
+        resting_ = in_pieces_ = true;
+        open_ = false;
+      }
+      turn_gate([] {});  // now: what a backend saw while it started is no part of the trace
       if (info_.backend == nullptr) no_backend(s.backend);
       describe_process();
+      if (s.samples.on) pump_.sample(s.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
     } catch (...) {  // what has begun must not go on without an owner
       stop_all({});
       throw;
@@ -135,7 +143,7 @@ class trace {
   /// comes with the last, forced flush reaches every one of them.
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
-    core_.set_gate(gate_off);
+    turn_gate([&] { ended_ = true; });
     core_.nvtx.close();
     patiently([this] { collector_->deliver_all(); });
     last_ = collector_->snapshot();
@@ -154,13 +162,15 @@ class trace {
   }
 
   CUTRACE_NOINLINE void pause() {
-    core_.set_gate(gate_off);
+    turn_gate([&] { paused_ = true; });
     pump_.for_each([](backend& b) { b.pause(); });
   }
   CUTRACE_NOINLINE void resume() {
     pump_.for_each([](backend& b) { b.resume(); });
-    core_.set_gate(open_gate_);
+    turn_gate([&] { paused_ = false; });
   }
+  bool open_window(std::uint32_t timeout_ms) { return pump_.open_window(timeout_ms); }
+  void close_window() { pump_.close_window(); }
 
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
 
@@ -177,13 +187,30 @@ class trace {
     if (abandoned_) return false;
     if (collector_->call_patiently(action, settings_.sink_deadline_ms)) return true;
     abandoned_ = true;
-    core_.set_gate(gate_off);
+    turn_gate([&] { ended_ = true; });
     collector_->abandon();
     return false;
   }
 
   void stop() {
     if (!stopped_) stop_all({});
+  }
+
+  /// The gate follows from who wants it shut. A trace that is not one piece tells its pieces. Any thread.
+  template <class Change>
+  CUTRACE_NOINLINE void turn_gate(Change change) {
+    std::lock_guard<std::mutex> hold(gate_mutex_);
+    change();
+    const bool open = !paused_ && !resting_ && !ended_;
+    const std::uint64_t now = core_.scale.now_ns();
+    core_.set_gate(open ? open_gate_ : std::uint32_t{gate_off});
+    if (open == open_) return;
+    open_ = open;
+    in_pieces_ = in_pieces_ || (!open && !ended_);
+    if (open)
+      open_since_ns_ = now;
+    else if (in_pieces_)
+      collector_->tell_window(open_since_ns_);
   }
 
   CUTRACE_NOINLINE void show_stages() {
@@ -240,7 +267,11 @@ class trace {
   clock_anchor start_{};
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
+  std::mutex gate_mutex_;
   std::uint32_t open_gate_ = gate_on;
+  std::uint64_t open_since_ns_ = 0;
+  bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
+  bool in_pieces_ = false;                                               ///< it was shut and opened again
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;

@@ -43,9 +43,12 @@ class record_writer final : public event_writer {
 
   std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
                       bool makes_gpu_work) noexcept override {
+    const std::atomic<std::uint32_t>& gate = own_slot().gate;  // the runtime's own gate turns a little earlier
+    const bool open = gate.load(std::memory_order_relaxed) != gate_off;
     thread_state* t = this_thread();
     if (CUTRACE_UNLIKELY(t == nullptr)) {
-      if (core_.gate.load(std::memory_order_acquire) != gate_off) {  // no memory for the state of this thread
+      // Open before and after: no memory for the state of this thread. Else the gate has just been opened or closed.
+      if (open && gate.load(std::memory_order_acquire) != gate_off) {
         count_loss(loss_cause::chunk_full, 1);
         if (makes_gpu_work) core_.ring.put(correlation, 0, begin_ticks, 0, function);
         return api_call::not_recorded;

@@ -76,16 +76,16 @@ class ascii_sink : public sink {
     const analysis::breakdown_table host = d.time.host(end.stop.trace_ns);
     const std::vector<analysis::stage_time> stages = d.stages.rows();
     const analysis::trace_numbers numbers = d.numbers.numbers();
-    const std::int64_t total_ns = time.window.length_ns();
+    const std::int64_t total_ns = time.recorded_ns;
 
     const bool gpu_seen = d.gpu_operations.total_count() > 0;
     ascii::page out(columns(), color_);
-    ascii::print_identity(out, who_, end, total_ns, gpu_seen);
+    ascii::print_identity(out, who_, end, time, gpu_seen);
     out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
     ascii::timeline_section(out, d, time.window).print(stages);
     ascii::print_stages(out, stages, top_, gpu_seen, d.stages.gpu_outside_ns());
-    ascii::print_devices(out, d, time.window);
+    ascii::print_devices(out, d, time.recorded_ns);
     ascii::print_operations(out, "GPU OPERATIONS", d.gpu_operations, top_);
     ascii::print_operations(out, "HOST CALLS", d.calls, top_);
     ascii::numbers_section(out, numbers, total_ns).print();

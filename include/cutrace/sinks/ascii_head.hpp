@@ -58,15 +58,19 @@ inline const char* words_of(analysis::owner o) noexcept {
 }
 
 CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, const trace_summary& end,
-                                            std::int64_t total_ns, bool gpu_seen) {
+                                            const analysis::breakdown_table& time, bool gpu_seen) {
   std::string title = joined(
       {"cutrace: ", label(who.process_name, 32), " (pid ", digits(who.process_id), ") on ", label(who.host_name, 24)});
   if (who.rank >= 0)
     append(title, {", rank ", digits(static_cast<std::uint32_t>(who.rank)), " of ", signed_digits(who.world_size)});
   out.line(title, tone::heading);
-  out.paragraph({"traced   ", duration(total_ns), "; clock ", label(who.clock, 16), ", within ",
+  out.paragraph({"traced   ", duration(time.window.length_ns()), "; clock ", label(who.clock, 16), ", within ",
                  duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"},
                 9);
+  if (time.pieces != 0)
+    out.paragraph({"recorded ", duration(time.recorded_ns), " of it, in ", counted(time.pieces, "window"),
+                   "; shares and idle times below are of the time recorded"},
+                  9, tone::alarm);
   // The backend's words are of the time when the sink was opened; the program may have added another one since.
   constexpr std::string_view none = "no GPU time";
   const std::string_view detail = who.backend_detail;
@@ -98,7 +102,7 @@ class verdict {
     if (time_.gpu_busy_ns() == 0 && worst_ == analysis::owner::nothing && data_.calls.total_count() == 0)
       return data_.gpu_operations.total_count() == 0 ? "no call, no stage and no GPU work was seen"
                                                      : "GPU work was seen, but none of it has times";
-    const double whole = static_cast<double>(time_.window.length_ns());
+    const double whole = static_cast<double>(time_.recorded_ns);
     const double busy = static_cast<double>(time_.gpu_busy_ns());
     std::string s;
     if (!gpu_seen())
@@ -236,7 +240,7 @@ class breakdown_section {
                                 : "idle: ",
           worst == i);
     }
-    line("", "all", 0, false, all_.window.length_ns(), all_.window.empty() ? 0 : 1000, "", {}, {});
+    line("", "all", 0, false, all_.recorded_ns, all_.recorded_ns == 0 ? 0 : 1000, "", {}, {});
     out_.paragraph({"  Each moment counts once, in the first row that applies.",
                     gpu_ ? " Host alone: the same without the GPU." : ""},
                    2);

@@ -81,7 +81,7 @@ CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis:
                 4);
 }
 
-CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, analysis::interval window) {
+CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, std::int64_t recorded_ns) {
   const std::vector<analysis::device_time> devices = data.time.devices();
   if (devices.empty()) return;
   const std::size_t room = out.width() - 64;
@@ -95,10 +95,10 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, an
               " ",
               {label(shown, room - 5), left(room - 4)},
               {duration(d.busy_ns), 10},
-              {share_of(busy, static_cast<double>(window.length_ns())), 10},
+              {share_of(busy, static_cast<double>(recorded_ns)), 10},
               {duration(d.active.length_ns()), 12},
               {share_of(busy, static_cast<double>(d.active.length_ns())), 12},
-              {duration(d.idle_ns(window)), 10},
+              {duration(d.idle_ns(recorded_ns)), 10},
               {count(d.gap_count), 10}});
   }
 }

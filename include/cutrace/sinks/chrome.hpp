@@ -129,6 +129,7 @@ class chrome_sink : public sink {
       case event_kind::jit:
       case event_kind::nvtx:
       case event_kind::ioctl:
+      case event_kind::window:
         return write_host(e);
     }
   }
@@ -155,9 +156,10 @@ class chrome_sink : public sink {
 
   void write_host(const event& e) {
     const bool is_stage = e.kind == event_kind::stage;
-    const detail::row_kind kind = is_stage && e.stage.span         ? detail::row_kind::spans
-                                  : e.kind == event_kind::overhead ? detail::row_kind::overhead
-                                                                   : detail::row_kind::thread;
+    const detail::row_kind kind = is_stage && e.stage.span ? detail::row_kind::spans
+                                  : e.kind == event_kind::overhead || e.kind == event_kind::window
+                                      ? detail::row_kind::overhead
+                                      : detail::row_kind::thread;
     const std::uint64_t id = kind == detail::row_kind::thread ? e.thread_id : 0;
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
     const detail::row_place at = rows_.host(kind, e.process_id, id, e.start_ns, clamped_end(e), owner);

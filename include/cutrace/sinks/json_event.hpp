@@ -298,6 +298,7 @@ inline void kind_fields(json_text& json, const event& e) {
     case event_kind::ioctl:
     case event_kind::process:
     case event_kind::thread:
+    case event_kind::window:
       return;
   }
 }

@@ -21,6 +21,7 @@
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/options.hpp>
 #include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/recording_switch.hpp>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -46,7 +47,7 @@ class cupti_backend final : public backend {
   }
 
   bool flush(std::uint32_t) noexcept override {
-    if (!active_ || enabled_ == 0) return true;
+    if (!active_ || !recording_.any_kind()) return true;
     hand_over(0);
     return true;
   }
@@ -58,14 +59,17 @@ class cupti_backend final : public backend {
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
-    if (enabled_ != 0) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     disable_kinds(p);
-    if (enabled_ != 0) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
     return true;
   }
+
+  void suspend() noexcept override { switch_recording(false); }
+  void restart() noexcept override { switch_recording(true); }
 
  private:
   /// In the order that CUPTI demands: subscribe before any other call, attributes and clock before buffers, buffers
@@ -74,7 +78,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     if (!open_library(p, detail) || !subscribe(p, detail)) return false;
     active_ = true;  // from here on there is something to stop
-    enabled_ = 0;
+    recording_.clear();
     decoder_ = {};
     set_attributes(p);
     take_clock(p);
@@ -87,9 +91,10 @@ class cupti_backend final : public backend {
     p.writer.store(writer_, std::memory_order_release);
     p.last_writer.store(writer_, std::memory_order_release);
     name_results(*writer_);
-    const std::string no_records = enable_kinds(p);
+    // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const std::uint32_t hooked = enable_callbacks(p);
     if (hooked != 0) enable_graph_callbacks(p);
+    const std::string no_records = enable_kinds(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
@@ -104,21 +109,21 @@ class cupti_backend final : public backend {
     if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
     std::string missing;
     CUptiResult why = CUPTI_SUCCESS;
-    unsigned descriptions = 0;
+    bool any = false;  // but descriptions
     const bool whole_graphs = may_trace_whole_graphs();
     for (const kind& k : kinds) {
       if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
       const CUptiResult r = enable(p, k);
       if (r == CUPTI_SUCCESS) {
-        enabled_ |= 1u << k.bit;
-        if (k.group == kind::always) descriptions |= 1u << k.bit;
+        recording_.add_kind(k);
+        any = any || k.group != kind::always;
         continue;
       }
       why = r;
       missing += std::string(missing.empty() ? "" : ", ") + k.name;
     }
-    if (!missing.empty() && enabled_ == descriptions) return "cuptiActivityEnable: " + p.api.explain(why);
+    if (!missing.empty() && !any) return "cuptiActivityEnable: " + p.api.explain(why);
     if (!missing.empty()) complain(("cuptiActivityEnable, no records of " + missing).c_str(), why);
     set_details(p);
     return {};
@@ -167,18 +172,20 @@ class cupti_backend final : public backend {
     // Once CUPTI's own exit handlers have run this would be the program's end (CUPTI 13.0, H200), and nothing is left
     // that could slow it down.
     if (p.exiting.load(std::memory_order_acquire)) return;
-    CUptiResult why = CUPTI_SUCCESS;
-    for (const kind& k : kinds) {
-      if (!k.enabled(enabled_)) continue;
-      // Can deadlock before CUPTI 13.0 Update 1 (NVIDIA bug 5350647); a kind that stays on costs only time.
-      if (k.id == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && p.version < 130001) {
-        p.kernels_left_on = true;
-        continue;
-      }
-      const CUptiResult r = p.api.cuptiActivityDisable(k.id);
-      if (r != CUPTI_SUCCESS) why = r;
-    }
-    complain("cuptiActivityDisable, CUPTI goes on recording and slows the program down", why);
+    complain("cuptiActivityDisable, CUPTI goes on recording and slows the program down", recording_.end(p));
+  }
+
+  void switch_recording(bool on) noexcept {
+    process_state& p = process_state::get();
+    std::lock_guard<std::mutex> hold(p.switching);
+    if (!active_ || p.exiting.load(std::memory_order_acquire)) return;
+    complain(on ? "CUPTI cannot be switched on for a window, which lacks something"
+                : "CUPTI cannot be switched off between windows and slows the program down",
+             recording_.set(p, subscriber_, on));
+    if (on || p.version >= 130001) return;
+    writer_->report("cupti",
+                    "kernels are recorded between windows, too, and cost their time, since switching them off can "
+                    "deadlock in this CUPTI; 13.0 Update 1 has no such fault");
   }
 
   /// CUPTI went on recording between two sessions: that is of neither. While there is no writer, buffers come back
@@ -216,7 +223,7 @@ class cupti_backend final : public backend {
         return false;
       }
       // Behind the library's own handlers in the list, so that it runs before them.
-      std::atexit([] { process_state::get().exiting.store(true, std::memory_order_release); });
+      std::atexit([] { process_state::get().begin_exit(); });
     }
     const CUptiResult asked = p.api.cuptiGetVersion(&p.version);
     if (asked != CUPTI_SUCCESS)
@@ -265,9 +272,8 @@ class cupti_backend final : public backend {
     return false;
   }
 
-  /// The buffers on the device, which hold times until CUPTI has read them, keep CUPTI's own size (3.2 MB) and limit
-  /// (250 of a context): 30 million kernels of a graph left the device's memory where it was (CUPTI 13.0, H200), and
-  /// where a limit of 8 was tried, kernels lost their times (parcagpu#23). tests/gpu/soak watches both.
+  /// Buffers on the device keep CUPTI's own size and limit (3.2 MB, 250 a context): 30 million graph kernels left its
+  /// memory flat (CUPTI 13.0, H200); with a limit of 8 kernels lost their times (parcagpu#23). tests/gpu/soak watches.
   void set_attributes(process_state& p) {
     std::uint8_t on = 1;
     std::size_t size = sizeof(on);
@@ -297,7 +303,7 @@ class cupti_backend final : public backend {
 
   /// Names and enables every driver function that the library knows. Returns how many.
   std::uint32_t enable_callbacks(process_state& p) {
-    std::uint32_t count = 0, unnamed = 0;
+    std::uint32_t unnamed = 0;
     CUptiResult nameless = CUPTI_SUCCESS, failure = CUPTI_SUCCESS;
     for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
       const char* symbol = nullptr;
@@ -317,12 +323,12 @@ class cupti_backend final : public backend {
       p.updates_graph[cbid].store(updates, std::memory_order_relaxed);
       const CUptiResult r = p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
       if (r == CUPTI_SUCCESS)
-        ++count;
+        recording_.add_call(cbid);
       else
         failure = r;
     }
-    tell_missing_calls(count, nameless, failure);
-    return count;
+    tell_missing_calls(recording_.calls(), nameless, failure);
+    return recording_.calls();
   }
 
   /// For the stages in which nodes of graphs are captured.
@@ -384,7 +390,7 @@ class cupti_backend final : public backend {
   event_writer* writer_ = nullptr;
   decode_context decoder_;
   CUpti_SubscriberHandle subscriber_{};
-  unsigned enabled_ = 0;
+  recording_switch recording_;
   bool active_ = false;
   bool refused_before_ = false;  ///< buffers, before the last count of what was dropped
 };

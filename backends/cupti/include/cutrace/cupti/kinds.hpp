@@ -18,6 +18,15 @@ struct kind {
   static constexpr int always = -1;
   static constexpr int of(record_group g) noexcept { return static_cast<int>(g); }
   bool enabled(unsigned bits) const noexcept { return (bits >> bit & 1u) != 0; }
+  /// Switching kernels off can deadlock before CUPTI 13.0 Update 1 (NVIDIA bug 5350647).
+  bool may_end(std::uint32_t version) const noexcept {
+    return id != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || version >= 130001;
+  }
+  /// Whole graphs, once off, must not be switched on again: a graph that was instantiated meanwhile would end the
+  /// program at its next replay (CUPTI 13.0). Descriptions are few, and later windows need them.
+  bool may_rest(std::uint32_t version) const noexcept {
+    return group != always && id != CUPTI_ACTIVITY_KIND_GRAPH_TRACE && may_end(version);
+  }
 };
 
 // clang-format off

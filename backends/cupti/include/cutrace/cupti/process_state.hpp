@@ -4,12 +4,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/buffers.hpp>
 #include <cutrace/cupti/decode_context.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/own_clock.hpp>
+#include <mutex>
+#include <thread>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -31,10 +34,24 @@ struct process_state {
   bool clock_registered = false;
   bool latency_on = false;                               ///< kernels are told with their queueing
   bool kernels_left_on = false;                          ///< the kind was not switched off at the end of a session
+  std::mutex switching;                                  ///< held while CUPTI is switched off and on
   std::atomic<bool> exiting{false};                      ///< exit handlers run
   own_clock clock;                                       ///< of CUPTI, where it does not take ours
   std::atomic<bool> updates_graph[function_limit] = {};  ///< cuGraphExecUpdate, by callback id
   std::atomic<bool> makes_work[function_limit] = {};     ///< a call of the last session may still be in its callback
+
+  /// Before the library's own exit handlers: from here on switching it would be the program's end. One that hangs in
+  /// being switched must not hold up the exit.
+  void begin_exit() {
+    for (int i = 0; i < 2000; ++i) {
+      if (switching.try_lock()) {
+        exiting.store(true, std::memory_order_release);
+        return switching.unlock();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    exiting.store(true, std::memory_order_release);
+  }
 
   static process_state& get() {
     static process_state* state = new process_state();

@@ -51,11 +51,12 @@ class recorder {
   }
 
   void set_paused(bool paused) { paused_.store(paused); }
+  void set_suspended(bool suspended) { suspended_.store(suspended); }
 
   call begin(function f) {
     call c{f, ++last_correlation_, 0, 0, 0};
     const use writer(*this);
-    if (!writer || paused_) return c;
+    if (!writer || paused_ || suspended_) return c;
     c.session = session_;
     c.begin_ticks = writer->ticks();
     c.stage = writer->enter(function_id(f), c.correlation, c.begin_ticks, describe(f).makes_gpu_work);
@@ -171,7 +172,7 @@ class recorder {
   std::atomic<std::uint32_t> users_{0};
   std::atomic<std::uint64_t> session_{0};
   std::atomic<std::uint32_t> last_correlation_{0};
-  std::atomic<bool> paused_{false};
+  std::atomic<bool> paused_{false}, suspended_{false};
   std::mutex pending_lock_;
   std::vector<waiting> pending_;
 };

@@ -66,6 +66,8 @@ class sim_backend : public backend {
 
   void pause() noexcept override { gpu_.records().set_paused(true); }
   void resume() noexcept override { gpu_.records().set_paused(false); }
+  void suspend() noexcept override { gpu_.records().set_suspended(true); }
+  void restart() noexcept override { gpu_.records().set_suspended(false); }
 
  private:
   void gone() noexcept {

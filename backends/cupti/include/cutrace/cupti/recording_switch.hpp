@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of CUPTI is on, and how it goes off and on again between the windows of a session that samples. The
+// subscription, the descriptions and whole graphs stay on; cuptiFinalize is never called, since it destroys a program
+// whose other threads call CUDA meanwhile (seen with CUPTI 13.0).
+#pragma once
+
+#include <cupti.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cutrace/cupti/kinds.hpp>
+#include <cutrace/cupti/process_state.hpp>
+#include <thread>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+class recording_switch {
+ public:
+  void clear() noexcept {
+    kinds_ = on_ = 0;
+    calls_rest_ = false;
+    calls_.clear();
+  }
+  void add_kind(const kind& k) noexcept {
+    kinds_ |= 1u << k.bit;
+    on_ |= 1u << k.bit;
+  }
+  void add_call(std::uint32_t cbid) { calls_.push_back(cbid); }
+
+  bool any_kind() const noexcept { return kinds_ != 0; }
+  std::uint32_t calls() const noexcept { return static_cast<std::uint32_t>(calls_.size()); }
+
+  /// Calls come first and go last, so that no GPU work is recorded whose call was not seen, with some time for calls
+  /// that are under way. What fails is tried again at the next window.
+  CUptiResult set(process_state& p, CUpti_SubscriberHandle subscriber, bool on) {
+    CUptiResult why = CUPTI_SUCCESS;
+    const auto note = [&why](CUptiResult r) { why = r != CUPTI_SUCCESS ? r : why; };
+    if (on && calls_rest_)
+      for (const std::uint32_t cbid : calls_)
+        note(p.api.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid));
+    std::this_thread::sleep_for(on ? before_window : after_window);
+    calls_rest_ = !on;
+    for (const kind& k : kinds) {
+      if (!k.enabled(kinds_)) continue;
+      if (k.enabled(on_) != on && k.may_rest(p.version)) note(turn(p, k, on));
+      // GPU work that goes on being recorded must be known to be of a call outside of windows.
+      if (k.enabled(on_) && k.group == kind::of(record_group::kernel)) calls_rest_ = false;
+    }
+    if (calls_rest_) note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    return why;
+  }
+
+  /// For good. A kind that must not be switched off goes on, which costs time and nothing else.
+  CUptiResult end(process_state& p) {
+    CUptiResult why = CUPTI_SUCCESS;
+    for (const kind& k : kinds) {
+      if (!k.enabled(on_)) continue;
+      if (!k.may_end(p.version)) {
+        p.kernels_left_on = true;
+        continue;
+      }
+      const CUptiResult r = turn(p, k, false);
+      if (r != CUPTI_SUCCESS) why = r;
+    }
+    return why;
+  }
+
+ private:
+  /// Most calls that make GPU work take microseconds, a large graph's launch one millisecond.
+  static constexpr std::chrono::milliseconds before_window{1}, after_window{5};
+
+  CUptiResult turn(process_state& p, const kind& k, bool on) {
+    const CUptiResult r = on ? p.api.cuptiActivityEnable(k.id) : p.api.cuptiActivityDisable(k.id);
+    if (r == CUPTI_SUCCESS) on_ ^= 1u << k.bit;
+    return r;
+  }
+
+  unsigned kinds_ = 0;  ///< chosen
+  unsigned on_ = 0;     ///< of those
+  std::vector<std::uint32_t> calls_;
+  bool calls_rest_ = false;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

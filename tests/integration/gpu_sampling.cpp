@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions that record in windows, while threads use the GPU all the time. Runs on the stand-in driver in each test run
+// and on a real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed.
+// Argument: seconds of the scenario under load.
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/names.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <cutrace/window.hpp>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/standin_calls.hpp"
+
+namespace {
+
+int failures = 0;
+
+void check(int r, const char* what) {
+  if (r == 0) return;
+  std::printf("%s failed (%d)\n", what, r);
+  std::exit(100);
+}
+#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
+
+void tell(bool ok, const char* scenario, const std::string& found) {
+  std::printf("%s %s: %s\n", ok ? "ok  " : "FAIL", scenario, found.c_str());
+  std::fflush(stdout);
+  if (!ok) ++failures;
+}
+
+struct device_work {
+  CUdevice device = 0;
+  CUcontext context{};
+  CUmodule module{};
+  CUfunction kernel{};
+
+  device_work() {
+    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    DO(cuInit, 0);
+    DO(cuDeviceGet, &device, 0);
+    DO(cuDevicePrimaryCtxRetain, &context, device);
+    DO(cuCtxSetCurrent, context);
+    DO(cuModuleLoadData, &module, image);
+    DO(cuModuleGetFunction, &kernel, module, "empty");
+  }
+  CUstream stream() const {
+    CUstream s{};
+    DO(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
+    return s;
+  }
+  void launch(CUstream s, int n) const {
+    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, s, nullptr, nullptr);
+  }
+  CUgraphExec graph(CUstream s, int nodes) const {
+    CUgraph g{};
+    CUgraphExec x{};
+    CUTRACE_STAGE("capture");  // launches without a kernel
+    DO(cuStreamBeginCapture, s, CU_STREAM_CAPTURE_MODE_RELAXED);
+    launch(s, nodes);
+    DO(cuStreamEndCapture, s, &g);
+    DO(cuGraphInstantiate, &x, g, 0);
+    DO(cuGraphDestroy, g);
+    return x;
+  }
+};
+
+cutrace::session_options sampled(const char* windows) {
+  cutrace::session_options o;
+  o.sinks = std::getenv("CUTRACE_SINKS") != nullptr ? nullptr : "null";
+  o.backend = "cupti";
+  o.sample = windows;
+  o.memory_limit_bytes = std::size_t{512} << 20;
+  o.overflow = cutrace::overflow_policy::wait;
+  o.overflow_wait_us = 60 * 1000 * 1000;
+  return o;
+}
+
+/// Knows when the trace began, so that what the program itself noted can be laid beside it.
+struct anchored_sink : cutrace::memory_sink {
+  anchored_sink() : memory_sink(std::size_t{4} << 30) {}
+  void open(const cutrace::trace_info& i) override { start_ns = i.start.monotonic_ns; }
+  std::int64_t start_ns = 0;
+};
+std::int64_t monotonic_ns() { return static_cast<std::int64_t>(cutrace::clock::monotonic_ns()); }
+
+/// What the windows of a trace hold.
+struct seen {
+  std::vector<cutrace::event> windows;
+  std::uint64_t launches = 0, kernels = 0, without_kernel = 0, without_call = 0, empty = 0, outside = 0;
+  bool balanced;
+  std::string losses;
+
+  /// `busy`: when the program launched something, to tell a window that was lost from one in which nothing was done.
+  seen(const std::vector<cutrace::event>& events, const cutrace::stats& s, const std::vector<std::int64_t>& busy = {})
+      : balanced(s.produced == s.delivered && s.lost_total() == 0) {
+    if (!balanced) losses = "; produced " + std::to_string(s.produced) + ", delivered " + std::to_string(s.delivered);
+    for (std::size_t i = 0; i < cutrace::loss_cause_count; ++i)
+      if (s.lost[i] != 0)
+        losses += ", " + std::to_string(s.lost[i]) + " " + cutrace::to_string(static_cast<cutrace::loss_cause>(i));
+    std::map<std::uint64_t, std::pair<int, int>> by_call;  // calls and kernels
+    for (const cutrace::event& e : events) {
+      if (e.kind == cutrace::event_kind::window) windows.push_back(e);
+      const std::string name(e.name.data, e.name.size);
+      const std::string stage(e.stage_name.data, e.stage_name.size);
+      const bool launch = e.kind == cutrace::event_kind::api && stage != "capture" &&
+                          (name == "cuLaunchKernel" || name == "cuGraphLaunch");
+      if (launch) ++launches, ++by_call[e.correlation_id].first;
+      if (e.kind == cutrace::event_kind::kernel) ++kernels, ++by_call[e.correlation_id].second;
+    }
+    for (const auto& c : by_call) {
+      without_kernel += c.second.second == 0 ? 1 : 0;
+      without_call += c.second.first == 0 ? 1 : 0;
+    }
+    // A call's begin is read before it is let in; the thread may have waited for its processor meanwhile.
+    const std::int64_t slack_ns = 5000000;
+    std::vector<int> work(windows.size());
+    for (const cutrace::event& e : events) {
+      if (e.kind != cutrace::event_kind::kernel) continue;
+      bool inside = false;
+      for (std::size_t i = 0; i < windows.size(); ++i)
+        if (e.call_start_ns + slack_ns >= windows[i].start_ns && e.call_start_ns <= windows[i].end_ns)
+          ++work[i], inside = true;
+      outside += inside ? 0 : 1;
+    }
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      bool launched = false;
+      for (const std::int64_t t : busy)
+        launched = launched || (t > windows[i].start_ns + slack_ns && t < windows[i].end_ns - slack_ns);
+      empty += work[i] == 0 && launched ? 1 : 0;
+    }
+  }
+  /// A thread that the system takes its processor from in the middle of a launch, at a window's edge, may be in it with
+  /// one half.
+  bool whole() const {
+    return balanced && 2 * (without_kernel + without_call) <= windows.size() && empty == 0 && outside == 0;
+  }
+  std::string text() const {
+    const auto number = [](std::uint64_t n) { return std::to_string(n); };
+    return number(windows.size()) + " windows, " + number(launches) + " launches, " + number(kernels) + " kernels; " +
+           number(without_kernel) + " launches without a kernel, " + number(without_call) +
+           " kernels without a launch, " + number(empty) + " windows empty, " + number(outside) + " launched outside" +
+           losses;
+  }
+};
+
+/// Threads that launch kernels and graphs, and wait for them, without a pause.
+struct load {
+  std::atomic<bool> end{false};
+  std::atomic<std::uint64_t> kernels{0};
+  std::vector<std::int64_t> launched_at[8];  ///< by thread
+  std::vector<std::thread> threads;
+
+  load(const device_work& gpu, int count) {
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back([this, &gpu, i] {
+        DO(cuCtxSetCurrent, gpu.context);
+        const CUstream s = gpu.stream();
+        CUgraphExec x = gpu.graph(s, 8);
+        for (std::uint64_t step = 0; !end; ++step) {
+          CUTRACE_STAGE("step", step * 16 + static_cast<std::uint64_t>(i));
+          gpu.launch(s, 20);
+          launched_at[i].push_back(monotonic_ns());
+          if (i % 2 == 1) DO(cuGraphLaunch, x, s);
+          if (step % 4 == 3) DO(cuStreamSynchronize, s);
+          // The stand-in launches in a tenth of a GPU's time, more than activity buffers hold on a busy machine.
+          std::this_thread::sleep_for(std::chrono::microseconds(500));
+          if (i == 3 && step % 64 == 63) {  // graphs are made and destroyed in and between windows
+            DO(cuGraphExecDestroy, x);
+            x = gpu.graph(s, 8);
+          }
+          kernels += i % 2 == 1 ? 28 : 20;
+        }
+        DO(cuStreamSynchronize, s);
+        DO(cuGraphExecDestroy, x);
+        DO(cuStreamDestroy, s);
+      });
+  }
+  /// Times of the launches, of a trace that began at `start_ns`.
+  std::vector<std::int64_t> join(std::int64_t start_ns) {
+    end = true;
+    for (std::thread& t : threads) t.join();
+    std::vector<std::int64_t> all;
+    for (const auto& thread : launched_at)
+      for (const std::int64_t t : thread) all.push_back(t - start_ns);
+    return all;
+  }
+};
+
+void by_the_clock(const device_work& gpu, double seconds) {
+  load work(gpu, 4);
+  anchored_sink sink;
+  cutrace::session trace(sampled("30ms/60ms"));
+  trace.add_sink(sink);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const std::vector<std::int64_t> busy = work.join(sink.start_ns);
+  trace.stop();
+  const seen s(sink.events(), trace.stats(), busy);
+  const std::size_t least = static_cast<std::size_t>(seconds / 0.06 / 3);  // a busy machine may sleep through some
+  tell(s.whole() && s.windows.size() > least && s.kernels < work.kernels, "30 ms in 60, four threads",
+       s.text() + "; " + std::to_string(work.kernels) + " kernels in all");
+}
+
+void by_request(const device_work& gpu) {
+  cutrace::memory_sink sink;
+  cutrace::session trace(sampled("requests"));
+  trace.add_sink(sink);
+  const CUstream s = gpu.stream();
+  const CUgraphExec x = gpu.graph(s, 5);
+  cutrace::one_in chosen(5);
+  int opened = 0;
+  for (std::uint64_t request = 0; request < 40; ++request) {
+    const cutrace::window recorded(trace, chosen(), 10000);
+    CUTRACE_STAGE("request", request);
+    opened += recorded.open() ? 1 : 0;
+    gpu.launch(s, 10);
+    DO(cuGraphLaunch, x, s);
+    if (request % 2 == 0) DO(cuStreamSynchronize, s);
+  }
+  DO(cuStreamSynchronize, s);
+  trace.stop();
+  DO(cuGraphExecDestroy, x);
+  DO(cuStreamDestroy, s);
+  const std::vector<cutrace::event> events = sink.events();
+  std::map<std::uint64_t, int> by_request;
+  for (const cutrace::event& e : events)
+    if (e.kind == cutrace::event_kind::kernel && e.request_count == 1) ++by_request[e.requests[0].id];
+  bool right = true;
+  for (std::uint64_t request = 0; request < 40; request += 5) right = right && by_request[request] == 15;
+  const seen found(events, trace.stats());
+  // Windows that follow each other closely may be one.
+  tell(found.whole() && right && opened == 8 && !found.windows.empty() && found.windows.size() <= 9,
+       "one request in 5, 10 kernels and a graph of 5 in each", found.text());
+}
+
+/// Several threads hold windows open at once: they close with the last one.
+void nested(const device_work& gpu) {
+  cutrace::memory_sink sink;
+  cutrace::session trace(sampled("requests"));
+  trace.add_sink(sink);
+  std::vector<std::thread> threads;
+  std::atomic<int> recorded{0};
+  for (int i = 0; i < 6; ++i)
+    threads.emplace_back([&] {
+      DO(cuCtxSetCurrent, gpu.context);
+      const CUstream s = gpu.stream();
+      for (int k = 0; k < 30; ++k) {
+        const cutrace::window w(trace, true, 10000);
+        CUTRACE_STAGE("held");
+        gpu.launch(s, 3);
+        recorded += w.open() ? 3 : 0;
+        DO(cuStreamSynchronize, s);
+      }
+      DO(cuStreamDestroy, s);
+    });
+  for (std::thread& t : threads) t.join();
+  trace.stop();
+  const seen s(sink.events(), trace.stats());
+  tell(s.whole() && recorded == 540 && s.kernels == 540, "six threads hold windows", s.text());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 1.5;
+  const device_work gpu;
+  by_request(gpu);
+  nested(gpu);
+  by_the_clock(gpu, seconds);
+  return failures;
+}
