@@ -143,6 +143,9 @@ class event_writer {
 
   /// Bytes that all activity buffers of a backend together may take (part of the session's memory limit).
   virtual std::size_t buffer_budget_bytes() const noexcept { return std::size_t{12} << 20; }
+  /// How long a call that makes GPU work may be held up while there is little room for its records; 0: never
+  /// (overflow_policy::drop).
+  virtual std::uint32_t overflow_wait_us() const noexcept { return 0; }
   /// One line for the error handler and for the notes of every file, each distinct one once.
   virtual void report(const char* component, const char* message) noexcept = 0;
 };

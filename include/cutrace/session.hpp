@@ -14,10 +14,11 @@ CUTRACE_BEGIN_NAMESPACE
 class sink;
 class backend;
 
-/// What a thread does when no chunk is free.
+/// What a thread does when no chunk is free, and before a call that makes GPU work when the collector lags behind and
+/// half of the activity buffers are taken.
 enum class overflow_policy : std::uint8_t {
-  drop,  ///< the event is counted as lost (chunk_full); the application never waits. Default.
-  wait,  ///< the thread waits up to `overflow_wait_us` for the collector, then drops. For tests and batch jobs.
+  drop,  ///< the event is counted as lost (chunk_full, buffer_limit); the application never waits. Default.
+  wait,  ///< the thread waits up to `overflow_wait_us` for the collector, then goes on. For tests and batch jobs.
 };
 
 /// All fields have a default. Where a field is at its default, the environment variable named beside it applies.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: activity buffers of any content must neither crash the decoder nor make it read outside of them.
-// The first input byte chooses how trusting the stepping library is; names and details, which records point to, are
-// replaced by good pointers, because a decoder cannot tell a bad one.
-//   clang++ -std=c++17 -g -O1 -fsanitize=fuzzer,address,undefined -I... decode_fuzz.cpp
+// The first input byte chooses how trusting the stepping library is, the second CUPTI's version and whether its clock
+// is another one; names and details, which records point to, are replaced by good pointers, because a decoder cannot
+// tell a bad one. Details must be freed once or not at all. scripts/fuzz runs it for long; random_driver.cpp where
+// there is no libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/cupti/decode.hpp>
+#include <cutrace/cupti/own_clock.hpp>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace {
@@ -28,11 +31,8 @@ class checking_emitter : public event_emitter {
     if (e.kind == event_kind::sync && e.sync.what > sync_kind::context) std::abort();
   }
   text intern(const char* s, std::size_t size) override {
-    if (size >= sizeof(last_[0])) size = sizeof(last_[0]) - 1;
-    char* slot = last_[next_++ % 64];
-    std::memcpy(slot, s, size);
-    slot[size] = '\0';
-    return {slot, static_cast<std::uint32_t>(size)};
+    const std::string& kept = *names_.emplace(s, size).first;  // for good, as the collector does
+    return {kept.c_str(), static_cast<std::uint32_t>(kept.size())};
   }
   text demangle(text mangled) override { return mangled; }
   void count_loss(loss_cause, std::uint64_t n) override { lost += n; }
@@ -44,12 +44,22 @@ class checking_emitter : public event_emitter {
   std::uint64_t lost = 0;
 
  private:
-  char last_[64][256];
-  std::uint32_t next_ = 0;
+  std::set<std::string> names_;
 };
 
 constexpr char name[] = "_Z4fuzzv";
 unsigned step_mode = 0;
+
+/// Details that overhead records point to. CUPTI allocates one for each record; ours are never freed twice, and what
+/// the decoder does not take is freed here.
+std::set<void*>& details() {
+  static std::set<void*> all;
+  return all;
+}
+void free_details_once(void* data) {
+  if (details().erase(data) == 0) std::abort();
+  std::free(data);
+}
 
 /// Sizes of CUPTI 13.0's records: what a library of that release steps by. 0: stops at this kind.
 std::size_t step_of(std::uint32_t kind) {
@@ -66,6 +76,8 @@ std::size_t step_of(std::uint32_t kind) {
       return 184;
     case record_kind::memory2:
       return 128;
+    case record_kind::unified_memory:
+      return 104;
     case record_kind::memory:
     case record_kind::memory_pool:
       return 80;
@@ -111,6 +123,11 @@ void replace_pointers(std::uint8_t* buffer, std::size_t valid, std::size_t at) {
       return replace(buffer, valid, at, offsetof(device_record, name), name);
     case record_kind::name:
       return replace(buffer, valid, at, offsetof(name_record, name), name);
+    case record_kind::overhead: {
+      void* data = std::malloc(8);
+      details().insert(data);
+      return replace(buffer, valid, at, offsetof(overhead3_record, data), data);
+    }
     default:
       return;
   }
@@ -133,12 +150,12 @@ CUptiResult next(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** r) {
   return CUPTI_SUCCESS;
 }
 
-void ignore(void*) {}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
-  constexpr std::uint32_t versions[] = {18, 20, 22, 24, 26, 28, 130000, 130001};
+  // 11.8, every number of CUDA 12, 13.0 and its update, one to come, and none: cuptiGetVersion failed.
+  constexpr std::uint32_t versions[] = {18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 130000, 130001, 130200, 999999, 0};
+  constexpr std::int64_t distances[] = {0, 1234567890, INT64_MAX, INT64_MIN};
   if (size < 2) return 0;
   step_mode = input[0];
   const std::size_t valid = size - 2;
@@ -146,10 +163,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   std::memcpy(data.get(), input + 2, valid);
 
   decode_context context;
-  context.cupti_version = versions[input[1] % 8];
-  context.free_data = &ignore;
+  context.cupti_version = versions[input[1] % 16];
+  context.free_data = &free_details_once;
   checking_emitter emitter;
-  const walk_result r = walk_buffer(&next, data.get(), valid, context, emitter);
+  shifting_emitter shifted(emitter, distances[input[1] / 16 % 4]);
+  event_emitter& to = input[1] >= 128 ? static_cast<event_emitter&>(shifted) : emitter;
+  const walk_result r = walk_buffer(&next, data.get(), valid, context, to);
+  for (void* d : details()) std::free(d);
+  details().clear();
   if (!r.complete && emitter.lost == 0) std::abort();
   if (emitter.emitted > 2 * r.records + 1) std::abort();
   if (r.records > valid / sizeof(CUpti_Activity) + 1) std::abort();

@@ -143,6 +143,9 @@ class record_writer final : public event_writer {
     core_.lost[static_cast<std::size_t>(cause)].fetch_add(n, std::memory_order_relaxed);
   }
   std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
+  std::uint32_t overflow_wait_us() const noexcept override {
+    return core_.overflow_wait_us.load(std::memory_order_relaxed);
+  }
   void report(const char* component, const char* message) noexcept override { core_.errors.report(component, message); }
 
   /// Collector's side.

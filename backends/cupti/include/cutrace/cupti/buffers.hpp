@@ -3,8 +3,12 @@
 // application's thread), never freed (CUPTI may hold some until the process ends).
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <boost/lockfree/queue.hpp>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -29,27 +33,59 @@ class buffer_pool {
     limit_.store(count, std::memory_order_relaxed);
   }
 
-  /// A zeroed buffer, aligned to 8 bytes and more; nullptr when the limit is reached. Lock-free; any thread.
+  /// A zeroed buffer, aligned to 8 bytes and more; nullptr when the limit is reached or memory is. Lock-free; any
+  /// thread.
   unsigned char* take() noexcept {
     unsigned char* b = nullptr;
-    if (free_.pop(b)) return b;
-    if (made_.fetch_add(1, std::memory_order_relaxed) >= limit_.load(std::memory_order_relaxed)) {
-      made_.fetch_sub(1, std::memory_order_relaxed);
-      return nullptr;
-    }
-    return static_cast<unsigned char*>(std::calloc(1, buffer_bytes));  // fresh pages are zero without being touched
+    if (!free_.pop(b)) b = make();
+    if (b != nullptr) out_.fetch_add(1, std::memory_order_relaxed);
+    return b;
   }
 
   /// Takes a buffer back that `used` bytes were written to.
   void give(unsigned char* b, std::size_t used) noexcept {
     std::memset(b, 0, used < buffer_bytes ? used : buffer_bytes);
     free_.bounded_push(b);
+    out_.fetch_sub(1, std::memory_order_relaxed);
   }
 
+  /// A full buffer begins to wait for the collector, or has been read.
+  void queued(bool now) noexcept { queued_.fetch_add(now ? 1u : ~0u, std::memory_order_relaxed); }
+
+  /// Holds the calling thread up, `us` microseconds at most, while the collector has buffers to read and less than half
+  /// of all are free. For overflow_policy::wait, before a call that makes work: the records of it come later, so half
+  /// must be left for them.
+  void wait_for_room(std::uint32_t us) const noexcept {
+    if (!crowded()) return;
+    const int program_errno = errno;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
+    do {
+      const timespec moment{0, 50000};
+      ::nanosleep(&moment, nullptr);
+    } while (crowded() && std::chrono::steady_clock::now() < until);
+    errno = program_errno;
+  }
+
+  /// Buffers that exist, and those of them that CUPTI or the collector has.
+  std::uint32_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+  std::uint32_t out() const noexcept { return out_.load(std::memory_order_relaxed); }
+  std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+
  private:
+  unsigned char* make() noexcept {
+    void* b = nullptr;
+    // Fresh pages are zero without being touched.
+    if (made_.fetch_add(1, std::memory_order_relaxed) < limit()) b = std::calloc(1, buffer_bytes);
+    if (b == nullptr) made_.fetch_sub(1, std::memory_order_relaxed);
+    return static_cast<unsigned char*>(b);
+  }
+  bool crowded() const noexcept { return queued_.load(std::memory_order_relaxed) != 0 && out() > limit() / 2; }
+
   boost::lockfree::queue<unsigned char*> free_;
   std::atomic<std::uint32_t> limit_{0};
   std::atomic<std::uint32_t> made_{0};
+  std::atomic<std::uint32_t> out_{0};
+  std::atomic<std::uint32_t> queued_{0};
 };
 
 }  // namespace CUTRACE_LOCAL

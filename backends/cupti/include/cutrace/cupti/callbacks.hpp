@@ -39,9 +39,11 @@ struct callbacks {
     }
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
     if (call.callbackSite == CUPTI_API_ENTER) {
+      const bool works = p.makes_work[cbid].load(std::memory_order_relaxed);
+      const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
+      if (CUTRACE_UNLIKELY(wait_us != 0) && works) p.buffers.wait_for_room(wait_us);
       const std::uint64_t begin = w->ticks();
-      const std::uint64_t stage =
-          w->enter(cbid, call.correlationId, begin, p.makes_work[cbid].load(std::memory_order_relaxed));
+      const std::uint64_t stage = w->enter(cbid, call.correlationId, begin, works);
       *call.correlationData = stage != api_call::not_recorded ? begin : 0;
     } else {
       leave(*w, cbid, call);
@@ -93,7 +95,9 @@ struct callbacks {
     const bool discard = size == buffer_pool::discard_bytes;
     if (w != nullptr && valid != 0 && !discard) {
       const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire), &decode, &release};
+      p.buffers.queued(true);
       if (w->submit(full)) return;
+      p.buffers.queued(false);
     }
     if (w != nullptr && valid != 0) w->count_loss(loss_cause::buffer_limit, count_records(p, buffer, valid));
     if (discard)
@@ -125,7 +129,9 @@ struct callbacks {
       w->report("cupti", "cuptiActivityGetNextRecord cannot read a buffer to its end: the GPU records in it are lost");
   }
   static void release(const activity_buffer& b) {
-    process_state::get().buffers.give(static_cast<unsigned char*>(b.data), b.valid_bytes);
+    buffer_pool& buffers = process_state::get().buffers;
+    buffers.queued(false);
+    buffers.give(static_cast<unsigned char*>(b.data), b.valid_bytes);
   }
 };
 

@@ -51,11 +51,11 @@ class shifting_emitter final : public event_emitter {
   void emit(const event& e) override {
     if (e.start_ns == 0 && e.end_ns == 0) return to_.emit(e);  // no time at all
     event moved = e;
-    moved.start_ns += offset_ns_;
-    moved.end_ns += offset_ns_;
+    move(moved.start_ns);
+    move(moved.end_ns);
     if (e.kind == event_kind::kernel) {
-      if (e.kernel.queued_ns != 0) moved.kernel.queued_ns += offset_ns_;
-      if (e.kernel.submitted_ns != 0) moved.kernel.submitted_ns += offset_ns_;
+      if (e.kernel.queued_ns != 0) move(moved.kernel.queued_ns);
+      if (e.kernel.submitted_ns != 0) move(moved.kernel.submitted_ns);
     }
     to_.emit(moved);
   }
@@ -65,6 +65,11 @@ class shifting_emitter final : public event_emitter {
   void count_quality(std::uint32_t index) override { to_.count_quality(index); }
 
  private:
+  /// Unsigned: a spoilt record may hold any time.
+  void move(std::int64_t& time) const noexcept {
+    time = static_cast<std::int64_t>(static_cast<std::uint64_t>(time) + static_cast<std::uint64_t>(offset_ns_));
+  }
+
   event_emitter& to_;
   std::int64_t offset_ns_;
 };

@@ -29,6 +29,7 @@ struct process_state {
   std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
   std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
   std::atomic<std::uint64_t> refused{0};            ///< buffer requests that found none
+  std::atomic<std::uint32_t> overflow_wait_us{0};   ///< 0: calls never wait for buffers
   tick_scale scale;                                 ///< for timestamps, the process's
   bool clock_registered = false;
   bool latency_on = false;                               ///< kernels are told with their queueing
