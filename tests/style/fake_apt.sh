@@ -31,6 +31,7 @@ install() {
     g++) put bin/g++ $'#!/bin/sh\nread -r line\nfile=${line#*<}\n[ -e "$CUTRACE_SETUP_MACHINE/usr/include/${file%>}" ]' ;;
     cmake | jq | ccache | pkg-config | clang-format-14) put "bin/$1" ;;
     ninja-build) put bin/ninja ;;
+    make) put bin/make ;;
     clang) put bin/clang++ ;;
     libclang-rt-dev) put usr/lib/llvm-14/lib/clang/14/lib/linux/libclang_rt.some ;;
     libfmt-dev) put usr/include/fmt/format.h ;;

@@ -192,19 +192,16 @@ TEST_CASE("the answer and the mark are about the same row") {
   CHECK(has(busy, "kernel 1 31 ns 51.7 % <- BOTTLENECK"));
 }
 
-TEST_CASE("a name that the kernel has cut is taken whole from the command line") {
-  const auto name_of = [](const char* name, const char* command_line) {
-    trace_info i = sample::info();
-    i.process_name = name;
-    i.command_line = command_line;
-    return ascii::identity(i).process_name;
-  };
-  CHECK(name_of("inference_serve", "./build/inference_server --quiet") == "inference_server");
-  CHECK(name_of("inference_serve", "inference_server") == "inference_server");
-  CHECK(name_of("renamed_thread_", "./inference_server") == "renamed_thread_");
-  CHECK(name_of("server", "./server_of_mine") == "server");
-  CHECK(name_of("inference_serve", "") == "inference_serve");
-  CHECK(name_of(nullptr, nullptr).empty());
+TEST_CASE("a trace of stages alone is not empty") {
+  const std::vector<event> stage = {sample::stage("prefill", 0, 10, 1)};
+  ascii_options options;
+  options.path = "/dev/null";
+  ascii_sink sink(options);
+  sink.open(sample::info());
+  sink.write(sample::view(stage));
+  const std::string text = joined(sink.report(ended(100, stage.size())));
+  CHECK_FALSE(has(text, "no call, no stage and no GPU work was seen"));
+  CHECK(has(text, "answer no GPU work was seen; 90.0 % with no call running and no stage open, then 10.0 %"));
 }
 
 TEST_CASE("a backend without GPU time is not said to be the source of what there is") {
@@ -219,9 +216,10 @@ TEST_CASE("a backend without GPU time is not said to be the source of what there
     return joined(sink.report(ended(100, all.size())));
   };
   const std::vector<event> kernel = {sample::kernel("k", 0, 10, 1)}, stage = {sample::stage("s", 0, 10, 1)};
-  CHECK(has(first_lines("no driver: no GPU time", kernel), "no GPU time from it; what follows is from a backend"));
-  CHECK_FALSE(has(first_lines("no driver: no GPU time", stage), "from it"));
-  CHECK_FALSE(has(first_lines("driver 13.0", kernel), "from it"));
+  CHECK(has(first_lines("no driver: no GPU time", kernel),
+            "no GPU time; GPU times here are from a backend that the program added"));
+  CHECK_FALSE(has(first_lines("no driver: no GPU time", stage), "GPU times here"));
+  CHECK_FALSE(has(first_lines("driver 13.0", kernel), "GPU times here"));
 }
 
 TEST_CASE("no line is wider than the page, whatever the names and times") {
@@ -241,8 +239,7 @@ TEST_CASE("no line is wider than the page, whatever the names and times") {
 /// The longest line of a report for standard error, while that is a terminal of so many columns.
 std::size_t width_on_terminal(unsigned short columns, std::uint32_t asked_for = 0) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  REQUIRE(grantpt(terminal) == 0);
-  REQUIRE(unlockpt(terminal) == 0);
+  if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return 0;  // no /dev/pts here
   const int side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
   winsize size{};
   size.ws_col = columns;
@@ -263,6 +260,10 @@ std::size_t width_on_terminal(unsigned short columns, std::uint32_t asked_for = 
 }
 
 TEST_CASE("the report is as wide as its terminal, within reason, or as was asked for") {
+  if (width_on_terminal(132) == 0) {
+    MESSAGE("no pseudo-terminals on this machine: not tested");
+    return;
+  }
   CHECK(width_on_terminal(132) == 132);
   CHECK(width_on_terminal(40) == 80);
   CHECK(width_on_terminal(500) == 200);

@@ -90,10 +90,11 @@ class collector final : private event_emitter {
     std::vector<event> known(descriptions_);
     sinks_.write_to_last(known.data(), known.size());
   }
-  CUTRACE_NOINLINE void close_sinks(std::uint64_t session) {
+  /// `stop`: when the session was asked to end. What it takes to end is no part of the trace.
+  CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop) {
     deliver_all();
     trace_summary summary{};
-    summary.stop = read_anchor(delivery_.start_ns());
+    summary.stop = stop;
     summary.totals = stats_now();
     const std::vector<std::string> notes = core_.errors.notes();
     std::vector<const char*> lines;

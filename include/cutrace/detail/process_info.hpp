@@ -42,6 +42,7 @@ struct process_info {
     process_info p;
     p.name = read_small_file("/proc/self/comm", 64);
     p.command_line = read_small_file("/proc/self/cmdline", 4096);
+    p.name = whole_name(p.name, p.command_line.substr(0, p.command_line.find('\0')));
     for (char& c : p.command_line)
       if (c == '\0') c = ' ';
     char host[256] = {};
@@ -50,6 +51,12 @@ struct process_info {
     p.rank = number_from_environment({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
     p.world_size = number_from_environment({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
     return p;
+  }
+
+  /// The kernel cuts names after 15 bytes (TASK_COMM_LEN); where the program's path ends in the whole name, that one.
+  CUTRACE_NOINLINE static std::string whole_name(const std::string& name, const std::string& path) {
+    const std::string file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    return name.size() == 15 && file.compare(0, 15, name) == 0 ? file : name;
   }
 };
 

@@ -132,9 +132,10 @@ class trace {
 
   /// A session that is not the last one leaves: its sinks close, the others go on.
   CUTRACE_NOINLINE void close_session(std::uint64_t session) {
+    const clock_anchor asked = read_anchor(start_.monotonic_ns);
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
-    if (!patiently([this, session] { collector_->close_sinks(session); })) return;
+    if (!patiently([this, session, asked] { collector_->close_sinks(session, asked); })) return;
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
   }
@@ -142,6 +143,7 @@ class trace {
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
   /// comes with the last, forced flush reaches every one of them.
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
+    const clock_anchor asked = read_anchor(start_.monotonic_ns);
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     turn_gate([&] { ended_ = true; });
     core_.nvtx.close();
@@ -153,7 +155,8 @@ class trace {
       core_.errors.report(
           "session", "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time", !explained);
     }
-    for (const std::uint64_t session : sessions) patiently([this, session] { collector_->close_sinks(session); });
+    for (const std::uint64_t session : sessions)
+      patiently([this, session, asked] { collector_->close_sinks(session, asked); });
     last_ = collector_->snapshot();
     stopped_ = true;
     if (abandoned_) return;

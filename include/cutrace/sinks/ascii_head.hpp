@@ -26,7 +26,7 @@ struct identity {
 
   identity() = default;
   CUTRACE_NOINLINE explicit identity(const trace_info& i)
-      : process_name(whole_name(text_or_empty(i.process_name), text_or_empty(i.command_line))),
+      : process_name(text_or_empty(i.process_name)),
         host_name(text_or_empty(i.host_name)),
         backend(text_or_empty(i.backend)),
         backend_detail(text_or_empty(i.backend_detail)),
@@ -38,14 +38,6 @@ struct identity {
 
  private:
   static const char* text_or_empty(const char* s) noexcept { return s != nullptr ? s : ""; }
-
-  /// The kernel cuts names after 15 bytes (TASK_COMM_LEN); where the command line begins with the whole name, that one.
-  CUTRACE_NOINLINE static std::string whole_name(std::string_view name, std::string_view command_line) {
-    std::string_view file = command_line.substr(0, command_line.find(' '));
-    file.remove_prefix(file.rfind('/') + 1);  // npos + 1 is 0
-    const bool cut = name.size() == 15 && file.substr(0, name.size()) == name;
-    return std::string(cut ? file : name);
-  }
 };
 
 /// How the owners of time are called in the report.
@@ -72,11 +64,10 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
                    "; shares and idle times below are of the time recorded"},
                   9, tone::alarm);
   // The backend's words are of the time when the sink was opened; the program may have added another one since.
-  constexpr std::string_view none = "no GPU time";
   const std::string_view detail = who.backend_detail;
-  const bool other = gpu_seen && detail.size() >= none.size() && detail.substr(detail.size() - none.size()) == none;
+  const bool other = gpu_seen && (who.backend == "none" || detail.find("no GPU time") != std::string_view::npos);
   out.paragraph({"backend  ", label(who.backend, 16), detail.empty() ? "" : ": ", escaped(detail),
-                 other ? " from it; what follows is from a backend that the program added" : ""},
+                 other ? "; GPU times here are from a backend that the program added" : ""},
                 9);
   const std::uint64_t lost = end.totals.lost_total();
   if (lost == 0)
@@ -99,7 +90,8 @@ class verdict {
         shares_(analysis::permille_of(time)) {}
 
   CUTRACE_NOINLINE std::string text() const {
-    if (time_.gpu_busy_ns() == 0 && worst_ == analysis::owner::nothing && data_.calls.total_count() == 0)
+    if (time_.gpu_busy_ns() == 0 && worst_ == analysis::owner::nothing && data_.calls.total_count() == 0 &&
+        (data_.gpu_operations.total_count() != 0 || time_.events(analysis::owner::host_stage) == 0))
       return data_.gpu_operations.total_count() == 0 ? "no call, no stage and no GPU work was seen"
                                                      : "GPU work was seen, but none of it has times";
     const double whole = static_cast<double>(time_.recorded_ns);

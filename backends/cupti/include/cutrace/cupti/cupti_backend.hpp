@@ -82,6 +82,7 @@ class cupti_backend final : public backend {
   bool begin(std::string& detail) {
     process_state& p = process_state::get();
     if (!open_library(p, detail) || !subscribe(p, detail)) return false;
+    if (!mismatch_.empty()) writer_->report("cupti", mismatch_.c_str());
     active_ = true;  // from here on there is something to stop
     recording_.clear();
     managed_waits_ = false;
@@ -255,8 +256,8 @@ class cupti_backend final : public backend {
     const CUptiResult asked = p.api.cuptiGetVersion(&p.version);
     if (asked != CUPTI_SUCCESS)
       complain("cuptiGetVersion, records are read in their oldest form", asked);
-    else if (const std::string line = explain_mismatch(p.lib, p.version, driver / 1000); !line.empty())
-      writer_->report("cupti", line.c_str());
+    else
+      mismatch_ = explain_mismatch(p.lib, p.version, driver / 1000);
     detail = "CUPTI " + (asked == CUPTI_SUCCESS ? std::to_string(p.version) : "of unknown version") + ", driver " +
              std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
     return true;
@@ -389,6 +390,7 @@ class cupti_backend final : public backend {
   decode_context decoder_;
   CUpti_SubscriberHandle subscriber_{};
   recording_switch recording_;
+  std::string mismatch_;  ///< of library and driver
   bool active_ = false;
   bool managed_waits_ = false;   ///< for CUDA to be initialised
   bool refused_before_ = false;  ///< buffers, before the last count of what was dropped

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cupti.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cutrace/cupti/library.hpp>
@@ -16,6 +17,8 @@ inline std::string explain_refusal(const functions& api, CUptiResult r, const ch
   std::string line = "CUPTI refused to be used, " + api.explain(r);
   if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED)
     line += std::string("; it is taken by ") + (*holder != '\0' ? holder : "another tool of this process");
+  else if (r == CUPTI_ERROR_NOT_INITIALIZED && ::access("/dev/nvidiactl", F_OK) != 0)
+    line += "; this machine has no NVIDIA device (no /dev/nvidiactl)";
   else if (r == CUPTI_ERROR_NOT_INITIALIZED)
     line += "; the driver may be older than this libcupti";
   else if (r == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
