@@ -14,18 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "../support/standin_calls.hpp"
+#include "../support/gpu_program.hpp"
 
 namespace {
 
 int failed = 0;
-
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
 
 CUcontext context{};
 CUstream stream{};

@@ -11,36 +11,19 @@
 #include <memory>
 #include <string>
 
-#include "../support/standin_calls.hpp"
+#include "../support/gpu_program.hpp"
 
 namespace {
-
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
 
 constexpr int nodes = 5, replays = 10, alone = 3;
 
 struct graph_work {
+  test_support::gpu_device device;
   CUstream stream{};
-  CUfunction kernel{};
   CUgraphExec exec{};
   CUdeviceptr memory = 0;
 
   graph_work() {
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    CUdevice device = 0;
-    CUcontext context{};
-    CUmodule module{};
-    DO(cuInit, 0);
-    DO(cuDeviceGet, &device, 0);
-    DO(cuDevicePrimaryCtxRetain, &context, device);
-    DO(cuCtxSetCurrent, context);
-    DO(cuModuleLoadData, &module, image);
-    DO(cuModuleGetFunction, &kernel, module, "empty");
     DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     DO(cuMemAlloc, &memory, 4096);
     DO(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -49,9 +32,7 @@ struct graph_work {
     DO(cuStreamEndCapture, stream, &graph);
     DO(cuGraphInstantiateWithFlags, &exec, graph, 0);
   }
-  void launch(int n) {
-    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
-  }
+  void launch(int n) { device.launch(stream, n); }
   void run() {
     CUTRACE_STAGE("replay");
     for (int i = 0; i < replays; ++i) DO(cuGraphLaunch, exec, stream);

@@ -20,46 +20,24 @@
 #include <thread>
 #include <vector>
 
-#include "../support/standin_calls.hpp"
+#include "../support/gpu_program.hpp"
 
 namespace {
 
-int failures = 0;
+using test_support::failures;
+using test_support::tell;
 
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
-
-void tell(bool ok, const char* scenario, const std::string& found) {
-  std::printf("%s %s: %s\n", ok ? "ok  " : "FAIL", scenario, found.c_str());
-  if (!ok) ++failures;
-}
-
-struct device_work {
-  CUdevice device = 0;
-  CUcontext context{};
-  CUfunction kernel{};
+struct device_work : test_support::gpu_device {
   CUstream stream{};
   CUdeviceptr memory = 0;
 
-  explicit device_work(int ordinal, std::size_t bytes = 65536) {
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    CUmodule module{};
-    DO(cuDeviceGet, &device, ordinal);
-    DO(cuDevicePrimaryCtxRetain, &context, device);
-    use();
-    DO(cuModuleLoadData, &module, image);
-    DO(cuModuleGetFunction, &kernel, module, "empty");
+  explicit device_work(int ordinal, std::size_t bytes = 65536) : gpu_device(ordinal) {
     DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     DO(cuMemAlloc, &memory, bytes);
   }
-  void use() const { DO(cuCtxSetCurrent, context); }
   void launch(int n) const {
     use();
-    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+    gpu_device::launch(stream, n);
   }
   void wait() const {
     use();
@@ -181,10 +159,10 @@ int streams() {
         if (i % 2 == 0)
           DO(cuLaunchKernel, gpu.kernel, 1, 1, 1, 32, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
         else
-          check(static_cast<int>(launch_ptsz(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr)),
-                "cuLaunchKernel_ptsz");
+          test_support::must(static_cast<int>(launch_ptsz(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr)),
+                             "cuLaunchKernel_ptsz");
       }
-      check(static_cast<int>(wait_ptsz(nullptr)), "cuStreamSynchronize_ptsz");
+      test_support::must(static_cast<int>(wait_ptsz(nullptr)), "cuStreamSynchronize_ptsz");
     });
   for (std::thread& t : threads) t.join();
   {

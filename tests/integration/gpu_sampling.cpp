@@ -16,47 +16,18 @@
 #include <thread>
 #include <vector>
 
-#include "../support/standin_calls.hpp"
+#include "../support/gpu_program.hpp"
 
 namespace {
 
-int failures = 0;
+using test_support::failures;
+using test_support::tell;
 
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
-
-void tell(bool ok, const char* scenario, const std::string& found) {
-  std::printf("%s %s: %s\n", ok ? "ok  " : "FAIL", scenario, found.c_str());
-  std::fflush(stdout);
-  if (!ok) ++failures;
-}
-
-struct device_work {
-  CUdevice device = 0;
-  CUcontext context{};
-  CUmodule module{};
-  CUfunction kernel{};
-
-  device_work() {
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    DO(cuInit, 0);
-    DO(cuDeviceGet, &device, 0);
-    DO(cuDevicePrimaryCtxRetain, &context, device);
-    DO(cuCtxSetCurrent, context);
-    DO(cuModuleLoadData, &module, image);
-    DO(cuModuleGetFunction, &kernel, module, "empty");
-  }
+struct device_work : test_support::gpu_device {
   CUstream stream() const {
     CUstream s{};
     DO(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
     return s;
-  }
-  void launch(CUstream s, int n) const {
-    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, s, nullptr, nullptr);
   }
   CUgraphExec graph(CUstream s, int nodes) const {
     CUgraph g{};

@@ -12,45 +12,19 @@
 #include <thread>
 #include <vector>
 
-#include "../support/standin_calls.hpp"
+#include "../support/gpu_program.hpp"
 
 namespace {
 
-int failures = 0;
+using test_support::failures;
+using test_support::tell;
 
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
-
-void tell(bool ok, const char* scenario, const std::string& found) {
-  std::printf("%s %s: %s\n", ok ? "ok  " : "FAIL", scenario, found.c_str());
-  if (!ok) ++failures;
-}
-
-struct device_work {
-  CUdevice device = 0;
-  CUcontext context{};
-  CUmodule module{};
-  CUfunction kernel{};
+struct device_work : test_support::gpu_device {
   CUstream stream{};
 
-  device_work() {
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    DO(cuInit, 0);
-    DO(cuDeviceGet, &device, 0);
-    DO(cuDevicePrimaryCtxRetain, &context, device);
-    DO(cuCtxSetCurrent, context);
-    DO(cuModuleLoadData, &module, image);
-    DO(cuModuleGetFunction, &kernel, module, "empty");
-    DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-  }
-  void launch(int n) {
-    for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
-  }
-  void wait() { DO(cuStreamSynchronize, stream); }
+  device_work() { DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING); }
+  void launch(int n) const { gpu_device::launch(stream, n); }
+  void wait() const { DO(cuStreamSynchronize, stream); }
 };
 
 cutrace::session_options plain() {

@@ -19,17 +19,10 @@
 #include <cutrace/names.hpp>
 #include <string>
 
+#include "../support/gpu_program.hpp"
 #include "../support/process_memory.hpp"
-#include "../support/standin_calls.hpp"
 
 namespace {
-
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
 
 constexpr std::uint64_t allowed_growth = 64u << 20;
 constexpr double mib = 1 << 20;
@@ -43,10 +36,7 @@ struct replayed_graph {
   std::size_t free_at_start = 0;
 
   explicit replayed_graph(int nodes) {
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
     CUcontext context{};
-    CUmodule module{};
-    CUfunction kernel{};
     CUgraph graph{};
     std::size_t total = 0;
     DO(cuInit, 0);
@@ -54,8 +44,7 @@ struct replayed_graph {
     DO(cuDevicePrimaryCtxRetain, &context, device);
     DO(cuCtxSetCurrent, context);
     DO(cuMemGetInfo, &free_at_start, &total);
-    DO(cuModuleLoadData, &module, image);
-    DO(cuModuleGetFunction, &kernel, module, "empty");
+    const CUfunction kernel = test_support::empty_kernel();
     DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     DO(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     for (int i = 0; i < nodes; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);

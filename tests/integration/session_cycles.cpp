@@ -18,43 +18,16 @@
 #include <thread>
 #include <vector>
 
+#include "../support/gpu_program.hpp"
 #include "../support/process_memory.hpp"
-#include "../support/standin_calls.hpp"
 
 namespace {
 
-int failures = 0;
-
-void check(int r, const char* what) {
-  if (r == 0) return;
-  std::printf("%s failed (%d)\n", what, r);
-  std::exit(100);
-}
-#define DO(name, ...) check(static_cast<int>(CU(name)(__VA_ARGS__)), #name)
-
-void tell(bool ok, const std::string& what) {
-  std::printf("%s %s\n", ok ? "ok  " : "FAIL", what.c_str());
-  if (!ok) ++failures;
-}
+using test_support::failures;
+using test_support::gpu_device;
+using test_support::tell;
 
 constexpr int thread_count = 4, nodes = 50;
-
-struct device_work {
-  CUcontext context{};
-  CUfunction kernel{};
-
-  device_work() {
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    CUdevice device = 0;
-    CUmodule module{};
-    DO(cuInit, 0);
-    DO(cuDeviceGet, &device, 0);
-    DO(cuDevicePrimaryCtxRetain, &context, device);
-    DO(cuCtxSetCurrent, context);
-    DO(cuModuleLoadData, &module, image);
-    DO(cuModuleGetFunction, &kernel, module, "empty");
-  }
-};
 
 /// A thread's own stream and graph.
 struct lane {
@@ -62,7 +35,7 @@ struct lane {
   CUgraphExec exec{};
   CUfunction kernel{};
 
-  explicit lane(const device_work& gpu) : kernel(gpu.kernel) {
+  explicit lane(const gpu_device& gpu) : kernel(gpu.kernel) {
     CUgraph graph{};
     DO(cuCtxSetCurrent, gpu.context);
     DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
@@ -124,7 +97,7 @@ cutrace::session_options null_session() {
   return o;
 }
 
-void many_sessions(const device_work& gpu, int sessions) {
+void many_sessions(const gpu_device& gpu, int sessions) {
   std::atomic<bool> end{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < thread_count; ++i)
@@ -198,7 +171,7 @@ cutrace::stats replay_into_slow_sink(const lane& work, cutrace::overflow_policy 
   return trace.stats();
 }
 
-void slow_sinks(const device_work& gpu) {
+void slow_sinks(const gpu_device& gpu) {
   const lane work(gpu);
   const auto lost_to_buffers = static_cast<std::size_t>(cutrace::loss_cause::buffer_limit);
   const cutrace::stats dropped = replay_into_slow_sink(work, cutrace::overflow_policy::drop);
@@ -216,7 +189,7 @@ void slow_sinks(const device_work& gpu) {
 
 int main(int argc, char** argv) {
   const int sessions = argc > 1 ? std::atoi(argv[1]) : 300;
-  const device_work gpu;
+  const gpu_device gpu;
   slow_sinks(gpu);  // first: with few buffers, since the pool never shrinks
   many_sessions(gpu, sessions);
   return failures;

@@ -112,9 +112,7 @@ class cupti_backend final : public backend {
     return no_records.empty();
   }
 
-  /// Not by cuptiActivityEnableAndDump, which would describe what exists already: it waits for a lock of the driver
-  /// that four threads which launch all the time never let it have (CUPTI 13.0, H200), and the session would never
-  /// begin. Why no kind of record can be had at all; empty when at least one can.
+  /// Why no kind of record can be had at all; empty when at least one can.
   std::string enable_kinds(process_state& p) {
     const CUptiResult registered =
         p.api.cuptiActivityRegisterCallbacks(&callbacks::buffer_requested, &callbacks::buffer_completed);
