@@ -14,10 +14,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <cutrace/backend.hpp>
+#include <cutrace/cupti/call_hooks.hpp>
 #include <cutrace/cupti/callbacks.hpp>
-#include <cutrace/cupti/functions.hpp>
+#include <cutrace/cupti/complain.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/managed_memory.hpp>
@@ -100,8 +100,9 @@ class cupti_backend final : public backend {
     p.last_writer.store(writer_, std::memory_order_release);
     name_results(*writer_);
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
-    const std::uint32_t hooked = enable_callbacks(p);
-    if (hooked != 0) enable_graph_callbacks(p);
+    call_hooks hooks(p, *writer_, subscriber_, recording_);
+    const std::uint32_t hooked = hooks.enable_driver(options_.queries);
+    if (hooked != 0) hooks.enable_graphs();
     // Libraries before 12.4 know no such callback: then a fatal error shows in the calls that fail.
     p.api.cuptiEnableCallback(1, subscriber_, state_domain, state_fatal_error);
     const std::string no_records = enable_kinds(p);
@@ -310,64 +311,7 @@ class cupti_backend final : public backend {
     writer_->report("cupti", (why + effect).c_str());
   }
 
-  /// Names and enables every driver function that the library knows. Returns how many.
-  std::uint32_t enable_callbacks(process_state& p) {
-    std::uint32_t unnamed = 0;
-    CUptiResult nameless = CUPTI_SUCCESS, failure = CUPTI_SUCCESS;
-    for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
-      const char* symbol = nullptr;
-      const CUptiResult named = p.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &symbol);
-      if (named != CUPTI_SUCCESS || symbol == nullptr) {
-        ++unnamed;  // numbers are given out without large holes: a run of unknown ones is the end
-        if (named != CUPTI_ERROR_INVALID_PARAMETER) nameless = named;
-        continue;
-      }
-      unnamed = 0;
-      const function_entry* known = find_driver(cbid);
-      if (known != nullptr && known->query && !options_.queries) continue;
-      name_function(*writer_, cbid, symbol, known);
-      const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
-      p.makes_work[cbid].store(works, std::memory_order_relaxed);
-      const bool updates = std::strncmp(symbol, "cuGraphExecUpdate", 17) == 0 && p.api.cuptiGetGraphExecId != nullptr;
-      p.updates_graph[cbid].store(updates, std::memory_order_relaxed);
-      const CUptiResult r = p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-      if (r == CUPTI_SUCCESS)
-        recording_.add_call(cbid);
-      else
-        failure = r;
-    }
-    tell_missing_calls(recording_.calls(), nameless, failure);
-    return recording_.calls();
-  }
-
-  /// For the stages in which nodes of graphs are captured.
-  void enable_graph_callbacks(process_state& p) const {
-    if (!graph_callbacks::possible(p.api)) return;
-    CUptiResult failure = CUPTI_SUCCESS;
-    for (const CUpti_CallbackIdResource cbid : graph_callbacks::wanted) {
-      const CUptiResult r =
-          p.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, static_cast<CUpti_CallbackId>(cbid));
-      if (r != CUPTI_SUCCESS) failure = r;
-    }
-    complain("cuptiEnableCallback of the resource domain, work of graphs has no stage of its capture", failure);
-  }
-
-  void tell_missing_calls(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {
-    const std::string effect = count != 0 ? ", some calls are missing" : ", no call is recorded and GPU work has none";
-    complain(("cuptiGetCallbackName" + effect).c_str(), nameless);
-    complain(("cuptiEnableCallback" + effect).c_str(), failure);
-    if (count == 0 && nameless == CUPTI_SUCCESS && failure == CUPTI_SUCCESS)
-      writer_->report("cupti", ("this libcupti knows no driver function" + effect).c_str());
-  }
-
-  void complain(const char* what, CUptiResult r) const noexcept {
-    // After a fatal error CUPTI refuses everything, which has been said.
-    if (r == CUPTI_SUCCESS || process_state::get().fatal.load(std::memory_order_relaxed)) return;
-    try {
-      writer_->report("cupti", (std::string(what) + ": " + process_state::get().api.explain(r)).c_str());
-    } catch (...) {  // out of memory: the line is lost
-    }
-  }
+  void complain(const char* what, CUptiResult r) const noexcept { cupti::complain(*writer_, what, r); }
 
   void count_dropped() noexcept {
     process_state& p = process_state::get();

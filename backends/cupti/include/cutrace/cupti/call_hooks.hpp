@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which calls CUPTI tells us of: every driver function that the library knows, enumerated at run time, and what happens
+// to CUDA graphs.
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <cstring>
+#include <cutrace/backend.hpp>
+#include <cutrace/cupti/complain.hpp>
+#include <cutrace/cupti/functions.hpp>
+#include <cutrace/cupti/graph_callbacks.hpp>
+#include <cutrace/cupti/options.hpp>
+#include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/recording_switch.hpp>
+#include <string>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+/// For one session. `recording` learns which functions there are to be switched off and on.
+class call_hooks {
+ public:
+  call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording)
+      : p_(p), writer_(w), subscriber_(s), recording_(recording) {}
+
+  /// Names and enables the driver's functions, those that only ask if `queries`. Returns how many.
+  std::uint32_t enable_driver(bool queries) {
+    std::uint32_t unnamed = 0;
+    CUptiResult nameless = CUPTI_SUCCESS, failure = CUPTI_SUCCESS;
+    for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
+      const char* symbol = nullptr;
+      const CUptiResult named = p_.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &symbol);
+      if (named != CUPTI_SUCCESS || symbol == nullptr) {
+        ++unnamed;  // numbers are given out without large holes: a run of unknown ones is the end
+        if (named != CUPTI_ERROR_INVALID_PARAMETER) nameless = named;
+        continue;
+      }
+      unnamed = 0;
+      const function_entry* known = find_driver(cbid);
+      if (known != nullptr && known->query && !queries) continue;
+      name_function(writer_, cbid, symbol, known);
+      const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
+      p_.makes_work[cbid].store(works, std::memory_order_relaxed);
+      const bool updates = std::strncmp(symbol, "cuGraphExecUpdate", 17) == 0 && p_.api.cuptiGetGraphExecId != nullptr;
+      p_.updates_graph[cbid].store(updates, std::memory_order_relaxed);
+      const CUptiResult r = p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+      if (r == CUPTI_SUCCESS)
+        recording_.add_call(cbid);
+      else
+        failure = r;
+    }
+    tell_missing(recording_.calls(), nameless, failure);
+    return recording_.calls();
+  }
+
+  /// For the stages in which nodes of graphs are captured.
+  void enable_graphs() const {
+    if (!graph_callbacks::possible(p_.api)) return;
+    CUptiResult failure = CUPTI_SUCCESS;
+    for (const CUpti_CallbackIdResource cbid : graph_callbacks::wanted) {
+      const CUptiResult r =
+          p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, static_cast<CUpti_CallbackId>(cbid));
+      if (r != CUPTI_SUCCESS) failure = r;
+    }
+    complain(writer_, "cuptiEnableCallback of the resource domain, work of graphs has no stage of its capture",
+             failure);
+  }
+
+ private:
+  void tell_missing(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {
+    const std::string effect = count != 0 ? ", some calls are missing" : ", no call is recorded and GPU work has none";
+    complain(writer_, ("cuptiGetCallbackName" + effect).c_str(), nameless);
+    complain(writer_, ("cuptiEnableCallback" + effect).c_str(), failure);
+    if (count == 0 && nameless == CUPTI_SUCCESS && failure == CUPTI_SUCCESS)
+      writer_.report("cupti", ("this libcupti knows no driver function" + effect).c_str());
+  }
+
+  process_state& p_;
+  event_writer& writer_;
+  CUpti_SubscriberHandle subscriber_;
+  recording_switch& recording_;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE
