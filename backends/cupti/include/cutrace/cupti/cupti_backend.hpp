@@ -18,6 +18,7 @@
 #include <cutrace/cupti/call_hooks.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/complain.hpp>
+#include <cutrace/cupti/graph_twin.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/managed_memory.hpp>
@@ -61,6 +62,11 @@ class cupti_backend final : public backend {
     active_ = false;
     if (managed_waits_) complain(managed_memory_missed, CUPTI_ERROR_NOT_INITIALIZED);
     process_state& p = process_state::get();
+    {
+      std::lock_guard<std::mutex> hold(p.switching);  // no twin is being launched
+      p.whole_graphs.store(false, std::memory_order_release);
+      p.node_windows.store(false, std::memory_order_release);
+    }
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
@@ -100,12 +106,14 @@ class cupti_backend final : public backend {
     p.last_writer.store(writer_, std::memory_order_release);
     name_results(*writer_);
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
-    call_hooks hooks(p, *writer_, subscriber_, recording_);
+    const bool whole_graphs = may_trace_whole_graphs();
+    call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version));
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
     if (hooked != 0) hooks.enable_graphs();
     // Libraries before 12.4 know no such callback: then a fatal error shows in the calls that fail.
     p.api.cuptiEnableCallback(1, subscriber_, state_domain, state_fatal_error);
-    const std::string no_records = enable_kinds(p);
+    const std::string no_records = enable_kinds(p, whole_graphs);
+    offer_twins(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
@@ -114,14 +122,13 @@ class cupti_backend final : public backend {
   }
 
   /// Why no kind of record can be had at all; empty when at least one can.
-  std::string enable_kinds(process_state& p) {
+  std::string enable_kinds(process_state& p, bool whole_graphs) {
     const CUptiResult registered =
         p.api.cuptiActivityRegisterCallbacks(&callbacks::buffer_requested, &callbacks::buffer_completed);
     if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
     std::string missing;
     CUptiResult why = CUPTI_SUCCESS;
     bool any = false;  // but descriptions
-    const bool whole_graphs = may_trace_whole_graphs();
     for (const kind& k : kinds) {
       if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
@@ -193,6 +200,16 @@ class cupti_backend final : public backend {
                     "CUTRACE_GRAPHS=graph came too late, CUDA runs already: graphs are told node by node, since CUPTI "
                     "would end the program at the next replay of an older graph; begin the session before CUDA");
     return false;
+  }
+
+  /// For cutrace::graph_exec.
+  void offer_twins(process_state& p) const noexcept {
+    if (!graph_twin::possible(p.version)) return;
+    const bool whole = recording_.is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    p.kernels_on.store(recording_.is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
+    p.node_windows.store(!whole && writer_->in_windows(), std::memory_order_release);
+    p.whole_graphs.store(whole, std::memory_order_release);
+    writer_->offer(graph_twin::functions());
   }
 
   void disable_kinds(process_state& p) noexcept {
