@@ -104,7 +104,7 @@ class graph_exec {
   };
 #endif
 
-  const detail::twin_question question_;
+  const detail::twin_question question_{};
   Exec first_;
   Exec twin_{};
   const std::uint64_t one_in_;
