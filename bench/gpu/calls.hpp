@@ -13,8 +13,11 @@ namespace bench {
 
 constexpr int synchronise_every = 1000;
 
-/// One line of a child's output, as child.hpp reads it.
-inline void print_measured(const char* metric, double value) { std::printf("measured %s %.3f\n", metric, value); }
+/// One line of a child's output, as child.hpp reads it. At once: what a profiler around it does at the end may kill it.
+inline void print_measured(const char* metric, double value) {
+  std::printf("measured %s %.3f\n", metric, value);
+  std::fflush(stdout);
+}
 
 /// Nanoseconds an operation, the median of the parts after the first. `part(n)` does n of them.
 template <class Part>

@@ -14,21 +14,6 @@
 
 namespace {
 
-int child(const std::string& name, int shorten) {
-  const bench::configuration* c = bench::find_configuration(name);
-  if (c == nullptr) {
-    std::fprintf(stderr, "there is no configuration %s\n", name.c_str());
-    return 2;
-  }
-  bench::traced tracing(*c);
-  bench::driver gpu;
-  gpu.start();
-  const bench::call_costs costs = bench::measure_calls(gpu, tracing.staged(), shorten);
-  bench::print_costs(costs);
-  tracing.finish(costs.launches);
-  return 0;
-}
-
 /// The budget of a launch is on what is added: the ratio of two differences to the untraced run of the same round.
 void print_added(const bench::rounds& r, const char* what, const char* theirs, const char* their_base) {
   const bench::paired ours = r.pairs("launch", "cutrace", "none"), reference = r.pairs("launch", theirs, their_base);
@@ -44,21 +29,24 @@ void print_added(const bench::rounds& r, const char* what, const char* theirs, c
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::arguments a(argc, argv, "--child --rounds --limit --only --nsys --kineto --shorten");
-  if (!a.text("--child").empty()) return child(a.text("--child"), static_cast<int>(a.number("--shorten", 1)));
-  bench::forget_environment();
-  bench::print_machine();
-  bench::rounds r(a.rounds());
-  std::vector<bench::contender> all;
-  for (const bench::configuration* c :
-       a.chosen("none,kernels,callbacks,twin,cutrace,twin-graph,cutrace-graph,twin-memory,cutrace-memory,nsys"))
-    all.push_back(bench::child_of(*c, a, r.folder()));
+  const bench::arguments a(argc, argv, bench::own_arguments + std::string(" --nsys --kineto"));
+  if (!a.text("--child").empty())
+    return bench::measure_in_child(a.text("--child"), [&](const bench::driver& gpu, const bench::traced& tracing) {
+      const bench::call_costs costs = bench::measure_calls(gpu, tracing.staged(), a.shorten());
+      bench::print_costs(costs);
+      return costs.launches;
+    });
+  bench::rounds r(a.begin());
+  std::vector<bench::contender> others;
   const std::string kineto = a.text("--kineto");
   if (!kineto.empty()) {
-    all.push_back({"kineto", {{kineto, "", true}}, true});
-    all.push_back({"kineto-off", {{kineto + " none", "", true}}, false});
+    others.push_back({"kineto", {{kineto, "", true}}, true});
+    others.push_back({"kineto-off", {{kineto + " none", "", true}}, false});
   }
-  r.run(all);
+  bench::run_configurations(r, a,
+                            "none,kernels,callbacks,twin,cutrace,twin-graph,cutrace-graph,twin-memory,cutrace-memory,"
+                            "cutrace-runtime,nsys",
+                            others);
   std::printf("ns each, and what tracing adds [95 %% interval of the paired differences]\n");
   bench::print_table(r,
                      {{"launch", "launch of an empty kernel", 0},
@@ -78,6 +66,6 @@ int main(int argc, char** argv) {
   print_added(r, "launch, cutrace adds / callbacks add", "callbacks", "none");
   print_added(r, "launch, cutrace adds / its twin adds", "twin", "none");
   print_added(r, "launch, cutrace adds / Kineto adds", "kineto", "kineto-off");
-  r.print_records();
+  r.print_endings();
   return r.clean() ? 0 : 1;
 }
