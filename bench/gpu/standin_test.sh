@@ -101,6 +101,7 @@ has false '^nsys FAILED in round 1$'
 has false '^    exit status 1: false profile'
 has false '^nsys +- .*FAILED in 1 of 1$'
 # One that measures and then hangs costs a round its time, once.
+# shellcheck disable=SC2016  # that is for the script
 printf '#!/bin/bash\nwhile [ "$1" != -o ]; do shift; done; shift 2; "$@"; sleep 1000\n' >"$work/hanging"
 chmod +x "$work/hanging"
 expect 0 hangs "$build/bench/gpu/graph_cost" --rounds 2 --child-limit 2 --shorten 50 --only none,nsys --nsys "$work/hanging"
