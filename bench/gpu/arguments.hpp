@@ -86,7 +86,9 @@ constexpr const char* own_arguments = "--child --rounds --limit --child-limit --
 
 /// The command that makes this very program measure so.
 inline std::string child_command(const arguments& a, const std::string& name) {
-  return own_path() + " --child " + name + " --shorten " + a.text("--shorten", "1");
+  const std::string runtime = a.text("--runtime");
+  return own_path() + " --child " + name + " --shorten " + a.text("--shorten", "1") +
+         (runtime.empty() ? "" : " --runtime " + runtime);
 }
 
 /// Measures the chosen rows of configurations.hpp, and `others` beside them.

@@ -23,6 +23,8 @@ struct driver {
   BENCH_FUNCTIONS(BENCH_MEMBER)
 #undef BENCH_MEMBER
   static constexpr std::size_t copy_bytes = 4096, block_bytes = std::size_t{1} << 20;
+  static constexpr const char* empty_image =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
   CUcontext context{};
   CUstream stream{};
   CUfunction empty{};
@@ -49,8 +51,7 @@ struct driver {
     check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
     use();
     check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    check(cuModuleLoadData(&module, image), "cuModuleLoadData");
+    check(cuModuleLoadData(&module, empty_image), "cuModuleLoadData");
     check(cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
     check(cuMemHostAlloc(&host, copy_bytes, 0), "cuMemHostAlloc");
     check(cuMemAlloc(&device_memory, copy_bytes), "cuMemAlloc");

@@ -2,13 +2,16 @@
 // What tracing adds to the calls of a program: a kernel launch, a small copy, a synchronisation, an allocation. One
 // process a measurement; the configurations take turns, and each round gives one pair.
 //
-//   launch_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--shorten N]
+//   launch_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--runtime LIBCUDART]
+//               [--shorten N]
 //   launch_cost --child CONFIGURATION          one measurement, as the table of configurations.hpp says
 //
 // COMMAND measures the same loops: "python3 kineto.py LIBRARY". It is run again with "none" behind it, since a call
-// from a Python process does not cost the same. --shorten divides the number of calls, to try out the program.
+// from a Python process does not cost the same. With LIBCUDART the calls are those of the runtime API. --shorten
+// divides the number of calls, to try out the program.
 #include "arguments.hpp"
 #include "calls.hpp"
+#include "runtime_calls.hpp"
 #include "table.hpp"
 #include "traced.hpp"
 
@@ -29,10 +32,13 @@ void print_added(const bench::rounds& r, const char* what, const char* theirs, c
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::arguments a(argc, argv, bench::own_arguments + std::string(" --nsys --kineto"));
+  const bench::arguments a(argc, argv, bench::own_arguments + std::string(" --nsys --kineto --runtime"));
   if (!a.text("--child").empty())
     return bench::measure_in_child(a.text("--child"), [&](const bench::driver& gpu, const bench::traced& tracing) {
-      const bench::call_costs costs = bench::measure_calls(gpu, tracing.staged(), a.shorten());
+      const std::string library = a.text("--runtime");
+      const bench::call_costs costs = library.empty() ? bench::measure_calls(gpu, tracing.staged(), a.shorten())
+                                                      : bench::measure_calls(bench::runtime_calls(library.c_str(), gpu),
+                                                                             tracing.staged(), a.shorten());
       bench::print_costs(costs);
       return costs.launches;
     });
@@ -45,7 +51,7 @@ int main(int argc, char** argv) {
   }
   bench::run_configurations(r, a,
                             "none,kernels,callbacks,twin,cutrace,twin-graph,cutrace-graph,twin-memory,cutrace-memory,"
-                            "cutrace-runtime,nsys",
+                            "nsys",
                             others);
   std::printf("ns each, and what tracing adds [95 %% interval of the paired differences]\n");
   bench::print_table(r,
@@ -58,6 +64,8 @@ int main(int argc, char** argv) {
       r, {{"launch, cutrace / kernels + callbacks", "launch", "ns", "cutrace", "callbacks", 1.15},
           {"launch, cutrace / its twin", "launch", "ns", "cutrace", "twin", 1.15},
           {"launch, cutrace / bare kernel records", "launch", "ns", "cutrace", "kernels", 0},
+          {"launch, cutrace with runtime names / without", "launch", "ns", "cutrace-runtime", "cutrace", 0},
+          {"copy, cutrace with runtime names / without", "copy", "ns", "cutrace-runtime", "cutrace", 0},
           {"launch, cutrace / Nsight Systems", "launch", "ns", "cutrace", "nsys", 1.0},
           {"launch, cutrace / Kineto", "launch", "ns", "cutrace", "kineto", 1.0},
           {"copy, cutrace / its twin", "copy", "ns", "cutrace", "twin", 0},

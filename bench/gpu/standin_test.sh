@@ -34,12 +34,15 @@ exit 3
 SCRIPT
 chmod +x "$work/nsys"
 
+# The stand-in driver does not carry the real one.
+export CUDART=$build/bench/gpu/libfake_cudart.so
 export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
-expect 0 parts "$here/run" --no-build "$build" launch graphs sampling tokens
+expect 0 parts "$here/run" --no-build "$build" launch runtime graphs sampling tokens
 for row in kernels callbacks twin cutrace twin-graph cutrace-graph twin-memory cutrace-memory nsys; do
   has parts "^$row +($number [-+]$number $interval +){4}$"
 done
 for row in kernels-graph nsys-graph; do has parts "^$row +($number [-+]$number $interval *){4}$"; done
+has parts '^(cutrace-runtime is left out: the backend of this build does not know CUTRACE_KINDS=\+runtime|cutrace-runtime .*\])'
 has parts "^twin +$number x$number $interval +$number x$number $interval"
 has parts '^launch, cutrace / kernels \+ callbacks .* of 2 pairs  budget 1.15  (pass|fail|unresolved)'
 has parts '^1000 nodes: cutrace by node / raw records .* budget 1.03 '
@@ -111,6 +114,9 @@ expect 1 signal "$build/bench/gpu/launch_cost" --rounds 2 --shorten 50 --only no
 has signal '^kineto FAILED in round 1'
 has signal '^    killed by signal 11: bash'
 has signal '^    \| tried'
+expect 1 runtime "$build/bench/gpu/launch_cost" --rounds 1 --shorten 50 --only none --runtime /nonexistent/libcudart.so
+has runtime '^none FAILED in round 1$'
+has runtime '^    \| /nonexistent/libcudart.so: cannot open'
 expect 2 row "$build/bench/gpu/graph_cost" --only none,nothing
 has row 'there is no configuration nothing'
 expect 2 library "$build/bench/gpu/token_rate" --server true --twin /nonexistent/libraw_twin.so
