@@ -112,7 +112,6 @@ int main(int argc, char** argv) {
        {"graph, cutrace by node / twin", "graph", "tok/s", "cutrace", "twin", 0.98, bound::at_least},
        {"graph, cutrace whole / twin", "graph", "tok/s", "cutrace-graph", "twin-graph", 0.98, bound::at_least},
        {"graph, cutrace whole / untraced", "graph", "tok/s", "cutrace-graph", "none", 0.98, bound::at_least},
-       {"eager, cutrace with runtime names / without", "eager", "tok/s", "cutrace-runtime", "cutrace", 0},
        {"eager, cutrace / Nsight Systems", "eager", "tok/s", "cutrace", "nsys", 1.0, bound::at_least},
        {"graph, cutrace by node / Nsight by node", "graph", "tok/s", "cutrace", "nsys", 1.0, bound::at_least},
        {"graph, cutrace whole / Nsight whole", "graph", "tok/s", "cutrace-graph", "nsys-graph", 1.0, bound::at_least},

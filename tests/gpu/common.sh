@@ -30,11 +30,11 @@ build_targets() { # <option or target...>: all targets where none is named
   for word in "$@"; do if [[ $word == -D* ]]; then options+=("$word"); else targets+=("$word"); fi; done
   if cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCUTRACE_WERROR=OFF -DCUTRACE_BUILD_TESTS=OFF "${options[@]}" \
        >"$out/build.log" 2>&1 &&
-     timeout 300 cmake --build "$build" -j "$(nproc)" ${targets[0]:+--target "${targets[@]}"} >>"$out/build.log" 2>&1; then
+     timeout 450 cmake --build "$build" -j "$(nproc)" ${targets[0]:+--target "${targets[@]}"} >>"$out/build.log" 2>&1; then
     note build "ok, $((SECONDS - started)) s"
   else
     tail -n 60 "$out/build.log"
-    note build FAILED
+    note build "FAILED after $((SECONDS - started)) s"
     print_table
     exit 1
   fi
