@@ -81,13 +81,15 @@ struct driver {
   }
 
   /// `nodes` empty kernels, each after the one before.
-  CUgraphExec chain(int nodes) const {
+  CUgraphExec chain(int nodes) const { return instance(graph(nodes, empty, nullptr)); }
+  /// The same of any kernel, `parameters` as cuLaunchKernel takes them, not yet executable.
+  CUgraph graph(int nodes, CUfunction kernel, void** parameters) const {
     CUgraph graph{};
-    CUgraphExec exec{};
     CUgraphNode last{};
     check(cuGraphCreate(&graph, 0), "cuGraphCreate");
     CUDA_KERNEL_NODE_PARAMS p{};
-    p.func = empty;
+    p.func = kernel;
+    p.kernelParams = parameters;
     p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimY = p.blockDimZ = 1;
     p.blockDimX = 32;
     for (int i = 0; i < nodes; ++i) {
@@ -95,6 +97,10 @@ struct driver {
       check(cuGraphAddKernelNode(&node, graph, &last, i == 0 ? 0 : 1, &p), "cuGraphAddKernelNode");
       last = node;
     }
+    return graph;
+  }
+  CUgraphExec instance(CUgraph graph) const {
+    CUgraphExec exec{};
     check(cuGraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiateWithFlags");
     return exec;
   }

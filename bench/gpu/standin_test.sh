@@ -37,7 +37,7 @@ chmod +x "$work/nsys"
 # The stand-in driver does not carry the real one.
 export CUDART=$build/bench/gpu/libfake_cudart.so
 export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
-expect 0 parts "$here/run" --no-build "$build" launch runtime graphs sampling tokens
+expect 0 parts "$here/run" --no-build "$build" launch runtime graphs twin sampling tokens
 for row in kernels callbacks twin cutrace twin-graph cutrace-graph twin-memory cutrace-memory nsys; do
   has parts "^$row +($number [-+]$number $interval +){4}$"
 done
@@ -54,6 +54,7 @@ seen_by() { grep -o " $1 [0-9]* of" "$build/results/graphs.txt" | grep -o '[0-9]
 for row in kernels-graph twin-graph cutrace-graph; do
   [ "$(seen_by $row)" -lt $(($(seen_by kernels) / 2)) ] || complain "$row saw $(seen_by $row) records, not whole graphs"
 done
+has parts "^speed, one in 100 by node, of none's .* of 2 pairs  budget >= 0.97 "
 # Each state of sampling mode has its row and its verdicts.
 for row in 'raw off' 'sampled between' 'both off' 'both between' 'sampled cycle' 'raw on' 'sampled inside' 'both on' \
            'both inside' always; do
