@@ -99,15 +99,15 @@ constexpr int turns = 6;
 /// CUDA is started behind the first tracer, and used by all.
 class program {
  public:
-  explicit program(unsigned shorten) : last(shorten) {}
+  explicit program(unsigned shorten) : times(shorten) {}
   bench::segments& work() {
     if (work_ == nullptr) {
       gpu_.start();
-      work_.reset(new bench::segments(gpu_, last.segment_ns));
+      work_.reset(new bench::segments(gpu_, times.segment_ns));
     }
     return *work_;
   }
-  const durations last;
+  const durations times;
 
  private:
   bench::driver gpu_;
@@ -133,9 +133,9 @@ void take_turns(program& p, int count, const char* on, const char* off, counted&
 
 /// A whole period by the clock for each work, wherever in it that begins.
 void measure_cycle(program& p) {
-  const std::string windows = std::to_string(p.last.window_ms) + "ms/" + std::to_string(p.last.period_ms) + "ms";
+  const std::string windows = std::to_string(p.times.window_ms) + "ms/" + std::to_string(p.times.period_ms) + "ms";
   cutrace::session trace(null_sink(windows.c_str()));
-  p.work().measure("cycle", std::uint64_t{p.last.period_ms} * 1000000);
+  p.work().measure("cycle", std::uint64_t{p.times.period_ms} * 1000000);
   trace.stop();
   if (kernels_in(trace.stats()) == 0) give_up("there was no window in the cycle");
 }
