@@ -53,6 +53,39 @@ run 0 transformer_inference --device cpu --layers 2 --vocabulary 1000 --tokens 3
 has out ' parameters, 2 layers, float32, on CPU$'
 times 0 'range .*'
 
+# The helpers of tests/gpu/run_command: who counts, and who compares with a trace.
+gpu=$1/tests/gpu
+(cd "$work" && PYTHONPATH=$fake python3 "$gpu/profiled.py" counted.json "$examples/simple_inference.py" --batches 2) >"$work/out" 2>&1 ||
+  { complain "profiled.py failed"; cat "$work/out"; }
+has out "$digest"
+[ "$(cat "$work/counted.json")" = '{"kernels": 1, "names": {"empty": 1}}' ] || complain "counted $(cat "$work/counted.json")"
+mkdir "$work/trace"
+cat >"$work/trace/t.jsonl" <<'JSON'
+{"type":"kernel","name":"empty","dur_ns":5,"stage":"batch","attribution":"by_call"}
+{"type":"stage","name":"batch","dur_ns":9}
+{"type":"stage","name":"idle","dur_ns":9}
+{"type":"footer","lost_total":0}
+JSON
+compare() { # <exit status> <last line> <options...>
+  local wanted=$1 last=$2 status
+  shift 2
+  python3 "$gpu/check_command.py" "$@" "$work/trace" >"$work/out" 2>&1
+  status=$?
+  [ $status -eq "$wanted" ] && [ "$(tail -n 1 "$work/out")" = "$last" ] ||
+    { complain "check_command.py $*: exit status $status"; cat "$work/out"; }
+}
+compare 0 '1 kernels, 0 whole graphs, 2 stages, as they must be' --kernels "$work/counted.json" --stage batch=1 --stage idle=1:0
+compare 1 'stages batch: 1, not 2' --stage batch=2
+compare 1 'no GPU time in stages idle' --stage idle=1
+compare 1 'replays of graphs: 0, not 1' --graphs 1
+echo '{"kernels": 2, "names": {"other": 2}}' >"$work/counted.json"
+compare 1 'kernels: 1, not 2' --kernels "$work/counted.json"
+has out '^  0 here, 2 there: other$'
+sed -i -e 's/"lost_total":0/"lost_total":3/' -e 's/by_call/expired/' "$work/trace/t.jsonl"
+compare 1 'lost events: 3, not 0; GPU work without a known call'
+sed -i '$d' "$work/trace/t.jsonl"
+compare 1 'files without a footer: 1, not 0; GPU work without a known call'
+
 # What cannot be: said in one line, with the status of a skipped test or of a wrong argument.
 run 2 transformer_inference --device cpu --graphs
 run 2 transformer_inference --prompt 1000 --tokens 25
