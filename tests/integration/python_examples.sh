@@ -59,6 +59,8 @@ gpu=$1/tests/gpu
   { complain "profiled.py failed"; cat "$work/out"; }
 has out "$digest"
 [ "$(cat "$work/counted.json")" = '{"kernels": 1, "names": {"empty": 1}}' ] || complain "counted $(cat "$work/counted.json")"
+PYTHONPATH=$fake python3 "$gpu/prefill_agrees.py" >"$work/out" 2>&1 || { complain "prefill_agrees.py failed"; cat "$work/out"; }
+has out '^5 of 5 prompts'  # on the fake they all end in 0; that it runs is what is seen here
 mkdir "$work/trace"
 cat >"$work/trace/t.jsonl" <<'JSON'
 {"type":"kernel","name":"empty","dur_ns":5,"stage":"batch","attribution":"by_call"}
