@@ -75,9 +75,10 @@ lacks parts 'FAILED|MISSING|MORE|LOST|NO |NOT |did not end well| says: '
 # PyTorch is not needed for the script's way through. The stand-in for it calls no CUDA, so that no tracer gets in: that
 # must not go unseen either.
 if command -v python3 >/dev/null; then
-  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 decode "$here/run" --no-build "$build" decode decode-others
+  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 decode "$here/run" --no-build "$build" decode decode-others python
   has decode "^cutrace +$number x$number $interval +$number x$number $interval"
   has decode "^kineto +$number +$number"
+  for row in twin-graph cutrace-graph nsys-graph kineto; do has decode "^$row +$number x$number $interval +$number x"; done
   has decode ' twin 0 \(IT DID NOT TRACE\)'
   has decode '^traced once more with a report, cutrace: NO REPORT, it did not trace'
   lacks decode 'FAILED'

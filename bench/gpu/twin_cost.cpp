@@ -17,14 +17,15 @@ namespace {
 
 constexpr int nodes = 250, one_in = 100, parts = 7, replays = 1000;
 
-/// A loop of `n` dependent additions, of 3 to 4 us on an H200. The stand-in executes nothing, and knows the name.
+/// Waits for `n` cycles of its processor. The stand-in executes nothing, and knows the name.
 CUfunction busy_kernel(const bench::driver& gpu) {
   static const char image[] =
       ".version 7.0\n.target sm_70\n.address_size 64\n"
-      ".visible .entry busy(.param .u32 n) {\n"
-      "  .reg .u32 %r<3>;\n  .reg .pred %p;\n"
-      "  ld.param.u32 %r0, [n];\n  mov.u32 %r1, 0;\n"
-      "again:\n  add.u32 %r1, %r1, 1;\n  setp.lt.u32 %p, %r1, %r0;\n  @%p bra again;\n  ret;\n}\n";
+      ".visible .entry busy(.param .u64 n) {\n"
+      "  .reg .u64 %r<4>;\n  .reg .pred %p;\n"
+      "  ld.param.u64 %r0, [n];\n  mov.u64 %r1, %clock64;\n"
+      "again:\n  mov.u64 %r2, %clock64;\n  sub.u64 %r3, %r2, %r1;\n  setp.lt.u64 %p, %r3, %r0;\n"
+      "  @%p bra again;\n  ret;\n}\n";
   CUmodule module{};
   CUfunction kernel{};
   bench::driver::check(gpu.cuModuleLoadData(&module, image), "cuModuleLoadData");
@@ -45,8 +46,8 @@ int child(const std::string& name, int shorten) {
   }
   bench::driver gpu;
   gpu.start();
-  std::uint32_t additions = 600;
-  void* parameters[] = {&additions};
+  std::uint64_t cycles = 5500;  // 3 us of an H200, and about 0.5 to begin each kernel
+  void* parameters[] = {&cycles};
   const CUgraph graph = gpu.graph(nodes, busy_kernel(gpu), parameters);
   cutrace::graph_exec step([&] { return gpu.instance(graph); }, name == "twin" ? one_in : 0);
   const int each = std::max(one_in, replays / shorten);
