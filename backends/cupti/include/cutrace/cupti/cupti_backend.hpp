@@ -138,7 +138,7 @@ class cupti_backend final : public backend {
         any = any || k.group != kind::always;
         continue;
       }
-      managed_waits_ = is_managed_memory(k) && r == CUPTI_ERROR_NOT_INITIALIZED;
+      managed_waits_ = is_managed_memory(k) && is_too_early(r);
       if (managed_waits_) continue;
       why = r;
       missing += std::string(missing.empty() ? "" : ", ") + k.name;
@@ -163,7 +163,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     const kind& k = *std::find_if(std::begin(kinds), std::end(kinds), is_managed_memory);
     const CUptiResult r = enable(p, k);
-    managed_waits_ = r == CUPTI_ERROR_NOT_INITIALIZED;
+    managed_waits_ = is_too_early(r);
     if (managed_waits_) return;
     std::lock_guard<std::mutex> hold(p.switching);
     if (r == CUPTI_SUCCESS) recording_.add_kind(k);
