@@ -17,7 +17,8 @@ struct driver {
   X(cuInit) X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)             \
   X(cuStreamCreate) X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)  \
   X(cuMemAlloc) X(cuMemHostAlloc) X(cuMemcpyHtoDAsync) X(cuMemAllocAsync) X(cuMemFreeAsync)              \
-  X(cuGraphCreate) X(cuGraphAddKernelNode) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)
+  X(cuGraphCreate) X(cuGraphAddKernelNode) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) \
+  X(cuGraphExecDestroy)
 // clang-format on
 #define BENCH_MEMBER(name) decltype(&::name) name = nullptr;
   BENCH_FUNCTIONS(BENCH_MEMBER)
@@ -104,6 +105,7 @@ struct driver {
     check(cuGraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiateWithFlags");
     return exec;
   }
+  void destroy(CUgraphExec exec) const { check(cuGraphExecDestroy(exec), "cuGraphExecDestroy"); }
   void replay(CUgraphExec exec) const { check(cuGraphLaunch(exec, stream), "cuGraphLaunch"); }
 
   static void check(CUresult r, const char* what) {

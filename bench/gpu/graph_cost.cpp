@@ -4,7 +4,9 @@
 // which tracing by node lengthens; the launch call alone would hide that.
 //
 //   graph_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--shorten N]
-//   graph_cost --child CONFIGURATION           one measurement, as the table of configurations.hpp says
+//   graph_cost --child CONFIGURATION           one measurement, as the table of configurations.hpp says, or "turns"
+#include <map>
+
 #include "arguments.hpp"
 #include "calls.hpp"
 #include "table.hpp"
@@ -47,6 +49,57 @@ unsigned long long measure(const bench::driver& gpu, const bench::traced& tracin
   return expected;
 }
 
+/// Raw records, the twin and cutrace, all by node, take turns in this process as CUPTI's client, each on graphs of its
+/// own: processes differ in how long the GPU takes to record a node, by up to a tenth (834 or 930 us for 1,000).
+int take_turns(int shorten) {
+  constexpr int turns = 4, parts_of_turn = 3;
+  const char* const clients[] = {"raw", "twin", "cutrace"};
+  std::map<std::string, std::vector<double>> costs;
+  bench::driver gpu;
+  unsigned long long seen = 0, expected = 0, lost = 0;
+  bool started = false;
+  const auto measure = [&](const char* client) {
+    if (!started) gpu.start();  // behind the first client, as elsewhere
+    started = true;
+    for (const size& s : sizes) {
+      const CUgraphExec exec = gpu.chain(s.nodes);
+      const int replays = std::max(1, s.replays / shorten);
+      const double ns = bench::measure(parts_of_turn, replays, [&](int n) {
+        CUTRACE_STAGE("replays", n);
+        replay(gpu, exec, n);
+      });
+      costs[std::string(client) + "." + s.metric].push_back(ns / 1e3);
+      expected += static_cast<unsigned long long>(parts_of_turn) * static_cast<unsigned long long>(replays * s.nodes);
+      gpu.destroy(exec);
+    }
+  };
+  std::uint64_t raw_seen = 0;
+  for (int turn = 0; turn < 3 * turns; ++turn) {
+    const int who = (turn % 2 == 0 ? turn : 3 * turns - turn) % 3;
+    if (who == 2) {
+      cutrace::session_options o;
+      o.sinks = "null";
+      cutrace::session trace(o);
+      measure(clients[who]);
+      trace.stop();
+      seen += trace.stats().by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
+      lost += trace.stats().lost_total();
+      continue;
+    }
+    bench::raw_cupti raw;
+    if (!raw.start(who == 0 ? bench::raw_cupti::form::records : bench::raw_cupti::form::twin)) return 2;
+    measure(clients[who]);
+    const bench::raw_cupti::counts c = bench::raw_cupti::finish();
+    seen += c.records - raw_seen;
+    raw_seen = c.records;
+    lost += c.dropped;
+    if (!raw.leave()) return 2;
+  }
+  for (const auto& c : costs) bench::print_measured(c.first.c_str(), bench::median(c.second));
+  std::printf("records %llu %llu %llu\n", seen, expected, lost);
+  return 0;
+}
+
 /// The budgets, for each size that they name.
 void print_budgets(const bench::rounds& r) {
   for (const size& s : sizes) {
@@ -57,6 +110,8 @@ void print_budgets(const bench::rounds& r) {
     };
     line("cutrace by node / raw records", "cutrace", "kernels", 1.03);
     line("cutrace by node / twin", "cutrace", "twin", 1.03);
+    line("by node in one process, cutrace / raw", "turns cutrace", "turns raw", 1.03);
+    line("by node in one process, cutrace / twin", "turns cutrace", "turns twin", 1.03);
     line("cutrace whole / raw records", "cutrace-graph", "kernels-graph", 1.03);
     line("cutrace whole / twin", "cutrace-graph", "twin-graph", 1.03);
     // A speed is the inverse of a time: untraced / traced is the share of the untraced speed.
@@ -69,19 +124,33 @@ void print_budgets(const bench::rounds& r) {
 
 int main(int argc, char** argv) {
   const bench::arguments a(argc, argv, bench::own_arguments + std::string(" --nsys"));
+  if (a.text("--child") == "turns") return take_turns(a.shorten());
   if (!a.text("--child").empty())
     return bench::measure_in_child(a.text("--child"), [&](const bench::driver& gpu, const bench::traced& tracing) {
       return measure(gpu, tracing, a.shorten());
     });
   bench::rounds r(a.begin());
-  bench::run_configurations(r, a, "none,kernels,twin,cutrace,kernels-graph,twin-graph,cutrace-graph,nsys,nsys-graph");
+  const std::string only = a.text("--only");
+  std::vector<bench::contender> turns;
+  if (only.empty() || only == "turns")
+    turns.push_back({"turns", {{bench::child_command(a, "turns"), "", false}}, true});
+  if (only == "turns")
+    r.run(turns);
+  else
+    bench::run_configurations(r, a, "none,kernels,twin,cutrace,kernels-graph,twin-graph,cutrace-graph,nsys,nsys-graph",
+                              turns);
+  std::vector<std::string> rows = r.names();
+  if (!turns.empty()) {
+    rows.pop_back();
+    for (const char* client : {"turns raw", "turns twin", "turns cutrace"}) rows.emplace_back(client);
+  }
   std::printf("us a replay (wall time of a batch with one synchronisation / replays), and what tracing adds\n");
   bench::print_table(r,
                      {{"graph_1", "1 node", 2},
                       {"graph_10", "10 nodes", 2},
                       {"graph_100", "100 nodes", 1},
                       {"graph_1000", "1,000 nodes", 1}},
-                     bench::beside::added);
+                     bench::beside::added, rows);
   print_budgets(r);
   r.print_endings();
   return r.clean() ? 0 : 1;
