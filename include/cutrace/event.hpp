@@ -204,9 +204,13 @@ struct device_data {
   std::uint32_t core_clock_khz;
   std::uint8_t uuid[16];
 };
+struct context_data {
+  bool derived;  ///< from the first work seen in it, the context being older than the session
+};
 struct stream_data {
   std::int32_t priority;
   std::uint32_t flags;
+  bool derived;  ///< as of a context: priority and flags are not known
 };
 
 struct event {
@@ -251,6 +255,7 @@ struct event {
     memory_data memory;
     loss_data loss;
     device_data device_;
+    context_data context_;
     stream_data stream_;
   };
 

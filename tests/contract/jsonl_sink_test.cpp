@@ -157,6 +157,21 @@ TEST_CASE("jsonl: header, call, kernel and stage say what the events say") {
   CHECK(lines.back()["clocks"]["error_ns"] == 140);
 }
 
+TEST_CASE("jsonl: what is not known of a context or stream that is older than the session is left out") {
+  cutrace::event context = sample::context(2, 1);
+  cutrace::event stream = sample::stream(7, 1, 2);
+  context.context_.derived = stream.stream_.derived = true;
+  const std::vector<json> lines = written({context, stream, sample::context(3, 0), sample::stream(8, 0, 3)});
+  CHECK(lines[1]["derived"] == true);
+  CHECK(lines[2]["derived"] == true);
+  CHECK(lines[2]["stream"] == 7);
+  CHECK_FALSE(lines[2].contains("priority"));
+  CHECK_FALSE(lines[2].contains("flags"));
+  CHECK_FALSE(lines[3].contains("derived"));
+  CHECK_FALSE(lines[4].contains("derived"));
+  CHECK(lines[4]["priority"] == 0);
+}
+
 TEST_CASE("jsonl: fields keep one type over everything that can be written") {
   std::vector<cutrace::event> all = sample::server_run();
   for (const cutrace::event& e : hostile::extreme_events()) all.push_back(e);

@@ -283,11 +283,13 @@ inline void kind_fields(json_text& json, const event& e) {
       return device_fields(json, e);
     case event_kind::context:
       json.field("device", e.device);
-      return json.field("context", e.context);
+      json.field("context", e.context);
+      return flag(json, "derived", e.context_.derived);
     case event_kind::stream:
       json.field("device", e.device);
       json.field("context", e.context);
       json.field("stream", e.stream);
+      if (e.stream_.derived) return flag(json, "derived", true);
       json.field("priority", e.stream_.priority);
       return json.field("flags", e.stream_.flags);
     case event_kind::mark:

@@ -117,11 +117,13 @@ struct callbacks {
   static void decode(const activity_buffer& b, event_emitter& to) {
     process_state& p = process_state::get();
     decode_context& context = *static_cast<decode_context*>(b.owner);
+    place_deriver derived(to, context.places);
+    event_emitter& out = context.places.wanted ? static_cast<event_emitter&>(derived) : to;
     walk_result read;
     if (p.clock_registered) {
-      read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, to);
+      read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, out);
     } else {
-      shifting_emitter shifted(to, p.clock.offset_ns());
+      shifting_emitter shifted(out, p.clock.offset_ns());
       read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, shifted);
     }
     event_writer* w = p.last_writer.load(std::memory_order_acquire);

@@ -18,6 +18,7 @@
 #include <cutrace/cupti/call_hooks.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/complain.hpp>
+#include <cutrace/cupti/describe_devices.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/managed_memory.hpp>
@@ -95,10 +96,13 @@ class cupti_backend final : public backend {
     p.refused.store(0, std::memory_order_relaxed);
     p.overflow_wait_us.store(writer_->overflow_wait_us(), std::memory_order_relaxed);
     decoder_.cupti_version = p.version;
+    const bool late = cuda_is_running();
+    decoder_.places.wanted = late;
     p.decoder.store(&decoder_, std::memory_order_release);
     p.writer.store(writer_, std::memory_order_release);
     p.last_writer.store(writer_, std::memory_order_release);
     name_results(*writer_);
+    if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would tell of this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     call_hooks hooks(p, *writer_, subscriber_, recording_);
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
