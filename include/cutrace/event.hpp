@@ -265,6 +265,8 @@ struct event {
   }
 
   std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }
+  /// The moment at which a CUDA event was reached on its stream.
+  bool is_cuda_event() const noexcept { return kind == event_kind::mark && context != 0; }
   /// Kernel, copy, set or whole graph: time in which the device was at work.
   bool is_gpu_work() const noexcept {
     return kind == event_kind::kernel || kind == event_kind::memcpy || kind == event_kind::memset ||

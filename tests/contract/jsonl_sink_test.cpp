@@ -157,6 +157,19 @@ TEST_CASE("jsonl: header, call, kernel and stage say what the events say") {
   CHECK(lines.back()["clocks"]["error_ns"] == 140);
 }
 
+TEST_CASE("jsonl: a CUDA event has the fields of GPU work") {
+  const json line = written({sample::called_at(sample::cuda_event(5000, 4), 3000), sample::mark("mine", 1)})[1];
+  CHECK(line["type"] == "mark");
+  CHECK(line["stream"] == 7);
+  CHECK(line["attribution"] == "outside_stage");
+  CHECK(line["call"] == "cuEventRecord");
+  CHECK(line["call_ts_ns"] == 3000);
+  CHECK(line["correlation"] == 4);
+  const json mark = written({sample::mark("mine", 1)})[1];
+  CHECK_FALSE(mark.contains("stream"));
+  CHECK_FALSE(mark.contains("attribution"));
+}
+
 TEST_CASE("jsonl: what is not known of a context or stream that is older than the session is left out") {
   cutrace::event context = sample::context(2, 1);
   cutrace::event stream = sample::stream(7, 1, 2);

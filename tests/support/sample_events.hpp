@@ -157,6 +157,14 @@ inline cutrace::event memcpy(cutrace::copy_direction direction, std::uint64_t by
   return e;
 }
 
+/// The moment at which a CUDA event was reached.
+inline cutrace::event cuda_event(std::int64_t at_ns, std::uint64_t correlation, std::uint64_t stream = 7,
+                                 std::uint32_t device = 0) noexcept {
+  cutrace::event e = gpu(cutrace::event_kind::mark, "CUDA event", at_ns, at_ns, correlation, stream, device);
+  e.call_name = text_of("cuEventRecord");
+  return e;
+}
+
 inline cutrace::event memset(std::uint64_t bytes, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t correlation,
                              std::uint64_t stream = 7, std::uint32_t device = 0) noexcept {
   cutrace::event e = gpu(cutrace::event_kind::memset, "memset", start_ns, end_ns, correlation, stream, device);

@@ -49,14 +49,19 @@ class ingest {
     for (const record* r = first; r != last; ++r) read_record(t, *r);
   }
 
-  /// A record of a backend, times in the raw frame. GPU work is joined to its call.
+  /// What carries the correlation id of a call.
+  static bool comes_from_call(const event& e) noexcept {
+    return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+  }
+
+  /// A record of a backend, times in the raw frame, joined to its call.
   void take(const event& e) {
     pending_event p;
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
     // Work from before this trace, which CUPTI hands over late, is no part of it.
     if (p.is_gpu_work() && p.end_ns != 0 && p.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
-    if ((p.is_gpu_work() || p.kind == event_kind::sync) && !join(p)) return;
+    if (comes_from_call(p) && !join(p)) return;
     if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
     push(p, nullptr, 0);
   }

@@ -211,6 +211,10 @@ inline void append_point(std::string& out, const event& e) {
     append_format(out, "{} ", to_string(e.kind));
     append_name(out, e.name);
   }
+  if (e.is_cuda_event()) {
+    if (e.device != 0) append_format(out, " device {}", e.device);
+    append_format(out, " stream {}", e.stream);
+  }
   if (e.kind == event_kind::mark) append_origin(out, e.stage);
   if (e.kind == event_kind::counter) {
     append_format(out, " = {}", e.counter.value);

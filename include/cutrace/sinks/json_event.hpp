@@ -293,11 +293,7 @@ inline void kind_fields(json_text& json, const event& e) {
       json.field("priority", e.stream_.priority);
       return json.field("flags", e.stream_.flags);
     case event_kind::mark:
-      if (e.context != 0) {  // a CUDA event
-        json.field("device", e.device);
-        json.field("context", e.context);
-        json.field("stream", e.stream);
-      }
+      if (e.is_cuda_event()) gpu_fields(json, e);
       return origin_fields(json, e.stage);
     case event_kind::overhead:
     case event_kind::jit:

@@ -41,7 +41,7 @@ class call_hooks {
       const function_entry* known = find_driver(cbid);
       if (known != nullptr && known->query && !queries) continue;
       name_function(writer_, cbid, symbol, known);
-      const bool works = known == nullptr || known->work != function_work::none;  // sync records carry ids, too
+      const bool works = known == nullptr || known->work != function_work::none;  // so do records of other than work
       p_.makes_work[cbid].store(works, std::memory_order_relaxed);
       const bool updates = std::strncmp(symbol, "cuGraphExecUpdate", 17) == 0 && p_.api.cuptiGetGraphExecId != nullptr;
       p_.updates_graph[cbid].store(updates, std::memory_order_relaxed);
