@@ -126,6 +126,7 @@ struct api_data {
   bool runtime_api;
   copy_direction direction;  ///< of copy calls
   std::uint64_t bytes;       ///< of copy, set and allocation calls, 0 where there is none
+  text runtime_name;         ///< driver calls: function of the runtime API that made it, where that was asked for
 };
 struct kernel_data {
   std::uint32_t grid[3];

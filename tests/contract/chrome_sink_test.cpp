@@ -295,6 +295,16 @@ TEST_CASE("chrome: stream ids that viewers cannot take are mapped and told in th
   CHECK(!with(trace, "name", "seven").at(0)["args"].contains("cuda_stream"));
 }
 
+TEST_CASE("chrome: a call of the driver tells the function of the runtime API that made it") {
+  cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
+  const std::string hostile(3000, '\"');
+  call.api.runtime_name = sample::text_of(hostile);
+  const json trace = trace_of({call, sample::api("cuMemFree", 20, 30, 2)});
+  CHECK(with(trace, "name", "cuMemAlloc").at(0)["args"]["runtime"] == hostile);
+  CHECK(with(trace, "name", "cuMemAlloc").at(0)["cat"] == "cuda_driver");
+  CHECK_FALSE(with(trace, "name", "cuMemFree").at(0)["args"].contains("runtime"));
+}
+
 TEST_CASE("chrome: CUDA events stand on the row of their stream") {
   cutrace::event staged = sample::cuda_event(2000, 4, 7);
   staged.joined = cutrace::attribution::by_call;

@@ -170,6 +170,15 @@ TEST_CASE("jsonl: a CUDA event has the fields of GPU work") {
   CHECK_FALSE(mark.contains("attribution"));
 }
 
+TEST_CASE("jsonl: a call of the driver tells the function of the runtime API that made it") {
+  cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
+  call.api.runtime_name = sample::text_of("cudaMalloc");
+  const std::vector<json> lines = written({call, sample::api("cuMemFree", 20, 30, 2)});
+  CHECK(lines[1]["api"] == "driver");
+  CHECK(lines[1]["runtime"] == "cudaMalloc");
+  CHECK_FALSE(lines[2].contains("runtime"));
+}
+
 TEST_CASE("jsonl: what is not known of a context or stream that is older than the session is left out") {
   cutrace::event context = sample::context(2, 1);
   cutrace::event stream = sample::stream(7, 1, 2);

@@ -100,7 +100,7 @@ inline cutrace::event api(std::string_view name, std::int64_t start_ns, std::int
   cutrace::event e = base(cutrace::event_kind::api, name, start_ns, end_ns);
   e.correlation_id = correlation;
   e.api = cutrace::api_data{
-      307, 0, text_of("CUDA_SUCCESS"), arguments, argument_count, false, cutrace::copy_direction::unknown, bytes};
+      307, 0, text_of("CUDA_SUCCESS"), arguments, argument_count, false, cutrace::copy_direction::unknown, bytes, {}};
   return e;
 }
 

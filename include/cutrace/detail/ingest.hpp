@@ -241,11 +241,12 @@ class ingest {
   void take_call(const traced_thread& t, const record& r) {
     pending_event p = host_event(event_kind::api, t, r);
     const bool runtime = r.has(flag_runtime);
-    const known_function* f = from_.functions->find(r.site(), runtime);
+    const known_function* f = from_.functions->find(function_of(r.site()), runtime);
     const std::uint32_t id = static_cast<std::uint32_t>(r.id);
     p.correlation_id = id | static_cast<std::uint64_t>(from_.ring->epoch(id)) << 32;
     p.stage_id = r.parent;
-    p.api.function = r.site();
+    p.api.function = function_of(r.site());
+    if (const std::uint32_t caller = runtime_function_of(r.site())) p.api.runtime_name = name_of(caller, true);
     p.api.result = static_cast<std::int32_t>(r.id >> 32);
     p.api.runtime_api = runtime;
     p.api.argument_count = r.count();
@@ -328,10 +329,14 @@ class ingest {
     p.stage_id = call.stage;
     p.call_start_ns = static_cast<std::int64_t>(from_.scale->to_ns(call.begin_ticks));
     p.call_thread = call.thread_index;
-    const bool runtime = (call.function & function_runtime_bit) != 0;
-    if (const known_function* f = from_.functions->find(call.function & ~function_runtime_bit, runtime))
-      p.call_name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
+    p.call_name = name_of(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
     return true;
+  }
+
+  /// Empty where it is not known.
+  text name_of(std::uint32_t function, bool runtime) const noexcept {
+    const known_function* f = from_.functions->find(function, runtime);
+    return f != nullptr ? text{f->name.data(), static_cast<std::uint32_t>(f->name.size())} : text{};
   }
 
   /// A record without times (quality no_timestamp) is an instant at its call, else at its arrival: at 0 it would stand

@@ -120,6 +120,10 @@ inline void append_call(std::string& out, const event& e) {
   // An asynchronous copy returns before it is done: its own line below has the rate.
   const bool waits = view_of(e.name).find("Async") == std::string_view::npos;
   if (e.api.direction != copy_direction::unknown && waits) append_bandwidth(out, e.api.bytes, dur_ns);
+  if (e.api.runtime_name.size != 0) {
+    out += ", by ";
+    append_name(out, e.api.runtime_name);
+  }
   append_membership(out, e);
   out += ')';
 }

@@ -180,6 +180,7 @@ inline void memset_fields(json_text& json, const memset_data& m) {
 inline void api_fields(json_text& json, const api_data& a) {
   json.field("api", a.runtime_api ? "runtime" : "driver");
   optional_field(json, "function", a.function);
+  optional_field(json, "runtime", a.runtime_name);
   json.field("result", a.result);
   optional_field(json, "result_name", a.result_name);
   if (a.direction != copy_direction::unknown) json.field("direction", to_string(a.direction));

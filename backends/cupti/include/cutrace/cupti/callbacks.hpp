@@ -12,6 +12,7 @@
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/graph_callbacks.hpp>
 #include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/runtime_calls.hpp>
 #include <cutrace/cupti/state_callbacks.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -29,6 +30,7 @@ struct callbacks {
     event_writer* w = p.writer.load(std::memory_order_acquire);
     if (CUTRACE_UNLIKELY(w == nullptr)) return;
     if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) {
+      if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) return runtime_calls::on_call(p, cbid, data);
       if (domain == CUPTI_CB_DOMAIN_RESOURCE && !p.exiting.load(std::memory_order_acquire))
         graph_callbacks::on_resource(p.api, *w, cbid, data);
       if (domain == state_domain && cbid == state_fatal_error) {
@@ -64,6 +66,8 @@ struct callbacks {
     c.function = cbid;
     c.correlation = call.correlationId;
     c.stage = api_call::stage_of_thread;
+    const std::uint32_t names = process_state::get().runtime_names.load(std::memory_order_relaxed);
+    if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     c.end_ticks = w.ticks();
     w.exit(c);
     if (CUTRACE_UNLIKELY(process_state::get().updates_graph[cbid]) && c.result == 0)

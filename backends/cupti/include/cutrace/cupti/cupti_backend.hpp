@@ -65,6 +65,8 @@ class cupti_backend final : public backend {
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
+    runtime_calls::end(p);
+    if (options_.has(record_group::runtime)) p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API);
     if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     disable_kinds(p);
     if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -107,6 +109,7 @@ class cupti_backend final : public backend {
     call_hooks hooks(p, *writer_, subscriber_, recording_);
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
     if (hooked != 0) hooks.enable_graphs();
+    if (hooked != 0 && options_.has(record_group::runtime)) hooks.enable_runtime(options_.queries);
     // Libraries before 12.4 know no such callback: then a fatal error shows in the calls that fail.
     p.api.cuptiEnableCallback(1, subscriber_, state_domain, state_fatal_error);
     const std::string no_records = enable_kinds(p);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/runtime_calls.hpp>
 #include <thread>
 #include <vector>
 
@@ -22,12 +23,14 @@ class recording_switch {
     kinds_ = on_ = 0;
     calls_rest_ = false;
     calls_.clear();
+    runtime_calls_.clear();
   }
   void add_kind(const kind& k) noexcept {
     kinds_ |= 1u << k.bit;
     on_ |= 1u << k.bit;
   }
   void add_call(std::uint32_t cbid) { calls_.push_back(cbid); }
+  void add_runtime_call(std::uint32_t cbid) { runtime_calls_.push_back(cbid); }
 
   bool any_kind() const noexcept { return kinds_ != 0; }
   std::uint32_t calls() const noexcept { return static_cast<std::uint32_t>(calls_.size()); }
@@ -37,9 +40,13 @@ class recording_switch {
   CUptiResult set(process_state& p, CUpti_SubscriberHandle subscriber, bool on) {
     CUptiResult why = CUPTI_SUCCESS;
     const auto note = [&why](CUptiResult r) { why = r != CUPTI_SUCCESS ? r : why; };
-    if (on && calls_rest_)
+    if (on && calls_rest_) {
+      if (!runtime_calls_.empty()) runtime_calls::begin(p);
+      for (const std::uint32_t cbid : runtime_calls_)
+        note(p.api.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, cbid));
       for (const std::uint32_t cbid : calls_)
         note(p.api.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid));
+    }
     std::this_thread::sleep_for(on ? before_window : after_window);
     calls_rest_ = !on;
     for (const kind& k : kinds) {
@@ -48,7 +55,11 @@ class recording_switch {
       // GPU work that goes on being recorded must be known to be of a call outside of windows.
       if (k.enabled(on_) && k.group == kind::of(record_group::kernel)) calls_rest_ = false;
     }
-    if (calls_rest_) note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    if (!calls_rest_) return why;
+    note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    if (runtime_calls_.empty()) return why;
+    runtime_calls::end(p);
+    note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
     return why;
   }
 
@@ -79,7 +90,7 @@ class recording_switch {
 
   unsigned kinds_ = 0;  ///< chosen
   unsigned on_ = 0;     ///< of those
-  std::vector<std::uint32_t> calls_;
+  std::vector<std::uint32_t> calls_, runtime_calls_;
   bool calls_rest_ = false;
 };
 
