@@ -196,6 +196,18 @@ TEST_CASE("faults: names of the runtime API cannot be had, some of them or all")
       CHECK(named(o) == 4);  // that of another function is missing
     }
   }
+  // After the one window they are switched off, second to the driver's.
+  for (const std::string kinds : {"+runtime", "+event"}) {
+    CAPTURE(kinds);
+    const outcome o = traced(
+        how::own_session,
+        {{"CUTRACE_SIM_FAULTS", "cuptiEnableDomain=999@2"}, {"CUTRACE_KINDS", kinds}, {"CUTRACE_SAMPLE", "20ms/3600s"}},
+        {"--runtime=1", "--linger-ms=800"});
+    CAPTURE(o.all_lines());
+    check_unchanged(o, plain_output());
+    REQUIRE(o.lines.size() == (kinds == "+runtime" ? 1 : 0));
+    if (!o.lines.empty()) CHECK(o.lines[0].find("cannot be switched off between windows") != std::string::npos);
+  }
   for (const std::string& f : used_functions())
     for (const char* sample : {"", "20ms/40ms"}) {
       CAPTURE(f);
