@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line that the GPU benchmarks share: "--name value" pairs.
+// The command line that the GPU benchmarks share, "--name value" pairs, and what follows from it: which configurations
+// are measured, each in a child of the program itself.
 #pragma once
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/pairs.hpp"
 #include "configurations.hpp"
 #include "rounds.hpp"
 
@@ -36,24 +38,41 @@ class arguments {
     return at == values_.end() ? otherwise : std::atof(at->second.c_str());
   }
 
-  round_options rounds() const {
+  int shorten() const { return static_cast<int>(number("--shorten", 1)); }
+
+  /// What the caller's environment says of tracing is forgotten, and the machine named.
+  round_options begin() const {
+    forget_environment();
+    print_machine();
     round_options o;
     o.rounds = static_cast<int>(number("--rounds", o.rounds));
     o.limit_s = number("--limit", o.limit_s);
+    o.child_limit_s = static_cast<int>(number("--child-limit", o.child_limit_s));
     return o;
   }
-  /// The rows that --only names, else `usual`; both separated by commas. Those of Nsight Systems only with --nsys. Ends
-  /// the program with a line about a name that is no row.
+  /// Parted by commas.
+  std::vector<std::string> list(const char* name, const char* otherwise) const {
+    std::vector<std::string> words;
+    std::istringstream text_of(text(name, otherwise));
+    for (std::string word; std::getline(text_of, word, ',');) words.push_back(word);
+    return words;
+  }
+  /// The rows that --only names, else `usual`; both parted by commas. Those of Nsight Systems only with --nsys, and
+  /// those of which the backend knows the kinds: it is said of which it does not. Ends the program with a line about a
+  /// name that is no row.
   std::vector<const configuration*> chosen(const char* usual) const {
     std::vector<const configuration*> rows;
-    std::istringstream list(text("--only", usual));
-    for (std::string name; std::getline(list, name, ',');) {
+    for (const std::string& name : list("--only", usual)) {
       const configuration* c = find_configuration(name);
       if (c == nullptr) {
         std::fprintf(stderr, "--only: there is no configuration %s\n", name.c_str());
         std::exit(2);
       }
-      if (c->who != tracer::nsys || !text("--nsys").empty()) rows.push_back(c);
+      if (c->who == tracer::nsys && text("--nsys").empty()) continue;
+      if (known_kinds(*c))
+        rows.push_back(c);
+      else
+        std::printf("%s is left out: the backend of this build does not know %s\n", c->name, c->environment);
     }
     return rows;
   }
@@ -62,13 +81,28 @@ class arguments {
   std::map<std::string, std::string> values_;
 };
 
-/// A row as a child of this very program, which knows "--child NAME --shorten N".
-inline contender child_of(const configuration& c, const arguments& a, const std::string& folder) {
-  const bool wrapped = c.who == tracer::nsys;
-  const std::string self =
-      own_path() + " --child " + (wrapped ? "none" : c.name) + " --shorten " + a.text("--shorten", "1");
-  const bool counts = c.who != tracer::none && !wrapped;
-  return {c.name, {{wrapped ? nsys_prefix(a.text("--nsys"), c, folder) + self : self, "", wrapped}}, counts};
+/// What each program knows that measures in children of itself.
+constexpr const char* own_arguments = "--child --rounds --limit --child-limit --only --shorten";
+
+/// The command that makes this very program measure so.
+inline std::string child_command(const arguments& a, const std::string& name) {
+  const std::string runtime = a.text("--runtime");
+  return own_path() + " --child " + name + " --shorten " + a.text("--shorten", "1") +
+         (runtime.empty() ? "" : " --runtime " + runtime);
+}
+
+/// Measures the chosen rows of configurations.hpp, and `others` beside them.
+inline void run_configurations(rounds& r, const arguments& a, const char* usual,
+                               const std::vector<contender>& others = {}) {
+  std::vector<contender> all;
+  for (const configuration* c : a.chosen(usual)) {
+    const bool wrapped = c->who == tracer::nsys;
+    const std::string command =
+        wrapped ? nsys_prefix(a.text("--nsys"), *c, r.folder()) + child_command(a, "none") : child_command(a, c->name);
+    all.push_back({c->name, {{command, "", wrapped}}, c->who != tracer::none && !wrapped});
+  }
+  all.insert(all.end(), others.begin(), others.end());
+  r.run(all);
 }
 
 }  // namespace bench

@@ -13,8 +13,11 @@ namespace bench {
 
 constexpr int synchronise_every = 1000;
 
-/// One line of a child's output, as child.hpp reads it.
-inline void print_measured(const char* metric, double value) { std::printf("measured %s %.3f\n", metric, value); }
+/// One line of a child's output, as child.hpp reads it. At once: what a profiler around it does at the end may kill it.
+inline void print_measured(const char* metric, double value) {
+  std::printf("measured %s %.3f\n", metric, value);
+  std::fflush(stdout);
+}
 
 /// Nanoseconds an operation, the median of the parts after the first. `part(n)` does n of them.
 template <class Part>
@@ -29,8 +32,8 @@ double measure(int parts, int operations, Part part) {
 }
 
 /// `n` times `one`, synchronising every 1,000, each thousand in a stage where `staged`.
-template <class One>
-void repeat(const driver& gpu, int n, bool staged, One one) {
+template <class Calls, class One>
+void repeat(const Calls& gpu, int n, bool staged, One one) {
   for (int done = 0; done < n; done += synchronise_every) {
     const int end = n - done < synchronise_every ? n - done : synchronise_every;
     if (staged) {
@@ -50,8 +53,10 @@ struct call_costs {
 };
 
 /// Launches of an empty kernel, copies of 4 KiB from pinned memory, synchronisations of an idle stream, and pairs of a
-/// stream-ordered allocation and its release. `shorten` divides their number.
-inline call_costs measure_calls(const driver& gpu, bool staged, int shorten) {
+/// stream-ordered allocation and its release, as driver.hpp or runtime_calls.hpp makes them. `shorten` divides their
+/// number.
+template <class Calls>
+call_costs measure_calls(const Calls& gpu, bool staged, int shorten) {
   constexpr int parts = 7;
   const int launches = 10000 / shorten, copies = 5000 / shorten, waits = 10000 / shorten, blocks = 5000 / shorten;
   call_costs c{};

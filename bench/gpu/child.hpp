@@ -15,9 +15,10 @@ namespace bench {
 
 struct outcome {
   bool ok = false;
+  bool late = false;                     ///< the time limit ended it
   std::map<std::string, double> values;  ///< by metric
   unsigned long long records = 0, expected = 0, lost = 0;
-  std::string complaint;  ///< why it is not ok
+  std::string complaint;  ///< why it is not ok, or how the program around it ended though it was measured
   std::string said;       ///< first line that cutrace or the raw twin wrote to stderr, though it went well
 };
 
@@ -44,17 +45,22 @@ inline void read_line(const std::string& line, const job& j, outcome& o) {
   }
 }
 
+inline bool timed_out(int status) {  // by timeout(1)
+  return WIFEXITED(status) && (WEXITSTATUS(status) == 124 || WEXITSTATUS(status) == 137);
+}
+
 inline std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
   const int code = WEXITSTATUS(status);
-  if (code == 124 || code == 137) return "took longer than it may";  // timeout(1)
+  if (timed_out(status)) return "took longer than it may";
   if (code > 128) return "killed by signal " + std::to_string(code - 128);
   return code == 0 ? "measured nothing" : "exit status " + std::to_string(code);
 }
 
 }  // namespace detail
 
-/// `folder` holds its stderr for the while.
+/// `folder` holds its stderr for the while. What a program had measured before it, or the one around it, ended badly
+/// counts where the latter is foreign: Nsight Systems, say, measures and then cannot write its report.
 inline outcome run_child(const job& j, int limit_s, const std::string& folder) {
   constexpr std::size_t tail_lines = 8;
   outcome o;
@@ -80,8 +86,9 @@ inline outcome run_child(const job& j, int limit_s, const std::string& folder) {
     take(line);
     if (o.said.empty() && (line.rfind("cutrace", 0) == 0 || line.rfind("raw CUPTI", 0) == 0)) o.said = line;
   }
+  o.late = detail::timed_out(status);
   o.ok = !o.values.empty() && (status == 0 || j.wrapped);
-  if (o.ok) return o;
+  if (o.ok && status == 0) return o;
   o.complaint = detail::how_it_ended(status) + ": " + j.command;
   for (const std::string& line : tail) o.complaint += "\n    | " + line;
   return o;

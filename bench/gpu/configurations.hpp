@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/cupti/options.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ constexpr configuration configurations[] = {
     {"cutrace-graph",  tracer::cutrace, "CUTRACE_GRAPHS=graph"},
     {"twin-memory",    tracer::twin,    "CUTRACE_KINDS=+memory"},
     {"cutrace-memory", tracer::cutrace, "CUTRACE_KINDS=+memory"},
+    {"cutrace-runtime", tracer::cutrace, "CUTRACE_KINDS=+runtime"},
     {"nsys",           tracer::nsys,    "--cuda-graph-trace=node"},
     {"nsys-graph",     tracer::nsys,    "--cuda-graph-trace=graph"},
 };
@@ -50,11 +52,25 @@ inline const configuration* find_configuration(const std::string& name) {
   return nullptr;
 }
 
+/// Whether the backend that this was built with accepts the row's CUTRACE_KINDS.
+inline bool known_kinds(const configuration& c) {
+  constexpr const char* option = "CUTRACE_KINDS=";
+  const char* at = std::strstr(c.environment, option);
+  if (at == nullptr) return true;
+  const std::string list(at + std::strlen(option));
+  try {
+    cutrace::cupti::options().set_kinds(list.substr(0, list.find(' ')));
+    return true;
+  } catch (const cutrace::config_error&) {
+    return false;
+  }
+}
+
 /// What the caller's own environment says about tracing must not reach the children. Which library to use may.
 inline void forget_environment() {
   for (const char* name :
        {"CUTRACE", "CUTRACE_SINKS", "CUTRACE_BACKEND", "CUTRACE_KINDS", "CUTRACE_GRAPHS", "CUTRACE_CUPTI_QUERIES",
-        "CUTRACE_MEMORY_LIMIT", "CUTRACE_OVERFLOW", "CUTRACE_WINDOW_MS", "CUDA_INJECTION64_PATH"})
+        "CUTRACE_MEMORY_LIMIT", "CUTRACE_OVERFLOW", "CUTRACE_WINDOW_MS", "CUTRACE_SAMPLE", "CUDA_INJECTION64_PATH"})
     unsetenv(name);
 }
 
@@ -70,8 +86,8 @@ inline void set_environment(const configuration& c) {
 
 /// "nsys profile ... " for a command to be put behind it; its file goes to `folder`. Nothing but CUDA is traced.
 inline std::string nsys_prefix(const std::string& nsys, const configuration& c, const std::string& folder) {
-  return nsys + " profile -t cuda --sample=none --cpuctxsw=none " + c.environment + " --force-overwrite=true -o " +
-         folder + "/nsys ";
+  return nsys + " profile --wait=primary -t cuda --sample=none --cpuctxsw=none " + c.environment +
+         " --force-overwrite=true -o " + folder + "/nsys ";
 }
 
 /// The path of this program.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver functions that the GPU benchmarks call, resolved from libcuda at run time, and what they work on: a
-// stream, an empty kernel, a small copy, a chain of empty kernels as a graph.
+// stream (a copy of this object may have another), an empty kernel, a small copy, a chain of empty kernels as a graph.
 #pragma once
 
 #include <cuda.h>
@@ -23,6 +23,9 @@ struct driver {
   BENCH_FUNCTIONS(BENCH_MEMBER)
 #undef BENCH_MEMBER
   static constexpr std::size_t copy_bytes = 4096, block_bytes = std::size_t{1} << 20;
+  static constexpr const char* empty_image =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+  CUcontext context{};
   CUstream stream{};
   CUfunction empty{};
   void* host = nullptr;  ///< pinned, copy_bytes
@@ -41,22 +44,28 @@ struct driver {
 #undef BENCH_FIND
 #undef BENCH_TEXT
     CUdevice device = 0;
-    CUcontext context{};
     CUmodule module{};
     check(cuInit(0), "cuInit");
     check(cuDeviceGet(&device, 0), "cuDeviceGet");
     check(cuDeviceGetName(device_name, sizeof(device_name), device), "cuDeviceGetName");
     check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-    check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    use();
     check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
-    check(cuModuleLoadData(&module, image), "cuModuleLoadData");
+    check(cuModuleLoadData(&module, empty_image), "cuModuleLoadData");
     check(cuModuleGetFunction(&empty, module, "empty"), "cuModuleGetFunction");
     check(cuMemHostAlloc(&host, copy_bytes, 0), "cuMemHostAlloc");
     check(cuMemAlloc(&device_memory, copy_bytes), "cuMemAlloc");
     // A block that stays: the pool would else give its memory back at each synchronisation.
     CUdeviceptr kept{};
     check(cuMemAllocAsync(&kept, block_bytes, stream), "cuMemAllocAsync");
+  }
+
+  /// In each thread that calls anything of this but the first.
+  void use() const { check(cuCtxSetCurrent(context), "cuCtxSetCurrent"); }
+  driver with_own_stream() const {
+    driver other = *this;
+    check(cuStreamCreate(&other.stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return other;
   }
 
   void launch() const {
@@ -72,13 +81,15 @@ struct driver {
   }
 
   /// `nodes` empty kernels, each after the one before.
-  CUgraphExec chain(int nodes) const {
+  CUgraphExec chain(int nodes) const { return instance(graph(nodes, empty, nullptr)); }
+  /// The same of any kernel, `parameters` as cuLaunchKernel takes them, not yet executable.
+  CUgraph graph(int nodes, CUfunction kernel, void** parameters) const {
     CUgraph graph{};
-    CUgraphExec exec{};
     CUgraphNode last{};
     check(cuGraphCreate(&graph, 0), "cuGraphCreate");
     CUDA_KERNEL_NODE_PARAMS p{};
-    p.func = empty;
+    p.func = kernel;
+    p.kernelParams = parameters;
     p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimY = p.blockDimZ = 1;
     p.blockDimX = 32;
     for (int i = 0; i < nodes; ++i) {
@@ -86,6 +97,10 @@ struct driver {
       check(cuGraphAddKernelNode(&node, graph, &last, i == 0 ? 0 : 1, &p), "cuGraphAddKernelNode");
       last = node;
     }
+    return graph;
+  }
+  CUgraphExec instance(CUgraph graph) const {
+    CUgraphExec exec{};
     check(cuGraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiateWithFlags");
     return exec;
   }

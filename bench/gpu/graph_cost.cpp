@@ -26,15 +26,8 @@ void replay(const bench::driver& gpu, CUgraphExec exec, int replays) {
   gpu.synchronize();
 }
 
-int child(const std::string& name, int shorten) {
-  const bench::configuration* c = bench::find_configuration(name);
-  if (c == nullptr) {
-    std::fprintf(stderr, "there is no configuration %s\n", name.c_str());
-    return 2;
-  }
-  bench::traced tracing(*c);
-  bench::driver gpu;
-  gpu.start();
+/// The records that there must be.
+unsigned long long measure(const bench::driver& gpu, const bench::traced& tracing, int shorten) {
   unsigned long long expected = 0;
   for (const size& s : sizes) {
     const CUgraphExec exec = gpu.chain(s.nodes);
@@ -51,8 +44,7 @@ int child(const std::string& name, int shorten) {
     const int records = tracing.whole_graphs() ? 1 : s.nodes;
     expected += static_cast<unsigned long long>(parts) * static_cast<unsigned long long>(replays * records);
   }
-  tracing.finish(expected);
-  return 0;
+  return expected;
 }
 
 /// The budgets, for each size that they name.
@@ -76,16 +68,13 @@ void print_budgets(const bench::rounds& r) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::arguments a(argc, argv, "--child --rounds --limit --only --nsys --shorten");
-  if (!a.text("--child").empty()) return child(a.text("--child"), static_cast<int>(a.number("--shorten", 1)));
-  bench::forget_environment();
-  bench::print_machine();
-  bench::rounds r(a.rounds());
-  std::vector<bench::contender> all;
-  for (const bench::configuration* c :
-       a.chosen("none,kernels,twin,cutrace,kernels-graph,twin-graph,cutrace-graph,nsys,nsys-graph"))
-    all.push_back(bench::child_of(*c, a, r.folder()));
-  r.run(all);
+  const bench::arguments a(argc, argv, bench::own_arguments + std::string(" --nsys"));
+  if (!a.text("--child").empty())
+    return bench::measure_in_child(a.text("--child"), [&](const bench::driver& gpu, const bench::traced& tracing) {
+      return measure(gpu, tracing, a.shorten());
+    });
+  bench::rounds r(a.begin());
+  bench::run_configurations(r, a, "none,kernels,twin,cutrace,kernels-graph,twin-graph,cutrace-graph,nsys,nsys-graph");
   std::printf("us a replay (wall time of a batch with one synchronisation / replays), and what tracing adds\n");
   bench::print_table(r,
                      {{"graph_1", "1 node", 2},
@@ -94,6 +83,6 @@ int main(int argc, char** argv) {
                       {"graph_1000", "1,000 nodes", 1}},
                      bench::beside::added);
   print_budgets(r);
-  r.print_records();
+  r.print_endings();
   return r.clean() ? 0 : 1;
 }

@@ -2,32 +2,20 @@
 // What tracing adds to the calls of a program: a kernel launch, a small copy, a synchronisation, an allocation. One
 // process a measurement; the configurations take turns, and each round gives one pair.
 //
-//   launch_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--shorten N]
+//   launch_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--runtime LIBCUDART]
+//               [--shorten N]
 //   launch_cost --child CONFIGURATION          one measurement, as the table of configurations.hpp says
 //
 // COMMAND measures the same loops: "python3 kineto.py LIBRARY". It is run again with "none" behind it, since a call
-// from a Python process does not cost the same. --shorten divides the number of calls, to try out the program.
+// from a Python process does not cost the same. With LIBCUDART the calls are those of the runtime API. --shorten
+// divides the number of calls, to try out the program.
 #include "arguments.hpp"
 #include "calls.hpp"
+#include "runtime_calls.hpp"
 #include "table.hpp"
 #include "traced.hpp"
 
 namespace {
-
-int child(const std::string& name, int shorten) {
-  const bench::configuration* c = bench::find_configuration(name);
-  if (c == nullptr) {
-    std::fprintf(stderr, "there is no configuration %s\n", name.c_str());
-    return 2;
-  }
-  bench::traced tracing(*c);
-  bench::driver gpu;
-  gpu.start();
-  const bench::call_costs costs = bench::measure_calls(gpu, tracing.staged(), shorten);
-  bench::print_costs(costs);
-  tracing.finish(costs.launches);
-  return 0;
-}
 
 /// The budget of a launch is on what is added: the ratio of two differences to the untraced run of the same round.
 void print_added(const bench::rounds& r, const char* what, const char* theirs, const char* their_base) {
@@ -44,21 +32,27 @@ void print_added(const bench::rounds& r, const char* what, const char* theirs, c
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::arguments a(argc, argv, "--child --rounds --limit --only --nsys --kineto --shorten");
-  if (!a.text("--child").empty()) return child(a.text("--child"), static_cast<int>(a.number("--shorten", 1)));
-  bench::forget_environment();
-  bench::print_machine();
-  bench::rounds r(a.rounds());
-  std::vector<bench::contender> all;
-  for (const bench::configuration* c :
-       a.chosen("none,kernels,callbacks,twin,cutrace,twin-graph,cutrace-graph,twin-memory,cutrace-memory,nsys"))
-    all.push_back(bench::child_of(*c, a, r.folder()));
+  const bench::arguments a(argc, argv, bench::own_arguments + std::string(" --nsys --kineto --runtime"));
+  if (!a.text("--child").empty())
+    return bench::measure_in_child(a.text("--child"), [&](const bench::driver& gpu, const bench::traced& tracing) {
+      const std::string library = a.text("--runtime");
+      const bench::call_costs costs = library.empty() ? bench::measure_calls(gpu, tracing.staged(), a.shorten())
+                                                      : bench::measure_calls(bench::runtime_calls(library.c_str(), gpu),
+                                                                             tracing.staged(), a.shorten());
+      bench::print_costs(costs);
+      return costs.launches;
+    });
+  bench::rounds r(a.begin());
+  std::vector<bench::contender> others;
   const std::string kineto = a.text("--kineto");
   if (!kineto.empty()) {
-    all.push_back({"kineto", {{kineto, "", true}}, true});
-    all.push_back({"kineto-off", {{kineto + " none", "", true}}, false});
+    others.push_back({"kineto", {{kineto, "", true}}, true});
+    others.push_back({"kineto-off", {{kineto + " none", "", true}}, false});
   }
-  r.run(all);
+  bench::run_configurations(r, a,
+                            "none,kernels,callbacks,twin,cutrace,twin-graph,cutrace-graph,twin-memory,cutrace-memory,"
+                            "nsys",
+                            others);
   std::printf("ns each, and what tracing adds [95 %% interval of the paired differences]\n");
   bench::print_table(r,
                      {{"launch", "launch of an empty kernel", 0},
@@ -70,6 +64,8 @@ int main(int argc, char** argv) {
       r, {{"launch, cutrace / kernels + callbacks", "launch", "ns", "cutrace", "callbacks", 1.15},
           {"launch, cutrace / its twin", "launch", "ns", "cutrace", "twin", 1.15},
           {"launch, cutrace / bare kernel records", "launch", "ns", "cutrace", "kernels", 0},
+          {"launch, cutrace with runtime names / without", "launch", "ns", "cutrace-runtime", "cutrace", 0},
+          {"copy, cutrace with runtime names / without", "copy", "ns", "cutrace-runtime", "cutrace", 0},
           {"launch, cutrace / Nsight Systems", "launch", "ns", "cutrace", "nsys", 1.0},
           {"launch, cutrace / Kineto", "launch", "ns", "cutrace", "kineto", 1.0},
           {"copy, cutrace / its twin", "copy", "ns", "cutrace", "twin", 0},
@@ -78,6 +74,6 @@ int main(int argc, char** argv) {
   print_added(r, "launch, cutrace adds / callbacks add", "callbacks", "none");
   print_added(r, "launch, cutrace adds / its twin adds", "twin", "none");
   print_added(r, "launch, cutrace adds / Kineto adds", "kineto", "kineto-off");
-  r.print_records();
+  r.print_endings();
   return r.clean() ? 0 : 1;
 }

@@ -36,9 +36,22 @@ class CUTRACE_LOCAL raw_cupti {
     api().cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
     if (!good(api().cuptiActivityRegisterCallbacks(&requested, &completed), "cuptiActivityRegisterCallbacks"))
       return false;
-    if (!enable_kinds(cutrace::cupti::options::from_environment(), f)) return false;
-    return f == form::records || enable_callbacks();
+    form_ = f;
+    return record(true);
   }
+
+  /// Switches all kinds and callbacks on or off; the subscription stays. Any thread, one at a time.
+  bool record(bool on) {
+    if (on == on_) return true;
+    on_ = on;
+    if (!turn_kinds(cutrace::cupti::options::from_environment(), on)) return false;
+    if (form_ == form::twin) turn_callbacks(on);
+    if (!on) api().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    return true;
+  }
+
+  /// Makes room for another client.
+  bool leave() { return record(false) && good(api().cuptiUnsubscribe(subscriber_), "cuptiUnsubscribe"); }
 
   struct counts {
     std::uint64_t records;  ///< kernels and whole graphs
@@ -90,26 +103,27 @@ class CUTRACE_LOCAL raw_cupti {
     return r == CUPTI_SUCCESS;
   }
 
-  static bool enable_kinds(const cutrace::cupti::options& wanted, form f) {
+  bool turn_kinds(const cutrace::cupti::options& wanted, bool on) const {
     unsigned known = 0;
     for (const kind& k : kinds) {
       known |= k.groups;
-      if (k.groups == 0 ? f == form::records : (k.groups & wanted.groups) == 0) continue;
+      if (k.groups == 0 ? form_ == form::records : (k.groups & wanted.groups) == 0) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && wanted.graphs != cutrace::cupti::graph_level::graph) continue;
-      if (!good(api().cuptiActivityEnable(k.id), "cuptiActivityEnable")) return false;
+      if (!good(on ? api().cuptiActivityEnable(k.id) : api().cuptiActivityDisable(k.id), "a kind cannot be switched"))
+        return false;
     }
     if ((wanted.groups & ~known) == 0) return true;
     // Else the twin would do less than it is compared for.
     std::fprintf(stderr, "raw CUPTI: a group of CUTRACE_KINDS is not in the table of raw_cupti.hpp\n");
     return false;
   }
-  bool enable_callbacks() {
-    for (std::uint32_t id = 1; id < 1024; ++id) {
+  void turn_callbacks(bool on) const {
+    if (!on) api().cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);
+    for (std::uint32_t id = 1; on && id < 1024; ++id) {
       const cutrace::cupti::function_entry* f = cutrace::cupti::find_driver(id);
       // Functions that this libcupti does not have are refused, by cutrace's backend too.
       if (f != nullptr && !f->query) api().cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
     }
-    return true;
   }
   static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
   static void CUPTIAPI requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
@@ -128,6 +142,8 @@ class CUTRACE_LOCAL raw_cupti {
 
   cutrace::cupti::library library_;
   CUpti_SubscriberHandle subscriber_{};
+  form form_ = form::records;
+  bool on_ = false;
 };
 
 }  // namespace bench

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contenders measured in rounds, one process a measurement: CUPTI leaves a residue when it is switched off. Each round
 // begins with another contender, and every other one goes backwards, so that none always follows the same neighbour.
+//
+// A contender may measure the same in several states: it then calls its metrics "STATE.METRIC", and wherever a name of
+// a contender is asked for, "CONTENDER STATE" will do.
 #pragma once
 
 #include <sys/stat.h>
@@ -50,9 +53,10 @@ class rounds {
   /// For what foreign programs write; gone with this object.
   const std::string& folder() const { return folder_; }
 
-  /// Failures are told on stderr as they come; a contender that fails is left out of what follows.
+  /// A contender that fails is left out of what follows, one in a foreign program after its third failure or when it
+  /// does not end. That is said on stderr as it comes, and why in print_endings.
   void run(const std::vector<contender>& all) {
-    for (const contender& c : all) lanes_.push_back({c, {}, {}, false});
+    for (const contender& c : all) lanes_.push_back({c});
     const auto begin = std::chrono::steady_clock::now();
     const auto elapsed = [&] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -63,9 +67,19 @@ class rounds {
       if (options_.limit_s > 0 && done_ > 0 && before + longest > options_.limit_s) break;
       const std::size_t n = lanes_.size();
       const std::size_t turn = static_cast<std::size_t>(done_);
-      for (std::size_t k = 0; k < n; ++k) measure(lanes_[((turn % 2 == 0 ? k : n - 1 - k) + turn) % n]);
-      for (lane& l : lanes_) l.close_round(turn + 1);
-      longest = std::max(longest, elapsed() - before);
+      for (std::size_t k = 0; k < n; ++k) {
+        lane& l = lanes_[((turn % 2 == 0 ? k : n - 1 - k) + turn) % n];
+        const double start = elapsed();
+        measure(l);
+        l.last_s = elapsed() - start;
+      }
+      double of_failed = 0;  // what later rounds do without
+      for (lane& l : lanes_) {
+        l.close_round(turn + 1);
+        of_failed += l.failed ? l.last_s : 0;
+        l.last_s = 0;
+      }
+      longest = std::max(longest, elapsed() - before - of_failed);
     }
     std::printf("%d of %d rounds in %.0f s", done_, options_.rounds, elapsed());
     std::printf(done_ < options_.rounds ? "; the limit of %.0f s (LIMIT) left no time for more\n" : "\n",
@@ -78,7 +92,7 @@ class rounds {
     const lane *a = find(ours), *b = find(reference);
     if (a == nullptr || b == nullptr) return p;
     for (int i = 0; i < done_; ++i) {
-      const double x = a->value(metric, i), y = b->value(metric, i);
+      const double x = a->value(in_state(ours, metric), i), y = b->value(in_state(reference, metric), i);
       if (std::isnan(x) || std::isnan(y)) continue;
       p.ours.push_back(x);
       p.reference.push_back(y);
@@ -86,44 +100,54 @@ class rounds {
     return p;
   }
 
+  int done() const { return done_; }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const lane& l : lanes_) all.push_back(l.who.name);
     return all;
   }
-  bool failed(const char* name) const {
+  /// In how many rounds it failed.
+  int failures(const char* name) const {
     const lane* l = find(name);
-    return l != nullptr && l->failed;
+    return l != nullptr ? l->failures : 0;
   }
   /// Whether any contender failed, or a tracer missed a record that it should have seen.
   bool clean() const {
     for (const lane& l : lanes_)
-      if (l.failed || l.records < l.expected || l.lost != 0 || l.saw_nothing()) return false;
+      if (l.failures != 0 || l.records < l.expected || l.too_many() || l.lost != 0 || l.saw_nothing()) return false;
     return done_ > 0;
   }
 
-  /// One line: what each tracer saw of what there was.
-  void print_records() const {
+  /// Behind the tables: what each tracer saw of what there was, and what there is to say of those that ended badly.
+  void print_endings() const {
     std::printf("records of kernels and graphs, seen of expected:");
     for (const lane& l : lanes_) {
       if (l.records == 0 && l.expected == 0 && !l.saw_nothing()) continue;
       std::printf(" %s %llu%s", l.who.name.c_str(), l.records, l.saw_nothing() ? " (IT DID NOT TRACE)" : "");
-      if (l.expected != 0) std::printf(" of %llu%s", l.expected, l.records < l.expected ? " (MISSING)" : "");
+      if (l.expected != 0)
+        std::printf(" of %llu%s", l.expected,
+                    l.records < l.expected ? " (MISSING)"
+                    : l.too_many()         ? " (MORE THAN THERE WERE)"
+                                           : "");
       if (l.lost != 0) std::printf(" (%llu LOST)", l.lost);
       std::printf(";");
     }
     std::printf("\n");
+    for (const lane& l : lanes_)
+      if (!l.ended.empty()) std::printf("%s\n", l.ended.c_str());
   }
 
  private:
   struct lane {
     contender who;
-    std::map<std::string, std::vector<double>> values;  ///< by metric and round, NaN where it was not measured
-    outcome last;
-    bool failed;
+    std::map<std::string, std::vector<double>> values = {};  ///< by metric and round, NaN where it was not measured
+    int failures = 0;
+    bool failed = false;  ///< for good
+    double last_s = 0;    ///< that it took in this round
     unsigned long long records = 0, expected = 0, lost = 0;
-    std::string said = {};
+    std::string said = {}, ended = {};  ///< first line of its own; how it first ended badly
 
+    bool too_many() const { return expected != 0 && records > expected; }
     bool saw_nothing() const { return who.counts && !failed && records == 0; }
     double value(const std::string& metric, int round) const {
       const auto at = values.find(metric);
@@ -137,8 +161,12 @@ class rounds {
 
   const lane* find(const std::string& name) const {
     for (const lane& l : lanes_)
-      if (l.who.name == name) return &l;
+      if (l.who.name == name.substr(0, name.find(' '))) return &l;
     return nullptr;
+  }
+  static std::string in_state(const std::string& name, const char* metric) {
+    const std::size_t space = name.find(' ');
+    return space == std::string::npos ? metric : name.substr(space + 1) + "." + metric;
   }
 
   void measure(lane& l) {
@@ -146,11 +174,14 @@ class rounds {
     for (const job& j : l.who.jobs) {
       const outcome o = run_child(j, options_.child_limit_s, folder_);
       if (!o.ok) {
-        std::fprintf(stderr, "%s FAILED in round %d, it is left out from here on\n    %s\n", l.who.name.c_str(),
-                     done_ + 1, o.complaint.c_str());
-        l.failed = true;
-        return;
+        l.failed = ++l.failures == (j.wrapped ? 3 : 1) || o.late;
+        std::fprintf(stderr, "%s FAILED in round %d: %s\n", l.who.name.c_str(), done_ + 1, o.complaint.c_str());
       }
+      if (!o.complaint.empty() && (l.ended.empty() || (!o.ok && l.failures == 1)))
+        l.ended = l.who.name + (o.ok ? " was measured, and then ended badly, in round " : " FAILED in round ") +
+                  std::to_string(done_ + 1) + "\n    " + o.complaint;
+      if (!o.ok) return;
+      l.failed = o.late;  // though measured: it would use up the time of the others
       if (l.said.empty() && !o.said.empty()) {
         l.said = o.said;
         std::fprintf(stderr, "%s says: %s\n", l.who.name.c_str(), o.said.c_str());

@@ -29,16 +29,20 @@ cat >"$work/nsys" <<'SCRIPT'
 while [ "$1" != -o ]; do shift; done
 shift 2
 "$@"
+echo cannot make a report
 exit 3
 SCRIPT
 chmod +x "$work/nsys"
 
+# The stand-in driver does not carry the real one.
+export CUDART=$build/bench/gpu/libfake_cudart.so
 export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
-expect 0 parts "$here/run" --no-build "$build" launch graphs tokens
+expect 0 parts "$here/run" --no-build "$build" launch runtime graphs twin sampling tokens
 for row in kernels callbacks twin cutrace twin-graph cutrace-graph twin-memory cutrace-memory nsys; do
   has parts "^$row +($number [-+]$number $interval +){4}$"
 done
 for row in kernels-graph nsys-graph; do has parts "^$row +($number [-+]$number $interval *){4}$"; done
+has parts '^(cutrace-runtime is left out: the backend of this build does not know CUTRACE_KINDS=\+runtime|cutrace-runtime .*\])'
 has parts "^twin +$number x$number $interval +$number x$number $interval"
 has parts '^launch, cutrace / kernels \+ callbacks .* of 2 pairs  budget 1.15  (pass|fail|unresolved)'
 has parts '^1000 nodes: cutrace by node / raw records .* budget 1.03 '
@@ -50,14 +54,31 @@ seen_by() { grep -o " $1 [0-9]* of" "$build/results/graphs.txt" | grep -o '[0-9]
 for row in kernels-graph twin-graph cutrace-graph; do
   [ "$(seen_by $row)" -lt $(($(seen_by kernels) / 2)) ] || complain "$row saw $(seen_by $row) records, not whole graphs"
 done
-lacks parts 'FAILED|MISSING|LOST|NO |NOT|did not end well| says: '
+has parts "^speed, one in 100 by node, of none's .* of 2 pairs  budget >= 0.97 "
+# Each state of sampling mode has its row and its verdicts.
+for row in 'raw off' 'sampled between' 'both off' 'both between' 'sampled cycle' 'raw on' 'sampled inside' 'both on' \
+           'both inside' always; do
+  has parts "^$row +($number [-+]$number $interval *){3}$"
+done
+for what in 'launch' 'launch, four threads' 'replay'; do
+  has parts "^$what: between / raw off  .* of 2 pairs  budget 1.01 "
+  has parts "^$what: inside / raw on  .* of 2 pairs  budget 1\.[01]"
+  has parts "^$what: cycle / untraced  .* of 2 pairs$"
+done
+# Exactly what ran in windows is recorded, and nothing of what ran between them.
+has parts ': both ([0-9]+) of \1; raw ([0-9]+) of \2; sampled ([0-9]+) of \3; always ([0-9]+) of \4;$'
+# Nsight Systems may end badly once it has measured; that is said, with its last words.
+has parts '^nsys was measured, and then ended badly, in round 1$'
+has parts '^    \| cannot make a report$'
+lacks parts 'FAILED|MISSING|MORE|LOST|NO |NOT |did not end well| says: '
 
 # PyTorch is not needed for the script's way through. The stand-in for it calls no CUDA, so that no tracer gets in: that
 # must not go unseen either.
 if command -v python3 >/dev/null; then
-  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 decode "$here/run" --no-build "$build" decode decode-others
+  PYTHONPATH=$here/../../tests/support/fake_torch expect 1 decode "$here/run" --no-build "$build" decode decode-others python
   has decode "^cutrace +$number x$number $interval +$number x$number $interval"
   has decode "^kineto +$number +$number"
+  for row in twin-graph cutrace-graph nsys-graph kineto; do has decode "^$row +$number x$number $interval +$number x"; done
   has decode ' twin 0 \(IT DID NOT TRACE\)'
   has decode '^traced once more with a report, cutrace: NO REPORT, it did not trace'
   lacks decode 'FAILED'
@@ -74,18 +95,30 @@ expect 1 no_cupti env CUTRACE_CUPTI_LIBRARY=/nonexistent/libcupti.so "$build/ben
 has no_cupti '^twin FAILED in round 1'
 has no_cupti 'exit status 2: .*launch_cost --child twin'
 has no_cupti '    \| raw CUPTI: CUTRACE_CUPTI_LIBRARY cannot be opened: /nonexistent'
-has no_cupti '^twin +- .*FAILED$'
+has no_cupti '^twin +- .*FAILED in 1 of 2$'
 has no_cupti "^none +$number +$number +$number +$number"
 has no_cupti '^cutrace says: .*no GPU time'
 has no_cupti 'cutrace 0 \(IT DID NOT TRACE\) of [0-9]+ \(MISSING\)'
 
 # A wrapper that measures nothing, a row that does not exist, a library that does not.
 expect 1 false "$build/bench/gpu/graph_cost" --rounds 1 --shorten 50 --only none,nsys --nsys "$(command -v false)"
-has false '^nsys FAILED in round 1'
+has false '^nsys FAILED in round 1$'
+has false '^    exit status 1: false profile'
+has false '^nsys +- .*FAILED in 1 of 1$'
+# One that measures and then hangs costs a round its time, once.
+# shellcheck disable=SC2016  # that is for the script
+printf '#!/bin/bash\nwhile [ "$1" != -o ]; do shift; done; shift 2; "$@"; sleep 1000\n' >"$work/hanging"
+chmod +x "$work/hanging"
+expect 0 hangs "$build/bench/gpu/graph_cost" --rounds 2 --child-limit 2 --shorten 50 --only none,nsys --nsys "$work/hanging"
+has hangs '^    took longer than it may: .*/hanging'
+has hangs '^nsys +([0-9.]+ [-+][0-9.]+ .*){4}$'
 expect 1 signal "$build/bench/gpu/launch_cost" --rounds 2 --shorten 50 --only none --kineto "bash -c 'echo tried; kill -SEGV \$\$'"
 has signal '^kineto FAILED in round 1'
 has signal '^    killed by signal 11: bash'
 has signal '^    \| tried'
+expect 1 runtime "$build/bench/gpu/launch_cost" --rounds 1 --shorten 50 --only none --runtime /nonexistent/libcudart.so
+has runtime '^none FAILED in round 1$'
+has runtime '^    \| /nonexistent/libcudart.so: cannot open'
 expect 2 row "$build/bench/gpu/graph_cost" --only none,nothing
 has row 'there is no configuration nothing'
 expect 2 library "$build/bench/gpu/token_rate" --server true --twin /nonexistent/libraw_twin.so

@@ -42,14 +42,17 @@ inline std::string cell(const rounds& r, const std::string& name, const column& 
 
 }  // namespace detail
 
-inline void print_table(const rounds& r, const std::vector<column>& columns, beside what) {
+/// `names`: the rows, all contenders where there are none.
+inline void print_table(const rounds& r, const std::vector<column>& columns, beside what,
+                        const std::vector<std::string>& names = {}) {
   std::printf("%-15s", "");
   for (const column& c : columns) std::printf("  %-28s", c.heading);
   std::printf("\n");
-  for (const std::string& name : r.names()) {
+  for (const std::string& name : names.empty() ? r.names() : names) {
     std::printf("%-15s", name.c_str());
     for (const column& c : columns) std::printf("  %-28s", detail::cell(r, name, c, what).c_str());
-    std::printf("%s\n", r.failed(name.c_str()) ? "  FAILED" : "");
+    if (const int n = r.failures(name.c_str())) std::printf("  FAILED in %d of %d", n, r.done());
+    std::printf("\n");
   }
 }
 

@@ -96,9 +96,7 @@ int main(int argc, char** argv) {
   }
   require_library(a, "--twin");
   if (a.text("--server").empty()) require_library(a, "--inject");
-  bench::forget_environment();
-  bench::print_machine();
-  bench::rounds r(a.rounds());
+  bench::rounds r(a.begin());
   const std::vector<const bench::configuration*> rows =
       a.chosen("none,twin,cutrace,twin-graph,cutrace-graph,nsys,nsys-graph");
   std::vector<bench::contender> all;
@@ -119,9 +117,10 @@ int main(int argc, char** argv) {
        {"graph, cutrace whole / Nsight whole", "graph", "tok/s", "cutrace-graph", "nsys-graph", 1.0, bound::at_least},
        {"eager, cutrace / Kineto", "eager", "tok/s", "cutrace", "kineto", 1.0, bound::at_least},
        {"graph, cutrace by node / Kineto", "graph", "tok/s", "cutrace", "kineto", 1.0, bound::at_least}});
-  r.print_records();
+  r.print_endings();
   bool traced = true;
   for (const bench::configuration* c : rows)
-    if (c->who == bench::tracer::cutrace && !r.failed(c->name) && !prove_tracing(*c, a, r.folder())) traced = false;
+    if (c->who == bench::tracer::cutrace && r.failures(c->name) == 0 && !prove_tracing(*c, a, r.folder()))
+      traced = false;
   return r.clean() && traced ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "configurations.hpp"
+#include "driver.hpp"
 #include "raw_cupti.hpp"
 
 namespace bench {
@@ -54,5 +55,20 @@ class CUTRACE_LOCAL traced {
   raw_cupti raw_;
   std::unique_ptr<cutrace::session> trace_;
 };
+
+/// The child's whole run, and its exit status. `loops` measures, and returns how many records there must be.
+template <class Loops>
+int measure_in_child(const std::string& name, Loops loops) {
+  const configuration* c = find_configuration(name);
+  if (c == nullptr) {
+    std::fprintf(stderr, "there is no configuration %s\n", name.c_str());
+    return 2;
+  }
+  traced tracing(*c);
+  driver gpu;
+  gpu.start();
+  tracing.finish(loops(gpu, tracing));
+  return 0;
+}
 
 }  // namespace bench

@@ -65,7 +65,7 @@ inline const char* verdict(const ratio& r, double budget, bound b = bound::at_mo
 inline void print_ratio(const char* what, const std::vector<double>& ours, const std::vector<double>& reference,
                         const char* unit) {
   const ratio r = bootstrap(ours, reference);
-  std::printf("%-44s %9.2f %s  reference %9.2f %s  ratio %.3f [%.3f, %.3f] of %zu pairs", what, median(ours), unit,
+  std::printf("%-54s %9.2f %s  reference %9.2f %s  ratio %.3f [%.3f, %.3f] of %zu pairs", what, median(ours), unit,
               median(reference), unit, r.value, r.low, r.high, ours.size());
 }
 

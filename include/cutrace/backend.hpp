@@ -101,6 +101,17 @@ struct activity_buffer {
   void (*release)(const activity_buffer&);
 };
 
+/// How a backend chooses between the two instances of a graph that cutrace::graph_exec holds. The functions may be
+/// called from any thread at any time, also after the session's end.
+struct graph_twins {
+  /// A second instance is of use in this session.
+  bool (*wanted)() noexcept;
+  /// Before a launch: 0 the first one; 1 the first one, 2 the second one, and `end` after it on the same thread.
+  /// `sampled`: it is the turn of this launch to be recorded node by node.
+  std::uint32_t (*begin)(bool sampled) noexcept;
+  void (*end)() noexcept;
+};
+
 /// All that a backend may do. Thread-safe; nothing here throws or blocks.
 class event_writer {
  public:
@@ -133,6 +144,11 @@ class event_writer {
   /// A change of a CUDA graph, on the thread that makes it. GPU work with a `graph_node_id` gets the stage of its
   /// node's capture by it.
   virtual void graph(const graph_change&) noexcept {}
+
+  /// From here on cutrace::graph_exec asks `twins`, which lives as long as the process.
+  virtual void offer(const graph_twins* twins) noexcept { static_cast<void>(twins); }
+  /// The session records in windows, between which the backend is suspended.
+  virtual bool in_windows() const noexcept { return false; }
 
   /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.
   virtual bool submit(const activity_buffer&) noexcept = 0;

@@ -29,7 +29,7 @@ install() {
   put "installed/$1"
   case $1 in
     g++) put bin/g++ $'#!/bin/sh\nread -r line\nfile=${line#*<}\n[ -e "$CUTRACE_SETUP_MACHINE/usr/include/${file%>}" ]' ;;
-    cmake | jq | ccache | pkg-config | clang-format-14) put "bin/$1" ;;
+    cmake | jq | ccache | pkg-config | sqlite3 | clang-format-14) put "bin/$1" ;;
     ninja-build) put bin/ninja ;;
     make) put bin/make ;;
     clang) put bin/clang++ ;;

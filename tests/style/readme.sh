@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Code in README.md is code that the tests build: each block names the file it is taken from, in a comment before it,
+# Code in README.md and docs/quick-start.md is code that the tests build: each block names the file it is taken from, in
+# a comment before it,
 #   <!-- from examples/hello_stage/hello_stage.cpp -->
 # and its lines stand in that file, one after the other. Blocks of shell commands name scripts that exist.
 set -u
@@ -59,7 +60,7 @@ while IFS= read -r line; do
   else
     block+=$line$'\n'
   fi
-done <README.md
+done < <(cat README.md docs/quick-start.md)
 
 # Control: a block that is not in the file is seen.
 if contains README.md $'this line stands nowhere\n'; then

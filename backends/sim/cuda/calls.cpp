@@ -188,7 +188,7 @@ void report_work(const sim::stream& s, const sim::work& w, sim::interval at, con
     r.end_ns = at.end_ns;
     if (exec != nullptr) {
       r.graph = exec->id();
-      r.graph_generation = static_cast<std::uint32_t>(exec->user);
+      r.made_traced = static_cast<std::uint32_t>(exec->user);
     }
     if (node != nullptr) r.graph_node = node->id;
     t.work(&r);

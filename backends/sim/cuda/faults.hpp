@@ -24,8 +24,8 @@
 //                             CUPTI_ERROR_NOT_INITIALIZED
 //   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
 //   shuffle                   records of a buffer are delivered in another order
-//   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated before GRAPH_TRACE was last
-//                             switched on kills the process (here: abort with a message)
+//   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated while GRAPH_TRACE was off, and
+//                             is replayed while it is on, kills the process (here: abort with a message)
 //
 // An empty text takes all faults back. A word that is not of this language is an error on stderr, and set_faults fails.
 #pragma once

@@ -168,7 +168,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph h, unsigned long long flags) {
   required(out);
   sim::graph_exec* e = gpu().begin_instance(&g);
   e->flags = flags;
-  if (const standin_tracer* t = driver::get().tracer()) e->user = t->generation();
+  if (const standin_tracer* t = driver::get().tracer()) e->user = t->traces_graphs();
   tell_clone(*e->instance);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, h, nullptr, nullptr, nullptr, e);
   e->finish([](sim::graph_node* holder, sim::graph& child) {

@@ -37,7 +37,7 @@ struct standin_work {
   std::uint32_t correlation;
   std::uint32_t device, context, stream;
   std::uint64_t issued_ns, start_ns, end_ns;
-  std::uint32_t graph, graph_generation;  ///< id of the executable graph, 0: none; see standin_tracer::generation
+  std::uint32_t graph, made_traced;  ///< id of the executable graph, 0: none; see standin_tracer::traces_graphs
   std::uint64_t graph_node;
   const char* name;  ///< lives as long as the process
   std::uint32_t grid[3], block[3], cluster[3];
@@ -103,7 +103,7 @@ struct standin_tracer {
   void (*context)(const standin_context*);
   void (*device)(const standin_device*);
   /// Rises each time graph-level tracing is switched on; a graph remembers the value of its instantiation.
-  std::uint32_t (*generation)();
+  std::uint32_t (*traces_graphs)();
   void (*faults)(const char* text);
 };
 

@@ -266,7 +266,7 @@ CUptiResult pop_id(CUpti_ExternalCorrelationKind kind, std::uint64_t* last) {
 /// As the text of cupti_activity.h says: after cuInit.
 CUptiResult configure_unified(tracer& t, CUpti_ActivityUnifiedMemoryCounterConfig* c, std::uint32_t n) {
   if (c == nullptr || n == 0) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (t.driver() == nullptr || !t.driver()->initialised()) return CUPTI_ERROR_NOT_INITIALIZED;
+  if (t.driver() == nullptr || !t.driver()->initialised()) return CUPTI_ERROR_NOT_READY;  // as on an H200
   for (std::uint32_t i = 0; i < n; ++i) {
     if (c[i].kind <= CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_UNKNOWN ||
         c[i].kind >= CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT)

@@ -145,9 +145,9 @@ void tracer::work(const standin_work& w) {
   const completion when{0, w.start_ns, w.end_ns, false};
   if (w.kind == standin_graph) {
     if (!graph_level) return;
-    if (graph_trace_crash_ && w.graph_generation != graph_generation) {
+    if (graph_trace_crash_ && w.made_traced == 0) {
       std::fprintf(stderr,
-                   "cutrace stand-in: graph %u was instantiated before GRAPH_TRACE was last switched on; "
+                   "cutrace stand-in: graph %u was instantiated while GRAPH_TRACE was off; "
                    "CUPTI 13.0 crashes in its replay\n",
                    w.graph);
       std::abort();

@@ -30,7 +30,7 @@ const standin_tracer table = {
     [](const standin_stream* s) { tracer::get().stream(*s); },
     [](const standin_context* c) { tracer::get().context(*c); },
     [](const standin_device* d) { tracer::get().device(*d); },
-    [] { return tracer::get().graph_generation.load(); },
+    [] { return std::uint32_t{tracer::get().on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)}; },
     [](const char* text) { tracer::get().set_faults(text); },
 };
 }  // namespace
@@ -233,7 +233,6 @@ void tracer::resource(std::uint32_t cbid, CUcontext c, CUstream s, void* descrip
 
 CUptiResult tracer::enable(CUpti_ActivityKind kind, bool on) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
-  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && on && !kinds_[kind]) ++graph_generation;
   kinds_[kind] = on;
   return CUPTI_SUCCESS;
 }

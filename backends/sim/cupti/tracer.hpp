@@ -80,7 +80,6 @@ class tracer {
   std::atomic<bool> event_timestamps{false};
   std::atomic<bool> unified_configured[9]{};  ///< by CUpti_ActivityUnifiedMemoryCounterKind
   std::atomic<bool> dead{false};              ///< after a fatal error
-  std::atomic<std::uint32_t> graph_generation{1};
   std::atomic<std::uint64_t> attributes[16]{};
 
  private:

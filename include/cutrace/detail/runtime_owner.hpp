@@ -99,6 +99,7 @@ class runtime_owner {
     table_.mark_passed = [](thread_state*, std::uint32_t site) noexcept {
       if (!runtime_core::own().forked.load(std::memory_order_relaxed)) runtime_core::own().nvtx.passed(site);
     };
+    table_.graph_twin = [](twin_step step) noexcept { return runtime_core::own().choose_twin(step); };
   }
 
   /// Thread-specific destructor. Other destructors of this thread may still pass markers and find their state: the

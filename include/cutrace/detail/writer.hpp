@@ -21,6 +21,7 @@ class record_writer final : public event_writer {
   static constexpr std::size_t buffer_capacity = 1024;
 
   explicit record_writer(runtime_core& core) : core_(core), buffers_(buffer_capacity) {}
+  void set_in_windows(bool yes) noexcept { in_windows_ = yes; }
   void set_buffer_budget(std::size_t bytes) noexcept { buffer_budget_ = bytes; }
 
   std::uint64_t ticks() const noexcept override { return clock::ticks(core_.scale.use_counter); }
@@ -143,6 +144,8 @@ class record_writer final : public event_writer {
   void count_loss(loss_cause cause, std::uint64_t n) noexcept override {
     core_.lost[static_cast<std::size_t>(cause)].fetch_add(n, std::memory_order_relaxed);
   }
+  void offer(const graph_twins* twins) noexcept override { core_.twins.store(twins, std::memory_order_release); }
+  bool in_windows() const noexcept override { return in_windows_; }
   std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
   std::uint32_t overflow_wait_us() const noexcept override {
     return core_.overflow_wait_us.load(std::memory_order_relaxed);
@@ -183,6 +186,7 @@ class record_writer final : public event_writer {
   boost::lockfree::queue<activity_buffer> buffers_;
   std::mutex mutex_;
   std::vector<described> descriptions_;
+  bool in_windows_ = false;
   std::size_t buffer_budget_ = std::size_t{11} << 20;
 };
 

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# As much of PyTorch as bench/gpu/decode.py uses, without numbers: tensors have a shape, operations check theirs. So that
-# script is run to its end where there is neither PyTorch nor a GPU.
+# As much of PyTorch as examples/python and bench/gpu/decode.py use, without numbers: tensors have a shape, operations
+# check theirs. So those scripts are run to their end where there is neither PyTorch nor a GPU.
+#   FAKE_TORCH_NO_GPU=1   torch.cuda.is_available() is false
+#   FAKE_TORCH_SHOW=1     prints each NVTX range, each capture and each replay to stderr
 import contextlib
+import os
+import sys
 
-float16, long = "float16", "long"
+from . import nn
+
+float16, bfloat16, float32, long = "torch.float16", "torch.bfloat16", "torch.float32", "torch.long"
+
+
+def show(what):
+    if "FAKE_TORCH_SHOW" in os.environ:
+        print("fake torch:", what, file=sys.stderr)
 
 
 class Tensor:
@@ -19,14 +30,41 @@ class Tensor:
         assert all(x == y or 1 in (x, y) for x, y in zip(a, b)), f"{self.shape} with {other.shape}"
         return Tensor(*(max(x, y) for x, y in zip(a, b)))
 
-    __add__ = __mul__ = __gt__ = _broadcast
+    __add__ = __mul__ = __mod__ = __gt__ = _broadcast
 
-    def to(self, kind):
+    def __getitem__(self, part):
+        return Tensor(len(range(self.shape[0])[part]), *self.shape[1:])
+
+    def to(self, kind, non_blocking=False):
         return self
+
+    def pin_memory(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self
+
+    def tobytes(self):
+        return repr(self.shape).encode()
+
+    def numel(self):
+        return _count(self.shape)
 
     def view(self, *shape):
         assert _count(shape) == _count(self.shape), f"{self.shape} as {shape}"
         return Tensor(*shape)
+
+    reshape = view
+
+    def unsqueeze(self, dimension):
+        return Tensor(*self.shape[:dimension], 1, *self.shape[dimension:])
+
+    def permute(self, *order):
+        assert sorted(order) == list(range(len(self.shape))), f"{self.shape} as {order}"
+        return Tensor(*(self.shape[i] for i in order))
 
     def unbind(self, dimension):
         assert dimension == 0
@@ -51,7 +89,7 @@ class Tensor:
     def add_(self, number):
         return self
 
-    def zero_(self):
+    def fill_(self, number):
         return self
 
     def item(self):
@@ -66,7 +104,7 @@ def _count(shape):
     return n
 
 
-def _make(*shape, device, dtype=None):
+def _make(*shape, device=None, dtype=None):
     return Tensor(*shape)
 
 
@@ -96,14 +134,29 @@ class cuda:
 
     class CUDAGraph:
         def replay(self):
-            pass
+            show("replay")
+
+    class nvtx:
+        @staticmethod
+        def range(name):
+            show(f"range {name}")
+            return contextlib.nullcontext()
 
     current_stream = Stream
-    stream = graph = contextlib.nullcontext
+    stream = contextlib.nullcontext
+
+    @staticmethod
+    def graph(graph):
+        show("capture")
+        return contextlib.nullcontext()
 
     @staticmethod
     def is_available():
-        return True
+        return "FAKE_TORCH_NO_GPU" not in os.environ
+
+    @staticmethod
+    def get_device_name():
+        return "no GPU at all"
 
     @staticmethod
     def synchronize():

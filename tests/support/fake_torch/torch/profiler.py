@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# A profiler that saw one kernel.
+# A profiler that saw one kernel, and a copy where it writes a file.
+import json
+
+
 class ProfilerActivity:
     CPU, CUDA = "CPU", "CUDA"
 
@@ -22,3 +25,9 @@ class profile:
 
     def name(self):
         return "empty"
+
+    def export_chrome_trace(self, path):
+        with open(path, "w") as file:
+            json.dump({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "empty"},
+                                       {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD"},
+                                       {"ph": "M", "name": "process_name"}]}, file)

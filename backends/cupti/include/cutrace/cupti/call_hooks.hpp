@@ -23,8 +23,9 @@ namespace cupti CUTRACE_LOCAL {
 /// For one session. `recording` learns which functions there are to be switched off and on.
 class call_hooks {
  public:
-  call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording)
-      : p_(p), writer_(w), subscriber_(s), recording_(recording) {}
+  /// `gated`: calls that launch or make executable graphs pass process_state::graphs.
+  call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording, bool gated)
+      : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated) {}
 
   /// Names and enables the driver's functions, those that only ask if `queries`. Returns how many.
   std::uint32_t enable_driver(bool queries) {
@@ -33,11 +34,7 @@ class call_hooks {
       const function_entry* known = find_driver(cbid);
       if (known != nullptr && known->query && !queries) return;
       name_function(writer_, cbid, symbol, known);
-      const bool works =
-          known == nullptr || known->work != function_work::none;  // records of more than GPU work carry ids
-      p_.makes_work[cbid].store(works, std::memory_order_relaxed);
-      const bool updates = std::strncmp(symbol, "cuGraphExecUpdate", 17) == 0 && p_.api.cuptiGetGraphExecId != nullptr;
-      p_.updates_graph[cbid].store(updates, std::memory_order_relaxed);
+      p_.traits[cbid].store(traits_of(symbol, known), std::memory_order_relaxed);
       const CUptiResult r = p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
       if (r == CUPTI_SUCCESS)
         recording_.add_call(cbid);
@@ -110,10 +107,23 @@ class call_hooks {
       writer_.report("cupti", ("this libcupti knows no driver function" + effect).c_str());
   }
 
+  std::uint8_t traits_of(const char* symbol, const function_entry* known) const {
+    const auto begins = [symbol](const char* with) { return std::strncmp(symbol, with, std::strlen(with)) == 0; };
+    unsigned traits = 0;
+    if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
+      traits |= process_state::makes_work;
+    if (begins("cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr) traits |= process_state::updates_graph;
+    if (gated_ &&
+        (begins("cuGraphLaunch") || begins("cuGraphInstantiate") || begins("cuGraphExec") || begins("cuGraphUpload")))
+      traits |= process_state::uses_gate;
+    return static_cast<std::uint8_t>(traits);
+  }
+
   process_state& p_;
   event_writer& writer_;
   CUpti_SubscriberHandle subscriber_;
   recording_switch& recording_;
+  bool gated_;
 };
 
 }  // namespace CUTRACE_LOCAL

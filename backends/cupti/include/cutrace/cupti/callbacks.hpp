@@ -41,18 +41,23 @@ struct callbacks {
     }
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
     if (call.callbackSite == CUPTI_API_ENTER) {
-      const bool works = p.makes_work[cbid].load(std::memory_order_relaxed);
+      const unsigned traits = p.traits[cbid].load(std::memory_order_relaxed);
+      const bool works = (traits & process_state::makes_work) != 0;
+      if (CUTRACE_UNLIKELY((traits & process_state::uses_gate) != 0)) p.graphs.enter();
       const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
       if (CUTRACE_UNLIKELY(wait_us != 0) && works) p.buffers.wait_for_room(wait_us);
       const std::uint64_t begin = w->ticks();
       const std::uint64_t stage = w->enter(cbid, call.correlationId, begin, works);
       *call.correlationData = stage != api_call::not_recorded ? begin : 0;
     } else {
-      leave(*w, cbid, call);
+      const unsigned traits = p.traits[cbid].load(std::memory_order_relaxed);
+      leave(*w, cbid, call, (traits & process_state::updates_graph) != 0);
+      if (CUTRACE_UNLIKELY((traits & process_state::uses_gate) != 0)) p.graphs.leave();
     }
   }
 
-  static void leave(event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+  static void leave(event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+                    bool updates_graph) noexcept {
     api_call c{};
     c.begin_ticks = *call.correlationData;
     if (c.begin_ticks == 0) return;  // entered before the callbacks were on, or while tracing was paused
@@ -70,7 +75,7 @@ struct callbacks {
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     c.end_ticks = w.ticks();
     w.exit(c);
-    if (CUTRACE_UNLIKELY(process_state::get().updates_graph[cbid]) && c.result == 0)
+    if (CUTRACE_UNLIKELY(updates_graph) && c.result == 0)
       graph_callbacks::on_update(process_state::get().api, w, call.functionParams);
   }
 

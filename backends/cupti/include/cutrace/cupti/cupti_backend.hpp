@@ -19,6 +19,7 @@
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/complain.hpp>
 #include <cutrace/cupti/describe_devices.hpp>
+#include <cutrace/cupti/graph_twin.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/managed_memory.hpp>
@@ -62,6 +63,11 @@ class cupti_backend final : public backend {
     active_ = false;
     if (managed_waits_) complain(managed_memory_missed, CUPTI_ERROR_NOT_INITIALIZED);
     process_state& p = process_state::get();
+    {
+      std::lock_guard<std::mutex> hold(p.switching);  // no twin is being launched
+      p.whole_graphs.store(false, std::memory_order_release);
+      p.node_windows.store(false, std::memory_order_release);
+    }
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
@@ -106,13 +112,15 @@ class cupti_backend final : public backend {
     name_results(*writer_);
     if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would tell of this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
-    call_hooks hooks(p, *writer_, subscriber_, recording_);
+    const bool whole_graphs = may_trace_whole_graphs();
+    call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version));
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
     if (hooked != 0) hooks.enable_graphs();
     if (hooked != 0 && options_.has(record_group::runtime)) hooks.enable_runtime(options_.queries);
     // Libraries before 12.4 know no such callback: then a fatal error shows in the calls that fail.
     p.api.cuptiEnableCallback(1, subscriber_, state_domain, state_fatal_error);
-    const std::string no_records = enable_kinds(p);
+    const std::string no_records = enable_kinds(p, whole_graphs);
+    offer_twins(p);
     if (!no_records.empty())
       detail = no_records + ": no GPU time";
     else
@@ -121,14 +129,13 @@ class cupti_backend final : public backend {
   }
 
   /// Why no kind of record can be had at all; empty when at least one can.
-  std::string enable_kinds(process_state& p) {
+  std::string enable_kinds(process_state& p, bool whole_graphs) {
     const CUptiResult registered =
         p.api.cuptiActivityRegisterCallbacks(&callbacks::buffer_requested, &callbacks::buffer_completed);
     if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
     std::string missing;
     CUptiResult why = CUPTI_SUCCESS;
     bool any = false;  // but descriptions
-    const bool whole_graphs = may_trace_whole_graphs();
     for (const kind& k : kinds) {
       if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
@@ -138,7 +145,7 @@ class cupti_backend final : public backend {
         any = any || k.group != kind::always;
         continue;
       }
-      managed_waits_ = is_managed_memory(k) && r == CUPTI_ERROR_NOT_INITIALIZED;
+      managed_waits_ = is_managed_memory(k) && is_too_early(r);
       if (managed_waits_) continue;
       why = r;
       missing += std::string(missing.empty() ? "" : ", ") + k.name;
@@ -163,7 +170,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     const kind& k = *std::find_if(std::begin(kinds), std::end(kinds), is_managed_memory);
     const CUptiResult r = enable(p, k);
-    managed_waits_ = r == CUPTI_ERROR_NOT_INITIALIZED;
+    managed_waits_ = is_too_early(r);
     if (managed_waits_) return;
     std::lock_guard<std::mutex> hold(p.switching);
     if (r == CUPTI_SUCCESS) recording_.add_kind(k);
@@ -200,6 +207,16 @@ class cupti_backend final : public backend {
                     "CUTRACE_GRAPHS=graph came too late, CUDA runs already: graphs are told node by node, since CUPTI "
                     "would end the program at the next replay of an older graph; begin the session before CUDA");
     return false;
+  }
+
+  /// For cutrace::graph_exec.
+  void offer_twins(process_state& p) const noexcept {
+    if (!graph_twin::possible(p.version)) return;
+    const bool whole = recording_.is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    p.kernels_on.store(recording_.is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
+    p.node_windows.store(!whole && writer_->in_windows(), std::memory_order_release);
+    p.whole_graphs.store(whole, std::memory_order_release);
+    writer_->offer(graph_twin::functions());
   }
 
   void disable_kinds(process_state& p) noexcept {

@@ -12,6 +12,11 @@ namespace cupti CUTRACE_LOCAL {
 
 inline bool is_managed_memory(const kind& k) noexcept { return k.id == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER; }
 
+/// CUDA has not been initialised yet: the library may say so either way (NOT_READY: CUPTI 13.0, H200).
+inline bool is_too_early(CUptiResult r) noexcept {
+  return r == CUPTI_ERROR_NOT_INITIALIZED || r == CUPTI_ERROR_NOT_READY;
+}
+
 /// CUPTI never took the configuration.
 constexpr const char* managed_memory_missed =
     "cuptiActivityConfigureUnifiedMemoryCounter, nothing of managed memory was recorded";

@@ -9,6 +9,7 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/buffers.hpp>
 #include <cutrace/cupti/decode_context.hpp>
+#include <cutrace/cupti/graph_gate.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/own_clock.hpp>
 #include <mutex>
@@ -34,14 +35,21 @@ struct process_state {
   std::uint32_t runtime_times = 0;                  ///< that they were switched on
   tick_scale scale;                                 ///< for timestamps, the process's
   bool clock_registered = false;
-  bool latency_on = false;                               ///< kernels are told with their queueing
-  bool kernels_left_on = false;                          ///< the kind was not switched off at the end of a session
-  std::mutex switching;                                  ///< held while CUPTI is switched off and on
-  std::atomic<bool> fatal{false};                        ///< CUPTI has met an error that ended it
-  std::atomic<bool> exiting{false};                      ///< exit handlers run
-  own_clock clock;                                       ///< of CUPTI, where it does not take ours
-  std::atomic<bool> updates_graph[function_limit] = {};  ///< cuGraphExecUpdate, by callback id
-  std::atomic<bool> makes_work[function_limit] = {};     ///< a call of the last session may still be in its callback
+  bool latency_on = false;           ///< kernels are told with their queueing
+  bool kernels_left_on = false;      ///< the kind was not switched off at the end of a session
+  std::mutex switching;              ///< held while CUPTI is switched off and on
+  std::atomic<bool> fatal{false};    ///< CUPTI has met an error that ended it
+  std::atomic<bool> exiting{false};  ///< exit handlers run
+  own_clock clock;                   ///< of CUPTI, where it does not take ours
+
+  graph_gate graphs;                      ///< of launches and instantiations, where `traits` say so
+  std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, but for the launch of a twin
+  std::atomic<bool> node_windows{false};  ///< the session records in windows, graphs by node
+  std::atomic<bool> kernels_on{false};
+
+  /// What a callback does at a function, by its id.
+  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4 };
+  std::atomic<std::uint8_t> traits[function_limit] = {};  ///< a call of the last session may still be in its callback
 
   /// Before the library's own exit handlers: from here on switching it would be the program's end. One that hangs in
   /// being switched must not hold up the exit.

@@ -32,6 +32,11 @@ class recording_switch {
   void add_call(std::uint32_t cbid) { calls_.push_back(cbid); }
   void add_runtime_call(std::uint32_t cbid) { runtime_calls_.push_back(cbid); }
 
+  bool is_on(CUpti_ActivityKind id) const noexcept {
+    for (const kind& k : kinds)
+      if (k.id == id && k.enabled(on_)) return true;
+    return false;
+  }
   bool any_kind() const noexcept { return kinds_ != 0; }
   std::uint32_t calls() const noexcept { return static_cast<std::uint32_t>(calls_.size()); }
 
@@ -49,12 +54,16 @@ class recording_switch {
     }
     std::this_thread::sleep_for(on ? before_window : after_window);
     calls_rest_ = !on;
+    // No launch of a graph's first instance may be under way (graph_twin.hpp).
+    const bool alone = on && p.node_windows && p.graphs.try_hold(std::chrono::milliseconds(100));
     for (const kind& k : kinds) {
       if (!k.enabled(kinds_)) continue;
       if (k.enabled(on_) != on && k.may_rest(p.version)) note(turn(p, k, on));
       // GPU work that goes on being recorded must be known to be of a call outside of windows.
       if (k.enabled(on_) && k.group == kind::of(record_group::kernel)) calls_rest_ = false;
     }
+    p.kernels_on.store(is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
+    if (alone) p.graphs.release();
     if (!calls_rest_) return why;
     note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
     if (runtime_calls_.empty()) return why;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instance of a graph cutrace::graph_exec launches. A replay that is recorded node by node makes that instance
+// slower for good (CUPTI 13.0, H200: 305 us before, 450 after), so it is always the second one:
+//
+//   CUTRACE_GRAPHS=graph   replays are one record each; GRAPH_TRACE is off for the launch of the second instance alone.
+//                          No other thread launches or makes a graph meanwhile: it would be recorded by node, too, and
+//                          a graph that is made while GRAPH_TRACE is off ends the program when it is replayed later.
+//   windows, by node       the second instance is launched in windows, the first one between them
+#pragma once
+
+#include <cupti.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cutrace/backend.hpp>
+#include <cutrace/cupti/process_state.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+class graph_twin {
+ public:
+  static const graph_twins* functions() noexcept {
+    static const graph_twins f{&wanted, &begin, &end};
+    return &f;
+  }
+  /// Switching GRAPH_TRACE off and on was seen to work with this release.
+  static bool possible(std::uint32_t cupti_version) noexcept { return cupti_version >= 130000; }
+
+ private:
+  static bool wanted() noexcept {
+    const process_state& p = process_state::get();
+    return p.whole_graphs.load(std::memory_order_acquire) || p.node_windows.load(std::memory_order_acquire);
+  }
+
+  static std::uint32_t begin(bool sampled) noexcept {
+    process_state& p = process_state::get();
+    if (p.whole_graphs.load(std::memory_order_acquire)) return sampled && node_level(p) ? twin : first;
+    if (!p.node_windows.load(std::memory_order_acquire)) return first;
+    p.graphs.enter();  // no window opens before the end
+    return p.kernels_on.load(std::memory_order_acquire) ? twin : first_held;
+  }
+
+  static bool node_level(process_state& p) noexcept {
+    if (!p.kernels_on.load(std::memory_order_acquire) || !p.switching.try_lock()) return false;
+    const bool usable = p.whole_graphs.load(std::memory_order_acquire) && !p.fatal.load(std::memory_order_relaxed) &&
+                        !p.exiting.load(std::memory_order_acquire);
+    if (usable && p.graphs.try_hold(std::chrono::milliseconds(2))) {
+      if (p.api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS) return true;
+      p.graphs.release();
+    }
+    p.switching.unlock();
+    return false;
+  }
+
+  static void end() noexcept {
+    process_state& p = process_state::get();
+    if (!p.graphs.holds()) return p.graphs.leave();
+    if (!p.graphs.still_alone() || p.exiting.load(std::memory_order_acquire) ||
+        p.api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
+      stay_at_nodes(p);
+    p.graphs.release();
+    p.switching.unlock();
+  }
+
+  static void stay_at_nodes(process_state& p) noexcept {
+    p.whole_graphs.store(false, std::memory_order_release);
+    if (event_writer* w = p.writer.load(std::memory_order_acquire))
+      w->report("cupti",
+                "graphs are told node by node from here on: a launch that was recorded so took longer than other "
+                "threads could wait, or CUPTI could not be switched back");
+  }
+
+  static constexpr std::uint32_t first = 0, first_held = 1, twin = 2;  // graph_twins::begin
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cutrace::graph_exec costs: replays of a graph like a decode step of GPT-2's size (250 kernels of some
+// microseconds in a chain), each synchronised as a decode loop does. Untraced; each replay told as a whole; and one in
+// 100 told node by node, by the second instance. Over the rounds each is measured for a minute and more.
+//
+//   twin_cost [--rounds N] [--limit SECONDS] [--shorten N]
+//   twin_cost --child none|whole|twin           one measurement
+#include <cutrace/graph_exec.hpp>
+#include <memory>
+
+#include "arguments.hpp"
+#include "calls.hpp"
+#include "table.hpp"
+#include "traced.hpp"
+
+namespace {
+
+constexpr int nodes = 250, one_in = 100, parts = 7, replays = 1000;
+
+/// Waits for `n` cycles of its processor. The stand-in executes nothing, and knows the name.
+CUfunction busy_kernel(const bench::driver& gpu) {
+  static const char image[] =
+      ".version 7.0\n.target sm_70\n.address_size 64\n"
+      ".visible .entry busy(.param .u64 n) {\n"
+      "  .reg .u64 %r<4>;\n  .reg .pred %p;\n"
+      "  ld.param.u64 %r0, [n];\n  mov.u64 %r1, %clock64;\n"
+      "again:\n  mov.u64 %r2, %clock64;\n  sub.u64 %r3, %r2, %r1;\n  setp.lt.u64 %p, %r3, %r0;\n"
+      "  @%p bra again;\n  ret;\n}\n";
+  CUmodule module{};
+  CUfunction kernel{};
+  bench::driver::check(gpu.cuModuleLoadData(&module, image), "cuModuleLoadData");
+  bench::driver::check(gpu.cuModuleGetFunction(&kernel, module, "busy"), "cuModuleGetFunction");
+  return kernel;
+}
+
+int child(const std::string& name, int shorten) {
+  std::unique_ptr<cutrace::session> trace;
+  if (name == "whole" || name == "twin") {
+    setenv("CUTRACE_GRAPHS", "graph", 1);
+    cutrace::session_options o;
+    o.sinks = "null";
+    trace.reset(new cutrace::session(o));
+  } else if (name != "none") {
+    std::fprintf(stderr, "there is no contender %s\n", name.c_str());
+    return 2;
+  }
+  bench::driver gpu;
+  gpu.start();
+  std::uint64_t cycles = 5500;  // 3 us of an H200, and about 0.5 to begin each kernel
+  void* parameters[] = {&cycles};
+  const CUgraph graph = gpu.graph(nodes, busy_kernel(gpu), parameters);
+  cutrace::graph_exec step([&] { return gpu.instance(graph); }, name == "twin" ? one_in : 0);
+  const int each = std::max(one_in, replays / shorten);
+  const double ns = bench::measure(parts, each, [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      CUTRACE_STAGE("step", i);
+      step.launch([&](CUgraphExec x) { gpu.replay(x); });
+      gpu.synchronize();
+    }
+  });
+  bench::print_measured("step", ns / 1e3);
+  if (trace == nullptr) return 0;
+  trace->stop();
+  const cutrace::stats s = trace->stats();
+  const auto count = [&s](cutrace::event_kind k) { return s.by_kind[static_cast<std::size_t>(k)]; };
+  const unsigned long long all = static_cast<unsigned long long>(parts) * static_cast<unsigned long long>(each);
+  const unsigned long long by_node = name == "twin" ? all / one_in : 0;
+  std::printf(
+      "records %llu %llu %llu\n",
+      static_cast<unsigned long long>(count(cutrace::event_kind::kernel) + count(cutrace::event_kind::graph_launch)),
+      all - by_node + by_node * nodes, static_cast<unsigned long long>(s.lost_total()));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bench::arguments a(argc, argv, bench::own_arguments);
+  if (!a.text("--child").empty()) return child(a.text("--child"), a.shorten());
+  bench::rounds r(a.begin());
+  std::vector<bench::contender> all;
+  for (const char* name : {"none", "whole", "twin"})
+    all.push_back({name, {{bench::child_command(a, name), "", false}}, std::string(name) != "none"});
+  r.run(all);
+  std::printf("us a replay of %d kernels, synchronised, median of %d parts of %d in each process\n", nodes, parts - 1,
+              std::max(one_in, replays / a.shorten()));
+  bench::print_table(r, {{"step", "us a replay", 1}}, bench::beside::added);
+  // A speed is the inverse of a time: untraced / traced is the share of the untraced speed.
+  bench::print_comparisons(
+      r, {{"speed, one in 100 by node, of none's", "step", "us", "none", "twin", 0.97, bench::bound::at_least}});
+  bench::print_comparisons(
+      r, {{"speed, all as a whole, of none's", "step", "us", "none", "whole", 0.98, bench::bound::at_least}});
+  bench::print_comparisons(r, {{"one in 100 by node / all as a whole", "step", "us", "twin", "whole", 0}});
+  r.print_endings();
+  return r.clean() ? 0 : 1;
+}
