@@ -21,6 +21,7 @@ struct api_call {
   const std::uint64_t* words;  ///< arguments, in the order of the function's description
   std::uint32_t word_count;    ///< at most 10
   bool runtime_api;
+  std::uint32_t runtime_function;  ///< function of the runtime API that made this call of the driver, 0: not known
 
   /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};

@@ -126,6 +126,7 @@ struct api_data {
   bool runtime_api;
   copy_direction direction;  ///< of copy calls
   std::uint64_t bytes;       ///< of copy, set and allocation calls, 0 where there is none
+  text runtime_name;         ///< driver calls: function of the runtime API that made it, where that was asked for
 };
 struct kernel_data {
   std::uint32_t grid[3];
@@ -204,9 +205,13 @@ struct device_data {
   std::uint32_t core_clock_khz;
   std::uint8_t uuid[16];
 };
+struct context_data {
+  bool derived;  ///< from the first work seen in it, the context being older than the session
+};
 struct stream_data {
   std::int32_t priority;
   std::uint32_t flags;
+  bool derived;  ///< as of a context: priority and flags are not known
 };
 
 struct event {
@@ -251,6 +256,7 @@ struct event {
     memory_data memory;
     loss_data loss;
     device_data device_;
+    context_data context_;
     stream_data stream_;
   };
 
@@ -260,6 +266,8 @@ struct event {
   }
 
   std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }
+  /// The moment at which a CUDA event was reached on its stream.
+  bool is_cuda_event() const noexcept { return kind == event_kind::mark && context != 0; }
   /// Kernel, copy, set or whole graph: time in which the device was at work.
   bool is_gpu_work() const noexcept {
     return kind == event_kind::kernel || kind == event_kind::memcpy || kind == event_kind::memset ||

@@ -95,6 +95,17 @@ TEST_CASE("calls: GPU work, stages, marks, counters and losses") {
   CHECK(line_of(named("loss")) == "# lost 12 records: chunk_full\n");
 }
 
+TEST_CASE("calls: who made a call of the driver") {
+  cutrace::event call = sample::api("cuMemFree", 1000, 3000, 1);
+  call.api.runtime_name = sample::text_of("cudaFree");
+  CHECK(line_of(call) == "[0.000001] cuMemFree() (2.0 us, by cudaFree)\n");
+}
+
+TEST_CASE("calls: a CUDA event says on which stream") {
+  CHECK(line_of(sample::cuda_event(5000, 4)) == "[0.000005] mark CUDA event stream 7\n");
+  CHECK(line_of(sample::cuda_event(5000, 4, 9, 2)) == "[0.000005] mark CUDA event device 2 stream 9\n");
+}
+
 TEST_CASE("calls: long and hostile names are cut and made harmless") {
   const std::string line = line_of(sample::mark("\x1b[2J\nnew", 0));
   CHECK(line == "[0.000000] mark \\x1b[2J\\x0anew\n");

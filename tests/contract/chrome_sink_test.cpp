@@ -295,6 +295,33 @@ TEST_CASE("chrome: stream ids that viewers cannot take are mapped and told in th
   CHECK(!with(trace, "name", "seven").at(0)["args"].contains("cuda_stream"));
 }
 
+TEST_CASE("chrome: a call of the driver tells the function of the runtime API that made it") {
+  cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
+  const std::string hostile(3000, '\"');
+  call.api.runtime_name = sample::text_of(hostile);
+  const json trace = trace_of({call, sample::api("cuMemFree", 20, 30, 2)});
+  CHECK(with(trace, "name", "cuMemAlloc").at(0)["args"]["runtime"] == hostile);
+  CHECK(with(trace, "name", "cuMemAlloc").at(0)["cat"] == "cuda_driver");
+  CHECK_FALSE(with(trace, "name", "cuMemFree").at(0)["args"].contains("runtime"));
+}
+
+TEST_CASE("chrome: CUDA events stand on the row of their stream") {
+  cutrace::event staged = sample::cuda_event(2000, 4, 7);
+  staged.joined = cutrace::attribution::by_call;
+  const json trace = trace_of({sample::kernel("seven", 1000, 2000, 3, 7), staged, sample::cuda_event(3000, 5, 0)});
+  const std::vector<json> events = with(trace, "name", "CUDA event");
+  REQUIRE(events.size() == 2);
+  CHECK(row_of(events[0]) == row_of(with(trace, "name", "seven").at(0)));
+  CHECK(events[0]["ph"] == "i");
+  CHECK(events[0]["s"] == "t");
+  CHECK(events[0]["args"]["stream"] == 7);
+  CHECK(events[0]["args"]["correlation"] == 4);
+  CHECK_FALSE(events[0]["args"].contains("attribution"));
+  CHECK(events[1]["args"]["cuda_stream"] == 0);
+  CHECK(events[1]["args"]["attribution"] == "outside_stage");
+  CHECK(row_of(events[1]) != row_of(events[0]));
+}
+
 TEST_CASE("chrome: times are exact beyond 2^53 ns and below zero") {
   const std::int64_t large = (std::int64_t{1} << 53) + 1;
   const json trace = trace_of({sample::kernel("large", large, large + 1, 1), sample::mark("small", -5)});

@@ -157,6 +157,43 @@ TEST_CASE("jsonl: header, call, kernel and stage say what the events say") {
   CHECK(lines.back()["clocks"]["error_ns"] == 140);
 }
 
+TEST_CASE("jsonl: a CUDA event has the fields of GPU work") {
+  const json line = written({sample::called_at(sample::cuda_event(5000, 4), 3000), sample::mark("mine", 1)})[1];
+  CHECK(line["type"] == "mark");
+  CHECK(line["stream"] == 7);
+  CHECK(line["attribution"] == "outside_stage");
+  CHECK(line["call"] == "cuEventRecord");
+  CHECK(line["call_ts_ns"] == 3000);
+  CHECK(line["correlation"] == 4);
+  const json mark = written({sample::mark("mine", 1)})[1];
+  CHECK_FALSE(mark.contains("stream"));
+  CHECK_FALSE(mark.contains("attribution"));
+}
+
+TEST_CASE("jsonl: a call of the driver tells the function of the runtime API that made it") {
+  cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
+  call.api.runtime_name = sample::text_of("cudaMalloc");
+  const std::vector<json> lines = written({call, sample::api("cuMemFree", 20, 30, 2)});
+  CHECK(lines[1]["api"] == "driver");
+  CHECK(lines[1]["runtime"] == "cudaMalloc");
+  CHECK_FALSE(lines[2].contains("runtime"));
+}
+
+TEST_CASE("jsonl: what is not known of a context or stream that is older than the session is left out") {
+  cutrace::event context = sample::context(2, 1);
+  cutrace::event stream = sample::stream(7, 1, 2);
+  context.context_.derived = stream.stream_.derived = true;
+  const std::vector<json> lines = written({context, stream, sample::context(3, 0), sample::stream(8, 0, 3)});
+  CHECK(lines[1]["derived"] == true);
+  CHECK(lines[2]["derived"] == true);
+  CHECK(lines[2]["stream"] == 7);
+  CHECK_FALSE(lines[2].contains("priority"));
+  CHECK_FALSE(lines[2].contains("flags"));
+  CHECK_FALSE(lines[3].contains("derived"));
+  CHECK_FALSE(lines[4].contains("derived"));
+  CHECK(lines[4]["priority"] == 0);
+}
+
 TEST_CASE("jsonl: fields keep one type over everything that can be written") {
   std::vector<cutrace::event> all = sample::server_run();
   for (const cutrace::event& e : hostile::extreme_events()) all.push_back(e);

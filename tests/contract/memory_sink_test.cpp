@@ -52,9 +52,13 @@ TEST_CASE("memory sink: names outlive the strings they came from") {
     std::string name = "a name that lives on the heap of its own";
     const cutrace::event e = sample::mark(name, 1);
     sink.write(cutrace::event_view{&e, 1});
+    cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
+    call.api.runtime_name = sample::text_of(name);
+    sink.write(cutrace::event_view{&call, 1});
     name.assign(name.size(), '?');
   }
   CHECK(string_of(sink.events()[0].name) == "a name that lives on the heap of its own");
+  CHECK(string_of(sink.events()[1].api.runtime_name) == "a name that lives on the heap of its own");
 }
 
 TEST_CASE("memory sink: what does not fit is counted") {

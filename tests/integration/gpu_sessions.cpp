@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <string>
@@ -96,6 +97,58 @@ void one_after_another(device_work& gpu) {
   tell(ok, "four sessions inside one stage, 20 launches in each and 30 after each", found);
 }
 
+/// What a session that begins late says of devices, contexts and streams is what one that began before CUDA was told.
+struct descriptions {
+  std::vector<cutrace::event> devices, contexts, streams;
+  explicit descriptions(const cutrace::memory_sink& sink) {
+    for (const cutrace::event& e : sink.events()) {
+      if (e.kind == cutrace::event_kind::device) devices.push_back(e);
+      if (e.kind == cutrace::event_kind::context) contexts.push_back(e);
+      if (e.kind == cutrace::event_kind::stream) streams.push_back(e);
+    }
+  }
+};
+
+bool same_device(const cutrace::event& a, const cutrace::event& b) {
+  const cutrace::device_data &x = a.device_, &y = b.device_;
+  return a.device == b.device && std::string(a.name.data) == b.name.data && x.memory_bytes == y.memory_bytes &&
+         x.memory_bandwidth_bytes_per_s / 1000000 == y.memory_bandwidth_bytes_per_s / 1000000 &&
+         x.multiprocessors == y.multiprocessors && x.compute_major == y.compute_major &&
+         x.compute_minor == y.compute_minor && x.core_clock_khz == y.core_clock_khz &&
+         std::memcmp(x.uuid, y.uuid, sizeof(x.uuid)) == 0;
+}
+
+/// `early` was made before CUDA was initialised; stops it.
+void described(cutrace::session& early, const cutrace::memory_sink& seen_early, device_work& gpu) {
+  gpu.launch(1);
+  gpu.wait();
+  early.stop();
+  const descriptions before(seen_early);
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  gpu.launch(2);
+  gpu.wait();
+  trace.stop();
+  const descriptions after(sink);
+  bool ok = before.devices.size() == after.devices.size() && !after.devices.empty() && after.contexts.size() == 1 &&
+            after.streams.size() == 1;
+  for (std::size_t i = 0; ok && i < after.devices.size(); ++i) ok = same_device(before.devices[i], after.devices[i]);
+  if (ok) {
+    const cutrace::event &context = after.contexts[0], &stream = after.streams[0];
+    bool known = false;
+    for (const cutrace::event& e : before.contexts)
+      known = known || (e.context == context.context && e.device == context.device && !e.context_.derived);
+    bool known_stream = false;
+    for (const cutrace::event& e : before.streams)
+      known_stream = known_stream || (e.stream == stream.stream && e.context == stream.context && !e.stream_.derived);
+    ok = known && known_stream && context.context_.derived && stream.stream_.derived;
+  }
+  tell(ok, "a late session describes devices, and the context and stream of its work",
+       std::to_string(before.devices.size()) + " and " + std::to_string(after.devices.size()) + " devices, " +
+           std::to_string(before.contexts.size()) + " and " + std::to_string(after.contexts.size()) + " contexts, " +
+           std::to_string(before.streams.size()) + " and " + std::to_string(after.streams.size()) + " streams");
+}
+
 void while_threads_launch(device_work& gpu) {
   std::atomic<bool> end{false};
   std::vector<std::thread> threads;
@@ -127,7 +180,7 @@ void while_threads_launch(device_work& gpu) {
   }
   end = true;
   for (std::thread& t : threads) t.join();
-  tell(ok && kernels != 0, "six sessions while four threads launch",
+  tell(ok && kernels != 0 && devices >= 6 && contexts == 6, "six sessions while four threads launch",
        std::to_string(kernels) + " kernels, " + std::to_string(devices) + " devices and " + std::to_string(contexts) +
            " contexts described");
 }
@@ -166,7 +219,10 @@ int leave_open() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "exit") return leave_open();
+  cutrace::session early(plain());
+  cutrace::memory_sink& seen_early = early.emplace_sink<cutrace::memory_sink>();
   device_work gpu;
+  described(early, seen_early, gpu);
   paused(gpu);
   one_after_another(gpu);
   while_threads_launch(gpu);

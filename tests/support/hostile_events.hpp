@@ -59,7 +59,7 @@ inline std::vector<cutrace::event> named_events() {
     all.push_back(sample::device(0, name));
     event call = sample::in_stage(sample::api(name, t, t + 10, i + 1, &arguments[i], 1), name, i + 1, &requests[i], 1);
     call.api.result = 1;
-    call.api.result_name = sample::text_of(name);
+    call.api.result_name = call.api.runtime_name = sample::text_of(name);
     all.push_back(call);
     event work = sample::in_stage(sample::kernel(name, t + 20, t + 30, i + 1), name, i + 1, &requests[i], 1);
     work.kernel.mangled_name = sample::text_of(name);

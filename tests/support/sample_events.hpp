@@ -100,7 +100,7 @@ inline cutrace::event api(std::string_view name, std::int64_t start_ns, std::int
   cutrace::event e = base(cutrace::event_kind::api, name, start_ns, end_ns);
   e.correlation_id = correlation;
   e.api = cutrace::api_data{
-      307, 0, text_of("CUDA_SUCCESS"), arguments, argument_count, false, cutrace::copy_direction::unknown, bytes};
+      307, 0, text_of("CUDA_SUCCESS"), arguments, argument_count, false, cutrace::copy_direction::unknown, bytes, {}};
   return e;
 }
 
@@ -154,6 +154,14 @@ inline cutrace::event memcpy(cutrace::copy_direction direction, std::uint64_t by
   c.destination = down ? cutrace::memory_kind::pinned : cutrace::memory_kind::device;
   c.asynchronous = true;
   e.memcpy_ = c;
+  return e;
+}
+
+/// The moment at which a CUDA event was reached.
+inline cutrace::event cuda_event(std::int64_t at_ns, std::uint64_t correlation, std::uint64_t stream = 7,
+                                 std::uint32_t device = 0) noexcept {
+  cutrace::event e = gpu(cutrace::event_kind::mark, "CUDA event", at_ns, at_ns, correlation, stream, device);
+  e.call_name = text_of("cuEventRecord");
   return e;
 }
 

@@ -279,6 +279,12 @@ TEST_CASE("cupti functions: work that makes no GPU record, and calls that only a
   CHECK_FALSE(driver(CUPTI_DRIVER_TRACE_CBID_cuGraphMemsetNodeGetParams)->makes_gpu_work);
   CHECK(driver(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize)->work == function_work::synchronize);
   CHECK(driver(CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2)->work == function_work::free);
+  for (auto id : {CUPTI_DRIVER_TRACE_CBID_cuEventRecord, CUPTI_DRIVER_TRACE_CBID_cuEventRecord_ptsz,
+                  CUPTI_DRIVER_TRACE_CBID_cuEventRecordWithFlags}) {
+    CHECK(driver(id)->work == function_work::event);
+    CHECK_FALSE(driver(id)->makes_gpu_work);  // a launch without a GPU record would be missed
+  }
+  CHECK(driver(CUPTI_DRIVER_TRACE_CBID_cuEventCreate)->work == function_work::none);
   for (auto id : {CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent, CUPTI_DRIVER_TRACE_CBID_cuCtxPushCurrent_v2,
                   CUPTI_DRIVER_TRACE_CBID_cuCtxPopCurrent_v2, CUPTI_DRIVER_TRACE_CBID_cuGetErrorName,
                   CUPTI_DRIVER_TRACE_CBID_cuGetErrorString, CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,

@@ -21,7 +21,8 @@ inline const char* text_of(read_how h) {
   return names[static_cast<int>(h)];
 }
 inline const char* text_of(function_work w) {
-  constexpr const char* names[] = {"none", "launch", "graph", "copy", "set", "allocate", "free", "synchronize"};
+  constexpr const char* names[] = {"none",     "launch", "graph",       "copy", "set",
+                                   "allocate", "free",   "synchronize", "event"};
   return names[static_cast<int>(w)];
 }
 inline const char* text_of(copy_direction d) {

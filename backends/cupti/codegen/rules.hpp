@@ -87,6 +87,7 @@ constexpr work_rule work_rules[] = {
     {where::first, "MemRelease", function_work::free, "counterpart of MemCreate"},
     {where::first, "Free", function_work::free, "runtime API"},
     {where::last, "Synchronize", function_work::synchronize, "context, stream, event, device"},
+    {where::first, "EventRecord", function_work::event, "its device time is a record of its own, where asked for"},
     {where::first, "StreamWaitEvent", function_work::synchronize, "orders streams, seen as a synchronisation record"},
 };
 

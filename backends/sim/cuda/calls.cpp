@@ -319,6 +319,27 @@ const char* fault_text() {
 }  // namespace
 }  // namespace standin
 
+extern "C" __attribute__((visibility("default"))) standin_runtime_call cutrace_standin_runtime_call;
+void cutrace_standin_runtime_call(std::uint32_t cbid, const char* name, void (*body)(void*), void* data) {
+  using namespace standin;  // NOLINT(google-build-using-namespace)
+  CUresult result = CUDA_SUCCESS;
+  standin_call call{};
+  call.cbid = cbid;
+  call.name = name;
+  call.correlation = driver::get().last_correlation.fetch_add(1, std::memory_order_relaxed) + 1;
+  call.result = &result;
+  const auto tell_runtime = [&](bool exits) {
+    const standin_tracer* t = this_thread().in_tracer ? nullptr : driver::get().tracer();
+    if (t == nullptr) return;
+    this_thread().in_tracer = true;
+    t->runtime(&call, exits);
+    this_thread().in_tracer = false;
+  };
+  tell_runtime(false);
+  body(data);
+  tell_runtime(true);
+}
+
 extern "C" __attribute__((visibility("default"))) const standin_driver cutrace_standin_driver;
 const standin_driver cutrace_standin_driver = {
     CUTRACE_STANDIN_ABI, &standin::attach,    &standin::now_ns,     &standin::context_id,

@@ -96,7 +96,7 @@ standin_device driver::describe(std::uint32_t device) const {
   std::memcpy(d.uuid, "cutrace-sim-gpu", 15);
   d.uuid[15] = static_cast<unsigned char>(device);
   d.memory_bytes = o.memory_bytes;
-  d.bandwidth_bytes_per_s = static_cast<std::uint64_t>(o.device_bytes_per_ns * 1e9);
+  d.bandwidth_bytes_per_s = std::uint64_t{3201000000} * 2 * 6144 / 8;  // as the attributes of clock and bus say
   d.multiprocessors = o.multiprocessors;
   d.major = 9;
   d.minor = 0;

@@ -8,8 +8,13 @@
 
 #include <cstdint>
 
-#define CUTRACE_STANDIN_ABI 2u
+#define CUTRACE_STANDIN_ABI 3u
 #define CUTRACE_STANDIN_DRIVER_SYMBOL "cutrace_standin_driver"
+/// Exported by libcuda, for there is no stand-in of the runtime library: what `body` does is done inside of a function
+/// of the runtime API, as far as CUPTI's callbacks tell. `cbid` is a CUpti_runtime_api_trace_cbid, `name` as in the
+/// header.
+using standin_runtime_call = void(std::uint32_t cbid, const char* name, void (*body)(void*), void* data);
+#define CUTRACE_STANDIN_RUNTIME_SYMBOL "cutrace_standin_runtime_call"
 
 /// A driver call, alive from enter to exit on the calling thread.
 struct standin_call {
@@ -88,6 +93,7 @@ struct standin_tracer {
   std::uint32_t version;
   void (*enter)(standin_call*);
   void (*exit)(standin_call*);
+  void (*runtime)(standin_call*, bool exits);
   void (*resource)(std::uint32_t cbid, CUcontext, CUstream, void* descriptor);
   void (*work)(const standin_work*);
   void (*sync)(const standin_sync*);

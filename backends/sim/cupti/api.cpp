@@ -323,7 +323,7 @@ STANDIN_CUPTI(cuptiActivityEnable, (CUpti_ActivityKind kind), t.enable(kind, tru
 STANDIN_CUPTI(cuptiActivityDisable, (CUpti_ActivityKind kind), disable(t, kind))
 STANDIN_CUPTI(cuptiActivityEnableAndDump, (CUpti_ActivityKind kind), enable_and_dump(t, kind))
 STANDIN_CUPTI(cuptiActivityEnableDriverApi, (CUpti_CallbackId id, uint8_t on), choose_api(t, id, on != 0))
-// The driver stand-in has no runtime API above it; the choice is accepted and means nothing.
+// The stand-in makes no records of the runtime API; the choice is accepted and means nothing.
 STANDIN_CUPTI(cuptiActivityEnableRuntimeApi, (CUpti_CallbackId id, uint8_t),
               id < size_of_domain(CUPTI_CB_DOMAIN_RUNTIME_API) ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER)
 STANDIN_CUPTI(cuptiActivityRegisterCallbacks,

@@ -21,6 +21,7 @@ const standin_tracer table = {
     CUTRACE_STANDIN_ABI,
     [](standin_call* c) { tracer::get().enter(c); },
     [](standin_call* c) { tracer::get().exit(c); },
+    [](standin_call* c, bool exits) { tracer::get().runtime(c, exits); },
     [](std::uint32_t cbid, CUcontext c, CUstream s, void* d) { tracer::get().resource(cbid, c, s, d); },
     [](const standin_work* w) { tracer::get().work(*w); },
     [](const standin_sync* s) { tracer::get().sync(*s); },
@@ -137,9 +138,10 @@ std::vector<std::uint64_t>& external_ids(std::size_t kind) {
 
 namespace {
 
-void call_back(tracer& t, const standin_call& c, CUpti_ApiCallbackSite site, std::uint64_t* slot) {
+void call_back(tracer& t, CUpti_CallbackDomain domain, const standin_call& c, CUpti_ApiCallbackSite site,
+               std::uint64_t* slot) {
   CUpti_Subscriber_st* s = t.listening.load(std::memory_order_acquire);
-  if (s == nullptr || !t.enabled[CUPTI_CB_DOMAIN_DRIVER_API][c.cbid].load(std::memory_order_relaxed)) return;
+  if (s == nullptr || !t.enabled[domain][c.cbid].load(std::memory_order_relaxed)) return;
   CUpti_CallbackData data{};
   data.callbackSite = site;
   data.functionName = c.name;
@@ -150,7 +152,7 @@ void call_back(tracer& t, const standin_call& c, CUpti_ApiCallbackSite site, std
   data.contextUid = c.context_id;
   data.correlationData = slot;
   data.correlationId = c.correlation;
-  s->callback(s->user, CUPTI_CB_DOMAIN_DRIVER_API, c.cbid, &data);
+  s->callback(s->user, domain, c.cbid, &data);
 }
 
 }  // namespace
@@ -194,7 +196,7 @@ void tracer::enter(standin_call* c) {
   if (fatal_in_.load(std::memory_order_relaxed) != 0 && fatal_in_.fetch_sub(1) == 1) fatal_error();
   // As in CUPTI, external ids are recorded only beside API records.
   if (api_wanted(c->cbid) && on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) external_correlation(c->correlation);
-  call_back(*this, *c, CUPTI_API_ENTER, &c->data);
+  call_back(*this, CUPTI_CB_DOMAIN_DRIVER_API, *c, CUPTI_API_ENTER, &c->data);
   if (api_wanted(c->cbid)) c->enter_time = clock.now();
 }
 
@@ -211,7 +213,12 @@ void tracer::exit(standin_call* c) {
     r.returnValue = static_cast<std::uint32_t>(*c->result);
     records.append(&r, sizeof r);
   }
-  call_back(*this, *c, CUPTI_API_EXIT, &c->data);
+  call_back(*this, CUPTI_CB_DOMAIN_DRIVER_API, *c, CUPTI_API_EXIT, &c->data);
+}
+
+/// Callbacks only: the stand-in makes no records of the runtime API.
+void tracer::runtime(standin_call* c, bool exits) {
+  call_back(*this, CUPTI_CB_DOMAIN_RUNTIME_API, *c, exits ? CUPTI_API_EXIT : CUPTI_API_ENTER, &c->data);
 }
 
 void tracer::resource(std::uint32_t cbid, CUcontext c, CUstream s, void* descriptor) {

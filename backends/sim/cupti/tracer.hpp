@@ -55,6 +55,7 @@ class tracer {
   // From the driver, on the calling thread.
   void enter(standin_call*);
   void exit(standin_call*);
+  void runtime(standin_call*, bool exits);
   void resource(std::uint32_t cbid, CUcontext, CUstream, void* descriptor);
   void work(const standin_work&);
   void sync(const standin_sync&);

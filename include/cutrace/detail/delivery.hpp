@@ -72,7 +72,7 @@ class delivery {
       ++late_;
     else
       newest_end_ns_ = std::min(p.end_ns, session_ns(now_ns_));  // a time from the future makes nothing else late
-    if (p.is_gpu_work() || p.kind == event_kind::sync) resolve_gpu(p);
+    if (ingest::comes_from_call(p)) resolve_gpu(p);
     if (p.kind == event_kind::kernel && p.kernel.queued_ns != 0) p.kernel.queued_ns = session_ns(p.kernel.queued_ns);
     if (p.kind == event_kind::kernel && p.kernel.submitted_ns != 0)
       p.kernel.submitted_ns = session_ns(p.kernel.submitted_ns);

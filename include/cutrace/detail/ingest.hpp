@@ -49,14 +49,19 @@ class ingest {
     for (const record* r = first; r != last; ++r) read_record(t, *r);
   }
 
-  /// A record of a backend, times in the raw frame. GPU work is joined to its call.
+  /// What carries the correlation id of a call.
+  static bool comes_from_call(const event& e) noexcept {
+    return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+  }
+
+  /// A record of a backend, times in the raw frame, joined to its call.
   void take(const event& e) {
     pending_event p;
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
     // Work from before this trace, which CUPTI hands over late, is no part of it.
     if (p.is_gpu_work() && p.end_ns != 0 && p.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
-    if ((p.is_gpu_work() || p.kind == event_kind::sync) && !join(p)) return;
+    if (comes_from_call(p) && !join(p)) return;
     if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
     push(p, nullptr, 0);
   }
@@ -236,11 +241,12 @@ class ingest {
   void take_call(const traced_thread& t, const record& r) {
     pending_event p = host_event(event_kind::api, t, r);
     const bool runtime = r.has(flag_runtime);
-    const known_function* f = from_.functions->find(r.site(), runtime);
+    const known_function* f = from_.functions->find(function_of(r.site()), runtime);
     const std::uint32_t id = static_cast<std::uint32_t>(r.id);
     p.correlation_id = id | static_cast<std::uint64_t>(from_.ring->epoch(id)) << 32;
     p.stage_id = r.parent;
-    p.api.function = r.site();
+    p.api.function = function_of(r.site());
+    if (const std::uint32_t caller = runtime_function_of(r.site())) p.api.runtime_name = name_of(caller, true);
     p.api.result = static_cast<std::int32_t>(r.id >> 32);
     p.api.runtime_api = runtime;
     p.api.argument_count = r.count();
@@ -323,10 +329,14 @@ class ingest {
     p.stage_id = call.stage;
     p.call_start_ns = static_cast<std::int64_t>(from_.scale->to_ns(call.begin_ticks));
     p.call_thread = call.thread_index;
-    const bool runtime = (call.function & function_runtime_bit) != 0;
-    if (const known_function* f = from_.functions->find(call.function & ~function_runtime_bit, runtime))
-      p.call_name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
+    p.call_name = name_of(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
     return true;
+  }
+
+  /// Empty where it is not known.
+  text name_of(std::uint32_t function, bool runtime) const noexcept {
+    const known_function* f = from_.functions->find(function, runtime);
+    return f != nullptr ? text{f->name.data(), static_cast<std::uint32_t>(f->name.size())} : text{};
   }
 
   /// A record without times (quality no_timestamp) is an instant at its call, else at its arrival: at 0 it would stand

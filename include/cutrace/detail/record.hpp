@@ -35,13 +35,19 @@ constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
 constexpr std::uint8_t flag_shown = 64;    ///< stage: told to table::stage_begins, so its end must be told, too
 
 /// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
-/// argument words, gpu: kind of event) and the site (api: function id, gpu: name).
+/// argument words, gpu: kind of event) and the site (api: see api_site, gpu: name).
 constexpr std::uint64_t make_head(record_type type, std::uint8_t flags, request_form form, std::uint8_t count,
                                   std::uint32_t site) noexcept {
   return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(flags) << 8 |
          static_cast<std::uint64_t>(form) << 16 | static_cast<std::uint64_t>(count) << 24 |
          static_cast<std::uint64_t>(site) << 32;
 }
+/// Of an api record: function ids are below 4,096.
+constexpr std::uint32_t api_site(std::uint32_t function, std::uint32_t runtime_function) noexcept {
+  return (function & 0xffff) | runtime_function << 16;
+}
+constexpr std::uint32_t function_of(std::uint32_t api_site) noexcept { return api_site & 0xffff; }
+constexpr std::uint32_t runtime_function_of(std::uint32_t api_site) noexcept { return api_site >> 16; }
 constexpr std::uint64_t head_flags(std::uint8_t flags) noexcept { return static_cast<std::uint64_t>(flags) << 8; }
 constexpr std::uint64_t head_form_mask = 0xff0000;
 

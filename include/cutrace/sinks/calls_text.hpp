@@ -120,6 +120,10 @@ inline void append_call(std::string& out, const event& e) {
   // An asynchronous copy returns before it is done: its own line below has the rate.
   const bool waits = view_of(e.name).find("Async") == std::string_view::npos;
   if (e.api.direction != copy_direction::unknown && waits) append_bandwidth(out, e.api.bytes, dur_ns);
+  if (e.api.runtime_name.size != 0) {
+    out += ", by ";
+    append_name(out, e.api.runtime_name);
+  }
   append_membership(out, e);
   out += ')';
 }
@@ -210,6 +214,10 @@ inline void append_point(std::string& out, const event& e) {
     append_time(out, e.start_ns);
     append_format(out, "{} ", to_string(e.kind));
     append_name(out, e.name);
+  }
+  if (e.is_cuda_event()) {
+    if (e.device != 0) append_format(out, " device {}", e.device);
+    append_format(out, " stream {}", e.stream);
   }
   if (e.kind == event_kind::mark) append_origin(out, e.stage);
   if (e.kind == event_kind::counter) {

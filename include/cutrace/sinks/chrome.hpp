@@ -287,18 +287,24 @@ class chrome_sink : public sink {
   }
 
   void write_instant(const event& e) {
-    const bool global = e.kind == event_kind::loss || e.thread_id == 0;
+    const bool on_gpu = e.is_cuda_event();
+    const bool global = e.kind == event_kind::loss || (e.thread_id == 0 && !on_gpu);
     name_.clear();
     detail::chrome_name(name_, e);
-    begin_point("i", name_, detail::chrome_rows::host_pid(e.process_id), e.start_ns);
-    // An instant takes no time, so it shares the first lane of its thread with whatever is open there.
-    json_.field("tid", rows_.thread_tid(e.process_id, e.thread_id));
+    begin_point("i", name_,
+                on_gpu ? detail::chrome_rows::gpu_pid(e.device) : detail::chrome_rows::host_pid(e.process_id),
+                e.start_ns);
+    // An instant takes no time, so it shares the first lane of its thread or stream with whatever is open there.
+    const std::uint32_t tid =
+        on_gpu ? rows_.stream_tid(e.device, e.stream) : rows_.thread_tid(e.process_id, e.thread_id);
+    json_.field("tid", tid);
     json_.field("cat", detail::chrome_category(e));
     json_.field("s", global ? "g" : "t");
     json_.key("args");
     json_.begin_object();
     if (e.kind == event_kind::loss) json_.field("count", e.loss.count);
     if (e.kind == event_kind::mark) detail::origin_fields(json_, e.stage);
+    if (on_gpu) write_place(e, tid);
     if (e.kind == event_kind::memory) {
       json_.field("device", e.device);
       json_.key("address");
@@ -310,6 +316,15 @@ class chrome_sink : public sink {
     detail::flag(json_, "skewed", e.skewed);
     if (e.end_ns < e.start_ns) json_.field("ended_before_start_ns", detail::difference_ns(e.start_ns, e.end_ns));
     end_point();
+  }
+
+  void write_place(const event& e, std::uint32_t tid) {
+    json_.field("device", e.device);
+    json_.field("context", e.context);
+    json_.field("stream", tid);
+    if (tid != e.stream) json_.field("cuda_stream", e.stream);
+    if (e.correlation_id != 0) json_.field("correlation", e.correlation_id);
+    if (e.joined != attribution::by_call) json_.field("attribution", to_string(e.joined));
   }
 
   /// Kineto's mark of the end of the recording, after which nothing comes.

@@ -109,10 +109,12 @@ inline char* put_gpu_args(char* to, const event& e, const decimal_text& correlat
 
 /// Arguments and result of a call, without its correlation id.
 inline std::size_t api_args_room(const api_data& a) noexcept {
-  return 128 + escaped_room(a.result_name.size) + arguments_room(a.arguments, a.argument_count);
+  return 160 + escaped_room(a.result_name.size) + escaped_room(a.runtime_name.size) +
+         arguments_room(a.arguments, a.argument_count);
 }
 inline char* put_api_args(char* to, const api_data& a) {
   to = put_field(to, "\"cbid\":", a.function);
+  if (a.runtime_name.size != 0) to = put_string(put_literal(to, ",\"runtime\":"), view_of(a.runtime_name));
   if (a.result != 0) {
     to = put_field(to, ",\"result\":", a.result);
     if (a.result_name.size != 0) to = put_string(put_literal(to, ",\"result_name\":"), view_of(a.result_name));

@@ -68,6 +68,14 @@ class chrome_rows {
     return r.lanes.front().tid;
   }
 
+  /// First lane of a stream, likewise.
+  std::uint32_t stream_tid(std::uint32_t device, std::uint64_t stream) {
+    devices_.insert({device, std::string()});
+    row& r = find(gpu_pid(device), row_kind::stream, stream);
+    if (r.lanes.empty()) add_lane(r, base_tid(r));
+    return r.lanes.front().tid;
+  }
+
   /// Slices that had to be put on a lane where they overlap others, for want of lanes or rows.
   std::uint64_t overlapping() const noexcept { return overlapping_; }
 

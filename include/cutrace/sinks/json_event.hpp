@@ -180,6 +180,7 @@ inline void memset_fields(json_text& json, const memset_data& m) {
 inline void api_fields(json_text& json, const api_data& a) {
   json.field("api", a.runtime_api ? "runtime" : "driver");
   optional_field(json, "function", a.function);
+  optional_field(json, "runtime", a.runtime_name);
   json.field("result", a.result);
   optional_field(json, "result_name", a.result_name);
   if (a.direction != copy_direction::unknown) json.field("direction", to_string(a.direction));
@@ -283,19 +284,17 @@ inline void kind_fields(json_text& json, const event& e) {
       return device_fields(json, e);
     case event_kind::context:
       json.field("device", e.device);
-      return json.field("context", e.context);
+      json.field("context", e.context);
+      return flag(json, "derived", e.context_.derived);
     case event_kind::stream:
       json.field("device", e.device);
       json.field("context", e.context);
       json.field("stream", e.stream);
+      if (e.stream_.derived) return flag(json, "derived", true);
       json.field("priority", e.stream_.priority);
       return json.field("flags", e.stream_.flags);
     case event_kind::mark:
-      if (e.context != 0) {  // a CUDA event
-        json.field("device", e.device);
-        json.field("context", e.context);
-        json.field("stream", e.stream);
-      }
+      if (e.is_cuda_event()) gpu_fields(json, e);
       return origin_fields(json, e.stage);
     case event_kind::overhead:
     case event_kind::jit:

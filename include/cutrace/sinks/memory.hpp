@@ -88,7 +88,7 @@ class memory_sink : public sink {
       n += text_cost(e.stage.domain) + text_cost(e.stage.category_name);
     if (e.kind == event_kind::kernel) n += text_cost(e.kernel.mangled_name);
     if (e.kind == event_kind::api) {
-      n += text_cost(e.api.result_name) + e.api.argument_count * sizeof(argument);
+      n += text_cost(e.api.result_name) + text_cost(e.api.runtime_name) + e.api.argument_count * sizeof(argument);
       for (std::uint32_t i = 0; i < e.api.argument_count; ++i) n += text_cost(e.api.arguments[i].name);
     }
     return n;
@@ -109,6 +109,7 @@ class memory_sink : public sink {
     if (e.kind == event_kind::kernel) e.kernel.mangled_name = own(e.kernel.mangled_name);
     if (e.kind == event_kind::api) {
       e.api.result_name = own(e.api.result_name);
+      e.api.runtime_name = own(e.api.runtime_name);
       e.api.arguments = own_array(arguments_, e.api.arguments, e.api.argument_count);
     }
     events_.push_back(e);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every function of libcupti that the backend uses fails or is missing, one at a time. The list of functions is read
 // from the backend's own header, so that a new one is tested, too.
+#include <cupti.h>
+
 #include <regex>
 #include <set>
 
@@ -152,6 +154,73 @@ TEST_CASE("faults: a function of CUPTI is missing") {
       CHECK(o.noted("has no function " + f));
       CHECK(o.gpu_work() == 0);
       CHECK(o.of("stage") == 4);
+    }
+}
+
+TEST_CASE("faults: names of the runtime API cannot be had, some of them or all") {
+  const auto run = [](how h, const std::string& fault) {
+    return traced(h, {{"CUTRACE_SIM_FAULTS", fault}, {"CUTRACE_KINDS", "+runtime"}}, {"--runtime=1"});
+  };
+  const auto named = [](const outcome& o) {
+    std::size_t n = 0;
+    for (const json& e : o.trace->of("api")) {
+      n += e.value("runtime", "") == "cudaMalloc" ? 1 : 0;
+      CHECK(e.at("api") == "driver");
+      CHECK(e.contains("runtime") <= (e.at("name") == "cuMemAlloc"));
+    }
+    return n;
+  };
+  for (const how h : both) {
+    CAPTURE(name_of(h));
+    const outcome good = run(h, "");
+    check_unchanged(good, plain_output());
+    check_numbers(good);
+    CHECK(good.all_lines().empty());
+    CHECK(named(good) == 4);
+    CHECK(good.calls.find(", by cudaMalloc") != std::string::npos);
+    CHECK(good.of("api") == clean(h).of("api"));
+    // The driver's functions come first: so many calls later it is the runtime's turn.
+    const std::string detail = good.trace->header.at("backend_detail");
+    const std::size_t hooked = std::stoul(detail.substr(detail.rfind(", ") + 2));
+    const std::size_t asked = CUPTI_DRIVER_TRACE_CBID_SIZE - 1 + 64;
+    for (const std::string& fault : {"cuptiEnableCallback=999@" + std::to_string(hooked + 30),
+                                     "cuptiGetCallbackName=999@" + std::to_string(asked + 30)}) {
+      CAPTURE(fault);
+      const outcome o = run(h, fault);
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      REQUIRE(o.lines.size() == 1);
+      CHECK(o.lines[0].find("of the runtime domain, calls lack names of the runtime API") != std::string::npos);
+      CHECK(o.of("api") == clean(h).of("api"));
+      CHECK(o.gpu_work() == clean(h).gpu_work());
+      CHECK(named(o) == 4);  // that of another function is missing
+    }
+  }
+  // After the one window they are switched off, second to the driver's.
+  for (const std::string kinds : {"+runtime", "+event"}) {
+    CAPTURE(kinds);
+    const outcome o = traced(
+        how::own_session,
+        {{"CUTRACE_SIM_FAULTS", "cuptiEnableDomain=999@2"}, {"CUTRACE_KINDS", kinds}, {"CUTRACE_SAMPLE", "20ms/3600s"}},
+        {"--runtime=1", "--linger-ms=800"});
+    CAPTURE(o.all_lines());
+    check_unchanged(o, plain_output());
+    REQUIRE(o.lines.size() == (kinds == "+runtime" ? 1 : 0));
+    if (!o.lines.empty()) CHECK(o.lines[0].find("cannot be switched off between windows") != std::string::npos);
+  }
+  for (const std::string& f : used_functions())
+    for (const char* sample : {"", "20ms/40ms"}) {
+      CAPTURE(f);
+      CAPTURE(sample);
+      const outcome o =
+          traced(how::own_session,
+                 {{"CUTRACE_SIM_FAULTS", f + "=999"}, {"CUTRACE_KINDS", "+runtime,+event"}, {"CUTRACE_SAMPLE", sample}},
+                 {"--runtime=1", "--pause-ms=30"});
+      CAPTURE(o.all_lines());
+      check_unchanged(o, plain_output());
+      check_numbers(o);
+      CHECK(o.lines.size() <= 2);
+      CHECK(named(o) <= 4);
     }
 }
 

@@ -11,6 +11,7 @@
 //   --stop-deadline-ms=N           of the session
 //   --sessions=N                   the whole work in N sessions, one after the other
 //   --linger-ms=N                  waits at the end
+//   --runtime=1                    allocates through the runtime API
 #include <cupti.h>
 
 #include <chrono>
@@ -21,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../support/standin_calls.hpp"
+#include "../../support/runtime_calls.hpp"
 #include "hide_libraries.hpp"
 
 namespace {
@@ -57,10 +58,17 @@ struct device {
 
 constexpr std::size_t bytes = 4096;
 
-void round(report& r, const device& d, CUstream stream, unsigned number, unsigned launches) {
+void round(report& r, const device& d, CUstream stream, unsigned number, const options& o) {
   CUTRACE_STAGE("round", number);
+  const unsigned launches = o.number("launches", 3);
   CUdeviceptr memory = 0;
-  if (!DO(r, cuMemAlloc, &memory, bytes)) return;
+  bool allocated = false;
+  const auto allocate = [&] { allocated = DO(r, cuMemAlloc, &memory, bytes); };
+  if (o.number("runtime", 0) != 0)
+    IN_RUNTIME_CALL(cudaMalloc_v3020, allocate);
+  else
+    allocate();
+  if (!allocated) return;
   std::vector<unsigned char> host(bytes);
   for (std::size_t i = 0; i < bytes; ++i) host[i] = static_cast<unsigned char>(i * 7 + number);
   DO(r, cuMemcpyHtoDAsync, memory, host.data(), bytes, stream);
@@ -78,7 +86,7 @@ void work(report& r, const device& d, const options& o) {
   DO(r, cuCtxSetCurrent, d.context);
   if (!DO(r, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) return;
   for (unsigned i = 0; i < o.number("rounds", 4); ++i) {
-    round(r, d, stream, i, o.number("launches", 3));
+    round(r, d, stream, i, o);
     std::this_thread::sleep_for(std::chrono::milliseconds(o.number("pause-ms", 0)));
   }
   DO(r, cuStreamDestroy, stream);

@@ -14,6 +14,7 @@
 #include <cutrace/cupti/options.hpp>
 #include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cupti/recording_switch.hpp>
+#include <cutrace/cupti/runtime_calls.hpp>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -28,19 +29,10 @@ class call_hooks {
 
   /// Names and enables the driver's functions, those that only ask if `queries`. Returns how many.
   std::uint32_t enable_driver(bool queries) {
-    std::uint32_t unnamed = 0;
-    CUptiResult nameless = CUPTI_SUCCESS, failure = CUPTI_SUCCESS;
-    for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
-      const char* symbol = nullptr;
-      const CUptiResult named = p_.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &symbol);
-      if (named != CUPTI_SUCCESS || symbol == nullptr) {
-        ++unnamed;  // numbers are given out without large holes: a run of unknown ones is the end
-        if (named != CUPTI_ERROR_INVALID_PARAMETER) nameless = named;
-        continue;
-      }
-      unnamed = 0;
+    CUptiResult failure = CUPTI_SUCCESS;
+    const CUptiResult nameless = for_each_name(CUPTI_CB_DOMAIN_DRIVER_API, [&](std::uint32_t cbid, const char* symbol) {
       const function_entry* known = find_driver(cbid);
-      if (known != nullptr && known->query && !queries) continue;
+      if (known != nullptr && known->query && !queries) return;
       name_function(writer_, cbid, symbol, known);
       p_.traits[cbid].store(traits_of(symbol, known), std::memory_order_relaxed);
       const CUptiResult r = p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
@@ -48,9 +40,30 @@ class call_hooks {
         recording_.add_call(cbid);
       else
         failure = r;
-    }
+    });
     tell_missing(recording_.calls(), nameless, failure);
     return recording_.calls();
+  }
+
+  /// For the names of the runtime's functions that make those calls, without those that only ask unless `queries`.
+  void enable_runtime(bool queries) {
+    CUptiResult failure = CUPTI_SUCCESS;
+    runtime_calls::begin(p_);
+    const CUptiResult nameless =
+        for_each_name(CUPTI_CB_DOMAIN_RUNTIME_API, [&](std::uint32_t cbid, const char* symbol) {
+          const function_entry* known = find_runtime(cbid);
+          if (known != nullptr && known->query && !queries) return;
+          name_runtime_function(writer_, cbid, symbol, known);
+          const CUptiResult r = p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API, cbid);
+          if (r == CUPTI_SUCCESS)
+            recording_.add_runtime_call(cbid);
+          else
+            failure = r;
+        });
+    const std::string effect = " of the runtime domain, calls lack names of the runtime API";
+    const bool enabled = failure == CUPTI_SUCCESS;
+    complain(writer_, ((enabled ? "cuptiGetCallbackName" : "cuptiEnableCallback") + effect).c_str(),
+             enabled ? nameless : failure);
   }
 
   /// For the stages in which nodes of graphs are captured.
@@ -67,6 +80,25 @@ class call_hooks {
   }
 
  private:
+  /// Calls `use(id, symbol)` for each function of a domain. Why there are too few, if anything went wrong.
+  template <class Use>
+  CUptiResult for_each_name(CUpti_CallbackDomain domain, Use use) const {
+    CUptiResult nameless = CUPTI_SUCCESS;
+    std::uint32_t unnamed = 0;
+    for (std::uint32_t cbid = 1; cbid < process_state::function_limit && unnamed < 64; ++cbid) {
+      const char* symbol = nullptr;
+      const CUptiResult named = p_.api.cuptiGetCallbackName(domain, cbid, &symbol);
+      if (named == CUPTI_SUCCESS && symbol != nullptr) {
+        unnamed = 0;
+        use(cbid, symbol);
+        continue;
+      }
+      ++unnamed;  // numbers are given out without large holes: a run of unknown ones is the end
+      if (named != CUPTI_ERROR_INVALID_PARAMETER) nameless = named;
+    }
+    return nameless;
+  }
+
   void tell_missing(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {
     const std::string effect = count != 0 ? ", some calls are missing" : ", no call is recorded and GPU work has none";
     complain(writer_, ("cuptiGetCallbackName" + effect).c_str(), nameless);
@@ -78,7 +110,7 @@ class call_hooks {
   std::uint8_t traits_of(const char* symbol, const function_entry* known) const {
     const auto begins = [symbol](const char* with) { return std::strncmp(symbol, with, std::strlen(with)) == 0; };
     unsigned traits = 0;
-    if (known == nullptr || known->work != function_work::none)  // sync records carry ids, too
+    if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
       traits |= process_state::makes_work;
     if (begins("cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr) traits |= process_state::updates_graph;
     if (gated_ &&

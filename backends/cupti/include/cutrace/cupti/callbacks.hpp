@@ -12,6 +12,7 @@
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/graph_callbacks.hpp>
 #include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/runtime_calls.hpp>
 #include <cutrace/cupti/state_callbacks.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -29,6 +30,7 @@ struct callbacks {
     event_writer* w = p.writer.load(std::memory_order_acquire);
     if (CUTRACE_UNLIKELY(w == nullptr)) return;
     if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) {
+      if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) return runtime_calls::on_call(p, cbid, data);
       if (domain == CUPTI_CB_DOMAIN_RESOURCE && !p.exiting.load(std::memory_order_acquire))
         graph_callbacks::on_resource(p.api, *w, cbid, data);
       if (domain == state_domain && cbid == state_fatal_error) {
@@ -69,6 +71,8 @@ struct callbacks {
     c.function = cbid;
     c.correlation = call.correlationId;
     c.stage = api_call::stage_of_thread;
+    const std::uint32_t names = process_state::get().runtime_names.load(std::memory_order_relaxed);
+    if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     c.end_ticks = w.ticks();
     w.exit(c);
     if (CUTRACE_UNLIKELY(updates_graph) && c.result == 0)
@@ -122,11 +126,13 @@ struct callbacks {
   static void decode(const activity_buffer& b, event_emitter& to) {
     process_state& p = process_state::get();
     decode_context& context = *static_cast<decode_context*>(b.owner);
+    place_deriver derived(to, context.places);
+    event_emitter& out = context.places.wanted ? static_cast<event_emitter&>(derived) : to;
     walk_result read;
     if (p.clock_registered) {
-      read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, to);
+      read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, out);
     } else {
-      shifting_emitter shifted(to, p.clock.offset_ns());
+      shifting_emitter shifted(out, p.clock.offset_ns());
       read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, shifted);
     }
     event_writer* w = p.last_writer.load(std::memory_order_acquire);

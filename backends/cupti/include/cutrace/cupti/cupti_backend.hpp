@@ -18,6 +18,7 @@
 #include <cutrace/cupti/call_hooks.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/complain.hpp>
+#include <cutrace/cupti/describe_devices.hpp>
 #include <cutrace/cupti/graph_twin.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
@@ -70,6 +71,8 @@ class cupti_backend final : public backend {
     // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
+    runtime_calls::end(p);
+    if (options_.has(record_group::runtime)) p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API);
     if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     disable_kinds(p);
     if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -101,15 +104,19 @@ class cupti_backend final : public backend {
     p.refused.store(0, std::memory_order_relaxed);
     p.overflow_wait_us.store(writer_->overflow_wait_us(), std::memory_order_relaxed);
     decoder_.cupti_version = p.version;
+    const bool late = cuda_is_running();
+    decoder_.places.wanted = late;
     p.decoder.store(&decoder_, std::memory_order_release);
     p.writer.store(writer_, std::memory_order_release);
     p.last_writer.store(writer_, std::memory_order_release);
     name_results(*writer_);
+    if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would tell of this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const bool whole_graphs = may_trace_whole_graphs();
     call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version));
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
     if (hooked != 0) hooks.enable_graphs();
+    if (hooked != 0 && options_.has(record_group::runtime)) hooks.enable_runtime(options_.queries);
     // Libraries before 12.4 know no such callback: then a fatal error shows in the calls that fail.
     p.api.cuptiEnableCallback(1, subscriber_, state_domain, state_fatal_error);
     const std::string no_records = enable_kinds(p, whole_graphs);

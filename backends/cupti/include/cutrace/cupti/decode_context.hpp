@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/backend.hpp>
+#include <cutrace/cupti/late_places.hpp>
 #include <cutrace/cupti/records.hpp>
 #include <cutrace/stats.hpp>
 
@@ -38,6 +39,7 @@ struct decode_context {
   static constexpr std::size_t context_count = 64;
   static constexpr std::size_t pool_count = 64;
 
+  known_places places;
   known_context contexts[context_count];  ///< by context id modulo the size: ids are small and count up
   known_pool pools[pool_count];
   std::uint32_t next_pool = 0;

@@ -170,5 +170,14 @@ CUTRACE_LOCAL inline void name_function(event_writer& w, std::uint32_t cbid, con
   w.name_function(cbid, false, info);
 }
 
+/// The same for a function of the runtime API, of which only the name is shown.
+CUTRACE_LOCAL inline void name_runtime_function(event_writer& w, std::uint32_t cbid, const char* symbol,
+                                                const function_entry* known) noexcept {
+  function_info info{};
+  info.name = known != nullptr ? known->name : symbol;
+  info.bytes_parameter = -1;
+  w.name_function(cbid, true, info);
+}
+
 }  // namespace cupti
 CUTRACE_END_NAMESPACE

@@ -15,7 +15,7 @@ constexpr std::uint32_t word_limit = 10;
 constexpr std::uint16_t no_offset = 0xffff;
 
 /// What a call does, as far as its name tells.
-enum class function_work : std::uint8_t { none, launch, graph, copy, set, allocate, free, synchronize };
+enum class function_work : std::uint8_t { none, launch, graph, copy, set, allocate, free, synchronize, event };
 
 /// Where the value of an argument is found.
 enum class read_how : std::uint8_t {

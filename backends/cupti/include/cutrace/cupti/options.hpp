@@ -18,7 +18,8 @@ namespace cupti CUTRACE_LOCAL {
 enum class graph_level : std::uint8_t { node, graph };
 
 /// Groups of CUPTI's activity kinds. What describes the process (devices, contexts, streams) is always on.
-/// `latency` is no kind of its own: it adds to each kernel when it was queued and submitted.
+/// Two are no kinds of their own: `latency` adds to each kernel when it was queued and submitted, `runtime` to each
+/// call of the driver the function of the runtime API that made it.
 enum class record_group : unsigned {
   kernel,
   memcpy,
@@ -30,9 +31,10 @@ enum class record_group : unsigned {
   event,
   environment,
   latency,
-  unified  ///< managed memory: pages that move between processors, and page faults
+  unified,  ///< managed memory: pages that move between processors, and page faults
+  runtime
 };
-constexpr unsigned record_group_count = 11;
+constexpr unsigned record_group_count = 12;
 constexpr unsigned group_bit(record_group g) noexcept { return 1u << static_cast<unsigned>(g); }
 
 struct options {
@@ -78,11 +80,12 @@ struct options {
   }
 
  private:
-  static constexpr const char* names[record_group_count] = {
-      "kernel", "memcpy", "memset", "sync", "overhead", "memory", "jit", "event", "environment", "latency", "unified"};
+  static constexpr const char* names[record_group_count] = {"kernel",      "memcpy",  "memset",  "sync",
+                                                            "overhead",    "memory",  "jit",     "event",
+                                                            "environment", "latency", "unified", "runtime"};
   static constexpr const char* accepted_kinds =
       "a list of kernel, memcpy, memset, sync, overhead (these are usual), memory, jit, event, environment, latency, "
-      "unified; with + or - before the first one it changes what is usual";
+      "unified, runtime; with + or - before the first one it changes what is usual";
 
   static unsigned bit_of(const std::string& word) noexcept {
     for (unsigned i = 0; i < record_group_count; ++i)

@@ -31,6 +31,8 @@ struct process_state {
   std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
   std::atomic<std::uint64_t> refused{0};            ///< buffer requests that found none
   std::atomic<std::uint32_t> overflow_wait_us{0};   ///< 0: calls never wait for buffers
+  std::atomic<std::uint32_t> runtime_names{0};      ///< 0: calls are told without them, see runtime_calls
+  std::uint32_t runtime_times = 0;                  ///< that they were switched on
   tick_scale scale;                                 ///< for timestamps, the process's
   bool clock_registered = false;
   bool latency_on = false;           ///< kernels are told with their queueing

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/process_state.hpp>
+#include <cutrace/cupti/runtime_calls.hpp>
 #include <thread>
 #include <vector>
 
@@ -22,12 +23,14 @@ class recording_switch {
     kinds_ = on_ = 0;
     calls_rest_ = false;
     calls_.clear();
+    runtime_calls_.clear();
   }
   void add_kind(const kind& k) noexcept {
     kinds_ |= 1u << k.bit;
     on_ |= 1u << k.bit;
   }
   void add_call(std::uint32_t cbid) { calls_.push_back(cbid); }
+  void add_runtime_call(std::uint32_t cbid) { runtime_calls_.push_back(cbid); }
 
   bool is_on(CUpti_ActivityKind id) const noexcept {
     for (const kind& k : kinds)
@@ -42,9 +45,13 @@ class recording_switch {
   CUptiResult set(process_state& p, CUpti_SubscriberHandle subscriber, bool on) {
     CUptiResult why = CUPTI_SUCCESS;
     const auto note = [&why](CUptiResult r) { why = r != CUPTI_SUCCESS ? r : why; };
-    if (on && calls_rest_)
+    if (on && calls_rest_) {
+      if (!runtime_calls_.empty()) runtime_calls::begin(p);
+      for (const std::uint32_t cbid : runtime_calls_)
+        note(p.api.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, cbid));
       for (const std::uint32_t cbid : calls_)
         note(p.api.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid));
+    }
     std::this_thread::sleep_for(on ? before_window : after_window);
     calls_rest_ = !on;
     // No launch of a graph's first instance may be under way (graph_twin.hpp).
@@ -57,7 +64,11 @@ class recording_switch {
     }
     p.kernels_on.store(is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
     if (alone) p.graphs.release();
-    if (calls_rest_) note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    if (!calls_rest_) return why;
+    note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    if (runtime_calls_.empty()) return why;
+    runtime_calls::end(p);
+    note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
     return why;
   }
 
@@ -88,7 +99,7 @@ class recording_switch {
 
   unsigned kinds_ = 0;  ///< chosen
   unsigned on_ = 0;     ///< of those
-  std::vector<std::uint32_t> calls_;
+  std::vector<std::uint32_t> calls_, runtime_calls_;
   bool calls_rest_ = false;
 };
 

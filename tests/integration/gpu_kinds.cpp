@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of records that are off unless asked for, joined to their call and stage. Runs on the stand-in driver in each
+// test run and on a real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed.
+#include <cuda.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <cutrace/window.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/gpu_program.hpp"
+#include "../support/runtime_calls.hpp"
+
+namespace {
+
+using test_support::tell;
+
+cutrace::session_options with_kinds(const char* kinds) {
+  setenv("CUTRACE_KINDS", kinds, 1);
+  cutrace::session_options o;
+  o.sinks = "null";
+  o.backend = "cupti";
+  return o;
+}
+
+std::string text_of(cutrace::text t) { return std::string(t.data, t.size); }
+
+struct recorded_event {
+  std::string call, stage;
+  std::uint64_t request;
+  cutrace::attribution joined;
+  bool consistent;
+};
+
+constexpr std::int64_t clock_ns = 1000000;  ///< by which two readings of the clocks may differ
+bool near(std::int64_t a, std::int64_t b) { return a - b <= clock_ns && b - a <= clock_ns; }
+
+/// CUDA events, in the order of their calls.
+std::vector<recorded_event> events_of(const cutrace::memory_sink& sink) {
+  std::vector<recorded_event> found;
+  for (const cutrace::event& call : sink.events()) {
+    if (call.kind != cutrace::event_kind::api || text_of(call.name).rfind("cuEventRecord", 0) != 0) continue;
+    for (const cutrace::event& e : sink.events())
+      if (e.is_cuda_event() && e.correlation_id == call.correlation_id)
+        found.push_back({text_of(e.call_name), text_of(e.stage_name), e.request_count != 0 ? e.requests[0].id : 0,
+                         e.joined,
+                         e.thread_id == call.thread_id && e.stage_id == call.stage_id &&
+                             near(e.call_start_ns, call.start_ns) && e.start_ns >= call.start_ns - clock_ns});
+  }
+  return found;
+}
+
+void cuda_events(const test_support::gpu_device& gpu) {
+  cutrace::session trace(with_kinds("+event"));
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  CUstream stream{};
+  CUevent event{};
+  DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  DO(cuEventCreate, &event, CU_EVENT_DEFAULT);
+  {
+    CUTRACE_STAGE("decode", 17);
+    gpu.launch(stream, 1);
+    DO(cuEventRecord, event, stream);
+    CUTRACE_STAGE("sample");
+    DO(cuEventRecordWithFlags, event, stream, CU_EVENT_RECORD_DEFAULT);
+  }
+  DO(cuEventRecord, event, stream);
+  trace.pause();
+  DO(cuEventRecord, event, stream);  // no part of the trace
+  DO(cuStreamSynchronize, stream);
+  trace.resume();
+  DO(cuEventDestroy, event);
+  DO(cuStreamDestroy, stream);
+  trace.stop();
+  const cutrace::stats s = trace.stats();
+  std::size_t marks = 0;
+  for (const cutrace::event& e : sink.events()) marks += e.is_cuda_event() ? 1 : 0;
+  const std::vector<recorded_event> found = events_of(sink);
+  std::string all = std::to_string(marks) + " marks";
+  bool ok = marks == 3 && found.size() == 3 && s.produced == s.delivered && s.lost_total() == 0;
+  for (const recorded_event& e : found) {
+    all += ", " + e.call + " in '" + e.stage + "' for " + std::to_string(e.request) + (e.consistent ? "" : " WRONG");
+    ok = ok && e.consistent;
+  }
+  using cutrace::attribution;
+  ok = ok && found[0].stage == "decode" && found[0].request == 17 && found[0].joined == attribution::by_call &&
+       found[0].call == "cuEventRecord" && found[1].stage == "sample" && found[1].request == 17 &&
+       found[1].call == "cuEventRecordWithFlags" && found[2].stage.empty() && found[2].request == 0 &&
+       found[2].joined == attribution::outside_stage;
+  tell(ok, "CUDA events are joined to their call, stage and request", all);
+}
+
+/// Names of the driver's calls, each with that of the runtime's: "cuMemAlloc by cudaMalloc".
+std::vector<std::string> calls_of(const cutrace::memory_sink& sink) {
+  std::vector<std::string> found;
+  for (const cutrace::event& e : sink.events()) {
+    if (e.kind != cutrace::event_kind::api) continue;
+    const std::string by = text_of(e.api.runtime_name);
+    found.push_back(text_of(e.name) + (by.empty() ? "" : " by " + by) + (e.api.runtime_api ? " RUNTIME SPAN" : ""));
+  }
+  return found;
+}
+void tell_calls(const char* scenario, const std::vector<std::string>& found, const std::vector<std::string>& wanted) {
+  std::string all;
+  for (const std::string& f : found) all += (all.empty() ? "" : ", ") + f;
+  tell(found == wanted, scenario, all);
+}
+
+void allocate_and_free() {
+  CUdeviceptr p = 0;
+  DO(cuMemAlloc, &p, 4096);
+  DO(cuMemFree, p);
+}
+
+void runtime_names(const test_support::gpu_device& gpu) {
+  cutrace::session trace(with_kinds("+runtime"));
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  CUdeviceptr p = 0;
+  DO(cuMemAlloc, &p, 4096);
+  IN_RUNTIME_CALL(cudaMemset_v3020, [&] {
+    DO(cuMemsetD8, p, 0, 64);
+    // Of functions in each other the program wrote the outer one.
+    IN_RUNTIME_CALL(cudaMemsetAsync_v3020, [&] { DO(cuMemsetD8, p, 1, 64); });
+    DO(cuMemsetD8, p, 2, 64);
+  });
+  IN_RUNTIME_CALL(cudaDeviceSynchronize_v3020, [] {});  // no call of the driver: nothing to tell
+  IN_RUNTIME_CALL(cudaFree_v3020, [&] { DO(cuMemFree, p); });
+  IN_RUNTIME_CALL(cudaDeviceSynchronize_v3020, [&] {
+    std::thread([&] {  // is in no call, though the thread that made it is
+      gpu.use();
+      DO(cuStreamSynchronize, nullptr);
+    })
+        .join();
+  });
+  trace.stop();
+  std::vector<std::string> found = calls_of(sink);
+  const std::vector<std::string> wanted = {"cuMemAlloc",
+                                           "cuMemsetD8 by cudaMemset",
+                                           "cuMemsetD8 by cudaMemset",
+                                           "cuMemsetD8 by cudaMemset",
+                                           "cuMemFree by cudaFree",
+                                           "cuStreamSynchronize"};
+  tell_calls("calls of the driver bear the name of the runtime's", found, wanted);
+}
+
+void runtime_names_off() {
+  cutrace::session trace(with_kinds("+event"));
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  IN_RUNTIME_CALL(cudaMalloc_v3020, allocate_and_free);
+  trace.stop();
+  tell_calls("no names of the runtime unless asked for", calls_of(sink), {"cuMemAlloc", "cuMemFree"});
+}
+
+/// Neither a call that was entered before the session nor one that is left after it gives its name to a wrong one.
+void runtime_names_at_the_edges() {
+  std::unique_ptr<cutrace::session> first, second;
+  std::vector<std::string> calls;
+  IN_RUNTIME_CALL(cudaMalloc_v3020, [&] {
+    first.reset(new cutrace::session(with_kinds("+runtime")));
+    cutrace::memory_sink& sink = first->emplace_sink<cutrace::memory_sink>();
+    allocate_and_free();
+    IN_RUNTIME_CALL(cudaFree_v3020, [&] {
+      allocate_and_free();
+      first->stop();
+      calls = calls_of(sink);
+    });
+  });
+  tell_calls("a session that begins and ends within runtime calls", calls,
+             {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaFree", "cuMemFree by cudaFree"});
+  second.reset(new cutrace::session(with_kinds("+runtime")));
+  cutrace::memory_sink& sink = second->emplace_sink<cutrace::memory_sink>();
+  allocate_and_free();
+  IN_RUNTIME_CALL(cudaMalloc_v3020, allocate_and_free);
+  second->stop();
+  tell_calls("a later session does not take over what the one before left open", calls_of(sink),
+             {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaMalloc", "cuMemFree by cudaMalloc"});
+}
+
+/// In windows, whose edges lie within runtime calls: CUPTI tells of one half of those.
+void runtime_names_in_windows() {
+  cutrace::session_options o = with_kinds("+runtime");
+  o.sample = "requests";
+  cutrace::session trace(o);
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  const auto pass = [] { std::this_thread::sleep_for(std::chrono::milliseconds(25)); };  // until switched off
+  bool opened = true;
+  for (int i = 0; i < 3; ++i) {
+    std::unique_ptr<cutrace::window> w(new cutrace::window(trace, true, 10000));
+    opened = opened && w->open();
+    IN_RUNTIME_CALL(cudaMalloc_v3020, [&] {
+      allocate_and_free();
+      w.reset();
+      pass();
+      if (i == 1) w.reset(new cutrace::window(trace, true, 10000));
+    });
+    if (i != 1) w.reset(new cutrace::window(trace, true, 10000));
+    opened = opened && w->open();
+    DO(cuStreamSynchronize, nullptr);
+    IN_RUNTIME_CALL(cudaDeviceSynchronize_v3020, [] { DO(cuStreamSynchronize, nullptr); });
+    w.reset();
+    pass();
+  }
+  trace.stop();
+  std::vector<std::string> wanted;
+  for (int i = 0; i < 3; ++i)
+    wanted.insert(wanted.end(), {"cuMemAlloc by cudaMalloc", "cuMemFree by cudaMalloc", "cuStreamSynchronize",
+                                 "cuStreamSynchronize by cudaDeviceSynchronize"});
+  const std::vector<std::string> found = calls_of(sink);
+  tell_calls("windows whose edges lie within runtime calls", opened ? found : std::vector<std::string>{}, wanted);
+}
+
+/// With NVIDIA's own runtime library, whose calls are made for nothing but their names.
+void real_runtime_names() {
+  void* library = test_support::runtime_library();
+  if (library == nullptr) {
+    std::puts("skipped: there is no libcudart to take runtime calls from");
+    return;
+  }
+  const auto allocate = reinterpret_cast<int (*)(void**, std::size_t)>(dlsym(library, "cudaMalloc"));
+  const auto set = reinterpret_cast<int (*)(void*, int, std::size_t)>(dlsym(library, "cudaMemset"));
+  const auto release = reinterpret_cast<int (*)(void*)>(dlsym(library, "cudaFree"));
+  void* p = nullptr;
+  test_support::must(release(nullptr), "cudaFree(0)");  // so that the library has begun
+  cutrace::session trace(with_kinds("+runtime"));
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  allocate_and_free();
+  test_support::must(allocate(&p, 4096), "cudaMalloc");
+  test_support::must(set(p, 0, 4096), "cudaMemset");
+  test_support::must(release(p), "cudaFree");
+  allocate_and_free();
+  trace.stop();
+  std::string all;
+  std::size_t allocated = 0, set_by = 0, freed = 0, direct = 0, spans = 0;
+  for (const std::string& c : calls_of(sink)) {
+    all += (all.empty() ? "" : ", ") + c;
+    const auto ends = [&c](const char* with) {
+      return c.size() > std::strlen(with) && c.rfind(with) == c.size() - std::strlen(with);
+    };
+    allocated += ends(" by cudaMalloc") ? 1 : 0;
+    set_by += ends(" by cudaMemset") ? 1 : 0;
+    freed += ends(" by cudaFree") ? 1 : 0;
+    direct += c == "cuMemAlloc" || c == "cuMemFree" ? 1 : 0;
+    spans += ends("SPAN") ? 1 : 0;
+  }
+  tell(allocated != 0 && set_by != 0 && freed != 0 && direct == 4 && spans == 0,
+       "calls of the driver bear the name of the runtime's", all);
+}
+
+}  // namespace
+
+int main() {
+  const test_support::gpu_device gpu;
+  cuda_events(gpu);
+  if (!test_support::is_standin()) {
+    real_runtime_names();
+    return test_support::failures;
+  }
+  runtime_names(gpu);
+  runtime_names_off();
+  runtime_names_at_the_edges();
+  runtime_names_in_windows();
+  return test_support::failures;
+}
