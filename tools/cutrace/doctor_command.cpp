@@ -12,6 +12,8 @@
 #include "doctor/checks.hpp"
 #include "doctor/report.hpp"
 
+namespace cutrace_tool {
+
 namespace {
 
 struct wishes {
@@ -81,10 +83,12 @@ void add_doctor(CLI::App& app, int& exit_status) {
       ->capture_default_str()
       ->check(CLI::Range(1, 3600));
   command->footer(
-      "Exit code: 0 the method works here, maybe with limits; 1 it does not; 2 wrong arguments.\n"
+      "Exit code: 0 the method works here, maybe with limits; 1 it does not.\n"
       "Examples:\n"
       "  cutrace doctor\n"
       "  cutrace doctor --try ./server\n"
       "  cutrace doctor --json | jq '.findings[] | select(.state != \"ok\")'");
   command->callback([w, &exit_status] { exit_status = run_doctor(*w); });
 }
+
+}  // namespace cutrace_tool

@@ -6,6 +6,10 @@ namespace CLI {
 class App;
 }
 
+namespace cutrace_tool {
+
 /// Adds the subcommand. When it was chosen, `exit_status` is 0 where the asked methods work, 1 where one does not; what
 /// cannot be parsed is CLI::ParseError as ever.
 void add_doctor(CLI::App& app, int& exit_status);
+
+}  // namespace cutrace_tool

@@ -7,7 +7,7 @@
 
 #include "setup.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct capabilities {
   std::string unread;  ///< why they are not known
@@ -36,4 +36,4 @@ struct capabilities {
   bool has(int bit) const noexcept { return (effective >> bit & 1u) != 0; }
 };
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

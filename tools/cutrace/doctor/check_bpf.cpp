@@ -7,7 +7,7 @@
 #include "capabilities.hpp"
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -86,7 +86,7 @@ finding check_privilege(const setup& s) {
                                  : may.bpf()                ? "has CAP_BPF but not CAP_PERFMON"
                                  : may.perfmon()            ? "has CAP_PERFMON but not CAP_BPF"
                                                             : "has neither CAP_BPF nor CAP_PERFMON");
-  if (!may.unread.empty()) held = "capabilities are not known, because " + may.unread;
+  if (!may.unread.empty()) held = "capabilities: not checked, because " + may.unread;
   if (!s.this_machine()) {
     f.state = !may.unread.empty() ? state::unknown : may.bpf() && may.perfmon() ? state::ok : state::broken;
     f.what = held + "; loading was not tried, because the files are of another root; " + settings;
@@ -124,4 +124,4 @@ finding check_tracefs(const setup& s) {
 
 findings check_bpf(const setup& s) { return {check_kernel(s), check_btf(s), check_privilege(s), check_tracefs(s)}; }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

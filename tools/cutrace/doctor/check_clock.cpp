@@ -4,7 +4,7 @@
 
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 findings check_clock(const setup& s) {
   finding f{"clock", for_all, state::ok, "", ""};
@@ -25,4 +25,4 @@ findings check_clock(const setup& s) {
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -4,7 +4,7 @@
 #include "capabilities.hpp"
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 findings check_counters(const setup& s) {
   finding f{"permission.counters", for_none, state::ok, "", ""};
@@ -35,4 +35,4 @@ findings check_counters(const setup& s) {
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -4,11 +4,11 @@
 #include "checks.hpp"
 #include "cupti_probe.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
-finding check_library(const setup& s, const driver_facts& d, const cupti_facts& c) {
+finding check_library(const driver_facts& d, const cupti_facts& c) {
   finding f{"cupti.library", for_cupti, state::ok, "", ""};
   if (!c.built_in) {
     f.state = state::broken;
@@ -16,10 +16,9 @@ finding check_library(const setup& s, const driver_facts& d, const cupti_facts& 
     f.remedy = "build it where the headers of CUDA are (scripts/setup --with-cuda)";
     return f;
   }
-  const std::string failure = c.probe.failure(s.patience_seconds);
   if (!c.why_not.empty() || c.path.empty()) {
     f.state = state::broken;
-    f.what = !c.why_not.empty() ? c.why_not : failure;
+    f.what = !c.why_not.empty() ? c.why_not : c.library_failure;
     f.remedy =
         "install CUPTI of the driver's major version (package cuda-cupti, or pip install nvidia-cuda-cupti), and "
         "name its file in CUTRACE_CUPTI_LIBRARY where it lies elsewhere";
@@ -50,23 +49,27 @@ finding check_subscriber(const setup& s, const driver_facts& d, const cupti_fact
     return f;
   }
   const std::string failure = c.probe.failure(s.patience_seconds);
-  if (!c.refusal.empty() || !failure.empty()) {
+  if (!c.refusal.empty() || (!failure.empty() && c.library_failure.empty())) {
     f.state = state::broken;
     f.what = !c.refusal.empty() ? c.refusal : failure;
-    f.remedy = "nvidia-smi and dmesg (lines of NVRM) say more";
-    const std::string injected = variable("CUDA_INJECTION64_PATH");
-    if (!injected.empty())
-      f.remedy = "unset CUDA_INJECTION64_PATH, which brings " + injected + " into each program that uses CUDA";
-    else if (c.taken)
-      f.remedy = "one tool at a time: stop the other one, or take it out of LD_PRELOAD";
+    f.remedy = c.taken ? "one tool at a time: stop the other one, or take it out of LD_PRELOAD"
+                       : "nvidia-smi and dmesg (lines of NVRM) say more";
+    if (!c.replaceable) return f;
+    // Only programs with a session of their own meet the other tool.
+    f.state = state::limited;
+    f.what = "CUDA_INJECTION64_PATH brings another tool into programs: " + f.what +
+             "; cutrace run puts its own library in that place";
+    f.remedy = "unset CUDA_INJECTION64_PATH (" + variable("CUDA_INJECTION64_PATH") +
+               ") for programs with a session of their own";
     return f;
   }
   f.state = state::unknown;
-  f.what = "not checked, because " + std::string(!c.built_in          ? "this cutrace was built without CUPTI"
-                                                 : !d.usable()        ? "there is no driver that works"
-                                                 : !c.why_not.empty() ? "there is no libcupti that can be used"
-                                                                      : "CUDA did not start with the tools that the "
-                                                                        "environment names");
+  f.what = "not checked, because " + std::string(!c.built_in   ? "this cutrace was built without CUPTI"
+                                                 : !d.usable() ? "there is no driver that works"
+                                                 : c.path.empty() || !c.why_not.empty()
+                                                     ? "there is no libcupti that can be used"
+                                                     : "CUDA did not start with the tools that the "
+                                                       "environment names");
   return f;
 }
 
@@ -99,7 +102,7 @@ finding check_others(const setup& s, const driver_facts& d, const cupti_facts& c
 
 findings check_cupti(const setup& s, const driver_facts& driver) {
   const cupti_facts c = ask_cupti(s, driver);
-  return {check_library(s, driver, c), check_subscriber(s, driver, c), check_others(s, driver, c)};
+  return {check_library(driver, c), check_subscriber(s, driver, c), check_others(s, driver, c)};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -6,7 +6,7 @@
 #include "checks.hpp"
 #include "child_probe.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -86,4 +86,4 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

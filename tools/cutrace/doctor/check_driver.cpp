@@ -2,7 +2,7 @@
 // The CUDA driver: is there one, does it start, do its two halves fit, which devices does it show.
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -171,4 +171,4 @@ findings check_driver(const setup& s, const driver_facts& d) {
   return {check_library(s, d), check_module(s, d), check_init(s, d), check_devices(d)};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

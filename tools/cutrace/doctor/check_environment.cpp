@@ -9,7 +9,7 @@
 #include <cutrace/cupti/options.hpp>
 #endif
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -88,4 +88,4 @@ finding check_switch() {
 
 findings check_environment(const setup&) { return {check_tools(), check_switch()}; }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

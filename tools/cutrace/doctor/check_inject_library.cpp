@@ -5,37 +5,43 @@
 #include "../inject_library.hpp"
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
-findings check_inject_library(const setup& s) {
-  finding f{"inject.library", for_cupti, state::ok, "", ""};
-  const inject_library found = find_inject_library();
-  if (found.path.empty()) {
-    f.state = state::broken;
-    f.what = "libcutrace_inject.so is not found; looked at";
-    for (const std::string& place : found.looked_at) f.what += " " + place;
-    f.remedy = found.named ? "let CUTRACE_INJECT_LIBRARY name the file, or unset it"
-                           : "install cutrace whole, with CUDA's headers at hand when it is built, or name the file in "
-                             "CUTRACE_INJECT_LIBRARY";
-    return {f};
-  }
+namespace {
+
+/// Why it is of no use; empty where it is.
+std::string fault_of(const setup& s, const std::string& path) {
   const probe_result r = run_probe(s.patience_seconds, [&](const teller& t) {
-    t.step("loading " + found.path);
-    void* library = dlopen(found.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    t.step("loading " + path);
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     const char* why = library == nullptr ? dlerror() : nullptr;
     if (library == nullptr)
-      t.tell("fault", why != nullptr ? why : "it cannot be loaded");
+      t.tell("fault", "it cannot be loaded: " + std::string(why != nullptr ? why : "unknown reason"));
     else if (dlsym(library, "InitializeInjection") == nullptr || dlsym(library, "cutrace_injected_library") == nullptr)
       t.tell("fault", "it is not cutrace's library");
   });
-  const std::string fault = !r.text("fault").empty() ? r.text("fault") : r.failure(s.patience_seconds);
-  f.what = found.path;
+  return !r.text("fault").empty() ? r.text("fault") : r.failure(s.patience_seconds);
+}
+
+}  // namespace
+
+findings check_inject_library(const setup& s) {
+  finding f{"inject.library", for_cupti, state::ok, "", ""};
+  const bool named = !variable("CUTRACE_INJECT_LIBRARY").empty();
+  std::string fault;
+  try {
+    f.what = find_inject_library();
+    fault = fault_of(s, f.what);
+    if (!fault.empty()) f.what += ": " + fault;
+  } catch (const std::exception& e) {
+    f.what = fault = e.what();
+  }
   if (fault.empty()) return {f};
   f.state = state::broken;
-  f.what += fault.find(found.path) != std::string::npos ? " cannot be loaded: " + fault : ": " + fault;
-  f.remedy =
-      found.named ? "let CUTRACE_INJECT_LIBRARY name libcutrace_inject.so, or unset it" : "install cutrace again";
+  f.remedy = named ? "let CUTRACE_INJECT_LIBRARY name libcutrace_inject.so, or unset it"
+                   : "install cutrace whole, built where CUDA's headers with CUPTI are, or name the file in "
+                     "CUTRACE_INJECT_LIBRARY";
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -2,7 +2,7 @@
 // The kernel's lockdown, which forbids some of what probes do even to root (kernel_lockdown(7)).
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 findings check_lockdown(const setup& s) {
   finding f{"lockdown", for_ebpf, state::ok, "", ""};
@@ -30,4 +30,4 @@ findings check_lockdown(const setup& s) {
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

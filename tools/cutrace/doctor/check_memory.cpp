@@ -4,7 +4,7 @@
 
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -59,4 +59,4 @@ findings check_memory(const setup& s) {
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

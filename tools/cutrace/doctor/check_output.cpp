@@ -6,7 +6,7 @@
 
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -99,4 +99,4 @@ findings check_output(const setup& s) {
   return {check_folder(s, there), check_space(s, there)};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -3,7 +3,7 @@
 #include "checks.hpp"
 #include "executable.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -87,4 +87,4 @@ findings check_program(const setup& s) {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

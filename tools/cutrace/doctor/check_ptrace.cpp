@@ -6,7 +6,7 @@
 #include "capabilities.hpp"
 #include "checks.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -79,4 +79,4 @@ finding check_seccomp(const setup& s) {
 
 findings check_ptrace(const setup& s) { return {check_scope(s), check_seccomp(s)}; }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -8,7 +8,7 @@
 #include "checks.hpp"
 #include "driver_calls.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -87,11 +87,15 @@ void judge(const setup& s, const probe_result& p, const records& r, finding& f) 
 findings check_try(const setup& s, const driver_facts& driver) {
   if (!s.try_it) return {};
   finding f{"try", for_cupti, state::ok, "", ""};
-  const inject_library library = find_inject_library();
-  if (!driver.usable() || library.path.empty()) {
+  std::string library;
+  try {
+    library = find_inject_library();
+  } catch (const std::exception&) {  // told by its own check
+  }
+  if (!driver.usable() || library.empty()) {
     f.state = state::unknown;
     f.what = std::string("not tried, because ") +
-             (library.path.empty() ? "libcutrace_inject.so is not found" : "there is no driver that works");
+             (library.empty() ? "libcutrace_inject.so is not found" : "there is no driver that works");
     return {f};
   }
   const std::string top = variable("TMPDIR").empty() ? "/tmp" : variable("TMPDIR");
@@ -103,7 +107,7 @@ findings check_try(const setup& s, const driver_facts& driver) {
   }
   const std::string trace = folder + "/trace.jsonl";
   const probe_result p = run_probe(s.patience_seconds, [&](const teller& t) {
-    ::setenv("CUDA_INJECTION64_PATH", library.path.c_str(), 1);
+    ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
     ::setenv("CUTRACE_SINKS", ("jsonl:" + trace).c_str(), 1);
     work(t);
   });
@@ -113,4 +117,4 @@ findings check_try(const setup& s, const driver_facts& driver) {
   return {f};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -3,7 +3,7 @@
 #include "checks.hpp"
 #include "nvml_probe.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -102,4 +102,4 @@ findings check_virtual(const setup& s, const driver_facts& driver) {
   return {check_mig(s, nvml), check_mps(s), check_machine(s, nvml)};
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -7,7 +7,7 @@
 #include "finding.hpp"
 #include "setup.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 findings check_driver(const setup& s, const driver_facts& driver);
 findings check_device_nodes(const setup& s, const driver_facts& driver);
@@ -25,4 +25,4 @@ findings check_ptrace(const setup& s);
 findings check_lockdown(const setup& s);
 findings check_try(const setup& s, const driver_facts& driver);  ///< nothing unless asked for
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

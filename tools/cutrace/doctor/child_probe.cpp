@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -52,6 +52,7 @@ struct pipe_pair {
   } catch (const std::exception& e) {
     t.tell("exception", e.what());
   }
+  t.tell("complete", 1);
   t.step("the end of the process");
   std::exit(0);
 }
@@ -143,6 +144,7 @@ std::string probe_result::failure(int patience_seconds) const {
     return step + " ended the process by signal " + std::to_string(signal) +
            (name != nullptr ? std::string(" (") + name + ")" : "");
   }
+  if (!complete) return step + " ended the process with exit code " + std::to_string(exit_status);
   return {};
 }
 
@@ -173,7 +175,8 @@ probe_result run_probe(int patience_seconds, const std::function<void(const tell
   else
     r.exit_status = WEXITSTATUS(status);
   read_facts(text, r);
+  r.complete = r.find("complete") != nullptr;
   return r;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 /// The child's side: facts as it learns them.
 class teller {
@@ -25,18 +25,19 @@ class teller {
 
 struct probe_result {
   std::vector<std::pair<std::string, std::string>> facts;
-  std::string step;           ///< the last one begun
-  std::string said;           ///< on stdout and stderr, its beginning
-  bool hung = false;          ///< killed after the time limit
-  int signal = 0;             ///< that ended it
-  int exit_status = 0;        ///<
+  std::string step;   ///< the last one begun
+  std::string said;   ///< on stdout and stderr, its beginning
+  bool hung = false;  ///< killed after the time limit
+  int signal = 0;     ///< that ended it
+  int exit_status = 0;
+  bool complete = false;      ///< all of the work was done: no library left by exit() in the middle of it
   std::string could_not_run;  ///< why there was no child
 
   /// The first fact of that name; nothing where it was not told.
   const std::string* find(const std::string& key) const;
   std::string text(const std::string& key) const;
   long long number(const std::string& key, long long otherwise) const;
-  bool finished() const { return could_not_run.empty() && !hung && signal == 0; }
+  bool finished() const { return could_not_run.empty() && !hung && signal == 0 && complete; }
   /// "cuInit did not return within 30 s", "cuInit ended the process by SIGSEGV"; empty when it came to its end.
   std::string failure(int patience_seconds) const;
 };
@@ -45,4 +46,4 @@ struct probe_result {
 /// one thread.
 probe_result run_probe(int patience_seconds, const std::function<void(const teller&)>& work);
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -12,7 +12,7 @@
 #include <cutrace/cupti/refusals.hpp>
 #endif
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 #if CUTRACE_WITH_CUPTI
 
@@ -39,10 +39,10 @@ CUptiResult subscribe(const cupti::functions& api, CUpti_SubscriberHandle& handl
   return api.cuptiSubscribe(&handle, &no_callback, nullptr);
 }
 
-/// Starts CUDA as the program would, with the tools that the environment names; but not cutrace's own, which would then
-/// be the tool that has CUPTI.
-bool start_cuda(const teller& t) {
-  if (names_own_library(variable("CUDA_INJECTION64_PATH"))) ::unsetenv("CUDA_INJECTION64_PATH");
+/// Starts CUDA as the program would, `injected` with the tool that the environment names; but not with cutrace itself,
+/// which would then be the tool that has CUPTI.
+bool start_cuda(const teller& t, bool injected) {
+  if (!injected || names_own_library(variable("CUDA_INJECTION64_PATH"))) ::unsetenv("CUDA_INJECTION64_PATH");
   driver_calls cuda;
   t.step("loading libcuda.so.1");
   if (!cuda.open() || cuda.init == nullptr) return false;
@@ -71,11 +71,13 @@ void use(const teller& t, const cupti::functions& api) {
 }
 
 /// Not where the driver does not start: that has been told.
-void ask(const teller& t, int driver_version, bool driver_usable) {
-  const bool running = driver_usable && start_cuda(t);
+void ask(const teller& t, int driver_version, bool driver_usable, bool injected) {
+  const bool running = driver_usable && start_cuda(t, injected);
+  t.tell("began", 1);
   cupti::library lib;
   cupti::functions api;
-  t.step("loading libcupti");
+  const std::string named = variable("CUTRACE_CUPTI_LIBRARY");
+  t.step("loading " + (named.empty() ? "libcupti" : named + ", which CUTRACE_CUPTI_LIBRARY names,"));
   const std::string found = lib.open(driver_version / 1000);
   if (lib.opened() == nullptr) return t.tell("why_not", found);
   t.tell("path", lib.path());
@@ -126,15 +128,24 @@ std::string resolved(const std::string& path) {
 cupti_facts ask_cupti(const setup& s, const driver_facts& driver) {
   cupti_facts f;
   f.built_in = true;
-  f.probe = run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, driver.usable()); });
-  f.path = f.probe.text("path");
-  f.why_not = f.probe.text("why_not");
-  f.version = f.probe.text("version");
-  f.mismatch = f.probe.text("mismatch");
+  f.probe = run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, driver.usable(), true); });
+  probe_result library = f.probe;
+  if (library.find("began") == nullptr)  // a tool did not let CUDA start: the library is another question
+    library = run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, false, false); });
+  f.path = library.text("path");
+  f.library_failure = library.find("path") == nullptr ? library.failure(s.patience_seconds) : std::string();
+  f.why_not = library.text("why_not");
+  f.version = library.text("version");
+  f.mismatch = library.text("mismatch");
   f.refusal = f.probe.text("refusal");
   f.taken = f.probe.find("taken") != nullptr;
   f.no_records = f.probe.text("no_records");
   f.subscribed = f.probe.find("subscribed") != nullptr;
+  if (driver.usable() && (!f.subscribed || !f.probe.finished()) && !variable("CUDA_INJECTION64_PATH").empty()) {
+    const probe_result alone =
+        run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, true, false); });
+    f.replaceable = alone.finished() && alone.find("subscribed") != nullptr && alone.text("no_records").empty();
+  }
   return f;
 }
 
@@ -166,4 +177,4 @@ std::vector<cupti_file> find_cupti_files(const setup&, const driver_facts&) { re
 
 #endif
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

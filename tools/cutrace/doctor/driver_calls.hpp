@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct driver_calls {
   int (*driver_version)(int*) = nullptr;
@@ -70,4 +70,4 @@ struct driver_calls {
   }
 };
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -6,7 +6,7 @@
 
 #include "driver_calls.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -81,4 +81,4 @@ driver_facts ask_driver(const setup& s) {
   return f;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

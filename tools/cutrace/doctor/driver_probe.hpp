@@ -8,7 +8,7 @@
 #include "child_probe.hpp"
 #include "setup.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct device_facts {
   std::string name;
@@ -33,4 +33,4 @@ struct driver_facts {
 /// Without tools that the environment would inject: whether the driver itself works.
 driver_facts ask_driver(const setup& s);
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

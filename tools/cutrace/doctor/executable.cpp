@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -100,4 +100,4 @@ executable look_at_program(const std::string& name) {
   return e;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

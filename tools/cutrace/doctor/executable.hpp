@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct executable {
   std::string path;
@@ -22,4 +22,4 @@ struct executable {
 /// `name` as a shell would find it: with a slash a path, else along PATH.
 executable look_at_program(const std::string& name);
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

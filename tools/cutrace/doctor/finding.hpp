@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 enum class state {
   ok,
@@ -36,4 +36,4 @@ struct finding {
 };
 using findings = std::vector<finding>;
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -4,7 +4,7 @@
 
 #include "finding.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct method {
   const char* name;  ///< as `--method` takes it
@@ -23,4 +23,4 @@ inline constexpr method methods[] = {
 /// What `cutrace run` does when nothing else is asked for.
 constexpr method_set default_method = for_cupti;
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -54,4 +54,4 @@ nvml_facts ask_nvml(const setup& s) {
   return f;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -8,7 +8,7 @@
 #include "child_probe.hpp"
 #include "setup.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct nvml_device {
   int mig = -1;  ///< 1 on, 0 off, -1: a device that knows no MIG, or not told
@@ -23,4 +23,4 @@ struct nvml_facts {
 
 nvml_facts ask_nvml(const setup& s);
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

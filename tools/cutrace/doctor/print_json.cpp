@@ -5,7 +5,7 @@
 
 #include "report.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::string as_json(const report& r) {
   return std::string(j.view());
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

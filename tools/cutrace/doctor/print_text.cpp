@@ -4,7 +4,7 @@
 
 #include "report.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string as_text(const report& r, bool colour) {
   return out;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 namespace {
 
@@ -22,4 +22,4 @@ verdict judge(const method& m, const findings& found) {
   return v;
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -8,7 +8,7 @@
 #include "finding.hpp"
 #include "methods.hpp"
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 /// What the findings say of one method. The worst one decides; what was not checked does not count as broken, but is
 /// named.
@@ -34,4 +34,4 @@ std::string as_text(const report& r, bool colour);
 /// One object and a newline; its schema is in docs/doctor.md.
 std::string as_json(const report& r);
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace doctor {
+namespace cutrace_tool::doctor {
 
 struct setup {
   std::string root;  ///< before each path of /proc, /sys and /dev; empty: this machine
@@ -100,4 +100,4 @@ inline bool names_own_library(const std::string& path) {
   return path.compare(path.rfind('/') + 1, 17, "libcutrace_inject") == 0;  // npos + 1 is 0
 }
 
-}  // namespace doctor
+}  // namespace cutrace_tool::doctor
