@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", CUTRACE_VERSION_STRING);
   app.require_subcommand(1);
   int exit_status = 0;
-  add_doctor(app, exit_status);
+  cutrace_tool::add_doctor(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
