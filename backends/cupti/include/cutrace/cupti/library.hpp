@@ -13,6 +13,8 @@
 #include <cstring>
 #include <cutrace/config.hpp>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -89,6 +91,24 @@ inline int cuda_major_of(std::uint32_t api_version, const std::string& path) noe
   return named == 11 || named == 12 ? named : 0;
 }
 
+/// Where toolkits put the libcupti of a version such as "13" or "11.8", the first place first. The loader's own paths
+/// come before them.
+inline std::vector<std::string> usual_paths(const std::string& version) {
+  std::vector<std::string> roots, paths;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* v = std::getenv(variable);
+    if (v != nullptr && *v != '\0') roots.push_back(v);
+  }
+  roots.push_back("/usr/local/cuda");
+  roots.push_back("/usr/local/cuda-" + version);
+  roots.push_back("/opt/cuda");
+  for (const std::string& root : roots)
+    for (const char* folder :
+         {"/extras/CUPTI/lib64/", "/lib64/", "/lib/", "/targets/x86_64-linux/lib/", "/targets/sbsa-linux/lib/"})
+      paths.push_back(root + folder + "libcupti.so." + version);
+  return paths;
+}
+
 /// Finds and opens libcupti. `driver_major` 0 means unknown.
 class library {
  public:
@@ -147,19 +167,8 @@ class library {
   bool open_version(const std::string& version) {
     const std::string file = "libcupti.so." + version;
     if (try_open(file, RTLD_NOW)) return true;  // the loader's own paths
-    std::string roots[6];
-    std::size_t count = 0;
-    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-      const char* v = std::getenv(variable);
-      if (v != nullptr && *v != '\0') roots[count++] = v;
-    }
-    roots[count++] = "/usr/local/cuda";
-    roots[count++] = "/usr/local/cuda-" + version;
-    roots[count++] = "/opt/cuda";
-    for (std::size_t i = 0; i < count; ++i)
-      for (const char* folder :
-           {"/extras/CUPTI/lib64/", "/lib64/", "/lib/", "/targets/x86_64-linux/lib/", "/targets/sbsa-linux/lib/"})
-        if (try_open(roots[i] + folder + file, RTLD_NOW)) return true;
+    for (const std::string& path : usual_paths(version))
+      if (try_open(path, RTLD_NOW)) return true;
     return false;
   }
 

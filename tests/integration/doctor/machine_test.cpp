@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines made of files: what kernels, containers and drivers say of themselves, and what doctor makes of it.
+#include "doctor_run.hpp"
+
+using namespace doctor_run;  // NOLINT(google-build-using-namespace)
+
+TEST_SUITE_BEGIN("doctor.machine");
+
+namespace {
+
+/// Bits of linux/capability.h.
+std::string status_with(std::initializer_list<int> capabilities, const char* seccomp = "0") {
+  unsigned long long bits = 0;
+  for (const int c : capabilities) bits |= 1ull << c;
+  char text[64];
+  std::snprintf(text, sizeof(text), "Name:\tcutrace\nCapEff:\t%016llx\n", bits);
+  return text + std::string("Seccomp:\t") + seccomp;
+}
+constexpr int sys_ptrace = 19, sys_admin = 21, perfmon = 38, bpf = 39;
+
+}  // namespace
+
+TEST_CASE("doctor: an empty machine is not guessed at") {
+  const outcome o = made_machine().examined();
+  for (const char* id : {"permission.counters", "bpf.kernel", "bpf.privilege", "lockdown", "gpu.virtual", "memory"}) {
+    CAPTURE(std::string(id));
+    CHECK(o.state(id) == "unknown");
+    CHECK(o.told(id, "not checked, because"));
+  }
+}
+
+TEST_CASE("doctor: kernels, old to new") {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"4.19.0-26-amd64", "broken", "no BPF ring buffer"},
+      {"5.15.0-91-generic", "limited", "no uprobe_multi"},
+      {"6.6.1", "limited", "no uprobe sessions"},
+      {"6.12.9", "limited", "no uprobe sessions"},
+      {"6.13.0", "ok", "uprobe sessions"},
+      {"7.0.0", "ok", "uprobe sessions"}};
+  for (const auto& [release, state, part] : cases) {
+    const std::string which = release;
+    CAPTURE(which);
+    const outcome o = made_machine().file("/proc/sys/kernel/osrelease", release).examined();
+    CHECK(o.state("bpf.kernel") == state);
+    CHECK(o.told("bpf.kernel", part));
+  }
+  CHECK(made_machine().file("/proc/sys/kernel/osrelease", "nonsense").examined().state("bpf.kernel") == "unknown");
+}
+
+TEST_CASE("doctor: BTF, tracefs and the rights of BPF") {
+  made_machine m;
+  CHECK(m.examined().state("bpf.btf") == "broken");
+  CHECK(m.examined().state("bpf.tracefs") == "limited");
+  m.file("/sys/kernel/btf/vmlinux").file("/sys/kernel/debug/tracing/events/syscalls/sys_enter_ioctl/id", "640");
+  CHECK(m.examined().state("bpf.btf") == "ok");
+  CHECK(m.examined().told("bpf.tracefs", "/sys/kernel/debug/tracing"));
+  m.file("/proc/sys/kernel/unprivileged_bpf_disabled", "2").file("/proc/sys/kernel/perf_event_paranoid", "4");
+  const auto with = [&](std::initializer_list<int> capabilities) {
+    m.file("/proc/self/status", status_with(capabilities));
+    return m.examined();
+  };
+  const outcome none = with({});
+  CHECK(none.state("bpf.privilege") == "broken");
+  CHECK(none.told("bpf.privilege", "neither CAP_BPF nor CAP_PERFMON"));
+  CHECK(none.told("bpf.privilege", "perf_event_paranoid=4"));
+  CHECK(none.because("ebpf", "bpf.privilege"));
+  CHECK(none.process.exit_status == 0);  // cupti needs none of it
+  CHECK(with({bpf}).told("bpf.privilege", "CAP_BPF but not CAP_PERFMON"));
+  CHECK(with({perfmon}).told("bpf.privilege", "CAP_PERFMON but not CAP_BPF"));
+  CHECK(with({bpf, perfmon}).state("bpf.privilege") == "ok");
+  CHECK(with({sys_admin}).state("bpf.privilege") == "ok");
+}
+
+TEST_CASE("doctor: on the machine itself loading a BPF program and tracing a child are tried") {
+  const outcome o = run(on_standin());
+  CHECK(o.what("bpf.privilege").find("a BPF program for probes ") == 0);
+  CHECK(o.told("ptrace.scope", "tried with a child"));
+}
+
+TEST_CASE("doctor: scopes of ptrace") {
+  const std::tuple<const char*, bool, const char*> cases[] = {
+      {"0", false, "ok"}, {"1", false, "ok"}, {"2", false, "broken"}, {"2", true, "ok"}, {"3", true, "broken"}};
+  for (const auto& [scope, capable, state] : cases) {
+    const std::string which = scope;
+    CAPTURE(which);
+    made_machine m;
+    m.file("/proc/sys/kernel/yama/ptrace_scope", scope);
+    m.file("/proc/self/status", capable ? status_with({sys_ptrace}) : status_with({}));
+    CHECK(m.examined().state("ptrace.scope") == state);
+    CHECK(m.examined().told("ptrace.scope", std::string("ptrace_scope=") + scope));
+  }
+  made_machine m;
+  CHECK(m.examined().state("ptrace.seccomp") == "limited");
+  m.file("/proc/sys/kernel/seccomp/actions_avail", "kill_process kill_thread trap errno user_notif trace log allow");
+  m.file("/proc/self/status", status_with({}, "2"));
+  CHECK(m.examined().state("ptrace.seccomp") == "ok");
+  CHECK(m.examined().told("ptrace.seccomp", "a filter is active already"));
+}
+
+TEST_CASE("doctor: levels of lockdown") {
+  const std::tuple<const char*, const char*> cases[] = {{"[none] integrity confidentiality", "ok"},
+                                                        {"none [integrity] confidentiality", "limited"},
+                                                        {"none integrity [confidentiality]", "limited"},
+                                                        {"nonsense", "unknown"}};
+  for (const auto& [text, state] : cases) {
+    const std::string which = text;
+    CAPTURE(which);
+    CHECK(made_machine().file("/sys/kernel/security/lockdown", text).examined().state("lockdown") == state);
+  }
+}
+
+TEST_CASE("doctor: permission for counters is told, and decides nothing") {
+  made_machine m;
+  m.file("/proc/self/status", status_with({}));
+  m.file("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nEnableMSI: 1");
+  const outcome closed = m.examined();
+  CHECK(closed.told("permission.counters", "administrators alone"));
+  CHECK(closed.told("permission.counters", "activity records"));
+  CHECK(closed.finding("permission.counters").at("methods").empty());
+  m.file("/proc/self/status", status_with({sys_admin}));
+  CHECK(m.examined().told("permission.counters", "this user is one"));
+  m.file("/proc/driver/nvidia/params", "RmProfilingAdminOnly: 0");
+  CHECK(m.examined().told("permission.counters", "open to every user"));
+}
+
+TEST_CASE("doctor: device nodes") {
+  const auto without_driver = [](const made_machine& m) {
+    return run({{"CUTRACE_DOCTOR_ROOT", m.root()}, {"LD_LIBRARY_PATH", STANDIN_FOLDER}, {"LD_PRELOAD", HIDDEN_DRIVER}});
+  };
+  made_machine m;
+  m.file("/dev/nvidiactl").file("/dev/nvidia3");
+  const outcome some = without_driver(m);
+  CHECK(some.state("device_nodes") == "broken");
+  CHECK(some.what("device_nodes") == "missing: /dev/nvidia-uvm");
+  m.file("/dev/nvidia-uvm").file("/dev/nvidia-modeset");
+  const outcome all = without_driver(m);
+  CHECK(all.state("device_nodes") == "ok");
+  CHECK(all.what("device_nodes") == "/dev/nvidia-uvm, /dev/nvidia3, /dev/nvidiactl can be opened");
+  std::filesystem::remove(m.root() + "/dev/nvidia3");
+  std::filesystem::create_directory(m.root() + "/dev/nvidia3");  // which nobody can open for writing
+  const outcome closed = without_driver(m);
+  CHECK(closed.state("device_nodes") == "broken");
+  CHECK(closed.told("device_nodes", "cannot be opened: /dev/nvidia3: "));
+  // Where the driver works without them, they are not needed.
+  CHECK(made_machine().examined().state("device_nodes") == "ok");
+}
+
+TEST_CASE("doctor: MIG, MPS, virtual machines and WSL") {
+  made_machine m;
+  m.file("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu tsc constant_tsc hypervisor nonstop_tsc");
+  CHECK(m.examined().what("gpu.virtual").find("a virtual machine") == 0);
+  CHECK(m.examined().state("gpu.mps") == "ok");
+  m.file("/proc/77/comm", "nvidia-cuda-mps");
+  m.file("/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "x");
+  m.file("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/access", "x");
+  const outcome o = m.examined();
+  CHECK(o.state("gpu.mps") == "unknown");
+  CHECK(o.told("gpu.mps", "MPS runs on this machine"));
+  CHECK(o.told("gpu.mig", "2 instances"));
+  CHECK(o.method("cupti").at("machine") == "unknown");
+  m.file("/proc/cpuinfo", "flags : fpu tsc");
+  CHECK(m.examined().what("gpu.virtual").find("no hypervisor") == 0);
+  CHECK(m.examined({{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/pipes"}}).state("gpu.mps") == "unknown");
+  const outcome wsl = made_machine().file("/dev/dxg").examined();
+  CHECK(wsl.state("gpu.virtual") == "limited");
+  CHECK(wsl.told("device_nodes", "/dev/dxg"));
+  CHECK(wsl.process.exit_status == 0);
+}
+
+TEST_CASE("doctor: limits of memory") {
+  const auto with = [](const char* free, const char* limit) {
+    made_machine m;
+    m.file("/proc/meminfo", std::string("MemTotal: 99999999 kB\nMemAvailable:   ") + free + " kB");
+    m.file("/proc/self/cgroup", "0::/some/group").file("/sys/fs/cgroup/some/group/memory.max", limit);
+    return m.examined();
+  };
+  CHECK(with("8000000", "max").state("memory") == "ok");
+  CHECK(with("8000000", "max").told("memory", "MemAvailable"));
+  CHECK(with("8000000", "268435456").state("memory") == "limited");
+  CHECK(with("8000000", "268435456").told("memory", "256 MiB"));
+  CHECK(with("8000000", "268435456").told("memory", "/sys/fs/cgroup/some/group/memory.max"));
+  CHECK(with("8000000", "33554432").state("memory") == "broken");
+  CHECK(with("30000", "max").state("memory") == "broken");
+}
+
+TEST_SUITE_END();

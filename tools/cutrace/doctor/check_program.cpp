@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program that was named: can it be started, and can a library be brought into it?
+#include "checks.hpp"
+#include "executable.hpp"
+
+namespace cutrace_tool::doctor {
+
+namespace {
+
+/// The executable that runs: of a script its interpreter, of `env NAME` that name's.
+executable what_runs(const std::string& name, std::string& by_way_of) {
+  executable e = look_at_program(name);
+  for (int depth = 0; depth < 4 && e.error.empty() && !e.interpreter.empty(); ++depth) {
+    std::string command = e.interpreter;
+    by_way_of += e.path + " is a script for ";
+    const std::size_t space = std::min(command.find_first_of(" \t"), command.size());
+    std::string next = command.substr(0, space);
+    if (next.substr(next.rfind('/') + 1) == "env") {
+      std::size_t at = command.find_first_not_of(" \t", space);
+      if (at != std::string::npos && command.compare(at, 2, "-S") == 0) at = command.find_first_not_of(" \t", at + 2);
+      if (at != std::string::npos) next = command.substr(at, command.find_first_of(" \t", at) - at);
+    }
+    e = look_at_program(next);
+  }
+  return e;
+}
+
+finding check_start(const executable& e, const std::string& by_way_of) {
+  finding f{"program", for_all, state::ok, by_way_of + e.path, ""};
+  if (!e.error.empty()) {
+    f.state = state::broken;
+    f.what = by_way_of + e.error;
+    f.remedy = "name an executable, as it would be started in a shell";
+  } else if (e.bits_32) {
+    f.state = state::broken;
+    f.what += " is a 32-bit program: neither CUDA nor cutrace has libraries for it";
+    f.remedy = "build it for 64 bits";
+  } else if (e.other_machine) {
+    f.state = state::broken;
+    f.what += " is for another processor";
+    f.remedy = "build it for this one";
+  }
+  return f;
+}
+
+finding check_preload(const executable& e) {
+  finding f{"program.preload", for_preload, state::ok, "the loader will bring a preloaded library into it", ""};
+  if (e.is_static()) {
+    f.state = state::broken;
+    f.what = e.path + " is static: no loader runs that could preload anything";
+    f.remedy = "link it dynamically, or use another method";
+  } else if (e.elevates) {
+    f.state = state::broken;
+    f.what = e.path + " is setuid, setgid or has capabilities: its loader ignores LD_PRELOAD (ld.so(8))";
+    f.remedy = "run a copy without these rights, or start it as the user that it becomes";
+  }
+  return f;
+}
+
+finding check_injection(const executable& e) {
+  finding f{"program.inject", for_cupti, state::ok, "the driver can bring cutrace's library into it", ""};
+  if (e.is_static()) {
+    f.state = state::limited;
+    f.what =
+        e.path + " is static: unless it loads libcuda.so.1 by itself it uses no CUDA, and there is nothing to trace";
+    f.remedy = "trace the program that calls CUDA; where this one does, link it dynamically";
+  } else if (e.elevates) {
+    f.state = state::unknown;
+    f.what = "not checked, because " + e.path +
+             " is setuid, setgid or has capabilities, and the driver's manual does not "
+             "say whether it heeds CUDA_INJECTION64_PATH then";
+    f.remedy = "run a copy without these rights, or start it as the user that it becomes";
+  }
+  return f;
+}
+
+}  // namespace
+
+findings check_program(const setup& s) {
+  if (s.program.empty()) return {};
+  std::string by_way_of;
+  const executable e = what_runs(s.program, by_way_of);
+  findings all{check_start(e, by_way_of)};
+  if (all[0].state != state::ok) return all;
+  all.push_back(check_injection(e));
+  all.push_back(check_preload(e));
+  return all;
+}
+
+}  // namespace cutrace_tool::doctor

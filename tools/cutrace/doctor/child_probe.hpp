@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs what may hang or crash, as a driver does on a broken machine, in a child with a time limit. What the child has
+// said before its end is kept, so that a crash still tells how far it came.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cutrace_tool::doctor {
+
+/// The child's side: facts as it learns them.
+class teller {
+ public:
+  explicit teller(int fd) noexcept : fd_(fd) {}
+  void tell(const std::string& key, const std::string& value) const;
+  void tell(const std::string& key, long long value) const { tell(key, std::to_string(value)); }
+  /// What it is about to do: the last step is where a crash or a hang happened.
+  void step(const std::string& what) const { tell("step", what); }
+
+ private:
+  int fd_;
+};
+
+struct probe_result {
+  std::vector<std::pair<std::string, std::string>> facts;
+  std::string step;   ///< the last one begun
+  std::string said;   ///< on stdout and stderr, its beginning
+  bool hung = false;  ///< killed after the time limit
+  int signal = 0;     ///< that ended it
+  int exit_status = 0;
+  bool complete = false;      ///< all of the work was done: no library left by exit() in the middle of it
+  std::string could_not_run;  ///< why there was no child
+
+  /// The first fact of that name; nothing where it was not told.
+  const std::string* find(const std::string& key) const;
+  std::string text(const std::string& key) const;
+  long long number(const std::string& key, long long otherwise) const;
+  bool finished() const { return could_not_run.empty() && !hung && signal == 0 && complete; }
+  /// "cuInit did not return within 30 s", "cuInit ended the process by SIGSEGV"; empty when it came to its end.
+  std::string failure(int patience_seconds) const;
+};
+
+/// `work` runs in a forked child, which then leaves by exit(), so that exit handlers of libraries run. The caller has
+/// one thread.
+probe_result run_probe(int patience_seconds, const std::function<void(const teller&)>& work);
+
+}  // namespace cutrace_tool::doctor

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a traced process would meet in libcupti, asked in a child in the backend's own order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "child_probe.hpp"
+#include "driver_probe.hpp"
+#include "setup.hpp"
+
+namespace cutrace_tool::doctor {
+
+/// The library that cutrace would open, and whether it lets itself be used.
+struct cupti_facts {
+  probe_result probe;
+  bool built_in = false;        ///< this cutrace has the CUPTI backend
+  std::string path;             ///< empty where none was opened
+  std::string library_failure;  ///< the loader hung or crashed
+  std::string why_not;          ///< none was opened, or it is of no use
+  std::string version;          ///< of its interface, as 130001; empty: not told
+  std::string mismatch;         ///< of library and driver
+  std::string refusal;          ///< the whole reason why it cannot be used in a process of this environment
+  bool replaceable = false;     ///< the refusal ends where CUDA_INJECTION64_PATH does not name another tool
+  bool taken = false;           ///< by another subscriber
+  std::string no_records;       ///< why kernels cannot be recorded
+  bool subscribed = false;      ///< it let itself be used
+};
+cupti_facts ask_cupti(const setup& s, const driver_facts& driver);
+
+/// One file that looks like a libcupti.
+struct cupti_file {
+  std::string path;
+  std::string fault;    ///< why it cannot be used; empty where it can
+  std::string version;  ///< of its interface; empty: not told
+};
+/// On the paths that cutrace searches, each file once.
+std::vector<cupti_file> find_cupti_files(const setup& s, const driver_facts& driver);
+
+}  // namespace cutrace_tool::doctor

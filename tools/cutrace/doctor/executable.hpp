@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kind of executable a file is, by its first bytes (System V ABI, chapters 4 and 5) and its mode.
+#pragma once
+
+#include <string>
+
+namespace cutrace_tool::doctor {
+
+struct executable {
+  std::string path;
+  std::string error;        ///< why it is none; empty where it is one
+  std::string interpreter;  ///< of a script, as its first line names it; empty for others
+  bool elf = false;
+  bool bits_32 = false;
+  bool other_machine = false;  ///< of another processor than this command
+  bool loader = false;         ///< it names a dynamic loader; without one it is static
+  bool elevates = false;       ///< the kernel gives it another user, group or capabilities: it starts "secure"
+
+  bool is_static() const noexcept { return elf && !loader; }
+};
+
+/// `name` as a shell would find it: with a slash a path, else along PATH.
+executable look_at_program(const std::string& name);
+
+}  // namespace cutrace_tool::doctor

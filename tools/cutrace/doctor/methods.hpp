@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The capture methods that doctor judges. A version that learns a method changes its line here.
+#pragma once
+
+#include "finding.hpp"
+
+namespace cutrace_tool::doctor {
+
+struct method {
+  const char* name;  ///< as `--method` takes it
+  method_set bit;
+  bool offered;  ///< by this version of cutrace
+  const char* how;
+};
+
+inline constexpr method methods[] = {
+    {"cupti", for_cupti, true, "GPU work and driver calls by NVIDIA's CUPTI"},
+    {"preload", for_preload, false, "driver calls by a preloaded library"},
+    {"ebpf", for_ebpf, false, "driver calls and ioctls by probes of the kernel"},
+    {"ioctl", for_ioctl, false, "ioctls by ptrace"},
+};
+
+/// What `cutrace run` does when nothing else is asked for.
+constexpr method_set default_method = for_cupti;
+
+}  // namespace cutrace_tool::doctor
