@@ -3,9 +3,12 @@
 # token_rate: prints tokens a second of each, the median of the parts, and under --kineto how many records PyTorch's own
 # profiler has.
 #
-#   python3 decode.py [--tokens N] [--parts N] [--kineto]
+#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY]
+#
+# --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by the second instance.
 import argparse
 import contextlib
+import ctypes
 import pathlib
 import statistics
 import sys
@@ -29,11 +32,30 @@ def tokens_per_second(model, step, count, parts):
     return statistics.median(rates), tokens
 
 
+def paired(library, model):
+    """As capture(), replayed by cutrace::graph_exec."""
+    pair = ctypes.CDLL(library)
+    pair.graph_pair_make.restype = ctypes.c_void_p
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
+    with torch.cuda.graph(graph):
+        model.step()
+    made = ctypes.c_void_p(pair.graph_pair_make(ctypes.c_void_p(graph.raw_cuda_graph()), ctypes.c_ulonglong(100)))
+    if not made:
+        sys.exit("the graph could not be instantiated")
+    print(f"second instance: {bool(pair.graph_pair_has_twin(made))}")
+
+    def replay(keep=graph):  # noqa: B008 (the graph's memory is the instances', too)
+        if pair.graph_pair_launch(made, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
+            sys.exit("a replay failed")
+    return replay
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--parts", type=int, default=3)
     parser.add_argument("--kineto", action="store_true")
+    parser.add_argument("--pair", metavar="LIBRARY")
     options = parser.parse_args()
     if not 0 < options.tokens < Size().context - PROMPT:
         parser.error(f"--tokens must be from 1 to {Size().context - PROMPT - 1}, what the KV cache has room for")
@@ -46,6 +68,8 @@ def main():
     with torch.inference_mode():
         model = Model(Size(), "cuda", torch.float16)
         replay = capture(model)
+        if options.pair:
+            replay = paired(options.pair, model)
         with profiler as profiled:
             eager, eager_tokens = tokens_per_second(model, model.step, options.tokens, options.parts)
             replayed, graph_tokens = tokens_per_second(model, replay, options.tokens, options.parts)

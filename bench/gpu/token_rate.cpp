@@ -5,10 +5,11 @@
 //
 //   token_rate --server COMMAND --twin LIBRARY [...]
 //   token_rate --decode COMMAND --twin LIBRARY --inject LIBRARY [...]
-//   ... [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND]
+//   ... [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--pair COMMAND]
 //
 // The server is run as it is and with --graphs; the script prints "measured eager R" and "measured graph R" by itself,
-// and so does the Kineto command, which is the script under PyTorch's own profiler.
+// and so does the Kineto command, which is the script under PyTorch's own profiler. The pair command is the script with
+// its graph in two instances (cutrace::graph_exec), traced by cutrace with whole graphs.
 #include <cstdio>
 #include <fstream>
 
@@ -89,7 +90,8 @@ void require_library(const bench::arguments& a, const char* option) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::arguments a(argc, argv, "--server --decode --twin --inject --rounds --limit --only --nsys --kineto");
+  const bench::arguments a(argc, argv,
+                           "--server --decode --twin --inject --rounds --limit --only --nsys --kineto --pair");
   if (a.text("--server").empty() == a.text("--decode").empty()) {
     std::fprintf(stderr, "token_rate: either --server or --decode, please\n");
     return 2;
@@ -102,6 +104,11 @@ int main(int argc, char** argv) {
   std::vector<bench::contender> all;
   for (const bench::configuration* c : rows) all.push_back(contender_of(*c, a, r.folder()));
   if (!a.text("--kineto").empty()) all.push_back({"kineto", {{a.text("--kineto"), "", false}}, true});
+  if (!a.text("--pair").empty())
+    all.push_back({"cutrace-pair",
+                   {{prefix_of(*bench::find_configuration("cutrace-graph"), a, r.folder(), "null") + a.text("--pair"),
+                     "", false}},
+                   false});
   r.run(all);
   std::printf("tokens a second, and the share of the untraced speed [95 %% interval of the paired ratios]\n");
   bench::print_table(r, {{"eager", "eager", 0}, {"graph", "by CUDA graph", 0}}, bench::beside::share);
@@ -112,6 +119,7 @@ int main(int argc, char** argv) {
        {"graph, cutrace by node / twin", "graph", "tok/s", "cutrace", "twin", 0.98, bound::at_least},
        {"graph, cutrace whole / twin", "graph", "tok/s", "cutrace-graph", "twin-graph", 0.98, bound::at_least},
        {"graph, cutrace whole / untraced", "graph", "tok/s", "cutrace-graph", "none", 0.98, bound::at_least},
+       {"graph, one in 100 by node / untraced", "graph", "tok/s", "cutrace-pair", "none", 0.97, bound::at_least},
        {"eager, cutrace / Nsight Systems", "eager", "tok/s", "cutrace", "nsys", 1.0, bound::at_least},
        {"graph, cutrace by node / Nsight by node", "graph", "tok/s", "cutrace", "nsys", 1.0, bound::at_least},
        {"graph, cutrace whole / Nsight whole", "graph", "tok/s", "cutrace-graph", "nsys-graph", 1.0, bound::at_least},
