@@ -47,6 +47,25 @@ bool is_below(pid_t process, pid_t ancestor) {
   return false;
 }
 
+/// This process was stopped along with the program and goes on: a shell continues the whole group, anybody else this
+/// process alone.
+void continue_with(pid_t child) {
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, SIGCONT);
+  const timespec no_wait{0, 0};
+  ::sigtimedwait(&only, nullptr, &no_wait);
+  for (int patience = 0; patience < 25; ++patience) {
+    siginfo_t news{};
+    if (::waitid(P_PID, static_cast<id_t>(child), &news, WEXITED | WCONTINUED | WNOHANG | WNOWAIT) == 0 &&
+        news.si_pid == child)
+      return;
+    const timespec a_little{0, 2000000};
+    ::nanosleep(&a_little, nullptr);
+  }
+  ::kill(child, SIGCONT);
+}
+
 }  // namespace
 
 int program_process::start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
@@ -107,15 +126,14 @@ bool program_process::reap(ending& e, const std::function<void()>& pause) {
       e.core = WCOREDUMP(status);
       return true;
     }
-    if (WIFCONTINUED(status)) stopped_ = false;
     if (!WIFSTOPPED(status)) continue;
-    stopped_ = true;
     // Stopped from the terminal, so that the shell shall have it back: it waits for this process. Whoever stops the
     // program alone (SIGSTOP) wants to continue it alone.
     const int by = WSTOPSIG(status);
     if (by != SIGTSTP && by != SIGTTIN && by != SIGTTOU) continue;
     pause();
     ::raise(SIGSTOP);
+    continue_with(child_);
   }
   return who < 0 && errno == ECHILD;
 }
@@ -137,12 +155,6 @@ program_process::ending program_process::wait(unsigned tick_ms, const std::funct
     if (info.si_code == SI_KERNEL) continue;
     // What the program sends to its group, or to its parent, is not meant for itself.
     if (info.si_code == SI_USER && is_below(info.si_pid, child_)) continue;
-    if (got == SIGCONT) {
-      // A shell continues the whole group.
-      const bool was_stopped = stopped_;
-      if (reap(e, pause)) break;
-      if (was_stopped && !stopped_) continue;
-    }
     ::kill(child_, got);
   }
   return e;

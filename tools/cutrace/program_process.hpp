@@ -35,7 +35,6 @@ class program_process {
   bool reap(ending& e, const std::function<void()>& pause);
 
   pid_t child_ = -1;
-  bool stopped_ = false;
 };
 
 /// Ends this process as the program ended: with its status, or by the signal that ended it, so that a shell sees the

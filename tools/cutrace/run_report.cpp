@@ -53,7 +53,7 @@ std::string causes(const process_report& p) {
 }
 
 /// Warnings of one process. True when there is none.
-bool warn(const process_report& p) {
+bool warn(const process_report& p, bool quiet) {
   bool good = true;
   const auto warning = [&](const std::string& text) {
     say("cutrace: warning: " + who(p) + ": " + text);
@@ -71,6 +71,9 @@ bool warn(const process_report& p) {
   if (p.empty_handed())
     warning(fmt::format("{} launches were seen, but not one GPU record arrived: the trace holds no GPU time ({})",
                         with_commas(p.launches), p.backend));
+  const bool no_backend = !p.gpu_expected && (p.open() || p.state == run_state::ended);
+  if (no_backend && !quiet) say("cutrace: " + who(p) + ": no GPU time: " + p.backend);
+  good = good && !no_backend;
   if (p.lost_total() != 0) warning(fmt::format("{} events were lost: {}", with_commas(p.lost_total()), causes(p)));
   for (const sink_report& s : p.sinks)
     if (!s.failure.empty())
@@ -164,7 +167,7 @@ bool print_end(const run_summary& run, const std::vector<process_report>& proces
     if (p.worked() && p.state != run_state::untraced) worked.push_back(&p);
   if (!run.quiet) print_reports(worked);
   bool good = true;
-  for (const process_report& p : processes) good = warn(p) && good;
+  for (const process_report& p : processes) good = warn(p, run.quiet) && good;
   if (processes.empty()) {
     good = false;
     say("cutrace: nothing was traced: " + (run.turned_off ? "CUTRACE=0 in the environment turns tracing off"
