@@ -26,9 +26,9 @@ std::map<std::string, std::string> own_environment() {
   return all;
 }
 
-void check_time(const char* option, const std::string& value) {
+void check_time(const char* option, const std::string& value, std::uint32_t least_ms) {
   std::uint32_t ms = 0;
-  if (!value.empty() && !cutrace::detail::sampling::parse_time(value, ms))
+  if (!value.empty() && (!cutrace::detail::sampling::parse_time(value, ms) || ms < least_ms))
     throw usage_error(std::string(option) + "=\"" + value +
                       "\" cannot be used; accepted: " + cutrace::detail::sampling::accepted_time);
 }
@@ -49,8 +49,8 @@ void check_kinds(const std::string& kinds) {
 
 run_environment compose_environment(const run_options& options, const std::string& library, const std::string& out,
                                     const std::string& status_folder, unsigned columns) {
-  check_time("--start-after", options.start_after);
-  check_time("--duration", options.duration);
+  check_time("--start-after", options.start_after, 0);
+  check_time("--duration", options.duration, 1);
   check_kinds(options.kinds);
   run_environment made{own_environment(), {}};
   std::map<std::string, std::string>& v = made.variables;

@@ -342,8 +342,8 @@ class runtime_owner {
     trace_->stop_all(sessions_);
     sessions_.clear();
     last_ = trace_->totals();
-    status_.set_state(run_state::ended);
     abandoned_ = trace_->abandoned();
+    if (!abandoned_) status_.set_state(run_state::ended);
     if (abandoned_)
       keep_for_ever(std::move(trace_));  // its collector still runs, inside a sink
     else

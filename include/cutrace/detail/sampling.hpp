@@ -17,7 +17,8 @@ struct sampling {
   static constexpr const char* accepted =
       "WINDOW/PERIOD as in \"200ms/20s\" (ms or s; windows from 10ms, the period longer than the window and at most "
       "86400s), or \"requests\" for the windows that the program opens";
-  static constexpr const char* accepted_time = "a time as in \"250ms\", \"10s\" or \"5m\", at most 86400s";
+  static constexpr const char* accepted_time =
+      "a time as in \"250ms\", \"10s\" or \"5m\", at most 86400s, and a duration more than 0";
 
   bool on = false;
   std::uint32_t window_ms = 0, period_ms = 0;  ///< 0: only windows that the program opens

@@ -157,7 +157,10 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
     if (!sampling::parse(v, s.samples)) not_the_program([v] { reject("CUTRACE_SAMPLE", v, sampling::accepted); });
   }
   if (const char* v = environment("CUTRACE_START_AFTER")) s.samples.after_ms = parse_time("CUTRACE_START_AFTER", v);
-  if (const char* v = environment("CUTRACE_DURATION")) s.samples.duration_ms = parse_time("CUTRACE_DURATION", v);
+  if (const char* v = environment("CUTRACE_DURATION")) {
+    s.samples.duration_ms = parse_time("CUTRACE_DURATION", v);
+    if (s.samples.duration_ms == 0) not_the_program([v] { reject("CUTRACE_DURATION", v, sampling::accepted_time); });
+  }
   s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
   s.stop_deadline_ms = o.stop_deadline_ms;
   s.sink_deadline_ms = o.sink_deadline_ms;
