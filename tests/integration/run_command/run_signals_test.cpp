@@ -21,7 +21,7 @@ using run_support::jsonl_trace;
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-constexpr std::chrono::seconds patience{60};
+constexpr std::chrono::seconds patience{30};
 
 /// The command in the background, its output in a pipe.
 struct background {
@@ -29,6 +29,7 @@ struct background {
   pid_t id = -1;
   int output = -1;
   std::string text;
+  clock_type::time_point begun = clock_type::now();
 
   explicit background(const std::vector<std::string>& options, const std::vector<std::string>& program) {
     int ends[2];
@@ -51,7 +52,10 @@ struct background {
     ::close(ends[1]);
     output = ends[0];
   }
-  ~background() { ::close(output); }
+  ~background() {
+    ::close(output);
+    ::kill(-id, SIGKILL);  // what hangs; the group is empty otherwise
+  }
 
   bool read_until(const std::string& what) {
     const auto give_up = clock_type::now() + patience;
@@ -67,6 +71,7 @@ struct background {
   }
   int wait() {
     read_until("nothing that ever comes");
+    if (clock_type::now() > begun + patience) ::kill(-id, SIGKILL);  // it hangs
     int status = 0;
     ::waitpid(id, &status, 0);
     return status;
@@ -108,7 +113,9 @@ struct terminal {
   }
   /// To the end; the leader's status.
   int finish() {
+    const auto begun = clock_type::now();
     read_for(patience);
+    if (clock_type::now() - begun >= patience) ::kill(leader, SIGKILL);  // it hangs; the rest gets a hangup
     int status = 0;
     ::waitpid(leader, &status, 0);
     return status;
@@ -164,7 +171,8 @@ TEST_CASE("stopped and continued, the program is stopped and goes on") {
   REQUIRE(b.read_until("ready\n"));
   ::kill(b.id, SIGTSTP);  // the program does not handle it
   int status = 0;
-  REQUIRE(::waitpid(b.id, &status, WUNTRACED) == b.id);
+  for (int i = 0; i < 1000 && ::waitpid(b.id, &status, WUNTRACED | WNOHANG) == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(WIFSTOPPED(status));
   ::kill(-b.id, SIGCONT);  // as a shell's fg does
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
