@@ -30,13 +30,31 @@ namespace {
 
 constexpr unsigned progress_ms = 500;
 
-std::string make_folder(const std::string& out) {
-  std::error_code failed;
-  std::filesystem::create_directories(out, failed);
-  if (failed && !std::filesystem::is_directory(out))
-    throw usage_error("cannot create the output folder " + out + ": " + failed.message());
-  return std::filesystem::canonical(out).string();
-}
+/// The output folder. One that was made here and has remained empty goes again.
+class output_folder {
+ public:
+  /// @throws usage_error
+  explicit output_folder(const std::string& out) {
+    std::error_code failed;
+    created_ = std::filesystem::create_directories(out, failed);
+    if (failed && !std::filesystem::is_directory(out))
+      throw usage_error("cannot create the output folder " + out + ": " + failed.message());
+    path_ = std::filesystem::canonical(out).string();
+  }
+  ~output_folder() { remove_if_empty(); }
+  output_folder(const output_folder&) = delete;
+  output_folder& operator=(const output_folder&) = delete;
+
+  const std::string& path() const { return path_; }
+  void remove_if_empty() const {
+    std::error_code ignored;
+    if (created_) std::filesystem::remove(path_, ignored);  // which fails where something is in it
+  }
+
+ private:
+  std::string path_;
+  bool created_ = false;
+};
 
 /// Columns of the terminal that will show the report, within what the report can have; 0: it goes elsewhere.
 unsigned terminal_columns() {
@@ -74,15 +92,13 @@ void remove_empty_files(const std::vector<process_report>& processes) {
 int run(const run_options& options) {
   check(options);
   const std::string library = find_inject_library();
-  const std::string out = make_folder(options.out);
+  const output_folder folder(options.out);
+  const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);
   const run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
   program_process program;
   if (const int why = program.start(options.program, environment.variables, options.children == "off")) {
     std::fprintf(stderr, "cutrace: %s: %s\n", options.program[0].c_str(), std::strerror(why));
-    status.reset();
-    std::error_code ignored;
-    std::filesystem::remove(out, ignored);  // if it is empty: ours
     return why == ENOENT ? exit_not_found : exit_not_executable;
   }
   ::signal(SIGPIPE, SIG_IGN);  // who reads our stderr may be gone
@@ -107,6 +123,7 @@ int run(const run_options& options) {
   summary.quiet = options.quiet;
   const bool trusted = print_end(summary, processes);
   status.reset();
+  folder.remove_if_empty();  // end_like does not return
   if (options.strict && !trusted && ending.signal == 0 && ending.status == 0) return exit_not_trusted;
   end_like(ending);
 }
