@@ -32,7 +32,7 @@ struct trace_info {
   const char* backend;         ///< "cupti", "sim", "none", ...
   const char* backend_detail;  ///< versions, or why there is no GPU time
   const char* clock;           ///< "tsc", "cntvct" or "monotonic"
-  std::int32_t rank;           ///< RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK; -1 where there is none
+  std::int32_t rank;           ///< as the launcher says (detail/rank.hpp), -1 where there is none
   std::int32_t world_size;
   clock_anchor start;
 };
@@ -58,6 +58,8 @@ class sink {
   /// Short name for statistics and messages, a literal.
   virtual const char* name() const noexcept { return "user"; }
   virtual void open(const trace_info&) {}
+  /// Where it writes, once open: a path or a few words. nullptr: nowhere in particular. Valid until it is destroyed.
+  virtual const char* destination() const noexcept { return nullptr; }
   virtual void write(event_view events) = 0;
   /// Makes what was written so far visible to readers. Called about once a second, and by session::flush.
   virtual void flush() {}

@@ -17,6 +17,13 @@ for file in include/cutrace/cutrace.hpp include/cutrace/runtime.hpp; do
   [ -f "$prefix/$file" ] || { echo "FAILED: $file is not installed"; failed=1; }
 done
 echo "$(find "$prefix" -type f | wc -l) files"
+# The command finds what lies in its installation; a program without CUDA shows that it got so far.
+if [ -x "$prefix/bin/cutrace" ] && compgen -G "$prefix/lib*/libcutrace_inject.so" "$prefix/lib/*/libcutrace_inject.so" >/dev/null; then
+  "$prefix/bin/cutrace" run --out "$prefix.out" -- true || { echo "FAILED: the installed command does not run"; failed=1; }
+  rm -rf "$prefix.out"
+else
+  echo "skipped: no command or no injected library was installed"
+fi
 # Every public header is there.
 while read -r header; do
   [ -f "$prefix/include/$header" ] || { echo "FAILED: $header is not installed"; failed=1; }

@@ -13,7 +13,7 @@ component_of() { # <package>: the part of the distribution that has it
   case $ubuntu-$1 in
     1-nvidia-* | 1-libcupti-dev) echo multiverse ;;
     0-nvidia-* | 0-libcupti-dev) echo non-free ;;
-    1-ninja-build | 1-libfmt-dev | 1-doctest-dev) echo universe ;;
+    1-ninja-build | 1-libfmt-dev | 1-libcli11-dev | 1-doctest-dev) echo universe ;;
     *) echo main ;;
   esac
 }
@@ -36,6 +36,7 @@ install() {
     libclang-rt-dev) put usr/lib/llvm-14/lib/clang/14/lib/linux/libclang_rt.some ;;
     libfmt-dev) put usr/include/fmt/format.h ;;
     libboost-dev) put usr/include/boost/lockfree/queue.hpp ;;
+    libcli11-dev) put usr/include/CLI/CLI.hpp ;;
     doctest-dev) put usr/include/doctest/doctest.h ;;
     nlohmann-json3-dev) put usr/include/nlohmann/json.hpp ;;
     libbenchmark-dev) put usr/include/benchmark/benchmark.h ;;

@@ -8,11 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cutrace/detail/output_file.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/temporary_folder.hpp"
 
@@ -30,6 +33,22 @@ std::string read_all(int fd) {
   return all;
 }
 
+/// No launcher has started this process, while it lives.
+struct without_ranks {
+  static constexpr const char* names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "LOCAL_RANK"};
+  std::map<std::string, std::string> before;
+  without_ranks() {
+    for (const char* n : names) {
+      if (const char* v = std::getenv(n)) before[n] = v;
+      ::unsetenv(n);
+    }
+  }
+  ~without_ranks() {
+    for (const char* n : names) ::unsetenv(n);
+    for (const auto& [name, value] : before) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+};
+
 int interruptions = 0;
 void count_interruption(int) { ++interruptions; }
 
@@ -43,6 +62,19 @@ TEST_CASE("output file: patterns in paths") {
   CHECK(expand_path("%h/%h") == std::string(host) + "/" + host);
   CHECK_THROWS_WITH_AS(expand_path("t-%d"), doctest::Contains("%"), cutrace::config_error);
   CHECK_THROWS_AS(expand_path("t%"), cutrace::config_error);
+  const without_ranks none;
+  CHECK(expand_path("a.%r.b") == "a.b");
+  CHECK(expand_path("a-%r-%r") == "a");
+  CHECK(expand_path("%rx%ry") == "xy");
+  CHECK(expand_path("/%r") == "/");
+  ::setenv("LOCAL_RANK", "2", 1);
+  CHECK(expand_path("a.%r.b") == "a.2.b");
+  ::setenv("RANK", "17", 1);  // of the whole job: before that of the machine
+  CHECK(expand_path("a.%r.b") == "a.17.b");
+  ::setenv("RANK", "x", 1);
+  CHECK(expand_path("a.%r.b") == "a.2.b");
+  CHECK(expand_path("a%u.b") == "a.b");
+  CHECK(expand_path("a%u.b", 2) == "a-2.b");
   CHECK_THROWS_AS(expand_path(""), cutrace::config_error);
 }
 
@@ -116,6 +148,76 @@ TEST_CASE("output file: an old file is emptied") {
     file.close();
     CHECK(content_of(folder.file("t")) == content);
   }
+}
+
+TEST_CASE("output file: a unique name is the first that is free, whatever lies there") {
+  const temporary_folder folder;
+  const std::string pattern = folder.file("t%u.json");
+  std::ofstream(folder.file("t.json")) << "older";
+  std::ofstream(folder.file("t-2.json.tmp")) << "unfinished";
+  output_file first, second;
+  first.open(pattern.c_str(), publish::at_close);
+  CHECK(first.path() == folder.file("t-3.json"));
+  second.open(pattern.c_str(), publish::at_close);
+  CHECK(second.path() == folder.file("t-4.json"));
+  first.write("first");
+  second.write("second");
+  second.close();
+  first.close();
+  CHECK(content_of(folder.file("t-3.json")) == "first");
+  CHECK(content_of(folder.file("t-4.json")) == "second");
+  CHECK(content_of(folder.file("t.json")) == "older");
+  CHECK(content_of(folder.file("t-2.json.tmp")) == "unfinished");
+  output_file at_once;
+  at_once.open(pattern.c_str());
+  CHECK(at_once.path() == folder.file("t-2.json"));  // as a reader sees it, that name is free
+}
+
+/// Descriptors of this process that lead to a file.
+std::vector<int> descriptors_of(const std::string& path) {
+  struct stat wanted {};
+  REQUIRE(::stat(path.c_str(), &wanted) == 0);
+  std::vector<int> all;
+  for (int fd = 0; fd < 256; ++fd) {
+    struct stat known {};
+    if (::fstat(fd, &known) == 0 && known.st_ino == wanted.st_ino && known.st_dev == wanted.st_dev) all.push_back(fd);
+  }
+  return all;
+}
+
+TEST_CASE("output file: the program closes its descriptor and takes the number for a file of its own") {
+  const temporary_folder folder;
+  for (const publish when : {publish::at_once, publish::at_close}) {
+    const std::string path = folder.file("t"), opened_as = when == publish::at_once ? path : path + ".tmp";
+    output_file file;
+    file.open(path.c_str(), when);
+    file.write("before ");
+    file.flush();
+    for (const int fd : descriptors_of(opened_as)) {
+      const int own = ::open(folder.file("own").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      REQUIRE(::dup2(own, fd) == fd);
+      ::close(own);
+    }
+    file.write("after");
+    file.flush();
+    CHECK(content_of(opened_as) == "before after");
+    file.close();
+    CHECK(content_of(path) == "before after");
+    CHECK(content_of(folder.file("own")).empty());
+    const std::vector<int> left = descriptors_of(folder.file("own"));
+    CHECK(left.size() == 1);  // not closed for the program
+    for (const int fd : left) ::close(fd);
+    std::filesystem::remove(path);
+  }
+  output_file gone;
+  gone.open(folder.file("gone").c_str());
+  gone.write("x");
+  gone.flush();
+  for (const int fd : descriptors_of(folder.file("gone"))) ::close(fd);
+  std::filesystem::remove(folder.file("gone"));
+  gone.write("y");
+  CHECK_THROWS_WITH_AS(gone.flush(), doctest::Contains("closed its descriptor"), cutrace::error);
+  gone.close();
 }
 
 TEST_CASE("output file: published at close, or never") {

@@ -41,3 +41,38 @@ TEST_CASE("sampling: windows by the clock") {
   REQUIRE(sampling::parse("requests", s));
   CHECK_FALSE(s.open(milliseconds(0)));
 }
+
+TEST_CASE("sampling: a part of the time") {
+  std::uint32_t ms = 1;
+  CHECK((sampling::parse_time("0s", ms) && ms == 0));
+  CHECK((sampling::parse_time("250ms", ms) && ms == 250));
+  CHECK((sampling::parse_time("10s", ms) && ms == 10000));
+  CHECK((sampling::parse_time("5m", ms) && ms == 300000));
+  CHECK((sampling::parse_time("86400s", ms) && ms == 86400000));
+  for (const char* wrong :
+       {"", "10", "s", "m", "ms", "-1s", "86401s", "1441m", "1h", "1.5s", "10sm", "10s ", "99999999999999999999s"})
+    CHECK_MESSAGE(!sampling::parse_time(wrong, ms), wrong);
+
+  sampling s;
+  CHECK(!s.gated());
+  s.after_ms = 100;
+  CHECK(s.gated());
+  CHECK(!s.open(milliseconds(99)));
+  CHECK(!s.open(milliseconds(99), true));  // not even where the program wants a window
+  CHECK(s.open(milliseconds(100)));
+  CHECK(s.until_edge(milliseconds(40)) == milliseconds(60));
+  CHECK(s.until_edge(milliseconds(100)) == sampling::clock::duration::max());
+  s.duration_ms = 50;
+  CHECK(s.until_edge(milliseconds(100)) == milliseconds(50));
+  CHECK(s.open(milliseconds(149)));
+  CHECK(!s.open(milliseconds(150)));
+  CHECK(s.until_edge(milliseconds(150)) == sampling::clock::duration::max());
+  REQUIRE(sampling::parse("20ms/40ms", s));  // windows within that time
+  CHECK(s.after_ms == 100);
+  CHECK(!s.open(milliseconds(80)));
+  CHECK(s.open(milliseconds(120)));
+  CHECK(!s.open(milliseconds(105)));
+  CHECK(s.open(milliseconds(105), true));
+  CHECK(s.until_edge(milliseconds(105)) == milliseconds(15));
+  CHECK(s.until_edge(milliseconds(149)) == milliseconds(1));
+}

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "arguments.hpp"
 #include "doctor/checks.hpp"
 #include "doctor/report.hpp"
 
@@ -70,25 +71,34 @@ void add_doctor(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("doctor", "Say what will work on this machine, what will not, and what helps");
   const auto w = std::make_shared<wishes>();
   w->setup.root = doctor::variable("CUTRACE_DOCTOR_ROOT");  // for tests: machines made of files
-  command->add_option("program", w->setup.program, "Check this program, too: static, setuid, 32 bits, script");
-  CLI::Option* method =
-      command->add_option("--method", w->method, "Check for this method of capture alone; the exit code is about it");
+  command->add_option("program", w->setup.program, "Check this program, too: static, setuid, 32 bits, script")
+      ->type_name("");
+  CLI::Option* method = command->add_option(
+      "--method", w->method,
+      "Check for this method of capture alone, which the exit code is about: cupti, preload, ebpf, ioctl, all");
   std::vector<std::string> names{"all"};
   for (const doctor::method& m : doctor::methods) names.push_back(m.name);
-  method->check(CLI::IsMember(names));
-  command->add_option("--out", w->setup.out, "Folder in which the files of a trace shall be")->capture_default_str();
+  method->type_name("METHOD")->check(CLI::IsMember(names).description(""));
+  command->add_option("--out", w->setup.out, "Folder in which the files of a trace shall be")
+      ->type_name("DIR")
+      ->capture_default_str();
   command->add_flag("--try", w->setup.try_it, "Trace a fill and a copy of one byte, and look whether records arrive");
   command->add_flag("--json", w->json, "Print one JSON object, see docs/doctor.md");
   command->add_option("--patience", w->setup.patience_seconds, "Seconds that the driver may take to answer")
+      ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(1, 3600));
+      ->check(CLI::Range(1, 3600).description(""));
   command->footer(
       "Exit code: 0 the method works here, maybe with limits; 1 it does not.\n"
       "Examples:\n"
       "  cutrace doctor\n"
       "  cutrace doctor --try ./server\n"
       "  cutrace doctor --json | jq '.findings[] | select(.state != \"ok\")'");
-  command->callback([w, &exit_status] { exit_status = run_doctor(*w); });
+  command->callback([w, &exit_status] {
+    // As behind `cutrace run --`.
+    if (w->setup.program.empty() && !arguments::program().empty()) w->setup.program = arguments::program().front();
+    exit_status = run_doctor(*w);
+  });
 }
 
 }  // namespace cutrace_tool

@@ -1,36 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search.
-#include "inject_library.hpp"
+#include "cutrace/inject_library.hpp"
 
-#include <limits.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <stdexcept>
+#include <filesystem>
+#include <vector>
+
+#include "cutrace/exit_status.hpp"
 
 namespace cutrace_tool {
 
+namespace {
+
+constexpr const char* file_name = "libcutrace_inject.so";
+
+std::vector<std::filesystem::path> candidates() {
+  std::error_code unknown;
+  const std::filesystem::path bin = std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path();
+  std::vector<std::filesystem::path> all{bin / file_name, bin / CUTRACE_LIBRARIES_FROM_BIN / file_name,
+                                         bin / "../lib" / file_name};
+  if (*CUTRACE_MULTIARCH != '\0') all.push_back(bin / "../lib" / CUTRACE_MULTIARCH / file_name);
+  return all;
+}
+
+}  // namespace
+
 std::string find_inject_library() {
-  char real[PATH_MAX];
-  const auto there = [&](const std::string& file) {
-    return ::access(file.c_str(), R_OK) == 0 && ::realpath(file.c_str(), real) != nullptr;
-  };
+  std::error_code none;
   const char* named = std::getenv("CUTRACE_INJECT_LIBRARY");
   if (named != nullptr && *named != '\0') {
-    if (there(named)) return real;
-    throw std::runtime_error("CUTRACE_INJECT_LIBRARY=\"" + std::string(named) + "\" cannot be read");
+    if (::access(named, R_OK) == 0) return std::filesystem::canonical(named, none).string();
+    throw usage_error("CUTRACE_INJECT_LIBRARY=\"" + std::string(named) + "\" cannot be read");
   }
-  char self[PATH_MAX] = "";
-  if (::readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0)
-    throw std::runtime_error("/proc/self/exe cannot be read");
-  const std::string whole = self, folder = whole.substr(0, whole.rfind('/'));
   std::string looked;
-  for (const char* place : {"/", "/../lib/", "/../lib64/", "/../lib/x86_64-linux-gnu/", "/../lib/aarch64-linux-gnu/"}) {
-    const std::string file = folder + place + "libcutrace_inject.so";
-    if (there(file)) return real;
-    looked += " " + file;
+  for (const std::filesystem::path& one : candidates()) {
+    if (::access(one.c_str(), R_OK) == 0) return std::filesystem::canonical(one, none).string();
+    const std::string path = one.lexically_normal().string();
+    if (looked.find(path) == std::string::npos) looked += "\n  " + path;
   }
-  throw std::runtime_error("libcutrace_inject.so is missing; looked for:" + looked);
+  throw usage_error(
+      std::string(file_name) + " is missing; looked for:" + looked +
+      "\nIt is built where CUDA headers with CUPTI are found; CUTRACE_INJECT_LIBRARY names it elsewhere.");
 }
 
 }  // namespace cutrace_tool

@@ -6,8 +6,7 @@
 
 namespace cutrace_tool {
 
-/// Its absolute path. CUTRACE_INJECT_LIBRARY overrides the search. @throws std::runtime_error that names what was
-/// looked for
+/// Its absolute path. CUTRACE_INJECT_LIBRARY overrides the search. @throws usage_error that names what was looked for
 std::string find_inject_library();
 
 }  // namespace cutrace_tool

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `cutrace`: each subcommand is added by its own file.
+// The command `cutrace`: names its commands and lets them work.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <cutrace/version.hpp>
+#include <memory>
 
-#include "doctor_command.hpp"
+#include "cutrace/arguments.hpp"
+#include "cutrace/completion_command.hpp"
+#include "cutrace/doctor_command.hpp"
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+#include "cutrace/run_command.hpp"
 
 int main(int argc, char** argv) {
-  CLI::App app{"cutrace: one timeline of a program's stages, CUDA calls and GPU work", "cutrace"};
-  app.set_version_flag("--version", CUTRACE_VERSION_STRING);
+  cutrace_tool::arguments::split(argc, argv);
+  CLI::App app{
+      "Shows what a CUDA program does: its stages, its driver calls and the GPU's work, on one timeline.\n"
+      "\n"
+      "Examples:\n"
+      "  cutrace run -- python3 inference.py             trace a program; a report at the end, files in ./cutrace-out\n"
+      "  cutrace run --sink chrome -- ./server --port 80 a trace for ui.perfetto.dev\n"
+      "  cutrace doctor                                  what will work on this machine, and what helps where it will "
+      "not\n"
+      "  cutrace run --help                              all that can be chosen\n",
+      "cutrace"};
+  app.formatter(std::make_shared<cutrace_tool::help_format>());
+  app.set_version_flag("--version", "cutrace " CUTRACE_VERSION_STRING, "Print the version and exit");
+  app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
   int exit_status = 0;
+  cutrace_tool::add_run(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
-  return exit_status;
+  cutrace_tool::add_completion(app, exit_status);
+  return cutrace_tool::parse_and_run(app, argc, argv, exit_status);
 }

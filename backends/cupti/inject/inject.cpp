@@ -23,8 +23,10 @@ void open_session(bool by_driver) {
   cutrace::detail::keep_for_ever(std::unique_ptr<cutrace::session>(new cutrace::session(options)));
 }
 
-/// False when CUTRACE=0. A value that means nothing is the session's to tell.
+/// False when CUTRACE=0, and in processes that `cutrace run` is told to leave out. A value that means nothing is the
+/// session's to tell.
 bool wanted() noexcept {
+  if (cutrace::detail::what_command_says() == cutrace::detail::command_says::leave_out) return false;
   try {
     return cutrace::detail::tracing_wanted();
   } catch (...) {
@@ -61,7 +63,7 @@ extern "C" __attribute__((visibility("default"), used)) const char cutrace_injec
 
 /// Called by the driver, once, before the first CUDA call of the program returns.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
-  start(true);
+  if (wanted()) start(true);
   return 1;
 }
 

@@ -50,7 +50,7 @@ class backend_pump {
   CUTRACE_NOINLINE bool open_window(std::uint32_t deadline_ms) {
     {
       std::lock_guard<std::mutex> hold(shared_->mutex);
-      if (!shared_->samples.on) return true;
+      if (!shared_->samples.gated()) return true;
       ++shared_->windows_wanted;
       if (shared_->open && shared_->windows_wanted > 1) return true;  // open, and nobody is about to close it
     }
@@ -135,13 +135,13 @@ class backend_pump {
       std::lock_guard<std::mutex> hold(gate_mutex);
       if (gate) gate(to);
     }
-    bool open_at(sampling::clock::time_point t) const { return windows_wanted != 0 || samples.open(t - begun); }
+    bool open_at(sampling::clock::time_point t) const { return samples.open(t - begun, windows_wanted != 0); }
     bool rests(sampling::clock::time_point t) const { return !open && t - closed > linger; }
     /// When to look at the clock again.
     sampling::clock::time_point next(sampling::clock::time_point t) const {
       const sampling::clock::duration flush = rests(t) ? std::chrono::hours(1) : std::chrono::milliseconds(period_ms);
       const sampling::clock::duration edge =
-          samples.period_ms != 0 ? samples.until_edge(t - begun) : sampling::clock::duration::max();
+          samples.gated() ? samples.until_edge(t - begun) : sampling::clock::duration::max();
       return t + (flush < edge ? flush : edge);
     }
   };

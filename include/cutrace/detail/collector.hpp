@@ -7,11 +7,11 @@
 #include <cutrace/detail/delivery.hpp>
 #include <cutrace/detail/loss_counts.hpp>
 #include <cutrace/detail/own_thread.hpp>
+#include <cutrace/detail/published_stats.hpp>
 #include <cutrace/detail/skip_records.hpp>
 #include <cutrace/detail/thread_names.hpp>
 #include <cutrace/detail/writer.hpp>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -26,13 +26,15 @@ class collector final : private event_emitter {
     std::size_t string_bytes;
   };
 
-  CUTRACE_NOINLINE collector(runtime_core& core, record_writer& writer, const limits& l)
+  /// `command`: where `cutrace run` looks, or nullptr.
+  CUTRACE_NOINLINE collector(runtime_core& core, record_writer& writer, const limits& l, status_writer* command)
       : core_(core),
         writer_(writer),
         sinks_(core.errors),
         ingest_({&core.scale, &core.sites, &core.functions, &core.ring, &core.graphs, &core.errors}, l.string_bytes,
                 static_cast<std::uint32_t>(getpid())),
-        delivery_(ingest_, core.functions, correction_, sinks_) {
+        delivery_(ingest_, core.functions, correction_, sinks_),
+        published_(command) {
     ingest_.window().configure(l.window_ns, l.window_bytes);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
@@ -123,10 +125,7 @@ class collector final : private event_emitter {
     thread_.join();
   }
 
-  CUTRACE_NOINLINE stats snapshot() const {
-    std::lock_guard<std::mutex> hold(published_mutex_);
-    return published_;
-  }
+  stats snapshot() const { return published_.snapshot(); }
   std::uint64_t clock_error_ns() const noexcept { return correction_.error_ns(); }
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
@@ -367,11 +366,7 @@ class collector final : private event_emitter {
     sinks_.fill(s);
     return s;
   }
-  CUTRACE_NOINLINE void publish() {
-    const stats s = stats_now();
-    std::lock_guard<std::mutex> hold(published_mutex_);
-    published_ = s;
-  }
+  void publish() { published_.publish(stats_now()); }
 
   static constexpr std::size_t description_limit = 8192;
   runtime_core& core_;
@@ -390,8 +385,7 @@ class collector final : private event_emitter {
   bool crowd_told_ = false;
 
   action_queue actions_;
-  mutable std::mutex published_mutex_;
-  stats published_{};
+  published_stats published_;
   std::thread thread_;
 };
 

@@ -5,15 +5,26 @@
 #include <unistd.h>
 
 #include <cutrace/config.hpp>
+#include <cutrace/detail/rank.hpp>
 #include <cutrace/error.hpp>
 #include <string>
 #include <string_view>
 
 CUTRACE_BEGIN_NAMESPACE
-namespace detail {
+namespace detail CUTRACE_LOCAL {
 
-/// Replaces %p by the process id, %h by the host's name and %% by a percent sign. @throws config_error
-inline std::string expand_path(std::string_view pattern) {
+/// Whether the pattern holds %u, and so makes a different name of each attempt.
+inline bool is_unique_pattern(std::string_view pattern) noexcept {
+  for (std::size_t i = 0; i + 1 < pattern.size(); ++i)
+    if (pattern[i] == '%' && pattern[++i] == 'u') return true;
+  return false;
+}
+
+/// Replaces %p by the process id, %h by the host's name, %r by the rank that a launcher gave (rank.hpp) and %% by a
+/// percent sign. Without a rank, %r is nothing, and a '.', '-' or '_' before it goes with it. %u is nothing in the
+/// first `attempt` and -2, -3 and so on in later ones: who opens the file takes the first name that is free. @throws
+/// config_error
+CUTRACE_NOINLINE inline std::string expand_path(std::string_view pattern, unsigned attempt = 1) {
   if (pattern.empty()) throw config_error("the name of an output file is empty");
   if (pattern.find('\0') != std::string_view::npos) throw config_error("the name of an output file holds a zero byte");
   std::string path;
@@ -29,15 +40,25 @@ inline std::string expand_path(std::string_view pattern) {
       char host[256] = "";
       if (::gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') path += "localhost";
       for (const char* c = host; *c != '\0'; ++c) path += *c == '/' ? '_' : *c;
+    } else if (what == 'r') {
+      const std::int32_t rank = process_rank();
+      if (rank >= 0)
+        path += std::to_string(rank);
+      else if (!path.empty() && std::string_view(".-_").find(path.back()) != std::string_view::npos)
+        path.pop_back();
+    } else if (what == 'u') {
+      if (attempt > 1) path += '-' + std::to_string(attempt);
     } else if (what == '%') {
       path += '%';
     } else {
-      throw config_error(
-          ("\"" + std::string(pattern) + "\": after % comes p (process id), h (host name) or another %").c_str());
+      throw config_error(("\"" + std::string(pattern) +
+                          "\": after % comes p (process id), h (host name), r (rank), u (a number where the file "
+                          "exists) or another %")
+                             .c_str());
     }
   }
   return path;
 }
 
-}  // namespace detail
+}  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

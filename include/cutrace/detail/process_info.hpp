@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <cutrace/detail/rank.hpp>
 #include <cutrace/sink.hpp>
 #include <string>
 
@@ -22,18 +22,6 @@ CUTRACE_NOINLINE inline std::string read_small_file(const char* path, std::size_
   return out;
 }
 
-/// First of the launchers' variables that holds a number, -1 if none does.
-CUTRACE_NOINLINE inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
-  for (const char* n : names) {
-    const char* v = std::getenv(n);
-    if (v == nullptr || *v == '\0') continue;
-    char* end = nullptr;
-    const long value = std::strtol(v, &end, 10);
-    if (*end == '\0' && value >= 0 && value < 1 << 30) return static_cast<std::int32_t>(value);
-  }
-  return -1;
-}
-
 struct process_info {
   std::string name, command_line, host, boot_id;
   std::int32_t rank, world_size;
@@ -48,8 +36,8 @@ struct process_info {
     char host[256] = {};
     if (gethostname(host, sizeof(host) - 1) == 0) p.host = host;
     p.boot_id = read_small_file("/proc/sys/kernel/random/boot_id", 64);
-    p.rank = number_from_environment({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
-    p.world_size = number_from_environment({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
+    p.rank = process_rank();
+    p.world_size = process_world_size();
     return p;
   }
 

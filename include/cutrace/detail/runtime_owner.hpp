@@ -159,8 +159,9 @@ class runtime_owner {
       case session_operation::begin:
         try {
           return begin(r);
-        } catch (const untraced&) {
+        } catch (const untraced& e) {
           r.untraced = true;
+          if (commands_session_ == 0) status_.untraced(e.what());
           throw;
         }
       case session_operation::end:
@@ -212,7 +213,12 @@ class runtime_owner {
   /// @throws config_error for what the program's code asked for, untraced for everything else
   CUTRACE_NOINLINE void begin(session_request& r) {
     if (abandoned_) throw config_error("an earlier trace of this process never ended, a sink of it holds it up");
+    if (what_command_says() == command_says::trace && status_.get() == nullptr) {
+      status_.open(environment("CUTRACE_RUN"));
+      status_.describe(process_info::read().name.c_str(), process_rank());
+    }
     const settings s = complete(*r.options);
+    if (begin_for_command(s)) handler_session_ = last_session_ + 1;
     r.joined = trace_ != nullptr;
     std::vector<std::unique_ptr<sink>> sinks;
     // The sinks that the environment names are opened once a trace, whichever session comes first without its own.
@@ -247,14 +253,45 @@ class runtime_owner {
       throw;
     }
     environment_sinks_open_ = environment_sinks_open_ || from_environment;
-    if (r.joined)
+    // Under `cutrace run` that is what was asked for.
+    if (r.joined && (commands_session_ == 0 || r.options->backend != nullptr || r.options->memory_limit_bytes != 0))
       runtime_core::own().errors.report("session",
                                         "this process is traced already: the new session joins that trace, its backend "
-                                        "and memory options do not apply");
+                                        "and memory options do not apply",
+                                        commands_session_ == 0);
+  }
+
+  /// The trace that `cutrace run` asks for: begins with the first session of the process, whose options apply, and ends
+  /// when the process exits. True when it has just begun.
+  CUTRACE_NOINLINE bool begin_for_command(const settings& first) {
+    if (commands_session_ != 0 || trace_ != nullptr || what_command_says() != command_says::trace) return false;
+    const std::uint64_t session = commands_session_ = ++last_session_;  // one attempt
+    try {
+      settings s = first;
+      s.by_command = true;
+      not_the_program([&] {
+        std::vector<std::unique_ptr<sink>> sinks = make_sinks(environment("CUTRACE_SINKS"));
+        start_trace(s, session);
+        for (std::unique_ptr<sink>& one : sinks) trace_->open_sink(*one);
+        for (std::unique_ptr<sink>& one : sinks) {
+          status_.add_sink(one->name(), one->destination());
+          trace_->take_sink(std::move(one), session);
+        }
+      });
+      status_.describe_backend(trace_->backend_line().c_str(), trace_->gpu_expected());
+      status_.set_state(run_state::tracing);
+      environment_sinks_open_ = true;
+      return true;
+    } catch (const std::exception& e) {
+      status_.untraced(e.what());
+      if (status_.get() == nullptr) tell_untraced(first.on_error, first.on_error_user, e.what());
+      end(session);
+      return false;
+    }
   }
 
   CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session) {
-    trace_.reset(new trace(runtime_core::own(), writer(), s));
+    trace_.reset(new trace(runtime_core::own(), writer(), s, &status_));
     environment_sinks_open_ = false;
     handler_session_ = session;
     sessions_.push_back(session);
@@ -292,6 +329,10 @@ class runtime_owner {
     sessions_.erase(at);
     trace_->close_session(session);
     end_if_abandoned();
+    if (paused_ && sessions_.size() == 1 && sessions_[0] == commands_session_) {  // who paused it is gone
+      paused_ = false;
+      trace_->resume();
+    }
     if (session == handler_session_)
       runtime_core::own().errors.set_handler(nullptr, nullptr);  // it dies with its owner
   }
@@ -303,6 +344,7 @@ class runtime_owner {
     sessions_.clear();
     last_ = trace_->totals();
     abandoned_ = trace_->abandoned();
+    if (!abandoned_) status_.set_state(run_state::ended);
     if (abandoned_)
       keep_for_ever(std::move(trace_));  // its collector still runs, inside a sink
     else
@@ -337,6 +379,8 @@ class runtime_owner {
   std::vector<idle_session> idle_;
   bool paused_ = false;
   std::uint64_t last_session_ = 0;
+  std::uint64_t commands_session_ = 0;  ///< 0: `cutrace run` has not traced this process
+  status_writer status_;
   std::uint64_t handler_session_ = 0;  ///< whose error handler is in force
   stats last_{};
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording in windows: when a window is open by the clock, and how a choice of windows is written ("200ms/20s").
+// Recording in windows: when a window is open by the clock, and how a choice of windows is written ("200ms/20s"). And
+// recording a part of the time only, from some time on, for some time.
 #pragma once
 
 #include <chrono>
@@ -16,25 +17,41 @@ struct sampling {
   static constexpr const char* accepted =
       "WINDOW/PERIOD as in \"200ms/20s\" (ms or s; windows from 10ms, the period longer than the window and at most "
       "86400s), or \"requests\" for the windows that the program opens";
+  static constexpr const char* accepted_time =
+      "a time as in \"250ms\", \"10s\" or \"5m\", at most 86400s, and a duration more than 0";
 
   bool on = false;
   std::uint32_t window_ms = 0, period_ms = 0;  ///< 0: only windows that the program opens
+  std::uint32_t after_ms = 0;                  ///< nothing is recorded before
+  std::uint32_t duration_ms = 0;               ///< nothing is recorded after after_ms + duration_ms; 0: no end
 
-  /// The first window by the clock begins with the session, so that a short program leaves a trace, too.
-  bool open(clock::duration since_start) const noexcept {
-    return !on || (period_ms != 0 && phase(since_start) < std::chrono::milliseconds(window_ms));
+  /// Something is not recorded.
+  bool gated() const noexcept { return on || after_ms != 0 || duration_ms != 0; }
+
+  /// The first window by the clock begins with the session, so that a short program leaves a trace, too. `by_program`:
+  /// the program holds a window open.
+  bool open(clock::duration since_start, bool by_program = false) const noexcept {
+    if (since_start < std::chrono::milliseconds(after_ms) || since_start >= end()) return false;
+    return !on || by_program || (period_ms != 0 && phase(since_start) < std::chrono::milliseconds(window_ms));
   }
 
-  /// Time until `open` changes its answer. Not for windows that the program opens.
+  /// Time until the clock may change the answer of `open`; the greatest duration where it never will.
   clock::duration until_edge(clock::duration since_start) const noexcept {
-    const clock::duration at = phase(since_start), end = std::chrono::milliseconds(window_ms);
-    return at < end ? end - at : std::chrono::milliseconds(period_ms) - at;
+    const clock::duration never = clock::duration::max();
+    if (since_start >= end()) return never;
+    if (since_start < std::chrono::milliseconds(after_ms)) return std::chrono::milliseconds(after_ms) - since_start;
+    const clock::duration left = duration_ms != 0 ? end() - since_start : never;
+    if (period_ms == 0) return left;
+    const clock::duration at = phase(since_start), close = std::chrono::milliseconds(window_ms);
+    const clock::duration edge = at < close ? close - at : std::chrono::milliseconds(period_ms) - at;
+    return edge < left ? edge : left;
   }
 
   /// False for what cannot be used.
   static bool parse(const std::string& text, sampling& s) {
     if (text == "requests") {
-      s = {true, 0, 0};
+      s.on = true;
+      s.window_ms = s.period_ms = 0;
       return true;
     }
     const std::size_t slash = text.find('/');
@@ -42,8 +59,20 @@ struct sampling {
     if (slash == std::string::npos || !milliseconds(text.substr(0, slash), window) ||
         !milliseconds(text.substr(slash + 1), period) || window < 10 || period <= window || period > 86400000)
       return false;
-    s = {true, static_cast<std::uint32_t>(window), static_cast<std::uint32_t>(period)};
+    s.on = true;
+    s.window_ms = static_cast<std::uint32_t>(window);
+    s.period_ms = static_cast<std::uint32_t>(period);
     return true;
+  }
+
+  /// "250ms", "10s", "5m". False for what cannot be used.
+  static bool parse_time(const std::string& text, std::uint32_t& ms) {
+    std::uint64_t n = 0;
+    const bool minutes = !text.empty() && text.back() == 'm';
+    if (!milliseconds(minutes ? text.substr(0, text.size() - 1) + "s" : text, n)) return false;
+    if (minutes) n *= 60;
+    ms = static_cast<std::uint32_t>(n);
+    return n <= 86400000;
   }
 
  private:
@@ -59,6 +88,11 @@ struct sampling {
     if (ms > 86400000) return false;
     if (unit == "s") ms *= 1000;
     return unit == "s" || unit == "ms";
+  }
+
+  clock::duration end() const noexcept {
+    if (duration_ms == 0) return clock::duration::max();
+    return std::chrono::milliseconds(std::uint64_t{after_ms} + duration_ms);
   }
 };
 

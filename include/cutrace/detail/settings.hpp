@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/detail/command_run.hpp>
 #include <cutrace/detail/sampling.hpp>
 #include <cutrace/session.hpp>
 #include <new>
@@ -26,6 +27,7 @@ struct settings {
   bool emit_nvtx = false;
   sampling samples;
   std::uint32_t window_ms = 500;
+  bool by_command = false;  ///< `cutrace run` says itself what there is to say
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
   error_handler on_error = nullptr;
@@ -110,14 +112,21 @@ CUTRACE_NOINLINE inline bool parse_switch(const char* name, bool usual) {
 /// False when CUTRACE=0 asks for no tracing at all. @throws untraced
 inline bool tracing_wanted() { return parse_switch("CUTRACE", true); }
 
+/// @throws untraced
+CUTRACE_NOINLINE inline std::uint32_t parse_time(const char* name, const char* value) {
+  std::uint32_t ms = 0;
+  if (!sampling::parse_time(value, ms)) not_the_program([&] { reject(name, value, sampling::accepted_time); });
+  return ms;
+}
+
 /// What options and environment say together. @throws config_error for an option, untraced for a variable
 CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   settings s;
   if (o.sinks != nullptr) {
     s.sinks = o.sinks;
     s.sinks_option = "session_options::sinks";
-  } else if (const char* v = environment("CUTRACE_SINKS")) {
-    s.sinks = v;
+  } else if (what_command_says() == command_says::nothing) {  // else they are not the session's
+    if (const char* v = environment("CUTRACE_SINKS")) s.sinks = v;
   }
   if (o.backend != nullptr) {
     s.backend = o.backend;
@@ -146,6 +155,11 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
     if (!sampling::parse(o.sample, s.samples)) reject("session_options::sample", o.sample, sampling::accepted);
   } else if (const char* v = environment("CUTRACE_SAMPLE")) {
     if (!sampling::parse(v, s.samples)) not_the_program([v] { reject("CUTRACE_SAMPLE", v, sampling::accepted); });
+  }
+  if (const char* v = environment("CUTRACE_START_AFTER")) s.samples.after_ms = parse_time("CUTRACE_START_AFTER", v);
+  if (const char* v = environment("CUTRACE_DURATION")) {
+    s.samples.duration_ms = parse_time("CUTRACE_DURATION", v);
+    if (s.samples.duration_ms == 0) not_the_program([v] { reject("CUTRACE_DURATION", v, sampling::accepted_time); });
   }
   s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
   s.stop_deadline_ms = o.stop_deadline_ms;

@@ -9,6 +9,7 @@
 #include <cutrace/detail/reporter.hpp>
 #include <cutrace/sink.hpp>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,7 @@ class sink_set {
     member m;
     m.target = s;
     m.session = session;
+    m.order = ++added_;
     std::snprintf(m.totals.name, sizeof(m.totals.name), "%s", s->name());
     members_.push_back(m);
   }
@@ -60,18 +62,20 @@ class sink_set {
         continue;
       }
       guarded(m, [&] { m.target->close(summary); });
-      if (finished_.size() < sink_limit) finished_.push_back(m.totals);
+      finish(m);
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 
-  /// Statistics of all sinks, those that have closed included.
+  /// Statistics of all sinks, those that have closed included, in the order in which they came.
   CUTRACE_NOINLINE void fill(stats& s) const noexcept {
     s.sink_count = 0;
-    for (const sink_stats& t : finished_)
-      if (s.sink_count < sink_limit) s.sinks[s.sink_count++] = t;
-    for (const member& m : members_)
-      if (s.sink_count < sink_limit) s.sinks[s.sink_count++] = m.totals;
+    auto done = finished_.begin();
+    auto open = members_.begin();
+    while (s.sink_count < sink_limit && (done != finished_.end() || open != members_.end())) {
+      const bool older = open == members_.end() || (done != finished_.end() && done->order < open->order);
+      s.sinks[s.sink_count++] = older ? (done++)->totals : (open++)->totals;
+    }
   }
 
  private:
@@ -91,8 +95,16 @@ class sink_set {
   struct member {
     sink* target = nullptr;
     std::uint64_t session = 0;
+    std::uint64_t order = 0;
     sink_stats totals{};
   };
+
+  void finish(const member& m) {
+    if (finished_.size() == sink_limit) return;
+    auto at = finished_.end();
+    while (at != finished_.begin() && std::prev(at)->order > m.order) --at;
+    finished_.insert(at, m);
+  }
 
   void write_one(member& m, const event* events, std::size_t n) noexcept {
     m.totals.delivered += n;
@@ -128,7 +140,8 @@ class sink_set {
   std::atomic<const char*> current_{nullptr};
   std::atomic<bool> abandoned_{false};
   std::vector<member> members_;
-  std::vector<sink_stats> finished_;
+  std::vector<member> finished_;  ///< without their targets
+  std::uint64_t added_ = 0;
 };
 
 }  // namespace CUTRACE_LOCAL

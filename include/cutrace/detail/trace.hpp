@@ -41,8 +41,8 @@ struct memory_plan {
 
 class trace {
  public:
-  /// Starts everything but the sinks. Throws config_error.
-  CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s)
+  /// Starts everything but the sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
+  CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s, status_writer* command)
       : core_(core),
         settings_(s),
         writer_(writer),
@@ -62,8 +62,8 @@ class trace {
     writer_.set_in_windows(s.samples.on);
     start_ = read_anchor(0);
     start_.trace_ns = 0;
-    collector_.reset(
-        new collector(core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}));
+    collector_.reset(new collector(
+        core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}, command));
     collector_->set_memory(s.memory_limit_bytes);
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
@@ -72,14 +72,14 @@ class trace {
       if (wanted != nullptr) start_backend(wanted->make(), true, 0);
       open_since_ns_ = core_.scale.now_ns();
       collector_->set_start(open_since_ns_);
-      if (s.samples.on && !s.samples.open({})) {
+      if (s.samples.gated() && !s.samples.open({})) {
         resting_ = in_pieces_ = true;
         open_ = false;
       }
       turn_gate([] {});  // now: what a backend saw while it started is no part of the trace
       if (info_.backend == nullptr) no_backend(s.backend);
       describe_process();
-      if (s.samples.on) pump_.sample(s.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
+      if (s.samples.gated()) pump_.sample(s.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
     } catch (...) {  // what has begun must not go on without an owner
       stop_all({});
       throw;
@@ -117,7 +117,7 @@ class trace {
       info_.backend = backend_name_.c_str();
     }
     gpu_expected_ = gpu_expected_ || status.active;
-    if (!status.active) core_.errors.report(b->name(), status.detail);
+    if (!status.active) core_.errors.report(b->name(), status.detail, !settings_.by_command);
     // The headers of the sinks that are open name what was there before.
     if (status.active && !owned)
       core_.errors.report(b->name(), (std::string("added by the program: ") + status.detail).c_str(), false);
@@ -153,8 +153,9 @@ class trace {
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
       // Said aloud, unless the backend has said aloud what went wrong while it ran.
       const bool explained = core_.errors.count_of(backend_name_) > told_at_start_;
-      core_.errors.report(
-          "session", "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time", !explained);
+      core_.errors.report("session",
+                          "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time",
+                          !explained && !settings_.by_command);
     }
     for (const std::uint64_t session : sessions)
       patiently([this, session, asked] { collector_->close_sinks(session, asked); });
@@ -175,6 +176,10 @@ class trace {
   }
   bool open_window(std::uint32_t timeout_ms) { return pump_.open_window(timeout_ms); }
   void close_window() { pump_.close_window(); }
+
+  /// The backend that was started first, and what it says of itself.
+  std::string backend_line() const { return backend_name_ + ": " + backend_detail_; }
+  bool gpu_expected() const noexcept { return gpu_expected_; }
 
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
 
@@ -231,7 +236,7 @@ class trace {
     else
       backend_detail_ = "this program was built without CUPTI: no GPU time, but from backends that it adds itself";
     info_.backend = backend_name_.c_str();
-    core_.errors.report("session", backend_detail_.c_str(), asked != "none");
+    core_.errors.report("session", backend_detail_.c_str(), asked != "none" && !settings_.by_command);
   }
 
   CUTRACE_NOINLINE trace_info current_info() {

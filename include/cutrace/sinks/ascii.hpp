@@ -44,6 +44,7 @@ class ascii_sink : public sink {
         limits_(analysis::bounds::for_bytes(options.memory_limit_bytes)) {}
 
   const char* name() const noexcept override { return "ascii"; }
+  const char* destination() const noexcept override { return file_.path().c_str(); }
 
   /// @throws error, config_error when the file cannot be written; it gets its name when the report is complete.
   void open(const trace_info& info) override {

@@ -25,6 +25,7 @@ class calls_sink : public sink {
   explicit calls_sink(std::string path = {}) : path_(std::move(path)) {}
 
   const char* name() const noexcept override { return "calls"; }
+  const char* destination() const noexcept override { return file_.path().c_str(); }
 
   void open(const trace_info& info) override {
     if (path_.empty()) {

@@ -29,6 +29,7 @@ class chrome_sink : public sink {
   explicit chrome_sink(std::string path = "cutrace-%h-%p.json") : path_(std::move(path)) {}
 
   const char* name() const noexcept override { return "chrome"; }
+  const char* destination() const noexcept override { return file_.path().c_str(); }
   /// Where the finished file lies, once open.
   const std::string& path() const noexcept { return file_.path(); }
 

@@ -39,6 +39,7 @@ class jsonl_sink : public sink {
       : path_(std::move(path)), form_(options.form), paired_(options.hold_lines) {}
 
   const char* name() const noexcept override { return "jsonl"; }
+  const char* destination() const noexcept override { return file_.path().c_str(); }
   /// Where it writes, once open.
   const std::string& path() const noexcept { return file_.path(); }
 

@@ -4,6 +4,7 @@
 #   FAKE_TORCH_NO_GPU=1   torch.cuda.is_available() is false
 #   FAKE_TORCH_SHOW=1     prints each NVTX range, each capture and each replay to stderr
 import contextlib
+import ctypes
 import os
 import sys
 
@@ -129,12 +130,25 @@ inference_mode = contextlib.nullcontext
 
 class cuda:
     class Stream:
+        cuda_stream = 0
+
         def wait_stream(self, other):
             pass
 
     class CUDAGraph:
+        def __init__(self, keep_graph=False):
+            pass
+
         def replay(self):
             show("replay")
+
+        def raw_cuda_graph(self):
+            """An empty graph of the driver that is there: the one thing of this module that calls CUDA."""
+            driver, graph, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p()
+            for failed in (driver.cuInit(0), driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+                           driver.cuCtxSetCurrent(context), driver.cuGraphCreate(ctypes.byref(graph), 0)):
+                assert failed == 0, failed
+            return graph.value
 
     class nvtx:
         @staticmethod

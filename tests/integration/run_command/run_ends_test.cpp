@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// How programs end under `cutrace run`, or cannot begin: exit codes, what is said, and what is in the files.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "../process_life/sanitized.hpp"
+#include "run_support.hpp"
+
+using run_support::jsonl_trace;
+using run_support::kernels;
+using run_support::run;
+
+TEST_CASE("the exit status is the program's") {
+  for (const int status : {0, 1, 3, 42, 125, 255}) {
+    const run r({"--quiet"}, {SUBJECT, "exit", std::to_string(status)});
+    CHECK(r.ended.exit_status == status);
+    CHECK(jsonl_trace(r.files(".jsonl").at(0)).complete());
+  }
+}
+
+TEST_CASE("a signal that ends the program ends the command, and a shell sees 128 and its number") {
+  for (const int signal : {SIGTERM, SIGSEGV, SIGKILL, SIGPIPE, SIGUSR1}) {
+    if (sanitized && signal == SIGSEGV) continue;  // the sanitizer's own way to end
+    INFO(signal);
+    const run r({"--sink", "jsonl"}, {SUBJECT, "signal", std::to_string(signal)});
+    CHECK(r.ended.signal == signal);
+    CHECK(r.says("its trace was not closed"));
+    const std::string line =
+        std::string(CUTRACE_COMMAND) + " run --quiet --out out -- " + SUBJECT + " signal " + std::to_string(signal);
+    const run shell(run::line{{"/bin/sh", "-c", line + "; exit $?"}});
+    CHECK(shell.ended.exit_status == 128 + signal);
+  }
+}
+
+TEST_CASE("not found, not executable") {
+  for (const char* name : {"/no/such/program", "no-such-program-of-cutrace"}) {
+    const run r({}, {name});
+    CHECK(r.ended.exit_status == 127);
+    CHECK(r.says(name));
+    CHECK(r.says("No such file"));
+    CHECK(!std::filesystem::exists(r.out()));  // nothing is left behind
+  }
+  const temporary_folder folder;
+  std::ofstream(folder.file("plain")) << "no program";
+  for (const std::string& name : {folder.file("plain"), folder.path()}) {
+    const run r({}, {name});
+    CHECK(r.ended.exit_status == 126);
+    CHECK(r.says("Permission denied"));
+  }
+}
+
+TEST_CASE("a program that ends at once") {
+  const run r({}, {SUBJECT, "work", "1"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(kernels(r.files(".jsonl").at(0)) == 1);
+  const run nothing({}, {SUBJECT, "nothing", "9"});
+  CHECK(nothing.ended.exit_status == 9);
+}
+
+TEST_CASE("no CUDA at all: one line") {
+  const run r({}, {SUBJECT, "nothing"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.ended.errors == "cutrace: nothing was traced: no process of " SUBJECT " used CUDA or NVTX\n");
+  CHECK(!std::filesystem::exists(r.out()));  // nothing to put in it
+  const run quiet({"--quiet"}, {"/bin/true"});
+  CHECK(quiet.ended.errors == "cutrace: nothing was traced: no process of /bin/true used CUDA or NVTX\n");
+  const run off({}, {SUBJECT, "work", "5"}, {{"CUTRACE", "0"}});
+  CHECK(off.says("CUTRACE=0 in the environment turns tracing off"));
+  CHECK(off.ended.output == "worked\n");
+}
+
+TEST_CASE("CUDA, but no GPU work") {
+  const run r({}, {SUBJECT, "starts_cuda"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.says("launched no GPU work"));
+}
+
+#if defined(STATIC_SUBJECT)
+TEST_CASE("a static program is named as one") {
+  const run r({}, {STATIC_SUBJECT});
+  CHECK(r.ended.exit_status == 7);
+  CHECK(r.says("is linked statically"));
+}
+#endif
+
+TEST_CASE("a setuid program is named as one") {
+  if (::geteuid() != 0 || sanitized) {
+    MESSAGE("skipped: only root can make a file that runs as somebody else, and no sanitizer runs in it");
+    return;
+  }
+  const temporary_folder folder;
+  const std::string copy = folder.file("setuid_subject");
+  std::filesystem::copy(SUBJECT, copy);
+  ::chmod(folder.path().c_str(), 0755);
+  REQUIRE(::chown(copy.c_str(), 65534, 65534) == 0);
+  REQUIRE(::chmod(copy.c_str(), 04755) == 0);
+  const run r({}, {copy, "nothing", "4"});
+  CHECK(r.ended.exit_status == 4);
+  CHECK(r.says("runs with other rights than yours (setuid)"));
+}
+
+TEST_CASE("fork: the parent's trace is whole, the child harms nothing") {
+  const run r({"--sink", "jsonl"}, {SUBJECT, "fork", "6"});
+  CHECK(r.ended.exit_status == 6);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  CHECK(jsonl_trace(r.files(".jsonl")[0]).complete());
+  const run first({"--sink", "jsonl"}, {SUBJECT, "fork_first"});
+  CHECK(first.ended.exit_status == 0);
+  REQUIRE(first.files(".jsonl").size() == 2);
+  const std::size_t a = kernels(first.files(".jsonl")[0]), b = kernels(first.files(".jsonl")[1]);
+  CHECK(a + b == 30);
+}
+
+TEST_CASE("exec of another program: two traces of one process, neither overwrites the other") {
+  const run r({"--sink", "jsonl,chrome"}, {SUBJECT, "exec"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.ended.output == "worked\n");
+  REQUIRE(r.files(".jsonl").size() == 2);
+  std::size_t first = 0, second = 0;
+  for (const std::string& f : r.files(".jsonl")) {
+    const jsonl_trace t(f);
+    CHECK(!t.torn);
+    (f.find("-2.jsonl") == std::string::npos ? first : second) = t.of("kernel").size();
+    CHECK(t.complete() == (f.find("-2.jsonl") != std::string::npos));
+  }
+  CHECK(first == 2000);  // flushed while it still ran
+  CHECK(second == 50);
+  CHECK(r.says("its trace was not closed"));
+  CHECK(r.says("program 2 of it"));
+}
+
+TEST_CASE("killed: the command knows what had been seen, and the file holds whole lines") {
+  const run r({"--sink", "jsonl"}, {SUBJECT, "killed"});
+  CHECK(r.ended.signal == SIGKILL);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace t(r.files(".jsonl")[0]);
+  CHECK(t.headers == 1);
+  CHECK(t.footers == 0);
+  CHECK(!t.torn);
+  CHECK(t.of("kernel").size() >= 2000);
+  CHECK(r.says("its trace was not closed: it was killed"));
+  CHECK(r.says(",0"));  // thousands of events, of which it speaks
+  CHECK(r.says("(not complete)"));
+  CHECK(r.file_count() == 1);
+}
+
+TEST_CASE("_exit leaves a trace that was not closed") {
+  const run r({"--sink", "jsonl"}, {SUBJECT, "leaves", "5"});
+  CHECK(r.ended.exit_status == 5);
+  CHECK(r.says("left by _exit"));
+}
+
+TEST_CASE("a program that closes all descriptors: the trace is whole, and its own files hold what it wrote") {
+  const run r({"--sink", "jsonl,chrome,ascii"}, {SUBJECT, "close_all"});
+  CHECK(r.ended.exit_status == 0);
+  for (int i = 0; i < 20; ++i) CHECK(content_of(r.folder.file("own." + std::to_string(i))) == "mine");
+  const jsonl_trace t(r.files(".jsonl").at(0));
+  CHECK(t.complete());
+  CHECK(t.of("kernel").size() == 6010);
+  CHECK(r.files(".json").size() == 1);
+  CHECK(r.says("nothing lost"));
+}
+
+TEST_CASE("a child that outlives the program is told of") {
+  const run r({"--sink", "jsonl"}, {SUBJECT, "outlived"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.says("still runs"));
+}
+
+TEST_CASE("strict: a trace that is not whole is a failure of its own, unless the program failed") {
+  CHECK(run({"--strict"}, {SUBJECT, "work", "5"}).ended.exit_status == 0);
+  CHECK(run({"--strict"}, {SUBJECT, "nothing"}).ended.exit_status == 3);
+  CHECK(run({"--strict"}, {SUBJECT, "nothing", "8"}).ended.exit_status == 8);
+  CHECK(run({"--strict"}, {SUBJECT, "leaves", "0"}).ended.exit_status == 3);
+  const run full({"--strict", "--sink", "jsonl:/dev/full"}, {SUBJECT, "work", "50"});
+  CHECK(full.ended.exit_status == 3);
+  CHECK(full.says("No space left"));
+  // Launches, and no GPU record: its CUPTI drops them all.
+  const run empty({"--strict"}, {SUBJECT, "work", "5"}, {{"CUTRACE_SIM_FAULTS", "drop=1000"}});
+  CHECK(empty.ended.exit_status == 3);
+  CHECK(empty.says("launches were seen, but not one GPU record arrived"));
+  const run some({}, {SUBJECT, "work", "50"}, {{"CUTRACE_SIM_FAULTS", "drop=10"}});
+  CHECK(some.ended.exit_status == 0);
+  CHECK(some.says("events were lost: cupti_dropped "));
+  const run refused({"--strict"}, {SUBJECT, "work", "5"}, {{"CUTRACE_CUPTI_LIBRARY", "/no/libcupti.so"}});
+  CHECK(refused.ended.exit_status == 3);
+  CHECK(refused.says("no GPU time: cupti: "));
+  const run not_strict({}, {SUBJECT, "work", "5"}, {{"CUTRACE_CUPTI_LIBRARY", "/no/libcupti.so"}});
+  CHECK(not_strict.ended.exit_status == 0);
+  CHECK(not_strict.says("/no/libcupti.so"));
+}

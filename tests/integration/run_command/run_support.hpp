@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of `cutrace run` share: the command with its options, and the files that it left.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../../support/child_process.hpp"
+#include "../../support/jsonl_trace.hpp"
+
+namespace run_support {
+
+using test_support::finished_process;
+using test_support::jsonl_trace;
+
+struct run {
+  temporary_folder folder;
+  finished_process ended;
+
+  /// cutrace run [--out out] <options> -- <program>
+  run(std::vector<std::string> options, const std::vector<std::string>& program,
+      std::map<std::string, std::string> environment = {}) {
+    std::vector<std::string> words{CUTRACE_COMMAND, "run"};
+    if (std::find(options.begin(), options.end(), "--out") == options.end())
+      words.insert(words.end(), {"--out", "out"});
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    start(words, environment);
+  }
+  /// Any command line, for what the other one cannot say.
+  struct line {
+    std::vector<std::string> words;
+  };
+  explicit run(const line& l) { start(l.words, {}); }
+
+  std::string out() const { return folder.file("out"); }
+  /// Files whose names end so, in the order of names.
+  std::vector<std::string> files(const std::string& ending) const {
+    if (!std::filesystem::is_directory(out())) return {};
+    std::vector<std::string> all = test_support::files_with(out(), ending);
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  /// Everything in the output folder, hidden or not.
+  std::size_t file_count() const {
+    std::size_t n = 0;
+    if (!std::filesystem::is_directory(out())) return 0;
+    for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator(out())) ++n;
+    return n;
+  }
+  bool says(const std::string& text) const { return ended.errors.find(text) != std::string::npos; }
+
+ private:
+  void start(const std::vector<std::string>& words, std::map<std::string, std::string> environment) {
+    for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                             "CUTRACE_SINKS", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE"})
+      environment.emplace(name, "");
+    ended = test_support::run_process(words, folder.path(), environment);
+  }
+};
+
+/// Kernels of a trace.
+inline std::size_t kernels(const std::string& file) { return jsonl_trace(file).of("kernel").size(); }
+
+}  // namespace run_support

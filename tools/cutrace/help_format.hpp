@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the help of all commands looks: as wide as a terminal's usual 100 columns, choices once, and a usage that may
+// speak of what stands behind "--", which CLI11 does not know.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace cutrace_tool {
+
+class help_format : public CLI::Formatter {
+ public:
+  /// `usage`: the whole line; empty: CLI11's own.
+  explicit help_format(std::string usage = {}) : usage_(std::move(usage)) { column_width(28); }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return usage_.empty() ? CLI::Formatter::make_usage(app, name) : "Usage: " + usage_ + "\n";
+  }
+
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    std::string text = "  " + option->get_name(positional, true) + " " + option->get_type_name();
+    const std::string indent(get_column_width(), ' ');
+    if (text.size() >= indent.size()) text += "\n" + indent;
+    text.resize(std::max(text.size(), indent.size()), ' ');
+    std::size_t column = indent.size();
+    const std::string& description = option->get_description();
+    for (std::size_t at = 0; at < description.size();) {
+      const std::size_t end = std::min(description.find(' ', at), description.size());
+      const std::string word = description.substr(at, end - at);
+      const bool first = column == indent.size();
+      if (!first && column + 1 + word.size() > width) {
+        text += "\n" + indent;
+        column = indent.size();
+      } else if (!first) {
+        text += " ";
+        ++column;
+      }
+      text += word;
+      column += word.size();
+      at = end + 1;
+    }
+    return text + "\n";
+  }
+
+ private:
+  static constexpr std::size_t width = 100;
+  std::string usage_;
+};
+
+/// One of these words. What they are stands in the option's type name.
+inline CLI::Validator one_of(std::initializer_list<std::string> words) {
+  CLI::Validator v = CLI::IsMember(std::vector<std::string>(words));
+  return v.description("");
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/program_file.hpp"
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace cutrace_tool {
+
+namespace {
+
+/// An executable of this machine's kind without a loader (PT_INTERP) and without dynamic entries. A static-pie has
+/// dynamic entries, but no loader either.
+bool is_static(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  Elf64_Ehdr head{};
+  if (!in.read(reinterpret_cast<char*>(&head), sizeof(head)) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr))
+    return false;
+  for (unsigned i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr part{};
+    in.seekg(static_cast<std::streamoff>(head.e_phoff + i * sizeof(part)));
+    if (!in.read(reinterpret_cast<char*>(&part), sizeof(part)) || part.p_type == PT_INTERP) return false;
+  }
+  return true;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool begins_with(const std::string& text, const char* with) { return text.compare(0, std::strlen(with), with) == 0; }
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos) return name;
+  const char* given = std::getenv("PATH");
+  const std::string path = given != nullptr ? given : "/bin:/usr/bin";
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const std::string folder = path.substr(at, end - at);
+    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    struct stat known {};
+    if (::stat(file.c_str(), &known) == 0 && S_ISREG(known.st_mode) && ::access(file.c_str(), X_OK) == 0) return file;
+    at = end + 1;
+  }
+  return name;
+}
+
+std::string why_out_of_reach(const std::string& file) {
+  struct stat known {};
+  if (::stat(file.c_str(), &known) != 0) return {};
+  const bool other_user = (known.st_mode & S_ISUID) != 0 && known.st_uid != ::geteuid();
+  const bool other_group = (known.st_mode & S_ISGID) != 0 && known.st_gid != ::getegid();
+  const bool capable = ::geteuid() != 0 && ::getxattr(file.c_str(), "security.capability", nullptr, 0) > 0;
+  if (other_user || other_group || capable)
+    return file + " runs with other rights than yours (" +
+           (capable      ? "file capabilities"
+            : other_user ? "setuid"
+                         : "setgid") +
+           "): it takes no library from the environment. Run a copy without them, as the user whose rights it has.";
+  if (is_static(file))
+    return file +
+           " is linked statically: it cannot load CUDA's driver, and what it contains of CUDA is out of reach. "
+           "Link it dynamically, or build it with cutrace.";
+  return {};
+}
+
+std::string name_for_files(const std::vector<std::string>& program) {
+  std::string name = base_name(program.at(0));
+  if (begins_with(name, "python") || name == "bash" || name == "sh") {
+    for (std::size_t i = 1; i < program.size(); ++i) {
+      const std::string& word = program[i];
+      if (word == "-c") break;
+      if (word == "-m" && i + 1 < program.size()) {
+        name = program[i + 1];
+        break;
+      }
+      if (word.empty() || word[0] == '-') continue;
+      name = base_name(word);
+      const std::size_t dot = name.rfind('.');
+      if (dot != 0 && dot != std::string::npos) name.resize(dot);
+      break;
+    }
+  }
+  for (char& c : name)
+    if (c == ',' || c == '?' || c == '%' || static_cast<unsigned char>(c) <= ' ') c = '_';
+  return name.empty() ? "program" : name;
+}
+
+}  // namespace cutrace_tool

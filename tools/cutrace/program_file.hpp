@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be seen of a program before it runs: why the injected library may not reach it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cutrace_tool {
+
+/// The file that execvp would run, as PATH says; `name` itself where there is none.
+std::string find_program(const std::string& name);
+
+/// One line that says why this program cannot be traced (static, other rights than the user's); empty for others.
+std::string why_out_of_reach(const std::string& file);
+
+/// What its files are called when no --name is given: the program's own name, or that of the script that an interpreter
+/// runs.
+std::string name_for_files(const std::vector<std::string>& program);
+
+}  // namespace cutrace_tool

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/program_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+
+#include "cutrace/exit_status.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+
+sigset_t handled_signals() {
+  sigset_t all;
+  ::sigemptyset(&all);
+  for (const int s : forwarded) ::sigaddset(&all, s);
+  ::sigaddset(&all, SIGCHLD);
+  return all;
+}
+
+/// The parent of a process, 0 where it cannot be told. proc(5): the name in brackets may hold anything.
+pid_t parent_of(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  if (!std::getline(in, line)) return 0;
+  const std::size_t bracket = line.rfind(')');
+  if (bracket == std::string::npos || bracket + 4 >= line.size()) return 0;
+  return static_cast<pid_t>(std::strtol(line.c_str() + bracket + 4, nullptr, 10));
+}
+
+bool is_below(pid_t process, pid_t ancestor) {
+  for (int depth = 0; process > 1 && depth < 64; ++depth) {
+    if (process == ancestor) return true;
+    process = parent_of(process);
+  }
+  return false;
+}
+
+/// This process was stopped along with the program and goes on: a shell continues the whole group, anybody else this
+/// process alone.
+void continue_with(pid_t child) {
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, SIGCONT);
+  const timespec no_wait{0, 0};
+  ::sigtimedwait(&only, nullptr, &no_wait);
+  for (int patience = 0; patience < 25; ++patience) {
+    siginfo_t news{};
+    if (::waitid(P_PID, static_cast<id_t>(child), &news, WEXITED | WCONTINUED | WNOHANG | WNOWAIT) == 0 &&
+        news.si_pid == child)
+      return;
+    const timespec a_little{0, 2000000};
+    ::nanosleep(&a_little, nullptr);
+  }
+  ::kill(child, SIGCONT);
+}
+
+}  // namespace
+
+int program_process::start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
+                           bool alone) {
+  std::vector<char*> arguments, variables;
+  std::vector<std::string> texts;
+  for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
+  arguments.push_back(nullptr);
+  for (const auto& [name, value] : environment) texts.push_back(name + "=" + value);
+  for (const std::string& t : texts) variables.push_back(const_cast<char*>(t.c_str()));
+  char only[64];
+  if (alone) variables.push_back(only);
+  variables.push_back(nullptr);
+
+  int failed[2];
+  if (::pipe2(failed, O_CLOEXEC) != 0) return errno;
+  sigset_t handled = handled_signals(), before;
+  ::pthread_sigmask(SIG_BLOCK, &handled, &before);
+  // What is buffered must not be written twice.
+  std::fflush(nullptr);
+  child_ = ::fork();
+  if (child_ == 0) {
+    std::snprintf(only, sizeof(only), "CUTRACE_RUN_PID=%ld", static_cast<long>(::getpid()));
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::execvpe(arguments[0], arguments.data(), variables.data());
+    const int why = errno;
+    static_cast<void>(!::write(failed[1], &why, sizeof(why)));
+    ::_exit(exit_not_found);
+  }
+  int why = child_ < 0 ? errno : 0;
+  ::close(failed[1]);
+  if (child_ >= 0) {
+    int told = 0;
+    ssize_t n;
+    while ((n = ::read(failed[0], &told, sizeof(told))) < 0 && errno == EINTR) {
+    }
+    if (n == sizeof(told)) {
+      why = told;
+      ::waitpid(child_, nullptr, 0);
+    }
+  }
+  ::close(failed[0]);
+  if (why != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return why;
+}
+
+/// True when the program has ended.
+bool program_process::reap(ending& e, const std::function<void()>& pause) {
+  int status = 0;
+  pid_t who;
+  while ((who = ::waitpid(child_, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child_) {
+    if (WIFEXITED(status)) {
+      e.status = WEXITSTATUS(status);
+      return true;
+    }
+    if (WIFSIGNALED(status)) {
+      e.signal = WTERMSIG(status);
+      e.core = WCOREDUMP(status);
+      return true;
+    }
+    if (!WIFSTOPPED(status)) continue;
+    // Stopped from the terminal, so that the shell shall have it back: it waits for this process. Whoever stops the
+    // program alone (SIGSTOP) wants to continue it alone.
+    const int by = WSTOPSIG(status);
+    if (by != SIGTSTP && by != SIGTTIN && by != SIGTTOU) continue;
+    pause();
+    ::raise(SIGSTOP);
+    continue_with(child_);
+  }
+  return who < 0 && errno == ECHILD;
+}
+
+program_process::ending program_process::wait(unsigned tick_ms, const std::function<void()>& tick,
+                                              const std::function<void()>& pause) {
+  const sigset_t handled = handled_signals();
+  ending e;
+  while (!reap(e, pause)) {
+    siginfo_t info{};
+    const timespec limit{static_cast<time_t>(tick_ms / 1000), static_cast<long>(tick_ms % 1000) * 1000000};
+    const int got = tick_ms != 0 ? ::sigtimedwait(&handled, &info, &limit) : ::sigwaitinfo(&handled, &info);
+    if (got < 0) {
+      if (errno == EAGAIN && tick_ms != 0) tick();
+      continue;
+    }
+    if (got == SIGCHLD) continue;
+    // The terminal's own (Ctrl-C, Ctrl-Z, a new size) reach the whole group, and so the program, from the kernel.
+    if (info.si_code == SI_KERNEL) continue;
+    // What the program sends to its group, or to its parent, is not meant for itself.
+    if (info.si_code == SI_USER && is_below(info.si_pid, child_)) continue;
+    ::kill(child_, got);
+  }
+  return e;
+}
+
+void end_like(const program_process::ending& e) {
+  std::fflush(nullptr);
+  if (e.signal == 0) ::_exit(e.status);
+  const rlimit no_core{0, 0};  // the program has left its own
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::signal(e.signal, SIG_DFL);
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, e.signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::raise(e.signal);
+  ::_exit(exit_of_signal + e.signal);
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/run_command.hpp"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "cutrace/arguments.hpp"
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+#include "cutrace/inject_library.hpp"
+#include "cutrace/program_file.hpp"
+#include "cutrace/program_process.hpp"
+#include "cutrace/run_environment.hpp"
+#include "cutrace/run_options.hpp"
+#include "cutrace/run_report.hpp"
+#include "cutrace/run_status.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+constexpr unsigned progress_ms = 500;
+
+/// The output folder. One that was made here and has remained empty goes again.
+class output_folder {
+ public:
+  /// @throws usage_error
+  explicit output_folder(const std::string& out) {
+    std::error_code failed;
+    created_ = std::filesystem::create_directories(out, failed);
+    if (failed && !std::filesystem::is_directory(out))
+      throw usage_error("cannot create the output folder " + out + ": " + failed.message());
+    path_ = std::filesystem::canonical(out).string();
+  }
+  ~output_folder() { remove_if_empty(); }
+  output_folder(const output_folder&) = delete;
+  output_folder& operator=(const output_folder&) = delete;
+
+  const std::string& path() const { return path_; }
+  void remove_if_empty() const {
+    std::error_code ignored;
+    if (created_) std::filesystem::remove(path_, ignored);  // which fails where something is in it
+  }
+
+ private:
+  std::string path_;
+  bool created_ = false;
+};
+
+/// Columns of the terminal that will show the report, within what the report can have; 0: it goes elsewhere.
+unsigned terminal_columns() {
+  winsize size{};
+  if (::isatty(STDERR_FILENO) != 1 || ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
+  return std::min<unsigned>(std::max<unsigned>(size.ws_col, 80), 200);
+}
+
+void check(const run_options& o) {
+  if (o.program.empty())
+    throw usage_error(arguments::divided() ? "no program stands behind --"
+                                           : "no program: cutrace run [options] -- PROGRAM ARGUMENTS");
+  if (o.name.find('/') != std::string::npos || o.name.find_first_of(",?") != std::string::npos)
+    throw usage_error("--name=\"" + o.name + "\" cannot be used: no / , or ? in it; --out names the folder");
+}
+
+/// Processes that end together with the program may still be writing their last.
+std::vector<process_report> read_at_end(run_status& status) {
+  for (int patience = 0;; ++patience) {
+    std::vector<process_report> all = status.read();
+    const bool busy = std::any_of(all.begin(), all.end(), [](const auto& p) { return p.open() && p.alive; });
+    if (!busy || patience == 50) return all;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+/// What a process that is gone had opened and not written to.
+void remove_empty_files(const std::vector<process_report>& processes) {
+  for (const process_report& p : processes)
+    for (const sink_report& s : p.sinks)
+      if (!p.alive && !s.finished && s.bytes == 0 && !s.path.empty() && s.path[0] == '/')
+        ::unlink((s.path + ".tmp").c_str());
+}
+
+int run(const run_options& options) {
+  check(options);
+  const std::string library = find_inject_library();
+  const output_folder folder(options.out);
+  const std::string& out = folder.path();
+  auto status = std::make_unique<run_status>(out);
+  const run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
+  program_process program;
+  if (const int why = program.start(options.program, environment.variables, options.children == "off")) {
+    std::fprintf(stderr, "cutrace: %s: %s\n", options.program[0].c_str(), std::strerror(why));
+    return why == ENOENT ? exit_not_found : exit_not_executable;
+  }
+  ::signal(SIGPIPE, SIG_IGN);  // who reads our stderr may be gone
+  if (!options.quiet)
+    for (const std::string& note : environment.notes) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+
+  progress_line progress(!options.quiet);
+  const program_process::ending ending = program.wait(
+      progress.wanted() ? progress_ms : 0, [&] { progress.show(status->read()); }, [&] { progress.erase(); });
+  progress.erase();
+
+  const std::vector<process_report> processes = read_at_end(*status);
+  remove_empty_files(processes);
+  run_summary summary;
+  summary.out = out;
+  summary.program = options.program[0];
+  summary.out_of_reach = why_out_of_reach(find_program(options.program[0]));
+  summary.nvtx = options.nvtx != "off";
+  const auto on = environment.variables.find("CUTRACE");
+  summary.turned_off = on != environment.variables.end() &&
+                       (on->second == "0" || on->second == "off" || on->second == "false" || on->second == "no");
+  summary.quiet = options.quiet;
+  const bool trusted = print_end(summary, processes);
+  status.reset();
+  folder.remove_if_empty();  // end_like does not return
+  if (options.strict && !trusted && ending.signal == 0 && ending.status == 0) return exit_not_trusted;
+  end_like(ending);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_status) {
+  CLI::App* run_app = app.add_subcommand("run", "Trace a program that knows nothing of cutrace");
+  auto o = std::make_shared<run_options>();
+  run_app->formatter(std::make_shared<help_format>("cutrace run [options] -- PROGRAM ARGUMENTS..."));
+  run_app
+      ->add_option("--sink", o->sinks,
+                   "What is written: ascii (a report), jsonl, chrome, calls, null. Each gets a file in the output "
+                   "folder, unless it names one: jsonl:t-%p.jsonl. May be given several times. Default: "
+                   "ascii,jsonl")
+      ->type_name("LIST")
+      ->allow_extra_args(false);
+  run_app->add_option("--out", o->out, "Folder of the files. Default: cutrace-out")->type_name("DIR");
+  run_app->add_option("--name", o->name, "What their names begin with. Default: the program's or script's name")
+      ->type_name("NAME");
+  run_app->add_option("--method", o->method, "How calls and GPU work are recorded. Default: cupti")
+      ->check(one_of({"cupti"}))
+      ->type_name("cupti");
+  run_app
+      ->add_option("--kinds", o->kinds,
+                   "Kinds of GPU records: kernel,memcpy,memset,sync,overhead, or changes to them as in "
+                   "--kinds=+memory,-sync")
+      ->type_name("LIST");
+  run_app->add_option("--graphs", o->graphs, "A CUDA graph's replay as its nodes, or as one event. Default: node")
+      ->check(one_of({"node", "graph"}))
+      ->type_name("node|graph");
+  run_app->add_option("--nvtx", o->nvtx, "Ranges of NVTX become stages. Default: on")
+      ->check(one_of({"on", "off"}))
+      ->type_name("on|off");
+  run_app
+      ->add_option("--start-after", o->start_after,
+                   "Record from this time on, as in 500ms, 10s, 2m; counted from the first use of CUDA")
+      ->type_name("TIME");
+  run_app->add_option("--duration", o->duration, "Record for this long, then no more; the program goes on")
+      ->type_name("TIME");
+  run_app->add_option("--children", o->children, "Trace the processes that the program starts, too. Default: on")
+      ->check(one_of({"on", "off"}))
+      ->type_name("on|off");
+  run_app->add_flag("--quiet", o->quiet, "No progress, no report, no list of files; warnings remain");
+  run_app->add_flag("--strict", o->strict,
+                    "Exit with 3 where the program succeeds but its trace is not whole: GPU work without records, lost "
+                    "events, a sink that failed, a process that did not end its trace, nothing traced");
+  run_app->footer(
+      "Files are called NAME.HOST.RANK.PID.EXTENSION, without RANK where no launcher gave one; none is overwritten.\n"
+      "The exit status is the program's; 128 + N when signal N ended it, 127 when it is not found, 126 when it cannot "
+      "be\n"
+      "executed, 125 when the command itself fails.\n"
+      "\n"
+      "Examples:\n"
+      "  cutrace run -- python3 inference.py\n"
+      "  cutrace run --sink ascii,chrome --out traces -- ./server --port 8080\n"
+      "  cutrace run --start-after 30s --duration 5s --graphs graph -- python3 serve.py\n"
+      "  cutrace run -- torchrun --nproc-per-node 8 train.py\n"
+      "  srun cutrace run --quiet --out traces -- ./simulation\n");
+  run_app->callback([o, &exit_status] {
+    o->program = arguments::program();
+    exit_status = run(*o);
+  });
+}
+
+}  // namespace cutrace_tool

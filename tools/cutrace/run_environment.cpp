@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/run_environment.hpp"
+
+#include <unistd.h>
+
+#include <cutrace/detail/sampling.hpp>
+
+#include "cutrace/exit_status.hpp"
+#include "cutrace/program_file.hpp"
+#include "cutrace/run_sinks.hpp"
+#if defined(CUTRACE_WITH_CUPTI)
+#include <cutrace/cupti/options.hpp>
+#endif
+
+namespace cutrace_tool {
+
+namespace {
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> all;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string text = *one;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return all;
+}
+
+void check_time(const char* option, const std::string& value, std::uint32_t least_ms) {
+  std::uint32_t ms = 0;
+  if (!value.empty() && (!cutrace::detail::sampling::parse_time(value, ms) || ms < least_ms))
+    throw usage_error(std::string(option) + "=\"" + value +
+                      "\" cannot be used; accepted: " + cutrace::detail::sampling::accepted_time);
+}
+
+void check_kinds(const std::string& kinds) {
+#if defined(CUTRACE_WITH_CUPTI)
+  try {
+    if (!kinds.empty()) cutrace::cupti::options().set_kinds(kinds);
+  } catch (const std::exception& e) {
+    throw usage_error(std::string("--kinds: ") + e.what());
+  }
+#else
+  static_cast<void>(kinds);  // the backend says it
+#endif
+}
+
+}  // namespace
+
+run_environment compose_environment(const run_options& options, const std::string& library, const std::string& out,
+                                    const std::string& status_folder, unsigned columns) {
+  check_time("--start-after", options.start_after, 0);
+  check_time("--duration", options.duration, 1);
+  check_kinds(options.kinds);
+  run_environment made{own_environment(), {}};
+  std::map<std::string, std::string>& v = made.variables;
+  std::string inherited;
+  const auto choose = [&](const char* name, const std::string& value) {
+    if (!value.empty())
+      v[name] = value;
+    else if (v.count(name) != 0 && !v[name].empty())
+      inherited += std::string(inherited.empty() ? "" : ", ") + name + "=" + v[name];
+  };
+  choose("CUTRACE_KINDS", options.kinds);
+  choose("CUTRACE_GRAPHS", options.graphs);
+  choose("CUTRACE_START_AFTER", options.start_after);
+  choose("CUTRACE_DURATION", options.duration);
+  choose("CUTRACE_SAMPLE", {});
+  choose("CUTRACE", {});
+
+  const std::string name = options.name.empty() ? name_for_files(options.program) : options.name;
+  // Those that an outer `cutrace run` composed are not the user's.
+  const std::string from_user = v.count("CUTRACE_RUN") == 0 ? v["CUTRACE_SINKS"] : std::string();
+  if (!options.sinks.empty()) {
+    if (!from_user.empty()) made.notes.push_back("--sink replaces CUTRACE_SINKS of the environment");
+    v["CUTRACE_SINKS"] = compose_sinks(options.sinks, out, name, "--sink", columns);
+  } else if (!from_user.empty()) {
+    inherited += std::string(inherited.empty() ? "" : ", ") + "CUTRACE_SINKS=" + from_user;
+    v["CUTRACE_SINKS"] = compose_sinks({from_user}, out, name, "CUTRACE_SINKS", columns);
+  } else {
+    v["CUTRACE_SINKS"] = compose_sinks({"ascii,jsonl"}, out, name, "--sink", columns);
+  }
+  if (!inherited.empty()) made.notes.push_back("taken from the environment: " + inherited);
+
+  const auto take_over = [&](const char* variable) {
+    const std::string before = v[variable];
+    if (!before.empty() && before != library)
+      made.notes.push_back(std::string(variable) + "=" + before + " of the environment is replaced");
+    v[variable] = library;
+  };
+  take_over("CUDA_INJECTION64_PATH");
+  const std::string nvtx_before = v.count("NVTX_INJECTION64_PATH") != 0 ? v["NVTX_INJECTION64_PATH"] : std::string();
+  if (options.nvtx == "off") {
+    if (nvtx_before == library) v.erase("NVTX_INJECTION64_PATH");
+  } else if (options.nvtx == "on" || nvtx_before.empty()) {
+    take_over("NVTX_INJECTION64_PATH");
+  } else if (nvtx_before != library) {
+    made.notes.push_back("NVTX ranges go to NVTX_INJECTION64_PATH of the environment, " + nvtx_before +
+                         "; --nvtx on brings them into this trace");
+  }
+
+  v["CUTRACE_RUN"] = status_folder;
+  v.erase("CUTRACE_RUN_PID");
+  return made;
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `cutrace run` was asked for. Empty texts: the option was not given.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cutrace_tool {
+
+struct run_options {
+  std::vector<std::string> sinks;
+  std::string out = "cutrace-out";
+  std::string name;
+  std::string method = "cupti";
+  std::string kinds, graphs, nvtx;
+  std::string children = "on";
+  std::string start_after, duration;
+  bool quiet = false;
+  bool strict = false;
+  std::vector<std::string> program;  ///< and its arguments
+};
+
+}  // namespace cutrace_tool

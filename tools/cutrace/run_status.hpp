@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the traced processes of a run tell of themselves: their status blocks, read while they work and at the end.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/detail/status_block.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cutrace_tool {
+
+struct sink_report {
+  std::string name, path, failure;
+  std::uint64_t lost = 0;
+  std::uint64_t bytes = 0;  ///< of its file, finished or not
+  bool finished = false;    ///< the file has its name
+};
+
+struct process_report {
+  std::uint32_t id = 0;
+  unsigned image = 1;  ///< how many programs this process has executed by then
+  std::int32_t rank = -1;
+  cutrace::detail::run_state state = cutrace::detail::run_state::starting;
+  bool alive = false;
+  bool gpu_expected = false;
+  std::string program, backend, message;
+  std::uint64_t produced = 0, delivered = 0, pending = 0, stages = 0, calls = 0, launches = 0, gpu_records = 0;
+  std::uint64_t lost[cutrace::loss_cause_count] = {};
+  std::vector<sink_report> sinks;
+
+  std::uint64_t lost_total() const;
+  bool open() const { return state == cutrace::detail::run_state::tracing; }
+  /// It used the GPU or had stages: its report tells something.
+  bool worked() const { return launches != 0 || gpu_records != 0 || stages != 0; }
+  /// Work was launched, and nothing of it was recorded.
+  bool empty_handed() const { return launches != 0 && gpu_records == 0; }
+};
+
+class run_status {
+ public:
+  /// Makes a folder of its own in `out`. @throws usage_error
+  explicit run_status(const std::string& out);
+  /// Removes it. Processes that still run keep their blocks, and nobody reads them.
+  ~run_status();
+  run_status(const run_status&) = delete;
+  run_status& operator=(const run_status&) = delete;
+
+  const std::string& folder() const { return folder_; }
+
+  /// All processes that have begun a trace so far, by rank and id.
+  std::vector<process_report> read();
+
+ private:
+  std::string folder_;
+  std::map<std::string, process_report> done_;  ///< blocks that will not change any more
+};
+
+}  // namespace cutrace_tool
