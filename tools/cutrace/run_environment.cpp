@@ -9,6 +9,7 @@
 #include "cutrace/program_file.hpp"
 #include "cutrace/run_sinks.hpp"
 #if defined(CUTRACE_WITH_CUPTI)
+#include <cstdint>
 #include <cutrace/cupti/options.hpp>
 #endif
 

@@ -4,6 +4,8 @@
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 
+#include <cstdint>
+
 #include "capabilities.hpp"
 #include "checks.hpp"
 

@@ -2,6 +2,7 @@
 // The proof: a child with the injection library fills and copies one byte on the GPU, and its trace is read back.
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <fstream>
 
 #include "../inject_library.hpp"

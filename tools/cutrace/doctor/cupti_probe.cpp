@@ -3,6 +3,7 @@
 #include "cupti_probe.hpp"
 
 #include <climits>
+#include <cstdint>
 #include <set>
 
 #include "driver_calls.hpp"
