@@ -9,7 +9,8 @@
 // Processes differ by more than the one per cent that is allowed between windows. So the twin and cutrace take turns in
 // one process ("both"), as one CUPTI client after the other, a segment of 30 ms in each state: drift and what a process
 // happens to be like are the same for all, and the ratio of a process's medians is a pair. What that could hide, since
-// both share whatever the other leaves behind, the processes of one tracer each would show, with wider intervals.
+// both share whatever the other leaves behind, the processes of one tracer each would show, with wider intervals. For
+// launches, whose cost drifts within a process, too, the two take quick turns besides.
 #include <memory>
 
 #include "arguments.hpp"
@@ -131,6 +132,41 @@ void take_turns(program& p, int count, const char* on, const char* off, counted&
   client.end(n);
 }
 
+/// Launches while nothing is recorded, the two clients in quick turns: each has everything on for a moment and off
+/// again, and is then measured for 8 ms. What differs by a hundredth is seen only between neighbours; told is the
+/// median of their ratios, as a thousand times the raw client's.
+void measure_neighbours(program& p, int pairs, unsigned shorten, counted& n) {
+  const std::uint64_t segment_ns = 8000000 / shorten;
+  std::vector<double> ratios[bench::segments::launches];
+  for (int i = 0; i < pairs; ++i) {
+    double raw[bench::segments::launches] = {}, ours[bench::segments::launches] = {};
+    const auto measure = [&](auto& client, double* into) {
+      client.record();
+      client.rest();
+      for (std::size_t w = 0; w < bench::segments::launches; ++w) {
+        p.work().cost(w, segment_ns / 4);
+        into[w] = p.work().cost(w, segment_ns);
+      }
+      client.end(n);
+    };
+    for (const bool raw_turn : {i % 2 == 0, i % 2 != 0}) {
+      if (raw_turn) {
+        raw_client c;
+        measure(c, raw);
+      } else {
+        sampled_client c;
+        measure(c, ours);
+      }
+    }
+    for (std::size_t w = 0; w < bench::segments::launches; ++w) ratios[w].push_back(1000 * ours[w] / raw[w]);
+  }
+  for (std::size_t w = 0; w < bench::segments::launches; ++w) {
+    const std::string metric = std::string(p.work().metric(w)) + "_near";
+    bench::print_measured(("between." + metric).c_str(), bench::median(ratios[w]));
+    bench::print_measured(("off." + metric).c_str(), 1000);
+  }
+}
+
 /// A whole period by the clock for each work, wherever in it that begins.
 void measure_cycle(program& p) {
   const std::string windows = std::to_string(p.times.window_ms) + "ms/" + std::to_string(p.times.period_ms) + "ms";
@@ -162,6 +198,7 @@ int child(const std::string& name, unsigned shorten) {
       else
         take_turns<sampled_client>(p, 1, "inside", "between", n);
     }
+    measure_neighbours(p, 40, shorten, n);
   } else {
     std::fprintf(stderr, "there is no contender %s\n", name.c_str());
     return 2;
@@ -187,6 +224,9 @@ void print_budgets(const bench::rounds& r) {
     };
     line("between / raw off", "both between", "both off", 1.01);
     line("between / raw off, by processes", "sampled between", "raw off", 1.01);
+    const std::string near = std::string(w.metric) + "_near";
+    bench::print_comparisons(r, {{(std::string(w.name) + ": between / raw off, neighbours").c_str(), near.c_str(),
+                                  "per mille", "both between", "both off", 1.01}});
     line("inside / raw on", "both inside", "both on", w.budget_inside);
     line("inside / raw on, by processes", "sampled inside", "raw on", w.budget_inside);
     line("inside / always on", "sampled inside", "always", 0);

@@ -111,6 +111,17 @@ class segments {
     }
   }
 
+  /// The works whose parts are launches.
+  static constexpr std::size_t launches = 2;
+  /// One work for so long: what an operation costs.
+  double cost(std::size_t which, std::uint64_t ns) {
+    const work& w = works_[which];
+    const spent s = w.run(ns);
+    kernels_ += s.operations * w.kernels;
+    return static_cast<double>(s.ns) / static_cast<double>(s.operations) / w.ns_a_unit;
+  }
+  const char* metric(std::size_t which) const { return works_[which].metric; }
+
   std::uint64_t kernels() const { return kernels_; }  ///< that have run, all told
   /// The median of the segments of each state and work.
   void print() const {

@@ -54,7 +54,7 @@ seen_by() { grep -o " $1 [0-9]* of" "$build/results/graphs.txt" | grep -o '[0-9]
 for row in kernels-graph twin-graph cutrace-graph; do
   [ "$(seen_by $row)" -lt $(($(seen_by kernels) / 2)) ] || complain "$row saw $(seen_by $row) records, not whole graphs"
 done
-has parts "^speed, one in 100 by node, of none's .* of 2 pairs  budget >= 0.97 "
+has parts "^waited for: speed, one in 100 by node, of none's .* of 2 pairs  budget >= 0.97 "
 # Each state of sampling mode has its row and its verdicts.
 for row in 'raw off' 'sampled between' 'both off' 'both between' 'sampled cycle' 'raw on' 'sampled inside' 'both on' \
            'both inside' always; do
@@ -62,6 +62,7 @@ for row in 'raw off' 'sampled between' 'both off' 'both between' 'sampled cycle'
 done
 for what in 'launch' 'launch, four threads' 'replay'; do
   has parts "^$what: between / raw off  .* of 2 pairs  budget 1.01 "
+  [ "$what" = replay ] || has parts "^$what: between / raw off, neighbours  .* of 2 pairs  budget 1.01 "
   has parts "^$what: inside / raw on  .* of 2 pairs  budget 1\.[01]"
   has parts "^$what: cycle / untraced  .* of 2 pairs$"
 done

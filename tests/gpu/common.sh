@@ -9,7 +9,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=${1:-/tmp/cutrace-gpu-build}
 out=${2:-/tmp/cutrace-gpu-results}
 mkdir -p "$build" "$out" && build=$(cd "$build" && pwd) && out=$(cd "$out" && pwd) || exit 1
-if [ -z "${CUTRACE_CUPTI_LIBRARY:-}" ] && ! [ -e /dev/nvidiactl ] && ! ldconfig -p | grep -q libcuda.so.1; then
+# A node in /dev may be there without a driver behind it.
+if [ -z "${CUTRACE_CUPTI_LIBRARY:-}" ] && ! [ -e /proc/driver/nvidia/version ] && ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
   echo "no NVIDIA driver here: nothing to test"
   exit 77
 fi
