@@ -147,7 +147,7 @@ class event_writer {
 
   /// From here on cutrace::graph_exec asks `twins`, which lives as long as the process.
   virtual void offer(const graph_twins* twins) noexcept { static_cast<void>(twins); }
-  /// The session records in windows, between which the backend is suspended.
+  /// The session does not record all the time: the backend is suspended in between.
   virtual bool in_windows() const noexcept { return false; }
 
   /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.

@@ -59,7 +59,7 @@ class trace {
       throw error("no memory for the correlation ring: lower CUTRACE_MEMORY_LIMIT");
     core_.overflow_wait_us.store(s.overflow_wait_us, std::memory_order_relaxed);
     writer_.set_buffer_budget(plan.buffer_bytes);
-    writer_.set_in_windows(s.samples.on);
+    writer_.set_in_windows(s.samples.gated());
     start_ = read_anchor(0);
     start_.trace_ns = 0;
     collector_.reset(new collector(
