@@ -3,6 +3,7 @@
 // that two files could see differently.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/detail/settings.hpp>
@@ -19,11 +20,13 @@ struct backend_registration {
   backend_registration* next;
 
   backend_registration(const char* backend_name, bool is_automatic, backend* (*maker)())
-      : name(backend_name), automatic(is_automatic), make(maker), next(first()) {
-    first() = this;
+      : name(backend_name), automatic(is_automatic), make(maker), next(first().load(std::memory_order_relaxed)) {
+    first().store(this, std::memory_order_release);
   }
-  static backend_registration*& first() noexcept {
-    static backend_registration* head = nullptr;
+  /// Atomic, since the thread that loads the library need not be the one that asks: the loader's lock lies between
+  /// them, which is nothing that the language knows.
+  static std::atomic<backend_registration*>& first() noexcept {
+    static std::atomic<backend_registration*> head{nullptr};
     return head;
   }
 };
@@ -31,7 +34,8 @@ struct backend_registration {
 /// Accepted values of CUTRACE_BACKEND in this program.
 CUTRACE_NOINLINE inline std::string backend_names() {
   std::string names = "auto, none";
-  for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
+  for (backend_registration* r = backend_registration::first().load(std::memory_order_acquire); r != nullptr;
+       r = r->next)
     names += std::string(", ") + r->name;
   return names;
 }
@@ -41,7 +45,8 @@ CUTRACE_NOINLINE inline std::string backend_names() {
 CUTRACE_NOINLINE inline backend_registration* find_backend(const std::string& name,
                                                            const char* option = "CUTRACE_BACKEND") {
   if (name == "none") return nullptr;
-  for (backend_registration* r = backend_registration::first(); r != nullptr; r = r->next)
+  for (backend_registration* r = backend_registration::first().load(std::memory_order_acquire); r != nullptr;
+       r = r->next)
     if (name == r->name || (name == "auto" && r->automatic)) return r;
   if (name != "auto") reject(option, name, backend_names().c_str());
   return nullptr;
