@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/clock.hpp>
 #include <cutrace/event.hpp>
+#include <cutrace/twin_choice.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -101,16 +102,9 @@ struct activity_buffer {
   void (*release)(const activity_buffer&);
 };
 
-/// How a backend chooses between the two instances of a graph that cutrace::graph_exec holds. The functions may be
-/// called from any thread at any time, also after the session's end.
-struct graph_twins {
-  /// A second instance is of use in this session.
-  bool (*wanted)() noexcept;
-  /// Before a launch: 0 the first one; 1 the first one, 2 the second one, and `end` after it on the same thread.
-  /// `sampled`: it is the turn of this launch to be recorded node by node.
-  std::uint32_t (*begin)(bool sampled) noexcept;
-  void (*end)() noexcept;
-};
+/// How a backend chooses between the two instances of a graph that cutrace::graph_exec holds. May be called from any
+/// thread at any time, also after the session's end.
+using twin_chooser = twin_choice (*)(twin_step) noexcept;
 
 /// All that a backend may do. Thread-safe; nothing here throws or blocks.
 class event_writer {
@@ -145,8 +139,8 @@ class event_writer {
   /// node's capture by it.
   virtual void graph(const graph_change&) noexcept {}
 
-  /// From here on cutrace::graph_exec asks `twins`, which lives as long as the process.
-  virtual void offer(const graph_twins* twins) noexcept { static_cast<void>(twins); }
+  /// From here on cutrace::graph_exec asks this function, which stays loaded.
+  virtual void offer(twin_chooser chooser) noexcept { static_cast<void>(chooser); }
   /// The session does not record all the time: the backend is suspended in between.
   virtual bool in_windows() const noexcept { return false; }
 

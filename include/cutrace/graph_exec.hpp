@@ -25,7 +25,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Asks the process's runtime which instance of a graph is launched: detail::twin_choice.
+/// Asks the process's runtime which instance of a graph is launched.
 struct twin_question {
 #if CUTRACE_ENABLED
   const table* owner = find_owner();
@@ -75,7 +75,7 @@ class graph_exec {
     if (has_twin_) {
       const std::uint64_t n = launches_.fetch_add(1, std::memory_order_relaxed);
       const launching now(question_, one_in_ != 0 && n % one_in_ == one_in_ - 1);
-      return l(now.choice == detail::twin_choice::twin ? twin_ : first_);
+      return l(now.choice == twin_choice::twin ? twin_ : first_);
     }
 #endif
     return l(first_);
@@ -95,12 +95,12 @@ class graph_exec {
   struct launching {
     launching(const detail::twin_question& q, bool sampled) noexcept : question(q), choice(q.begin(sampled)) {}
     ~launching() {
-      if (choice != detail::twin_choice::first) question.end();
+      if (choice != twin_choice::first) question.end();
     }
     launching(const launching&) = delete;
     launching& operator=(const launching&) = delete;
     const detail::twin_question& question;
-    const detail::twin_choice choice;
+    const twin_choice choice;
   };
 #endif
 

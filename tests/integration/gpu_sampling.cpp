@@ -17,10 +17,12 @@
 #include <vector>
 
 #include "../support/gpu_program.hpp"
+#include "../support/gpu_session.hpp"
 
 namespace {
 
 using test_support::failures;
+using test_support::patient_session;
 using test_support::tell;
 
 struct device_work : test_support::gpu_device {
@@ -41,17 +43,6 @@ struct device_work : test_support::gpu_device {
     return x;
   }
 };
-
-cutrace::session_options sampled(const char* windows) {
-  cutrace::session_options o;
-  o.sinks = std::getenv("CUTRACE_SINKS") != nullptr ? nullptr : "null";
-  o.backend = "cupti";
-  o.sample = windows;
-  o.memory_limit_bytes = std::size_t{512} << 20;
-  o.overflow = cutrace::overflow_policy::wait;
-  o.overflow_wait_us = 60 * 1000 * 1000;
-  return o;
-}
 
 /// Knows when the trace began, so that what the program itself noted can be laid beside it.
 struct anchored_sink : cutrace::memory_sink {
@@ -167,7 +158,7 @@ struct load {
 void by_the_clock(const device_work& gpu, double seconds) {
   load work(gpu, 4);
   anchored_sink sink;
-  cutrace::session trace(sampled("30ms/60ms"));
+  cutrace::session trace(patient_session("30ms/60ms"));
   trace.add_sink(sink);
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   const std::vector<std::int64_t> busy = work.join(sink.start_ns);
@@ -180,7 +171,7 @@ void by_the_clock(const device_work& gpu, double seconds) {
 
 void by_request(const device_work& gpu) {
   cutrace::memory_sink sink;
-  cutrace::session trace(sampled("requests"));
+  cutrace::session trace(patient_session("requests"));
   trace.add_sink(sink);
   const CUstream s = gpu.stream();
   const CUgraphExec x = gpu.graph(s, 5);
@@ -213,7 +204,7 @@ void by_request(const device_work& gpu) {
 /// Several threads hold windows open at once: they close with the last one.
 void nested(const device_work& gpu) {
   cutrace::memory_sink sink;
-  cutrace::session trace(sampled("requests"));
+  cutrace::session trace(patient_session("requests"));
   trace.add_sink(sink);
   std::vector<std::thread> threads;
   std::atomic<int> recorded{0};

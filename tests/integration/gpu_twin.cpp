@@ -22,9 +22,11 @@
 #include <vector>
 
 #include "../support/gpu_program.hpp"
+#include "../support/gpu_session.hpp"
 
 namespace {
 
+using test_support::patient_session;
 using test_support::tell;
 
 constexpr int nodes = 12, other_nodes = 7;
@@ -56,17 +58,6 @@ struct graph_work {
     return x;
   }
 };
-
-cutrace::session_options options(const char* windows) {
-  cutrace::session_options o;
-  o.sinks = std::getenv("CUTRACE_SINKS") != nullptr ? nullptr : "null";
-  o.backend = "cupti";
-  o.sample = windows;
-  o.memory_limit_bytes = std::size_t{256} << 20;
-  o.overflow = cutrace::overflow_policy::wait;
-  o.overflow_wait_us = 60 * 1000 * 1000;
-  return o;
-}
 
 /// Replays as the trace tells them, by executable graph.
 struct replays {
@@ -153,7 +144,7 @@ void untraced(int launches) {
 
 void whole(int launches) {
   cutrace::memory_sink sink(std::size_t{1} << 30);
-  cutrace::session trace(options(nullptr));
+  cutrace::session trace(patient_session());
   trace.add_sink(sink);
   const graph_work gpu;
   const CUgraph g = gpu.chain(nodes);
@@ -195,7 +186,7 @@ void whole(int launches) {
 /// Graphs by node: in windows the second instance, between them the first.
 void windows(int launches) {
   cutrace::memory_sink sink(std::size_t{1} << 30);
-  cutrace::session trace(options("requests"));
+  cutrace::session trace(patient_session("requests"));
   trace.add_sink(sink);
   const graph_work gpu;
   const CUgraph g = gpu.chain(nodes);
@@ -233,7 +224,7 @@ void windows(int launches) {
 void blocked(int) {
   cutrace::memory_sink sink(std::size_t{1} << 30);
   static std::string said;
-  cutrace::session_options o = options(nullptr);
+  cutrace::session_options o = patient_session();
   o.on_error = [](const char*, const char* message, void*) { said += message; };
   cutrace::session trace(o);
   trace.add_sink(sink);

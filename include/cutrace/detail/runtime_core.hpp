@@ -40,7 +40,7 @@ struct runtime_core {
   std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< told by backends; chunk_full is kept per thread
   std::atomic<std::uint32_t> overflow_wait_us{0};
   std::atomic<bool> forked{false};
-  std::atomic<const graph_twins*> twins{nullptr};  ///< of the backend that has them
+  std::atomic<twin_chooser> twins{nullptr};  ///< of the backend that has them
   pthread_key_t exit_key{};
 
   /// The runtime of this process as this object owns it; made on first use, never destroyed.
@@ -106,12 +106,8 @@ struct runtime_core {
 
   /// For cutrace::graph_exec. Any thread.
   twin_choice choose_twin(twin_step step) noexcept {
-    const graph_twins* t = twins.load(std::memory_order_acquire);
-    if (t == nullptr || forked.load(std::memory_order_relaxed)) return twin_choice::first;
-    if (step == twin_step::end) t->end();
-    if (step == twin_step::wanted) return t->wanted() ? twin_choice::twin : twin_choice::first;
-    if (step == twin_step::end) return twin_choice::first;
-    return static_cast<twin_choice>(t->begin(step == twin_step::begin_sampled));
+    const twin_chooser choose = twins.load(std::memory_order_acquire);
+    return choose != nullptr && !forked.load(std::memory_order_relaxed) ? choose(step) : twin_choice::first;
   }
 
   const table* published = nullptr;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cutrace/detail/record.hpp>
+#include <cutrace/twin_choice.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -75,19 +76,6 @@ struct slot {
   std::atomic<const table*> owner;
 };
 
-/// What graph_exec.hpp asks before it launches a graph of which it has two instances, and after.
-enum class twin_step : std::uint32_t {
-  wanted,         ///< may a session use a second instance? `first`: no
-  begin,          ///< of a launch
-  begin_sampled,  ///< of a launch that is to be recorded node by node, where the others are not
-  end,            ///< of a launch for which `begin` did not answer `first`
-};
-enum class twin_choice : std::uint32_t {
-  first,       ///< launch the first one; no end is to be told
-  first_held,  ///< launch the first one
-  twin,        ///< launch the second one, all of its nodes are recorded
-};
-
 struct session_request;  // see detail/session_call.hpp
 
 /// The runtime's functions. Grows only at the end; `size` tells what an older owner has.
@@ -113,7 +101,7 @@ struct table {
   void (*stage_begins)(thread_state*, stage_frame*, const char* dynamic_name) noexcept;
   void (*stage_ended)(thread_state*, const stage_frame*) noexcept;
   void (*mark_passed)(thread_state*, std::uint32_t site) noexcept;
-  /// See graph_exec.hpp. Any thread; `end` on that of its `begin`.
+  /// See twin_choice.hpp. Any thread.
   twin_choice (*graph_twin)(twin_step) noexcept;
 };
 

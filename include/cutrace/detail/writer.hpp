@@ -144,7 +144,7 @@ class record_writer final : public event_writer {
   void count_loss(loss_cause cause, std::uint64_t n) noexcept override {
     core_.lost[static_cast<std::size_t>(cause)].fetch_add(n, std::memory_order_relaxed);
   }
-  void offer(const graph_twins* twins) noexcept override { core_.twins.store(twins, std::memory_order_release); }
+  void offer(twin_chooser chooser) noexcept override { core_.twins.store(chooser, std::memory_order_release); }
   bool in_windows() const noexcept override { return in_windows_; }
   std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
   std::uint32_t overflow_wait_us() const noexcept override {

@@ -216,7 +216,7 @@ class cupti_backend final : public backend {
     p.kernels_on.store(recording_.is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
     p.node_windows.store(!whole && writer_->in_windows(), std::memory_order_release);
     p.whole_graphs.store(whole, std::memory_order_release);
-    writer_->offer(graph_twin::functions());
+    writer_->offer(&graph_twin::choose);
   }
 
   void disable_kinds(process_state& p) noexcept {

@@ -20,25 +20,34 @@ namespace cupti CUTRACE_LOCAL {
 
 class graph_twin {
  public:
-  static const graph_twins* functions() noexcept {
-    static const graph_twins f{&wanted, &begin, &end};
-    return &f;
+  static twin_choice choose(twin_step step) noexcept {
+    process_state& p = process_state::get();
+    switch (step) {
+      case twin_step::wanted:
+        return wanted(p) ? twin_choice::twin : twin_choice::first;
+      case twin_step::begin:
+      case twin_step::begin_sampled:
+        return begin(p, step == twin_step::begin_sampled);
+      case twin_step::end:
+        end(p);
+        break;
+    }
+    return twin_choice::first;
   }
   /// Switching GRAPH_TRACE off and on was seen to work with this release.
   static bool possible(std::uint32_t cupti_version) noexcept { return cupti_version >= 130000; }
 
  private:
-  static bool wanted() noexcept {
-    const process_state& p = process_state::get();
+  static bool wanted(const process_state& p) noexcept {
     return p.whole_graphs.load(std::memory_order_acquire) || p.node_windows.load(std::memory_order_acquire);
   }
 
-  static std::uint32_t begin(bool sampled) noexcept {
-    process_state& p = process_state::get();
-    if (p.whole_graphs.load(std::memory_order_acquire)) return sampled && node_level(p) ? twin : first;
-    if (!p.node_windows.load(std::memory_order_acquire)) return first;
+  static twin_choice begin(process_state& p, bool sampled) noexcept {
+    if (p.whole_graphs.load(std::memory_order_acquire))
+      return sampled && node_level(p) ? twin_choice::twin : twin_choice::first;
+    if (!p.node_windows.load(std::memory_order_acquire)) return twin_choice::first;
     p.graphs.enter();  // no window opens before the end
-    return p.kernels_on.load(std::memory_order_acquire) ? twin : first_held;
+    return p.kernels_on.load(std::memory_order_acquire) ? twin_choice::twin : twin_choice::first_held;
   }
 
   static bool node_level(process_state& p) noexcept {
@@ -53,8 +62,7 @@ class graph_twin {
     return false;
   }
 
-  static void end() noexcept {
-    process_state& p = process_state::get();
+  static void end(process_state& p) noexcept {
     if (!p.graphs.holds()) return p.graphs.leave();
     if (!p.graphs.still_alone() || p.exiting.load(std::memory_order_acquire) ||
         p.api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
@@ -70,8 +78,6 @@ class graph_twin {
                 "graphs are told node by node from here on: a launch that was recorded so took longer than other "
                 "threads could wait, or CUPTI could not be switched back");
   }
-
-  static constexpr std::uint32_t first = 0, first_held = 1, twin = 2;  // graph_twins::begin
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <cutrace/backend.hpp>
+#include <cutrace/cupti/forwarding_emitter.hpp>
 #include <unordered_set>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -28,9 +28,9 @@ struct known_places {
 
 /// Hands all events on; before the first work of a context or stream that CUPTI has not described goes a description
 /// of as much as that work tells: the ids, marked as derived. One buffer's life, collector's thread.
-class CUTRACE_LOCAL place_deriver final : public event_emitter {
+class CUTRACE_LOCAL place_deriver final : public forwarding_emitter {
  public:
-  place_deriver(event_emitter& to, known_places& known) : to_(to), known_(known) {}
+  place_deriver(event_emitter& to, known_places& known) : forwarding_emitter(to), known_(known) {}
 
   void emit(const event& e) override {
     if (e.is_gpu_work() && e.context != 0)
@@ -41,10 +41,6 @@ class CUTRACE_LOCAL place_deriver final : public event_emitter {
       known_.add(e.context, e.stream);
     to_.emit(e);
   }
-  text intern(const char* data, std::size_t size) override { return to_.intern(data, size); }
-  text demangle(text mangled) override { return to_.demangle(mangled); }
-  void count_loss(loss_cause cause, std::uint64_t n) override { to_.count_loss(cause, n); }
-  void count_quality(std::uint32_t index) override { to_.count_quality(index); }
 
  private:
   void derive(const event& work) {
@@ -66,7 +62,6 @@ class CUTRACE_LOCAL place_deriver final : public event_emitter {
     to_.emit(e);
   }
 
-  event_emitter& to_;
   known_places& known_;
 };
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cutrace/backend.hpp>
+#include <cutrace/cupti/forwarding_emitter.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -44,9 +45,9 @@ class own_clock {
 };
 
 /// Hands events on with their times moved. One buffer's life, collector's thread.
-class shifting_emitter final : public event_emitter {
+class shifting_emitter final : public forwarding_emitter {
  public:
-  shifting_emitter(event_emitter& to, std::int64_t offset_ns) : to_(to), offset_ns_(offset_ns) {}
+  shifting_emitter(event_emitter& to, std::int64_t offset_ns) : forwarding_emitter(to), offset_ns_(offset_ns) {}
 
   void emit(const event& e) override {
     if (e.start_ns == 0 && e.end_ns == 0) return to_.emit(e);  // no time at all
@@ -59,10 +60,6 @@ class shifting_emitter final : public event_emitter {
     }
     to_.emit(moved);
   }
-  text intern(const char* data, std::size_t size) override { return to_.intern(data, size); }
-  text demangle(text mangled) override { return to_.demangle(mangled); }
-  void count_loss(loss_cause cause, std::uint64_t n) override { to_.count_loss(cause, n); }
-  void count_quality(std::uint32_t index) override { to_.count_quality(index); }
 
  private:
   /// Unsigned: a spoilt record may hold any time.
@@ -70,7 +67,6 @@ class shifting_emitter final : public event_emitter {
     time = static_cast<std::int64_t>(static_cast<std::uint64_t>(time) + static_cast<std::uint64_t>(offset_ns_));
   }
 
-  event_emitter& to_;
   std::int64_t offset_ns_;
 };
 
