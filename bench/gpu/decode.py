@@ -3,9 +3,11 @@
 # token_rate: prints tokens a second of each, the median of the parts, and under --kineto how many records PyTorch's own
 # profiler has.
 #
-#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY]
+#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY] [--turns LIBRARY]
 #
 # --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by the second instance.
+# --turns has the raw twin and cutrace by turns as CUPTI's client (libclient_turns.so), each on a graph of its own, and
+# prints the rates of each.
 import argparse
 import contextlib
 import ctypes
@@ -50,12 +52,32 @@ def paired(library, model):
     return replay
 
 
+def by_turns(library, model, options):
+    """Medians of the turns of each client, by client and state. Who comes first alternates. The eager loop, whose speed
+    is the processor's, varies more than the graph's."""
+    clients, rates = ctypes.CDLL(library), {}
+    for state, turns in (("eager", 10), ("graph", 4)):
+        for turn in range(2 * turns):
+            ours = (turn + turn // 2) % 2
+            if clients.client_turns_begin(ours) != 0:
+                sys.exit("a client of CUPTI could not begin")
+            step = model.step if state == "eager" else capture(model)
+            rate, _ = tokens_per_second(model, step, options.tokens, options.parts)
+            rates.setdefault(f"{('twin', 'cutrace')[ours]}.{state}", []).append(rate)
+            torch.cuda.synchronize()
+            if clients.client_turns_end() != 0:
+                sys.exit("a client of CUPTI could not end")
+    clients.client_turns_print()
+    return {name: statistics.median(all) for name, all in rates.items()}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--parts", type=int, default=3)
     parser.add_argument("--kineto", action="store_true")
     parser.add_argument("--pair", metavar="LIBRARY")
+    parser.add_argument("--turns", metavar="LIBRARY")
     options = parser.parse_args()
     if not 0 < options.tokens < Size().context - PROMPT:
         parser.error(f"--tokens must be from 1 to {Size().context - PROMPT - 1}, what the KV cache has room for")
@@ -67,6 +89,10 @@ def main():
     torch.manual_seed(1)
     with torch.inference_mode():
         model = Model(Size(), "cuda", torch.float16)
+        if options.turns:
+            for name, rate in by_turns(options.turns, model, options).items():
+                print(f"measured {name} {rate:.2f}")
+            return
         replay = capture(model)
         if options.pair:
             replay = paired(options.pair, model)
@@ -76,7 +102,7 @@ def main():
             torch.cuda.synchronize()
     if options.kineto:
         gpu = sum(1 for e in profiled.profiler.kineto_results.events() if "CUDA" in str(e.device_type()))
-        print(f"records {gpu} 1 0")  # how many there should be is not known; none would be wrong
+        print(f"records {gpu} 0 0")  # how many there should be is not known; rounds.hpp takes none for a failure
     print(f"measured eager {eager:.2f}")
     print(f"measured graph {replayed:.2f}")
     # A graph that does not compute would be fast. Tokens may part where the matrix library chose another algorithm

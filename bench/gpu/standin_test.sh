@@ -80,7 +80,10 @@ if command -v python3 >/dev/null; then
   has decode "^cutrace +$number x$number $interval +$number x$number $interval"
   has decode "^kineto +$number +$number"
   for row in twin-graph cutrace-graph nsys-graph kineto; do has decode "^$row +$number x$number $interval +$number x"; done
+  for client in twin cutrace; do has decode "^turns $client +$number x$number $interval +$number x"; done
+  has decode '^eager, cutrace / twin, in one process .* of 2 pairs  budget >= 0.98 '
   has decode ' twin 0 \(IT DID NOT TRACE\)'
+  has decode ' turns 0 \(IT DID NOT TRACE\)'
   has decode '^traced once more with a report, cutrace: NO REPORT, it did not trace'
   lacks decode 'FAILED'
   PYTHONPATH=$here/../../tests/support/fake_torch expect 1 kineto "$here/run" --no-build "$build" kineto

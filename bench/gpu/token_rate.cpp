@@ -6,10 +6,13 @@
 //   token_rate --server COMMAND --twin LIBRARY [...]
 //   token_rate --decode COMMAND --twin LIBRARY --inject LIBRARY [...]
 //   ... [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--pair COMMAND]
+//       [--turns COMMAND]
 //
 // The server is run as it is and with --graphs; the script prints "measured eager R" and "measured graph R" by itself,
 // and so does the Kineto command, which is the script under PyTorch's own profiler. The pair command is the script with
-// its graph in two instances (cutrace::graph_exec), traced by cutrace with whole graphs.
+// its graph in two instances (cutrace::graph_exec), traced by cutrace with whole graphs. The turns command is the
+// script with the twin and cutrace by turns as CUPTI's client in one process; it prints "measured twin.eager R" and so
+// on.
 #include <cstdio>
 #include <fstream>
 
@@ -91,7 +94,7 @@ void require_library(const bench::arguments& a, const char* option) {
 
 int main(int argc, char** argv) {
   const bench::arguments a(argc, argv,
-                           "--server --decode --twin --inject --rounds --limit --only --nsys --kineto --pair");
+                           "--server --decode --twin --inject --rounds --limit --only --nsys --kineto --pair --turns");
   if (a.text("--server").empty() == a.text("--decode").empty()) {
     std::fprintf(stderr, "token_rate: either --server or --decode, please\n");
     return 2;
@@ -109,14 +112,24 @@ int main(int argc, char** argv) {
                    {{prefix_of(*bench::find_configuration("cutrace-graph"), a, r.folder(), "null") + a.text("--pair"),
                      "", false}},
                    false});
+  std::vector<std::string> names;
+  for (const bench::contender& c : all) names.push_back(c.name);
+  if (!a.text("--turns").empty()) {
+    all.push_back({"turns", {{"env CUTRACE_SINKS=null " + a.text("--turns"), "", false}}, true});
+    names.insert(names.end(), {"turns twin", "turns cutrace"});
+  }
   r.run(all);
   std::printf("tokens a second, and the share of the untraced speed [95 %% interval of the paired ratios]\n");
-  bench::print_table(r, {{"eager", "eager", 0}, {"graph", "by CUDA graph", 0}}, bench::beside::share);
+  bench::print_table(r, {{"eager", "eager", 0}, {"graph", "by CUDA graph", 0}}, bench::beside::share, names);
   using bench::bound;
   bench::print_comparisons(
       r,
       {{"eager, cutrace / twin", "eager", "tok/s", "cutrace", "twin", 0.98, bound::at_least},
+       {"eager, cutrace / twin, in one process", "eager", "tok/s", "turns cutrace", "turns twin", 0.98,
+        bound::at_least},
        {"graph, cutrace by node / twin", "graph", "tok/s", "cutrace", "twin", 0.98, bound::at_least},
+       {"graph, cutrace by node / twin, in one process", "graph", "tok/s", "turns cutrace", "turns twin", 0.98,
+        bound::at_least},
        {"graph, cutrace whole / twin", "graph", "tok/s", "cutrace-graph", "twin-graph", 0.98, bound::at_least},
        {"graph, cutrace whole / untraced", "graph", "tok/s", "cutrace-graph", "none", 0.98, bound::at_least},
        {"graph, one in 100 by node / untraced", "graph", "tok/s", "cutrace-pair", "none", 0.97, bound::at_least},

@@ -87,8 +87,18 @@ int devices() {
     second.wait();
   }
   {
-    CUTRACE_STAGE("exchange", 7);
+    CUTRACE_STAGE("by way of the host");  // neither device reaches the other's memory yet
     first.use();
+    DO(cuMemcpyPeer, second.memory, second.context, first.memory, first.context, 2048);
+    DO(cuCtxSynchronize, );
+    second.use();
+    DO(cuCtxSynchronize, );
+  }
+  DO(cuCtxEnablePeerAccess, first.context, 0);
+  first.use();
+  DO(cuCtxEnablePeerAccess, second.context, 0);
+  {
+    CUTRACE_STAGE("exchange", 7);
     DO(cuMemcpyPeer, second.memory, second.context, first.memory, first.context, 4096);
     DO(cuMemcpyPeerAsync, first.memory, first.context, second.memory, second.context, 8192, first.stream);
     first.wait();
@@ -111,11 +121,20 @@ int devices() {
        std::to_string(kernels[0]) + " and " + std::to_string(kernels[1]) + ", " + std::to_string(staged) +
            " with their stage, in " + std::to_string(contexts.size()) + " contexts");
 
-  std::string found;
-  int there = 0, back = 0;
-  const std::vector<cutrace::event> copies = only(sink, cutrace::event_kind::memcpy);
-  for (const cutrace::event& c : copies) {
+  std::string found, halves;
+  int there = 0, back = 0, direct = 0, out_of = 0, into = 0;
+  for (const cutrace::event& c : only(sink, cutrace::event_kind::memcpy)) {
     const cutrace::memcpy_data& m = c.memcpy_;
+    if (of(c.stage_name) == "by way of the host") {
+      out_of += c.device == 0 && m.bytes == 2048 && of(c.call_name) == "cuMemcpyPeer";
+      into += c.device == 1 && m.bytes == 2048 && of(c.call_name) == "cuMemcpyPeer";
+      halves += " " + of(c.name) + " on " + std::to_string(c.device) + " of " + std::to_string(m.bytes) + " stream " +
+                std::to_string(c.stream) + " (" + std::to_string(static_cast<int>(m.source)) + " to " +
+                std::to_string(static_cast<int>(m.destination)) + ", at " + std::to_string(c.start_ns) + " for " +
+                std::to_string(c.end_ns - c.start_ns) + ")";
+      continue;
+    }
+    ++direct;
     const bool good = m.direction == cutrace::copy_direction::peer && of(c.stage_name) == "exchange" &&
                       c.request_count == 1 && c.requests[0].id == 7;
     there += good && m.bytes == 4096 && m.source_device == 0 && m.destination_device == 1 &&
@@ -125,8 +144,8 @@ int devices() {
     found += " " + of(c.call_name) + " " + std::to_string(m.source_device) + "->" +
              std::to_string(m.destination_device) + " of " + std::to_string(m.bytes);
   }
-  tell(there == 1 && back == 1 && copies.size() == 2, "a peer copy there and one back",
-       std::to_string(copies.size()) + ":" + found);
+  tell(out_of == 1 && into == 1, "a copy between devices without access to each other is a half on each", halves);
+  tell(there == 1 && back == 1 && direct == 2, "a peer copy there and one back", std::to_string(direct) + ":" + found);
 
   std::set<std::uint32_t> described, described_contexts;
   for (const cutrace::event& d : only(sink, cutrace::event_kind::device)) described.insert(d.device);

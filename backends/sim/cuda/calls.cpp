@@ -120,6 +120,8 @@ void fill_copy(standin_work& r, const sim::copy_work& c) {
   };
   r.source_context = id(c.source_device);
   r.destination_context = id(c.destination_device);
+  r.staged = d.peer_access.count({r.source_context, r.destination_context}) == 0 &&
+             d.peer_access.count({r.destination_context, r.source_context}) == 0;
 }
 
 }  // namespace

@@ -36,6 +36,20 @@ CUresult retain(CUcontext* out, CUdevice dev) {
   return CUDA_SUCCESS;
 }
 
+/// `who` reaches the memory of `owner` from now on.
+CUresult permit_access(const sim::context& owner, const sim::context& who) {
+  if (owner.device == who.device) return CUDA_ERROR_INVALID_DEVICE;
+  driver& d = driver::get();
+  const std::lock_guard<std::mutex> hold(d.lock);
+  return d.peer_access.insert({who.id, owner.id}).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
+CUresult forbid_access(const sim::context& owner, const sim::context& who) {
+  driver& d = driver::get();
+  const std::lock_guard<std::mutex> hold(d.lock);
+  return d.peer_access.erase({who.id, owner.id}) != 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
 CUresult release(CUdevice dev, bool all) {
   driver& d = driver::get();
   primary_context& p = d.primaries[device_of(dev)];
@@ -184,8 +198,8 @@ STANDIN_API(cuCtxGetStreamPriorityRange, (int* least, int* greatest), (least, gr
             (least != nullptr ? static_cast<void>(*least = 0) : void(),
              greatest != nullptr ? static_cast<void>(*greatest = -5) : void(), need(current())))
 STANDIN_API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, flags),
-            context_of(peer).device == current().device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS)
-STANDIN_API(cuCtxDisablePeerAccess, (CUcontext peer), (peer), need(context_of(peer)))
+            permit_access(context_of(peer), current()))
+STANDIN_API(cuCtxDisablePeerAccess, (CUcontext peer), (peer), forbid_access(context_of(peer), current()))
 STANDIN_API_VOID(cuCtxResetPersistingL2Cache, need(current()))
 
 }  // namespace standin

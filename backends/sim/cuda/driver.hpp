@@ -87,6 +87,7 @@ class driver {
   std::map<std::string, std::uint64_t> durations;                           // from cutrace_sim_set_kernel_duration
   std::map<void*, std::uint64_t> host_allocations;
   std::set<void*> pools;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> peer_access;  // ids of contexts: who may reach whose memory
   std::uint32_t last_module = 0;
 
   std::atomic<std::uint32_t> last_correlation{0};

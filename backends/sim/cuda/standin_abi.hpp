@@ -44,6 +44,7 @@ struct standin_work {
   std::uint32_t registers, static_shared, dynamic_shared, local;
   bool cooperative;
   bool asynchronous;
+  bool staged;  ///< a copy between devices of which neither reaches the other's memory
   std::uint64_t bytes;
   std::uint32_t value;
   std::uint8_t copy_kind, source_kind, destination_kind;  ///< CUPTI's numbers

@@ -140,6 +140,25 @@ void tracer::managed_memory(std::uint32_t device, completion when) {
   records.append(&r, sizeof r, &when);
 }
 
+/// Between devices that do not reach each other's memory the driver copies by way of the host: two halves, one on each
+/// device, each said to be from device to device memory (an H200, CUPTI 13.0).
+void tracer::staged_copy(standin_work w, const completion& when) {
+  if (!on(CUPTI_ACTIVITY_KIND_MEMCPY)) return;
+  completion first = when, second = when;
+  first.end_ns = second.start_ns = when.start_ns + (when.end_ns - when.start_ns) / 2;
+  memcpy_record out{}, in{};
+  fill(out, w);
+  out.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
+  out.deviceId = w.source_device;
+  out.contextId = w.source_context;
+  gpu_record(&out, sizeof out, first);
+  fill(in, w);
+  in.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+  in.deviceId = w.destination_device;
+  in.contextId = w.destination_context;
+  gpu_record(&in, sizeof in, second);
+}
+
 void tracer::work(const standin_work& w) {
   const bool graph_level = on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   const completion when{0, w.start_ns, w.end_ns, false};
@@ -172,6 +191,8 @@ void tracer::work(const standin_work& w) {
     memcpy_record r{};
     fill(r, w);
     gpu_record(&r, sizeof r, when);
+  } else if (w.kind == standin_peer && w.staged) {
+    staged_copy(w, when);
   } else if (w.kind == standin_peer && on(CUPTI_ACTIVITY_KIND_MEMCPY2)) {
     peer_record r{};
     fill(r, w);

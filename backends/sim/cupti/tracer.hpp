@@ -83,6 +83,7 @@ class tracer {
   std::atomic<std::uint64_t> attributes[16]{};
 
  private:
+  void staged_copy(standin_work, const completion&);
   void gpu_record(const void* record, std::size_t size, completion when);
   void managed_memory(std::uint32_t device, completion when);
   void fatal_error();
