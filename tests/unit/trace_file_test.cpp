@@ -4,19 +4,23 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/detail/trace_file.hpp>
 #include <cutrace/sinks/sink_specs.hpp>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <string>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/gzip_file.hpp"
@@ -229,7 +233,8 @@ TEST_CASE("parts: each JSONL part can be read alone, and together they hold ever
       for (std::size_t n = 0; n < names.size(); ++n) {
         const std::vector<json> lines = lines_of(text_of_file(folder.file(names[n])));
         const auto body = [&](const json& line) { return paired ? line["details"] : line; };
-        const json header = body(lines.front()), footer = body(lines.back());
+        REQUIRE(lines.size() > 1);
+        json header = body(lines.front()), footer = body(lines.back());  // not const: what is missing is null then
         CHECK(header["type"] == "header");
         CHECK(header["host"] == "node-3");
         CHECK(header["part"] == n + 1);
@@ -401,4 +406,26 @@ TEST_CASE("a pipe whose reader leaves ends its sink, not the program") {
     REQUIRE(errors.lines.size() == 1);
     CHECK(errors.lines[0].find("Broken pipe") != std::string::npos);
   }
+}
+
+TEST_CASE("gzip: a child that is forked while the worker works leaves the file to its parent") {
+  const temporary_folder folder;
+  auto sink = sink_of("jsonl:" + folder.file("t.jsonl.gz"));
+  sink->open(sample::info());
+  write_many(*sink, 2000);  // megabytes: the worker has begun
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    sink.reset();
+    ::_exit(7);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+  write_many(*sink, 100);
+  sink->close(sample::summary(0));
+  const std::string text = text_of_file(folder.file("t.jsonl.gz"));
+  const std::size_t lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  CHECK(lines == 2100 * sample::server_run().size() + 2);
 }
