@@ -91,6 +91,7 @@ class block_worker {
       std::string block = std::move(waiting_.front());
       waiting_.pop_front();
       busy_ = true;
+      changed_.notify_all();  // there is room for another
       lock.unlock();
       std::string failure;
       const bool works = consumed(block, failure);
