@@ -53,9 +53,10 @@ void offer(bench::launch_mix& mix, std::uint64_t events) {
 }
 
 outcome measure(const subject& what, std::uint64_t events, const std::string& folder) {
-  const std::string path = folder + "/trace";
+  std::string path = folder + "/trace";
   char sinks[512];
   std::snprintf(sinks, sizeof(sinks), what.specification, path.c_str());
+  if (std::strstr(sinks, ".gz") != nullptr) path += ".gz";
   cutrace::session_options options;
   options.backend = "none";
   options.sinks = sinks;
@@ -107,11 +108,17 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--sink") == 0) only = argv[i + 1];
     if (std::strcmp(argv[i], "--events") == 0) sizes = {std::strtoull(argv[i + 1], nullptr, 10)};
   }
-  std::vector<subject> subjects = {
-      {"null", "null"},        {"memory", ""},
-      {"ascii", "ascii:%s"},   {"calls", "calls:%s"},
-      {"jsonl", "jsonl:%s"},   {"jsonl paired", "jsonl:%s?form=paired"},
-      {"chrome", "chrome:%s"}, {"chrome, no file", "chrome:/dev/null"}};  // what of it is not the file system
+  std::vector<subject> subjects = {{"null", "null"},
+                                   {"memory", ""},
+                                   {"ascii", "ascii:%s"},
+                                   {"calls", "calls:%s"},
+                                   {"jsonl", "jsonl:%s"},
+                                   {"jsonl paired", "jsonl:%s?form=paired"},
+                                   {"chrome", "chrome:%s"},
+                                   {"chrome, no file", "chrome:/dev/null"},  // what of it is not the file system
+                                   {"calls.gz", "calls:%s.gz"},
+                                   {"jsonl.gz", "jsonl:%s.gz"},
+                                   {"chrome.gz", "chrome:%s.gz"}};
   for (std::size_t i = subjects.size(); only != nullptr && i-- > 0;)
     if (std::strcmp(subjects[i].name, only) != 0) subjects.erase(subjects.begin() + static_cast<std::ptrdiff_t>(i));
   const char* temporary = std::getenv("TMPDIR");

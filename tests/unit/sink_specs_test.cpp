@@ -69,9 +69,10 @@ TEST_CASE("sink specs: messages name the option, the word and what is accepted")
   CHECK(names_of("ascii?width=80,ascii:-?width=400") == names{"ascii", "ascii"});
   CHECK(message_of("jsonl?hold=2x").find("whole number") != std::string::npos);
   CHECK(message_of("jsonl?hold=99999999999999999999").find("whole number") != std::string::npos);
-  CHECK(message_of("jsonl?fold=2") ==
-        "CUTRACE_SINKS: \"jsonl?fold=2\": unknown option \"fold\" of \"jsonl\"; accepted: form, hold");
-  CHECK(message_of("chrome:t.json?form=paired").find("accepted: none") != std::string::npos);
+  CHECK(
+      message_of("jsonl?fold=2") ==
+      "CUTRACE_SINKS: \"jsonl?fold=2\": unknown option \"fold\" of \"jsonl\"; accepted: form, hold, rotate, keep, max");
+  CHECK(message_of("chrome:t.json?form=paired").find("accepted: rotate, keep, max") != std::string::npos);
   CHECK(message_of("jsonl?form").find("key=value") != std::string::npos);
 }
 

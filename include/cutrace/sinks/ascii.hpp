@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/detail/output_file.hpp>
+#include <cutrace/detail/trace_file.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/ascii_collect.hpp>
 #include <cutrace/sinks/ascii_head.hpp>
@@ -141,7 +141,7 @@ class ascii_sink : public sink {
   bool color_;
   std::size_t top_;
   analysis::bounds limits_;
-  detail::output_file file_;
+  detail::trace_file file_;
   ascii::identity who_;
   std::unique_ptr<ascii::collection> data_;
 };

@@ -5,6 +5,7 @@
 
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/chrome.hpp>
+#include <cutrace/sinks/file_spec.hpp>
 #include <cutrace/sinks/jsonl.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
@@ -14,13 +15,15 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 CUTRACE_WEAK std::unique_ptr<sink> make_chrome_sink(sink_spec& spec) {
+  const file_limits limits = take_file_limits(spec);
   const std::string path = spec.take_path();
-  return std::unique_ptr<sink>(path.empty() ? new chrome_sink() : new chrome_sink(path));
+  return std::unique_ptr<sink>(new chrome_sink(path.empty() ? "cutrace-%h-%p.json" : path, limits));
 }
 CUTRACE_WEAK std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec) {
   jsonl_options options;
   if (spec.take_choice("form", {"events", "paired"}) == "paired") options.form = jsonl_form::paired;
   options.hold_lines = spec.take_number("hold", options.hold_lines, 1000000);
+  options.file = take_file_limits(spec);
   const std::string path = spec.take_path();
   return std::unique_ptr<sink>(path.empty() ? new jsonl_sink("cutrace-%h-%p.jsonl", options)
                                             : new jsonl_sink(path, options));

@@ -7,6 +7,7 @@
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/ascii.hpp>
 #include <cutrace/sinks/calls.hpp>
+#include <cutrace/sinks/file_spec.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <string>
@@ -22,7 +23,8 @@ CUTRACE_WEAK std::unique_ptr<sink> make_ascii_sink(sink_spec& spec) {
   return std::unique_ptr<sink>(new ascii_sink(o));
 }
 CUTRACE_WEAK std::unique_ptr<sink> make_calls_sink(sink_spec& spec) {
-  return std::unique_ptr<sink>(new calls_sink(spec.take_path()));
+  const file_limits limits = take_file_limits(spec);
+  return std::unique_ptr<sink>(new calls_sink(spec.take_path(), limits));
 }
 
 }  // namespace CUTRACE_LOCAL
