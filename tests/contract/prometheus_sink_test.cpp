@@ -90,7 +90,7 @@ TEST_CASE("prometheus: the numbers of a server's run") {
   CHECK(page.value("cutrace_requests_total") == 3);
   CHECK(page.value("cutrace_failed_calls_total") == 1);
   CHECK(page.value("cutrace_unattributed_operations_total") == 1);
-  CHECK(page.value("cutrace_user_gauge", {{"name", "queue depth"}}) == 3);
+  CHECK(page.value("cutrace_user_value", {{"name", "queue depth"}}) == 3);
   CHECK(page.value("cutrace_kernels_total", {{"stage", "none"}, {"device", "0"}}) == 1);
 }
 

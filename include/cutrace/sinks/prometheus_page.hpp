@@ -134,7 +134,7 @@ class renderer {
 
   void user() {
     for (const bool gauge : {false, true}) {
-      out_.family(gauge ? "cutrace_user_gauge" : "cutrace_user_count_total", gauge ? "gauge" : "counter",
+      out_.family(gauge ? "cutrace_user_value" : "cutrace_user_count_total", gauge ? "gauge" : "counter",
                   gauge ? "Values of CUTRACE_GAUGE." : "Values of CUTRACE_COUNT.");
       for (std::size_t i = 0; i < m_.user_values.size(); ++i) {
         const user_value& v = m_.user_values[i];
