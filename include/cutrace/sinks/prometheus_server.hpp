@@ -2,9 +2,9 @@
 // Serves one page at /metrics from a thread of its own.
 //
 // Why not a library: what is needed is one page to one scraper, inside a program that is not ours. Debian's cpp-httplib
-// is a shared library that brings OpenSSL, zlib and brotli into the traced process and a pool of threads; by default it
-// sends without MSG_NOSIGNAL, so that a client which hangs up sends SIGPIPE into the program, and none looks whether a
-// descriptor is still its own. The limits here: 16 connections, heads of 4 KiB, 2 s without progress, GET and HEAD.
+// is a shared library that brings OpenSSL, zlib and brotli into the traced process, and a pool of threads; by default
+// it sends without MSG_NOSIGNAL (CPPHTTPLIB_SEND_FLAGS 0), and it does not look whether a descriptor is still its own.
+// The limits here: 16 connections, heads of 4 KiB, 2 s without progress, GET and HEAD.
 #pragma once
 
 #include <poll.h>
@@ -26,6 +26,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -39,7 +40,7 @@ class metrics_server {
   metrics_server& operator=(const metrics_server&) = delete;
   ~metrics_server() { stop(); }
 
-  /// Listens, and serves `first` from then on. @throws config_error, std::system_error without a thread
+  /// Listens, and serves `first` from then on. @throws config_error, error without a thread
   CUTRACE_NOINLINE void start(const std::string& address, std::string first) {
     stop();
     std::unique_ptr<state> s(new state());
@@ -60,10 +61,10 @@ class metrics_server {
     state_ = std::move(s);
     try {
       state_->thread = detail::start_thread(&run, state_.get());
-    } catch (...) {
+    } catch (const std::system_error& e) {
       closed_after_fork::remove(&state_->listening);
       state_.reset();
-      throw;
+      throw error(("cannot serve metrics at \"" + address + "\": no thread can be started: " + e.what()).c_str());
     }
   }
 
