@@ -50,6 +50,9 @@ expect "a second run installs nothing" silent
 rm "$machine/installed/nvidia-cuda-toolkit-gcc"
 setup
 expect "without --with-cuda nobody cares for nvcc" silent
+expect "Prometheus, which starts a service, is not installed unasked" not installed prometheus
+setup --with-prometheus
+expect "--with-prometheus installs it" installed prometheus
 setup --with-cuda
 expect "an nvcc without a host compiler gets one" installed nvidia-cuda-toolkit-gcc
 

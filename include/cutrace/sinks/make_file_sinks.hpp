@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sinks for programs, chrome and jsonl, as sink_registry.hpp names them. Compiled in one source file of a program;
-// in more it does no harm.
+// The sinks for programs, chrome, jsonl and prometheus, as sink_registry.hpp names them. Compiled in one source file of
+// a program; in more it does no harm.
 #pragma once
 
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/chrome.hpp>
 #include <cutrace/sinks/file_spec.hpp>
 #include <cutrace/sinks/jsonl.hpp>
+#include <cutrace/sinks/prometheus.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <string>
@@ -27,6 +28,15 @@ CUTRACE_WEAK std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec) {
   const std::string path = spec.take_path();
   return std::unique_ptr<sink>(path.empty() ? new jsonl_sink("cutrace-%h-%p.jsonl", options)
                                             : new jsonl_sink(path, options));
+}
+CUTRACE_WEAK std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec) {
+  prometheus_options options;
+  const std::string to = spec.take_path();
+  if (!to.empty()) options.to = to;
+  options.stages = spec.take_number("stages", options.stages, 1000, 1);
+  options.every_s = static_cast<std::uint32_t>(spec.take_number("every", options.every_s, 3600, 1));
+  options.readable_by_all = spec.take_choice("readable", {"owner", "all"}) == "all";
+  return std::unique_ptr<sink>(new prometheus_sink(options));
 }
 
 }  // namespace CUTRACE_LOCAL

@@ -51,6 +51,7 @@ std::unique_ptr<sink> make_ascii_sink(sink_spec& spec);
 std::unique_ptr<sink> make_calls_sink(sink_spec& spec);
 std::unique_ptr<sink> make_chrome_sink(sink_spec& spec);
 std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec);
+std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec);
 inline std::unique_ptr<sink> make_null_sink(sink_spec&) { return std::unique_ptr<sink>(new null_sink()); }
 
 }  // namespace CUTRACE_LOCAL
@@ -63,6 +64,7 @@ CUTRACE_NOINLINE inline sink_registry builtin_sinks() {
   registry.add("chrome", detail::make_chrome_sink);
   registry.add("jsonl", detail::make_jsonl_sink);
   registry.add("null", detail::make_null_sink);
+  registry.add("prometheus", detail::make_prometheus_sink);
   return registry;
 }
 
