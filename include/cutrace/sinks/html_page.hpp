@@ -162,7 +162,7 @@ class model_writer {
   }
 
   CUTRACE_NOINLINE void row(const row_key& k, const packed_records& r, std::uint32_t process_id) {
-    static constexpr const char* kinds[] = {"stage", "stage", "mark", "call", "call", "call", "gpu"};
+    static constexpr const char* kinds[] = {"span", "stage", "mark", "call", "call", "call", "gpu"};
     std::string label;
     if (k.on_gpu()) {
       label = "GPU " + std::to_string(k.device) + " stream " + std::to_string(k.id);

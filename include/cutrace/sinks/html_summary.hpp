@@ -64,8 +64,7 @@ class summary_writer {
     json_.field("process", std::string_view(who_.process_name));
     json_.field("pid", who_.process_id);
     json_.field("host", std::string_view(who_.host_name));
-    json_.field("backend", std::string_view(who_.backend));
-    json_.field("backend_detail", std::string_view(who_.backend_detail));
+    json_.field("backend", std::string_view(ascii::backend_words(who_, data_.report.gpu_operations.total_count() > 0)));
     json_.field("clock", std::string_view(who_.clock));
     if (who_.rank >= 0) json_.field("rank", who_.rank);
     if (who_.world_size > 0) json_.field("world_size", who_.world_size);

@@ -34,7 +34,7 @@ inline constexpr char body_html[] = R"html(<body>
   </div>
   <canvas id="canvas" tabindex="0" role="application" aria-label="Timeline of stages, calls and GPU work"></canvas>
   <p id="empty" class="quiet" hidden>No stage, call or GPU work was recorded.</p>
-  <ul class="legend" id="legend"></ul>
+  <div id="legend"></div>
   <p class="hint">Wheel or + and &minus; zoom, dragging or the arrow keys move, Shift with the wheel scrolls the rows. A click
     shows an event; then Shift with the arrow keys goes to its neighbours, Enter zooms to it, 0 shows everything.</p>
   <div id="details" aria-live="polite" hidden></div>

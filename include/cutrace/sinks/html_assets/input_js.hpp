@@ -93,13 +93,23 @@ $("all").addEventListener("click", () => show(whole.start, whole.end));
 
 function showTimeline() {
   for (const row of rows) $("rows").append(el("li", "", legible(row.label) + ": " + count(row.events) + (row.events === 1 ? " event" : " events")));
-  const seen = [["stage", data.stages.map(s => s.name)], ["gpu", data.gpu.map(g => g[0])]];
-  for (const [kind, names] of seen) for (const name of names.slice(0, 8)) {
+  const entry = (name, color) => {
     const li = el("li"), s = el("span", "swatch");
-    s.style.background = colors[kind][data.names.indexOf(name)] || PALETTE[PALETTE.length - 1];
+    s.style.background = color || PALETTE[PALETTE.length - 1];
     li.append(s, legible(name));
-    $("legend").append(li);
-  }
+    return li;
+  };
+  const line = (title, entries) => {
+    if (entries.length === 0) return;
+    const ul = el("ul", "legend");
+    ul.append(el("li", "", title), ...entries);
+    $("legend").append(ul);
+  };
+  const colorOfName = (kind, name) => colors[kind][data.names.indexOf(name)];
+  line("Stages", data.stages.slice(0, 8).map(s => entry(s.name, colorOfName("stage", s.name))));
+  const used = new Set(data.calls.map(c => c[1]));
+  line("Calls", Object.keys(CATEGORY).filter(c => used.has(c)).map(c => entry(c === "kernel" ? "launch" : c, CATEGORY[c])));
+  line("GPU", data.gpu.slice(0, 8).map(g => entry(g[0], colorOfName("gpu", g[0]))));
   $("empty").hidden = rows.length > 0;
   if (rows.length === 0) canvas.hidden = $("range").hidden = true;
   placeRows();

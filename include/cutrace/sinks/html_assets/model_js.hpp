@@ -125,8 +125,8 @@ function reordered(from, order) {
   return to;
 }
 
-// What overlaps goes to the next lane; what finds none of four, into the last.
-const LANES = 4;
+// What overlaps goes to the next lane; what finds none of eight, into the last.
+const LANES = 8;
 function split(lane) {
   const number = new Uint8Array(lane.n), ends = [-Infinity], sizes = [0];
   for (let i = 0; i < lane.n; ++i) {

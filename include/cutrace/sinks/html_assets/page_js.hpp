@@ -81,7 +81,7 @@ function showHead() {
   const who = legible(data.process) + " (pid " + data.pid + ")";
   $("title").textContent = who + (data.rank !== undefined ? ", rank " + data.rank + " of " + (data.world_size || "?") : "");
   const gpus = [...new Set(data.devices.map(d => legible(d.name)))].join(", ");
-  $("sub").textContent = [legible(data.host), gpus, legible(data.backend) + (data.backend_detail ? ": " + legible(data.backend_detail) : ""),
+  $("sub").textContent = [legible(data.host), gpus, data.backend,
       "clock " + legible(data.clock) + ", within " + duration(data.clock_error_ns),
       new Date(data.ended_realtime_ms).toLocaleString()].filter(s => s).join("  \u00b7  ");
   const bad = data.lost_total > 0;
@@ -191,8 +191,8 @@ function showTables() {
   });
 }
 
-function chart(title, points, top, topText, color) {  // points: [time, value], drawn as steps
-  const W = 640, H = 150, L = 54, R = 8, T = 10, B = 22, ns = "http://www.w3.org/2000/svg";
+function chart(title, points, top, topText, color, wide) {  // points: [time, value], drawn as steps
+  const W = wide ? 1380 : 660, H = 150, L = 54, R = 8, T = 10, B = 22, ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
   const make = (tag, attributes, text) => {
     const node = document.createElementNS(ns, tag);
@@ -221,12 +221,14 @@ function chart(title, points, top, topText, color) {  // points: [time, value], 
   $("charts").append(node);
 }
 function showCharts() {
-  for (const d of data.devices.slice(0, 16)) {
+  const peak = data.memory.reduce((most, m) => Math.max(most, m[1]), 0), shown = data.devices.slice(0, 16);
+  const wide = shown.length + (peak > 0 ? 1 : 0) === 1;
+  $("charts").classList.toggle("two", !wide);
+  for (const d of shown) {
     const n = d.busy_permille.length, step = (whole.end - whole.start) / n;
-    if (n) chart("GPU " + d.device + " busy over time", d.busy_permille.map((p, i) => [whole.start + i * step, p / 10]), 100, v => v + " %", OWNER[0]);
+    if (n) chart("GPU " + d.device + " busy over time", d.busy_permille.map((p, i) => [whole.start + i * step, p / 10]), 100, v => v + " %", OWNER[0], wide);
   }
-  const peak = data.memory.reduce((most, m) => Math.max(most, m[1]), 0);
-  if (peak > 0) chart("GPU memory allocated over time", data.memory, peak, v => bytes(Math.round(v)), OWNER[2]);
+  if (peak > 0) chart("GPU memory allocated over time", data.memory, peak, v => bytes(Math.round(v)), OWNER[2], wide);
 }
 
 function select(s) {
@@ -254,9 +256,9 @@ function select(s) {
     const more = extras(lane, i);
     if (more.joined) field("Stands for", count(more.joined) + " events, busy for " + duration(lane.busy[i]));
     if (more.context) {
-      if (row.kind !== "stage") field("Stage", legible(data.names[more.context[0]]));
+      if (!named(row)) field("Stage", legible(data.names[more.context[0]]));
       if (more.context[1]) field("Requests", legible(more.context[1]));
-    } else if (!more.joined && row.kind !== "stage" && row.kind !== "mark") {
+    } else if (!more.joined && !named(row) && row.kind !== "mark") {
       field("Stage", "none");
     }
     if (more.bytes !== undefined) {
@@ -281,6 +283,7 @@ function select(s) {
   }
   reveal(s);
 }
+const named = row => row.kind === "stage" || row.kind === "span";  // after its stage
 function launchOf(start, name) {
   for (const row of rows) if (row.kind === "call") for (const lane of row.lanes)
     for (let i = first(lane.start, lane.n, start); i < lane.n && lane.start[i] === start; ++i)

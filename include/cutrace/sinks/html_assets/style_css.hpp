@@ -43,8 +43,8 @@ h2 { font-size: 15px; font-weight: 650; margin: 0 0 10px; }
 section {
   background: var(--surface); border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; margin: 16px 0;
 }
-.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 0 16px; }
-.two section { min-width: 0; }
+.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 16px; margin: 16px 0; }
+.two section { min-width: 0; margin: 0; }
 .bar { display: flex; height: 26px; border-radius: 5px; overflow: hidden; background: var(--none); margin-bottom: 12px; }
 .bar i { display: block; min-width: 1px; flex-basis: 0; }
 .swatch { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 8px; }
@@ -87,7 +87,9 @@ th[aria-sort="descending"] button::after { content: " \2193"; }
 #canvas { display: block; width: 100%; border-radius: 4px; cursor: grab; touch-action: none; }
 #canvas.dragging { cursor: grabbing; }
 .hint { color: var(--muted); font-size: 12.5px; margin: 8px 0 0; }
-.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 8px 0 0; padding: 0; list-style: none; font-size: 12.5px; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 0; padding: 0; list-style: none; font-size: 12.5px; }
+.legend li:first-child { color: var(--muted); width: 44px; }
+#legend { margin-top: 10px; }
 .legend li { max-width: 320px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 #tip {
   position: fixed; z-index: 2; pointer-events: none; max-width: 460px; background: var(--surface); color: var(--ink);

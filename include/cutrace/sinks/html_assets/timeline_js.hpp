@@ -15,7 +15,7 @@ let wanted = null;     // numbers of the names that are searched for
 let selected = null;   // {row, lane, i}
 let hovered = null;
 const LABELS = 196, AXIS = 24, PAD = 5, SMALLEST = 20;
-const HEIGHT = {gpu: 20, stage: 20, call: 15, mark: 12, gap: 12};
+const HEIGHT = {gpu: 20, stage: 20, span: 11, call: 15, mark: 12, gap: 12};
 
 const PALETTE = ["#4e79a7", "#e08b3c", "#5b9e57", "#a678a0", "#5aa6a1", "#c9a73b", "#cf5b5d", "#8f6d5c", "#7a86c4", "#8d949c"];
 // By owner of time: GPU kernel, transfer, memset; host init, memory, transfer, launch, other, sync, own code; nothing.
@@ -45,7 +45,7 @@ function assignColors() {
 function colorOf(row, name) {
   if (row.kind === "gap") return OWNER[data.gaps[name][4]] || style.hatch;
   if (row.kind === "mark") return style.accent;
-  return colors[row.kind][name] || PALETTE[PALETTE.length - 1];
+  return colors[row.kind === "span" ? "stage" : row.kind][name] || PALETTE[PALETTE.length - 1];
 }
 function inkOn(color) {
   const c = parseInt(color.slice(1), 16);
@@ -93,7 +93,7 @@ function shorten(text, width) {  // in the middle: the ends of C++ names tell mo
     const middle = (low + high + 1) >> 1;
     if (paint.measureText(cut(middle)).width <= width) low = middle; else high = middle - 1;
   }
-  return low < 3 ? "" : cut(low);
+  return low < 7 ? "" : cut(low);
 }
 
 function drawLane(row, lane, y, height) {
@@ -159,13 +159,12 @@ function drawAxis() {
   const [one, unit] = step >= 1e9 ? [1e9, " s"] : step >= 1e6 ? [1e6, " ms"] : step >= 1e3 ? [1e3, " us"] : [1, " ns"];
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / one) - 1e-9));
   paint.textAlign = "center";
-  for (let k = Math.ceil(view.start / step); k * step <= view.end; ++k) {
-    const x = Math.round(xOf(k * step)) + 0.5;
+  for (let k = Math.ceil((view.start - whole.start) / step); whole.start + k * step <= view.end; ++k) {
+    const x = Math.round(xOf(whole.start + k * step)) + 0.5, [digits, behind] = (k * step / one).toFixed(decimals).split(".");
     paint.fillStyle = style.line;
     paint.fillRect(x - 0.5, AXIS - 5, 1, height - AXIS + 5);
     paint.fillStyle = style.muted;
-    const text = count((k * step / one).toFixed(decimals).split(".")[0]) + (decimals ? "." + (k * step / one).toFixed(decimals).split(".")[1] : "");
-    if (x > LABELS + 24 && x < width - 24) paint.fillText(text + unit, x, 9);
+    if (x > LABELS + 24 && x < width - 24) paint.fillText(count(digits) + (behind ? "." + behind : "") + unit, x, 9);
   }
   paint.textAlign = "left";
 }
@@ -204,7 +203,7 @@ function draw() {
     paint.fillRect(width - 4, AXIS + view.top * part, 4, room * part);
   }
   paint.restore();
-  $("range").textContent = duration(view.end - view.start) + " from " + duration(view.start);
+  $("range").textContent = duration(view.end - view.start) + " from " + duration(view.start - whole.start);
 }
 
 function show(start, end) {
