@@ -73,7 +73,7 @@ def server(browser, folder):
     shares = [float(c[:-2]) for c in cells(browser, "#owners", 3)]
     check("shares add up to all of the time", abs(sum(shares) - 100) < 0.05, shares)
     check("copies with their bandwidth", cells(browser, "#s-copies", 5) == ["50.0 GB/s"], cells(browser, "#s-copies", 5))
-    check("memory chart", browser.run("return [...document.querySelectorAll('#charts svg')].map(s => s.ariaLabel)")
+    check("memory chart", browser.run("return [...document.querySelectorAll('#side svg')].map(s => s.ariaLabel)")
           == ["GPU 0 busy over time", "GPU memory allocated over time"])
     # 160 us are recorded. The GPU is busy from 45 to 125, 126 to 138.3 and 139 to 140.
     check("gaps", sorted(cells(browser, "#s-gaps", 2)) == sorted(["45.0 us", "20.0 us", "1.00 us", "700 ns"]), cells(browser, "#s-gaps", 2))
@@ -165,12 +165,18 @@ def others(browser, folder):
 
 def pictures(browser, folder, path):
     opened(browser, path)
+    browser.size(1440, 900)
     for scheme in ("light", "dark"):
         browser.scheme(scheme)
         browser.run("window.scrollTo(0, 0)")
         browser.run(SETTLE)
         browser.screenshot(f"{folder}/{scheme}.png")
         browser.screenshot(f"{folder}/{scheme}-whole.png", True)
+    browser.run("const r = rows.filter(r => r.kind === 'gpu').sort((a, b) => b.events - a.events)[0];"
+                "if (r) { select({row: r, lane: r.lanes[0], i: r.lanes[0].n >> 1}); zoomTo(selected); zoom(12, selected.lane.start[selected.i]) }"
+                "document.getElementById('h-timeline').scrollIntoView()")
+    browser.run(SETTLE)
+    browser.screenshot(f"{folder}/zoomed.png")
     check("dark is dark", browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)")
     browser.scheme("light")
     check("light is light", browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 248)")

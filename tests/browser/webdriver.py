@@ -83,6 +83,10 @@ class Browser:
         self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {
             "features": [{"name": "prefers-color-scheme", "value": name}]}})
 
+    def size(self, width, height):
+        self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}})
+
     def screenshot(self, path, whole_page=False):
         parameters = {"format": "png", "captureBeyondViewport": whole_page}
         if whole_page:

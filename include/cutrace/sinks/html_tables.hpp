@@ -53,11 +53,11 @@ class context_table {
   std::uint32_t number(const event& e, std::uint32_t stage_name) {
     if (e.stage_id == 0) return 0;
     recent& r = recent_[(e.stage_id ^ e.stage_id >> 7) % recent_count];
-    if (r.stage_id == e.stage_id && r.stage_name == stage_name) return r.number;
+    if (r.stage_id == e.stage_id && r.stage_name == stage_name && r.requests == e.request_total) return r.number;
     key_.assign(sizeof(stage_name), '\0');
     std::memcpy(&key_[0], &stage_name, sizeof(stage_name));
     append_requests(e);
-    r = {e.stage_id, stage_name, known_.number(key_)};
+    r = {e.stage_id, stage_name, e.request_total, known_.number(key_)};
     return r.number;
   }
 
@@ -78,6 +78,7 @@ class context_table {
   struct recent {
     std::uint64_t stage_id = 0;
     std::uint32_t stage_name = 0;
+    std::uint32_t requests = 0;
     std::uint32_t number = 0;
   };
 

@@ -15,11 +15,14 @@ inline constexpr char body_html[] = R"html(<body>
   <ul class="figures" id="figures"></ul>
 </header>
 <main>
+<div class="first">
 <section aria-labelledby="h-time">
   <h2 id="h-time">Where the time went</h2>
   <div class="bar" id="bar" role="img"></div>
-  <div class="scroll" id="owners"></div>
+  <div id="owners"></div>
 </section>
+<div class="side" id="side"></div>
+</div>
 <section aria-labelledby="h-timeline">
   <h2 id="h-timeline">Timeline</h2>
   <div class="tools">

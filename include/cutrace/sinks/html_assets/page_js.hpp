@@ -191,8 +191,8 @@ function showTables() {
   });
 }
 
-function chart(title, points, top, topText, color, wide) {  // points: [time, value], drawn as steps
-  const W = wide ? 1380 : 660, H = 150, L = 54, R = 8, T = 10, B = 22, ns = "http://www.w3.org/2000/svg";
+function chart(title, points, top, topText, color) {  // points: [time, value], drawn as steps
+  const W = 520, H = 138, L = 54, R = 8, T = 10, B = 22, ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
   const make = (tag, attributes, text) => {
     const node = document.createElementNS(ns, tag);
@@ -218,17 +218,18 @@ function chart(title, points, top, topText, color, wide) {  // points: [time, va
   make("path", {d: line, fill: color, "fill-opacity": "0.35", stroke: color, "stroke-width": "1.2", "stroke-linejoin": "round"});
   const node = el("section");
   node.append(el("h2", "", title), svg);
-  $("charts").append(node);
+  $($("side").children.length < 2 ? "side" : "charts").append(node);
 }
 function showCharts() {
-  const peak = data.memory.reduce((most, m) => Math.max(most, m[1]), 0), shown = data.devices.slice(0, 16);
-  const wide = shown.length + (peak > 0 ? 1 : 0) === 1;
-  $("charts").classList.toggle("two", !wide);
-  for (const d of shown) {
+  const busy = data.devices.slice(0, 16).map(d => () => {
     const n = d.busy_permille.length, step = (whole.end - whole.start) / n;
-    if (n) chart("GPU " + d.device + " busy over time", d.busy_permille.map((p, i) => [whole.start + i * step, p / 10]), 100, v => v + " %", OWNER[0], wide);
-  }
-  if (peak > 0) chart("GPU memory allocated over time", data.memory, peak, v => bytes(Math.round(v)), OWNER[2], wide);
+    if (n) chart("GPU " + d.device + " busy over time", d.busy_permille.map((p, i) => [whole.start + i * step, p / 10]), 100,
+                 v => v + " %", OWNER[0]);
+  });
+  const peak = data.memory.reduce((most, m) => Math.max(most, m[1]), 0), first = busy.shift();
+  if (first) first();
+  if (peak > 0) chart("GPU memory allocated over time", data.memory, peak, v => bytes(Math.round(v)), OWNER[2]);
+  for (const draw of busy) draw();
 }
 
 function select(s) {

@@ -23,7 +23,7 @@ inline constexpr char style_css[] = R"css(:root {
 * { box-sizing: border-box; }
 body {
   margin: 0; background: var(--bg); color: var(--ink);
-  font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
 }
 main, header, footer { max-width: 1480px; margin: 0 auto; padding: 0 24px; }
 header { padding-top: 22px; }
@@ -43,13 +43,18 @@ h2 { font-size: 15px; font-weight: 650; margin: 0 0 10px; }
 section {
   background: var(--surface); border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; margin: 16px 0;
 }
+.first { display: flex; gap: 16px; margin: 16px 0; }
+.first section { margin: 0; flex: 3 1 0; min-width: 0; }
+.side { flex: 2 1 0; min-width: 0; display: flex; flex-direction: column; gap: 16px; }
+.side section { flex: 1 1 0; }
+.side:empty, .two:empty { display: none; }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 16px; margin: 16px 0; }
 .two section { min-width: 0; margin: 0; }
 .bar { display: flex; height: 26px; border-radius: 5px; overflow: hidden; background: var(--none); margin-bottom: 12px; }
 .bar i { display: block; min-width: 1px; flex-basis: 0; }
 .swatch { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 8px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: 3px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th { font-weight: 500; color: var(--muted); font-size: 12.5px; padding-top: 0; vertical-align: bottom; }
 td.text, th.text { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 td.text { min-width: 180px; }
@@ -113,6 +118,7 @@ section.bad { border-color: var(--bad); }
 footer { color: var(--muted); font-size: 12.5px; padding-bottom: 28px; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 [hidden] { display: none !important; }
+@media (max-width: 1000px) { .first { flex-direction: column; } }
 @media (max-width: 700px) { main, header, footer { padding: 0 12px; } .two { grid-template-columns: 1fr; } }
 @media print { section { break-inside: avoid; } .tools, .hint, .more { display: none; } }
 )css";
