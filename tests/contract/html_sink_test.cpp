@@ -198,16 +198,20 @@ TEST_CASE("html: each event is in its row, with what the page shows of it") {
 }
 
 TEST_CASE("html: idle gaps have the cause that the host gives them") {
-  using namespace cutrace;
-  sink_contract::events all = {sample::kernel("before", 1000, 2000, 1),
-                               sample::api("cuStreamSynchronize", 2000, 9000, 2),
-                               sample::kernel("after", 10000, 11000, 3), sample::stage("tokenize", 11500, 19500, 1),
-                               sample::kernel("last", 20000, 200000, 4)};
+  const sink_contract::events all = {sample::kernel("before", 1000, 2000, 1),
+                                     sample::api("cuStreamSynchronize", 2000, 9000, 2),
+                                     sample::kernel("after", 10000, 11000, 3),
+                                     sample::stage("tokenize", 11500, 19500, 1),
+                                     sample::kernel("behind the stage", 20000, 21000, 4),
+                                     sample::api("cuMemAlloc", 24000, 25000, 5),
+                                     sample::kernel("last", 30000, 200000, 6)};
   const nlohmann::json gaps = page_of(all).data["gaps"];
-  REQUIRE(gaps.size() == 3);
+  REQUIRE(gaps.size() == 4);
   CHECK(gaps[0] == nlohmann::json({0, 0, 1000, "no call, no stage", 10, "", "before"}));
   CHECK(gaps[1] == nlohmann::json({0, 2000, 8000, "sync (waiting)", 8, "cuStreamSynchronize", "after"}));
-  CHECK(gaps[2] == nlohmann::json({0, 11000, 9000, "own code, in a stage", 9, "tokenize", "last"}));
+  CHECK(gaps[2] == nlohmann::json({0, 11000, 9000, "own code, in a stage", 9, "tokenize", "behind the stage"}));
+  // A short call does not explain a long gap.
+  CHECK(gaps[3] == nlohmann::json({0, 21000, 9000, "no call, no stage", 10, "", "last"}));
 }
 
 TEST_CASE("html: what does not fit is joined, and loses neither its course nor its count") {
