@@ -26,8 +26,8 @@ struct html_options {
   std::string path = "cutrace-%h-%p.html";
   /// For all that is gathered, at least 2 MiB. A third, 8 MiB at most, is for tables and charts, as those of the
   /// terminal report; two thirds of the rest are for the events of the timeline, about eleven bytes each. Events that
-  /// do not fit are joined with their neighbours. While the file is written, the GPU events of one device take 24 bytes
-  /// each more.
+  /// do not fit are joined with their neighbours. While the file is written, the GPU events of one device take up to
+  /// 72 bytes each more.
   std::size_t memory_limit_bytes = std::size_t{32} << 20;
 };
 
