@@ -115,6 +115,7 @@ int main(int argc, char** argv) {
                                    {"jsonl", "jsonl:%s"},
                                    {"jsonl paired", "jsonl:%s?form=paired"},
                                    {"prometheus", "prometheus:%s"},
+                                   {"html", "html:%s"},
                                    {"chrome", "chrome:%s"},
                                    {"chrome, no file", "chrome:/dev/null"},  // what of it is not the file system
                                    {"calls.gz", "calls:%s.gz"},

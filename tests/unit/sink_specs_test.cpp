@@ -54,7 +54,7 @@ TEST_CASE("sink specs: paths and options reach the sink") {
 
 TEST_CASE("sink specs: messages name the option, the word and what is accepted") {
   CHECK(message_of("null,jsnl:t") ==
-        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\"; accepted: ascii, calls, chrome, jsonl, null, "
+        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\"; accepted: ascii, calls, chrome, html, jsonl, null, "
         "prometheus");
   CHECK(message_of("null,,calls") == "CUTRACE_SINKS: \"null,,calls\": a sink's name is missing");
   CHECK(message_of("jsonl:") == "CUTRACE_SINKS: \"jsonl:\": a path must follow the colon");
@@ -74,6 +74,8 @@ TEST_CASE("sink specs: messages name the option, the word and what is accepted")
       message_of("jsonl?fold=2") ==
       "CUTRACE_SINKS: \"jsonl?fold=2\": unknown option \"fold\" of \"jsonl\"; accepted: form, hold, rotate, keep, max");
   CHECK(message_of("chrome:t.json?form=paired").find("accepted: rotate, keep, max") != std::string::npos);
+  CHECK(message_of("html?memory=1").find("from 2 to 4096") != std::string::npos);
+  CHECK(names_of("html,html:t.html?memory=64") == names{"html", "html"});
   CHECK(message_of("jsonl?form").find("key=value") != std::string::npos);
 }
 
