@@ -107,12 +107,16 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--sink") == 0) only = argv[i + 1];
     if (std::strcmp(argv[i], "--events") == 0) sizes = {std::strtoull(argv[i + 1], nullptr, 10)};
   }
-  std::vector<subject> subjects = {
-      {"null", "null"},        {"memory", ""},
-      {"ascii", "ascii:%s"},   {"calls", "calls:%s"},
-      {"jsonl", "jsonl:%s"},   {"jsonl paired", "jsonl:%s?form=paired"},
-      {"chrome", "chrome:%s"}, {"chrome, no file", "chrome:/dev/null"},  // what of it is not the file system
-      {"perfetto", "perfetto:%s"}, {"perfetto, args", "perfetto:%s?arguments=yes"}};
+  std::vector<subject> subjects = {{"null", "null"},
+                                   {"memory", ""},
+                                   {"ascii", "ascii:%s"},
+                                   {"calls", "calls:%s"},
+                                   {"jsonl", "jsonl:%s"},
+                                   {"jsonl paired", "jsonl:%s?form=paired"},
+                                   {"chrome", "chrome:%s"},
+                                   {"chrome, no file", "chrome:/dev/null"},  // what of it is not the file system
+                                   {"perfetto", "perfetto:%s"},
+                                   {"perfetto, args", "perfetto:%s?arguments=yes"}};
   for (std::size_t i = subjects.size(); only != nullptr && i-- > 0;)
     if (std::strcmp(subjects[i].name, only) != 0) subjects.erase(subjects.begin() + static_cast<std::ptrdiff_t>(i));
   const char* temporary = std::getenv("TMPDIR");

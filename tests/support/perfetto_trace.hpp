@@ -514,7 +514,10 @@ class trace {
           break;
         case 3000: {
           pbf_reader c = p.get_message();
-          while (c.next()) (c.tag() == 1 ? e.submits : e.waits_for).push_back(c.get_uint64());
+          while (c.next()) {
+            std::vector<std::uint64_t>& ids = c.tag() == 1 ? e.submits : e.waits_for;
+            ids.push_back(c.get_uint64());
+          }
           break;
         }
         default:
@@ -578,12 +581,13 @@ class trace {
         case 21: {
           pbf_reader launch = p.get_message();
           while (launch.next()) {
+            const std::uint32_t tag = launch.tag();
             pbf_reader one = launch.get_message();
-            if (launch.tag() == 3) {
+            if (tag == 3) {
               g.args.insert(read_arg(s, one));
               continue;
             }
-            std::vector<std::uint32_t>& size_of = launch.tag() == 1 ? g.grid : g.block;
+            std::vector<std::uint32_t>& size_of = tag == 1 ? g.grid : g.block;
             while (one.next()) size_of.push_back(one.get_uint32());
           }
           break;

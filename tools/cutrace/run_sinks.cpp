@@ -15,8 +15,7 @@ namespace {
 /// How files of a sink end; nullptr for sinks that write none, or that are not ours to name.
 const char* extension_of(const std::string& sink) {
   static const std::map<std::string, const char*> known{
-      {"ascii", "txt"}, {"calls", "calls.txt"}, {"chrome", "json"}, {"jsonl", "jsonl"},
-      {"perfetto", "pftrace"}};
+      {"ascii", "txt"}, {"calls", "calls.txt"}, {"chrome", "json"}, {"jsonl", "jsonl"}, {"perfetto", "pftrace"}};
   const auto at = known.find(sink);
   return at != known.end() ? at->second : nullptr;
 }

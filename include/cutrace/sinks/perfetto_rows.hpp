@@ -39,7 +39,7 @@ struct perfetto_lane {
   /// slice that comes late must not even touch the one after it.
   bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
     const bool behind = end_ns < newest_end_ns;
-    if (!slices.place(start_ns, behind ? end_ns + 1 : end_ns, owner)) return false;
+    if (!slices.place(start_ns, end_ns, owner, behind)) return false;
     if (!behind) newest_end_ns = end_ns;
     return true;
   }
