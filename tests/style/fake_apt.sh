@@ -43,6 +43,8 @@ install() {
     nlohmann-json3-dev) put usr/include/nlohmann/json.hpp ;;
     libbenchmark-dev) put usr/include/benchmark/benchmark.h ;;
     zlib1g-dev) put usr/include/zlib.h ;;
+    libprotozero-dev) put usr/include/protozero/pbf_writer.hpp ;;
+    protobuf-compiler) put bin/protoc ;;
     nvidia-cuda-dev) put usr/include/cuda.h ;;
     libcupti-dev) put usr/include/cupti.h ;;
     nvidia-cuda-toolkit) put usr/bin/nvcc "#!/bin/sh

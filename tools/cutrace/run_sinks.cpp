@@ -15,9 +15,9 @@ namespace {
 
 /// How files of a sink end; nullptr for sinks that write none, or that are not ours to name.
 const char* extension_of(const std::string& sink) {
-  static const std::map<std::string, const char*> known{{"ascii", "txt"},   {"calls", "calls.txt"},
-                                                        {"chrome", "json"}, {"html", "html"},
-                                                        {"jsonl", "jsonl"}, {"prometheus", "prom"}};
+  static const std::map<std::string, const char*> known{
+      {"ascii", "txt"},   {"calls", "calls.txt"},  {"chrome", "json"},    {"html", "html"},
+      {"jsonl", "jsonl"}, {"perfetto", "pftrace"}, {"prometheus", "prom"}};
   const auto at = known.find(sink);
   return at != known.end() ? at->second : nullptr;
 }

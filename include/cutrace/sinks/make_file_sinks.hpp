@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sinks for programs, chrome, jsonl and prometheus, as sink_registry.hpp names them. Compiled in one source file of
-// a program; in more it does no harm.
+// The sinks for programs, chrome, jsonl, perfetto and prometheus, as sink_registry.hpp names them. Compiled in one
+// source file of a program; in more it does no harm. Without protozero's headers the name "perfetto" remains, and says
+// what is missing.
 #pragma once
 
 #include <cutrace/config.hpp>
@@ -11,6 +12,14 @@
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <string>
+
+// Included nowhere else, so no two files of a program can see it differently.
+#if !defined(CUTRACE_WITHOUT_PERFETTO) && defined(__has_include)
+#if __has_include(<protozero/pbf_writer.hpp>)
+#include <cutrace/sinks/perfetto.hpp>
+#define CUTRACE_HAS_PERFETTO_SINK 1
+#endif
+#endif
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -29,6 +38,21 @@ CUTRACE_WEAK std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec) {
   return std::unique_ptr<sink>(path.empty() ? new jsonl_sink("cutrace-%h-%p.jsonl", options)
                                             : new jsonl_sink(path, options));
 }
+#if defined(CUTRACE_HAS_PERFETTO_SINK)
+CUTRACE_WEAK std::unique_ptr<sink> make_perfetto_sink(sink_spec& spec) {
+  perfetto_options options;
+  options.arguments = spec.take_choice("arguments", {"no", "yes"}) == "yes";
+  const std::string path = spec.take_path();
+  return std::unique_ptr<sink>(path.empty() ? new perfetto_sink("cutrace-%h-%p.pftrace", options)
+                                            : new perfetto_sink(path, options));
+}
+#else
+CUTRACE_WEAK std::unique_ptr<sink> make_perfetto_sink(sink_spec& spec) {
+  spec.fail(
+      "this program was built without the perfetto sink: the headers of protozero were missing (Debian: "
+      "libprotozero-dev); install them and build again, or choose chrome, whose files ui.perfetto.dev opens too");
+}
+#endif
 CUTRACE_WEAK std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec) {
   prometheus_options options;
   const std::string to = spec.take_path();
