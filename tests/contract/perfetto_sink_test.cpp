@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cutrace/detail/process_info.hpp>
 #include <cutrace/sinks/perfetto.hpp>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <random>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "contract/sink_contract.hpp"
+#include "support/gzip_file.hpp"
 #include "support/perfetto_trace.hpp"
 
 namespace {
@@ -85,7 +88,7 @@ void check_events(const trace& t, const sink_contract::events& all) {
 }
 
 void check_trace(cutrace::sink&, const std::string& path, const sink_contract::events& all) {
-  const std::string file = content_of(path);
+  const std::string file = text_of_file(path);
   const trace t(file);
   CHECK(t.bytes == file.size());
   CHECK(t.snapshots.size() == 2);  // the sample's clocks are not this machine's, so none between begin and end
@@ -157,6 +160,75 @@ TEST_CASE("perfetto sink keeps the contract of sinks") {
   s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::perfetto_sink(path)); };
   s.check = check_trace;
   sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("perfetto sink, compressed, keeps the contract of sinks") {
+  sink_contract::subject s;
+  s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::perfetto_sink(path)); };
+  s.check = check_trace;
+  s.extension = ".gz";
+  sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("perfetto: each part can be read alone, and together they hold every event once") {
+  std::vector<cutrace::event> all = {sample::device(0, "NVIDIA H200")};
+  for (const cutrace::event& e : random_run(3, 6000, 1000000, false)) all.push_back(e);
+  cutrace::perfetto_options options;
+  options.file.rotate_bytes = 64 * 1024;
+  const temporary_folder folder;
+  cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
+  sink.open(sample::info());
+  sink.write(sample::view(all));
+  sink.close(sample::summary(all.size()));
+  std::multiset<found> slices, slices_read, gpu, gpu_read;
+  for (const cutrace::event& e : all) {
+    const found one{shown_name(e), shown_ns(e.start_ns), std::max(shown_ns(e.start_ns), shown_ns(e.end_ns))};
+    if (is_host_slice(e)) slices.insert(one);
+    if (e.is_gpu_work()) gpu.insert(one);
+  }
+  std::string together;
+  std::size_t parts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) parts += entry.is_regular_file() ? 1 : 0;
+  REQUIRE(parts > 3);
+  for (std::size_t n = 1; n <= parts; ++n) {
+    const std::string file = content_of(folder.file((n < 10 ? "t.000" : "t.00") + std::to_string(n) + ".pftrace"));
+    together += file;
+    const trace t(file);  // throws where a number is used that this part does not tell
+    CHECK(t.unclosed == 0);
+    CHECK(t.bytes == file.size());
+    CHECK(t.snapshots.size() >= 1);
+    CHECK(t.gpus.size() == 1);
+    for (const auto& s : t.slices) slices_read.insert({s.name, s.start_ns, s.end_ns});
+    for (const auto& g : t.gpu_slices) gpu_read.insert({g.name, g.start_ns, g.start_ns + g.duration_ns});
+    const auto has = [&](const char* what) {
+      return std::any_of(t.instants.begin(), t.instants.end(), [&](const auto& i) { return i.name == what; });
+    };
+    CHECK(has("trace begins") == (n == 1));
+    CHECK(has("part begins") == (n > 1));
+    CHECK(has("part ends") == (n < parts));
+    CHECK(has("trace ends") == (n == parts));
+    if (n < parts) CHECK(file.size() < 66 * 1024);
+  }
+  CHECK(slices_read == slices);
+  CHECK(gpu_read == gpu);
+  CHECK(trace(together).slices.size() == slices.size());  // written one after the other they are one trace
+}
+
+TEST_CASE("perfetto: beyond its limit of bytes a file counts what it leaves out, and has its end") {
+  const std::vector<cutrace::event> all = random_run(5, 4000, 1000000, false);
+  cutrace::perfetto_options options;
+  options.file.max_bytes = 32 * 1024;
+  const temporary_folder folder;
+  cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
+  sink.open(sample::info());
+  sink.write(sample::view(all));
+  sink.close(sample::summary(all.size()));
+  const std::string file = content_of(folder.file("t.pftrace"));
+  const trace t(file);
+  CHECK(file.size() < 40 * 1024);
+  CHECK(t.slices.size() + t.gpu_slices.size() + sink.left_out() == all.size());
+  CHECK(sink.left_out() > 1000);
+  CHECK(named(t.instants, "trace ends").ns == shown_ns(200000));
 }
 
 TEST_CASE("perfetto: arguments on request, also those that are hard to write") {

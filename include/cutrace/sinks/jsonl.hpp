@@ -97,10 +97,8 @@ class jsonl_sink : public sink {
     json_.raw(info_);
     if (file_.has_parts()) json_.field("part", file_.part());
     write_line();
-    descriptions_.each([this](const std::string& lines, std::uint64_t n) {
-      file_.write(lines);
-      lines_ += n;
-    });
+    for (const std::string& lines : descriptions_.all()) file_.write(lines);
+    lines_ += descriptions_.all().size() * (form_ == jsonl_form::paired ? 2 : 1);
     lines_at_start_ = lines_;
   }
 
@@ -140,7 +138,7 @@ class jsonl_sink : public sink {
     detail::optional_field(json_, "name", e.name);
     detail::event_fields(json_, e, stages_);
     write_line();
-    if (CUTRACE_UNLIKELY(file_.has_parts())) descriptions_.add(e, json_.view(), 1);
+    if (CUTRACE_UNLIKELY(file_.has_parts() && descriptions_.wanted(e))) descriptions_.add(e, std::string(json_.view()));
   }
 
   void write_pair(const event& e) {
@@ -151,14 +149,14 @@ class jsonl_sink : public sink {
     paired_begin('B', e.start_ns, op, detail::view_of(e.name), type);
     detail::event_fields(json_, e, stages_);
     hold_line(e.start_ns);
-    const bool kept = file_.has_parts() && detail::kept_descriptions::wanted(e);
+    const bool kept = file_.has_parts() && descriptions_.wanted(e);
     std::string both;
     if (CUTRACE_UNLIKELY(kept)) both = json_.view();
     begin(type, end_ns, 0);
     paired_begin('E', end_ns, op, detail::view_of(e.name), type);
     json_.field("dur_ns", detail::difference_ns(e.end_ns, e.start_ns));
     hold_line(end_ns);
-    if (CUTRACE_UNLIKELY(kept)) descriptions_.add(e, both.append(json_.view()), 2);
+    if (CUTRACE_UNLIKELY(kept)) descriptions_.add(e, both.append(json_.view()));
   }
 
   void paired_begin(char phase, std::int64_t ts, std::uint64_t op, std::string_view name, const char* type) {
@@ -197,7 +195,7 @@ class jsonl_sink : public sink {
   detail::json_text json_;
   detail::membership_fields stages_;
   std::string info_;  ///< fields of the header
-  detail::kept_descriptions descriptions_;
+  detail::kept_descriptions<std::string> descriptions_;
   std::int64_t start_ns_ = 0;
   std::int64_t newest_ns_ = 0;        ///< end of the newest event of a part
   std::uint64_t lines_ = 0;           ///< of this part

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that describe processes, threads, devices, contexts and streams, so that each part of a trace can repeat them.
+// What describes processes, threads, devices, contexts and streams, in a sink's own form, so that each part of a trace
+// can repeat it.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +8,15 @@
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <map>
-#include <string>
-#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
+/// `Form`: what the sink repeats.
+template <class Form>
 class kept_descriptions {
  public:
   static bool wanted(const event& e) noexcept {
@@ -22,35 +24,27 @@ class kept_descriptions {
            e.kind == event_kind::context || e.kind == event_kind::stream;
   }
 
-  /// Keeps `text`, of `lines` lines, if it is a description; a later one of the same thing takes its place.
-  void add(const event& e, std::string_view text, std::uint64_t lines) {
-    if (!wanted(e)) return;
+  /// Keeps the form of `e`, which is a description; a later one of the same thing takes its place.
+  void add(const event& e, Form form) {
     const auto known = places_.find(key_of(e));
     if (known != places_.end()) {
-      kept_[known->second] = {std::string(text), lines};
+      kept_[known->second] = std::move(form);
     } else if (kept_.size() < limit) {
       places_.emplace(key_of(e), kept_.size());
-      kept_.push_back({std::string(text), lines});
+      kept_.push_back(std::move(form));
     }
   }
 
-  /// Each, in the order in which they first came, to `write(const std::string& text, std::uint64_t lines)`.
-  template <class Write>
-  void each(Write write) const {
-    for (const entry& k : kept_) write(k.text, k.lines);
-  }
+  /// In the order in which they first came.
+  const std::vector<Form>& all() const noexcept { return kept_; }
 
  private:
-  struct entry {
-    std::string text;
-    std::uint64_t lines;
-  };
   static constexpr std::size_t limit = 4096;
   using key = std::tuple<event_kind, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>;
   static key key_of(const event& e) { return key(e.kind, e.process_id, e.thread_id, e.device, e.context, e.stream); }
 
   std::map<key, std::size_t> places_;
-  std::vector<entry> kept_;
+  std::vector<Form> kept_;
 };
 
 }  // namespace detail

@@ -42,6 +42,7 @@ CUTRACE_WEAK std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec) {
 CUTRACE_WEAK std::unique_ptr<sink> make_perfetto_sink(sink_spec& spec) {
   perfetto_options options;
   options.arguments = spec.take_choice("arguments", {"no", "yes"}) == "yes";
+  options.file = take_file_limits(spec);
   const std::string path = spec.take_path();
   return std::unique_ptr<sink>(path.empty() ? new perfetto_sink("cutrace-%h-%p.pftrace", options)
                                             : new perfetto_sink(path, options));
