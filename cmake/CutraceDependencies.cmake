@@ -45,6 +45,21 @@ else()
   endif()
 endif()
 
+# protozero, headers only: the sink for Perfetto's protobuf traces. Without it the sink's name says what is missing.
+set(CUTRACE_WITH_PERFETTO OFF)
+if(NOT CUTRACE_PERFETTO STREQUAL "OFF")
+  find_path(CUTRACE_PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp DOC "Folder of protozero's headers, optional")
+  mark_as_advanced(CUTRACE_PROTOZERO_INCLUDE_DIR)
+  if(CUTRACE_PROTOZERO_INCLUDE_DIR)
+    set(CUTRACE_WITH_PERFETTO ON)
+  elseif(CUTRACE_PERFETTO STREQUAL "ON")
+    message(FATAL_ERROR "cutrace: CUTRACE_PERFETTO=ON, but protozero's headers are missing (Debian: libprotozero-dev). "
+                        "scripts/setup installs them.")
+  else()
+    message(STATUS "cutrace: no protozero (Debian: libprotozero-dev), so the sink 'perfetto' is left out")
+  endif()
+endif()
+
 # nvcc compiles the kernels of examples and tests; the library itself never needs it, nor CMake's CUDA language.
 if(NOT CUTRACE_CUPTI STREQUAL "OFF")
   find_program(CUTRACE_NVCC nvcc HINTS ${CUDAToolkit_ROOT} ENV CUDA_HOME ENV CUDA_PATH ENV CUDAToolkit_ROOT

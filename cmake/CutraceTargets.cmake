@@ -28,6 +28,14 @@ if(NOT CUTRACE_MISSING)
   # cutrace::cupti is looked up where the consumer stands: it comes along whenever that machine has the headers.
   target_link_libraries(cutrace_cutrace INTERFACE cutrace_marker fmt::fmt Boost::headers Threads::Threads
                                                   ${CMAKE_DL_LIBS} $<TARGET_NAME_IF_EXISTS:cutrace::cupti>)
+  # Who uses the package finds protozero by its own include path, or does without.
+  if(CUTRACE_WITH_PERFETTO)
+    if(NOT CUTRACE_PROTOZERO_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+      target_include_directories(cutrace_cutrace SYSTEM INTERFACE $<BUILD_INTERFACE:${CUTRACE_PROTOZERO_INCLUDE_DIR}>)
+    endif()
+  elseif(CUTRACE_PERFETTO STREQUAL "OFF")
+    target_compile_definitions(cutrace_cutrace INTERFACE CUTRACE_WITHOUT_PERFETTO)
+  endif()
 else()
   string(REPLACE ";" ", " cutrace_missing_text "${CUTRACE_MISSING}")
   if(CUTRACE_TOP_LEVEL)

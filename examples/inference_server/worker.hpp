@@ -96,6 +96,7 @@ class worker {
       CUTRACE_STAGE_BATCH("decode", ids.data(), ids.size());  // the step is shared by these requests
       run_step(rows.size());
       stream_.synchronize();
+      CUTRACE_MARK("token");  // one of each request of the batch
     }
     CUTRACE_COUNT("tokens", rows.size());
     ++counts_.decode_steps;

@@ -63,6 +63,9 @@ class sink {
   virtual void write(event_view events) = 0;
   /// Makes what was written so far visible to readers. Called about once a second, and by session::flush.
   virtual void flush() {}
+  /// Events that it was given and did not write, by a limit of its own: counted as lost. Why is said once.
+  virtual std::uint64_t left_out() const noexcept { return 0; }
+  virtual const char* left_out_because() const noexcept { return "it left events out"; }
   /// The last call. Nothing is written afterwards.
   virtual void close(const trace_summary&) {}
 };

@@ -23,7 +23,7 @@ struct sink_stats {
   std::uint64_t written;
   std::uint64_t lost;
   bool failed;        ///< threw or reported an error, and was closed
-  char failure[160];  ///< why, empty otherwise
+  char failure[160];  ///< why, or why it left events out; empty otherwise
 };
 inline constexpr std::size_t sink_limit = 16;
 

@@ -4,11 +4,12 @@
 #include <sstream>
 
 #include "contract/sink_contract.hpp"
+#include "support/gzip_file.hpp"
 
 namespace {
 
 void check_report(cutrace::sink&, const std::string& path, const sink_contract::events& all) {
-  std::istringstream in(content_of(path));
+  std::istringstream in(text_of_file(path));
   std::size_t lines = 0;
   bool time = false, losses = false, events = false;
   const std::string delivered = "events   " + std::to_string(all.size()) + " delivered, 12 LOST";
@@ -34,6 +35,16 @@ TEST_CASE("ascii sink keeps the contract of sinks") {
     return std::unique_ptr<cutrace::sink>(new cutrace::ascii_sink(path.c_str()));
   };
   s.check = check_report;
+  sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("ascii sink, compressed, keeps the contract of sinks") {
+  sink_contract::subject s;
+  s.make = [](const std::string& path) {
+    return std::unique_ptr<cutrace::sink>(new cutrace::ascii_sink(path.c_str()));
+  };
+  s.check = check_report;
+  s.extension = ".txt.gz";
   sink_contract::check_sink_contract(s);
 }
 

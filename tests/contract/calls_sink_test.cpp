@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "contract/sink_contract.hpp"
+#include "support/gzip_file.hpp"
 
 namespace {
 
@@ -30,18 +31,28 @@ cutrace::event named(const std::string& name) {
   return {};
 }
 
+void check_text(cutrace::sink&, const std::string& path, const sink_contract::events& all) {
+  const std::string text = text_of_file(path);
+  CHECK(lines_in(text).size() == all.size() + 4);  // head, totals and two notes
+  for (const char c : text) REQUIRE((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
+  CHECK(text.find('\x7f') == std::string::npos);
+  CHECK(text.find("\xc2\x85") == std::string::npos);
+}
+
 }  // namespace
 
 TEST_CASE("calls sink keeps the contract of sinks") {
   sink_contract::subject s;
   s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::calls_sink(path)); };
-  s.check = [](cutrace::sink&, const std::string& path, const sink_contract::events& all) {
-    const std::string text = content_of(path);
-    CHECK(lines_in(text).size() == all.size() + 4);  // head, totals and two notes
-    for (const char c : text) REQUIRE((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
-    CHECK(text.find('\x7f') == std::string::npos);
-    CHECK(text.find("\xc2\x85") == std::string::npos);
-  };
+  s.check = check_text;
+  sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("calls sink, compressed, keeps the contract of sinks") {
+  sink_contract::subject s;
+  s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::calls_sink(path)); };
+  s.check = check_text;
+  s.extension = ".txt.gz";
   sink_contract::check_sink_contract(s);
 }
 

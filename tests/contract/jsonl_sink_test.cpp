@@ -8,13 +8,14 @@
 #include <sstream>
 
 #include "contract/sink_contract.hpp"
+#include "support/gzip_file.hpp"
 
 namespace {
 
 using json = nlohmann::json;
 
 std::vector<json> lines_of(const std::string& path) {
-  std::istringstream in(content_of(path));
+  std::istringstream in(text_of_file(path));
   std::vector<json> lines;
   for (std::string line; std::getline(in, line);) {
     lines.push_back(json::parse(line));
@@ -93,6 +94,14 @@ TEST_CASE("jsonl sink keeps the contract of sinks") {
   sink_contract::subject s;
   s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::jsonl_sink(path)); };
   s.check = check_lines;
+  sink_contract::check_sink_contract(s);
+}
+
+TEST_CASE("jsonl sink, compressed, keeps the contract of sinks") {
+  sink_contract::subject s;
+  s.make = [](const std::string& path) { return std::unique_ptr<cutrace::sink>(new cutrace::jsonl_sink(path)); };
+  s.check = check_lines;
+  s.extension = ".jsonl.gz";
   sink_contract::check_sink_contract(s);
 }
 

@@ -31,6 +31,7 @@ struct subject {
   /// Checks what the sink made of the events, with a reader that is not the sink's own.
   std::function<void(cutrace::sink&, const std::string& path, const events&)> check;
   bool has_file = true;
+  std::string extension = {};  ///< of its file's name
 };
 
 /// Hands events over as the collector does: requests and arguments are gone as soon as write has returned.
@@ -57,7 +58,7 @@ inline void write_shortlived(cutrace::sink& to, events batch) {
 /// A whole life of a sink, `batch` events at a time with a flush after each.
 inline void run(const subject& s, const events& all, std::size_t batch) {
   const temporary_folder folder;
-  const std::string path = folder.file("out");
+  const std::string path = folder.file("out" + s.extension);
   const std::unique_ptr<cutrace::sink> sink = s.make(path);
   sink->open(sample::info());
   for (std::size_t at = 0; at < all.size(); at += batch) {
@@ -94,14 +95,17 @@ inline std::string failure_of(const subject& s, const std::string& path, bool wr
 inline void check_failures(const subject& s) {
   const temporary_folder folder;
   SUBCASE("full disk, small and large traces") {
+    // /dev/full has no extension that could ask for anything, so there it stands behind a link that has one.
+    const std::string path = s.extension.empty() ? "/dev/full" : folder.file("dev-full" + s.extension);
+    if (!s.extension.empty()) REQUIRE(::symlink("/dev/full", path.c_str()) == 0);
     for (const bool much : {false, true}) {
-      const std::string message = failure_of(s, "/dev/full", much);
-      CHECK(message.find("/dev/full") != std::string::npos);
+      const std::string message = failure_of(s, path, much);
+      CHECK(message.find(path) != std::string::npos);
       CHECK(message.find("No space left on device") != std::string::npos);
     }
   }
   SUBCASE("pipe whose reader has gone") {
-    const std::string path = folder.file("pipe");
+    const std::string path = folder.file("pipe" + s.extension);
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
     const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     REQUIRE(reader >= 0);
@@ -120,17 +124,19 @@ inline void check_failures(const subject& s) {
     CHECK(failed);
   }
   SUBCASE("pipe that nobody reads") {
-    const std::string path = folder.file("pipe");
+    const std::string path = folder.file("pipe" + s.extension);
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
     CHECK(failure_of(s, path, false).find(path) != std::string::npos);
   }
   SUBCASE("directory instead of a file") {
-    const std::string message = failure_of(s, folder.path(), false);
-    CHECK(message.find(folder.path()) != std::string::npos);
+    const std::string path = folder.file("folder" + s.extension);
+    REQUIRE(::mkdir(path.c_str(), 0700) == 0);
+    const std::string message = failure_of(s, path, false);
+    CHECK(message.find(path) != std::string::npos);
     CHECK(message.find("directory") != std::string::npos);
   }
   SUBCASE("directory that does not exist") {
-    const std::string path = folder.file("missing/file");
+    const std::string path = folder.file("missing/file" + s.extension);
     const std::string message = failure_of(s, path, false);
     CHECK(message.find(path) != std::string::npos);
     CHECK(message.find("No such file or directory") != std::string::npos);
@@ -141,23 +147,24 @@ inline void check_file(const subject& s) {
   SUBCASE("the file is for its owner only, and its name may be a pattern") {
     const temporary_folder folder;
     const mode_t before = ::umask(0);
-    const std::unique_ptr<cutrace::sink> sink = s.make(folder.file("t-%p-%%"));
+    const std::unique_ptr<cutrace::sink> sink = s.make(folder.file("t-%p-%%" + s.extension));
     sink->open(sample::info());
     sink->close(sample::summary(0));
     ::umask(before);
     struct stat status {};
-    REQUIRE(::stat(folder.file("t-" + std::to_string(::getpid()) + "-%").c_str(), &status) == 0);
+    REQUIRE(::stat(folder.file("t-" + std::to_string(::getpid()) + "-%" + s.extension).c_str(), &status) == 0);
     CHECK((status.st_mode & 0777) == 0600);
   }
   SUBCASE("an older and longer file is replaced") {
     const temporary_folder folder;
-    std::ofstream(folder.file("out")) << std::string(1000000, '}');
+    const std::string path = folder.file("out" + s.extension);
+    std::ofstream(path) << std::string(1000000, '}');
     const events all = sample::server_run();
-    const std::unique_ptr<cutrace::sink> sink = s.make(folder.file("out"));
+    const std::unique_ptr<cutrace::sink> sink = s.make(path);
     sink->open(sample::info());
     sink->write(sample::view(all));
     sink->close(sample::summary(all.size()));
-    s.check(*sink, folder.file("out"), all);
+    s.check(*sink, path, all);
   }
   check_failures(s);
 }
@@ -171,6 +178,11 @@ inline void check_sink_contract(const subject& s) {
     run(s, sample::server_run(), 1);
   }
   SUBCASE("no event at all") { run(s, {}, 1); }
+  SUBCASE("a clock that goes backwards") {
+    events all = sample::server_run();
+    std::reverse(all.begin(), all.end());
+    run(s, all, 3);
+  }
   SUBCASE("nothing but losses") {
     run(s,
         {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::incomplete, 1, 20)},

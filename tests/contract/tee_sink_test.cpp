@@ -102,3 +102,26 @@ TEST_CASE("tee: throws when not one of its sinks opens, and says why") {
   tee.add(bad);
   CHECK_THROWS_WITH_AS(tee.open(sample::info()), doctest::Contains("failing: broken on purpose"), cutrace::error);
 }
+
+TEST_CASE("tee: a sink that leaves events out goes on, and is counted and told once") {
+  struct picky : cutrace::sink {
+    std::uint64_t out = 0, flushes = 0;
+    const char* name() const noexcept override { return "picky"; }
+    void write(cutrace::event_view events) override { out += events.size / 2; }
+    std::uint64_t left_out() const noexcept override { return out; }
+    const char* left_out_because() const noexcept override { return "no room"; }
+    void flush() override { ++flushes; }
+  } sink;
+  reports said;
+  cutrace::tee_sink tee(&reports::add, &said);
+  tee.add(sink);
+  const std::vector<cutrace::event> all = sample::server_run();
+  tee.open(sample::info());
+  for (int i = 0; i < 3; ++i) tee.write(sample::view(all));
+  tee.flush();
+  CHECK(sink.flushes == 1);
+  REQUIRE(said.lines.size() == 1);
+  CHECK(said.lines[0] == "picky: no room");
+  REQUIRE(tee.failures().size() == 1);
+  CHECK(tee.failures()[0].lost == 3 * (all.size() / 2));
+}

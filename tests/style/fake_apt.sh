@@ -13,7 +13,7 @@ component_of() { # <package>: the part of the distribution that has it
   case $ubuntu-$1 in
     1-nvidia-* | 1-libcupti-dev) echo multiverse ;;
     0-nvidia-* | 0-libcupti-dev) echo non-free ;;
-    1-ninja-build | 1-libfmt-dev | 1-libcli11-dev | 1-doctest-dev) echo universe ;;
+    1-ninja-build | 1-prometheus | 1-python3-prometheus-client | 1-libfmt-dev | 1-libcli11-dev | 1-doctest-dev) echo universe ;;
     *) echo main ;;
   esac
 }
@@ -31,6 +31,8 @@ install() {
     g++) put bin/g++ $'#!/bin/sh\nread -r line\nfile=${line#*<}\n[ -e "$CUTRACE_SETUP_MACHINE/usr/include/${file%>}" ]' ;;
     cmake | jq | ccache | pkg-config | sqlite3 | clang-format-14) put "bin/$1" ;;
     ninja-build) put bin/ninja ;;
+    prometheus) put bin/promtool ;;
+    python3-prometheus-client) put usr/lib/python3/dist-packages/prometheus_client/parser.py ;;
     make) put bin/make ;;
     clang) put bin/clang++ ;;
     libclang-rt-dev) put usr/lib/llvm-14/lib/clang/14/lib/linux/libclang_rt.some ;;
@@ -41,6 +43,8 @@ install() {
     nlohmann-json3-dev) put usr/include/nlohmann/json.hpp ;;
     libbenchmark-dev) put usr/include/benchmark/benchmark.h ;;
     zlib1g-dev) put usr/include/zlib.h ;;
+    libprotozero-dev) put usr/include/protozero/pbf_writer.hpp ;;
+    protobuf-compiler) put bin/protoc ;;
     nvidia-cuda-dev) put usr/include/cuda.h ;;
     libcupti-dev) put usr/include/cupti.h ;;
     nvidia-cuda-toolkit) put usr/bin/nvcc "#!/bin/sh

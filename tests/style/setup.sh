@@ -50,6 +50,9 @@ expect "a second run installs nothing" silent
 rm "$machine/installed/nvidia-cuda-toolkit-gcc"
 setup
 expect "without --with-cuda nobody cares for nvcc" silent
+expect "Prometheus, which starts a service, is not installed unasked" not installed prometheus
+setup --with-prometheus
+expect "--with-prometheus installs it" installed prometheus
 setup --with-cuda
 expect "an nvcc without a host compiler gets one" installed nvidia-cuda-toolkit-gcc
 
@@ -81,6 +84,14 @@ expect "the next run says what it passes over" says 'passed over clang-format-14
 rm "$machine/no-clang-format-14" "$machine/tree/build/setup.unavailable"
 setup
 expect "without that file it looks again" installed clang-format-14
+
+fresh_machine browser debian debian.sources "$debian"
+setup
+expect "no browser unless it is asked for" not installed chromium
+setup --browser
+expect "--browser: succeeds" [ $status -eq 0 ]
+expect "--browser brings Chromium" installed chromium
+expect "--browser brings its driver" installed chromium-driver
 
 fresh_machine offline debian debian.sources "$debian"
 touch "$machine/offline"

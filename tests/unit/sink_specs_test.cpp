@@ -54,7 +54,8 @@ TEST_CASE("sink specs: paths and options reach the sink") {
 
 TEST_CASE("sink specs: messages name the option, the word and what is accepted") {
   CHECK(message_of("null,jsnl:t") ==
-        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\"; accepted: ascii, calls, chrome, jsonl, null");
+        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\"; accepted: ascii, calls, chrome, html, jsonl, null, "
+        "perfetto, prometheus");
   CHECK(message_of("null,,calls") == "CUTRACE_SINKS: \"null,,calls\": a sink's name is missing");
   CHECK(message_of("jsonl:") == "CUTRACE_SINKS: \"jsonl:\": a path must follow the colon");
   CHECK(message_of("null:file") == "CUTRACE_SINKS: \"null:file\": \"null\" takes no path");
@@ -69,10 +70,30 @@ TEST_CASE("sink specs: messages name the option, the word and what is accepted")
   CHECK(names_of("ascii?width=80,ascii:-?width=400") == names{"ascii", "ascii"});
   CHECK(message_of("jsonl?hold=2x").find("whole number") != std::string::npos);
   CHECK(message_of("jsonl?hold=99999999999999999999").find("whole number") != std::string::npos);
-  CHECK(message_of("jsonl?fold=2") ==
-        "CUTRACE_SINKS: \"jsonl?fold=2\": unknown option \"fold\" of \"jsonl\"; accepted: form, hold");
-  CHECK(message_of("chrome:t.json?form=paired").find("accepted: none") != std::string::npos);
+  CHECK(
+      message_of("jsonl?fold=2") ==
+      "CUTRACE_SINKS: \"jsonl?fold=2\": unknown option \"fold\" of \"jsonl\"; accepted: form, hold, rotate, keep, max");
+  CHECK(message_of("chrome:t.json?form=paired").find("accepted: rotate, keep, max") != std::string::npos);
+  CHECK(message_of("html?memory=1").find("from 2 to 4096") != std::string::npos);
+  CHECK(names_of("html,html:t.html?memory=64") == names{"html", "html"});
   CHECK(message_of("jsonl?form").find("key=value") != std::string::npos);
+}
+
+TEST_CASE("sink specs: metrics go to an address or a file") {
+  const auto opened = [](const std::string& word) {
+    auto sinks = cutrace::make_sinks(word.c_str());
+    REQUIRE(sinks.size() == 1);
+    sinks[0]->open(sample::info());
+    return sinks;
+  };
+  CHECK(std::string(opened("prometheus::0")[0]->destination()).rfind("http://127.0.0.1:", 0) == 0);
+  CHECK(std::string(opened("prometheus:0.0.0.0:0?stages=3")[0]->destination()).rfind("http://0.0.0.0:", 0) == 0);
+  const temporary_folder folder;
+  CHECK(opened("prometheus:" + folder.file("m:1") + "?every=1&readable=all")[0]->destination() == folder.file("m:1"));
+  CHECK(message_of("prometheus?stages=0").find("from 1 to 1000") != std::string::npos);
+  CHECK(message_of("prometheus?every=0").find("from 1 to 3600") != std::string::npos);
+  CHECK(message_of("prometheus?readable=some").find("accepted: owner, all") != std::string::npos);
+  CHECK(message_of("prometheus?port=1").find("accepted: stages, every, readable") != std::string::npos);
 }
 
 TEST_CASE("sink specs: the message names the caller's option") {

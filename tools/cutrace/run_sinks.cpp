@@ -2,6 +2,7 @@
 #include "cutrace/run_sinks.hpp"
 
 #include <algorithm>
+#include <cutrace/sinks/prometheus_address.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
 #include <map>
@@ -15,7 +16,8 @@ namespace {
 /// How files of a sink end; nullptr for sinks that write none, or that are not ours to name.
 const char* extension_of(const std::string& sink) {
   static const std::map<std::string, const char*> known{
-      {"ascii", "txt"}, {"calls", "calls.txt"}, {"chrome", "json"}, {"jsonl", "jsonl"}};
+      {"ascii", "txt"},   {"calls", "calls.txt"},  {"chrome", "json"},    {"html", "html"},
+      {"jsonl", "jsonl"}, {"perfetto", "pftrace"}, {"prometheus", "prom"}};
   const auto at = known.find(sink);
   return at != known.end() ? at->second : nullptr;
 }
@@ -53,6 +55,9 @@ std::vector<word> words_of(const std::string& list) {
   return all;
 }
 
+/// Whether it names an address and no file.
+bool serves(const word& w) { return w.sink == "prometheus" && cutrace::prometheus::is_address(w.path); }
+
 }  // namespace
 
 std::string compose_sinks(const std::vector<std::string>& lists, const std::string& folder, const std::string& name,
@@ -73,7 +78,7 @@ std::string compose_sinks(const std::vector<std::string>& lists, const std::stri
         w.path = literally(folder + "/" + name) + ".%h.%r.%p%u" + number + "." + extension;
         if (w.sink == "ascii" && columns != 0 && w.options.find("width=") == std::string::npos)
           w.options += (w.options.empty() ? "?width=" : "&width=") + std::to_string(columns);
-      } else if (!w.path.empty() && w.path[0] != '/' && w.path != "-") {
+      } else if (!w.path.empty() && w.path[0] != '/' && w.path != "-" && !serves(w)) {
         // The program may have gone elsewhere by the time the trace begins.
         w.path = literally(std::filesystem::current_path().string() + "/") + w.path;
       }

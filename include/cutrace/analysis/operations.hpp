@@ -34,6 +34,24 @@ struct operation : operation_totals {
 
 constexpr std::size_t copy_direction_count = 6;
 
+/// What an event's row of the tables is called: copies by direction, everything else by its own name.
+inline text operation_name(const event& e) noexcept {
+  const auto literal = [](const char* s) {
+    text t;
+    t.data = s;
+    t.size = static_cast<std::uint32_t>(std::char_traits<char>::length(s));
+    return t;
+  };
+  if (e.kind == event_kind::memcpy) {
+    constexpr const char* names[] = {"[memcpy]",      "[memcpy HtoD]", "[memcpy DtoH]",
+                                     "[memcpy DtoD]", "[memcpy HtoH]", "[memcpy PtoP]"};
+    return literal(names[static_cast<std::size_t>(e.memcpy_.direction) % copy_direction_count]);
+  }
+  if (e.kind == event_kind::memset) return literal("[memset]");
+  if (e.kind == event_kind::graph_launch && e.name.size == 0) return literal("[graph]");
+  return e.name;
+}
+
 class operation_table {
  public:
   explicit operation_table(const bounds& limits = {}) : names_(limits.names, limits.name_bytes) {}
@@ -84,23 +102,6 @@ class operation_table {
   }
 
  private:
-  static text literal(const char* s) noexcept {
-    text t;
-    t.data = s;
-    t.size = static_cast<std::uint32_t>(std::char_traits<char>::length(s));
-    return t;
-  }
-  static text operation_name(const event& e) noexcept {
-    if (e.kind == event_kind::memcpy) {
-      constexpr const char* names[] = {"[memcpy]",      "[memcpy HtoD]", "[memcpy DtoH]",
-                                       "[memcpy DtoD]", "[memcpy HtoH]", "[memcpy PtoP]"};
-      return literal(names[static_cast<std::size_t>(e.memcpy_.direction) % copy_direction_count]);
-    }
-    if (e.kind == event_kind::memset) return literal("[memset]");
-    if (e.kind == event_kind::graph_launch && e.name.size == 0) return literal("[graph]");
-    return e.name;
-  }
-
   name_table names_;
   std::vector<operation_totals> rows_;  ///< by number; their `name` stays empty
   std::uint64_t total_count_ = 0;

@@ -148,6 +148,11 @@ class output_file {
     buffer_.clear();
   }
 
+  /// Mode 0644, for a file of the sink's own. Before anything is written, so that no reader is refused for a moment.
+  void let_all_read() noexcept {
+    if (owned_ && regular_ && fd_ >= 0) ::fchmod(fd_, 0644);
+  }
+
   bool is_open() const noexcept { return fd_ >= 0; }
   const std::string& path() const noexcept { return path_; }
 

@@ -96,6 +96,7 @@ class sink_set {
     sink* target = nullptr;
     std::uint64_t session = 0;
     std::uint64_t order = 0;
+    std::uint64_t left_out = 0;  ///< by the sink itself, as far as counted
     sink_stats totals{};
   };
 
@@ -110,6 +111,22 @@ class sink_set {
     m.totals.delivered += n;
     const bool ok = guarded(m, [&] { m.target->write(event_view{events, n}); });
     (ok ? m.totals.written : m.totals.lost) += n;
+    if (ok) count_left_out(m);
+  }
+
+  /// What the sink itself did not write is lost, too.
+  void count_left_out(member& m) noexcept {
+    const std::uint64_t fresh = m.target->left_out() - m.left_out;
+    if (CUTRACE_LIKELY(fresh == 0)) return;
+    m.totals.written -= fresh;
+    m.totals.lost += fresh;
+    if (m.left_out == 0) {
+      std::snprintf(m.totals.failure, sizeof(m.totals.failure), "%s", m.target->left_out_because());
+      char line[512];
+      std::snprintf(line, sizeof(line), "sink '%s' leaves events out from now on: %s", m.totals.name, m.totals.failure);
+      reporter_.report("sink", line);
+    }
+    m.left_out += fresh;
   }
 
   template <class Action>

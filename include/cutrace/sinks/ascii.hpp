@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/detail/output_file.hpp>
+#include <cutrace/detail/trace_file.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/ascii_collect.hpp>
 #include <cutrace/sinks/ascii_head.hpp>
@@ -90,7 +90,7 @@ class ascii_sink : public sink {
     ascii::print_operations(out, "GPU OPERATIONS", d.gpu_operations, top_);
     ascii::print_operations(out, "HOST CALLS", d.calls, top_);
     ascii::numbers_section(out, numbers, total_ns).print();
-    ascii::quality_section(out, end).print(shortened(time, host, stages),
+    ascii::quality_section(out, end).print(ascii::shortened(d, limits_, time, host, stages),
                                            numbers.launches() > 0 && numbers.gpu_operations == 0);
     return out.text();
   }
@@ -111,37 +111,12 @@ class ascii_sink : public sink {
     return std::min<std::size_t>(std::max<std::size_t>(size.ws_col, 80), 200);
   }
 
-  /// What the memory limit did to the report.
-  CUTRACE_NOINLINE std::vector<std::string> shortened(const analysis::breakdown_table& time,
-                                                      const analysis::breakdown_table& host,
-                                                      const std::vector<analysis::stage_time>& stages) const {
-    std::vector<std::string> list;
-    const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
-    if (off_ns > 0)
-      list.push_back(ascii::joined(
-          {"memory limit: WHERE THE TIME WENT is approximate, off by at most ", ascii::duration(off_ns)}));
-    if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
-      list.push_back("memory limit: times of stages marked with ~ are approximate");
-    if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.number == 0; }))
-      list.push_back(
-          ascii::joined({"memory limit: stages beyond ", ascii::digits(limits_.stages), " names share one row"}));
-    if (data_->gpu_operations.names_left_out() || data_->calls.names_left_out())
-      list.push_back("memory limit: names beyond the table share the row \"(other names)\"");
-    if (data_->other_streams.used)
-      list.push_back(ascii::joined(
-          {"memory limit: streams beyond ", ascii::digits(limits_.streams), " share one row of the timeline"}));
-    if (data_->time.devices_left_out()) list.push_back("memory limit: some devices have no row of their own");
-    if (data_->numbers.numbers().live_approximate)
-      list.push_back("memory limit: more live allocations than can be followed; live and peak bytes are too small");
-    return list;
-  }
-
   std::string path_;
   std::uint32_t width_;
   bool color_;
   std::size_t top_;
   analysis::bounds limits_;
-  detail::output_file file_;
+  detail::trace_file file_;
   ascii::identity who_;
   std::unique_ptr<ascii::collection> data_;
 };

@@ -49,6 +49,14 @@ inline const char* words_of(analysis::owner o) noexcept {
   return words[static_cast<std::size_t>(o)];
 }
 
+/// What the backend said of itself when the sink was opened; the program may have added another one since.
+CUTRACE_NOINLINE inline std::string backend_words(const identity& who, bool gpu_seen) {
+  const std::string_view detail = who.backend_detail;
+  const bool other = gpu_seen && (who.backend == "none" || detail.find("no GPU time") != std::string_view::npos);
+  return joined({label(who.backend, 16), detail.empty() ? "" : ": ", escaped(detail),
+                 other ? "; GPU times here are from a backend that the program added" : ""});
+}
+
 CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, const trace_summary& end,
                                             const analysis::breakdown_table& time, bool gpu_seen) {
   std::string title = joined(
@@ -63,12 +71,7 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
     out.paragraph({"recorded ", duration(time.recorded_ns), " of it, in ", counted(time.pieces, "window"),
                    "; shares and idle times below are of the time recorded"},
                   9, tone::alarm);
-  // The backend's words are of the time when the sink was opened; the program may have added another one since.
-  const std::string_view detail = who.backend_detail;
-  const bool other = gpu_seen && (who.backend == "none" || detail.find("no GPU time") != std::string_view::npos);
-  out.paragraph({"backend  ", label(who.backend, 16), detail.empty() ? "" : ": ", escaped(detail),
-                 other ? "; GPU times here are from a backend that the program added" : ""},
-                9);
+  out.paragraph({"backend  ", backend_words(who, gpu_seen)}, 9);
   const std::uint64_t lost = end.totals.lost_total();
   if (lost == 0)
     out.line({"events   ", count(end.totals.delivered), " delivered, nothing lost"});

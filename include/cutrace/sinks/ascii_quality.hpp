@@ -17,6 +17,29 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace ascii {
 
+/// What the memory limit did to the report.
+CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& data, const analysis::bounds& limits,
+                                                           const analysis::breakdown_table& time,
+                                                           const analysis::breakdown_table& host,
+                                                           const std::vector<analysis::stage_time>& stages) {
+  std::vector<std::string> list;
+  const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
+  if (off_ns > 0)
+    list.push_back(joined({"memory limit: WHERE THE TIME WENT is approximate, off by at most ", duration(off_ns)}));
+  if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
+    list.push_back("memory limit: times of stages marked with ~ are approximate");
+  if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.number == 0; }))
+    list.push_back(joined({"memory limit: stages beyond ", digits(limits.stages), " names share one row"}));
+  if (data.gpu_operations.names_left_out() || data.calls.names_left_out())
+    list.push_back("memory limit: names beyond the table share the row \"(other names)\"");
+  if (data.other_streams.used)
+    list.push_back(joined({"memory limit: streams beyond ", digits(limits.streams), " share one row of the timeline"}));
+  if (data.time.devices_left_out()) list.push_back("memory limit: some devices have no row of their own");
+  if (data.numbers.numbers().live_approximate)
+    list.push_back("memory limit: more live allocations than can be followed; live and peak bytes are too small");
+  return list;
+}
+
 class quality_section {
  public:
   quality_section(page& out, const trace_summary& end) : out_(out), end_(end), totals_(end.totals) {}

@@ -7,10 +7,11 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
-#include <cutrace/detail/output_file.hpp>
 #include <cutrace/detail/text_digits.hpp>
+#include <cutrace/detail/trace_file.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/chrome_args.hpp>
+#include <cutrace/sinks/chrome_document.hpp>
 #include <cutrace/sinks/chrome_heads.hpp>
 #include <cutrace/sinks/chrome_rows.hpp>
 #include <cutrace/sinks/json_membership.hpp>
@@ -25,70 +26,89 @@ CUTRACE_BEGIN_NAMESPACE
 
 class chrome_sink : public sink {
  public:
-  /// `path`: %p is the process id, %h the host's name, "-" standard output. Created by `open`, mode 0600.
-  explicit chrome_sink(std::string path = "cutrace-%h-%p.json") : path_(std::move(path)) {}
+  /// `path`: %p is the process id, %h the host's name, "-" standard output; compressed where it ends in ".gz". Created
+  /// by `open`, mode 0600.
+  explicit chrome_sink(std::string path = "cutrace-%h-%p.json", const file_limits& limits = {})
+      : path_(std::move(path)), limits_(limits) {}
 
   const char* name() const noexcept override { return "chrome"; }
   const char* destination() const noexcept override { return file_.path().c_str(); }
-  /// Where the finished file lies, once open.
   const std::string& path() const noexcept { return file_.path(); }
 
   void open(const trace_info& info) override {
-    file_.open(path_.c_str(), detail::publish::at_close);
+    file_.open(path_.c_str(), detail::publish::at_close, limits_);
     process_id_ = info.process_id;
     rows_.name_process(info.process_id, detail::view_of(info.process_name));
-    // HTA finds the rank with a regular expression that wants white space after the colon, early in the file.
-    std::string head = "{\n\"schemaVersion\": 1,\n\"distributedInfo\": {\"rank\": ";
-    head += std::to_string(info.rank < 0 ? 0 : info.rank);
-    head += ", \"world_size\": " + std::to_string(info.world_size <= 0 ? 1 : info.world_size);
-    head += "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ";
-    // UTC of trace time 0: Kineto's readers add it to each ts.
-    head += std::to_string(static_cast<std::int64_t>(info.start.realtime_ns) - info.start.trace_ns);
-    head += ",\n\"cutraceInfo\": ";
-    json_.clear();
-    json_.begin_object();
-    detail::info_fields(json_, info);
-    json_.end_object();
-    head.append(json_.view()).append(",\n\"traceEvents\": [\n");
-    out_.append(head);
-    json_.clear();
+    head_ = detail::chrome_head(info);
+    newest_ns_ = info.start.trace_ns;
     heads_.clear();
+    begin_part();
   }
 
   void write(event_view events) override {
     stages_.begin_write();
     for (const event& e : events) {
+      if (CUTRACE_UNLIKELY(file_.is_full(out_.size()))) {
+        file_.leave_out(1);
+        continue;
+      }
       write_event(e);
       if (CUTRACE_UNLIKELY(out_.size() >= full)) out_.drop_front(file_.write_blocks(out_.view()));
+      if (CUTRACE_UNLIKELY(file_.part_is_full(out_.size()))) next_part(e.end_ns);
     }
+    if (file_.has_parts() && events.size != 0) newest_ns_ = events.data[events.size - 1].end_ns;
   }
+
+  std::uint64_t left_out() const noexcept override { return file_.left_out(); }
+  const char* left_out_because() const noexcept override { return file_.left_out_because(); }
 
   void flush() override {
     write_out();
+    if (!empty() && file_.part_is_old()) next_part(newest_ns_);
     file_.flush();
   }
 
   void close(const trace_summary& summary) override {
     if (!file_.is_open()) return;  // it failed before and said so
-    for (held_call& h : held_) release(h, 0);
-    rows_.write_names(json_, [this] { end_item(); });
-    write_window_end(summary.stop.trace_ns);
-    std::string tail = "\n],\n\"deviceProperties\": [";
-    for (const auto& d : devices_) tail += (d.first == devices_.begin()->first ? "\n" : ",\n") + d.second;
     json_.begin_object();
     detail::summary_fields(json_, summary);
     json_.field("overlapping_slices", rows_.overlapping());
-    json_.end_object();
-    tail.append("\n],\n\"cutraceSummary\": ").append(json_.view());
+    end_part(summary.stop.trace_ns);
+  }
+
+ private:
+  void begin_part() {
+    out_.append(head_);
+    if (file_.has_parts()) out_.append("\"cutracePart\": " + std::to_string(file_.part()) + ",\n");
+    out_.append("\"traceEvents\": [\n");
     json_.clear();
-    json_.value(file_.path());
-    tail.append(",\n\"traceName\": ").append(json_.view()).append("\n}\n");
-    out_.append(tail);
+    begun_at_ = file_.written() + out_.size();
+  }
+  bool empty() const noexcept { return file_.written() + out_.size() == begun_at_; }
+
+  /// Completes the document. The fields of its summary stand in json_.
+  CUTRACE_NOINLINE void end_part(std::int64_t ts_ns) {
+    json_.end_object();
+    const std::string totals(json_.view());
+    json_.clear();
+    for (held_call& h : held_) release(h, 0);
+    rows_.write_names(json_, [this] { end_item(); });
+    write_window_end(ts_ns);
+    out_.append(detail::chrome_tail(devices_, totals, file_.path()));
     write_out();
     file_.close();
   }
 
- private:
+  /// Rows keep numbers and names; totals stand in the last part only.
+  CUTRACE_NOINLINE void next_part(std::int64_t ts_ns) {
+    if (file_.is_full(out_.size())) return;
+    json_.begin_object();
+    json_.field("next", file_.next_name());
+    end_part(ts_ns);
+    file_.next_part();
+    begin_part();
+  }
+
   /// A driver call that waits for the next event of its thread: if that is the runtime call around it, with the same
   /// correlation id, only the outer one carries the id, or readers would count the launch twice.
   struct held_call {
@@ -137,9 +157,9 @@ class chrome_sink : public sink {
 
   static std::int64_t clamped_end(const event& e) noexcept { return e.end_ns < e.start_ns ? e.start_ns : e.end_ns; }
 
-  /// An open slice at the end of a buffer: `to` stands in its args.
+  /// An open slice at the end of a buffer.
   struct open_slice {
-    char* to;
+    char* to;             ///< in its args
     std::string_view ts;  ///< as it stands in the buffer
   };
   /// `more`: characters that the caller will write
@@ -295,7 +315,7 @@ class chrome_sink : public sink {
     begin_point("i", name_,
                 on_gpu ? detail::chrome_rows::gpu_pid(e.device) : detail::chrome_rows::host_pid(e.process_id),
                 e.start_ns);
-    // An instant takes no time, so it shares the first lane of its thread or stream with whatever is open there.
+    // An instant takes no time: it shares the first lane of its thread or stream with whatever is open there.
     const std::uint32_t tid =
         on_gpu ? rows_.stream_tid(e.device, e.stream) : rows_.thread_tid(e.process_id, e.thread_id);
     json_.field("tid", tid);
@@ -344,6 +364,7 @@ class chrome_sink : public sink {
     detail::json_text properties;
     detail::device_properties(properties, e);
     devices_[e.device] = properties.view();
+    shapes_.describe(e.device, e.device_);
   }
 
   /// Writes the object that stands in json_.
@@ -359,9 +380,13 @@ class chrome_sink : public sink {
   }
 
   std::string path_;
-  detail::output_file file_;
-  detail::text_buffer out_;  ///< what is to be written to the file
-  detail::json_text json_;   ///< an object that is written seldom
+  file_limits limits_;
+  detail::trace_file file_;
+  std::string head_;            ///< of each part
+  std::uint64_t begun_at_ = 0;  ///< bytes before the first event of this part
+  std::int64_t newest_ns_ = 0;  ///< end of the last event
+  detail::text_buffer out_;     ///< what is to be written to the file
+  detail::json_text json_;      ///< an object that is written seldom
   detail::slice_heads heads_;
   detail::launch_shapes shapes_;
   detail::membership_fields stages_;

@@ -83,7 +83,7 @@ inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexce
   return base_tid != e.stream ? put_field(to, ",\"cuda_stream\":", e.stream) : to;
 }
 
-constexpr std::size_t gpu_args_room = 768;  ///< the longest of them, a kernel with all it may have, is below 600
+constexpr std::size_t gpu_args_room = 896;  ///< the longest of them, a kernel with all it may have, is below 768
 inline char* put_gpu_args(char* to, const event& e, const decimal_text& correlation, std::uint32_t base_tid,
                           launch_shapes& shapes) noexcept {
   to = put_field(to, "\"device\":", e.device);
@@ -91,7 +91,9 @@ inline char* put_gpu_args(char* to, const event& e, const decimal_text& correlat
   to = put_stream(to, e, base_tid);
   if (e.correlation_id != 0) to = correlation.put(put_literal(to, ",\"correlation\":"));
   if (e.kind == event_kind::kernel) {
-    to = put_text(to, shapes.of(e.kernel));
+    // Kineto's files always have it; nanoseconds in the session here, 0 where it was not asked for.
+    to = put_field(to, ",\"queued\":", e.kernel.queued_ns);
+    to = put_text(to, shapes.of(e.device, e.kernel));
     to = put_graph(to, e.kernel.graph_id, e.kernel.graph_node_id);
   }
   if (e.kind == event_kind::graph_launch) to = put_graph(to, e.kernel.graph_id, 0);
@@ -170,6 +172,17 @@ inline void device_properties(json_text& json, const event& e) {
   json.field("computeMajor", d.compute_major);
   json.field("computeMinor", d.compute_minor);
   json.field("numSms", d.multiprocessors);
+  const multiprocessor_limits limits = limits_of(d.compute_major, d.compute_minor);
+  if (limits.threads != 0) {  // the same for each device of its compute capability
+    json.field("maxThreadsPerBlock", 1024);
+    json.field("maxThreadsPerMultiprocessor", limits.threads);
+    json.field("regsPerBlock", multiprocessor_registers);
+    json.field("warpSize", warp_threads);
+    json.field("sharedMemPerBlock", 48 * 1024);
+    json.field("regsPerMultiprocessor", multiprocessor_registers);
+    json.field("sharedMemPerBlockOptin", limits.shared_optin_bytes);
+    json.field("sharedMemPerMultiprocessor", limits.shared_bytes);
+  }
   json.field("memory_bandwidth_bytes_per_s", d.memory_bandwidth_bytes_per_s);
   json.field("core_clock_khz", d.core_clock_khz);
   std::string uuid;

@@ -19,14 +19,15 @@ class slice_lane {
   explicit slice_lane(bool nesting) : nesting_(nesting) {}
 
   /// Takes the half-open slice if it fits. `owner` names what directly encloses it (a stage), 0 nothing: neighbours
-  /// with one owner are never parted by a later slice, so joining them loses nothing.
-  bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+  /// with one owner are never parted by a later slice, so joining them loses nothing. `apart`: nor does it fit if one
+  /// begins where it ends.
+  bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool apart = false) {
     if (CUTRACE_LIKELY(taken_.empty() || taken_.back().end_ns <= start_ns)) {
       taken_.emplace_back(start_ns, end_ns, owner);
       if (CUTRACE_UNLIKELY(taken_.size() > limit)) compact();
       return true;
     }
-    return place_between(start_ns, end_ns, owner);
+    return place_between(start_ns, end_ns, owner, apart);
   }
 
  private:
@@ -41,7 +42,7 @@ class slice_lane {
   static constexpr std::size_t limit = 512;
   static constexpr std::size_t recent = 64;  // a runtime call still encloses the driver calls right before it
 
-  bool place_between(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+  bool place_between(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool apart) {
     std::size_t first = taken_.size();  // slices from here on end after our start
     bool inside = false;
     while (first > 0 && taken_[first - 1].end_ns > start_ns) {
@@ -49,6 +50,8 @@ class slice_lane {
       if (other.start_ns < end_ns) {
         if (!nesting_ || !encloses(start_ns, end_ns, other)) return false;
         inside = true;
+      } else if (apart && other.start_ns == end_ns) {
+        return false;
       }
       --first;
     }

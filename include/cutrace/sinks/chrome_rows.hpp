@@ -199,7 +199,7 @@ class chrome_rows {
       case row_kind::overhead:
         return "tracing overhead";
       case row_kind::stream:
-        return "stream " + id;
+        return "stream " + id + " ";  // Kineto's spelling
       case row_kind::stream_sync:
         return "stream " + id + " (sync)";
       case row_kind::context_sync:
@@ -212,7 +212,8 @@ class chrome_rows {
   void write_row_names(json_text& json, const row& r, EndItem end_item) const {
     const std::string name = row_name(r);
     for (std::size_t i = 0; i < r.lanes.size(); ++i) {
-      const std::string lane_name = i == 0 ? name : name + " (" + std::to_string(i + 1) + ")";
+      std::string lane_name = name;
+      if (i != 0) lane_name += (name.back() == ' ' ? "(" : " (") + std::to_string(i + 1) + ")";
       metadata(json, "thread_name", r.pid, r.lanes[i].tid, "name", lane_name, end_item);
       metadata(json, "thread_sort_index", r.pid, r.lanes[i].tid, "sort_index", r.lanes.front().tid, end_item);
     }
@@ -226,6 +227,8 @@ class chrome_rows {
     json.field("name", what);
     json.field("pid", pid);
     json.field("tid", tid);
+    json.key("ts");
+    json.microseconds(0);
     json.key("args");
     json.begin_object();
     json.field(key, value);

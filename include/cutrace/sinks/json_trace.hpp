@@ -63,7 +63,7 @@ inline void sinks_array(json_text& json, const stats& s) {
     json.field("written", s.sinks[i].written);
     json.field("lost", s.sinks[i].lost);
     json.field("failed", s.sinks[i].failed);
-    if (s.sinks[i].failed) json.field("failure", s.sinks[i].failure);
+    if (s.sinks[i].failure[0] != '\0') json.field("failure", s.sinks[i].failure);
     json.end_object();
   }
   json.end_array();

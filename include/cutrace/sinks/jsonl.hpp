@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The canonical text form of a trace: one JSON object a line, header first, totals last. docs/jsonl.md is the schema.
 // A file cut short by a crash is readable up to its last whole line; without a footer it is known to be incomplete.
+// In parts, each can be read alone: it has a header and a footer, and repeats what describes threads and devices.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
-#include <cutrace/detail/output_file.hpp>
+#include <cutrace/detail/trace_file.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/json_event.hpp>
 #include <cutrace/sinks/json_membership.hpp>
 #include <cutrace/sinks/json_trace.hpp>
 #include <cutrace/sinks/jsonl_order.hpp>
+#include <cutrace/sinks/kept_descriptions.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,13 +32,15 @@ struct jsonl_options {
   /// many lines were written between it and the end of its event; the beginning of a longer event comes late, and the
   /// rest stays in order. flush() does not write what is kept back; 0 keeps nothing back, for readers that follow live.
   std::size_t hold_lines = 16384;
+  file_limits file = {};
 };
 
 class jsonl_sink : public sink {
  public:
-  /// `path`: %p is the process id, %h the host's name, "-" standard output. The file is created by `open`, mode 0600.
+  /// `path`: %p is the process id, %h the host's name, "-" standard output; compressed where it ends in ".gz". The file
+  /// is created by `open`, mode 0600.
   explicit jsonl_sink(std::string path = "cutrace-%h-%p.jsonl", const jsonl_options& options = {})
-      : path_(std::move(path)), form_(options.form), paired_(options.hold_lines) {}
+      : path_(std::move(path)), form_(options.form), limits_(options.file), paired_(options.hold_lines) {}
 
   const char* name() const noexcept override { return "jsonl"; }
   const char* destination() const noexcept override { return file_.path().c_str(); }
@@ -44,38 +48,80 @@ class jsonl_sink : public sink {
   const std::string& path() const noexcept { return file_.path(); }
 
   void open(const trace_info& info) override {
-    file_.open(path_.c_str());
-    begin("header", info.start.trace_ns, 0);
-    if (form_ == jsonl_form::paired) paired_begin('B', info.start.trace_ns, 0, "trace", "header");
+    file_.open(path_.c_str(), detail::publish::at_once, limits_);
+    json_.clear();
     detail::info_fields(json_, info);
-    write_line();
+    info_ = json_.view();
+    start_ns_ = newest_ns_ = info.start.trace_ns;
+    write_header();
   }
 
   void write(event_view events) override {
     stages_.begin_write();
     for (const event& e : events) {
+      if (CUTRACE_UNLIKELY(file_.is_full())) {
+        file_.leave_out(1);
+        continue;
+      }
       if (form_ == jsonl_form::events) {
         write_event(e);
       } else {
         write_pair(e);
       }
+      if (file_.has_parts()) newest_ns_ = e.end_ns;
+      if (CUTRACE_UNLIKELY(file_.part_is_full() && !file_.is_full())) next_part();
     }
   }
 
-  void flush() override { file_.flush(); }
+  std::uint64_t left_out() const noexcept override { return file_.left_out(); }
+  const char* left_out_because() const noexcept override { return file_.left_out_because(); }
+
+  void flush() override {
+    if (lines_ > lines_at_start_ && file_.part_is_old()) next_part();
+    file_.flush();
+  }
 
   void close(const trace_summary& summary) override {
     if (!file_.is_open()) return;  // it failed before and said so
-    paired_.drain([this](const std::string& line) { file_.write(line); });
-    begin("footer", summary.stop.trace_ns, 0);
-    if (form_ == jsonl_form::paired) paired_begin('E', summary.stop.trace_ns, 0, "trace", "footer");
+    begin_footer(summary.stop.trace_ns);
     detail::summary_fields(json_, summary);
-    json_.field("lines", lines_);
-    write_line();
+    end_footer();
     file_.close();
   }
 
  private:
+  void write_header() {
+    lines_ = 0;
+    begin("header", start_ns_, 0);
+    if (form_ == jsonl_form::paired) paired_begin('B', start_ns_, 0, "trace", "header");
+    json_.raw(info_);
+    if (file_.has_parts()) json_.field("part", file_.part());
+    write_line();
+    for (const std::string& lines : descriptions_.all()) file_.write(lines);
+    lines_ += descriptions_.all().size() * (form_ == jsonl_form::paired ? 2 : 1);
+    lines_at_start_ = lines_;
+  }
+
+  void begin_footer(std::int64_t ts_ns) {
+    paired_.drain([this](const std::string& line) { file_.write(line); });
+    begin("footer", ts_ns, 0);
+    if (form_ == jsonl_form::paired) paired_begin('E', ts_ns, 0, "trace", "footer");
+  }
+  void end_footer() {
+    if (file_.has_parts()) json_.field("part", file_.part());
+    json_.field("lines", lines_);
+    write_line();
+  }
+
+  /// Totals are not known before the end of the trace, and stand in the last part only.
+  CUTRACE_NOINLINE void next_part() {
+    begin_footer(newest_ns_);
+    json_.field("next", file_.next_name());
+    end_footer();
+    file_.next_part();
+    write_header();
+  }
+
   /// Opens a line of the canonical form; the paired form writes its own beginning.
   void begin(const char* type, std::int64_t ts_ns, std::int64_t dur_ns) {
     json_.clear();
@@ -92,6 +138,7 @@ class jsonl_sink : public sink {
     detail::optional_field(json_, "name", e.name);
     detail::event_fields(json_, e, stages_);
     write_line();
+    if (CUTRACE_UNLIKELY(file_.has_parts() && descriptions_.wanted(e))) descriptions_.add(e, std::string(json_.view()));
   }
 
   void write_pair(const event& e) {
@@ -102,10 +149,14 @@ class jsonl_sink : public sink {
     paired_begin('B', e.start_ns, op, detail::view_of(e.name), type);
     detail::event_fields(json_, e, stages_);
     hold_line(e.start_ns);
+    const bool kept = file_.has_parts() && descriptions_.wanted(e);
+    std::string both;
+    if (CUTRACE_UNLIKELY(kept)) both = json_.view();
     begin(type, end_ns, 0);
     paired_begin('E', end_ns, op, detail::view_of(e.name), type);
     json_.field("dur_ns", detail::difference_ns(e.end_ns, e.start_ns));
     hold_line(end_ns);
+    if (CUTRACE_UNLIKELY(kept)) descriptions_.add(e, both.append(json_.view()));
   }
 
   void paired_begin(char phase, std::int64_t ts, std::uint64_t op, std::string_view name, const char* type) {
@@ -138,11 +189,17 @@ class jsonl_sink : public sink {
 
   std::string path_;
   jsonl_form form_;
+  file_limits limits_;
   detail::paired_lines paired_;
-  detail::output_file file_;
+  detail::trace_file file_;
   detail::json_text json_;
   detail::membership_fields stages_;
-  std::uint64_t lines_ = 0;
+  std::string info_;  ///< fields of the header
+  detail::kept_descriptions<std::string> descriptions_;
+  std::int64_t start_ns_ = 0;
+  std::int64_t newest_ns_ = 0;        ///< end of the newest event of a part
+  std::uint64_t lines_ = 0;           ///< of this part
+  std::uint64_t lines_at_start_ = 0;  ///< before its first event
   std::uint64_t operations_ = 0;
 };
 

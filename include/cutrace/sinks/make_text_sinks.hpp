@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sinks for people, ascii and calls, as sink_registry.hpp names them. Compiled in one source file of a program; in
-// more it does no harm.
+// The sinks for people, ascii, calls and html, as sink_registry.hpp names them. Compiled in one source file of a
+// program; in more it does no harm.
 #pragma once
 
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/ascii.hpp>
 #include <cutrace/sinks/calls.hpp>
+#include <cutrace/sinks/file_spec.hpp>
+#include <cutrace/sinks/html.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <string>
+#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -22,7 +25,15 @@ CUTRACE_WEAK std::unique_ptr<sink> make_ascii_sink(sink_spec& spec) {
   return std::unique_ptr<sink>(new ascii_sink(o));
 }
 CUTRACE_WEAK std::unique_ptr<sink> make_calls_sink(sink_spec& spec) {
-  return std::unique_ptr<sink>(new calls_sink(spec.take_path()));
+  const file_limits limits = take_file_limits(spec);
+  return std::unique_ptr<sink>(new calls_sink(spec.take_path(), limits));
+}
+CUTRACE_WEAK std::unique_ptr<sink> make_html_sink(sink_spec& spec) {
+  html_options o;
+  const std::string path = spec.take_path();
+  if (!path.empty()) o.path = path;
+  o.memory_limit_bytes = spec.take_number("memory", o.memory_limit_bytes >> 20, 4096, 2) << 20;
+  return std::unique_ptr<sink>(new html_sink(std::move(o)));
 }
 
 }  // namespace CUTRACE_LOCAL

@@ -19,7 +19,7 @@ CUTRACE_BEGIN_NAMESPACE
 /// Makes a sink of a word; takes what it understands from the spec, whatever is left is an error.
 using sink_factory = std::unique_ptr<sink> (*)(sink_spec&);
 
-/// Names and their factories. One line adds a sink: `registry.add("perfetto", [](sink_spec& s) { ... });`
+/// Names and their factories. One line adds a sink: `registry.add("mine", [](sink_spec& s) { ... });`
 class sink_registry {
  public:
   CUTRACE_NOINLINE void add(std::string name, sink_factory make) { entries_.emplace_back(std::move(name), make); }
@@ -50,7 +50,10 @@ namespace detail CUTRACE_LOCAL {
 std::unique_ptr<sink> make_ascii_sink(sink_spec& spec);
 std::unique_ptr<sink> make_calls_sink(sink_spec& spec);
 std::unique_ptr<sink> make_chrome_sink(sink_spec& spec);
+std::unique_ptr<sink> make_html_sink(sink_spec& spec);
 std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec);
+std::unique_ptr<sink> make_perfetto_sink(sink_spec& spec);
+std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec);
 inline std::unique_ptr<sink> make_null_sink(sink_spec&) { return std::unique_ptr<sink>(new null_sink()); }
 
 }  // namespace CUTRACE_LOCAL
@@ -61,8 +64,11 @@ CUTRACE_NOINLINE inline sink_registry builtin_sinks() {
   registry.add("ascii", detail::make_ascii_sink);
   registry.add("calls", detail::make_calls_sink);
   registry.add("chrome", detail::make_chrome_sink);
+  registry.add("html", detail::make_html_sink);
   registry.add("jsonl", detail::make_jsonl_sink);
   registry.add("null", detail::make_null_sink);
+  registry.add("perfetto", detail::make_perfetto_sink);
+  registry.add("prometheus", detail::make_prometheus_sink);
   return registry;
 }
 

@@ -46,6 +46,13 @@ class sink_spec {
     fail(std::string(key) + "=" + value + " is not known; accepted: " + all);
   }
 
+  /// As it was given; empty where it was not.
+  CUTRACE_NOINLINE std::string take_text(std::string_view key) {
+    std::string value;
+    if (take(key, value) && value.empty()) fail(std::string(key) + "= says nothing");
+    return value;
+  }
+
   /// A whole number from `least` to `most`; `otherwise` where the key was not given.
   CUTRACE_NOINLINE std::size_t take_number(std::string_view key, std::size_t otherwise, std::size_t most,
                                            std::size_t least = 0) {

@@ -28,10 +28,10 @@ class tee_sink : public sink {
 
   /// Before `open`. The sink is owned, or kept alive by the caller.
   void add(std::unique_ptr<sink> s) {
-    branches_.push_back(branch{s.get(), true, {s->name(), {}, 0}});
+    branches_.push_back(branch{s.get(), true, {s->name(), {}, 0}, 0});
     owned_.push_back(std::move(s));
   }
-  void add(sink& s) { branches_.push_back(branch{&s, true, {s.name(), {}, 0}}); }
+  void add(sink& s) { branches_.push_back(branch{&s, true, {s.name(), {}, 0}, 0}); }
 
   const char* name() const noexcept override { return "tee"; }
 
@@ -50,7 +50,10 @@ class tee_sink : public sink {
   void write(event_view events) override {
     for (branch& b : branches_) {
       if (b.works) attempt(b, [&] { b.target->write(events); });
-      if (!b.works) b.state.lost += events.size;
+      if (!b.works)
+        b.state.lost += events.size;
+      else
+        count_left_out(b);
     }
   }
   void flush() override {
@@ -64,11 +67,11 @@ class tee_sink : public sink {
     }
   }
 
-  /// Sinks that failed so far. Collector's thread, or after the session.
+  /// Sinks that failed or left events out so far. Collector's thread, or after the session.
   std::vector<failure> failures() const {
     std::vector<failure> failed;
     for (const branch& b : branches_) {
-      if (!b.works) failed.push_back(b.state);
+      if (!b.works || b.state.lost != 0) failed.push_back(b.state);
     }
     return failed;
   }
@@ -78,6 +81,7 @@ class tee_sink : public sink {
     sink* target;
     bool works;
     failure state;
+    std::uint64_t left_out = 0;  ///< by the sink itself, as far as counted
   };
 
   template <class Call>
@@ -90,13 +94,24 @@ class tee_sink : public sink {
       fail(b, "threw something that is no std::exception");
     }
   }
+  void count_left_out(branch& b) {
+    const std::uint64_t fresh = b.target->left_out() - b.left_out;
+    if (fresh == 0) return;
+    b.state.lost += fresh;
+    if (b.left_out == 0) tell(b, b.target->left_out_because());
+    b.left_out += fresh;
+  }
   void fail(branch& b, const char* why) {
     b.works = false;
+    tell(b, why);
+  }
+  void tell(branch& b, const char* why) {
     b.state.message = why;
     if (on_error_ != nullptr) {
       on_error_(b.state.sink.c_str(), why, user_);
     } else {
-      std::fprintf(stderr, "cutrace: sink %s failed: %s\n", b.state.sink.c_str(), why);
+      std::fprintf(stderr, "cutrace: sink %s %s: %s\n", b.state.sink.c_str(), b.works ? "leaves events out" : "failed",
+                   why);
     }
   }
 

@@ -83,6 +83,14 @@ TEST_CASE("sinks, names and folder are chosen") {
   CHECK(r.says("5 GPU operations"));
 }
 
+TEST_CASE("metrics go to a file of the folder, and an address stays one") {
+  const run r({"--sink", "prometheus,prometheus::0"}, {SUBJECT, "work", "5"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.file_count() == 1);
+  REQUIRE(r.files(".prom").size() == 1);
+  CHECK(r.says("5 GPU operations"));
+}
+
 TEST_CASE("quiet means quiet") {
   const run r({"--quiet"}, {SUBJECT, "work", "5"});
   CHECK(r.ended.errors.empty());

@@ -11,12 +11,12 @@ cd "$folder" || exit 1
 failed=0
 fail() { echo "FAILED: $1"; failed=1; }
 
-sinks=ascii:report.txt,jsonl:trace.jsonl,jsonl:pairs.jsonl?form=paired,chrome:trace.json,calls:calls.txt,null
+sinks=ascii:report.txt,jsonl:trace.jsonl,jsonl:pairs.jsonl?form=paired,chrome:trace.json,calls:calls.txt,html:report.html,null
 CUTRACE_SINKS=$sinks "$server" --quiet "$@" >out.txt 2>err.txt || fail "the server ended with status $?"
 cat out.txt err.txt
 [ -s err.txt ] && fail "something was said on stderr"
 ls ./*.tmp >/dev/null 2>&1 && fail "an unfinished file is left"
-for file in report.txt calls.txt; do [ -s "$file" ] || fail "$file is empty"; done
+for file in report.txt calls.txt report.html; do [ -s "$file" ] || fail "$file is empty"; done
 grep -q "(name lost)\|(unknown function)" trace.jsonl calls.txt && fail "a name was lost"
 
 "$check_trace" trace.jsonl out.txt || fail "trace.jsonl"
@@ -32,6 +32,9 @@ if command -v jq >/dev/null; then
   kernels=$(grep -c '^{"v":1,"type":"kernel"' trace.jsonl)
   shown=$(jq '[(.traceEvents? // .)[] | select(.ph == "X" and .cat == "kernel")] | length' trace.json)
   [ "$kernels" -eq "$shown" ] || fail "kernels: $kernels in trace.jsonl, $shown in trace.json"
+  told=$(sed -n '/id="data">$/{n;p;}' report.html | jq '.kernels')
+  graphs=$(grep -c '^{"v":1,"type":"graph_launch"' trace.jsonl)
+  [ "$((kernels + graphs))" -eq "$told" ] || fail "kernels: $kernels and $graphs graphs in trace.jsonl, $told in report.html"
   [ "$(jq -r .v trace.jsonl | wc -l)" -eq "$(wc -l <trace.jsonl)" ] || fail "jq reads another number of lines"
 else
   echo "skipped: trace.json is not read, there is no jq"

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two small charts of the HTML report, gathered in fixed memory: how busy each GPU was, and how many bytes were
+// allocated on all of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/interval_set.hpp>
+#include <cutrace/analysis/intervals.hpp>
+#include <cutrace/analysis/time_bins.hpp>
+#include <cutrace/event.hpp>
+#include <map>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace html {
+
+/// Busy time of one device, in bins: the union over its streams.
+class busy_curve {
+ public:
+  explicit busy_curve(std::size_t intervals) : busy_(intervals), bins_(512) {}
+  void add(analysis::interval v) {
+    busy_.insert(v, [this](analysis::interval where, std::int64_t ns) {
+      if (ns == where.length_ns()) return bins_.add(where);
+      // In the folded past only the amount is known: it is taken to lie at the front.
+      bins_.add({where.start_ns, where.start_ns + ns});
+    });
+  }
+  /// Busy tenths of a percent of `columns` equal parts of `window`.
+  CUTRACE_NOINLINE std::vector<std::uint32_t> permille(analysis::interval window, std::size_t columns) const {
+    std::vector<std::uint32_t> list;
+    const double width_ns = static_cast<double>(window.length_ns()) / static_cast<double>(columns);
+    const auto edge = [&](std::size_t i) {
+      return window.start_ns + static_cast<std::int64_t>(width_ns * static_cast<double>(i));
+    };
+    for (std::size_t i = 0; i < columns; ++i) {
+      const analysis::interval column = {edge(i), edge(i + 1)};
+      const double whole = static_cast<double>(std::max<std::int64_t>(column.length_ns(), 1));
+      const double part = static_cast<double>(bins_.measure_ns(column)) / whole;
+      list.push_back(static_cast<std::uint32_t>(1000.0 * std::min(part, 1.0) + 0.5));
+    }
+    return list;
+  }
+
+ private:
+  analysis::interval_set busy_;
+  analysis::time_bins bins_;
+};
+
+/// Steps of a level over time. Where they are too many, every two become one, with the higher level of both.
+class level_curve {
+ public:
+  struct step {
+    std::int64_t at_ns;
+    std::uint64_t level;
+  };
+  void add(std::int64_t at_ns, std::uint64_t level) {
+    if (pending_ == 0 || steps_.empty()) {
+      steps_.push_back({at_ns, level});
+    } else {
+      steps_.back().level = std::max(steps_.back().level, level);
+    }
+    pending_ = (pending_ + 1) % every_;
+    last_ = {at_ns, level};
+    if (steps_.size() >= limit) halve();
+  }
+  CUTRACE_NOINLINE std::vector<step> steps() const {
+    std::vector<step> list = steps_;
+    if (!list.empty()) list.push_back(last_);
+    return list;
+  }
+
+ private:
+  static constexpr std::size_t limit = 2048;
+  CUTRACE_NOINLINE void halve() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i + 1 < steps_.size(); i += 2)
+      steps_[kept++] = {steps_[i].at_ns, std::max(steps_[i].level, steps_[i + 1].level)};
+    steps_.resize(kept);
+    every_ *= 2;
+    pending_ = 0;
+  }
+
+  std::vector<step> steps_;
+  step last_ = {};
+  std::size_t every_ = 1;
+  std::size_t pending_ = 0;
+};
+
+}  // namespace html
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's half of a Perfetto trace: stages, calls and instants as track events, a begin and an end packet for each
+// slice; calls that make the GPU work name it (gpu_correlation), from which viewers draw arrows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/config.hpp>
+#include <cutrace/detail/json_text.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/sinks/chrome_args.hpp>
+#include <cutrace/sinks/perfetto_about.hpp>
+#include <cutrace/sinks/perfetto_notes.hpp>
+#include <cutrace/sinks/perfetto_state.hpp>
+#include <cutrace/sinks/perfetto_wire.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+class perfetto_host {
+ public:
+  perfetto_host(perfetto_state& state, bool arguments) : state_(state), arguments_(arguments) {}
+
+  void forget() noexcept { arrows_.clear(); }
+
+  /// Stages, calls and everything else that takes time on the host; synchronisations too.
+  void write_slice(const event& e) {
+    const bool is_stage = e.kind == event_kind::stage;
+    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
+    const auto at = state_.rows.place(row_of(e), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
+    perfetto_sequence& s = at.lane.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
+    const std::uint32_t name = state_.name_number(s, e);
+    const std::uint32_t requests = is_stage ? state_.requests_number_of(s, e) : 0;
+    const trace_clock& clock = state_.packets.clock;
+
+    char* to = state_.packets.out.room(packet_room + own_room(e));
+    char* packet = open_message<pf::trace_packet>(to);
+    to = s.put_head(packet, clock.of(e.start_ns), clock.origin(), pf::packet::needs_state);
+    char* const begin = open_message<pf::packet::track_event>(to);
+    to = put_number<pf::event_field::type>(begin, pf::event_field::slice_begin);
+    to = put_number<pf::event_field::name_iid>(to, name);
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
+    if (e.kind == event_kind::api) {
+      to = put_call(to, e, name);
+    } else if (is_stage) {
+      to = put_stage(to, e);
+      to = state_.put_requests<track_note>(to, e, requests);
+    }
+    to = perfetto_state::put_quality<track_note>(to, e);
+    to = close_message(packet, close_message(begin, to));
+
+    // Its default track and clock are the sequence's, and no interned number is in it.
+    packet = open_message<pf::trace_packet>(to);
+    to = s.put_head(packet, clock.of(end_ns), clock.origin(), 0);
+    char* const end = open_message<pf::packet::track_event>(to);
+    to = close_message(end, put_number<pf::event_field::type>(end, pf::event_field::slice_end));
+    state_.packets.out.commit(close_message(packet, to));
+  }
+
+  /// Marks, and device memory that is allocated or freed.
+  void write_instant(const event& e) {
+    const auto at = state_.rows.first_lane({perfetto_row_kind::thread, e.process_id, e.thread_id});
+    perfetto_sequence& s = at.lane.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
+    const bool is_memory = e.kind == event_kind::memory;
+    const std::uint32_t name = is_memory ? 0 : state_.name_number(s, e);
+    const std::uint32_t requests = state_.requests_number_of(s, e);
+    const trace_clock& clock = state_.packets.clock;
+
+    char* to = state_.packets.out.room(packet_room + own_room(e));
+    char* const packet = open_message<pf::trace_packet>(to);
+    to = s.put_head(packet, clock.of(e.start_ns), clock.origin(), pf::packet::needs_state);
+    char* const body = open_message<pf::packet::track_event>(to);
+    to = put_number<pf::event_field::type>(body, pf::event_field::instant);
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
+    if (is_memory) {
+      to = put_bytes<pf::event_field::name>(to, to_string(e.memory.operation));
+      to = put_note<track_note>(to, note::bytes, e.memory.bytes);
+      to = put_note<track_note>(to, note::address, e.memory.address);
+      to = put_note<track_note>(to, note::device, e.device);
+    } else {
+      to = put_number<pf::event_field::name_iid>(to, name);
+      to = put_origin(to, e.stage);
+    }
+    to = state_.put_requests<track_note>(to, e, requests);
+    to = perfetto_state::put_quality<track_note>(to, e);
+    state_.packets.out.commit(close_message(packet, close_message(body, to)));
+  }
+
+  void name_process(std::uint32_t id, std::string_view name, std::string_view command_line) {
+    if (id == 0) return;
+    processes_.insert(id);
+    state_.packets.add(perfetto_rows::main_sequence, [&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer track(packet, pf::packet::track_descriptor);
+      track.add_uint64(pf::track::uuid, state_.tracks.process(id));
+      add_process(track, id, name, command_line);
+    });
+  }
+  void name_thread(const event& e) {
+    if (e.process_id == 0 || e.thread_id == 0) return;
+    describe_process(e.process_id);
+    describe_lane({perfetto_row_kind::thread, e.process_id, e.thread_id}, 0, view_of(e.name));
+  }
+  void describe_process(std::uint32_t id) {
+    if (processes_.count(id) == 0) name_process(id, {}, {});
+  }
+
+ private:
+  enum class arrow : std::uint8_t { unknown, none, launch, wait };
+  static constexpr std::size_t packet_room =
+      2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room + 12 * note_room;
+
+  static perfetto_row_key row_of(const event& e) noexcept {
+    switch (e.kind) {
+      case event_kind::stage:
+        if (e.stage.span) return {perfetto_row_kind::spans, e.process_id, 0};
+        break;
+      case event_kind::overhead:
+        return {perfetto_row_kind::overhead, e.process_id, 0};
+      case event_kind::window:
+        return {perfetto_row_kind::windows, e.process_id, 0};
+      case event_kind::sync:
+        if (e.sync.what == sync_kind::context || is_no_stream(e.stream))
+          return {perfetto_row_kind::context_sync, e.device, e.context};
+        return {perfetto_row_kind::stream_sync, e.device, e.stream};
+      default:
+        break;
+    }
+    return {perfetto_row_kind::thread, e.process_id, e.thread_id};
+  }
+
+  CUTRACE_NOINLINE void begin_lane(const perfetto_rows::place_result& at) {
+    const perfetto_row_key& row = at.row.key;
+    if (at.lane.sequence.generation == 0) {
+      describe_process(is_gpu(row) ? state_.process_id : row.owner);
+      if (at.index != 0 && !at.row.lanes.front().sequence.generation) describe_lane(row, 0, {});
+      describe_lane(row, at.index, {});
+    }
+    state_.packets.begin(at.lane.sequence, state_.tracks.lane(row, at.index), perfetto_packets::add_lane_data);
+  }
+  static bool is_gpu(const perfetto_row_key& row) noexcept {
+    return row.kind == perfetto_row_kind::stream_sync || row.kind == perfetto_row_kind::context_sync;
+  }
+  /// A thread is described by its ids; whatever is none, or lies beside a thread, is a track with a name.
+  void describe_lane(const perfetto_row_key& row, std::size_t index, std::string_view thread_name) {
+    const bool is_thread = row.kind == perfetto_row_kind::thread && row.id != 0 && row.id != perfetto_rows::other_id &&
+                           row.owner != 0 && index == 0;
+    const std::uint32_t process = is_gpu(row) ? state_.process_id : row.owner;
+    state_.packets.add(perfetto_rows::main_sequence, [&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer track(packet, pf::packet::track_descriptor);
+      track.add_uint64(pf::track::uuid, state_.tracks.lane(row, index));
+      if (is_thread) {
+        protozero::pbf_writer thread(track, pf::track::thread);
+        thread.add_int32(pf::track::thread_pid, static_cast<std::int32_t>(row.owner));
+        thread.add_int64(pf::track::thread_tid, static_cast<std::int64_t>(row.id));
+        if (!thread_name.empty()) thread.add_string(pf::track::thread_name, perfetto_text(thread_name));
+        return;
+      }
+      track.add_string(pf::track::name, row_name(row, index));
+      if (index != 0) {
+        track.add_uint64(pf::track::parent_uuid, state_.tracks.lane(row, 0));
+      } else if (process != 0) {
+        track.add_uint64(pf::track::parent_uuid, state_.tracks.process(process));
+      }
+    });
+  }
+
+  std::size_t own_room(const event& e) const noexcept {
+    switch (e.kind) {
+      case event_kind::stage:
+      case event_kind::mark:
+        return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
+      case event_kind::api: {
+        std::size_t room = e.api.result_name.size + e.api.runtime_name.size;
+        if (!arguments_ || e.api.arguments == nullptr) return room;
+        for (std::uint32_t i = 0; i < e.api.argument_count; ++i) room += e.api.arguments[i].name.size + note_room;
+        return room;
+      }
+      default:
+        return 0;
+    }
+  }
+
+  char* put_call(char* to, const event& e, std::uint32_t name) {
+    const api_data& a = e.api;
+    if (e.correlation_id != 0) to = put_arrow(to, e, arrow_of(e, name));
+    if (CUTRACE_UNLIKELY(a.result != 0)) {
+      to = put_signed_note<track_note>(to, note::result, a.result);
+      if (a.result_name.size != 0) to = put_foreign<track_note>(to, note::result_name, a.result_name);
+    }
+    if (!arguments_) return to;
+    if (a.runtime_name.size != 0) to = put_foreign<track_note>(to, note::runtime, a.runtime_name);
+    for (std::uint32_t i = 0; a.arguments != nullptr && i < a.argument_count; ++i)
+      to = put_argument(to, a.arguments[i], i);
+    return to;
+  }
+
+  arrow arrow_of(const event& e, std::uint32_t name) {
+    if (name >= arrows_.size()) arrows_.resize(name + 1, arrow::unknown);
+    arrow& known = arrows_[name];
+    if (CUTRACE_UNLIKELY(known == arrow::unknown)) {
+      const std::string_view call = view_of(e.name);
+      known = !starts_flow(call)                                   ? arrow::none
+              : call.find("Synchronize") != std::string_view::npos ? arrow::wait
+                                                                   : arrow::launch;
+    }
+    return known;
+  }
+  /// The GPU's work has the correlation id of its call as its number; all nodes of a graph the one of their launch.
+  char* put_arrow(char* to, const event& e, arrow kind) const noexcept {
+    std::uint64_t work = e.correlation_id;
+    if (kind == arrow::none) return to;
+    if (kind == arrow::wait) {
+      const perfetto_state::awaited& known = state_.waits[e.correlation_id % 64];
+      if (known.correlation != e.correlation_id || known.event == 0) return to;
+      work = known.event;
+    }
+    char* const body = open_message<pf::event_field::gpu_correlation>(to);
+    to = kind == arrow::wait ? put_number<pf::event_field::wait_event_ids>(body, work)
+                             : put_number<pf::event_field::submission_event_ids>(body, work);
+    return close_message(body, to);
+  }
+
+  char* put_argument(char* to, const argument& a, std::uint32_t position) {
+    char* const body = open_message<pf::event_field::debug_annotations>(to);
+    scratch_.clear();
+    if (a.name.size != 0 && a.name.size <= argument_name_limit) {
+      append_perfetto_text(scratch_, view_of(a.name));
+    }
+    // A name that its escapes have made longer than the room that was asked for is told by its position.
+    if (scratch_.empty() || scratch_.size() > a.name.size) scratch_ = "arg" + std::to_string(position);
+    to = put_bytes<pf::annotation::name>(body, scratch_);
+    switch (a.kind) {
+      case argument_kind::integer:
+        return close_message(body, put_number<pf::annotation::int_value>(to, a.value));
+      case argument_kind::unsigned_integer:
+      case argument_kind::bytes:
+        return close_message(body, put_number<pf::annotation::uint_value>(to, a.value));
+      case argument_kind::floating:
+        return close_message(body, put_double(to, a.value));
+      default:
+        return close_message(body, put_number<pf::annotation::pointer_value>(to, a.value));
+    }
+  }
+  static constexpr std::size_t argument_name_limit = 256;
+  /// `bits` of a double.
+  static char* put_double(char* to, std::uint64_t bits) noexcept {
+    to = put_tag<pf::annotation::double_value, protozero::pbf_wire_type::fixed64>(to);
+    std::memcpy(to, &bits, sizeof(bits));  // little-endian, as both processors that are supported (config.hpp)
+    return to + sizeof(bits);
+  }
+
+  char* put_stage(char* to, const event& e) {
+    if (e.stage.adopted) to = put_note<track_note>(to, note::adopted, 1);
+    if (e.stage.span && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
+    return put_origin(to, e.stage);
+  }
+  /// What NVTX told.
+  char* put_origin(char* to, const stage_data& s) {
+    if (CUTRACE_LIKELY(s.origin == stage_origin::marker)) return to;
+    if (s.domain.size != 0) to = put_foreign<track_note>(to, note::domain, s.domain);
+    if (s.category_name.size != 0) {
+      to = put_foreign<track_note>(to, note::category, s.category_name);
+    } else if (s.category != 0) {
+      to = put_note<track_note>(to, note::category, s.category);
+    }
+    to = put_note_unless_0<track_note>(to, note::color, s.color);
+    if (s.payload_kind == argument_kind::integer || s.payload_kind == argument_kind::unsigned_integer) {
+      const bool is_signed = s.payload_kind == argument_kind::integer;
+      to = is_signed ? put_signed_note<track_note>(to, note::payload, static_cast<std::int64_t>(s.payload))
+                     : put_note<track_note>(to, note::payload, s.payload);
+    } else if (s.payload_kind == argument_kind::floating) {
+      char* const body = open_message<track_note::message>(to);
+      to = put_number<track_note::name>(body, static_cast<std::uint64_t>(note::payload));
+      to = close_message(body, put_double(to, s.payload));
+    }
+    return to;
+  }
+
+  /// A text from elsewhere in the room of its size: what its escapes make longer is cut.
+  template <class Form>
+  char* put_foreign(char* to, note key, text t) {
+    scratch_.clear();
+    append_perfetto_text(scratch_, view_of(t));
+    if (scratch_.size() > t.size) cut_text(scratch_, t.size);
+    return put_text_note<Form>(to, key, scratch_);
+  }
+  /// At a character's begin.
+  static void cut_text(std::string& s, std::size_t size) {
+    while (size > 0 && (static_cast<unsigned char>(s[size]) & 0xC0u) == 0x80u) --size;
+    s.resize(size);
+  }
+
+  perfetto_state& state_;
+  bool arguments_;
+  std::vector<arrow> arrows_;  ///< by number of the name
+  std::set<std::uint32_t> processes_;
+  std::string scratch_;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of requests as interned texts of a Perfetto trace: "17, 18, chat-0007". The stages of one step, and the kernels
+// in them, serve the same set, so it is written once. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/config.hpp>
+#include <cutrace/detail/json_text.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/sinks/perfetto_names.hpp>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+class request_sets {
+ public:
+  struct entry {
+    std::uint32_t number = 0;
+    std::uint32_t total = 0;
+    std::vector<request_ref> requests;
+  };
+
+  /// Requests at one address are one set until the next call.
+  void begin_write() noexcept { ++writes_; }
+  /// The numbers are forgotten.
+  void clear() noexcept {
+    for (entry& e : kept_) e.number = 0;
+    for (recent& r : recent_) r.set = nullptr;
+    next_ = 1;
+  }
+  bool full() const noexcept { return next_ > number_limit; }
+
+  /// A single number needs no text.
+  static bool is_plain(const event& e) noexcept { return e.request_count == 1 && e.requests[0].name.size == 0; }
+  static bool has(const event& e) noexcept { return e.request_count != 0 && e.requests != nullptr; }
+
+  /// Of an event that has requests. Valid until the next call.
+  CUTRACE_INLINE const entry& of(const event& e) {
+    recent& r = recent_[reinterpret_cast<std::uintptr_t>(e.requests) / sizeof(request_ref) % recent_size];
+    if (CUTRACE_LIKELY(r.set != nullptr && r.at == e.requests && r.write == writes_ && r.number == r.set->number &&
+                       r.set->requests.size() == e.request_count && r.set->total == e.request_total)) {
+      return *r.set;
+    }
+    entry& found = find(e);
+    r = recent{e.requests, writes_, &found, found.number};
+    return found;
+  }
+
+  /// At most `shown_limit` of them.
+  static void render(std::string& out, const entry& of) {
+    std::size_t shown = 0;
+    for (const request_ref& r : of.requests) {
+      if (shown == shown_limit || out.size() > perfetto_text_limit) break;
+      if (shown++ != 0) out += ", ";
+      if (r.name.size != 0) {
+        append_perfetto_text(out, view_of(r.name));
+      } else {
+        out += std::to_string(r.id);
+      }
+    }
+    const std::size_t all = of.total > of.requests.size() ? of.total : of.requests.size();
+    if (all > shown) out += " and " + std::to_string(all - shown) + " more";
+  }
+
+ private:
+  struct recent {
+    const request_ref* at = nullptr;
+    std::uint64_t write = 0;
+    entry* set = nullptr;
+    std::uint32_t number = 0;
+  };
+  static constexpr std::size_t recent_size = 64;
+  static constexpr std::size_t slots = 256;
+  static constexpr std::size_t shown_limit = 1024;
+  static constexpr std::uint32_t number_limit = 1u << 16;
+
+  CUTRACE_ONE_COPY entry& find(const event& e) {
+    std::uint64_t mixed = e.request_total;
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      mixed =
+          (mixed ^ e.requests[i].id ^ reinterpret_cast<std::uintptr_t>(e.requests[i].name.data)) * 0x9E3779B97F4A7C15u;
+    }
+    entry& k = kept_[mixed >> 56];
+    if (k.number == 0 || !same(k, e)) {
+      k.number = 0;  // matches nothing, should memory run out in the next line
+      k.requests.assign(e.requests, e.requests + e.request_count);
+      k.total = e.request_total;
+      k.number = next_++;
+    }
+    return k;
+  }
+  static bool same(const entry& k, const event& e) noexcept {
+    if (k.total != e.request_total || k.requests.size() != e.request_count) return false;
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      const request_ref &a = k.requests[i], &b = e.requests[i];
+      if (a.id != b.id || a.name.data != b.name.data || a.name.size != b.name.size) return false;
+    }
+    return true;
+  }
+
+  entry kept_[slots];
+  recent recent_[recent_size];
+  std::uint64_t writes_ = 0;
+  std::uint32_t next_ = 1;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

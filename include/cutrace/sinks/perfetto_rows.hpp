@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a Perfetto trace: threads with as many lanes as their slices need, and hardware queues, one for each stream.
+// Begin and end of a slice are packets of their own, matched by the order of their times, so slices that overlap partly
+// must not share a lane. (Queues may overlap: their viewer draws them on further lines.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/config.hpp>
+#include <cutrace/sinks/chrome_lane.hpp>
+#include <cutrace/sinks/perfetto_sequence.hpp>
+#include <deque>
+#include <limits>
+#include <map>
+#include <tuple>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+enum class perfetto_row_kind : std::uint8_t { thread, spans, overhead, windows, stream_sync, context_sync };
+
+struct perfetto_row_key {
+  perfetto_row_kind kind;
+  std::uint32_t owner;  ///< process, or device of synchronisations
+  std::uint64_t id;     ///< thread, stream or context
+  bool operator<(const perfetto_row_key& o) const noexcept {
+    return std::tie(kind, owner, id) < std::tie(o.kind, o.owner, o.id);
+  }
+  bool operator==(const perfetto_row_key& o) const noexcept { return kind == o.kind && owner == o.owner && id == o.id; }
+};
+
+struct perfetto_lane {
+  explicit perfetto_lane(bool nesting) : slices(nesting) {}
+  perfetto_sequence sequence;
+  slice_lane slices;
+  std::int64_t newest_end_ns = std::numeric_limits<std::int64_t>::min();
+
+  /// Takes a slice if viewers would nest it rightly. They take what happens at one time in the order of the file, so a
+  /// slice that comes late must not even touch the one after it.
+  bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    const bool behind = end_ns < newest_end_ns;
+    if (!slices.place(start_ns, end_ns, owner, behind)) return false;
+    if (!behind) newest_end_ns = end_ns;
+    return true;
+  }
+};
+
+struct perfetto_row {
+  perfetto_row_key key;
+  std::deque<perfetto_lane> lanes;
+};
+
+/// Work of one stream.
+struct perfetto_queue {
+  std::uint32_t device = 0;
+  std::uint64_t stream = 0;
+  std::uint32_t number = 0;  ///< in gpu_specifications
+  perfetto_sequence sequence;
+  std::uint64_t last_event = 0;  ///< what synchronisations with the stream waited for
+};
+
+class perfetto_rows {
+ public:
+  /// The lane that has room; `owner` as in slice_lane.
+  struct place_result {
+    const perfetto_row& row;
+    perfetto_lane& lane;
+    std::size_t index;
+  };
+  place_result place(const perfetto_row_key& key, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    perfetto_row& r = row(key);
+    for (std::size_t i = 0; i < r.lanes.size(); ++i) {
+      if (r.lanes[i].place(start_ns, end_ns, owner)) return {r, r.lanes[i], i};
+    }
+    if (r.lanes.size() >= lane_limit) {
+      ++overlapping_;
+      return {r, r.lanes.back(), r.lanes.size() - 1};
+    }
+    add_lane(r).place(start_ns, end_ns, owner);
+    return {r, r.lanes.back(), r.lanes.size() - 1};
+  }
+  /// The first lane, for what takes no time.
+  place_result first_lane(const perfetto_row_key& key) {
+    perfetto_row& r = row(key);
+    if (r.lanes.empty()) add_lane(r);
+    return {r, r.lanes.front(), 0};
+  }
+
+  perfetto_queue& queue(std::uint32_t device, std::uint64_t stream) {
+    perfetto_queue*& last = last_queues_[(stream + 7 * std::uint64_t{device}) % recent];
+    if (CUTRACE_LIKELY(last != nullptr && last->device == device && last->stream == stream)) return *last;
+    auto at = queues_.find({device, stream});
+    if (at == queues_.end()) {
+      // Beyond the limit all further streams of a device share one.
+      if (queues_.size() >= row_limit) stream = other_id;
+      at = queues_.emplace(std::make_pair(device, stream), perfetto_queue()).first;
+      perfetto_queue& q = at->second;
+      if (q.number == 0) {
+        q.device = device;
+        q.stream = stream;
+        q.number = static_cast<std::uint32_t>(queues_.size()) + first_queue - 1;
+        q.sequence.id = next_sequence_++;
+      }
+    }
+    last = &at->second;
+    return *last;
+  }
+
+  /// Slices that had to be put on a lane where they overlap others, for want of lanes.
+  std::uint64_t overlapping() const noexcept { return overlapping_; }
+
+  static constexpr std::uint32_t main_sequence = 1;
+  static constexpr std::uint32_t first_queue = 16;  ///< smaller numbers are stages
+  static constexpr std::uint64_t other_id = ~std::uint64_t{0} - 1;
+
+ private:
+  static constexpr std::size_t row_limit = 4096;
+  static constexpr std::size_t lane_limit = 256;
+  static constexpr std::size_t recent = 16;
+
+  perfetto_row& row(perfetto_row_key key) {
+    perfetto_row*& last =
+        last_rows_[(key.id + 7 * std::uint64_t{key.owner} + static_cast<std::uint64_t>(key.kind)) % recent];
+    if (CUTRACE_LIKELY(last != nullptr && last->key == key)) return *last;
+    auto at = rows_.find(key);
+    if (at == rows_.end()) {
+      // Beyond the limit all rows of one kind share one, split into lanes.
+      if (rows_.size() >= row_limit) key.id = other_id;
+      at = rows_.emplace(key, perfetto_row{key, {}}).first;
+    }
+    last = &at->second;
+    return *last;
+  }
+  perfetto_lane& add_lane(perfetto_row& r) {
+    const bool nesting = r.key.kind == perfetto_row_kind::thread;
+    r.lanes.emplace_back(nesting);
+    r.lanes.back().sequence.id = next_sequence_++;
+    return r.lanes.back();
+  }
+
+  std::map<perfetto_row_key, perfetto_row> rows_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, perfetto_queue> queues_;
+  perfetto_row* last_rows_[recent] = {};
+  perfetto_queue* last_queues_[recent] = {};
+  std::uint32_t next_sequence_ = main_sequence + 1;
+  std::uint64_t overlapping_ = 0;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// One packet sequence of a Perfetto trace: the rows of a viewer that share a clock of deltas, a default track and the
+// numbers that stand for names. Each lane of a thread and each stream has its own, so that packets stay small.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/config.hpp>
+#include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto_wire.hpp>
+#include <limits>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+/// Which numbers a sequence has told the meaning of.
+class told_numbers {
+ public:
+  /// True once for each number.
+  CUTRACE_INLINE bool first(std::uint32_t number) {
+    const std::size_t word = number / 64;
+    const std::uint64_t bit = std::uint64_t{1} << number % 64;
+    if (CUTRACE_LIKELY(word < words_.size() && (words_[word] & bit) != 0)) return false;
+    if (word >= words_.size()) words_.resize(word + 1);
+    words_[word] |= bit;
+    return true;
+  }
+  void clear() noexcept { words_.clear(); }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+/// Session time as nanoseconds of CLOCK_MONOTONIC, which is the clock of the trace. Clamped to what readers hold.
+class trace_clock {
+ public:
+  trace_clock() = default;
+  trace_clock(std::uint64_t monotonic_ns, std::int64_t trace_ns) noexcept
+      : offset_ns_(static_cast<std::int64_t>(monotonic_ns - static_cast<std::uint64_t>(trace_ns))) {}
+
+  CUTRACE_INLINE std::uint64_t of(std::int64_t trace_ns) const noexcept {
+    std::int64_t sum = 0;
+    if (CUTRACE_UNLIKELY(__builtin_add_overflow(trace_ns, offset_ns_, &sum))) {
+      return trace_ns < 0 ? 0 : static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    }
+    return sum < 0 ? 0 : static_cast<std::uint64_t>(sum);
+  }
+  /// Of session time 0: where the clocks of sequences begin.
+  std::uint64_t origin() const noexcept { return of(0); }
+
+ private:
+  std::int64_t offset_ns_ = 0;
+};
+
+struct perfetto_sequence {
+  std::uint32_t id = 0;
+  std::uint32_t generation = 0;  ///< of the numbers that it uses; 0: not begun
+  std::uint64_t track = 0;       ///< default track, 0: none
+  std::uint64_t last_ns = 0;     ///< where its clock of deltas stands
+  told_numbers names, texts, kernels;
+  std::vector<std::uint32_t> contexts;  ///< of the GPU that it has told of
+
+  /// The clock of deltas takes steps up to this; one time from far in the future must not make all others late.
+  static constexpr std::uint64_t longest_step_ns = std::uint64_t{1} << 42;  // 73 minutes
+  static constexpr std::size_t head_room = 5 * number_field_room;
+
+  /// Time, sequence and flags of a packet. What lies before the packet before it (a stage, which is written after what
+  /// happened in it) is told by a clock that needs more bytes, but no order.
+  CUTRACE_INLINE char* put_head(char* to, std::uint64_t ns, std::uint64_t origin_ns, std::uint32_t flags) noexcept {
+    to = put_number<pf::packet::sequence_id>(to, id);
+    if (flags != 0) to = put_number<pf::packet::sequence_flags>(to, flags);
+    if (CUTRACE_LIKELY(ns >= last_ns && ns - last_ns < longest_step_ns)) {
+      to = put_number<pf::packet::timestamp>(to, ns - last_ns);
+      last_ns = ns;
+      return to;
+    }
+    const bool in_session = ns >= origin_ns;
+    to = put_number<pf::packet::timestamp>(to, in_session ? ns - origin_ns : ns);
+    return put_number<pf::packet::timestamp_clock_id>(to, in_session ? pf::clocks::of_session : pf::clocks::monotonic);
+  }
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protobuf at a cursor, for the packets that a trace has millions of: room is made once for a whole packet, lengths
+// are filled in afterwards. Packets that are rare are built with protozero::pbf_writer instead.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cutrace/config.hpp>
+#include <cutrace/sinks/perfetto_fields.hpp>
+#include <protozero/types.hpp>
+#include <protozero/varint.hpp>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+CUTRACE_INLINE char* put_varint(char* to, std::uint64_t n) noexcept {
+  if (CUTRACE_LIKELY(n < 0x80)) {
+    *to = static_cast<char>(n);
+    return to + 1;
+  }
+  return to + protozero::write_varint(to, n);
+}
+
+/// Longest field of a number: a tag of three bytes and a varint of ten.
+constexpr std::size_t number_field_room = 13;
+
+template <pf::field Field, protozero::pbf_wire_type Type>
+CUTRACE_INLINE char* put_tag(char* to) noexcept {
+  constexpr std::uint32_t tag = Field << 3u | static_cast<std::uint32_t>(Type);
+  if constexpr (tag < 0x80) {
+    *to++ = static_cast<char>(tag);
+  } else if constexpr (tag < 0x4000) {
+    *to++ = static_cast<char>(tag | 0x80u);
+    *to++ = static_cast<char>(tag >> 7u);
+  } else {
+    static_assert(tag < 0x200000, "three bytes");
+    *to++ = static_cast<char>(tag | 0x80u);
+    *to++ = static_cast<char>(tag >> 7u | 0x80u);
+    *to++ = static_cast<char>(tag >> 14u);
+  }
+  return to;
+}
+
+template <pf::field Field>
+CUTRACE_INLINE char* put_number(char* to, std::uint64_t n) noexcept {
+  return put_varint(put_tag<Field, protozero::pbf_wire_type::varint>(to), n);
+}
+/// int32, int64: negative numbers take ten bytes.
+template <pf::field Field>
+CUTRACE_INLINE char* put_signed(char* to, std::int64_t n) noexcept {
+  return put_number<Field>(to, static_cast<std::uint64_t>(n));
+}
+
+/// Opens a message within a message; its length stands in the byte before the returned cursor once it is closed.
+template <pf::field Field>
+CUTRACE_INLINE char* open_message(char* to) noexcept {
+  return put_tag<Field, protozero::pbf_wire_type::length_delimited>(to) + 1;
+}
+/// `body` is what open_message returned. Room for nine bytes more is needed. @returns the new end
+CUTRACE_INLINE char* close_message(char* body, char* end) noexcept {
+  const std::size_t size = static_cast<std::size_t>(end - body);
+  if (CUTRACE_LIKELY(size < 0x80)) {
+    body[-1] = static_cast<char>(size);
+    return end;
+  }
+  const std::size_t more = static_cast<std::size_t>(protozero::length_of_varint(size)) - 1;
+  std::memmove(body + more, body, size);
+  put_varint(body - 1, size);
+  return end + more;
+}
+
+template <pf::field Field>
+inline char* put_bytes(char* to, std::string_view bytes) noexcept {
+  to = put_varint(put_tag<Field, protozero::pbf_wire_type::length_delimited>(to), bytes.size());
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE
