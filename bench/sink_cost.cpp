@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
                                    {"perfetto, args", "perfetto:%s?arguments=yes"},
                                    {"calls.gz", "calls:%s.gz"},
                                    {"jsonl.gz", "jsonl:%s.gz"},
-                                   {"chrome.gz", "chrome:%s.gz"}};
+                                   {"chrome.gz", "chrome:%s.gz"},
+                                   {"perfetto.gz", "perfetto:%s.gz"}};
   for (std::size_t i = subjects.size(); only != nullptr && i-- > 0;)
     if (std::strcmp(subjects[i].name, only) != 0) subjects.erase(subjects.begin() + static_cast<std::ptrdiff_t>(i));
   const char* temporary = std::getenv("TMPDIR");
