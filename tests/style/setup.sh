@@ -82,6 +82,14 @@ rm "$machine/no-clang-format-14" "$machine/tree/build/setup.unavailable"
 setup
 expect "without that file it looks again" installed clang-format-14
 
+fresh_machine browser debian debian.sources "$debian"
+setup
+expect "no browser unless it is asked for" not installed chromium
+setup --browser
+expect "--browser: succeeds" [ $status -eq 0 ]
+expect "--browser brings Chromium" installed chromium
+expect "--browser brings its driver" installed chromium-driver
+
 fresh_machine offline debian debian.sources "$debian"
 touch "$machine/offline"
 setup
