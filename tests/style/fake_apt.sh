@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # apt-get and apt-cache of setup.sh's machines: each package has a component, and installing it puts the one file there
 # that scripts/setup looks for. Files in $CUTRACE_SETUP_MACHINE say what goes wrong: offline, no-<package>,
-# unreachable-<package>.
+# unreachable-<package>. npm, once installed, only pretends too: offline-npm.
 set -u
 machine=$CUTRACE_SETUP_MACHINE
 sources=$machine/etc/apt/sources.list.d
@@ -35,6 +35,12 @@ install() {
     python3-prometheus-client) put usr/lib/python3/dist-packages/prometheus_client/parser.py ;;
     make) put bin/make ;;
     clang) put bin/clang++ ;;
+    chromium) put bin/chromium ;;
+    chromium-driver) put bin/chromedriver ;;
+    nodejs) put bin/node ;;
+    npm) put bin/npm '#!/bin/sh
+echo "npm $1" >>"$CUTRACE_SETUP_MACHINE/log"
+[ ! -e "$CUTRACE_SETUP_MACHINE/offline-npm" ] && [ -s package-lock.json ] && mkdir -p node_modules' ;;
     libclang-rt-dev) put usr/lib/llvm-14/lib/clang/14/lib/linux/libclang_rt.some ;;
     libfmt-dev) put usr/include/fmt/format.h ;;
     libboost-dev) put usr/include/boost/lockfree/queue.hpp ;;

@@ -11,9 +11,10 @@ trap 'rm -rf "$work"' EXIT
 # A fresh machine: <name> <distribution> <file of its sources> <their text>. All commands come from its own folder.
 fresh_machine() {
   machine=$work/$1
-  mkdir -p "$machine"/{bin,etc/apt/sources.list.d,usr/include,usr/bin} "$machine/tree/scripts"
+  mkdir -p "$machine"/{bin,etc/apt/sources.list.d,usr/include,usr/bin} "$machine/tree"/{scripts,tests/clients}
   cp "$source/scripts/setup" "$machine/tree/scripts"
-  for tool in awk bash cat chmod dirname env grep id mkdir mktemp rm sed sh sort tee; do
+  cp "$source"/tests/clients/package*.json "$machine/tree/tests/clients"
+  for tool in awk bash cat chmod cmp cp dirname env grep id mkdir mktemp rm sed sh sort tee; do
     ln -s "$(command -v "$tool")" "$machine/bin/$tool"
   done
   for tool in apt-get apt-cache; do ln -s "$here/fake_apt.sh" "$machine/bin/$tool"; done
@@ -92,6 +93,29 @@ setup --browser
 expect "--browser: succeeds" [ $status -eq 0 ]
 expect "--browser brings Chromium" installed chromium
 expect "--browser brings its driver" installed chromium-driver
+
+fresh_machine clients debian debian.sources "$debian"
+clients=$machine/tree/build/clients
+setup --browser
+expect "no npm packages unless they are asked for" [ ! -e "$clients" ]
+touch "$machine/offline-npm"
+setup --clients
+expect "npm that reaches nothing is no failure" [ $status -eq 0 ]
+expect "npm that reaches nothing: it is said" says 'could not install the clients \(optional\), see .*npm.log; the next run'
+expect "npm that reaches nothing: nothing counts as installed" [ ! -e "$clients/installed.json" ]
+rm "$machine/offline-npm"
+setup --clients
+expect "the next run installs the clients" [ -d "$clients/node_modules" ]
+setup --clients
+expect "a second run asks npm for nothing" silent
+echo >>"$machine/tree/tests/clients/package-lock.json"
+setup --clients
+expect "other versions are installed anew" grep -qx 'npm ci' "$machine/log"
+fresh_machine no-npm debian debian.sources "$debian"
+touch "$machine/no-npm"
+setup --clients
+expect "without npm: succeeds" [ $status -eq 0 ]
+expect "without npm: what is missing is said" says 'no Node.js with npm, so without the clients'
 
 fresh_machine offline debian debian.sources "$debian"
 touch "$machine/offline"
