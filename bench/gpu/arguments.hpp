@@ -43,6 +43,8 @@ class arguments {
   /// What the caller's environment says of tracing is forgotten, and the machine named.
   round_options begin() const {
     forget_environment();
+    // Work that was shortened to try things out may run beside much else, where the collector starves at times.
+    if (shorten() > 1) setenv("CUTRACE_MEMORY_LIMIT", "1G", 1);
     print_machine();
     round_options o;
     o.rounds = static_cast<int>(number("--rounds", o.rounds));
