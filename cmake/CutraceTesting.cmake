@@ -8,6 +8,11 @@ function(cutrace_add_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
+  # A build with a sanitizer runs what is labelled for it: the others have nothing for it to see.
+  if((CUTRACE_SANITIZE MATCHES "address" AND NOT "asan" IN_LIST arg_LABELS) OR
+     (CUTRACE_SANITIZE MATCHES "thread" AND NOT "tsan" IN_LIST arg_LABELS))
+    return()
+  endif()
   set(full ${CUTRACE_TEST_PREFIX}${name})
   add_test(NAME ${full} COMMAND ${arg_COMMAND})
   set_tests_properties(${full} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77)
@@ -51,7 +56,8 @@ if(CUTRACE_OTHER_CXX)
 endif()
 
 # Include folders for checks that call a compiler by themselves: ours, and foreign ones as system folders.
-set(CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/backends/sim/include)
+set(CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/backends/sim/include
+                           -I${PROJECT_SOURCE_DIR}/backends/ioctl/include)
 if(TARGET cutrace_cupti)
   list(APPEND CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/backends/cupti/include
                                      -I${PROJECT_BINARY_DIR}/backends/cupti/include)
@@ -64,8 +70,18 @@ endif()
 if(CUTRACE_WITH_PERFETTO AND NOT CUTRACE_PROTOZERO_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
   list(APPEND CUTRACE_CHECK_INCLUDES -isystem${CUTRACE_PROTOZERO_INCLUDE_DIR})
 endif()
+# What a program needs in its environment to run on the stand-in driver and its CUPTI.
+if(TARGET cutrace_standin_cuda)
+  set(CUTRACE_STANDIN_ENVIRONMENT LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/standin
+                                  CUTRACE_CUPTI_LIBRARY=$<TARGET_SONAME_FILE:cutrace_standin_cupti>)
+endif()
+
+# What opens pages in a browser, for tests/browser and tests/clients. Not required.
+find_program(CUTRACE_CHROMIUM NAMES chromium chromium-browser google-chrome)
+find_program(CUTRACE_CHROMEDRIVER NAMES chromedriver)
+find_program(CUTRACE_PYTHON NAMES python3)
 find_program(CUTRACE_BASH bash)
-mark_as_advanced(CUTRACE_BASH)
+mark_as_advanced(CUTRACE_CHROMIUM CUTRACE_CHROMEDRIVER CUTRACE_PYTHON CUTRACE_BASH)
 if(NOT CUTRACE_BASH)
   message(FATAL_ERROR "cutrace: the tests need bash")
 endif()

@@ -12,6 +12,7 @@ create table lines as select row_number() over () as id, * from read_json('trace
   -- each event
   name: 'VARCHAR', pid: 'UINTEGER', tid: 'UINTEGER', correlation: 'UBIGINT', stage: 'VARCHAR', stage_id: 'UBIGINT',
   requests: 'UBIGINT[]', request_names: 'VARCHAR[]', request_total: 'UINTEGER', late: 'BOOLEAN', skewed: 'BOOLEAN',
+  by_events: 'BOOLEAN',
   -- work of the GPU
   device: 'UINTEGER', context: 'UINTEGER', stream: 'UBIGINT', attribution: 'VARCHAR', call: 'VARCHAR',
   call_ts_ns: 'BIGINT', graph_id: 'UINTEGER', graph_node_id: 'UBIGINT', capture_stage: 'VARCHAR',
@@ -25,6 +26,12 @@ create table lines as select row_number() over () as id, * from read_json('trace
   -- calls; `bytes` and `direction` also of copies
   api: 'VARCHAR', function: 'UINTEGER', runtime: 'VARCHAR', result: 'INTEGER', result_name: 'VARCHAR',
   direction: 'VARCHAR', bytes: 'UBIGINT', args: 'JSON',
+  -- calls and ioctls
+  enclosing: 'UBIGINT',
+  -- ioctls; `bytes` too
+  node: 'VARCHAR', device_kind: 'VARCHAR', request_word: 'VARCHAR', errno: 'INTEGER', status: 'VARCHAR',
+  status_name: 'VARCHAR', command: 'VARCHAR', command_name: 'VARCHAR', client: 'VARCHAR', parent_object: 'VARCHAR',
+  object: 'VARCHAR', transferred: 'BOOLEAN',
   -- kernels
   grid: 'UINTEGER[]', block: 'UINTEGER[]', cluster: 'UINTEGER[]', registers_per_thread: 'UINTEGER',
   static_shared_bytes: 'UINTEGER', dynamic_shared_bytes: 'UINTEGER', local_bytes_per_thread: 'UINTEGER',

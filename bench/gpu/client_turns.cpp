@@ -6,22 +6,22 @@
 #include <exception>
 #include <memory>
 
-#include "raw_cupti.hpp"
+#include "counted.hpp"
 
 namespace {
 
 std::unique_ptr<bench::raw_cupti> raw;
 std::unique_ptr<cutrace::session> trace;
-unsigned long long twin_seen = 0, cutrace_seen = 0, lost = 0;
+bench::counted twin, ours;
 
 }  // namespace
 
 extern "C" {
 
 /// Begins a turn of cutrace with the null sink, or of the twin. 0 when it traces.
-__attribute__((visibility("default"))) int client_turns_begin(int ours) {
+__attribute__((visibility("default"))) int client_turns_begin(int cutrace_turn) {
   try {
-    if (ours == 0) {
+    if (cutrace_turn == 0) {
       raw = std::make_unique<bench::raw_cupti>();
       return raw->start(bench::raw_cupti::form::twin) ? 0 : 1;
     }
@@ -39,20 +39,19 @@ __attribute__((visibility("default"))) int client_turns_begin(int ours) {
 __attribute__((visibility("default"))) int client_turns_end() {
   if (trace != nullptr) {
     trace->stop();
-    cutrace_seen += trace->stats().by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
-    lost += trace->stats().lost_total();
+    ours.add(trace->stats());
     trace.reset();
     return 0;
   }
-  const bench::raw_cupti::counts c = bench::raw_cupti::finish();
-  twin_seen = c.records;
-  lost += c.dropped;
+  twin.add(bench::raw_cupti::finish());
   return raw->leave() ? 0 : 1;
 }
 
 /// Both have had as many turns of the same work: as many kernels.
 __attribute__((visibility("default"))) void client_turns_print() {
-  std::printf("records %llu %llu %llu\n", cutrace_seen, twin_seen, lost);
+  ours.expected = twin.seen;
+  ours.lost += twin.lost;
+  ours.print();
   std::fflush(stdout);
 }
 }

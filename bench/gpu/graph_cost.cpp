@@ -56,7 +56,7 @@ int take_turns(int shorten) {
   const char* const clients[] = {"raw", "twin", "cutrace"};
   std::map<std::string, std::vector<double>> costs;
   bench::driver gpu;
-  unsigned long long seen = 0, expected = 0, lost = 0;
+  bench::counted n;
   bool started = false;
   const auto measure = [&](const char* client) {
     if (!started) gpu.start();  // behind the first client, as elsewhere
@@ -64,16 +64,15 @@ int take_turns(int shorten) {
     for (const size& s : sizes) {
       const CUgraphExec exec = gpu.chain(s.nodes);
       const int replays = std::max(1, s.replays / shorten);
-      const double ns = bench::measure(parts_of_turn, replays, [&](int n) {
-        CUTRACE_STAGE("replays", n);
-        replay(gpu, exec, n);
+      const double ns = bench::measure(parts_of_turn, replays, [&](int count) {
+        CUTRACE_STAGE("replays", count);
+        replay(gpu, exec, count);
       });
       costs[std::string(client) + "." + s.metric].push_back(ns / 1e3);
-      expected += static_cast<unsigned long long>(parts_of_turn) * static_cast<unsigned long long>(replays * s.nodes);
+      n.expected += static_cast<unsigned long long>(parts_of_turn) * static_cast<unsigned long long>(replays * s.nodes);
       gpu.destroy(exec);
     }
   };
-  std::uint64_t raw_seen = 0;
   for (int turn = 0; turn < 3 * turns; ++turn) {
     const int who = (turn % 2 == 0 ? turn : 3 * turns - turn) % 3;
     if (who == 2) {
@@ -82,21 +81,17 @@ int take_turns(int shorten) {
       cutrace::session trace(o);
       measure(clients[who]);
       trace.stop();
-      seen += trace.stats().by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
-      lost += trace.stats().lost_total();
+      n.add(trace.stats());
       continue;
     }
     bench::raw_cupti raw;
     if (!raw.start(who == 0 ? bench::raw_cupti::form::records : bench::raw_cupti::form::twin)) return 2;
     measure(clients[who]);
-    const bench::raw_cupti::counts c = bench::raw_cupti::finish();
-    seen += c.records - raw_seen;
-    raw_seen = c.records;
-    lost += c.dropped;
+    n.add(bench::raw_cupti::finish());
     if (!raw.leave()) return 2;
   }
   for (const auto& c : costs) bench::print_measured(c.first.c_str(), bench::median(c.second));
-  std::printf("records %llu %llu %llu\n", seen, expected, lost);
+  n.print();
   return 0;
 }
 

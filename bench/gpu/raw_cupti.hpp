@@ -57,11 +57,12 @@ class CUTRACE_LOCAL raw_cupti {
     std::uint64_t records;  ///< kernels and whole graphs
     std::uint64_t dropped;  ///< by CUPTI
   };
+  /// Flushes; what came since the last time, by any object of this class.
   static counts finish() {
     api().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     std::size_t dropped = 0;
     api().cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-    return {seen().load(), dropped};
+    return {seen().exchange(0), dropped};
   }
 
  private:

@@ -20,13 +20,7 @@
 
 namespace {
 
-struct counted {
-  unsigned long long seen = 0, expected = 0, lost = 0;
-};
-
-unsigned long long kernels_in(const cutrace::stats& s) {
-  return s.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
-}
+using bench::counted;
 
 cutrace::session_options null_sink(const char* windows) {
   cutrace::session_options o;
@@ -54,9 +48,7 @@ class sampled_client {
   }
   void end(counted& n) {
     trace_->stop();
-    const cutrace::stats s = trace_->stats();
-    n.seen += kernels_in(s);
-    n.lost += s.lost_total();
+    n.add(trace_->stats());
   }
 
  private:
@@ -71,10 +63,7 @@ class raw_client {
   void record() { require(raw_.record(true)); }
   void rest() { require(raw_.record(false)); }
   void end(counted& n) {
-    const std::uint64_t before = counts_.records;
-    counts_ = bench::raw_cupti::finish();
-    n.seen += counts_.records - before;
-    n.lost += counts_.dropped;
+    n.add(bench::raw_cupti::finish());
     require(raw_.leave());
   }
 
@@ -82,7 +71,6 @@ class raw_client {
   static void require(bool ok) {
     if (!ok) std::exit(2);
   }
-  static inline bench::raw_cupti::counts counts_{};  // of all clients so far, one after the other
   bench::raw_cupti raw_;
 };
 
@@ -173,7 +161,7 @@ void measure_cycle(program& p) {
   cutrace::session trace(null_sink(windows.c_str()));
   p.work().measure("cycle", std::uint64_t{p.times.period_ms} * 1000000);
   trace.stop();
-  if (kernels_in(trace.stats()) == 0) give_up("there was no window in the cycle");
+  if (bench::records_of(trace.stats()) == 0) give_up("there was no window in the cycle");
 }
 
 int child(const std::string& name, unsigned shorten) {
@@ -185,7 +173,8 @@ int child(const std::string& name, unsigned shorten) {
     cutrace::session trace(null_sink(nullptr));
     for (int i = 0; i < turns; ++i) p.work().measure("");
     trace.stop();
-    n = {kernels_in(trace.stats()), p.work().kernels(), trace.stats().lost_total()};
+    n.add(trace.stats());
+    n.expected = p.work().kernels();
   } else if (name == "raw") {
     take_turns<raw_client>(p, turns, "on", "off", n);
   } else if (name == "sampled") {
@@ -204,7 +193,7 @@ int child(const std::string& name, unsigned shorten) {
     return 2;
   }
   p.work().print();
-  if (n.expected != 0) std::printf("records %llu %llu %llu\n", n.seen, n.expected, n.lost);
+  if (n.expected != 0) n.print();
   return 0;
 }
 

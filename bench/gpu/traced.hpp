@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "configurations.hpp"
+#include "counted.hpp"
 #include "driver.hpp"
 #include "raw_cupti.hpp"
 
@@ -32,21 +33,17 @@ class CUTRACE_LOCAL traced {
 
   /// Stops, and prints how many kernels and whole graphs were seen and how many there were.
   void finish(unsigned long long expected) {
-    unsigned long long seen = 0, lost = 0;
+    counted n;
+    n.expected = expected;
     if (who_ == tracer::records || who_ == tracer::twin) {
-      const raw_cupti::counts c = raw_cupti::finish();
-      seen = c.records;
-      lost = c.dropped;
+      n.add(raw_cupti::finish());
     } else if (trace_ != nullptr) {
       trace_->stop();
-      const cutrace::stats s = trace_->stats();
-      seen = s.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)] +
-             s.by_kind[static_cast<std::size_t>(cutrace::event_kind::graph_launch)];
-      lost = s.lost_total();
+      n.add(trace_->stats());
     } else {
       return;
     }
-    std::printf("records %llu %llu %llu\n", seen, expected, lost);
+    n.print();
   }
 
  private:

@@ -11,6 +11,7 @@
 
 #include "arguments.hpp"
 #include "calls.hpp"
+#include "counted.hpp"
 #include "table.hpp"
 #include "traced.hpp"
 
@@ -66,14 +67,12 @@ int child(const std::string& name, int shorten) {
   measure("ahead", 10);
   if (trace == nullptr) return 0;
   trace->stop();
-  const cutrace::stats s = trace->stats();
-  const auto count = [&s](cutrace::event_kind k) { return s.by_kind[static_cast<std::size_t>(k)]; };
+  bench::counted n;
+  n.add(trace->stats());
   const unsigned long long all = 2 * static_cast<unsigned long long>(parts) * static_cast<unsigned long long>(each);
   const unsigned long long by_node = name == "twin" ? all / one_in : 0;
-  std::printf(
-      "records %llu %llu %llu\n",
-      static_cast<unsigned long long>(count(cutrace::event_kind::kernel) + count(cutrace::event_kind::graph_launch)),
-      all - by_node + by_node * nodes, static_cast<unsigned long long>(s.lost_total()));
+  n.expected = all - by_node + by_node * nodes;
+  n.print();
   return 0;
 }
 

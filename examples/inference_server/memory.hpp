@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owned memory: arrays on the device, and pinned arrays of the host. Both may move, neither may be copied. The gpu must
-// outlive them, and no work on them may be pending when they go.
+// Owned memory: arrays on the device, which may move, and of the host, which may not; neither may be copied. The gpu
+// must outlive them, and no work on them may be pending when they go.
 #pragma once
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "gpu.hpp"
 #include "kernels.hpp"
@@ -39,14 +40,21 @@ class device_array {
   device_pointer<T> data_;
 };
 
+enum class host_memory { pinned, pageable };
+
+/// On the host. Copies reach pinned memory by themselves; pageable memory takes a detour, and the host waits for it.
 template <class T>
-class pinned_array {
+class host_array {
  public:
-  pinned_array(gpu& owner, std::size_t size)
-      : gpu_(owner), size_(size), data_(static_cast<T*>(owner.allocate_pinned(size * sizeof(T)))) {}
-  pinned_array(const pinned_array&) = delete;
-  pinned_array& operator=(const pinned_array&) = delete;
-  ~pinned_array() { gpu_.release_pinned(data_); }
+  host_array(gpu& owner, std::size_t size, host_memory kind)
+      : gpu_(owner), size_(size), pageable_(kind == host_memory::pageable ? size : 0) {
+    data_ = kind == host_memory::pageable ? pageable_.data() : static_cast<T*>(owner.allocate_pinned(size * sizeof(T)));
+  }
+  host_array(const host_array&) = delete;
+  host_array& operator=(const host_array&) = delete;
+  ~host_array() {
+    if (pageable_.empty()) gpu_.release_pinned(data_);
+  }
 
   T* data() const { return data_; }
   std::size_t size() const { return size_; }
@@ -55,6 +63,7 @@ class pinned_array {
  private:
   gpu& gpu_;
   std::size_t size_;
+  std::vector<T> pageable_;
   T* data_;
 };
 

@@ -21,6 +21,7 @@ struct options {
   std::uint32_t arrival_us = 0;      ///< 0: every request waits in the queue before the workers begin
   std::uint64_t seed = 1;            ///< weights, prompts and lengths
   bool graphs = false;               ///< decode by CUDA graph, one for each batch size
+  bool naive = false;                ///< pageable memory, a copy and a synchronise for each token
   bool check = true;                 ///< compare the tokens with the CPU reference
   bool quiet = false;                ///< leave out the generated texts
   device_choice device = device_choice::automatic;
@@ -35,6 +36,8 @@ constexpr const char* usage =
     "  --new-tokens N      most tokens generated for a request (24)\n"
     "  --arrival-us N      microseconds between requests; 0: all are queued before the workers begin (0)\n"
     "  --graphs            decode by CUDA graph\n"
+    "  --naive             with the usual faults, for the report to find: pageable memory, each token copied by\n"
+    "                      itself and waited for, no graphs\n"
     "  --seed N            seed of weights, prompts and lengths (1)\n"
     "  --check, --no-check compare the tokens with the CPU reference (on)\n"
     "  --quiet             do not print the generated texts\n"
@@ -62,6 +65,7 @@ inline device_choice parse_device(const std::string& text) {
 /// The options without a value. False when `name` is none of them.
 inline bool parse_switch(const std::string& name, options& o) {
   if (name == "--graphs") return o.graphs = true;
+  if (name == "--naive") return o.naive = true;
   if (name == "--quiet") return o.quiet = true;
   if (name == "--check") return o.check = true;
   if (name != "--no-check") return false;
@@ -101,6 +105,7 @@ inline options parse_options(int count, const char* const* words) {
     else
       throw std::invalid_argument("unknown option: " + name);
   }
+  if (o.naive && o.graphs) throw std::invalid_argument("--naive synchronises inside of a step: no --graphs with it");
   return o;
 }
 

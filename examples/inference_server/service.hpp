@@ -22,11 +22,11 @@
 
 namespace server {
 
-/// Puts the weights on the GPU through one pinned buffer, a piece at a time. Returns what that took.
-inline gpu_work upload_weights(gpu& g, const model& m, device_pointer<float> to) {
+/// Puts the weights on the GPU through one buffer, a piece at a time. Returns what that took.
+inline gpu_work upload_weights(gpu& g, const model& m, device_pointer<float> to, host_memory kind) {
   constexpr std::size_t piece = std::size_t{1} << 18;  // floats: 1 MiB
   stream s(g);
-  const pinned_array<float> staging(g, std::min(piece, m.weights.size()));
+  const host_array<float> staging(g, std::min(piece, m.weights.size()), kind);
   for (std::size_t first = 0; first < m.weights.size(); first += piece) {
     const std::size_t n = std::min(piece, m.weights.size() - first);
     std::memcpy(staging.data(), m.at(first), n * sizeof(float));
@@ -40,7 +40,7 @@ class service {
  public:
   /// Loads the weights and starts the workers; returns when all of them are ready. The arguments must outlive it.
   service(gpu& g, const model& m, const options& o) : weights_(g, m.weights.size()), lanes_(o.workers) {
-    loading_ = upload_weights(g, m, weights_.data());
+    loading_ = upload_weights(g, m, weights_.data(), o.naive ? host_memory::pageable : host_memory::pinned);
     // Each worker prepares its buffers on its own thread. That is still a part of the stage which the caller is in, so
     // the stage is handed over.
     const cutrace::context stage = cutrace::context::capture();

@@ -18,12 +18,14 @@ namespace server {
 class transformer {
  public:
   /// `weights` and `m` must outlive this; `max_rows` bounds the rows of a step, `slots` the requests in the cache.
-  transformer(gpu& g, stream& s, const model& m, device_pointer<float> weights, int slots, int max_rows)
-      : tokens(g, size(max_rows)),
-        positions(g, size(max_rows)),
-        slots_of_rows(g, size(max_rows)),
-        chosen(g, size(max_rows)),
+  /// `naive`: pageable memory, and a copy and a synchronise for each row.
+  transformer(gpu& g, stream& s, const model& m, device_pointer<float> weights, int slots, int max_rows, bool naive)
+      : tokens(g, size(max_rows), kind(naive)),
+        positions(g, size(max_rows), kind(naive)),
+        slots_of_rows(g, size(max_rows), kind(naive)),
+        chosen(g, size(max_rows), kind(naive)),
         stream_(s),
+        naive_(naive),
         config_(m.config),
         layout_(m.layout),
         weights_(weights),
@@ -44,18 +46,18 @@ class transformer {
     stream_.clear(chosen_.data(), chosen_.size());
   }
 
-  // Rows of the next step, in pinned memory: filled before `step`, left alone until the stream is synchronised.
-  pinned_array<int> tokens, positions, slots_of_rows;
+  // Rows of the next step: filled before `step`, left alone until the stream is synchronised.
+  host_array<int> tokens, positions, slots_of_rows;
   /// The next token of each row, or of the last row alone, once the stream is synchronised.
-  pinned_array<int> chosen;
+  host_array<int> chosen;
 
   void clear_slot(int slot) { stream_.clear(cache_.data() + size(slot) * config_.cache_size(), config_.cache_size()); }
 
   /// Enqueues one step over `rows` rows. With `last_only` just the last row's next token is computed.
   void step(int rows, bool last_only) {
-    stream_.upload(row_tokens(), tokens.data(), size(rows));
-    stream_.upload(row_positions(), positions.data(), size(rows));
-    stream_.upload(row_slots(), slots_of_rows.data(), size(rows));
+    upload(row_tokens(), tokens, size(rows));
+    upload(row_positions(), positions, size(rows));
+    upload(row_slots(), slots_of_rows, size(rows));
     stream_.launch(kernels::embed, rows * config_.width, rows, config_.width, row_tokens(), row_positions(),
                    weights_ + layout_.tokens, weights_ + layout_.positions, x_.data());
     for (int layer = 0; layer < config_.layers; ++layer) {
@@ -67,6 +69,22 @@ class transformer {
 
  private:
   static std::size_t size(int n) { return static_cast<std::size_t>(n); }
+  static host_memory kind(bool naive) { return naive ? host_memory::pageable : host_memory::pinned; }
+
+  void upload(device_pointer<int> to, const host_array<int>& from, std::size_t rows) {
+    if (!naive_) return stream_.upload(to, from.data(), rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      stream_.upload(to + row, from.data() + row, 1);
+      stream_.synchronize();
+    }
+  }
+  void download(const host_array<int>& to, device_pointer<int> from, std::size_t rows) {
+    if (!naive_) return stream_.download(to.data(), from, rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      stream_.download(to.data() + row, from + row, 1);
+      stream_.synchronize();
+    }
+  }
   device_pointer<int> row_tokens() const { return inputs_.data(); }
   device_pointer<int> row_positions() const { return inputs_.data() + max_rows_; }
   device_pointer<int> row_slots() const { return inputs_.data() + 2 * max_rows_; }
@@ -123,10 +141,11 @@ class transformer {
     norm(rows, x, layout_.final_gain);
     multiply(rows, config_.width, config_.vocabulary, normed_.data(), layout_.output, logits_.data());
     stream_.launch(kernels::argmax, rows, rows, config_.vocabulary, logits_.data(), chosen_.data());
-    stream_.download(chosen.data(), chosen_.data(), size(rows));
+    download(chosen, chosen_.data(), size(rows));
   }
 
   stream& stream_;
+  bool naive_;
   const model_config& config_;
   const weight_layout& layout_;
   device_pointer<float> weights_;

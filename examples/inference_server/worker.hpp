@@ -26,7 +26,7 @@ class worker {
       : options_(o),
         stream_(g),
         transformer_(g, stream_, m, weights, static_cast<int>(o.max_batch),
-                     static_cast<int>(std::max(o.max_batch, o.prompt_tokens))),
+                     static_cast<int>(std::max(o.max_batch, o.prompt_tokens)), o.naive),
         slots_(o.max_batch),
         graphs_(o.max_batch + 1) {
     stream_.synchronize();
@@ -109,7 +109,7 @@ class worker {
   }
 
   /// Directly, or as a graph that is captured when a batch size comes up for the first time. The graph holds the
-  /// addresses of the pinned arrays, not their contents, so one graph serves all steps of its size.
+  /// addresses of the host arrays, not their contents, so one graph serves all steps of its size.
   void run_step(std::size_t rows) {
     if (!options_.graphs) return transformer_.step(static_cast<int>(rows), false);
     graph& g = graphs_[rows];

@@ -23,6 +23,7 @@ struct api_call {
   std::uint32_t word_count;    ///< at most 10
   bool runtime_api;
   std::uint32_t runtime_function;  ///< function of the runtime API that made this call of the driver, 0: not known
+  std::uint32_t enclosing;         ///< correlation of the call of the driver in which this one was made, 0: not known
 
   /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
@@ -159,6 +160,10 @@ class event_writer {
   virtual std::uint32_t overflow_wait_us() const noexcept { return 0; }
   /// One line for the error handler and for the notes of every file, each distinct one once.
   virtual void report(const char* component, const char* message) noexcept = 0;
+  /// The same for the notes alone: no error.
+  virtual void note(const char* component, const char* message) noexcept {
+    static_cast<void>(component), static_cast<void>(message);
+  }
 };
 
 /// Result of start: what the session tells its sinks.

@@ -99,6 +99,9 @@ enum class argument_kind : std::uint8_t {
   handle,
   output
 };
+/// Kind of the device node that an ioctl went to, by its device number.
+enum class ioctl_device : std::uint8_t { unknown, control, gpu, modeset, uvm, uvm_tools, caps };
+inline constexpr std::size_t ioctl_device_count = 7;
 /// Same order as stats.hpp tells causes of loss; see `loss_cause` there.
 enum class loss_cause : std::uint8_t {
   chunk_full,
@@ -124,9 +127,11 @@ struct api_data {
   const argument* arguments;
   std::uint32_t argument_count;
   bool runtime_api;
-  copy_direction direction;  ///< of copy calls
-  std::uint64_t bytes;       ///< of copy, set and allocation calls, 0 where there is none
-  text runtime_name;         ///< driver calls: function of the runtime API that made it, where that was asked for
+  copy_direction direction;     ///< of copy calls
+  std::uint64_t bytes;          ///< of copy, set and allocation calls, 0 where there is none
+  text runtime_name;            ///< driver calls: function of the runtime API that made it, where that was asked for
+  std::uint64_t enclosing = 0;  ///< `correlation_id` of the call of the driver in which this one was made, 0: none, or
+                                ///< the backend does not see it
 };
 struct kernel_data {
   std::uint32_t grid[3];
@@ -214,11 +219,33 @@ struct stream_data {
   bool derived;  ///< as of a context: priority and flags are not known
 };
 
+/// A system call ioctl on a device node of NVIDIA; the event's name is that of the escape or UVM command, "0x..." where
+/// it is unknown. What did not come with the record, or has no place in this command's parameters, is 0 or empty.
+struct ioctl_data {
+  text node;                ///< "nvidiactl", "nvidia0", "nvidia-uvm"
+  text command_name;        ///< control command of the resource manager, or class of the object that is made
+  text status_name;         ///< NV_STATUS in the parameter block ("NV_OK"); empty: it has none, or it was not read
+  std::uint64_t enclosing;  ///< `correlation_id` of the call of the driver in which it was made; 0: not known
+  std::uint32_t request;    ///< the command word, as the program gave it
+  std::uint32_t bytes;      ///< of the parameter block
+  std::uint32_t command;    ///< number of that command or class
+  std::uint32_t status;     ///< the resource manager puts errors here, and the system call succeeds
+  std::int32_t error;       ///< errno of the system call, 0: it succeeded
+  std::uint32_t client;     ///< handles of the resource manager
+  std::uint32_t parent;
+  std::uint32_t object;
+  ioctl_device device;
+  bool transferred;  ///< wrapped in NV_ESC_IOCTL_XFER_CMD; what is told is what was inside
+  bool has_command;  ///< `command` is one, be it 0
+};
+
 struct event {
   event_kind kind;
   attribution joined;
-  bool late;    ///< arrived after later events had been delivered
-  bool skewed;  ///< GPU work that seems to start before its call by more than the clock's bound
+  bool late;       ///< arrived after later events had been delivered
+  bool skewed;     ///< GPU work that seems to start before its call by more than the clock's bound
+  bool by_events;  ///< GPU work measured by two CUDA events around its call, not by the GPU: it took no longer than
+                   ///< this, and a note of the trace tells by how much the times may be wrong
   std::uint32_t process_id;
   std::uint32_t thread_id;  ///< of the marker or call; for GPU work that of its call; 0 unknown
   std::uint32_t depth;      ///< stages: number of enclosing stages on the thread
@@ -258,6 +285,7 @@ struct event {
     device_data device_;
     context_data context_;
     stream_data stream_;
+    ioctl_data ioctl_;
   };
 
   event() noexcept {

@@ -57,6 +57,26 @@ constexpr const char* to_string(event_kind kind) noexcept {
   return "unknown";
 }
 
+constexpr const char* to_string(ioctl_device d) noexcept {
+  switch (d) {
+    case ioctl_device::unknown:
+      break;
+    case ioctl_device::control:
+      return "control";
+    case ioctl_device::gpu:
+      return "gpu";
+    case ioctl_device::modeset:
+      return "modeset";
+    case ioctl_device::uvm:
+      return "uvm";
+    case ioctl_device::uvm_tools:
+      return "uvm_tools";
+    case ioctl_device::caps:
+      return "caps";
+  }
+  return "unknown";
+}
+
 constexpr const char* to_string(attribution a) noexcept {
   switch (a) {
     case attribution::none:

@@ -64,10 +64,10 @@ def server(browser, folder):
     check("notes", "quoted" in browser.text("#note-list"))
     seen = rows(browser)
     for row in ("scheduler stages: 2 events", "scheduler stages 1: 1 event", "scheduler driver calls: 8 events",
-                "scheduler marks: 1 event", "GPU 0 stream 7: 5 events"):
+                "scheduler marks: 1 event", "scheduler ioctls: 3 events", "GPU 0 stream 7: 5 events"):
         check(f"row {row}", row in seen, seen)
     check("stages above streams", seen.index("scheduler stages: 2 events") < seen.index("GPU 0 stream 7: 5 events"))
-    check("events of the rows", browser.run("return document.documentElement.dataset.events") == "18",
+    check("events of the rows", browser.run("return document.documentElement.dataset.events") == "20",
           browser.run("return document.documentElement.dataset.events"))
     check("the canvas is drawn", colors_on_canvas(browser) > 10)
     shares = [float(c[:-2]) for c in cells(browser, "#owners", 3)]

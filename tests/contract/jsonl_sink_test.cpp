@@ -182,10 +182,13 @@ TEST_CASE("jsonl: a CUDA event has the fields of GPU work") {
 TEST_CASE("jsonl: a call of the driver tells the function of the runtime API that made it") {
   cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
   call.api.runtime_name = sample::text_of("cudaMalloc");
+  call.api.enclosing = 41;
   const std::vector<json> lines = written({call, sample::api("cuMemFree", 20, 30, 2)});
   CHECK(lines[1]["api"] == "driver");
   CHECK(lines[1]["runtime"] == "cudaMalloc");
   CHECK_FALSE(lines[2].contains("runtime"));
+  CHECK(lines[1]["enclosing"] == 41);
+  CHECK_FALSE(lines[2].contains("enclosing"));
 }
 
 TEST_CASE("jsonl: what is not known of a context or stream that is older than the session is left out") {

@@ -95,13 +95,18 @@ void check_trace(cutrace::sink&, const std::string& path, const sink_contract::e
   check_events(t, all);
 }
 
+/// A whole life of a sink.
+void write_trace(cutrace::sink& to, const std::vector<cutrace::event>& all, cutrace::trace_info info = sample::info()) {
+  to.open(info);
+  to.write(sample::view(all));
+  to.close(sample::summary(all.size()));
+}
+
 std::string written(const std::vector<cutrace::event>& all, const cutrace::perfetto_options& options = {},
                     cutrace::trace_info info = sample::info()) {
   const temporary_folder folder;
   cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
-  sink.open(info);
-  sink.write(sample::view(all));
-  sink.close(sample::summary(all.size()));
+  write_trace(sink, all, info);
   return content_of(folder.file("t.pftrace"));
 }
 trace trace_of(const std::vector<cutrace::event>& all, const cutrace::perfetto_options& options = {}) {
@@ -177,9 +182,7 @@ TEST_CASE("perfetto: each part can be read alone, and together they hold every e
   options.file.rotate_bytes = 64 * 1024;
   const temporary_folder folder;
   cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
-  sink.open(sample::info());
-  sink.write(sample::view(all));
-  sink.close(sample::summary(all.size()));
+  write_trace(sink, all);
   std::multiset<found> slices, slices_read, gpu, gpu_read;
   for (const cutrace::event& e : all) {
     const found one{shown_name(e), shown_ns(e.start_ns), std::max(shown_ns(e.start_ns), shown_ns(e.end_ns))};
@@ -220,9 +223,7 @@ TEST_CASE("perfetto: beyond its limit of bytes a file counts what it leaves out,
   options.file.max_bytes = 32 * 1024;
   const temporary_folder folder;
   cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
-  sink.open(sample::info());
-  sink.write(sample::view(all));
-  sink.close(sample::summary(all.size()));
+  write_trace(sink, all);
   const std::string file = content_of(folder.file("t.pftrace"));
   const trace t(file);
   CHECK(file.size() < 40 * 1024);

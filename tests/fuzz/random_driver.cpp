@@ -2,11 +2,13 @@
 // Runs a libFuzzer target where there is no libFuzzer, without its knowledge of coverage: every seed whole and cut off
 // at every length, then seeds with bits, bytes and numbers changed, pieces left out, doubled and joined.
 //
-//   NAME [-runs=N] [-max_total_time=SECONDS] [-seed=N] [-input=FILE] FOLDER...    FILE: the input at hand, while it
-//   runs
+//   NAME [-runs=N] [-max_total_time=SECONDS] [-seed=N] [-cuts=N] [-input=FILE] FOLDER...
+//
+// FILE: the input at hand, while it runs. -cuts: each seed is cut off at so many lengths only, for large ones
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -105,7 +107,7 @@ class mutator {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t runs = 100000, seconds = 0, seed = 1;
+  std::uint64_t runs = 100000, seconds = 0, seed = 1, cuts = 4096;
   std::string path;
   std::vector<bytes> seeds;
   for (int i = 1; i < argc; ++i) {
@@ -116,7 +118,7 @@ int main(int argc, char** argv) {
       to = std::strtoull(word.c_str() + n, nullptr, 10);
       return true;
     };
-    if (value("-runs=", runs) || value("-seed=", seed)) continue;
+    if (value("-runs=", runs) || value("-seed=", seed) || value("-cuts=", cuts)) continue;
     if (value("-max_total_time=", seconds)) {
       runs = ~std::uint64_t{0};
     } else if (word.rfind("-input=", 0) == 0) {
@@ -137,7 +139,7 @@ int main(int argc, char** argv) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   std::uint64_t cut = 0, changed = 0;
   for (const bytes& s : seeds)
-    for (std::size_t n = 0; n <= s.size() && n <= 4096; ++n, ++cut)
+    for (std::size_t n = 0; n <= s.size() && n <= 4096; n += 1 + std::min<std::size_t>(s.size(), 4096) / cuts, ++cut)
       run(bytes(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(n)));
   for (mutator m(seeds, seed); changed < runs; ++changed) {
     if (seconds != 0 && changed % 1024 == 0 && std::chrono::steady_clock::now() >= end) break;

@@ -42,6 +42,11 @@ build_targets() { # <option or target...>: all targets where none is named
   cuda_include=$(grep -m1 CUPTI_INCLUDE_DIR: "$build/CMakeCache.txt" | cut -d= -f2)
 }
 
+# Reads a JSONL trace of the inference server beside what the program counted itself.
+build_check_trace() {
+  g++ -std=c++17 -O1 "$root/tests/support/check_trace.cpp" -o "$build/check_trace" || note check_trace "FAILED: does not build"
+}
+
 compile() { # <output> <source or option...>
   g++ -std=c++17 -O2 -DFMT_HEADER_ONLY -I"$root/include" -I"$root/backends/cupti/include" \
     -I"$build/backends/cupti/include" -I"$cuda_include" -o "$@" -pthread -ldl

@@ -16,7 +16,7 @@ room() {  # <what> <allowed cutrace includes, a regular expression> <files...>
   for file in "$@"; do
     [ -f "$file" ] || continue
     checked=$((checked + 1))
-    bad=$(grep -nE '^ *# *include [<"]cutrace/' "$file" | grep -vE "[<\"]cutrace/($allowed)\.hpp[>\"]")
+    bad=$(grep -nE '^ *# *include [<"]cutrace/' "$file" | grep -vE "[<\"]cutrace/($allowed)(\.hpp|/[a-z]+\.inc)[>\"]")
     if [ -n "$bad" ]; then
       printf 'FAILED: %s (%s) may not include\n%s\n' "${file#"$source"/}" "$what" "$bad"
       failed=1
@@ -56,7 +56,7 @@ mapfile -t others < <(find detail -name '*.hpp' ! -name runtime_owner.hpp)
 closed_room "collector" 'cutrace/((sinks|cupti|sim)/.*|runtime\.hpp)' "${others[@]}"
 mapfile -t collector_files < <(for name in ${collector//|/ }; do find detail -name "$name.hpp"; done)
 closed_room "collector" 'cutrace/analysis/.*|fmt/.*' "${collector_files[@]}"
-room "backends know only the event writer" "$light|$hot|backend|detail/backend_[a-z_]+|(cupti|sim)/[a-z_]+|cupti/cutrace_cuda_functions" "${backends[@]}"
+room "backends know only the event writer" "$light|$hot|backend|detail/backend_[a-z_]+|(cupti|sim)/[a-z_]+|ioctl/[a-z_]+|cupti/cutrace_cuda_functions" "${backends[@]}"
 
 # Light headers write text nowhere: no fmt, Boost or CUDA in them.
 while read -r header; do

@@ -20,6 +20,10 @@ echo "$(find "$prefix" -type f | wc -l) files"
 # The command finds what lies in its installation; a program without CUDA shows that it got so far.
 if [ -x "$prefix/bin/cutrace" ] && compgen -G "$prefix/lib*/libcutrace_inject.so" "$prefix/lib/*/libcutrace_inject.so" >/dev/null; then
   "$prefix/bin/cutrace" run --out "$prefix.out" -- true || { echo "FAILED: the installed command does not run"; failed=1; }
+  if compgen -G "$prefix/lib*/libcutrace_preload.so" "$prefix/lib/*/libcutrace_preload.so" >/dev/null; then
+    "$prefix/bin/cutrace" run --method preload --out "$prefix.out" -- true ||
+      { echo "FAILED: the installed command does not run with the preloaded library"; failed=1; }
+  fi
   rm -rf "$prefix.out"
 else
   echo "skipped: no command or no injected library was installed"

@@ -49,6 +49,7 @@ echo "npm $1" >>"$CUTRACE_SETUP_MACHINE/log"
     nlohmann-json3-dev) put usr/include/nlohmann/json.hpp ;;
     libbenchmark-dev) put usr/include/benchmark/benchmark.h ;;
     zlib1g-dev) put usr/include/zlib.h ;;
+    libsimdjson-dev) put usr/include/simdjson.h ;;
     libprotozero-dev) put usr/include/protozero/pbf_writer.hpp ;;
     protobuf-compiler) put bin/protoc ;;
     nvidia-cuda-dev) put usr/include/cuda.h ;;

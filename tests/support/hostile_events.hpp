@@ -67,9 +67,12 @@ inline std::vector<cutrace::event> named_events() {
     all.push_back(work);
     all.push_back(sample::mark(name, t + 30));
     all.push_back(sample::counter(name, t + 31, static_cast<std::int64_t>(i)));
-    for (const event_kind kind : {event_kind::overhead, event_kind::jit, event_kind::nvtx, event_kind::ioctl}) {
+    for (const event_kind kind : {event_kind::overhead, event_kind::jit, event_kind::nvtx}) {
       all.push_back(sample::base(kind, name, t + 32, t + 33));
     }
+    event asked = sample::ioctl(name, t + 32, t + 33);
+    asked.ioctl_.node = asked.ioctl_.command_name = asked.ioctl_.status_name = sample::text_of(name);
+    all.push_back(asked);
     event whole = sample::in_stage(sample::stage(name, t - 1, t + 40, i + 1), name, i + 1, &requests[i], 1);
     whole.stage.file = sample::text_of(name);
     all.push_back(whole);
@@ -120,6 +123,7 @@ inline std::vector<cutrace::event> extreme_events() {
   event widest = sample::kernel("all of time", least, most, 12);
   widest.call_start_ns = most;
   widest.skewed = true;
+  widest.by_events = true;
   widest.late = true;
   all.push_back(widest);
   event nobody = sample::base(event_kind::stage, "no process, no thread", 1, 2, 0);

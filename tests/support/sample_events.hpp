@@ -82,6 +82,24 @@ inline cutrace::event stage(std::string_view name, std::int64_t start_ns, std::i
   return e;
 }
 
+inline cutrace::event ioctl(std::string_view name, std::int64_t start_ns, std::int64_t end_ns) {
+  cutrace::event e = base(cutrace::event_kind::ioctl, name, start_ns, end_ns);
+  e.ioctl_.node = text_of("nvidiactl");
+  e.ioctl_.device = cutrace::ioctl_device::control;
+  e.ioctl_.request = 0xc020462a;
+  e.ioctl_.bytes = 32;
+  e.ioctl_.has_command = true;
+  e.ioctl_.command = 0x20800102;
+  e.ioctl_.command_name = text_of("NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+  e.ioctl_.status = 0x56;
+  e.ioctl_.status_name = text_of("NV_ERR_NOT_SUPPORTED");
+  e.ioctl_.client = 0xc1d00001;
+  e.ioctl_.parent = 0x5c000001;
+  e.ioctl_.object = 0x5c000002;
+  e.ioctl_.enclosing = 7;
+  e.ioctl_.transferred = true;
+  return e;
+}
 inline cutrace::event mark(std::string_view name, std::int64_t at_ns) noexcept {
   return base(cutrace::event_kind::mark, name, at_ns, at_ns);
 }
@@ -284,6 +302,13 @@ inline std::vector<cutrace::event> server_run() {
   run.push_back(base(event_kind::nvtx, "tokenize", 152000, 158500, worker_thread));
   run.push_back(base(event_kind::window, "recorded", 0, 160000));
   run.push_back(base(event_kind::ioctl, "NV_ESC_RM_ALLOC", 160000, 160155));
+  run.push_back(ioctl("NV_ESC_RM_CONTROL", 160200, 160500));
+  event refused = ioctl("0xc0044601", 160600, 160700);
+  refused.ioctl_.error = 25;
+  refused.ioctl_.status_name = refused.ioctl_.command_name = {};
+  refused.ioctl_.has_command = refused.ioctl_.transferred = false;
+  refused.ioctl_.status = refused.ioctl_.command = 0;
+  run.push_back(refused);
   run.push_back(in_stage(api("cuGraphLaunch", 165000, 171000, 6), "decode", 2, batch, 3));
   event inner = in_stage(stage("sample", 172000, 174000, 3, 2, 1), "sample", 3, batch, 3);
   run.push_back(inner);

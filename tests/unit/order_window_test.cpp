@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cutrace/detail/order_window.hpp>
+#include <cutrace/detail/sort_runs.hpp>
 #include <random>
+#include <utility>
+#include <vector>
 
 using cutrace::detail::order_window;
 using cutrace::detail::pending_event;
 
 namespace {
-pending_event at(std::int64_t start, std::int64_t end) {
-  pending_event e;
-  e.start_ns = start;
-  e.end_ns = end;
-  return e;
+void push(order_window& w, std::int64_t start, std::int64_t end, std::vector<std::uint64_t> words = {}) {
+  w.add_words(w.append(start, end), words.data(), static_cast<std::uint32_t>(words.size()));
 }
 struct taker {
   std::vector<std::int64_t> ends;
@@ -29,7 +30,7 @@ TEST_CASE("events of any order leave ordered by their end") {
   std::uniform_int_distribution<std::int64_t> when(0, 3000000000);
   for (int i = 0; i < 20000; ++i) {
     const std::int64_t end = when(random);
-    w.push(at(end / 2, end), nullptr, 0);
+    push(w, end / 2, end);
   }
   taker t;
   w.advance(1000000000, [&](order_window::bucket& b) { t(b); });
@@ -42,11 +43,43 @@ TEST_CASE("events of any order leave ordered by their end") {
   CHECK(w.size() == 0);
 }
 
+TEST_CASE("what is taken back was never there") {
+  order_window w;
+  w.configure(16000000, 1 << 20);
+  push(w, 0, 10);
+  w.append(0, 5);
+  w.take_back();
+  push(w, 0, 20);
+  CHECK(w.size() == 2);
+  taker t;
+  w.drain([&](order_window::bucket& b) { t(b); });
+  CHECK(t.ends == std::vector<std::int64_t>{10, 20});
+}
+
+TEST_CASE("runs are merged as a stable sort would order them") {
+  using pair = std::pair<int, int>;
+  std::mt19937 random(11);
+  std::vector<std::size_t> runs;
+  std::vector<pair> other;
+  for (int round = 0; round < 2000; ++round) {
+    const int count = static_cast<int>(random() % 60), spread = 1 + static_cast<int>(random() % 40);
+    const int rise = static_cast<int>(random() % 4);  // 0: no order at all
+    std::vector<pair> list;
+    for (int i = 0; i < count; ++i)
+      list.emplace_back(rise * i / 3 + static_cast<int>(random() % static_cast<unsigned>(spread)), i);
+    std::vector<pair> sorted = list;
+    const auto less = [](const pair& a, const pair& b) { return a.first < b.first; };
+    std::stable_sort(sorted.begin(), sorted.end(), less);
+    cutrace::detail::sort_runs(list, runs, other, less);
+    REQUIRE(list == sorted);
+  }
+}
+
 TEST_CASE("of two that end together the enclosing one goes first, equal ones as they came") {
   order_window w;
   w.configure(16000000, 1 << 20);
-  w.push(at(50, 100), nullptr, 0);
-  w.push(at(10, 100), nullptr, 0);
+  push(w, 50, 100);
+  push(w, 10, 100);
   std::vector<std::int64_t> starts;
   w.drain([&](order_window::bucket& b) {
     for (const order_window::place& p : b.order) starts.push_back(b.events[p.index].start_ns);
@@ -59,7 +92,7 @@ TEST_CASE("the window is bounded: its oldest part leaves early") {
   w.configure(1000000000, 256 * (sizeof(pending_event) + 16));
   std::size_t out = 0;
   for (int i = 0; i < 10000; ++i) {
-    w.push(at(0, i * 1000000ll), nullptr, 0);
+    push(w, 0, i * 1000000ll);
     w.advance(0, [&](order_window::bucket& b) { out += b.events.size(); });
     CHECK(w.size() <= 256);
   }
@@ -70,9 +103,9 @@ TEST_CASE("the window is bounded: its oldest part leaves early") {
 TEST_CASE("a time from the far future does not hold anything up") {
   order_window w;
   w.configure(16000000, 1 << 20);
-  w.push(at(0, 1000000), nullptr, 0);
-  w.push(at(0, INT64_MAX), nullptr, 0);
-  w.push(at(0, 2000000), nullptr, 0);
+  push(w, 0, 1000000);
+  push(w, 0, INT64_MAX);
+  push(w, 0, 2000000);
   std::size_t out = 0;
   w.advance(3000000, [&](order_window::bucket& b) { out += b.events.size(); });
   CHECK(out == 2);
@@ -83,9 +116,8 @@ TEST_CASE("a time from the far future does not hold anything up") {
 TEST_CASE("argument words travel with their event") {
   order_window w;
   w.configure(16000000, 1 << 20);
-  const std::uint64_t first[2] = {11, 12}, second[1] = {21};
-  w.push(at(0, 20), first, 2);
-  w.push(at(0, 10), second, 1);
+  push(w, 0, 20, {11, 12});
+  push(w, 0, 10, {21});
   w.drain([&](order_window::bucket& b) {
     REQUIRE(b.order.size() == 2);
     CHECK(b.words[b.events[b.order[0].index].words_at] == 21);

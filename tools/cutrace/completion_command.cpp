@@ -24,12 +24,14 @@ struct known_option {
     return words;
   }
   bool is_folder() const { return value == "DIR"; }
+  bool is_file() const { return value == "OUTPUT"; }
 };
 struct known_command {
   std::string name, description;
   std::vector<known_option> options;
   bool runs_program;
   std::string words;  ///< what it takes besides options
+  bool takes_files;
 };
 
 /// Up to the first sentence's end, without characters that shells read.
@@ -52,9 +54,13 @@ std::vector<known_option> options_of(const CLI::App& app) {
 std::vector<known_command> commands_of(const CLI::App& app) {
   std::vector<known_command> all;
   for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) {
-    known_command known{c->get_name(), c->get_description(), options_of(*c), c->get_name() == "run", ""};
+    known_command known{c->get_name(), c->get_description(), options_of(*c), c->get_name() == "run", "", false};
     for (const CLI::Option* o : c->get_options())
       if (o->get_positional()) known.words += o->get_type_name();
+    if (known.words.rfind("FILE", 0) == 0) {
+      known.takes_files = true;
+      known.words.clear();
+    }
     for (char& ch : known.words)
       if (ch == '|') ch = ' ';
     all.push_back(known);
@@ -98,12 +104,16 @@ std::string bash(const CLI::App& app) {
     for (const known_option& o : c.options) {
       if (o.is_folder())
         s += "    " + o.name + ") COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n";
+      else if (o.is_file())
+        s += "    " + o.name + " | -o) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
       else if (!o.choices().empty())
         s += "    " + o.name + ") COMPREPLY=($(compgen -W '" + o.choices() + "' -- \"$word\")); return ;;\n";
       else if (!o.value.empty())
         s += "    " + o.name + ") return ;;\n";
     }
     s += "    esac\n";
+    // Words that begin with a dash are options, others files.
+    if (c.takes_files) s += "    [[ $word = -* ]] || { COMPREPLY=($(compgen -f -- \"$word\")); return; }\n";
     s += "    COMPREPLY=($(compgen -W '" + joined(c.options) + (c.words.empty() ? "" : " " + c.words) +
          (c.runs_program ? " --" : "") + "' -- \"$word\"))\n";
     s += "    ;;\n";
@@ -129,6 +139,8 @@ std::string zsh(const CLI::App& app) {
       s += " \\\n      '*" + o.name + "[" + short_text(o.description) + "]";
       if (o.is_folder())
         s += ":folder:_files -/";
+      else if (o.is_file())
+        s += ":file:_files";
       else if (!o.choices().empty())
         s += ":choice:(" + o.choices() + ")";
       else if (!o.value.empty())
@@ -136,6 +148,7 @@ std::string zsh(const CLI::App& app) {
       s += "'";
     }
     if (!c.words.empty()) s += " '1:argument:(" + c.words + ")'";
+    if (c.takes_files) s += " '*:file:_files'";
     if (c.runs_program) s += " \\\n      '(-)--[the program]' '*::program:_normal'";
     s += "\n    ;;\n";
   }
@@ -157,6 +170,8 @@ std::string fish(const CLI::App& app) {
       s += when + " -l " + o.name.substr(2) + " -d '" + short_text(o.description) + "'";
       if (o.is_folder())
         s += " -x -a '(__fish_complete_directories)'";
+      else if (o.is_file())
+        s += " -r -F";
       else if (!o.choices().empty())
         s += " -x -a '" + o.choices() + "'";
       else if (!o.value.empty())
@@ -164,6 +179,7 @@ std::string fish(const CLI::App& app) {
       s += "\n";
     }
     if (!c.words.empty()) s += when + " -a '" + c.words + "'\n";
+    if (c.takes_files) s += when + " -F\n";
     if (c.runs_program) s += "complete -c cutrace -n 'contains -- -- (commandline -opc)' -F\n";
   }
   return s;

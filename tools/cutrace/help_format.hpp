@@ -21,6 +21,8 @@ class help_format : public CLI::Formatter {
 
   std::string make_option(const CLI::Option* option, bool positional) const override {
     std::string text = "  " + option->get_name(positional, true) + " " + option->get_type_name();
+    const std::size_t to_output = text.find("{-}");  // CLI11's form of a switch that may take a file
+    if (to_output != std::string::npos) text.replace(to_output, 3, "[=FILE]");
     const std::string indent(get_column_width(), ' ');
     if (text.size() >= indent.size()) text += "\n" + indent;
     text.resize(std::max(text.size(), indent.size()), ' ');

@@ -6,9 +6,14 @@
 
 #include "cutrace/arguments.hpp"
 #include "cutrace/completion_command.hpp"
+#include "cutrace/convert_command.hpp"
+#include "cutrace/cut_command.hpp"
+#include "cutrace/diff_command.hpp"
 #include "cutrace/doctor_command.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/merge_command.hpp"
+#include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
 
 int main(int argc, char** argv) {
@@ -19,6 +24,9 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  cutrace run -- python3 inference.py             trace a program; a report at the end, files in ./cutrace-out\n"
       "  cutrace run --sink chrome -- ./server --port 80 a trace for ui.perfetto.dev\n"
+      "  cutrace report t.jsonl                          where the time of a trace went, and what to fix first\n"
+      "  cutrace diff before.jsonl after.jsonl           what became slower or faster\n"
+      "  cutrace convert t.jsonl -o t.pftrace            a trace file in another format\n"
       "  cutrace doctor                                  what will work on this machine, and what helps where it will "
       "not\n"
       "  cutrace run --help                              all that can be chosen\n",
@@ -29,6 +37,11 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_status = 0;
   cutrace_tool::add_run(app, exit_status);
+  cutrace_tool::add_report(app, exit_status);
+  cutrace_tool::add_convert(app, exit_status);
+  cutrace_tool::add_cut(app, exit_status);
+  cutrace_tool::add_merge(app, exit_status);
+  cutrace_tool::add_diff(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);
   return cutrace_tool::parse_and_run(app, argc, argv, exit_status);

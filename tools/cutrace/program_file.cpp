@@ -51,17 +51,18 @@ std::string find_program(const std::string& name) {
   return name;
 }
 
-std::string why_out_of_reach(const std::string& file) {
+const char* other_rights(const std::string& file) {
   struct stat known {};
-  if (::stat(file.c_str(), &known) != 0) return {};
+  if (::stat(file.c_str(), &known) != 0) return nullptr;
   const bool other_user = (known.st_mode & S_ISUID) != 0 && known.st_uid != ::geteuid();
   const bool other_group = (known.st_mode & S_ISGID) != 0 && known.st_gid != ::getegid();
   const bool capable = ::geteuid() != 0 && ::getxattr(file.c_str(), "security.capability", nullptr, 0) > 0;
-  if (other_user || other_group || capable)
-    return file + " runs with other rights than yours (" +
-           (capable      ? "file capabilities"
-            : other_user ? "setuid"
-                         : "setgid") +
+  return capable ? "file capabilities" : other_user ? "setuid" : other_group ? "setgid" : nullptr;
+}
+
+std::string why_out_of_reach(const std::string& file) {
+  if (const char* by = other_rights(file))
+    return file + " runs with other rights than yours (" + by +
            "): it takes no library from the environment. Run a copy without them, as the user whose rights it has.";
   if (is_static(file))
     return file +

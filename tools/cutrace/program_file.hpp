@@ -10,6 +10,9 @@ namespace cutrace_tool {
 /// The file that execvp would run, as PATH says; `name` itself where there is none.
 std::string find_program(const std::string& name);
 
+/// What gives it other rights than those of this user ("setuid"), nullptr: nothing does.
+const char* other_rights(const std::string& file);
+
 /// One line that says why this program cannot be traced (static, other rights than the user's); empty for others.
 std::string why_out_of_reach(const std::string& file);
 

@@ -69,7 +69,7 @@ void continue_with(pid_t child) {
 }  // namespace
 
 int program_process::start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
-                           bool alone) {
+                           bool alone, const start_gate* gate) {
   std::vector<char*> arguments, variables;
   std::vector<std::string> texts;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
@@ -90,14 +90,21 @@ int program_process::start(const std::vector<std::string>& words, const std::map
   if (child_ == 0) {
     std::snprintf(only, sizeof(only), "CUTRACE_RUN_PID=%ld", static_cast<long>(::getpid()));
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    ::execvpe(arguments[0], arguments.data(), variables.data());
-    const int why = errno;
+    int why = gate != nullptr ? gate->in_child() : 0;
+    if (why == 0) {
+      ::execvpe(arguments[0], arguments.data(), variables.data());
+      why = errno;
+    }
     static_cast<void>(!::write(failed[1], &why, sizeof(why)));
     ::_exit(exit_not_found);
   }
   int why = child_ < 0 ? errno : 0;
   ::close(failed[1]);
-  if (child_ >= 0) {
+  if (why == 0 && gate != nullptr && (why = gate->in_parent(child_)) != 0) {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  if (why == 0) {
     int told = 0;
     ssize_t n;
     while ((n = ::read(failed[0], &told, sizeof(told))) < 0 && errno == EINTR) {

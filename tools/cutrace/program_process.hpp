@@ -12,6 +12,12 @@
 
 namespace cutrace_tool {
 
+/// What happens between fork and exec.
+struct start_gate {
+  std::function<int()> in_child;        ///< async-signal-safe; not 0: an errno, and nothing is executed
+  std::function<int(pid_t)> in_parent;  ///< meanwhile; not 0: an errno, and the child is killed
+};
+
 class program_process {
  public:
   /// How it ended. `signal` is 0 unless a signal ended it.
@@ -23,7 +29,8 @@ class program_process {
 
   /// Starts it. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or the errno of what failed; exec is PATH's
   /// business as in a shell
-  int start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, bool alone);
+  int start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, bool alone,
+            const start_gate* gate = nullptr);
 
   /// Waits for its end and passes signals on meanwhile. `tick` is called every `tick_ms` (0: never), and `pause` before
   /// the command stops along with a program that was stopped from the terminal.

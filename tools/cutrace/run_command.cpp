@@ -16,7 +16,8 @@
 #include "cutrace/arguments.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
-#include "cutrace/inject_library.hpp"
+#include "cutrace/ioctl_run.hpp"
+#include "cutrace/own_libraries.hpp"
 #include "cutrace/program_file.hpp"
 #include "cutrace/program_process.hpp"
 #include "cutrace/run_environment.hpp"
@@ -28,7 +29,7 @@ namespace cutrace_tool {
 
 namespace {
 
-constexpr unsigned progress_ms = 500;
+constexpr unsigned progress_ms = 500, relay_ms = 20;
 
 /// The output folder. One that was made here and has remained empty goes again.
 class output_folder {
@@ -69,7 +70,20 @@ void check(const run_options& o) {
                                            : "no program: cutrace run [options] -- PROGRAM ARGUMENTS");
   if (o.name.find('/') != std::string::npos || o.name.find_first_of(",?") != std::string::npos)
     throw usage_error("--name=\"" + o.name + "\" cannot be used: no / , or ? in it; --out names the folder");
+  if (o.method == "preload" && !(o.kinds.empty() && o.graphs.empty()))
+    throw usage_error("--kinds and --graphs are about records of the GPU, which --method preload does not have");
+  if (o.method == "ioctl" &&
+      !(o.kinds.empty() && o.graphs.empty() && o.nvtx.empty() && o.start_after.empty() && o.duration.empty()))
+    throw usage_error(
+        "--kinds, --graphs, --nvtx, --start-after and --duration are about what happens inside of the program, which "
+        "--method ioctl sees from outside");
+  if (o.method != "preload" && o.gpu_events)
+    throw usage_error(
+        "--gpu-events measures calls that --method preload records; --method cupti has the GPU's own times");
 }
+
+/// Of a switch in the environment.
+bool says_yes(const std::string& value) { return value == "1" || value == "on" || value == "true" || value == "yes"; }
 
 /// Processes that end together with the program may still be writing their last.
 std::vector<process_report> read_at_end(run_status& status) {
@@ -89,15 +103,34 @@ void remove_empty_files(const std::vector<process_report>& processes) {
         ::unlink((s.path + ".tmp").c_str());
 }
 
+bool is_turned_off(const run_environment& environment) {
+  const auto on = environment.variables.find("CUTRACE");
+  return on != environment.variables.end() &&
+         (on->second == "0" || on->second == "off" || on->second == "false" || on->second == "no");
+}
+
 int run(const run_options& options) {
   check(options);
-  const std::string library = find_inject_library();
+  const bool preload = options.method == "preload";
+  const bool by_tracer = options.method == "ioctl";
+  const std::string library = by_tracer ? std::string() : preload ? find_preload_library() : find_inject_library();
+  const std::string file = find_program(options.program[0]);
+  if (by_tracer && ::geteuid() != 0 && other_rights(file) != nullptr)
+    throw usage_error(file + " runs with other rights than yours (" + other_rights(file) +
+                      "), and a traced program gets none: --method ioctl would change what it does. Run a copy without "
+                      "them, as the user whose rights it has.");
   const output_folder folder(options.out);
   const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);
   const run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
+  const bool off = is_turned_off(environment);
+  std::unique_ptr<ioctl_run> tracer;
+  if (by_tracer && !off) tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
+  const start_gate gate = tracer ? tracer->gate() : start_gate();
   program_process program;
-  if (const int why = program.start(options.program, environment.variables, options.children == "off")) {
+  if (const int why =
+          program.start(options.program, environment.variables, options.children == "off", tracer ? &gate : nullptr)) {
+    if (tracer && !tracer->refusal().empty()) throw usage_error(tracer->refusal());
     std::fprintf(stderr, "cutrace: %s: %s\n", options.program[0].c_str(), std::strerror(why));
     return why == ENOENT ? exit_not_found : exit_not_executable;
   }
@@ -106,20 +139,31 @@ int run(const run_options& options) {
     for (const std::string& note : environment.notes) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
 
   progress_line progress(!options.quiet);
-  const program_process::ending ending = program.wait(
-      progress.wanted() ? progress_ms : 0, [&] { progress.show(status->read()); }, [&] { progress.erase(); });
+  unsigned ticks = 0;
+  const auto tick = [&] {
+    if (tracer) tracer->relay();
+    if (progress.wanted() && (!tracer || ++ticks % (progress_ms / relay_ms) == 0)) progress.show(status->read());
+  };
+  const program_process::ending ending = program.wait(tracer              ? relay_ms
+                                                      : progress.wanted() ? progress_ms
+                                                                          : 0,
+                                                      tick, [&] { progress.erase(); });
+  if (tracer) tracer->finish();
   progress.erase();
+  if (tracer)
+    for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
 
   const std::vector<process_report> processes = read_at_end(*status);
   remove_empty_files(processes);
   run_summary summary;
   summary.out = out;
   summary.program = options.program[0];
-  summary.out_of_reach = why_out_of_reach(find_program(options.program[0]));
+  if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
   summary.nvtx = options.nvtx != "off";
-  const auto on = environment.variables.find("CUTRACE");
-  summary.turned_off = on != environment.variables.end() &&
-                       (on->second == "0" || on->second == "off" || on->second == "false" || on->second == "no");
+  const auto events = environment.variables.find("CUTRACE_GPU_EVENTS");
+  const bool measured = preload && events != environment.variables.end() && says_yes(events->second);
+  if ((preload && !measured) || by_tracer) summary.host_method = options.method;
+  summary.turned_off = off;
   summary.quiet = options.quiet;
   const bool trusted = print_end(summary, processes);
   status.reset();
@@ -145,9 +189,17 @@ void add_run(CLI::App& app, int& exit_status) {
   run_app->add_option("--out", o->out, "Folder of the files. Default: cutrace-out")->type_name("DIR");
   run_app->add_option("--name", o->name, "What their names begin with. Default: the program's or script's name")
       ->type_name("NAME");
-  run_app->add_option("--method", o->method, "How calls and GPU work are recorded. Default: cupti")
-      ->check(one_of({"cupti"}))
-      ->type_name("cupti");
+  run_app
+      ->add_option(
+          "--method", o->method,
+          "How calls and GPU work are recorded: by CUPTI, or calls alone by a preloaded library, which needs no "
+          "CUPTI, or the driver's ioctls alone by ptrace. Default: cupti")
+      ->check(one_of({"cupti", "preload", "ioctl"}))
+      ->type_name("cupti|preload|ioctl");
+  run_app->add_flag(
+      "--gpu-events", o->gpu_events,
+      "With --method preload: measure the GPU time of launches, copies and sets by CUDA events around each, "
+      "which costs the program time at each of them");
   run_app
       ->add_option("--kinds", o->kinds,
                    "Kinds of GPU records: kernel,memcpy,memset,sync,overhead, or changes to them as in "
@@ -182,6 +234,8 @@ void add_run(CLI::App& app, int& exit_status) {
       "  cutrace run -- python3 inference.py\n"
       "  cutrace run --sink ascii,chrome --out traces -- ./server --port 8080\n"
       "  cutrace run --start-after 30s --duration 5s --graphs graph -- python3 serve.py\n"
+      "  cutrace run --method preload --gpu-events -- ./program\n"
+      "  cutrace run --method ioctl --sink calls -- ./program\n"
       "  cutrace run -- torchrun --nproc-per-node 8 train.py\n"
       "  srun cutrace run --quiet --out traces -- ./simulation\n");
   run_app->callback([o, &exit_status] {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cutrace/detail/sampling.hpp>
 
 #include "cutrace/exit_status.hpp"
@@ -25,6 +26,19 @@ std::map<std::string, std::string> own_environment() {
     if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return all;
+}
+
+/// LD_PRELOAD is a list by colons or spaces. Libraries of cutrace in it are those of an outer `cutrace run`.
+std::string without_own(const std::string& list) {
+  std::string others;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find_first_of(" :", at), list.size());
+    const std::string one = list.substr(at, end - at);
+    if (!one.empty() && one.compare(one.rfind('/') + 1, 18, "libcutrace_preload") != 0)  // npos + 1 is 0
+      others += (others.empty() ? "" : ":") + one;
+    at = end + 1;
+  }
+  return others;
 }
 
 void check_time(const char* option, const std::string& value, std::uint32_t least_ms) {
@@ -53,7 +67,7 @@ run_environment compose_environment(const run_options& options, const std::strin
   check_time("--start-after", options.start_after, 0);
   check_time("--duration", options.duration, 1);
   check_kinds(options.kinds);
-  run_environment made{own_environment(), {}};
+  run_environment made{own_environment(), {}, {}};
   std::map<std::string, std::string>& v = made.variables;
   std::string inherited;
   const auto choose = [&](const char* name, const std::string& value) {
@@ -83,13 +97,40 @@ run_environment compose_environment(const run_options& options, const std::strin
   }
   if (!inherited.empty()) made.notes.push_back("taken from the environment: " + inherited);
 
+  const bool preload = options.method == "preload", outside = options.method == "ioctl";
+  std::string& preloaded = v["LD_PRELOAD"];
+  preloaded = without_own(preloaded);
+  if (preload) {
+    if (library.find_first_of(" :") != std::string::npos)
+      throw usage_error("LD_PRELOAD takes no path with a space or a colon: " + library);
+    preloaded = library + (preloaded.empty() ? "" : ":" + preloaded);
+    v["CUTRACE_BACKEND"] = "preload";
+    if (options.gpu_events) v["CUTRACE_GPU_EVENTS"] = "1";
+  } else if (!outside && v.count("CUTRACE_BACKEND") != 0 && v["CUTRACE_BACKEND"] == "preload") {
+    v.erase("CUTRACE_BACKEND");
+  }
+  if (preloaded.empty()) v.erase("LD_PRELOAD");
+
+  if (outside) {  // the program is left alone: what an outer `cutrace run` composed, and what this one did, goes
+    if (v.count("CUTRACE_RUN") != 0)
+      for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE_BACKEND"})
+        v.erase(variable);
+    made.writers = {
+        {"CUTRACE_SINKS", v["CUTRACE_SINKS"]}, {"CUTRACE_RUN", status_folder}, {"CUTRACE_BACKEND", "ioctl"}};
+    for (const char* variable : {"CUTRACE_SINKS", "CUTRACE_RUN", "CUTRACE_RUN_PID"}) v.erase(variable);
+    return made;
+  }
+
   const auto take_over = [&](const char* variable) {
     const std::string before = v[variable];
     if (!before.empty() && before != library)
       made.notes.push_back(std::string(variable) + "=" + before + " of the environment is replaced");
     v[variable] = library;
   };
-  take_over("CUDA_INJECTION64_PATH");
+  if (!preload)
+    take_over("CUDA_INJECTION64_PATH");
+  else if (v.count("CUTRACE_RUN") != 0)
+    v.erase("CUDA_INJECTION64_PATH");  // of an outer `cutrace run`
   const std::string nvtx_before = v.count("NVTX_INJECTION64_PATH") != 0 ? v["NVTX_INJECTION64_PATH"] : std::string();
   if (options.nvtx == "off") {
     if (nvtx_before == library) v.erase("NVTX_INJECTION64_PATH");

@@ -13,10 +13,12 @@ namespace cutrace_tool {
 
 struct run_environment {
   std::map<std::string, std::string> variables;
-  std::vector<std::string> notes;  ///< what the user should know of it, a line each
+  std::map<std::string, std::string> writers;  ///< CUTRACE_... of who writes the trace, where that is not the program
+  std::vector<std::string> notes;              ///< what the user should know of it, a line each
 };
 
-/// `library`: the injected one; `status_folder`: where traced processes put their status blocks; `out`: absolute.
+/// `library`: the injected or preloaded one; `status_folder`: where traced processes put their status blocks; `out`:
+/// absolute.
 /// @throws usage_error for a value that the traced program would refuse
 run_environment compose_environment(const run_options& options, const std::string& library, const std::string& out,
                                     const std::string& status_folder, unsigned columns);

@@ -53,8 +53,13 @@ std::string causes(const process_report& p) {
   return text;
 }
 
+/// The backend that the method asks for, where it has no GPU time.
+bool has_backend(const process_report& p, const std::string& method) {
+  return p.backend.compare(0, method.size() + 1, method + ":") == 0;
+}
+
 /// Warnings of one process. True when there is none.
-bool warn(const process_report& p, bool quiet) {
+bool warn(const process_report& p, const std::string& host_method, bool quiet) {
   bool good = true;
   const auto warning = [&](const std::string& text) {
     say("cutrace: warning: " + who(p) + ": " + text);
@@ -69,11 +74,13 @@ bool warn(const process_report& p, bool quiet) {
                     "were recorded by its last word, {} of them not yet delivered; up to a second of it is missing "
                     "in the files",
                     with_commas(p.produced), with_commas(p.pending)));
-  if (p.empty_handed())
+  if (p.empty_handed() && host_method.empty())
     warning(fmt::format("{} launches were seen, but not one GPU record arrived: the trace holds no GPU time ({})",
                         with_commas(p.launches), p.backend));
-  const bool no_backend = !p.gpu_expected && (p.open() || p.state == run_state::ended);
-  if (no_backend && !quiet) say("cutrace: " + who(p) + ": no GPU time: " + p.backend);
+  const bool no_backend = !(host_method.empty() ? p.gpu_expected : has_backend(p, host_method)) &&
+                          (p.open() || p.state == run_state::ended);
+  if (no_backend && !quiet)
+    say("cutrace: " + who(p) + (host_method.empty() ? ": no GPU time: " : ": no calls: ") + p.backend);
   good = good && !no_backend;
   if (p.lost_total() != 0) warning(fmt::format("{} events were lost: {}", with_commas(p.lost_total()), causes(p)));
   for (const sink_report& s : p.sinks)
@@ -165,14 +172,17 @@ void progress_line::erase() {
 bool print_end(const run_summary& run, const std::vector<process_report>& processes) {
   std::vector<const process_report*> worked;
   for (const process_report& p : processes)
-    if (p.worked() && p.state != run_state::untraced) worked.push_back(&p);
+    if ((p.worked() || (!run.host_method.empty() && p.calls != 0)) && p.state != run_state::untraced)
+      worked.push_back(&p);
   if (!run.quiet) print_reports(worked);
   bool good = true;
-  for (const process_report& p : processes) good = warn(p, run.quiet) && good;
+  for (const process_report& p : processes) good = warn(p, run.host_method, run.quiet) && good;
   if (processes.empty()) {
     good = false;
     say("cutrace: nothing was traced: " + (run.turned_off ? "CUTRACE=0 in the environment turns tracing off"
                                            : !run.out_of_reach.empty() ? run.out_of_reach
+                                           : run.host_method == "ioctl"
+                                               ? "no process of " + run.program + " made an ioctl on a device of NVIDIA"
                                            : run.nvtx ? "no process of " + run.program + " used CUDA or NVTX"
                                                       : "no process of " + run.program + " used CUDA"));
   } else if (worked.empty() && good && !run.quiet) {

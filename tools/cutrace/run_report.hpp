@@ -32,6 +32,7 @@ struct run_summary {
   std::string program;       ///< as it was called
   std::string out_of_reach;  ///< why it may not be traced at all, empty: nothing known
   bool nvtx = true;
+  std::string host_method;  ///< the method, where it has no GPU time
   bool turned_off = false;  ///< CUTRACE=0
   bool quiet = false;
 };

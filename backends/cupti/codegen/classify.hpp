@@ -101,8 +101,23 @@ inline function_parameter word(const parameter_facts& p, argument_kind kind, rea
   return {p.name, kind, how, static_cast<std::uint8_t>(size), narrow(p.offset), 0};
 }
 
+/// Which words of a launch are kept. Grid, block and shared memory come with the GPU's record where there is one.
+enum class launch_words { identity, all };
+
+/// Grid, block and shared memory of a launch description.
+inline void add_launch_shape(const parameter_facts& p, function_row& row) {
+  constexpr const char* names[7] = {"gridDimX",  "gridDimY",  "gridDimZ",      "blockDimX",
+                                    "blockDimY", "blockDimZ", "sharedMemBytes"};
+  for (int i = 0; i < 7; ++i) {
+    const member m = p.t.inner.launch_shape[i];
+    if (m.size == 4)
+      row.stored.push_back(
+          {names[i], argument_kind::unsigned_integer, read_how::nested, 4, narrow(p.offset), narrow(m.offset)});
+  }
+}
+
 /// Words for one parameter: itself, what it points to, or members of what it points to.
-inline void add_words(const parameter_facts& p, const std::string& s, function_row& row) {
+inline void add_words(const parameter_facts& p, const std::string& s, launch_words wanted, function_row& row) {
   const argument_kind kind = kind_of(p, s);
   const bool launches = row.work == function_work::launch;
   const member in_stream = launches && p.t.pointer ? p.t.inner.stream : member{};
@@ -112,13 +127,14 @@ inline void add_words(const parameter_facts& p, const std::string& s, function_r
       row.stored.push_back(
           {"function", argument_kind::handle, read_how::nested, 8, narrow(p.offset), narrow(in_function.offset)});
     }
+    if (wanted == launch_words::all) add_launch_shape(p, row);
     if (in_stream.size == 8) {
       row.stored.push_back(
           {"stream", argument_kind::stream, read_how::nested, 8, narrow(p.offset), narrow(in_stream.offset)});
     }
   } else if (is_output(p, row.work)) {
     row.stored.push_back(word(p, pointee_kind_of(p, s), read_how::output, p.t.pointee_size));
-  } else if (p.t.size <= 8 && (!launches || launch_keeps(p, kind))) {
+  } else if (p.t.size <= 8 && (!launches || launch_keeps(p, kind) || (wanted == launch_words::all && p.t.integral))) {
     row.stored.push_back(word(p, kind, read_how::value, p.t.size));
   } else {
     row.other.push_back(word(p, kind, read_how::value, 0));
@@ -136,7 +152,7 @@ inline void limit_words(function_row& row, bool with_product) {
   }
 }
 
-inline function_row classify(const function_facts& f) {
+inline function_row classify(const function_facts& f, launch_words wanted = launch_words::identity) {
   const std::string s = stem(f.symbol);
   function_row row;
   row.name = plain_name(f.symbol);
@@ -149,7 +165,7 @@ inline function_row classify(const function_facts& f) {
   row.direction = direction_of(s, row.work);
   row.makes_gpu_work = row.work == function_work::launch || row.work == function_work::graph ||
                        row.work == function_work::copy || row.work == function_work::set;
-  for (std::size_t i = 0; i < f.count; ++i) add_words(f.parameters[i], s, row);
+  for (std::size_t i = 0; i < f.count; ++i) add_words(f.parameters[i], s, wanted, row);
 
   function_product product;
   const bool has_product = product_of(f, s, row.work, product);

@@ -23,6 +23,7 @@ struct struct_facts {
   member width_bytes, height, depth;                 // CUDA_MEMCPY2D and 3D
   member extent_width, extent_height, extent_depth;  // cudaExtent, or a member `extent` of that kind
   member stream, function;                           // CUlaunchConfig, CUDA_LAUNCH_PARAMS, ...
+  member launch_shape[7];                            // of the same: grid, block, shared memory
   member source_array, destination_array;            // cudaMemcpy3DParms, cudaMemcpy3DPeerParms
 };
 
@@ -88,6 +89,13 @@ CUTRACE_CODEGEN_MEMBER(hStream)
 CUTRACE_CODEGEN_MEMBER(stream)
 CUTRACE_CODEGEN_MEMBER(function)
 CUTRACE_CODEGEN_MEMBER(func)
+CUTRACE_CODEGEN_MEMBER(gridDimX)
+CUTRACE_CODEGEN_MEMBER(gridDimY)
+CUTRACE_CODEGEN_MEMBER(gridDimZ)
+CUTRACE_CODEGEN_MEMBER(blockDimX)
+CUTRACE_CODEGEN_MEMBER(blockDimY)
+CUTRACE_CODEGEN_MEMBER(blockDimZ)
+CUTRACE_CODEGEN_MEMBER(sharedMemBytes)
 CUTRACE_CODEGEN_MEMBER(srcArray)
 CUTRACE_CODEGEN_MEMBER(dstArray)
 #undef CUTRACE_CODEGEN_MEMBER
@@ -103,6 +111,10 @@ constexpr struct_facts struct_facts_of() {
   f.depth = has_Depth<T>::at();
   f.stream = either(has_hStream<T>::at(), has_stream<T>::at());
   f.function = either(has_function<T>::at(), has_func<T>::at());
+  const member shape[7] = {has_gridDimX<T>::at(),      has_gridDimY<T>::at(),  has_gridDimZ<T>::at(),
+                           has_blockDimX<T>::at(),     has_blockDimY<T>::at(), has_blockDimZ<T>::at(),
+                           has_sharedMemBytes<T>::at()};
+  for (int i = 0; i < 7; ++i) f.launch_shape[i] = shape[i];
   f.source_array = has_srcArray<T>::at();
   f.destination_array = has_dstArray<T>::at();
   if constexpr (has_extent<T>::value) {

@@ -2,9 +2,11 @@
 // Writes the classified functions as the header cutrace_cuda_functions.hpp. Second half of the generated probe.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "classify.hpp"
@@ -36,6 +38,15 @@ class table_writer {
  public:
   explicit table_writer(std::FILE* out) : out_(out) {}
 
+  void signature_head() {
+    std::fprintf(
+        out_,
+        "// Made by cutrace's codegen from the CUDA headers; do not edit.\n#pragma once\n\n"
+        "#include \"signature_entry.hpp\"\n\n"
+        "CUTRACE_BEGIN_NAMESPACE\nnamespace cupti {\nnamespace signatures {\n\n"
+        "using k = argument_kind;\nusing h = read_how;\nusing w = function_work;\nusing d = copy_direction;\n\n");
+  }
+
   void head(unsigned long cuda_version, unsigned long cupti_version) {
     std::fprintf(
         out_,
@@ -59,10 +70,36 @@ class table_writer {
       if (r == nullptr) {
         std::fprintf(out_, "    {nullptr, nullptr, 0, 0, 0, -1, w::none, d::unknown, false, false, false},\n");
       } else {
-        function(*r);
+        std::fprintf(out_, "    ");
+        function(*r, "\n");
       }
     }
     std::fprintf(out_, "};\n\n");
+  }
+
+  /// Driver functions by symbol, in its order, and where their arguments lie when they are called.
+  void signatures(const std::vector<std::pair<function_row, const function_facts*>>& all) {
+    std::string places;
+    unsigned place_count = 0;
+    std::fprintf(out_, "CUTRACE_LOCAL inline constexpr preload::signature functions[] = {\n");
+    for (const auto& [row, facts] : all) {
+      std::fprintf(out_, "    {");
+      function(row, "");
+      bool placed = row.known;
+      for (std::size_t i = 0; i < facts->count; ++i) {
+        const parameter_facts& p = facts->parameters[i];
+        // Which registers a structure of two words takes depends on its members.
+        placed = placed && (p.t.size <= 8 || p.t.size > 16);
+        char line[64];
+        std::snprintf(line, sizeof(line), "    {%zu, %zu, %s},\n", p.offset, p.t.size, p.t.floating ? "true" : "false");
+        places += line;
+      }
+      std::fprintf(out_, " %u, %zu, %s},\n", place_count, facts->count, placed ? "true" : "false");
+      place_count += static_cast<unsigned>(facts->count);
+    }
+    std::fprintf(
+        out_, "};\n\nCUTRACE_LOCAL inline constexpr preload::argument_place places[] = {\n%s    {0, 0, false},\n};\n\n",
+        places.c_str());
   }
 
   /// Names of result codes. Of several names for one code the first one stays.
@@ -75,20 +112,20 @@ class table_writer {
     std::fprintf(out_, "    {0, nullptr},\n};\n\n");
   }
 
-  void tail() {
+  void tail(const char* room = "tables") {
     std::fprintf(out_, "CUTRACE_LOCAL inline constexpr function_parameter parameters[] = {\n%s", parameters_.c_str());
     std::fprintf(out_, "    {nullptr, k::word, h::value, 0, 0, 0},\n};\n\n");
     std::fprintf(out_, "CUTRACE_LOCAL inline constexpr function_product products[] = {\n%s", products_.c_str());
     std::fprintf(out_, "    {no_offset, {0, 0, 0}, {0, 0, 0}, 0, 0, {no_offset, no_offset}},\n};\n\n");
-    std::fprintf(out_, "}  // namespace tables\n}  // namespace cupti\nCUTRACE_END_NAMESPACE\n");
+    std::fprintf(out_, "}  // namespace %s\n}  // namespace cupti\nCUTRACE_END_NAMESPACE\n", room);
   }
 
  private:
-  void function(const function_row& r) {
-    std::fprintf(out_, "    {\"%s\", \"%s\", %u, %zu, %zu, %d, w::%s, d::%s, %s, %s, %s},\n", r.name.c_str(),
+  void function(const function_row& r, const char* end) {
+    std::fprintf(out_, "{\"%s\", \"%s\", %u, %zu, %zu, %d, w::%s, d::%s, %s, %s, %s},%s", r.name.c_str(),
                  r.symbol.c_str(), parameter_count_, r.stored.size() + r.other.size(), r.stored.size(), r.bytes_word,
                  text_of(r.work), text_of(r.direction), r.known ? "true" : "false", r.query ? "true" : "false",
-                 r.makes_gpu_work ? "true" : "false");
+                 r.makes_gpu_work ? "true" : "false", end);
     for (const function_parameter& p : r.stored) parameter(p, product_count_);
     for (const function_parameter& p : r.other) parameter(p, product_count_);
     for (const function_product& p : r.products) product(p);
@@ -143,7 +180,35 @@ inline void summary(const char* domain, const std::vector<function_row>& rows, b
   }
 }
 
-/// Body of the probe's main: classify all functions, write the header to argv[1]. "-v" as argv[2] lists gaps.
+inline int close(std::FILE* out, const char* path) {
+  if (std::fclose(out) == 0) return 0;
+  std::perror(path);
+  return 1;
+}
+
+/// The header for hooked calls, whose arguments lie in registers and on the stack and whose launches no GPU record
+/// tells more of.
+inline int print_signatures(const function_facts* functions, std::size_t count,
+                            const std::vector<result_facts>& driver_results, const char* path) {
+  std::vector<std::pair<function_row, const function_facts*>> all;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!functions[i].runtime) all.emplace_back(classify(functions[i], launch_words::all), &functions[i]);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.symbol < b.first.symbol; });
+  std::FILE* out = std::fopen(path, "w");
+  if (out == nullptr) {
+    std::perror(path);
+    return 1;
+  }
+  table_writer w(out);
+  w.signature_head();
+  w.signatures(all);
+  w.results("results", driver_results);
+  w.tail("signatures");
+  return close(out, path);
+}
+
+/// Body of the probe's main: classify all functions, write the header to argv[1]. "-v" as argv[2] lists gaps;
+/// "--signatures" writes the other header instead.
 inline int print(const function_facts* functions, std::size_t count, const std::vector<result_facts>& driver_results,
                  const std::vector<result_facts>& runtime_results, unsigned long cuda_version,
                  unsigned long cupti_version, int argc, char** argv) {
@@ -163,6 +228,8 @@ inline int print(const function_facts* functions, std::size_t count, const std::
     std::fprintf(stderr, "cutrace codegen: no enumerators of CUresult found in cuda.h\n");
     return 1;
   }
+  if (argc > 2 && std::string_view(argv[2]) == "--signatures")
+    return print_signatures(functions, count, driver_results, argv[1]);
   std::FILE* out = std::fopen(argv[1], "w");
   if (out == nullptr) {
     std::perror(argv[1]);
@@ -175,10 +242,7 @@ inline int print(const function_facts* functions, std::size_t count, const std::
   w.results("driver_results", driver_results);
   w.results("runtime_results", runtime_results);
   w.tail();
-  if (std::fclose(out) != 0) {
-    std::perror(argv[1]);
-    return 1;
-  }
+  if (close(out, argv[1]) != 0) return 1;
   const bool verbose = argc > 2 && std::string_view(argv[2]) == "-v";
   summary("driver", driver, verbose);
   summary("runtime", runtime, verbose);

@@ -86,8 +86,8 @@ CUresult add_callback(CUstream h, sim::stream& s, CUstreamCallback f, void* user
 
 // Capture
 
-CUresult begin_capture(sim::stream& s) {
-  check(gpu().begin_capture(&s));
+CUresult begin_capture(sim::stream& s, CUstreamCaptureMode mode) {
+  check(gpu().begin_capture(&s, mode == CU_STREAM_CAPTURE_MODE_GLOBAL));
   sim::graph* target = nullptr;
   gpu().inspect_capture(&s, [&](const sim::capture* c) { target = c != nullptr ? c->target : nullptr; });
   report_graph(CUPTI_CBID_RESOURCE_GRAPH_CREATED, handle<CUgraph>(target), nullptr, nullptr, nullptr, nullptr);
@@ -103,6 +103,8 @@ CUresult end_capture(sim::stream& s, CUgraph* out) {
 
 CUresult is_capturing(sim::stream& s, CUstreamCaptureStatus* out) {
   required(out);
+  // As cuStreamIsCapturing is documented: the legacy stream would have to wait for what is captured.
+  if (s.kind == sim::stream_kind::legacy && s.owner->blocking_captures != 0) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   gpu().inspect_capture(&s, [&](const sim::capture* c) {
     *out = c == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
            : c->broken  ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
@@ -113,7 +115,8 @@ CUresult is_capturing(sim::stream& s, CUstreamCaptureStatus* out) {
 
 CUresult capture_info(sim::stream& s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                       const CUgraphNode** nodes, size_t* count) {
-  is_capturing(s, status);
+  const CUresult what = is_capturing(s, status);
+  if (what != CUDA_SUCCESS) return what;
   static thread_local std::vector<CUgraphNode> tips;  // valid until the thread's next call, as the header allows
   tips.clear();
   gpu().inspect_capture(&s, [&](const sim::capture* c) {
@@ -134,10 +137,21 @@ CUresult capture_info_3(sim::stream& s, CUstreamCaptureStatus* status, cuuint64_
 }
 #endif
 
+CUstreamCaptureMode& mode_of_thread() {
+  static thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
 CUresult exchange_mode(CUstreamCaptureMode* mode) {
-  static thread_local CUstreamCaptureMode current_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::swap(required(mode), current_mode);
+  std::swap(required(mode), mode_of_thread());
   return CUDA_SUCCESS;
+}
+
+/// A call that could be in the way of a capture is forbidden during one in global mode, to every thread that has not
+/// said that it knows what it does; it fails, and so does the capture.
+void need_no_capture() {
+  if (mode_of_thread() != CU_STREAM_CAPTURE_MODE_RELAXED && gpu().break_captures())
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 // Events
@@ -159,6 +173,7 @@ CUresult record(sim::gpu_event& e, sim::stream& s) {
 }
 
 CUresult synchronize_event(sim::gpu_event& e) {
+  need_no_capture();
   const std::uint64_t start = gpu().now();
   block(gpu().finish(&e));
   if (e.where != nullptr && gpu().alive(e.where))
@@ -168,6 +183,7 @@ CUresult synchronize_event(sim::gpu_event& e) {
 }
 
 CUresult query_event(sim::gpu_event& e) {
+  need_no_capture();
   const std::uint64_t start = gpu().now();
   const CUresult result = result_of(gpu().query(&e));
   if (e.where != nullptr && gpu().alive(e.where))
@@ -211,7 +227,7 @@ STANDIN_TWIN(cuLaunchHostFunc, _ptsz, (CUstream s, CUhostFn f, void* user), (s, 
              (issue(stream_of(s, ptds), sim::host_work{f, user}), CUDA_SUCCESS))
 
 STANDIN_TWIN(cuStreamBeginCapture_v2, _ptsz, (CUstream s, CUstreamCaptureMode mode), (s, mode),
-             begin_capture(stream_of(s, ptds)))
+             begin_capture(stream_of(s, ptds), mode))
 STANDIN_TWIN(cuStreamEndCapture, _ptsz, (CUstream s, CUgraph* out), (s, out), end_capture(stream_of(s, ptds), out))
 STANDIN_TWIN(cuStreamIsCapturing, _ptsz, (CUstream s, CUstreamCaptureStatus* out), (s, out),
              is_capturing(stream_of(s, ptds), out))

@@ -97,5 +97,19 @@ inline category category_of(const event& e) noexcept {
   }
 }
 
+/// Whether a call of either API ended in an error. 600 is NOT_READY of both, the answer to a query.
+inline bool call_failed(const event& e) noexcept { return e.api.result != 0 && e.api.result != 600; }
+
+/// Whether an allocation lies in the host's memory.
+inline bool in_host_memory(const event& e) noexcept {
+  return e.memory.memory == memory_kind::pinned || e.memory.memory == memory_kind::pageable;
+}
+
+/// A key for an address: two processes, as a merged trace has, may each have memory at the same one. Spread by Knuth's
+/// multiplier, so that process ids, which are small, move it beyond any address of the same trace.
+inline std::uint64_t address_in_process(const event& e, std::uint64_t address) noexcept {
+  return address + std::uint64_t{e.process_id} * 0x9E3779B97F4A7C15u;
+}
+
 }  // namespace analysis
 CUTRACE_END_NAMESPACE

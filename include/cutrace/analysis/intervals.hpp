@@ -28,10 +28,17 @@ inline interval clip(interval v, interval window) noexcept {
   return {std::max(v.start_ns, window.start_ns), std::min(v.end_ns, window.end_ns)};
 }
 
-/// Times of an event. Clamped to 2^60 ns (36 years) on both sides, so that differences of hostile times never overflow.
-inline interval interval_of(const event& e) noexcept {
+/// A time, clamped to 2^60 ns (36 years) on both sides, so that differences of hostile times never overflow.
+inline std::int64_t time_of(std::int64_t t_ns) noexcept {
   constexpr std::int64_t limit_ns = std::int64_t{1} << 60;
-  return {std::max(-limit_ns, std::min(limit_ns, e.start_ns)), std::max(-limit_ns, std::min(limit_ns, e.end_ns))};
+  return std::max(-limit_ns, std::min(limit_ns, t_ns));
+}
+/// Times of an event, clamped likewise.
+inline interval interval_of(const event& e) noexcept { return {time_of(e.start_ns), time_of(e.end_ns)}; }
+
+/// `total += ns`, at most the largest number: hostile times must not overflow.
+inline void add_ns(std::int64_t& total, std::int64_t ns) noexcept {
+  if (__builtin_add_overflow(total, ns, &total)) total = INT64_MAX;
 }
 
 /// The same time as a sorted list without overlap; intervals that touch become one, empty ones vanish. O(n log n).

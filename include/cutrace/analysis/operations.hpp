@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/duration_histogram.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/ranking.hpp>
@@ -30,6 +31,7 @@ struct operation_totals {
 };
 struct operation : operation_totals {
   std::string name;
+  std::uint64_t p50_ns = 0, p90_ns = 0, p99_ns = 0;  ///< 0 where the table was not asked to keep them
 };
 
 constexpr std::size_t copy_direction_count = 6;
@@ -54,7 +56,9 @@ inline text operation_name(const event& e) noexcept {
 
 class operation_table {
  public:
-  explicit operation_table(const bounds& limits = {}) : names_(limits.names, limits.name_bytes) {}
+  /// @param percentiles keep a histogram for each name, about a hundred bytes and more
+  explicit operation_table(const bounds& limits = {}, bool percentiles = false)
+      : names_(limits.names, limits.name_bytes), percentiles_(percentiles) {}
 
   /// Counts `e` and returns its category, remembered by name. For calls (by function) or GPU work (by kernel; copies by
   /// direction); not both in one table.
@@ -70,7 +74,8 @@ class operation_table {
     o.total_ns += ns;
     o.shortest_ns = std::min(o.shortest_ns, ns);
     o.longest_ns = std::max(o.longest_ns, ns);
-    if (e.kind == event_kind::api && e.api.result != 0 && e.api.result != 600) ++o.failed;  // 600: NOT_READY, both APIs
+    if (percentiles_) add_percentile(n, ns);
+    if (e.kind == event_kind::api && call_failed(e)) ++o.failed;
     ++total_count_;
     total_ns_ += ns;
     return is;
@@ -97,13 +102,29 @@ class operation_table {
     for (std::size_t i = 0; i < list.size(); ++i) {
       static_cast<operation_totals&>(list[i]) = rows_[order[i].index];
       list[i].name = names_.name(order[i].index);
+      if (!percentiles_) continue;
+      // A bucket's middle may lie beyond what was really seen.
+      const auto percentile = [&](unsigned percent) {
+        const std::uint64_t ns = histograms_[order[i].index].percentile_ns(percent);
+        return std::min(std::max(ns, list[i].shortest_ns), list[i].longest_ns);
+      };
+      list[i].p50_ns = percentile(50);
+      list[i].p90_ns = percentile(90);
+      list[i].p99_ns = percentile(99);
     }
     return list;
   }
 
  private:
+  CUTRACE_ONE_COPY void add_percentile(std::uint32_t number, std::uint64_t ns) {
+    if (number >= histograms_.size()) histograms_.resize(names_.size());
+    histograms_[number].add(ns);
+  }
+
   name_table names_;
-  std::vector<operation_totals> rows_;  ///< by number; their `name` stays empty
+  bool percentiles_;
+  std::vector<duration_histogram> histograms_;  ///< by number, where asked for
+  std::vector<operation_totals> rows_;          ///< by number; their `name` stays empty
   std::uint64_t total_count_ = 0;
   std::uint64_t total_ns_ = 0;
 };

@@ -115,7 +115,7 @@ class summary {
   void add_call(const event& e, category c) {
     const bool runtime = e.api.runtime_api;
     ++(runtime ? numbers_.runtime_calls : numbers_.driver_calls);
-    if (e.api.result != 0 && e.api.result != 600) ++numbers_.failed_calls;  // 600: NOT_READY, both APIs
+    if (call_failed(e)) ++numbers_.failed_calls;
     if (c == category::kernel) ++(runtime ? numbers_.runtime_launches : numbers_.driver_launches);
     if (c == category::memory && e.api.bytes > 0 && e.api.result == 0 && allocates(e.name)) {
       ++(runtime ? numbers_.runtime_allocation_calls : numbers_.driver_allocation_calls);
@@ -141,8 +141,7 @@ class summary {
 
   void add_memory(const event& e) {
     numbers_.memory_records = true;
-    const bool pinned = e.memory.memory == memory_kind::pinned || e.memory.memory == memory_kind::pageable;
-    memory_total& t = pinned ? numbers_.host : numbers_.device;
+    memory_total& t = in_host_memory(e) ? numbers_.host : numbers_.device;
     if (e.memory.operation == memory_operation::allocate) {
       ++t.allocations;
       t.allocated_bytes += e.memory.bytes;
@@ -150,13 +149,13 @@ class summary {
         numbers_.live_approximate = true;
         return;
       }
-      std::uint64_t& bytes = live_[e.memory.address];
+      std::uint64_t& bytes = live_[address_in_process(e, e.memory.address)];
       t.live_bytes += e.memory.bytes - bytes;  // an address that was handed out again was freed unseen
       bytes = e.memory.bytes;
       t.peak_live_bytes = std::max(t.peak_live_bytes, t.live_bytes);
     } else {
       ++t.frees;
-      const auto found = live_.find(e.memory.address);
+      const auto found = live_.find(address_in_process(e, e.memory.address));
       if (found == live_.end()) return;  // allocated before the trace began
       t.live_bytes -= std::min(t.live_bytes, found->second);
       live_.erase(found);
@@ -165,7 +164,7 @@ class summary {
 
   std::size_t live_limit_;
   trace_numbers numbers_;
-  std::unordered_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address
+  std::unordered_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address_in_process
   std::uint64_t sync_ns_[2] = {};
   std::uint64_t sync_calls_[2] = {};
 };

@@ -3,6 +3,8 @@
 // that two files could see differently.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstring>
 #include <cutrace/backend.hpp>
@@ -40,16 +42,25 @@ CUTRACE_NOINLINE inline std::string backend_names() {
   return names;
 }
 
-/// The registration of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the
+using backend_maker = backend* (*)();
+
+/// What a library in this process offers to whichever runtime there is: the preload library its backend, by a C
+/// function that names the contract.
+CUTRACE_NOINLINE inline backend_maker find_offered(const std::string& name) {
+  const std::string symbol = "cutrace_backend_" + name + "_abi" + std::to_string(CUTRACE_ABI_VERSION);
+  return reinterpret_cast<backend_maker>(dlsym(RTLD_DEFAULT, symbol.c_str()));
+}
+
+/// Makes the backend of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the
 /// message calls the place where the name came from.
-CUTRACE_NOINLINE inline backend_registration* find_backend(const std::string& name,
-                                                           const char* option = "CUTRACE_BACKEND") {
+CUTRACE_NOINLINE inline backend_maker find_backend(const std::string& name, const char* option = "CUTRACE_BACKEND") {
   if (name == "none") return nullptr;
   for (backend_registration* r = backend_registration::first().load(std::memory_order_acquire); r != nullptr;
        r = r->next)
-    if (name == r->name || (name == "auto" && r->automatic)) return r;
-  if (name != "auto") reject(option, name, backend_names().c_str());
-  return nullptr;
+    if (name == r->name || (name == "auto" && r->automatic)) return r->make;
+  if (name == "auto") return nullptr;
+  if (const backend_maker offered = find_offered(name)) return offered;
+  reject(option, name, backend_names().c_str());
 }
 
 }  // namespace CUTRACE_LOCAL

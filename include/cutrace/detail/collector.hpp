@@ -10,6 +10,7 @@
 #include <cutrace/detail/published_stats.hpp>
 #include <cutrace/detail/skip_records.hpp>
 #include <cutrace/detail/thread_names.hpp>
+#include <cutrace/detail/told_process.hpp>
 #include <cutrace/detail/writer.hpp>
 #include <functional>
 #include <thread>
@@ -32,7 +33,7 @@ class collector final : private event_emitter {
         writer_(writer),
         sinks_(core.errors),
         ingest_({&core.scale, &core.sites, &core.functions, &core.ring, &core.graphs, &core.errors}, l.string_bytes,
-                static_cast<std::uint32_t>(getpid())),
+                told_process_id()),
         delivery_(ingest_, core.functions, correction_, sinks_),
         published_(command) {
     ingest_.window().configure(l.window_ns, l.window_bytes);
@@ -281,7 +282,7 @@ class collector final : private event_emitter {
   event moment(event_kind kind, text name, std::uint64_t raw_ns) const {
     event e;
     e.kind = kind;
-    e.process_id = static_cast<std::uint32_t>(getpid());
+    e.process_id = told_process_id();
     e.name = name;
     e.start_ns = e.end_ns = static_cast<std::int64_t>(raw_ns);
     return e;
@@ -323,7 +324,7 @@ class collector final : private event_emitter {
 
   /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for later sinks.
   CUTRACE_NOINLINE void describe(event& e) {
-    e.process_id = static_cast<std::uint32_t>(getpid());
+    e.process_id = told_process_id();
     e.name = ingest_.strings().intern(e.name.data, e.name.size);
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
     if (descriptions_.size() < description_limit) descriptions_.push_back(e);

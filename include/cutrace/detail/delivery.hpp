@@ -31,7 +31,11 @@ class delivery {
       requests_.reserve(slice);
       arguments_.clear();
       arguments_.reserve(slice * 10);
-      for (; at < end; ++at) events_.push_back(resolve(b.events[b.order[at].index], b.words));
+      for (; at < end; ++at) {
+        // The window is larger than caches are, and its order is not that of memory.
+        if (at + ahead < b.order.size()) prefetch(b.events[b.order[at + ahead].index]);
+        events_.push_back(resolve(b.events[b.order[at].index], b.words));
+      }
       to_.write(events_.data(), events_.size());
       delivered_ += events_.size();
     }
@@ -63,6 +67,12 @@ class delivery {
 
  private:
   static constexpr std::size_t slice = 512;
+  static constexpr std::size_t ahead = 6;  ///< events whose memory is asked for early
+
+  static void prefetch(const pending_event& e) noexcept {
+    const char* const from = reinterpret_cast<const char*>(&e);
+    for (std::size_t at = 0; at < sizeof(e); at += 64) __builtin_prefetch(from + at, 1);
+  }
 
   const event& resolve(pending_event& p, const std::vector<std::uint64_t>& words) {
     p.start_ns = session_ns(p.start_ns);
@@ -120,7 +130,8 @@ class delivery {
     if (p.thread_id == 0) p.thread_id = from_.thread_id_of(p.call_thread);  // its records may have come after the GPU's
     // Counted, not clipped: who reads the trace may decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
-    if (p.joined <= attribution::outside_stage && p.is_gpu_work() && p.start_ns + bound < p.call_start_ns) {
+    if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
+        p.start_ns + bound < p.call_start_ns) {
       p.skewed = true;
       ++skewed_;
     }

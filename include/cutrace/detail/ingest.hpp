@@ -56,14 +56,16 @@ class ingest {
 
   /// A record of a backend, times in the raw frame, joined to its call.
   void take(const event& e) {
-    pending_event p;
+    // Work from before this trace, which CUPTI hands over late, is no part of it.
+    if (e.is_gpu_work() && e.end_ns != 0 && e.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
+    if (e.start_ns == 0 && e.end_ns == 0) return take_timeless(e);
+    pending_event& p = window_.append(e.start_ns, e.end_ns);
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
-    // Work from before this trace, which CUPTI hands over late, is no part of it.
-    if (p.is_gpu_work() && p.end_ns != 0 && p.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
-    if (comes_from_call(p) && !join(p)) return;
-    if (p.start_ns == 0 && p.end_ns == 0) place_timeless(p);
-    push(p, nullptr, 0);
+    if (comes_from_call(p) && !join(p))
+      window_.take_back();
+    else
+      ++produced_;
   }
 
   /// The kernel's number of a thread, 0 while no record of it has been read.
@@ -121,6 +123,7 @@ class ingest {
     request_text_.clear();
     told_[0] = told_[1] = false;
     words_.clear();
+    enclosing_ = 0;
   }
 
   void read_text(const record& r) {
@@ -133,6 +136,7 @@ class ingest {
     words_record piece;
     std::memcpy(&piece, &r, sizeof(piece));
     words_.insert(words_.end(), piece.words, piece.words + piece.size);
+    enclosing_ = piece.enclosing;
   }
 
   text name_of(const record& r) {
@@ -169,18 +173,19 @@ class ingest {
     if (r.c == r.id) keep_requests(*s, r);
   }
 
-  pending_event host_event(event_kind kind, const traced_thread& t, const record& r) const {
-    pending_event p;
+  /// In the window already: it takes shape there.
+  pending_event& host_event(event_kind kind, const traced_thread& t, const record& r) {
+    ++produced_;
+    pending_event& p = window_.append(static_cast<std::int64_t>(from_.scale->to_ns(r.begin)),
+                                      static_cast<std::int64_t>(from_.scale->to_ns(r.end)));
     p.kind = kind;
     p.process_id = process_id_;
     p.thread_id = t.thread_id;
-    p.start_ns = static_cast<std::int64_t>(from_.scale->to_ns(r.begin));
-    p.end_ns = static_cast<std::int64_t>(from_.scale->to_ns(r.end));
     return p;
   }
 
   void end_stage(const traced_thread& t, const record& r) {
-    pending_event p = host_event(event_kind::stage, t, r);
+    pending_event& p = host_event(event_kind::stage, t, r);
     p.stage_id = r.id;
     p.depth = static_cast<std::uint32_t>(r.b & 0xffff);
     p.stage.parent = r.parent;
@@ -202,7 +207,6 @@ class ingest {
         p.stage.line = site.line;
       }
     }
-    push(p, nullptr, 0);
     if (opened && !p.stage.adopted) stages_.close(r.id);
   }
 
@@ -222,7 +226,7 @@ class ingest {
   }
 
   void take_mark(const traced_thread& t, const record& r) {
-    pending_event p = host_event(event_kind::mark, t, r);
+    pending_event& p = host_event(event_kind::mark, t, r);
     p.name = name_of(r);
     if (r.site() != 0) keep_origin(p.stage, from_.sites->at(r.site()));
     p.stage_id = r.parent;
@@ -235,20 +239,24 @@ class ingest {
         stages_.close(r.id);
       }
     }
-    push(p, nullptr, 0);
+  }
+
+  std::uint64_t with_epoch(std::uint32_t id) const noexcept {
+    return id | static_cast<std::uint64_t>(from_.ring->epoch(id)) << 32;
   }
 
   void take_call(const traced_thread& t, const record& r) {
-    pending_event p = host_event(event_kind::api, t, r);
+    pending_event& p = host_event(event_kind::api, t, r);
     const bool runtime = r.has(flag_runtime);
     const known_function* f = from_.functions->find(function_of(r.site()), runtime);
     const std::uint32_t id = static_cast<std::uint32_t>(r.id);
-    p.correlation_id = id | static_cast<std::uint64_t>(from_.ring->epoch(id)) << 32;
+    p.correlation_id = with_epoch(id);
     p.stage_id = r.parent;
     p.api.function = function_of(r.site());
     if (const std::uint32_t caller = runtime_function_of(r.site())) p.api.runtime_name = name_of(caller, true);
     p.api.result = static_cast<std::int32_t>(r.id >> 32);
     p.api.runtime_api = runtime;
+    if (CUTRACE_UNLIKELY(enclosing_ != 0)) p.api.enclosing = with_epoch(enclosing_);
     p.api.argument_count = r.count();
     const std::uint64_t head[3] = {r.a, r.b, r.c};
     std::uint64_t words[10] = {};
@@ -265,7 +273,7 @@ class ingest {
     }
     p.api.result_name = from_.functions->result(runtime, p.api.result);
     if (CUTRACE_UNLIKELY(loses_context(p.api.result))) note_lost_context(p);
-    push(p, words, static_cast<std::uint32_t>(count));
+    window_.add_words(p, words, static_cast<std::uint32_t>(count));
   }
 
   /// For the files: the program has the error itself, but who reads the trace must know why it thins out. Once.
@@ -285,18 +293,20 @@ class ingest {
     if (words_.size() < 7) return;
     std::uint64_t words[7];
     std::copy(words_.begin(), words_.begin() + 7, words);
-    pending_event p;
-    decode_gpu(r, words, p);
     const bool ns = r.has(flag_ns_times);
+    pending_event& p = window_.append(static_cast<std::int64_t>(ns ? r.begin : from_.scale->to_ns(r.begin)),
+                                      static_cast<std::int64_t>(ns ? r.end : from_.scale->to_ns(r.end)));
+    decode_gpu(r, words, p);
     p.process_id = process_id_;
-    p.start_ns = static_cast<std::int64_t>(ns ? r.begin : from_.scale->to_ns(r.begin));
-    p.end_ns = static_cast<std::int64_t>(ns ? r.end : from_.scale->to_ns(r.end));
     p.name = from_.sites->at(r.site()).name;
     if (p.kind == event_kind::kernel) {
       p.kernel.mangled_name = p.name;
       p.name = strings_.demangle(strings_.intern(p.name.data, p.name.size));
     }
-    if (join(p)) push(p, nullptr, 0);
+    if (join(p))
+      ++produced_;
+    else
+      window_.take_back();
   }
 
   void take_graph(const record& r) {
@@ -341,15 +351,16 @@ class ingest {
 
   /// A record without times (quality no_timestamp) is an instant at its call, else at its arrival: at 0 it would stand
   /// before the machine was started.
-  void place_timeless(pending_event& p) const {
+  CUTRACE_NOINLINE void take_timeless(const event& e) {
+    pending_event p;
+    static_cast<event&>(p) = e;
+    p.process_id = process_id_;
+    if (comes_from_call(p) && !join(p)) return;
     const bool called = p.joined == attribution::by_call || p.joined == attribution::outside_stage;
     if (!called) p.call_start_ns = static_cast<std::int64_t>(from_.scale->now_ns());
     p.start_ns = p.end_ns = p.call_start_ns;
-  }
-
-  void push(const pending_event& p, const std::uint64_t* words, std::uint32_t count) {
+    window_.append(p.start_ns, p.end_ns) = p;
     ++produced_;
-    window_.push(p, words, count);
   }
 
  public:
@@ -368,6 +379,7 @@ class ingest {
   std::string name_text_, request_text_;
   bool told_[2] = {};  ///< whether there was a text of name and request, be it empty
   std::vector<std::uint64_t> words_;
+  std::uint32_t enclosing_ = 0;
   std::uint32_t process_id_;
   std::atomic<std::int64_t> start_ns_{0};
   std::uint64_t produced_ = 0;

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cutrace/detail/sort_runs.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/request.hpp>
 #include <deque>
 #include <memory>
+#include <new>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -34,13 +36,12 @@ class event_blocks {
   bool empty() const noexcept { return size_ == 0; }
   pending_event& operator[](std::size_t i) noexcept { return blocks_[i / block_events][i % block_events]; }
 
-  /// Takes a block of `spare` where it needs one.
-  pending_event& append(const pending_event& e, std::vector<block>& spare) {
+  /// One more, with what was there before in it. Takes a block of `spare` where it needs one.
+  pending_event& append(std::vector<block>& spare) {
     if (size_ == blocks_.size() * block_events) add_block(spare);
-    pending_event& at = (*this)[size_++];
-    at = e;
-    return at;
+    return (*this)[size_++];
   }
+  void take_back() noexcept { --size_; }
   /// Empties itself into `spare`, which keeps `limit` blocks at the most.
   void clear(std::vector<block>& spare, std::size_t limit) {
     for (block& b : blocks_)
@@ -70,7 +71,7 @@ class order_window {
   struct bucket {
     event_blocks events;
     std::vector<std::uint64_t> words;
-    std::vector<place> order;  ///< of `events`, once the bucket is handed over: places are small, events are not
+    std::vector<place> order;  ///< of `events`, sorted once the bucket is handed over: places are small, events are not
   };
 
   void configure(std::uint64_t window_ns, std::size_t limit_bytes) {
@@ -87,9 +88,11 @@ class order_window {
       "raise CUTRACE_MEMORY_LIMIT";
   bool over_limit() const noexcept { return size_ > limit_events_; }
 
-  void push(const pending_event& e, const std::uint64_t* words, std::uint32_t word_count) {
+  /// A new event of these times, to be filled in where it will stay: a copy would cost a fifth of the collector's time.
+  /// Valid until the next one.
+  pending_event& append(std::int64_t start_ns, std::int64_t end_ns) {
     // A time that claims to lie in the future, or before the machine was started, must not move the window.
-    const std::uint64_t end = e.end_ns > 0 ? static_cast<std::uint64_t>(e.end_ns) : 0;
+    const std::uint64_t end = end_ns > 0 ? static_cast<std::uint64_t>(end_ns) : 0;
     const std::uint64_t number = std::min(end, now_ns_) / width_ns_;
     if (buckets_.empty()) {
       first_ = std::max(number, first_);
@@ -98,10 +101,24 @@ class order_window {
     std::uint64_t at = number > first_ ? number - first_ : 0;  // latecomers go into the oldest part there is
     at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
     while (buckets_.size() <= at) buckets_.push_back(fresh());
-    bucket& b = buckets_[static_cast<std::size_t>(at)];
-    b.events.append(e, spare_blocks_).words_at = static_cast<std::uint32_t>(b.words.size());
-    b.words.insert(b.words.end(), words, words + word_count);
+    last_ = &buckets_[static_cast<std::size_t>(at)];
+    last_->order.push_back({end_ns, start_ns, static_cast<std::uint32_t>(last_->events.size())});
     ++size_;
+    pending_event* const p = new (&last_->events.append(spare_blocks_)) pending_event;
+    p->start_ns = start_ns;
+    p->end_ns = end_ns;
+    return *p;
+  }
+  /// The arguments of the event that was appended last.
+  void add_words(pending_event& p, const std::uint64_t* words, std::uint32_t count) {
+    p.words_at = static_cast<std::uint32_t>(last_->words.size());
+    last_->words.insert(last_->words.end(), words, words + count);
+  }
+  /// The event that was appended last is none after all.
+  void take_back() noexcept {
+    last_->order.pop_back();
+    last_->events.take_back();
+    --size_;
   }
 
   /// Hands over, ordered, all parts that lie before `watermark_ns`, and as many more as it takes to get below the
@@ -138,13 +155,9 @@ class order_window {
   static constexpr std::size_t bucket_limit = 1024;
 
   /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
-  CUTRACE_ONE_COPY static void sort(bucket& b) {
-    b.order.reserve(b.events.size());
-    for (std::size_t i = 0; i < b.events.size(); ++i)
-      b.order.push_back({b.events[i].end_ns, b.events[i].start_ns, static_cast<std::uint32_t>(i)});
-    std::sort(b.order.begin(), b.order.end(), [](const place& x, const place& y) {
-      if (x.end_ns != y.end_ns) return x.end_ns < y.end_ns;
-      return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.index < y.index;
+  void sort(bucket& b) {
+    sort_runs(b.order, runs_, merged_, [](const place& x, const place& y) {
+      return x.end_ns != y.end_ns ? x.end_ns < y.end_ns : x.start_ns < y.start_ns;
     });
   }
 
@@ -155,7 +168,10 @@ class order_window {
     return b;
   }
 
+  std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
+  std::vector<place> merged_;
   std::deque<bucket> buckets_;
+  bucket* last_ = nullptr;  ///< of the event that was appended last
   std::vector<bucket> spare_;
   std::vector<event_blocks::block> spare_blocks_;
   std::uint64_t first_ = 0;  ///< number of the oldest bucket: time / width

@@ -6,6 +6,7 @@
 
 #include <cutrace/config.hpp>
 #include <cutrace/detail/rank.hpp>
+#include <cutrace/detail/told_process.hpp>
 #include <cutrace/error.hpp>
 #include <string>
 #include <string_view>
@@ -18,6 +19,13 @@ inline bool is_unique_pattern(std::string_view pattern) noexcept {
   for (std::size_t i = 0; i + 1 < pattern.size(); ++i)
     if (pattern[i] == '%' && pattern[++i] == 'u') return true;
   return false;
+}
+
+/// The pattern that means this very path.
+inline std::string pattern_of_path(std::string_view path) {
+  std::string pattern;
+  for (const char c : path) pattern.append(c == '%' ? 2 : 1, c);
+  return pattern;
 }
 
 /// Replaces %p by the process id, %h by the host's name, %r by the rank that a launcher gave (rank.hpp) and %% by a
@@ -35,7 +43,7 @@ CUTRACE_NOINLINE inline std::string expand_path(std::string_view pattern, unsign
     }
     const char what = i + 1 < pattern.size() ? pattern[++i] : '\0';
     if (what == 'p') {
-      path += std::to_string(::getpid());
+      path += std::to_string(told_process_id());
     } else if (what == 'h') {
       char host[256] = "";
       if (::gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') path += "localhost";

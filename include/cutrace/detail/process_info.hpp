@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cutrace/detail/rank.hpp>
+#include <cutrace/detail/told_process.hpp>
 #include <cutrace/sink.hpp>
 #include <string>
 
@@ -28,8 +29,9 @@ struct process_info {
 
   CUTRACE_NOINLINE static process_info read() {
     process_info p;
-    p.name = read_small_file("/proc/self/comm", 64);
-    p.command_line = read_small_file("/proc/self/cmdline", 4096);
+    const told_process& told = told_process::own();
+    p.name = told.other() ? told.name : read_small_file("/proc/self/comm", 64);
+    p.command_line = told.other() ? told.command_line : read_small_file("/proc/self/cmdline", 4096);
     p.name = whole_name(p.name, p.command_line.substr(0, p.command_line.find('\0')));
     for (char& c : p.command_line)
       if (c == '\0') c = ' ';

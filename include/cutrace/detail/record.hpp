@@ -86,7 +86,8 @@ static_assert(sizeof(text_record) == 64, "continuations are one cache line");
 struct alignas(64) words_record {
   record_type type;
   std::uint8_t size;  ///< words that count, at most 7
-  std::uint8_t reserved[6];
+  std::uint8_t reserved[2];
+  std::uint32_t enclosing;  ///< api: correlation id of the call in which this one was made, 0: none
   std::uint64_t words[7];
 };
 static_assert(sizeof(words_record) == 64, "continuations are one cache line");

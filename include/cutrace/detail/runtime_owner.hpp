@@ -67,7 +67,7 @@ class runtime_owner {
     prepared_ = true;
     runtime_core& core = runtime_core::own();
     core.published = &table_;
-    core.scale = calibrate(counter_is_invariant());
+    core.scale = calibrate(!told_process::own().other() && counter_is_invariant());
     pthread_key_create(&core.exit_key, &thread_exit);
     pthread_atfork(nullptr, nullptr, &after_fork);
     std::atexit(&at_exit);

@@ -51,7 +51,9 @@ class stage_table {
       else
         forget(stages_.begin()->first);  // stages whose end was lost must not lock out those to come
     }
-    return &stages_[id];
+    known_stage* const s = &stages_[id];
+    recent_of(id) = {id, s};  // its end comes soon
+    return s;
   }
 
   /// The stage has ended: it is kept until `closed_limit` others have ended after it.

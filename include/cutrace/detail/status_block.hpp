@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <cutrace/detail/told_process.hpp>
 #include <cutrace/stats.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -49,7 +50,7 @@ struct status_block {
   char message[512];  ///< state untraced: why
   std::atomic<std::uint64_t> produced, delivered, pending;
   std::atomic<std::uint64_t> lost[16];  ///< by loss_cause
-  std::atomic<std::uint64_t> stages, calls, launches_seen, gpu_records_seen;
+  std::atomic<std::uint64_t> stages, calls /* ioctls too */, launches_seen, gpu_records_seen;
   std::atomic<std::uint32_t> gpu_expected;  ///< a backend that records GPU work was started
   std::atomic<std::uint32_t> sink_count;
   sink_status sinks[sink_limit];
@@ -77,7 +78,8 @@ class status_writer {
     char path[4096];
     int fd = -1;
     for (unsigned image = 1; image <= 1000 && fd < 0; ++image) {
-      const int n = std::snprintf(path, sizeof(path), "%s/%ld.%u.status", folder, static_cast<long>(::getpid()), image);
+      const int n =
+          std::snprintf(path, sizeof(path), "%s/%ld.%u.status", folder, static_cast<long>(told_process_id()), image);
       if (n < 0 || static_cast<std::size_t>(n) >= sizeof(path)) return;
       fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
       if (fd < 0 && errno != EEXIST && errno != EINTR) return;
@@ -94,7 +96,7 @@ class status_writer {
     }
     block_ = static_cast<status_block*>(mapped);
     block_->size = sizeof(status_block);
-    block_->process_id = static_cast<std::uint32_t>(::getpid());
+    block_->process_id = told_process_id();
     block_->rank = -1;
     block_->magic = status_block::right_magic;
   }
@@ -142,7 +144,8 @@ class status_writer {
     set(block_->pending, s.pending);
     for (std::size_t i = 0; i < loss_cause_count; ++i) set(block_->lost[i], s.lost[i]);
     set(block_->stages, s.by_kind[static_cast<std::size_t>(event_kind::stage)]);
-    set(block_->calls, s.by_kind[static_cast<std::size_t>(event_kind::api)]);
+    set(block_->calls,
+        s.by_kind[static_cast<std::size_t>(event_kind::api)] + s.by_kind[static_cast<std::size_t>(event_kind::ioctl)]);
     set(block_->launches_seen, s.launches_seen);
     set(block_->gpu_records_seen, s.gpu_records_seen);
     const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed);

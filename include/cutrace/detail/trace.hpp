@@ -49,7 +49,7 @@ class trace {
         pump_(core.errors, flush_period_ms),
         process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
-    backend_registration* wanted = find_backend(s.backend, s.backend_option);
+    const backend_maker wanted = find_backend(s.backend, s.backend_option);
     core_.errors.clear();
     core_.errors.set_handler(s.on_error, s.on_error_user);
     if (!core_.pool.resize(plan.chunks))
@@ -62,6 +62,12 @@ class trace {
     writer_.set_in_windows(s.samples.gated());
     start_ = read_anchor(0);
     start_.trace_ns = 0;
+    if (const std::uint64_t since = told_process::own().since_ns) {
+      const std::uint64_t before = start_.monotonic_ns - since;
+      start_.monotonic_ns -= before;
+      start_.realtime_ns -= before;
+      start_.boottime_ns -= before;
+    }
     collector_.reset(new collector(
         core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}, command));
     collector_->set_memory(s.memory_limit_bytes);
@@ -69,7 +75,7 @@ class trace {
     core_.threads.begin_trace();
     if (s.emit_nvtx) show_stages();
     try {
-      if (wanted != nullptr) start_backend(wanted->make(), true, 0);
+      if (wanted != nullptr) start_backend(wanted(), true, 0);
       open_since_ns_ = core_.scale.now_ns();
       collector_->set_start(open_since_ns_);
       if (s.samples.gated() && !s.samples.open({})) {
@@ -240,7 +246,7 @@ class trace {
   }
 
   CUTRACE_NOINLINE trace_info current_info() {
-    info_.process_id = static_cast<std::uint32_t>(getpid());
+    info_.process_id = told_process_id();
     info_.process_name = process_.name.c_str();
     info_.command_line = process_.command_line.c_str();
     info_.host_name = process_.host.c_str();
@@ -260,7 +266,7 @@ class trace {
   CUTRACE_NOINLINE void describe_process() {
     event e;
     e.kind = event_kind::process;
-    e.process_id = static_cast<std::uint32_t>(getpid());
+    e.process_id = told_process_id();
     e.name = {process_.name.data(), static_cast<std::uint32_t>(process_.name.size())};
     e.start_ns = e.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
     writer_.describe(e);

@@ -15,6 +15,7 @@
 #include <cutrace/detail/block_worker.hpp>
 #include <cutrace/detail/gzip_text.hpp>
 #include <cutrace/detail/output_file.hpp>
+#include <cutrace/detail/path_pattern.hpp>
 #include <cutrace/error.hpp>
 #include <deque>
 #include <string>
@@ -34,12 +35,16 @@ struct file_limits {
 
 namespace detail {
 
+inline bool ends_in_gz(std::string_view path) noexcept {
+  return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
+}
+
 /// "t.jsonl.gz" -> 1: where ".0001" goes in the name of a part, before its extension. An extension with a pattern in it
 /// is none.
 inline std::size_t part_number_at(std::string_view name) noexcept {
   const std::size_t folder = name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1;
   std::string_view stem = name;
-  if (stem.size() > 3 && stem.substr(stem.size() - 3) == ".gz") stem.remove_suffix(3);
+  if (ends_in_gz(stem)) stem.remove_suffix(3);
   const std::size_t dot = stem.rfind('.');
   if (dot == std::string_view::npos || dot <= folder || name.find('%', dot) != std::string_view::npos)
     return stem.size();
@@ -136,7 +141,7 @@ class trace_file {
     } else if (parts_.size() > remembered) {
       parts_.pop_front();
     }
-    file_.open(escaped(path_of_next(path)).c_str(), when_);
+    file_.open(pattern_of_path(path_of_next(path)).c_str(), when_);
     ++part_;
     begin();
   }
@@ -175,14 +180,6 @@ class trace_file {
   std::string path_of_next(std::string path) const {
     const std::size_t size = number(part_).size();
     return path.replace(path.size() - behind_number_ - size, size, number(part_ + 1));
-  }
-  static std::string escaped(const std::string& path) {
-    std::string pattern;
-    for (const char c : path) pattern.append(c == '%' ? 2 : 1, c);
-    return pattern;
-  }
-  static bool ends_in_gz(std::string_view path) noexcept {
-    return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
   }
 
   void begin() {

@@ -11,6 +11,7 @@
 #include <cutrace/detail/runtime_core.hpp>
 #include <cutrace/detail/stage_write.hpp>
 #include <mutex>
+#include <new>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -67,15 +68,17 @@ class record_writer final : public event_writer {
     thread_state* t = tls_state;  // set at the call's begin; the gate may have closed since
     if (t == nullptr) return;
     const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
-    const std::uint32_t records = count > 3 ? 2 : 1;
+    const std::uint32_t records = count > 3 || CUTRACE_UNLIKELY(c.enclosing != 0) ? 2 : 1;
     record* r = reserve(t, records);
     if (r == nullptr) return;
-    if (count > 3) {
-      words_record more{};
-      more.type = record_type::words;
-      more.size = static_cast<std::uint8_t>(count - 3);
-      __builtin_memcpy(more.words, c.words + 3, std::size_t{more.size} * 8);
-      __builtin_memcpy(static_cast<void*>(r), &more, sizeof(more));
+    if (records == 2) {
+      const std::uint32_t rest = count > 3 ? count - 3 : 0;
+      // Word by word and in place: a copy of what has just been stored in other sizes would wait for these stores.
+      words_record* more = ::new (static_cast<void*>(r)) words_record;
+      more->type = record_type::words;
+      more->size = static_cast<std::uint8_t>(rest);
+      more->enclosing = c.enclosing;
+      for (std::uint32_t i = 0; i < rest; ++i) more->words[i] = c.words[i + 3];
       ++r;
     }
     const std::uint8_t flags =
@@ -151,6 +154,9 @@ class record_writer final : public event_writer {
     return core_.overflow_wait_us.load(std::memory_order_relaxed);
   }
   void report(const char* component, const char* message) noexcept override { core_.errors.report(component, message); }
+  void note(const char* component, const char* message) noexcept override {
+    core_.errors.report(component, message, false);
+  }
 
   /// Collector's side.
   void drop_buffers() noexcept {

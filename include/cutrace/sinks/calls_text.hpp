@@ -186,6 +186,27 @@ inline void append_origin(std::string& out, const stage_data& s) {
   out += ']';
 }
 
+/// "ioctl nvidiactl NV_ESC_RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2 -> NV_OK (12.3 us)": the status inside of the
+/// parameter block; where the system call itself failed, its errno.
+inline void append_ioctl(std::string& out, const event& e) {
+  const ioctl_data& i = e.ioctl_;
+  append_time(out, e.start_ns);
+  out += "ioctl ";
+  append_name(out, i.node);
+  if (i.node.size != 0) out += ' ';
+  append_name(out, e.name);
+  if (i.command_name.size != 0) out += ' ';
+  append_name(out, i.command_name);
+  if (i.object != 0) append_format(out, " object {:#x}", i.object);
+  if (i.error != 0) append_format(out, " -> errno {}", i.error);
+  if (i.status_name.size != 0) out += " -> ";
+  append_name(out, i.status_name);
+  out += " (";
+  append_duration(out, difference_ns(e.end_ns, e.start_ns));
+  append_membership(out, e);
+  out += ')';
+}
+
 /// Stages, ranges and other named times of the host.
 inline void append_host(std::string& out, const event& e) {
   append_time(out, e.start_ns);
@@ -267,9 +288,11 @@ inline void calls_line(std::string& out, const event& e) {
     case event_kind::overhead:
     case event_kind::jit:
     case event_kind::nvtx:
-    case event_kind::ioctl:
     case event_kind::window:
       append_host(out, e);
+      break;
+    case event_kind::ioctl:
+      append_ioctl(out, e);
       break;
     case event_kind::mark:
     case event_kind::counter:

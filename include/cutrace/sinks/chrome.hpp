@@ -186,9 +186,9 @@ class chrome_sink : public sink {
     const detail::row_place at = rows_.host(kind, e.process_id, id, e.start_ns, clamped_end(e), owner);
     release_held(at, 0);
     const std::string_view stage = is_stage ? stages_.own_fields(e) : stages_.fields(e);
-    const std::size_t own = is_stage ? detail::stage_args_room(e.stage) : 0;
+    const std::size_t own = detail::host_args_room(e);
     char* to = begin_slice(out_, e, at, own + detail::common_args_room + stage.size()).to;
-    if (is_stage) to = detail::put_stage_args(to, e, kind == detail::row_kind::spans);
+    to = detail::put_host_args(to, e, kind == detail::row_kind::spans);
     out_.commit(end_slice(detail::put_common_args(to, e, stage)));
   }
 

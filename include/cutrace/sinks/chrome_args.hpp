@@ -127,6 +127,32 @@ inline char* put_api_args(char* to, const api_data& a) {
   return to;
 }
 
+/// Of an ioctl, under the names of docs/jsonl.md.
+inline std::size_t ioctl_args_room(const ioctl_data& i) noexcept {
+  return 480 + escaped_room(i.node.size) + escaped_room(i.command_name.size) + escaped_room(i.status_name.size);
+}
+CUTRACE_NOINLINE inline char* put_ioctl_args(char* to, const ioctl_data& i) {
+  if (i.device == ioctl_device::unknown && i.request == 0) return to;
+  to = put_word(to, "\"device_kind\":", to_string(i.device));
+  if (i.node.size != 0) to = put_string(put_literal(to, ",\"node\":"), view_of(i.node));
+  to = put_hex(put_literal(to, ",\"request_word\":"), i.request);
+  to = put_field_unless_0(to, ",\"bytes\":", i.bytes);
+  to = put_field(to, ",\"errno\":", i.error);
+  if (i.status_name.size != 0) {
+    to = put_hex(put_literal(to, ",\"status\":"), i.status);
+    to = put_string(put_literal(to, ",\"status_name\":"), view_of(i.status_name));
+  }
+  if (i.has_command) {
+    to = put_hex(put_literal(to, ",\"command\":"), i.command);
+    if (i.command_name.size != 0) to = put_string(put_literal(to, ",\"command_name\":"), view_of(i.command_name));
+  }
+  if (i.client != 0) to = put_hex(put_literal(to, ",\"client\":"), i.client);
+  if (i.parent != 0) to = put_hex(put_literal(to, ",\"parent_object\":"), i.parent);
+  if (i.object != 0) to = put_hex(put_literal(to, ",\"object\":"), i.object);
+  to = put_field_unless_0(to, ",\"enclosing\":", i.enclosing);
+  return i.transferred ? put_literal(to, ",\"transferred\":true") : to;
+}
+
 inline std::size_t stage_args_room(const stage_data& s) noexcept {
   return 320 + escaped_room(s.domain.size) + escaped_room(s.category_name.size);
 }
@@ -149,6 +175,16 @@ inline char* put_stage_args(char* to, const event& e, bool spans) noexcept {
   if (e.stage.origin != stage_origin::marker) to = put_origin(to, e.stage);
   return to;
 }
+/// Both of them, for slices of the host but calls.
+inline std::size_t host_args_room(const event& e) noexcept {
+  return e.kind == event_kind::stage   ? stage_args_room(e.stage)
+         : e.kind == event_kind::ioctl ? ioctl_args_room(e.ioctl_)
+                                       : 0;
+}
+inline char* put_host_args(char* to, const event& e, bool spans) {
+  if (e.kind == event_kind::stage) return put_stage_args(to, e, spans);
+  return e.kind == event_kind::ioctl ? put_ioctl_args(to, e.ioctl_) : to;
+}
 
 /// Stage and requests as they stand rendered in `membership`, and the event's quality. Of any slice.
 constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
@@ -156,6 +192,7 @@ inline char* put_common_args(char* to, const event& e, std::string_view membersh
   if (!membership.empty()) to = put_text(put_separator(to), membership);
   if (e.late) to = put_literal(put_separator(to), "\"late\":true");
   if (e.skewed) to = put_literal(put_separator(to), "\"skewed\":true");
+  if (CUTRACE_UNLIKELY(e.by_events)) to = put_literal(put_separator(to), "\"by_events\":true");
   if (e.end_ns < e.start_ns) {
     to = put_field(put_separator(to), "\"ended_before_start_ns\":", difference_ns(e.start_ns, e.end_ns));
   }

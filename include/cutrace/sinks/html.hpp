@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
+#include <cutrace/analysis/finding.hpp>
 #include <cutrace/detail/json_text.hpp>
 #include <cutrace/detail/output_file.hpp>
 #include <cutrace/sink.hpp>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -54,6 +56,13 @@ class html_sink : public sink {
     for (const event& e : events) data_->add(e);
   }
 
+  /// Shows these at the page's top, an empty list as "nothing stands out". Before `close`; a trace that is still
+  /// written has none, since they take the whole of it.
+  void show_findings(std::vector<analysis::finding> found) {
+    found_ = std::move(found);
+    has_findings_ = true;
+  }
+
   /// @throws error when the report cannot be written.
   void close(const trace_summary& end) override {
     if (data_ == nullptr) return;
@@ -61,7 +70,7 @@ class html_sink : public sink {
     detail::json_text json;
     html::model_writer model(json, *data);
     json.begin_object();
-    html::summary_writer(json, *data, limits_, who_, end).write();
+    html::summary_writer(json, *data, limits_, who_, end, has_findings_ ? &found_ : nullptr).write();
     model.write(who_.process_id);
     json.end_object();
     html::write_page(file_,
@@ -78,6 +87,8 @@ class html_sink : public sink {
   detail::output_file file_;
   ascii::identity who_;
   std::unique_ptr<html::collection> data_;
+  std::vector<analysis::finding> found_;
+  bool has_findings_ = false;
 };
 
 CUTRACE_END_NAMESPACE

@@ -27,8 +27,7 @@ class collection {
     events.add(e);
     const analysis::interval v = analysis::clip(analysis::interval_of(e), {start_ns_, INT64_MAX});
     if (e.is_gpu_work()) return add_busy(e.device, v);
-    if (e.kind == event_kind::memory && e.memory.memory != memory_kind::pinned &&
-        e.memory.memory != memory_kind::pageable)
+    if (e.kind == event_kind::memory && !analysis::in_host_memory(e))
       memory.add(v.start_ns, report.numbers.numbers().device.live_bytes);
     if (e.kind == event_kind::window && !v.empty() && windows_.size() < window_limit) windows_.push_back(v);
   }

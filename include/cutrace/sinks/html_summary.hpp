@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/breakdown.hpp>
+#include <cutrace/analysis/finding.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/detail/json_text.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/ascii_head.hpp>
 #include <cutrace/sinks/ascii_quality.hpp>
+#include <cutrace/sinks/finding_text.hpp>
 #include <cutrace/sinks/html_collect.hpp>
 #include <cutrace/sinks/html_gaps.hpp>
 #include <cutrace/sinks/json_trace.hpp>
@@ -27,12 +29,14 @@ namespace html {
 class summary_writer {
  public:
   summary_writer(detail::json_text& json, const collection& data, const analysis::bounds& limits,
-                 const ascii::identity& who, const trace_summary& end)
+                 const ascii::identity& who, const trace_summary& end,
+                 const std::vector<analysis::finding>* found = nullptr)
       : json_(json),
         data_(data),
         limits_(limits),
         who_(who),
         end_(end),
+        found_(found),
         time_(data.report.time.everything(end.stop.trace_ns)),
         host_(data.report.time.host(end.stop.trace_ns)),
         stages_(data.report.stages.rows()),
@@ -41,6 +45,7 @@ class summary_writer {
   /// Fields of the open object.
   CUTRACE_NOINLINE void write() {
     head();
+    if (found_ != nullptr) findings();
     owners();
     stages();
     devices();
@@ -108,6 +113,31 @@ class summary_writer {
     if (t.names().refused() > 0) json_.value("memory limit: some names of the timeline are \"(other names)\"");
     if (t.contexts().refused() > 0)
       json_.value("memory limit: some events of the timeline do not show their stage and requests");
+  }
+
+  /// [title, what, advice, ns to win, [[start, end, words] of each proof]]
+  CUTRACE_NOINLINE void findings() {
+    json_.key("findings");
+    json_.begin_array();
+    for (const analysis::finding& f : *found_) {
+      const ascii::finding_words words = ascii::words_of(f, time_.recorded_ns);
+      json_.begin_array();
+      json_.value(std::string_view(words.title));
+      json_.value(std::string_view(words.what));
+      json_.value(std::string_view(words.advice));
+      json_.value(f.win_ns);
+      json_.begin_array();
+      for (const analysis::evidence& e : f.proof) {
+        json_.begin_array();
+        json_.value(e.when.start_ns);
+        json_.value(e.when.end_ns);
+        json_.value(std::string_view(ascii::words_of(e)));
+        json_.end_array();
+      }
+      json_.end_array();
+      json_.end_array();
+    }
+    json_.end_array();
   }
 
   /// [words, on the GPU, ns, permille, events, host alone ns, its permille, bottleneck]
@@ -230,7 +260,7 @@ class summary_writer {
     gap_finder finder(data_.events, data_.recorded(time_.window), shown_gaps);
     json_.key("gaps");
     json_.begin_array();
-    for (const idle_gap& g : finder.find()) {
+    for (const analysis::owned_gap& g : finder.find()) {
       json_.begin_array();
       json_.value(g.device);
       json_.value(g.when.start_ns);
@@ -265,6 +295,7 @@ class summary_writer {
   const analysis::bounds& limits_;
   const ascii::identity& who_;
   const trace_summary& end_;
+  const std::vector<analysis::finding>* found_;
   analysis::breakdown_table time_;
   analysis::breakdown_table host_;
   std::vector<analysis::stage_time> stages_;

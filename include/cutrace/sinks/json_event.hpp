@@ -181,6 +181,7 @@ inline void api_fields(json_text& json, const api_data& a) {
   json.field("api", a.runtime_api ? "runtime" : "driver");
   optional_field(json, "function", a.function);
   optional_field(json, "runtime", a.runtime_name);
+  optional_field(json, "enclosing", a.enclosing);
   json.field("result", a.result);
   optional_field(json, "result_name", a.result_name);
   if (a.direction != copy_direction::unknown) json.field("direction", to_string(a.direction));
@@ -189,6 +190,34 @@ inline void api_fields(json_text& json, const api_data& a) {
     json.key("args");
     arguments_object(json, a.arguments, a.argument_count);
   }
+}
+
+inline void hex_field(json_text& json, std::string_view key, std::uint64_t number) {
+  json.key(key);
+  json.hex(number);
+}
+
+/// Handles and words as "0x...", as NVIDIA's headers and logs write them.
+inline void ioctl_fields(json_text& json, const ioctl_data& i) {
+  optional_field(json, "node", i.node);
+  if (i.device == ioctl_device::unknown && i.request == 0) return;  // of a trace that tells no more than the name
+  json.field("device_kind", to_string(i.device));
+  hex_field(json, "request_word", i.request);
+  optional_field(json, "bytes", i.bytes);
+  json.field("errno", i.error);
+  if (i.status_name.size != 0) {
+    hex_field(json, "status", i.status);
+    json.field("status_name", i.status_name);
+  }
+  if (i.has_command) {
+    hex_field(json, "command", i.command);
+    optional_field(json, "command_name", i.command_name);
+  }
+  if (i.client != 0) hex_field(json, "client", i.client);
+  if (i.parent != 0) hex_field(json, "parent_object", i.parent);
+  if (i.object != 0) hex_field(json, "object", i.object);
+  optional_field(json, "enclosing", i.enclosing);
+  flag(json, "transferred", i.transferred);
 }
 
 /// What NVTX told of a stage or mark; for others nothing.
@@ -254,6 +283,8 @@ inline void kind_fields(json_text& json, const event& e) {
       return;
     case event_kind::api:
       return api_fields(json, e.api);
+    case event_kind::ioctl:
+      return ioctl_fields(json, e.ioctl_);
     case event_kind::kernel:
       gpu_fields(json, e);
       return kernel_fields(json, e.kernel);
@@ -299,7 +330,6 @@ inline void kind_fields(json_text& json, const event& e) {
     case event_kind::overhead:
     case event_kind::jit:
     case event_kind::nvtx:
-    case event_kind::ioctl:
     case event_kind::process:
     case event_kind::thread:
     case event_kind::window:

@@ -137,6 +137,7 @@ inline void event_fields(json_text& json, const event& e, membership_fields& sta
   kind_fields(json, e);
   flag(json, "late", e.late);
   flag(json, "skewed", e.skewed);
+  flag(json, "by_events", e.by_events);
 }
 
 }  // namespace detail

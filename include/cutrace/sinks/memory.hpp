@@ -87,6 +87,8 @@ class memory_sink : public sink {
     if (e.kind == event_kind::stage || e.kind == event_kind::mark)
       n += text_cost(e.stage.domain) + text_cost(e.stage.category_name);
     if (e.kind == event_kind::kernel) n += text_cost(e.kernel.mangled_name);
+    if (e.kind == event_kind::ioctl)
+      n += text_cost(e.ioctl_.node) + text_cost(e.ioctl_.command_name) + text_cost(e.ioctl_.status_name);
     if (e.kind == event_kind::api) {
       n += text_cost(e.api.result_name) + text_cost(e.api.runtime_name) + e.api.argument_count * sizeof(argument);
       for (std::uint32_t i = 0; i < e.api.argument_count; ++i) n += text_cost(e.api.arguments[i].name);
@@ -105,6 +107,11 @@ class memory_sink : public sink {
     if (e.kind == event_kind::stage || e.kind == event_kind::mark) {
       e.stage.domain = own(e.stage.domain);
       e.stage.category_name = own(e.stage.category_name);
+    }
+    if (e.kind == event_kind::ioctl) {
+      e.ioctl_.node = own(e.ioctl_.node);
+      e.ioctl_.command_name = own(e.ioctl_.command_name);
+      e.ioctl_.status_name = own(e.ioctl_.status_name);
     }
     if (e.kind == event_kind::kernel) e.kernel.mangled_name = own(e.kernel.mangled_name);
     if (e.kind == event_kind::api) {

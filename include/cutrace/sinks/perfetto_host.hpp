@@ -47,6 +47,8 @@ class perfetto_host {
     to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
     if (e.kind == event_kind::api) {
       to = put_call(to, e, name);
+    } else if (e.kind == event_kind::ioctl) {
+      to = put_ioctl(to, e.ioctl_);
     } else if (is_stage) {
       to = put_stage(to, e);
       to = state_.put_requests<track_note>(to, e, requests);
@@ -181,9 +183,34 @@ class perfetto_host {
         for (std::uint32_t i = 0; i < e.api.argument_count; ++i) room += e.api.arguments[i].name.size + note_room;
         return room;
       }
+      case event_kind::ioctl:
+        return e.ioctl_.node.size + e.ioctl_.command_name.size + e.ioctl_.status_name.size + 4 * note_room;
       default:
         return 0;
     }
+  }
+
+  /// As docs/jsonl.md names them.
+  char* put_ioctl(char* to, const ioctl_data& i) {
+    if (i.device == ioctl_device::unknown && i.request == 0) return to;
+    to = put_note<track_note>(to, note::device_kind, static_cast<std::uint64_t>(i.device));
+    if (i.node.size != 0) to = put_foreign<track_note>(to, note::node, i.node);
+    to = put_note<track_note>(to, note::request_word, i.request);
+    to = put_note_unless_0<track_note>(to, note::bytes, i.bytes);
+    if (i.error != 0) to = put_signed_note<track_note>(to, note::error_number, i.error);
+    if (i.status_name.size != 0) {
+      to = put_note<track_note>(to, note::status, i.status);
+      to = put_foreign<track_note>(to, note::status_name, i.status_name);
+    }
+    if (i.has_command) {
+      to = put_note<track_note>(to, note::command, i.command);
+      if (i.command_name.size != 0) to = put_foreign<track_note>(to, note::command_name, i.command_name);
+    }
+    to = put_note_unless_0<track_note>(to, note::client, i.client);
+    to = put_note_unless_0<track_note>(to, note::parent_object, i.parent);
+    to = put_note_unless_0<track_note>(to, note::object, i.object);
+    to = put_note_unless_0<track_note>(to, note::enclosing, i.enclosing);
+    return i.transferred ? put_note<track_note>(to, note::transferred, 1) : to;
   }
 
   char* put_call(char* to, const event& e, std::uint32_t name) {

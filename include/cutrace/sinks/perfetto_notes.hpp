@@ -46,6 +46,20 @@ enum class note : std::uint8_t {
   source_device,
   destination_device,
   event_id,
+  node,
+  device_kind,
+  request_word,
+  error_number,
+  status,
+  status_name,
+  command,
+  command_name,
+  client,
+  parent_object,
+  object,
+  enclosing,
+  transferred,
+  by_events,
 };
 constexpr const char* note_names[] = {
     "",
@@ -79,9 +93,23 @@ constexpr const char* note_names[] = {
     "source_device",
     "destination_device",
     "event_id",
+    "node",
+    "device_kind",
+    "request_word",
+    "errno",
+    "status",
+    "status_name",
+    "command",
+    "command_name",
+    "client",
+    "parent_object",
+    "object",
+    "enclosing",
+    "transferred",
+    "by_events",
 };
 constexpr std::uint32_t note_count = sizeof(note_names) / sizeof(note_names[0]);
-static_assert(note_count == static_cast<std::uint32_t>(note::event_id) + 1, "a name for each");
+static_assert(note_count == static_cast<std::uint32_t>(note::by_events) + 1, "a name for each");
 
 enum class slice_category : std::uint8_t {
   none,

@@ -82,13 +82,14 @@ struct perfetto_state {
   CUTRACE_INLINE static char* put_quality(char* to, const event& e) noexcept {
     if (CUTRACE_UNLIKELY(e.late)) to = put_note<Form>(to, note::late, 1);
     if (CUTRACE_UNLIKELY(e.skewed)) to = put_note<Form>(to, note::skewed, 1);
+    if (CUTRACE_UNLIKELY(e.by_events)) to = put_note<Form>(to, note::by_events, 1);
     if (CUTRACE_UNLIKELY(e.end_ns < e.start_ns)) {
       to = put_note<Form>(to, note::ended_before_start_ns,
                           static_cast<std::uint64_t>(e.start_ns) - static_cast<std::uint64_t>(e.end_ns));
     }
     return to;
   }
-  static constexpr std::size_t common_room = 6 * note_room;
+  static constexpr std::size_t common_room = 7 * note_room;
 
  private:
   void tell_text(const perfetto_sequence& s, std::uint32_t number, const std::string& text) {

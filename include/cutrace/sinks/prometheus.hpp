@@ -6,9 +6,9 @@
 
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/clock.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/output_file.hpp>
 #include <cutrace/detail/path_pattern.hpp>
@@ -58,22 +58,21 @@ class prometheus_sink : public sink {
 
   void write(event_view events) override {
     if (metrics_ == nullptr || events.size == 0) return;
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = clock::monotonic_ns();
     for (const event& e : events) metrics_->add(e, now);
   }
 
   void flush() override {
     if (metrics_ == nullptr) return;
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = clock::monotonic_ns();
     metrics_->settle(now);
     if (serves_) return server_.publish(text(true));
     if (!again_ || now < next_file_ns_) return;
     next_file_ns_ = now + std::uint64_t{options_.every_s} * 1000000000;
     file_.write(text(true));
     file_.close();
-    std::string same;  // %u must not choose another name
-    for (const char c : file_.path()) same.append(c == '%' ? 2 : 1, c);
-    open_file(same.c_str());  // at once: so nobody else takes the name
+    // %u must not choose another name. At once: so nobody else takes it.
+    open_file(detail::pattern_of_path(file_.path()).c_str());
   }
 
   void close(const trace_summary& summary) override {
@@ -89,10 +88,6 @@ class prometheus_sink : public sink {
   }
 
  private:
-  static std::uint64_t now_ns() noexcept {
-    const auto since = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
-  }
   void open_file(const char* pattern) {
     file_.open(pattern, detail::publish::at_close);
     if (options_.readable_by_all) file_.let_all_read();

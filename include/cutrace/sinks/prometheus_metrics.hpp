@@ -68,7 +68,7 @@ class metrics {
         break;
       case event_kind::api:
         ++calls[static_cast<std::size_t>(category_of_call(e))];
-        if (e.api.result != 0 && e.api.result != 600) ++failed_calls;  // 600: NOT_READY, both APIs
+        if (analysis::call_failed(e)) ++failed_calls;
         break;
       case event_kind::memory:
         add_memory(e);
@@ -214,7 +214,7 @@ class metrics {
       ++allocations_not_followed;
       return;
     }
-    const bool pinned = e.memory.memory == memory_kind::pinned || e.memory.memory == memory_kind::pageable;
+    const bool pinned = analysis::in_host_memory(e);
     live_[e.memory.address] = {e.memory.bytes, d, pinned};
     std::uint64_t& bytes = pinned ? pinned_live_bytes : device(d).live_bytes;
     bytes = saturated_sum(bytes, e.memory.bytes);

@@ -23,8 +23,8 @@ using words = std::vector<std::string>;
 inline environment clean(environment more) {
   for (const char* name :
        {"LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE", "CUTRACE_BACKEND",
-        "CUTRACE_KINDS", "CUTRACE_CUPTI_LIBRARY", "CUTRACE_INJECT_LIBRARY", "CUTRACE_SIM_FAULTS", "CUTRACE_DOCTOR_ROOT",
-        "CUDA_HOME", "CUDA_PATH", "CUDA_MPS_PIPE_DIRECTORY"})
+        "CUTRACE_KINDS", "CUTRACE_CUPTI_LIBRARY", "CUTRACE_INJECT_LIBRARY", "CUTRACE_PRELOAD_LIBRARY",
+        "CUTRACE_SIM_FAULTS", "CUTRACE_DOCTOR_ROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_MPS_PIPE_DIRECTORY"})
     more.emplace(name, "");
   return more;
 }

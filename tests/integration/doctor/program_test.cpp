@@ -123,6 +123,7 @@ TEST_CASE("doctor: programs that become another user") {
   const outcome o = run(on_standin(), {file});
   CHECK(o.state("program.preload") == "broken");
   CHECK(o.told("program.preload", "setuid"));
+  CHECK(o.state("program.rights") == (::geteuid() == 0 ? "ok" : "broken"));
   CHECK(o.state("program.inject") == "unknown");
   CHECK(o.method("cupti").at("machine") == "unknown");
 }

@@ -46,8 +46,10 @@ TEST_CASE("doctor: the stand-in driver") {
   CHECK(o.told("cupti.library", STANDIN_CUPTI_NAME));
   CHECK(o.told("cupti.library", "CUPTI 13"));
   CHECK(o.told("inject.library", "libcutrace_inject.so"));
-  for (const char* id : {"driver.library", "driver.init", "driver.devices", "device_nodes", "cupti.library",
-                         "cupti.subscriber", "inject.library", "environment.tools", "environment.cutrace", "try"}) {
+  CHECK(o.told("preload.library", "libcutrace_preload.so"));
+  for (const char* id :
+       {"driver.library", "driver.init", "driver.devices", "device_nodes", "cupti.library", "cupti.subscriber",
+        "inject.library", "preload.library", "environment.tools", "environment.cutrace", "try"}) {
     CAPTURE(id);
     CAPTURE(o.what(id));
     CHECK(o.state(id) == "ok");
@@ -258,6 +260,11 @@ TEST_CASE("doctor: an injection library that is missing or another one") {
   const outcome other = run(on_standin({{"CUTRACE_INJECT_LIBRARY", NO_CUPTI}}));
   CHECK(other.state("inject.library") == "broken");
   CHECK(other.told("inject.library", "it is not cutrace's library"));
+  const outcome preload = run(on_standin({{"CUTRACE_PRELOAD_LIBRARY", NO_CUPTI}}));
+  CHECK(preload.process.exit_status == 0);  // which is about the default method
+  CHECK(preload.state("inject.library") == "ok");
+  CHECK(preload.told("preload.library", "it is not cutrace's library"));
+  CHECK(preload.because("preload", "preload.library"));
 }
 
 TEST_CASE("doctor: variables that turn tracing off") {

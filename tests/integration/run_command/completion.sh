@@ -23,7 +23,7 @@ expect() { # <expected words> <words of the line...>: the last word is completed
   got=$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')
   if [ "${got% }" = "$expected" ]; then echo "ok: $*"; else echo "FAILED: $*: got '${got% }', not '$expected'"; failed=1; fi
 }
-expect "run" cutrace r
+expect "report run" cutrace r
 expect "--help --version" cutrace --
 expect "--sink --start-after --strict" cutrace run --s
 expect "graph node" cutrace run --graphs ""
@@ -33,6 +33,15 @@ expect "" cutrace run --name x
 expect "file.txt" cutrace run -- true fil
 expect "file.txt" cutrace run --quiet -- cat --sink fil
 expect "bash" cutrace completion b
+expect "file.txt" cutrace convert fil
+expect "file.txt" cutrace convert file.txt -o fil
+expect "--stage" cutrace cut file.txt --st
+expect "" cutrace cut --stage x
+expect "--json" cutrace report file.txt --js
+expect "--before" cutrace diff --bef
+expect "file.txt" cutrace merge file.txt -o fil
+expect "file.txt" cutrace diff fil
+expect "file.txt" cutrace report --json fil
 COMP_WORDS=(cutrace run -- tru) COMP_CWORD=3 COMPREPLY=()
 _cutrace
 printf '%s\n' "${COMPREPLY[@]}" | grep -qx true || { echo "FAILED: programs behind --"; failed=1; }

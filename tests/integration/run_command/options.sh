@@ -23,7 +23,7 @@ for name in $("$command" --help | sed -n '/^Subcommands:/,$p' | awk 'NR > 1 && N
     [ -n "$value" ] || continue
     grep -qF "| \`$option ${value//|/\\|}\`" "$page" ||
       { echo "FAILED: docs/options.md does not say \`$option $value\`"; failed=1; }
-  done < <("$command" "$name" --help | grep -oE '^  --[a-z-]+ [^ ]+' | sed 's/^  //')
+  done < <("$command" "$name" --help | grep -oE '^  --[a-z-]+ [^ ]+' | sed -e 's/^  //' -e 's/:[A-Z]*$//')
 done
 
 read_somewhere=$(grep -rhoE '(getenv|environment|value_of|parse_switch|find|choose)\("CUTRACE[A-Z_0-9]*"' \

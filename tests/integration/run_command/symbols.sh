@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The injected library lives in programs that it knows nothing of: what it exports, what it needs, and that functions of
-# the program with the same names as its own (another fmt) are neither called nor replaced.
-#   symbols.sh <libcutrace_inject.so> <CUDA program> <compiler>
+# The injected and the preloaded library live in programs that they know nothing of: what they export, what they need, and
+# that functions of the program with the same names as their own (another fmt) are neither called nor replaced.
+#   symbols.sh <library> <CUDA program> <compiler> <variable that brings it in> <what counts a launch in JSONL> <exported...>
 set -u
-library=$1 program=$2 compiler=$3 failed=0
+library=$1 program=$2 compiler=$3 variable=$4 launch=$5 failed=0
+shift 5
 fail() { echo "FAILED: $1"; failed=1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 exported=$(nm -D --defined-only "$library" | awk '{print $3}' | sort | tr '\n' ' ')
-[ "$exported" = "InitializeInjection InitializeInjectionNvtx2 cutrace_injected_library " ] || fail "it exports: $exported"
+[ "$exported" = "$* " ] || fail "it exports: $exported"
 # STB_GNU_UNIQUE symbols would be shared with the program whatever their visibility.
 readelf --dyn-syms -W "$library" | grep -q UNIQUE && fail "it has unique symbols"
 needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
@@ -32,8 +33,9 @@ nm "$library" | awk '$3 ~ /^_ZN(K)?3fmt/ {print $3}' | sort -u >"$work/names"
 } >"$work/traps.cpp"
 "$compiler" -shared -fPIC -o "$work/libtraps.so" "$work/traps.cpp" || fail "the traps cannot be compiled"
 cd "$work" || exit 1
-LD_PRELOAD=$work/libtraps.so CUDA_INJECTION64_PATH=$library CUTRACE_SINKS=ascii:report.txt,chrome:t.json,jsonl:t.jsonl,calls:c.txt \
+if [ "$variable" = LD_PRELOAD ]; then brings=(LD_PRELOAD="$work/libtraps.so:$library"); else brings=(LD_PRELOAD="$work/libtraps.so" "$variable=$library"); fi
+env "${brings[@]}" CUTRACE_SINKS=ascii:report.txt,chrome:t.json,jsonl:t.jsonl,calls:c.txt \
   "$program" work 20 >out 2>err || fail "the program ended with $? beside another fmt: $(cat err)"
-[ "$(grep -c '"type":"kernel"' t.jsonl)" -eq 20 ] || fail "not all kernels were traced beside another fmt"
+[ "$(grep -c "$launch" t.jsonl)" -eq 20 ] || fail "not all launches were traced beside another fmt"
 grep -q "nothing lost" report.txt || fail "no report beside another fmt"
 exit $failed

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that was named: can it be started, and can a library be brought into it?
+#include <unistd.h>
+
 #include "checks.hpp"
 #include "executable.hpp"
 
@@ -74,6 +76,16 @@ finding check_injection(const executable& e) {
   return f;
 }
 
+/// A tracer takes the rights away that the program would gain.
+finding check_rights(const executable& e) {
+  finding f{"program.rights", for_ioctl, state::ok, "it gains no rights that a tracer would take away", ""};
+  if (!e.elevates || ::geteuid() == 0) return f;
+  f.state = state::broken;
+  f.what = e.path + " is setuid, setgid or has capabilities: a traced program does not get these rights (ptrace(2))";
+  f.remedy = "run a copy without these rights, or start it as the user that it becomes";
+  return f;
+}
+
 }  // namespace
 
 findings check_program(const setup& s) {
@@ -84,6 +96,7 @@ findings check_program(const setup& s) {
   if (all[0].state != state::ok) return all;
   all.push_back(check_injection(e));
   all.push_back(check_preload(e));
+  all.push_back(check_rights(e));
   return all;
 }
 

@@ -2,6 +2,14 @@
 // May a process trace its own child, and let seccomp stop it at the calls of interest alone?
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/ioctl/stop_filter.hpp>
+#include <string>
 
 #include "capabilities.hpp"
 #include "checks.hpp"
@@ -55,6 +63,39 @@ finding check_scope(const setup& s) {
   return f;
 }
 
+finding check_kernel(const setup& s) {
+  finding f{"ptrace.kernel", for_ioctl, state::ok, "", ""};
+  const machine_file release = read_file(s, "/proc/sys/kernel/osrelease");
+  int major = 0, minor = 0;
+  if (!release.read() || std::sscanf(release.text.c_str(), "%d.%d", &major, &minor) != 2) {
+    f.state = state::unknown;
+    f.what = "version of the kernel: not known";
+    return f;
+  }
+  f.what = "Linux " + release.text;
+  if (cutrace::ioctls::own_architecture == 0) {
+    f.state = state::broken;
+    f.what += " on a processor that this method does not know";
+    f.remedy = "x86-64 or 64-bit ARM";
+  } else if (major < 5 || (major == 5 && minor < 3)) {
+    f.state = state::broken;
+    f.what += ": the arguments of a stopped system call are told from 5.3 on";
+    f.remedy = "a newer kernel";
+  } else {
+    f.what += " tells the arguments of a stopped system call";
+  }
+  return f;
+}
+
+/// 0 or errno of the method's own filter in a child; -1: there was no answer.
+long long try_to_filter(const setup& s) {
+  const probe_result r = run_probe(s.patience_seconds, [](const teller& t) {
+    t.tell("error", cutrace::ioctls::install_stop_filter());
+    ::_exit(0);
+  });
+  return r.number("error", -1);
+}
+
 finding check_seccomp(const setup& s) {
   finding f{"ptrace.seccomp", for_ioctl, state::ok, "", ""};
   const std::string actions = " " + read_file(s, "/proc/sys/kernel/seccomp/actions_avail").text + " ";
@@ -62,21 +103,30 @@ finding check_seccomp(const setup& s) {
   const std::string filtered = mode.empty()  ? "; whether a filter is active is not told"
                                : mode == "2" ? "; a filter is active already, as in containers"
                                              : "; no filter is active";
-  if (actions.find(" trace ") != std::string::npos) {
+  if (actions.find(" trace ") == std::string::npos) {
+    f.state = state::unknown;
+    f.what =
+        "whether seccomp filters can stop a program at single system calls is not told "
+        "(/proc/sys/kernel/seccomp/actions_avail)" +
+        filtered;
+  } else {
     f.what = "seccomp filters can stop a program at single system calls" + filtered;
-    return f;
   }
-  f.state = state::limited;
-  f.what =
-      "seccomp filters that stop at single system calls are not told (/proc/sys/kernel/seccomp/actions_avail): each "
-      "system call of a program would stop" +
-      filtered;
-  f.remedy = "a kernel with CONFIG_SECCOMP_FILTER=y";
+  if (!s.this_machine()) return f;
+  const long long error = try_to_filter(s);
+  if (error == 0) {
+    f.state = state::ok;
+    f.what += "; tried with a child, a filter can be set";
+  } else if (error > 0) {
+    f.state = state::broken;
+    f.what += "; tried with a child, a filter is refused: " + std::string(std::strerror(static_cast<int>(error)));
+    f.remedy = "a kernel with CONFIG_SECCOMP_FILTER=y; in a container, a seccomp profile that allows seccomp";
+  }
   return f;
 }
 
 }  // namespace
 
-findings check_ptrace(const setup& s) { return {check_scope(s), check_seccomp(s)}; }
+findings check_ptrace(const setup& s) { return {check_kernel(s), check_scope(s), check_seccomp(s)}; }
 
 }  // namespace cutrace_tool::doctor

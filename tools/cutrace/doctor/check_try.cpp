@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "../inject_library.hpp"
+#include "../own_libraries.hpp"
 #include "checks.hpp"
 #include "driver_calls.hpp"
 

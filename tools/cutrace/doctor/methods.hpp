@@ -15,9 +15,9 @@ struct method {
 
 inline constexpr method methods[] = {
     {"cupti", for_cupti, true, "GPU work and driver calls by NVIDIA's CUPTI"},
-    {"preload", for_preload, false, "driver calls by a preloaded library"},
+    {"preload", for_preload, true, "driver calls by a preloaded library"},
     {"ebpf", for_ebpf, false, "driver calls and ioctls by probes of the kernel"},
-    {"ioctl", for_ioctl, false, "ioctls by ptrace"},
+    {"ioctl", for_ioctl, true, "ioctls by ptrace"},
 };
 
 /// What `cutrace run` does when nothing else is asked for.

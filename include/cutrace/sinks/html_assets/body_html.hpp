@@ -15,6 +15,7 @@ inline constexpr char body_html[] = R"html(<body>
   <ul class="figures" id="figures"></ul>
 </header>
 <main>
+<section aria-labelledby="h-findings" id="s-findings" hidden><h2 id="h-findings">What to fix, by the time to be won</h2></section>
 <div class="first">
 <section aria-labelledby="h-time">
   <h2 id="h-time">Where the time went</h2>

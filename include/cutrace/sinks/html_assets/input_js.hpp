@@ -119,6 +119,7 @@ function showTimeline() {
 readStyle();
 assignColors();
 showHead();
+showFindings();
 showOwners();
 showTimeline();
 showCharts();

@@ -105,6 +105,27 @@ function showHead() {
   $("footer").textContent = "cutrace " + data.version + ". Times are of CLOCK_MONOTONIC, since the session began.";
 }
 
+// Only in pages that were made of a whole trace. A click on an event that proves a finding goes there.
+function showFindings() {
+  if (!data.findings) return;
+  $("s-findings").hidden = false;
+  if (data.findings.length === 0) $("s-findings").append(el("p", "quiet", "Nothing stands out."));
+  const list = el("ol", "findings");
+  for (const [title, what, advice, win, proof] of data.findings) {
+    const li = el("li"), p = el("p");
+    p.append(el("b", "", title));
+    if (win > 0) p.append(": win up to " + duration(win) + " (" + share(win, data.recorded_ns) + ")");
+    li.append(p, el("p", "", what), el("p", "", "\u2192 " + advice));
+    for (const [start, end, words] of proof) li.append(button("find", words, () => {
+      const room = Math.max(end - start, SMALLEST);
+      show(start - room, end + room);
+      $("h-timeline").scrollIntoView({block: "start"});
+    }));
+    list.append(li);
+  }
+  $("s-findings").append(list);
+}
+
 function showOwners() {
   const words = o => (!data.gpu_seen ? "" : o[1] ? "GPU at work: " : "GPU idle, host: ") + o[0];
   for (const o of data.owners) {

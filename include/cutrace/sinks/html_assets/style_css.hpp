@@ -91,6 +91,10 @@ th[aria-sort="descending"] button::after { content: " \2193"; }
 .tools .right { margin-left: auto; }
 #canvas { display: block; width: 100%; border-radius: 4px; cursor: grab; touch-action: none; }
 #canvas.dragging { cursor: grabbing; }
+.findings { margin: 0; padding-left: 22px; }
+.findings li { margin: 0 0 12px; overflow-wrap: anywhere; }
+.findings p { margin: 2px 0; max-width: 110ch; }
+.findings .find { display: block; color: var(--muted); }
 .hint { color: var(--muted); font-size: 12.5px; margin: 8px 0 0; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 0; padding: 0; list-style: none; font-size: 12.5px; }
 .legend li:first-child { color: var(--muted); width: 44px; }

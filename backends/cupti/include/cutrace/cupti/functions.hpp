@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/functions_entry.hpp>
+#include <cutrace/cupti/word_reader.hpp>
 #include <cutrace_cuda_functions.hpp>  // generated: namespace tables
 
 CUTRACE_BEGIN_NAMESPACE
@@ -40,73 +40,6 @@ CUTRACE_LOCAL inline const function_parameter* parameters_of(const function_entr
 /// the frame of the driver's own function, where CUPTI keeps the structure.
 constexpr std::uint32_t raw_word_count = 4;
 
-namespace word_reader {
-
-/// Unsigned little integer of `size` bytes, sign-extended where `is_signed`.
-CUTRACE_LOCAL inline std::uint64_t load_integer(const unsigned char* at, std::uint8_t size, bool is_signed) noexcept {
-  std::uint64_t v = 0;
-  switch (size) {  // constant sizes: each case is one load
-    case 8:
-      std::memcpy(&v, at, 8);
-      return v;
-    case 4: {
-      std::uint32_t v32;
-      std::memcpy(&v32, at, 4);
-      return is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(v32))) : v32;
-    }
-    case 2: {
-      std::uint16_t v16;
-      std::memcpy(&v16, at, 2);
-      return is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(v16))) : v16;
-    }
-    case 1:
-      return is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<signed char>(*at))) : *at;
-    default:
-      if (size < 8) std::memcpy(&v, at, size);
-      return v;
-  }
-}
-
-CUTRACE_LOCAL inline std::uint64_t load_value(const unsigned char* at, const function_parameter& p) noexcept {
-  if (p.kind != argument_kind::floating) return load_integer(at, p.size, p.kind == argument_kind::integer);
-  double d = 0;
-  if (p.size == sizeof(float)) {
-    float f;
-    std::memcpy(&f, at, sizeof(f));
-    d = static_cast<double>(f);
-  } else {
-    std::memcpy(&d, at, sizeof(d));
-  }
-  std::uint64_t bits;
-  std::memcpy(&bits, &d, sizeof(bits));
-  return bits;
-}
-
-CUTRACE_LOCAL inline const unsigned char* load_pointer(const unsigned char* at) noexcept {
-  const unsigned char* p;
-  std::memcpy(&p, at, sizeof(p));
-  return p;
-}
-
-/// Product of the factors; 0 where it is not known in bytes.
-CUTRACE_LOCAL inline std::uint64_t load_product(const unsigned char* params, const function_product& p,
-                                                bool succeeded) noexcept {
-  const unsigned char* base = params;
-  if (p.pointer != no_offset) {
-    if (!succeeded) return 0;
-    base = load_pointer(params + p.pointer);
-    if (base == nullptr) return 0;
-  }
-  for (const std::uint16_t at : p.null_at) {
-    if (at != no_offset && load_pointer(base + at) != nullptr) return 0;
-  }
-  std::uint64_t v = p.scale;
-  for (unsigned i = 0; i < p.count; ++i) v *= load_integer(base + p.factor[i], p.size[i], false);
-  return v;
-}
-
-}  // namespace word_reader
-
 /// Values of the stored arguments, for CUPTI's EXIT callback; `params` is CUpti_CallbackData::functionParams, `out` has
 /// room for word_limit words. Follows the caller's pointers (outputs, launch and copy descriptions; at most 8 bytes
 /// each) only where the call succeeded, because only then are they known to be good; otherwise such words are 0.
@@ -119,17 +52,7 @@ CUTRACE_LOCAL inline std::uint32_t read_words(const function_entry& f, const voi
     std::memcpy(out, base, raw_word_count * sizeof(*out));
     return raw_word_count;
   }
-  const function_parameter* p = parameters_of(f);
-  for (std::uint32_t i = 0; i < f.words; ++i, ++p) {
-    if (p->how == read_how::value) {
-      out[i] = word_reader::load_value(base + p->offset, *p);
-    } else if (p->how == read_how::product) {
-      out[i] = word_reader::load_product(base, tables::products[p->offset], succeeded);
-    } else {
-      const unsigned char* at = succeeded ? word_reader::load_pointer(base + p->offset) : nullptr;
-      out[i] = at != nullptr ? word_reader::load_value(at + p->inner, *p) : 0;
-    }
-  }
+  word_reader::load_words(parameters_of(f), f.words, tables::products, base, succeeded, out);
   return f.words;
 }
 
@@ -142,20 +65,7 @@ CUTRACE_LOCAL inline std::uint32_t read_raw_words(const void* params, std::uint6
 
 /// What event_writer::name_function takes. The result points into `buffer` (room for word_limit parameters).
 CUTRACE_LOCAL inline function_info describe(const function_entry& f, function_info::parameter* buffer) noexcept {
-  const function_parameter* p = parameters_of(f);
-  const std::uint32_t n = f.known ? f.words : 0;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    buffer[i].name = p[i].name;
-    buffer[i].kind = p[i].how == read_how::output ? argument_kind::output : p[i].kind;
-  }
-  function_info info{};
-  info.name = f.name;
-  info.parameters = buffer;
-  info.parameter_count = n;
-  info.direction = f.direction;
-  info.bytes_parameter = f.bytes_word;
-  info.makes_gpu_work = f.makes_gpu_work;
-  return info;
+  return describe(f, parameters_of(f), buffer);
 }
 
 /// Tells the trace what a callback id means. A function that the tables do not hold is not known to make GPU work: that

@@ -141,7 +141,9 @@ class machine {
   bool destroy_exec(graph_exec*);
   bool alive(const graph_exec* e) const { return find(execs_, e); }
   launched launch(graph_exec*, stream*);
-  status begin_capture(stream*);
+  status begin_capture(stream*, bool global = false);
+  /// A call that waits or asks: breaks captures that are `global`, and tells whether there was one.
+  bool break_captures();
   /// `result` is the finished graph, null on failure.
   status end_capture(stream*, graph*& result);
   /// Runs `f(const capture*)` under the lock; null when the stream is not capturing.

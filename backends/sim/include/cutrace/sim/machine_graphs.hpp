@@ -102,7 +102,17 @@ inline machine::launched machine::launch(graph_exec* e, stream* s) {
   return r;
 }
 
-inline status machine::begin_capture(stream* s) {
+inline bool machine::break_captures() {
+  const std::lock_guard<std::mutex> hold(lock_);
+  bool any = false;
+  for (const auto& entry : captures_) {
+    any = any || entry.second->global;
+    entry.second->broken = entry.second->broken || entry.second->global;
+  }
+  return any;
+}
+
+inline status machine::begin_capture(stream* s, bool global) {
   const std::lock_guard<std::mutex> hold(lock_);
   if (s->kind == stream_kind::legacy) return status::capture_unsupported;
   if (s->capturing != nullptr) return status::capture_unsupported;
@@ -111,6 +121,7 @@ inline status machine::begin_capture(stream* s) {
   c->id = ++last_capture_;
   c->target = g.get();
   c->origin = s;
+  c->global = global;
   c->members.push_back(s);
   s->capturing = c.get();
   s->tips.clear();

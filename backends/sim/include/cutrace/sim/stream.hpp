@@ -20,6 +20,7 @@ struct capture {
   stream* origin = nullptr;
   std::vector<stream*> members;
   bool broken = false;
+  bool global = false;  ///< calls that are unsafe break it, whichever thread makes them
 };
 
 enum class stream_kind : std::uint8_t { legacy, per_thread, blocking, non_blocking };

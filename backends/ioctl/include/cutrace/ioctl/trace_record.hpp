@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tracer tells of one ioctl: bytes as they were found, nothing decoded yet, so that the program waits for no
+// more than the reading. The same record goes through the ring and through the pipe to who writes the trace.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/event.hpp>
+#include <type_traits>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace ioctls {
+
+struct trace_record {
+  static constexpr std::uint32_t block_bytes = 64;  ///< of each parameter block that are kept
+
+  enum class what : std::uint32_t {
+    ioctl = 1,
+    unfinished,  ///< an ioctl whose thread ended in it: `end_ns` is then
+    lost,        ///< `result` records of this process found no room
+  };
+  what kind;
+  std::uint32_t process, thread;
+  std::uint32_t request;
+  std::uint64_t begin_ns, end_ns;  ///< CLOCK_MONOTONIC
+  std::int64_t result;             ///< as the kernel returns it: -errno where it failed
+  std::uint32_t status;            ///< read on its own, where `status_read`
+  ioctl_device device;
+  std::uint8_t status_read;
+  std::uint8_t entry_bytes, exit_bytes, inner_entry_bytes, inner_exit_bytes;
+  char node[24];
+  char thread_name[16];  ///< of the kernel, as it was at the call
+  std::uint8_t entry[block_bytes], exit[block_bytes], inner_entry[block_bytes], inner_exit[block_bytes];
+};
+static_assert(std::is_trivially_copyable<trace_record>::value && sizeof(trace_record) % 8 == 0, "copied as bytes");
+
+}  // namespace ioctls
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a program gets the addresses of the driver's functions: dlsym and dlvsym, whose real ones are found without
+// asking the loader, and the results of cuGetProcAddress. (Relocation slots: slots.hpp.)
+#pragma once
+
+#include <dlfcn.h>
+
+#include "slots.hpp"
+
+extern "C" {
+/// What the doors in the assembler file go on to. Set before the first use, by find_real.
+extern CUTRACE_LOCAL void* (*cutrace_preload_real_dlsym)(void*, const char*);
+extern CUTRACE_LOCAL void* (*cutrace_preload_real_dlvsym)(void*, const char*, const char*);
+}
+
+CUTRACE_BEGIN_NAMESPACE
+namespace preload CUTRACE_LOCAL {
+
+struct doors {
+  /// The functions that would be called if this library were not there. Constructors of other libraries may come before
+  /// ours.
+  static void find_real() noexcept {
+    if (__atomic_load_n(&cutrace_preload_real_dlvsym, __ATOMIC_ACQUIRE) != nullptr) return;
+    // Behind us in the loader's order; before us where this library was opened and not preloaded. By the loader's list
+    // itself: dl_iterate_phdr may be another library's, too, that does not work yet.
+    std::uintptr_t sym = 0, vsym = 0;
+    bool past_us = false;
+    for (int round = 0; round < 2 && (sym == 0 || vsym == 0); ++round, past_us = true) {
+      for (const link_map* m = _r_debug.r_map; m != nullptr; m = m->l_next) {
+        if (m->l_ld == _DYNAMIC) {
+          past_us = true;
+          continue;
+        }
+        if (!past_us) continue;
+        const elf_image image(*m);
+        if (sym == 0) sym = image.find_function("dlsym");
+        if (vsym == 0) vsym = image.find_function("dlvsym");
+      }
+    }
+    __atomic_store_n(&cutrace_preload_real_dlsym, reinterpret_cast<decltype(cutrace_preload_real_dlsym)>(sym),
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&cutrace_preload_real_dlvsym, reinterpret_cast<decltype(cutrace_preload_real_dlvsym)>(vsym),
+                     __ATOMIC_RELEASE);
+  }
+
+  /// What dlsym or dlvsym (with a version) answers to `caller`; null: what the real one says.
+  static void* find(void* handle, const char* name, const char* version, const void* caller) noexcept {
+    find_real();
+    process& p = process::own();
+    if (name == nullptr || p.off.load(std::memory_order_relaxed)) return nullptr;
+    // Runtimes of sanitizers ask for what they replace before it works, which a scan would use.
+    if (!is_driver_name(name) && !p.begun.load(std::memory_order_relaxed)) return nullptr;
+    slots::scan(p);
+    const auto asks = reinterpret_cast<std::uintptr_t>(caller);
+    // Code of the driver gets what it exports; ours, too.
+    if (!is_driver_name(name) || !p.driver.present() || p.driver.contains(asks)) return nullptr;
+    std::uintptr_t found = 0;
+    if (handle == RTLD_NEXT) {
+      found = find_next(p, name, asks);
+    } else {
+      void* answer = version != nullptr ? cutrace_preload_real_dlvsym(handle, name, version)
+                                        : cutrace_preload_real_dlsym(handle, name);
+      found = reinterpret_cast<std::uintptr_t>(answer);
+    }
+    // By where it lies and not by its name alone: other libraries may have such names.
+    if (!p.driver.executes(found)) return nullptr;
+    return reinterpret_cast<void*>(p.hooked(found, name));
+  }
+
+  /// Behind a call of cuGetProcAddress(symbol, function, version, flags, ...) that succeeded: what it gave is hooked,
+  /// and not replaced by what another version would be.
+  static void hook_answer(process& p, const char* symbol, void** function, std::uint64_t flags) noexcept {
+    if (symbol == nullptr || function == nullptr || *function == nullptr) return;
+    if (p.off.load(std::memory_order_relaxed)) return;
+    constexpr std::uint64_t per_thread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+    *function = reinterpret_cast<void*>(
+        p.hooked(reinterpret_cast<std::uintptr_t>(*function), symbol, (flags & per_thread) != 0));
+  }
+
+ private:
+  /// What RTLD_NEXT means to `caller`, which the real function would take for us: an interposer that asked so would be
+  /// handed itself.
+  static std::uintptr_t find_next(process& p, const char* name, std::uintptr_t caller) noexcept {
+    std::uintptr_t found = 0;
+    if (!p.scanning.lock_soon()) return 0;
+    p.objects.with([&](const loaded_objects& all) {
+      const elf_image* at = all.containing(caller);
+      if (at == nullptr) return;
+      while (found == 0 && ++at != all.end()) found = at->find_function(name);
+    });
+    p.scanning.unlock();
+    return found;
+  }
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

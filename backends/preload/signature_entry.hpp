@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of the generated table of signatures: what is known about a driver function by its symbol, and the sizes
+// from which follows where a caller puts each argument. Plain data, no CUDA header needed.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/cupti/functions_entry.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace preload {
+
+struct argument_place {
+  std::uint16_t offset;  ///< in CUPTI's structure of the arguments, which the rows of `function` count by
+  std::uint16_t bytes;
+  bool floating;
+};
+
+struct signature {
+  cupti::function_entry function;
+  std::uint16_t first;  ///< of its places, in the order of the arguments
+  std::uint8_t count;
+  bool placed;  ///< the places tell where the arguments are
+};
+
+}  // namespace preload
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// How deep calls and stages nest. Calls: 0 is what the program called itself (mostly the runtime), 1 what that called
+// (the driver). Stages: as their markers count.
+//
+// A call is nested in another one of its thread that begins no later and ends no earlier. Calls come by their end, so
+// one that comes tells which of the last ones were inside of it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/intervals.hpp>
+#include <unordered_map>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+struct depth_level {
+  std::uint64_t calls = 0;
+  std::uint64_t call_ns = 0;  ///< sum of durations
+  std::uint64_t stages = 0;
+  std::uint64_t stage_ns = 0;
+};
+constexpr std::size_t depth_limit = 16;  ///< deeper ones count in the last level
+using depth_report = std::array<depth_level, depth_limit>;
+
+/// Takes events in the order of delivery; a late call counts as if it stood alone.
+class call_depth {
+ public:
+  void add(const event& e) {
+    if (e.kind == event_kind::stage && !e.stage.adopted) {
+      depth_level& l = report_[std::min<std::size_t>(e.depth, depth_limit - 1)];
+      ++l.stages;
+      l.stage_ns += static_cast<std::uint64_t>(interval_of(e).length_ns());
+    } else if (e.kind == event_kind::api) {
+      add_call(e);
+    }
+  }
+
+  CUTRACE_ONE_COPY depth_report result() const {
+    depth_report r = report_;
+    for (const auto& t : threads_)
+      for (const tree& done : t.second) count(r, done, 0);
+    return r;
+  }
+
+ private:
+  static constexpr std::size_t kept = 64;  ///< ended calls of a thread that one around them may still follow
+  struct tree {
+    interval when;
+    std::array<std::uint32_t, 4> calls{};
+    std::array<std::uint64_t, 4> ns{};
+  };
+
+  static void count(depth_report& r, const tree& t, std::size_t at) {
+    for (std::size_t i = 0; i < t.calls.size(); ++i) {
+      depth_level& l = r[std::min(at + i, depth_limit - 1)];
+      l.calls += t.calls[i];
+      l.call_ns += t.ns[i];
+    }
+  }
+
+  void add_call(const event& e) {
+    if (last_ == nullptr || e.thread_id != last_thread_) {
+      last_ = &threads_[e.thread_id];
+      last_thread_ = e.thread_id;
+    }
+    std::vector<tree>& ended = *last_;
+    tree t;
+    t.when = interval_of(e);
+    t.calls[0] = 1;
+    t.ns[0] = static_cast<std::uint64_t>(t.when.length_ns());
+    while (!ended.empty() && ended.back().when.start_ns >= t.when.start_ns &&
+           ended.back().when.end_ns <= t.when.end_ns) {
+      for (std::size_t i = 0; i < t.calls.size(); ++i) {
+        const std::size_t below = std::min(i + 1, t.calls.size() - 1);
+        t.calls[below] += ended.back().calls[i];
+        t.ns[below] += ended.back().ns[i];
+      }
+      ended.pop_back();
+    }
+    if (ended.size() == kept) {
+      for (std::size_t i = 0; i < kept / 2; ++i) count(report_, ended[i], 0);
+      ended.erase(ended.begin(), ended.begin() + kept / 2);
+    }
+    ended.push_back(t);
+  }
+
+  depth_report report_{};
+  std::unordered_map<std::uint32_t, std::vector<tree>> threads_;
+  std::vector<tree>* last_ = nullptr;
+  std::uint32_t last_thread_ = 0;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

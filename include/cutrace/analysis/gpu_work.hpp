@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the analyses keep of a kernel, copy, set or graph: 48 bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/intervals.hpp>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// What a device is at work for. Communication is told by the kernel's name, as HTA does: "^nccl".
+enum class work_class : std::uint8_t {
+  compute,
+  communication,
+  host_to_device,
+  device_to_host,
+  device_to_device,
+  peer,
+  other_copy,
+  set,
+};
+constexpr std::size_t work_class_count = 8;
+
+inline const char* name_of(work_class c) noexcept {
+  constexpr const char* names[] = {"compute",   "communication", "copy HtoD",  "copy DtoH",
+                                   "copy DtoD", "copy peer",     "copy other", "memset"};
+  return names[static_cast<std::size_t>(c)];
+}
+inline bool is_copy(work_class c) noexcept { return c >= work_class::host_to_device && c <= work_class::other_copy; }
+inline bool is_host_copy(work_class c) noexcept {
+  return c == work_class::host_to_device || c == work_class::device_to_host;
+}
+inline bool is_kernel(work_class c) noexcept { return c <= work_class::communication; }
+
+/// Name of a kernel of NCCL.
+inline bool is_communication(text name) noexcept {
+  return std::string_view(name.data, name.size).substr(0, 4) == "nccl";
+}
+
+inline work_class class_of(const event& e, bool communication) noexcept {
+  switch (e.kind) {
+    case event_kind::memcpy:
+      switch (e.memcpy_.direction) {
+        case copy_direction::host_to_device:
+          return work_class::host_to_device;
+        case copy_direction::device_to_host:
+          return work_class::device_to_host;
+        case copy_direction::device_to_device:
+          return work_class::device_to_device;
+        case copy_direction::peer:
+          return work_class::peer;
+        default:
+          return work_class::other_copy;
+      }
+    case event_kind::memset:
+      return work_class::set;
+    default:
+      return communication ? work_class::communication : work_class::compute;
+  }
+}
+
+/// How a work's launching call is known.
+enum class call_reference : std::uint8_t {
+  none,
+  start,        ///< `call` is when it began
+  index,        ///< `call` is its place among the calls of `thread`
+  correlation,  ///< `call` is the correlation id; only until trace_log::seal
+};
+
+struct gpu_work {
+  interval when;
+  std::int64_t call = 0;
+  std::uint64_t amount = 0;  ///< copies and sets: bytes; kernels: blocks of the grid; graphs: 0
+  std::uint32_t name = 0;    ///< kernels and graphs
+  std::uint32_t stage = 0;   ///< stage_log number
+  std::uint16_t lane = 0;    ///< number of device, context and stream
+  std::uint16_t thread = 0;  ///< of its call
+  work_class is = work_class::compute;
+  call_reference call_is = call_reference::none;
+  bool pageable : 1;
+  bool asynchronous : 1;
+  bool graph : 1;  ///< part of a graph's launch, or a whole one
+  std::uint8_t unused = 0;
+
+  gpu_work() noexcept : pageable(false), asynchronous(false), graph(false) {}
+};
+static_assert(sizeof(gpu_work) <= 56, "kept for each piece of GPU work");
+
+/// Where work ran.
+struct work_lane {
+  std::uint32_t process = 0, device = 0, context = 0;
+  std::uint64_t stream = 0;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much time each set of classes was active together, in one pass over intervals that come by their start. Busy
+// time, idle time, overlap of any two classes and exclusive shares are all sums over its result.
+//
+// Method: between two starts nothing can begin, so the state is "until when is each class active": the largest end
+// seen of each. Time moves to the next of those ends or to the next start, whichever comes first.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/intervals.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+template <std::size_t Classes>
+class mask_sweep {
+  static_assert(Classes > 0 && Classes <= 12, "a time is kept for each of 2^Classes sets");
+
+ public:
+  using mask = std::uint32_t;
+
+  /// @param window only what lies in it counts
+  explicit mask_sweep(interval window) noexcept : window_(window), now_ns_(window.start_ns) { until_.fill(INT64_MIN); }
+
+  /// @param v starts no earlier than the one before; else it counts from there on.
+  void add(std::size_t which, interval v) noexcept {
+    v = clip(v, window_);
+    if (v.empty()) return;
+    move_to(v.start_ns);
+    until_[which] = std::max(until_[which], v.end_ns);
+    active_ |= mask{1} << which;
+  }
+
+  /// Call it once, after the last interval.
+  void finish() noexcept { move_to(window_.end_ns); }
+
+  /// Time in which exactly these classes were active; mask 0: none. All of them add up to the window.
+  std::int64_t exactly_ns(mask m) const noexcept { return ns_[m]; }
+  /// Time in which at least one class of each of two groups was active: |union(a) ∩ union(b)|.
+  std::int64_t both_ns(mask a, mask b) const noexcept {
+    std::int64_t total = 0;
+    for (mask m = 1; m < ns_.size(); ++m)
+      if ((m & a) != 0 && (m & b) != 0) total += ns_[m];
+    return total;
+  }
+  /// Length of the union of some classes.
+  std::int64_t any_ns(mask a) const noexcept { return both_ns(a, a); }
+  /// Time of `a` in which nothing of `b` was active.
+  std::int64_t only_ns(mask a, mask b) const noexcept { return any_ns(a) - both_ns(a, b); }
+
+ private:
+  void move_to(std::int64_t t_ns) noexcept {
+    while (now_ns_ < t_ns) {
+      std::int64_t next_ns = t_ns;
+      for (mask rest = active_; rest != 0; rest &= rest - 1)
+        next_ns = std::min(next_ns, until_[static_cast<std::size_t>(__builtin_ctz(rest))]);
+      ns_[active_] += next_ns - now_ns_;
+      now_ns_ = next_ns;
+      for (mask rest = active_; rest != 0; rest &= rest - 1)
+        if (until_[static_cast<std::size_t>(__builtin_ctz(rest))] <= now_ns_) active_ &= ~(rest & (~rest + 1));
+    }
+  }
+
+  interval window_;
+  std::int64_t now_ns_;
+  mask active_ = 0;
+  std::array<std::int64_t, Classes> until_{};
+  std::array<std::int64_t, std::size_t{1} << Classes> ns_{};
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// All analyses of a whole trace in one: feed it every event, then ask once for the results. For files; sinks, whose
+// memory is bounded, use the single accumulators.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/call_depth.hpp>
+#include <cutrace/analysis/context_switches.hpp>
+#include <cutrace/analysis/copies.hpp>
+#include <cutrace/analysis/device_activity.hpp>
+#include <cutrace/analysis/idle_gaps.hpp>
+#include <cutrace/analysis/launch_delay.hpp>
+#include <cutrace/analysis/memory_use.hpp>
+#include <cutrace/analysis/multiplex.hpp>
+#include <cutrace/analysis/operations.hpp>
+#include <cutrace/analysis/queue_length.hpp>
+#include <cutrace/analysis/request_costs.hpp>
+#include <cutrace/analysis/stage_costs.hpp>
+#include <cutrace/analysis/summary.hpp>
+#include <cutrace/analysis/trace_log.hpp>
+#include <cutrace/analysis/wall_time.hpp>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// What is free for a second tenant: see multiplex.hpp.
+struct multiplex_question {
+  std::int64_t least_gap_ns = 100000;
+  std::uint64_t least_free_bytes = std::uint64_t{1} << 30;
+};
+
+struct trace_results {
+  wall_time time;
+  std::vector<device_activity> devices;
+  idle_report idle;
+  launch_report launches;
+  std::vector<queue_report> queues;  ///< by device that had work, as are the next two
+  std::vector<switch_report> switches;
+  std::vector<multiplex_report> multiplex;
+  std::vector<copy_row> copies;
+  memory_report memory;
+  stage_report stages;
+  std::vector<request_cost> requests;  ///< by number
+  depth_report depth;
+  trace_numbers numbers;
+};
+
+class trace_analysis {
+ public:
+  /// @param start_ns of the trace; what began before is cut there. trace_log::first_event: that of its first event.
+  explicit trace_analysis(std::int64_t start_ns = 0) : log_(start_ns) {}
+
+  /// Events in the order of delivery. About 70 ns and 45 bytes an event (bench/analysis_cost).
+  void add(const event& e) {
+    log_.add(e);
+    category c = category::other;
+    if (e.is_gpu_work())
+      c = gpu_operations_.add(e);
+    else if (e.kind == event_kind::api)
+      c = calls_.add(e);
+    numbers_.add(e, c);
+    memory_.add(e);
+    depth_.add(e);
+  }
+
+  /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
+  CUTRACE_ONE_COPY trace_results finish(std::int64_t end_ns = INT64_MIN, const multiplex_question& tenant = {}) {
+    log_.seal(end_ns);
+    trace_results r;
+    r.devices = find_activity(log_);
+    r.idle = idle_finder(log_, 64, tenant.least_gap_ns).find();
+    r.memory = memory_.result();
+    for (const auto& d : log_.devices()) {
+      if (d.second.order.empty()) continue;
+      r.queues.push_back(find_queue(log_, d.second, r.launches));
+      r.switches.push_back(find_switches(log_, d.second));
+      r.multiplex.push_back(find_multiplex_windows(log_, d.second, r.idle.stretches[d.first], r.memory,
+                                                   tenant.least_gap_ns, tenant.least_free_bytes));
+    }
+    r.copies = find_copies(log_);
+    stage_cost_finder stage_costs(log_);
+    wall_sweep wall(log_);
+    r.stages = stage_costs.find(wall);
+    r.time = wall.result();
+    r.requests = find_request_costs(log_, stage_costs);
+    r.depth = depth_.result();
+    r.numbers = numbers_.numbers();
+    return r;
+  }
+
+  /// After `finish`.
+  const trace_log& log() const noexcept { return log_; }
+  const operation_table& gpu_operations() const noexcept { return gpu_operations_; }
+  const operation_table& calls() const noexcept { return calls_; }
+
+ private:
+  trace_log log_;
+  operation_table gpu_operations_{bounds{}, true};
+  operation_table calls_{bounds{}, true};
+  summary numbers_;
+  memory_use memory_;
+  call_depth depth_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds the readers of trace files with bytes that nothing good has written. The first byte says how they arrive (all
+// at once, or a few at a time) and whether they are to be taken for the target's own format or told by their content;
+// the rest is the file. Whatever it holds, the sink sees one open, events that can be followed to their last text, and
+// one close, or nothing but an error.
+//
+// READ_FORMAT: jsonl, chrome or perfetto.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "trace/byte_window.hpp"
+#include "trace/chrome_reader.hpp"
+#include "trace/feed.hpp"
+#include "trace/input.hpp"
+#include "trace/jsonl_reader.hpp"
+#include "trace/perfetto_reader.hpp"
+#include "trace/trace_reader.hpp"
+
+namespace {
+
+[[noreturn]] void broken(const char* what) {
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+struct checking_sink : cutrace::sink {
+  int opened = 0, closed = 0;
+  std::uint64_t sum = 0, events = 0;
+
+  void touch(cutrace::text t) {
+    if (t.size != 0 && t.data == nullptr) broken("a text without an address");
+    for (std::uint32_t i = 0; i < t.size; ++i) sum += static_cast<unsigned char>(t.data[i]);
+    if (t.size != 0 && t.data[t.size] != '\0') broken("a text without its end");
+  }
+  void touch(const char* s) {
+    while (*s != '\0') sum += static_cast<unsigned char>(*s++);
+  }
+  void open(const cutrace::trace_info& i) override {
+    ++opened;
+    for (const char* s : {i.process_name, i.command_line, i.host_name, i.boot_id, i.backend, i.backend_detail, i.clock})
+      touch(s);
+  }
+  void write(cutrace::event_view view) override {
+    if (opened != 1 || closed != 0) broken("events outside of open and close");
+    for (const cutrace::event& e : view) {
+      ++events;
+      if (static_cast<std::size_t>(e.kind) >= cutrace::event_kind_count) broken("a kind that is none");
+      touch(e.name);
+      touch(e.stage_name);
+      touch(e.call_name);
+      touch(e.capture_stage_name);
+      if (e.request_count != 0 && e.requests == nullptr) broken("requests without an address");
+      for (std::uint32_t n = 0; n < e.request_count; ++n) touch(e.requests[n].name);
+      if (e.kind == cutrace::event_kind::api) {
+        touch(e.api.result_name);
+        touch(e.api.runtime_name);
+        for (std::uint32_t n = 0; n < e.api.argument_count; ++n) touch(e.api.arguments[n].name);
+      } else if (e.kind == cutrace::event_kind::kernel) {
+        touch(e.kernel.mangled_name);
+      } else if (e.kind == cutrace::event_kind::stage) {
+        touch(e.stage.file);
+        touch(e.stage.domain);
+        touch(e.stage.category_name);
+      }
+    }
+  }
+  void close(const cutrace::trace_summary& s) override {
+    ++closed;
+    for (std::uint32_t n = 0; n < s.note_count; ++n) touch(s.notes[n]);
+  }
+};
+
+/// A file without a folder. Its size is that of the input.
+class memory_file {
+ public:
+  memory_file(const std::uint8_t* bytes, std::size_t size) : file_(::memfd_create("input", MFD_CLOEXEC)) {
+    if (file_ < 0 || ::write(file_, bytes, size) != static_cast<ssize_t>(size)) broken("no memory for the input");
+    path_ = "/proc/self/fd/" + std::to_string(file_);
+  }
+  ~memory_file() { ::close(file_); }
+  memory_file(const memory_file&) = delete;
+  memory_file& operator=(const memory_file&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  int file_;
+  std::string path_;
+};
+
+struct jsonl {
+  static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
+    cutrace_reading::jsonl_reader reader(to);
+    reader.read(window);
+    reader.finish();
+    to.finish();
+  }
+};
+struct chrome {
+  static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string& path) {
+    cutrace_reading::chrome_reader reader(to);
+    reader.read(window, path);
+    reader.finish();
+    to.finish();
+  }
+};
+struct perfetto {
+  static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
+    cutrace_reading::perfetto_reader reader(to);
+    reader.read(window);
+    reader.finish();
+    to.finish();
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
+  if (size == 0) return 0;
+  const memory_file file(input + 1, size - 1);
+  checking_sink sink;
+  bool failed = false;
+  try {
+    if (input[0] % 4 == 0) {
+      const cutrace_reading::outcome o = cutrace_reading::read({file.path()}, sink);
+      if (o.events != sink.events) broken("not as many events as were said");
+    } else {
+      cutrace_reading::complaints problems;
+      cutrace_reading::feed feed(sink, problems);
+      cutrace_reading::input in(file.path());
+      cutrace_reading::byte_window window(in);
+      READ_FORMAT::read(feed, window, file.path());
+      for (const cutrace_reading::complaint& c : problems.kinds()) sink.sum += sentence_of(c).size();
+    }
+  } catch (const cutrace_reading::reading_error&) {
+    failed = true;
+  }
+  if (!failed && (sink.opened != 1 || sink.closed != 1)) broken("not one open and one close");
+  return 0;
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `cutrace diff` on runs of the inference server, some of them with a kernel that was made 20 % slower in the file: what
+# it says, its JSON and how it ends.
+#
+#   diff.sh CUTRACE INFERENCE_SERVER
+set -u
+command=$1 server=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+expect() { # <exit status> <words of stderr, or -> <command...>
+  local wanted=$1 words=$2
+  shift 2
+  "$@" >out.txt 2>err.txt
+  local status=$?
+  [ $status -eq "$wanted" ] || fail "$* ended with $status, not $wanted: $(head -c 500 err.txt)"
+  [ "$words" = - ] || grep -qF -- "$words" err.txt || fail "$* does not say \"$words\": $(head -c 500 err.txt)"
+}
+
+for run in 1 2 3 4 5 6; do
+  CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:$run.jsonl \
+    "$server" --device sim --requests 12 --arrival-us 200 >server.txt 2>&1 || { cat server.txt; exit 1; }
+done
+for run in 4 5 6; do  # marked late, as a file has them that are out of the order of their ends
+  jq -c 'if .type == "kernel" and .name == "matmul" then .dur_ns = (.dur_ns * 1.2 | floor) else . end
+         | if .type | IN("header", "footer") then . else .late = true end' $run.jsonl >slow$run.jsonl
+done
+
+expect 0 - "$command" diff 1.jsonl 2.jsonl
+tr -s ' \n' ' ' <out.txt | grep -q 'Two runs of the same program may differ' || fail "nothing of what one run each is worth"
+[ "$(awk '{ print length }' out.txt | sort -n | tail -n 1)" -le 100 ] || fail "a line beyond 100 columns"
+expect 0 - "$command" diff 1.jsonl 1.jsonl --fail-over 0%
+grep -q 'verdict  passed' out.txt || fail "a trace differs from itself"
+
+expect 5 - "$command" diff --before 1.jsonl 2.jsonl 3.jsonl --after slow4.jsonl slow5.jsonl slow6.jsonl --fail-over 5%
+tr -s ' \n' ' ' <out.txt | grep -q 'verdict FAILED.*"matmul" +' || fail "the slow kernel is not named"
+expect 0 - "$command" diff --before 1.jsonl 2.jsonl 3.jsonl --after slow4.jsonl slow5.jsonl slow6.jsonl --fail-over 4000%
+expect 0 - "$command" diff --before 1.jsonl 2.jsonl 3.jsonl --after slow4.jsonl slow5.jsonl slow6.jsonl
+expect 5 - "$command" diff 4.jsonl slow4.jsonl --fail-over 0.1 --json
+jq -e '.failed and .fail_over_share == 0.1 and (.slower | map(.name) | index("matmul") != null) and
+       (.gpu_operations | map(select(.name == "matmul"))[0] | .change_share > 0.19 and .change_share < 0.21 and
+        .significant and .p < 0.001)' out.txt >/dev/null || fail "JSON: $(head -c 1000 out.txt)"
+# Counted by jq: the mean of a kernel before and after.
+for side in before after; do
+  file=4.jsonl
+  [ $side = before ] || file=slow4.jsonl
+  mean=$(jq -n 'reduce (inputs | select(.type == "kernel" and .name == "matmul")) as $k ([0, 0]; [.[0] + $k.dur_ns, .[1] + 1]) | .[0] / .[1]' $file)
+  jq -e --arg side $side --argjson mean "$mean" '.gpu_operations[] | select(.name == "matmul") | .[$side].mean_ns - $mean | . > -0.01 and . < 0.01' \
+    out.txt >/dev/null || fail "the mean $side is not $mean"
+done
+
+head -c 100000 1.jsonl >cut.jsonl
+expect 4 'no footer' "$command" diff cut.jsonl slow4.jsonl --fail-over 0%
+expect 125 'nothing to compare' "$command" diff
+expect 125 'compares two files' "$command" diff 1.jsonl
+expect 125 'compares two files' "$command" diff 1.jsonl 2.jsonl 3.jsonl
+expect 125 'not both' "$command" diff 1.jsonl 2.jsonl --before 3.jsonl
+expect 125 'nothing to compare' "$command" diff --before 1.jsonl
+expect 125 'is no share' "$command" diff 1.jsonl 2.jsonl --fail-over much
+expect 125 'No such file' "$command" diff 1.jsonl missing.jsonl
+exit $failed

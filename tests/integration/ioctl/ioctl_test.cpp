@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cutrace run --method ioctl` on a machine without a GPU: device nodes that every machine has take the place of
+// NVIDIA's, so that each ioctl fails with ENOTTY, and every one must be in the trace, with its name, in the file of its
+// process; and the program must not notice anything.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "../run_command/run_support.hpp"
+#include "words.hpp"
+
+namespace {
+
+using run_support::jsonl_trace;
+using run_support::run;
+using test_support::finished_process;
+
+const std::map<std::string, std::string> devices{{"CUTRACE_IOCTL_DEVICES", "control=1:3,uvm=1:5"}};
+
+finished_process untraced(const std::vector<std::string>& words, const std::string& folder) {
+  return test_support::run_process(words, folder, {});
+}
+
+/// The same program with and without: same output, same end.
+struct both {
+  run with;
+  temporary_folder folder;
+  finished_process without;
+  explicit both(const std::vector<std::string>& program, const std::vector<std::string>& options = {})
+      : with(
+            [&] {
+              std::vector<std::string> all{"--method", "ioctl", "--sink", "jsonl", "--quiet"};
+              all.insert(all.end(), options.begin(), options.end());
+              return all;
+            }(),
+            program, devices),
+        without(untraced(program, folder.path())) {
+    CAPTURE(with.ended.errors);
+    CHECK(with.ended.output == without.output);
+    CHECK(with.ended.exit_status == without.exit_status);
+    CHECK(with.ended.signal == without.signal);
+    CHECK_FALSE(with.ended.hung);
+    CHECK_FALSE(without.hung);
+  }
+};
+
+std::map<std::string, std::size_t> names(const std::string& file) {
+  std::map<std::string, std::size_t> all;
+  for (const auto& e : jsonl_trace(file).of("ioctl")) ++all[e.at("name").get<std::string>()];
+  return all;
+}
+std::size_t ioctls(const std::string& file) { return jsonl_trace(file).of("ioctl").size(); }
+
+std::string text_in(const std::string& file) {
+  std::ifstream in(file);
+  std::string all;
+  std::getline(in, all);
+  return all;
+}
+bool appears(const std::string& file) {
+  for (int patience = 0; patience < 5000; ++patience) {
+    if (::access(file.c_str(), F_OK) == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
+/// Until an ioctl stands in a file that is being written.
+bool anything_written(const std::string& folder) {
+  for (int patience = 0; patience < 5000; ++patience) {
+    std::error_code none;
+    for (const auto& f : std::filesystem::directory_iterator(folder, none))
+      if (f.is_regular_file() && content_of(f.path().string()).find("NV_ESC_RM_CONTROL") != std::string::npos)
+        return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+TEST_CASE("eight threads: every ioctl, with its name, its handles and its error") {
+  const both b({SUBJECT, "/dev/null", "rounds", "8", "500"});
+  const std::vector<std::string> files = b.with.files(".jsonl");
+  REQUIRE(files.size() == 1);
+  const std::map<std::string, std::size_t> expected{
+      {"NV_ESC_RM_CONTROL", 8000}, {"NV_ESC_RM_ALLOC", 4000}, {"0xc0044601", 4000}};  // transfers are what is in them
+  CHECK(names(files[0]) == expected);
+  struct stat s {};
+  REQUIRE(::stat(files[0].c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0600);
+  const jsonl_trace trace(files[0]);
+  std::set<long> threads;
+  std::size_t transferred = 0;
+  for (const auto& e : trace.of("ioctl")) {
+    threads.insert(e.at("tid").get<long>());
+    CHECK(e.at("errno") == ENOTTY);
+    CHECK(e.count("status_name") == 0);
+    CHECK(e.at("node") == "nvidiactl");
+    CHECK(e.at("device_kind") == "control");
+    CHECK(e.at("dur_ns").get<long>() >= 0);
+    CHECK(e.count("enclosing") == 0);
+    if (e.at("name") == "NV_ESC_RM_CONTROL") {
+      CHECK(e.at("command_name") == "NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+      CHECK(e.at("client") == "0xc1d00001");
+      CHECK(e.at("object") == "0x5c000002");
+      transferred += e.count("transferred");
+    }
+    if (e.at("name") == "NV_ESC_RM_ALLOC") CHECK(e.at("command_name") == "NV01_DEVICE_0");
+  }
+  CHECK(threads.size() == 8);
+  CHECK(transferred == 4000);
+}
+
+TEST_CASE("UVM's device has its own numbers") {
+  const both b({SUBJECT, "/dev/zero", "rounds", "1", "3"});
+  const std::vector<std::string> files = b.with.files(".jsonl");
+  REQUIRE(files.size() == 1);
+  CHECK(names(files[0]) ==
+        std::map<std::string, std::size_t>{{"0xc020462a", 3}, {"0xc030462b", 3}, {"0xc01046d3", 3}, {"0xc0044601", 3}});
+}
+
+TEST_CASE("a node under NVIDIA's name") {
+  temporary_folder folder;
+  const std::string node = folder.file("nvidiactl");
+  if (::mknod(node.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) {
+    MESSAGE("skipped: mknod: " << std::string(std::strerror(errno)));
+    return;
+  }
+  const both b({SUBJECT, node, "rounds", "2", "1"});
+  if (b.without.exit_status == 99) {
+    MESSAGE("skipped: the folder takes no device nodes");
+    return;
+  }
+  REQUIRE(b.with.files(".jsonl").size() == 1);
+  CHECK(ioctls(b.with.files(".jsonl")[0]) == 2 * subject::words);
+}
+
+TEST_CASE("no device of NVIDIA, no trace, and nothing changed") {
+  const both b({SUBJECT, "/dev/full", "rounds", "4", "50"});
+  CHECK(b.with.files(".jsonl").empty());
+  CHECK(b.with.says("made an ioctl on a device of NVIDIA"));
+}
+
+TEST_CASE("fork, vfork, exec of a process and of a thread: a file for each process") {
+  const both b({SUBJECT, "/dev/null", "processes"});
+  std::vector<std::size_t> counts;
+  for (const std::string& file : b.with.files(".jsonl")) counts.push_back(ioctls(file));
+  std::sort(counts.begin(), counts.end());
+  // The killed child's, the forked one's, the executed one's, and the program's own: before and after its exec.
+  CHECK(counts == std::vector<std::size_t>{subject::words, subject::words, subject::words, 2 * subject::words});
+}
+
+TEST_CASE("children are let through, and not noted, where that is asked for") {
+  const both b({SUBJECT, "/dev/null", "processes"}, {"--children", "off"});
+  REQUIRE(b.with.files(".jsonl").size() == 1);
+  CHECK(ioctls(b.with.files(".jsonl")[0]) == 2 * subject::words);
+}
+
+TEST_CASE("signals, traps of the program's own and stops reach it unchanged") {
+  const both b({SUBJECT, "/dev/null", "signals"});
+  CHECK(b.without.output == "stopped: exit 0\n20 traps, 20 of the user\n");
+  CHECK(ioctls(b.with.files(".jsonl").at(0)) == 20 * subject::words);
+}
+
+TEST_CASE("descriptors that are closed, copied and taken again") {
+  const both b({SUBJECT, "/dev/null", "descriptors"});
+  CHECK(ioctls(b.with.files(".jsonl").at(0)) == 3 * subject::words);
+}
+
+TEST_CASE("however it ends, it ends the same") {
+  for (const std::vector<std::string>& end : {std::vector<std::string>{"exit", "0"},
+                                              {"exit", "7"},
+                                              {"_exit", "9"},
+                                              {"signal", "9"},
+                                              {"signal", "15"},
+                                              {"signal", "6"}}) {
+    CAPTURE(end[0] + " " + end[1]);
+    const both b({SUBJECT, "/dev/null", end[0], end[1]});
+    CHECK(b.without.output == "about to end\n");
+    REQUIRE(b.with.files(".jsonl").size() == 1);
+    CHECK(ioctls(b.with.files(".jsonl")[0]) == subject::words);
+  }
+}
+
+TEST_CASE("a program with a filter of its own is traced; it cannot be a tracee of somebody else, too") {
+  const run r({"--method", "ioctl", "--sink", "jsonl", "--quiet"}, {SUBJECT, "/dev/null", "own_filter"}, devices);
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.ended.output == "traced by itself: no\n4 failed as they should\n");
+  CHECK(ioctls(r.files(".jsonl").at(0)) == subject::words);
+}
+
+TEST_CASE("a command that is killed leaves the program alone, and a trace that can be read") {
+  temporary_folder folder;
+  const std::string out = folder.file("out");
+  const pid_t command = ::fork();
+  if (command == 0) {
+    ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
+    if (::chdir(folder.path().c_str()) != 0) ::_exit(1);
+    ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--method", "ioctl", "--sink", "jsonl", "--quiet", "--out", "out",
+            "--", SUBJECT, "/dev/null", "until_told", nullptr);
+    ::_exit(1);
+  }
+  REQUIRE(appears(folder.file("begun")));
+  REQUIRE(anything_written(out));
+  ::kill(command, SIGKILL);
+  int status = 0;
+  ::waitpid(command, &status, 0);
+  std::ofstream(folder.file("enough")) << "\n";
+  REQUIRE(appears(folder.file("ended")));
+  CHECK(text_in(folder.file("ended")) == "4 Inappropriate ioctl for device");
+  std::vector<std::string> files;
+  for (int patience = 0; patience < 2000 && files.empty(); ++patience) {
+    files = test_support::files_with(out, ".jsonl");
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  REQUIRE(files.size() == 1);  // closed, with its footer: who writes it sees the command's end
+  CHECK(ioctls(files[0]) >= subject::words);
+}
+
+TEST_CASE("what the program leaves running keeps its ioctls") {
+  const run r({"--method", "ioctl", "--sink", "jsonl", "--quiet"}, {SUBJECT, "/dev/null", "daemon"}, devices);
+  CHECK(r.ended.exit_status == 0);
+  REQUIRE(appears(r.folder.file("begun")));
+  std::ofstream(r.folder.file("enough")) << "\n";
+  REQUIRE(appears(r.folder.file("ended")));
+  CHECK(text_in(r.folder.file("ended")) == "4 Inappropriate ioctl for device");
+}
+
+TEST_CASE("other forms of the trace") {
+  const run r({"--method", "ioctl", "--sink", "calls,chrome,ascii,jsonl"}, {SUBJECT, "/dev/null", "rounds", "1", "2"},
+              devices);
+  CHECK(r.ended.exit_status == 0);
+  REQUIRE(r.files(".calls.txt").size() == 1);
+  const std::string calls = content_of(r.files(".calls.txt")[0]);
+  CHECK(calls.find("ioctl nvidiactl NV_ESC_RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2 object 0x5c000002 -> errno 25") !=
+        std::string::npos);
+  REQUIRE(r.files(".json").size() == 1);
+  CHECK(content_of(r.files(".json")[0]).find("NV2080_CTRL_CMD_GPU_GET_INFO_V2") != std::string::npos);
+}
+
+TEST_CASE("what the method does not have is refused before the program begins") {
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--kinds", "kernel"}, {"--nvtx", "on"}, {"--duration", "1s"}}) {
+    CAPTURE(options[0]);
+    std::vector<std::string> all{"--method", "ioctl"};
+    all.insert(all.end(), options.begin(), options.end());
+    const run r(all, {SUBJECT, "/dev/null", "exit", "0"}, devices);
+    CHECK(r.ended.exit_status == 125);
+    CHECK(r.ended.output.empty());
+  }
+  const run r({"--method", "ioctl"}, {SUBJECT, "/dev/null", "exit", "0"}, {{"CUTRACE_IOCTL_DEVICES", "disk=1:3"}});
+  CHECK(r.ended.exit_status == 125);
+  CHECK(r.says("CUTRACE_IOCTL_DEVICES"));
+  const run missing({"--method", "ioctl"}, {"/no/such/program"}, devices);
+  CHECK(missing.ended.exit_status == 127);
+}
+
+}  // namespace

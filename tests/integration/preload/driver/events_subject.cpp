@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program whose GPU time is measured by CUDA events, in one of several situations; it knows nothing of it. What it
+// prints must not depend on whether it is measured. It waits a little once a context is there, so that its events are.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "../../../support/gpu_program.hpp"
+
+namespace {
+
+using test_support::gpu_device;
+
+void settle() { ::usleep(200000); }
+
+void synchronize() { test_support::must(CU(cuCtxSynchronize)(), "cuCtxSynchronize"); }
+
+CUstream new_stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
+  CUstream s{};
+  DO(cuStreamCreate, &s, flags);
+  return s;
+}
+
+void streams() {
+  const gpu_device gpu;
+  settle();
+  const CUstream a = new_stream(), b = new_stream(CU_STREAM_DEFAULT);
+  CUdeviceptr p{};
+  DO(cuMemAlloc, &p, 1 << 20);
+  std::vector<unsigned char> host(1 << 20, 3);
+  DO(cuMemcpyHtoD, p, host.data(), 1000);
+  DO(cuMemcpyHtoDAsync, p, host.data(), 2000, a);
+  DO(cuMemsetD8Async, p, 1, 300, b);
+  gpu.launch(a, 3);
+  gpu.launch(b, 3);
+  gpu.launch(nullptr, 2);
+  using launch = CUresult(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                          void**, void**);
+  const auto own_default = test_support::resolve<launch*>(false, "cuLaunchKernel_ptsz");
+  test_support::must(own_default(gpu.kernel, 7, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), "cuLaunchKernel_ptsz");
+  CUlaunchConfig config{};
+  config.gridDimX = 5;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = 64;
+  config.hStream = a;
+  DO(cuLaunchKernelEx, &config, gpu.kernel, nullptr, nullptr);
+  DO(cuMemcpyDtoHAsync, host.data(), p, 64, a);
+  std::printf("failed as it should: %d\n",
+              static_cast<int>(CU(cuLaunchKernel)(nullptr, 1, 1, 1, 1, 1, 1, 0, a, nullptr, nullptr)));
+  synchronize();
+}
+
+/// Our thread asks after events of one stream all the while another one is captured, in the mode that forbids it.
+void capture() {
+  const gpu_device gpu;
+  settle();
+  const CUstream busy = new_stream(), s = new_stream();
+  gpu.launch(busy, 40);
+  DO(cuStreamBeginCapture, s, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  for (int i = 0; i < 5; ++i) {
+    gpu.launch(s, 1);
+    ::usleep(10000);
+  }
+  CUgraph graph{};
+  DO(cuStreamEndCapture, s, &graph);
+  size_t nodes = 0;
+  DO(cuGraphGetNodes, graph, nullptr, &nodes);
+  std::printf("%zu nodes\n", nodes);
+  CUgraphExec exec{};
+  DO(cuGraphInstantiate, &exec, graph, 0);
+  for (int i = 0; i < 3; ++i) DO(cuGraphLaunch, exec, s);
+  // The legacy stream would have to wait for a stream that blocks it, and may not be used meanwhile.
+  const CUstream blocking = new_stream(CU_STREAM_DEFAULT);
+  DO(cuStreamBeginCapture, blocking, CU_STREAM_CAPTURE_MODE_RELAXED);
+  gpu.launch(blocking, 2);
+  std::printf("the legacy stream: %d\n",
+              static_cast<int>(CU(cuLaunchKernel)(gpu.kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)) != 0);
+  std::printf("ends: %d\n", static_cast<int>(CU(cuStreamEndCapture)(blocking, &graph)) != 0);
+  DO(cuStreamSynchronize, s);
+  DO(cuStreamSynchronize, busy);
+}
+
+/// More contexts than are kept at once, one after the other; ended with work in flight and without.
+void contexts() {
+  CUdevice device{};
+  DO(cuInit, 0);
+  DO(cuDeviceGet, &device, 0);
+  for (int i = 0; i < 12; ++i) {
+    CUcontext c{};
+    DO(cuCtxCreate, &c, nullptr, 0, device);
+    const CUfunction kernel = test_support::empty_kernel();
+    ::usleep(50000);
+    for (int k = 0; k < 5; ++k) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+    if (i % 2 == 0) synchronize();
+    DO(cuCtxDestroy, c);
+  }
+  for (int i = 0; i < 3; ++i) {
+    CUcontext c{};
+    DO(cuDevicePrimaryCtxRetain, &c, device);
+    DO(cuCtxSetCurrent, c);
+    const CUfunction kernel = test_support::empty_kernel();
+    ::usleep(50000);
+    for (int k = 0; k < 5; ++k) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+    synchronize();
+    DO(cuCtxSetCurrent, nullptr);
+    if (i == 1)
+      DO(cuDevicePrimaryCtxReset, device);
+    else
+      DO(cuDevicePrimaryCtxRelease, device);
+  }
+}
+
+/// Nothing that a program can see of its own state is another one.
+void state() {
+  const gpu_device gpu;
+  settle();
+  CUcontext before{}, after{};
+  DO(cuCtxGetCurrent, &before);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+  DO(cuThreadExchangeStreamCaptureMode, &mode);
+  errno = 77;
+  gpu.launch(nullptr, 50);
+  const int kept = errno;
+  synchronize();
+  DO(cuThreadExchangeStreamCaptureMode, &mode);
+  DO(cuCtxGetCurrent, &after);
+  std::printf("errno %d, same context %d, mode %d\n", kept, before == after, static_cast<int>(mode));
+  std::thread([] {
+    CUcontext none{};
+    DO(cuCtxGetCurrent, &none);
+    std::printf("another thread has %s\n", none == nullptr ? "none" : "one");
+  }).join();
+}
+
+/// Further ahead of the GPU than there are events.
+void crowd() {
+  const gpu_device gpu;
+  settle();
+  const CUstream s = new_stream();
+  gpu.launch(s, 9000);
+  DO(cuStreamSynchronize, s);
+}
+
+void threads() {
+  const gpu_device gpu;
+  settle();
+  std::vector<std::thread> all;
+  for (int i = 0; i < 8; ++i)
+    all.emplace_back([&gpu] {
+      gpu.use();
+      const CUstream s = new_stream();
+      for (int k = 0; k < 20; ++k) {
+        gpu.launch(s, 10);
+        DO(cuStreamSynchronize, s);
+      }
+      DO(cuStreamDestroy, s);
+    });
+  for (std::thread& t : all) t.join();
+}
+
+void forks() {
+  const gpu_device gpu;
+  settle();
+  gpu.launch(nullptr, 10);
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::printf("child\n");
+    std::exit(3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  gpu.launch(nullptr, 10);
+  synchronize();
+  std::printf("child ended with %d\n", WEXITSTATUS(status));
+}
+
+/// Work that nobody waits for.
+void leaves() {
+  const gpu_device gpu;
+  settle();
+  gpu.launch(nullptr, 20);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, void (*)()> all = {{"streams", streams}, {"capture", capture}, {"contexts", contexts},
+                                                 {"state", state},     {"crowd", crowd},     {"threads", threads},
+                                                 {"forks", forks},     {"leaves", leaves}};
+  const auto which = all.find(argc > 1 ? argv[1] : "");
+  if (which == all.end()) return 2;
+  which->second();
+  std::printf("worked\n");
+  return 0;
+}

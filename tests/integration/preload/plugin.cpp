@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library that is linked with libcuda and loaded while the program runs: its slots are filled behind the program's
+// back.
+#include "shapes.hpp"
+
+extern "C" std::uint64_t plugin_calls(std::uint64_t v) {
+  return cuLeaf(v) + cuEleven(nullptr, 1, 2, 3, 4, 5, 6, 7, nullptr, nullptr, nullptr);
+}
+/// A table of functions that the loader fills.
+extern "C" std::uint64_t (*const plugin_table[])(std::uint64_t) = {&cuLeaf, &cuNested};

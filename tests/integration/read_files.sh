@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# One run of the inference server in all formats, each read back: the same events and the same time of the GPU; what
+# convert and cut say and how they end.
+#
+#   read_files.sh CUTRACE INFERENCE_SERVER DATA
+set -u
+command=$1 server=$2 data=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+expect() { # <exit status> <words of stderr, or -> <command...>
+  local wanted=$1 words=$2
+  shift 2
+  "$@" >out.txt 2>err.txt
+  local status=$?
+  [ $status -eq "$wanted" ] || fail "$* ended with $status, not $wanted: $(head -c 500 err.txt)"
+  [ "$words" = - ] || grep -qF -- "$words" err.txt || fail "$* does not say \"$words\": $(head -c 500 err.txt)"
+}
+
+CUTRACE=1 CUTRACE_BACKEND=none \
+  CUTRACE_SINKS='jsonl:t.jsonl,jsonl:paired.jsonl?form=paired,jsonl:z.jsonl.gz,chrome:t.json,chrome:z.json.gz,perfetto:t.pftrace,perfetto:a.pftrace.gz?arguments=yes' \
+  "$server" --device sim --workers 3 --arrival-us 200 >server.txt 2>&1 || { cat server.txt; exit 1; }
+files='t.jsonl paired.jsonl z.jsonl.gz t.json z.json.gz'
+[ -s t.pftrace ] && files+=' t.pftrace a.pftrace.gz'
+
+# Counts by kind, and the sum of durations, of what every format keeps.
+summary() {
+  jq -c 'select(.type | IN("stage","api","kernel","memcpy","memset","sync","mark","counter","process","thread","device"))
+         | [.type, .dur_ns * (if .type | IN("process","thread","device") then 0 else 1 end), .bytes // 0 | if . then . else 0 end]
+         | if .[0] == "api" then .[2] = 0 else . end' "$1" |
+    jq -c -s 'group_by(.[0]) | map([.[0][0], length, (map(.[1]) | add), (map(.[2]) | add)])'
+}
+summary t.jsonl >wanted.txt
+[ "$(jq 'map(select(.[0] == "kernel")) | .[0][1]' wanted.txt)" -gt 1000 ] || fail "the run had hardly a kernel: $(cat wanted.txt)"
+for file in $files; do
+  expect 0 - "$command" convert "$file" -o "jsonl:back.$file.jsonl"
+  [ -s err.txt ] && fail "converting $file says $(cat err.txt)"
+  summary "back.$file.jsonl" >found.txt
+  cmp -s wanted.txt found.txt || fail "$file tells $(cat found.txt), not $(cat wanted.txt)"
+done
+cmp t.jsonl back.t.jsonl.jsonl || fail "JSONL is not what it was"
+cmp t.jsonl back.z.jsonl.gz.jsonl || fail "compressed JSONL is not what it was"
+
+# There and back: once a format has left out what it does not keep, nothing changes any more.
+expect 0 - "$command" convert t.jsonl -o once.json
+expect 0 - "$command" convert once.json -o middle.jsonl
+expect 0 - "$command" convert middle.jsonl -o twice.json
+expect 0 - "$command" convert twice.json -o end.jsonl
+cmp middle.jsonl end.jsonl || fail "Chrome JSON changes when it is converted again"
+if [ -s t.pftrace ]; then
+  expect 0 - "$command" convert t.pftrace -o p1.jsonl
+  expect 0 - "$command" convert p1.jsonl -o p2.pftrace
+  expect 0 - "$command" convert p2.pftrace -o p2.jsonl
+  # Only GPU rows say their process, so descriptions may come at another place; the kind nvtx and such do not occur.
+  cmp <(grep -v '"type":"\(process\|thread\|device\|header\|footer\)"' p1.jsonl) \
+    <(grep -v '"type":"\(process\|thread\|device\|header\|footer\)"' p2.jsonl) || fail "Perfetto changes when it is converted again"
+fi
+expect 0 - "$command" convert t.jsonl -o report.txt
+grep -q 'WHERE THE TIME WENT' report.txt || fail "no report"
+expect 0 - "$command" convert t.jsonl -o report.html
+expect 0 - "$command" convert t.jsonl -o calls.calls.txt
+"$command" convert - -o jsonl:- <t.jsonl >piped.jsonl 2>err.txt || fail "from standard input: $(cat err.txt)"
+cmp t.jsonl piped.jsonl || fail "from standard input to standard output it is another trace"
+
+# PyTorch's.
+expect 0 - "$command" convert "$data/kineto_h200_steps.json.gz" -o jsonl:torch.jsonl
+[ "$(grep -c '"type":"kernel"' torch.jsonl)" -eq 21000 ] || fail "not all kernels of PyTorch's file"
+
+# A part.
+expect 0 - "$command" cut t.jsonl -o decode.jsonl --stage decode
+jq -e -s '[.[] | select(.type | IN("kernel","stage","api")) | .stage] | length > 0 and all(. == "decode")' decode.jsonl >out.txt ||
+  fail "cutting a stage leaves others"
+# A millisecond from the thousandth kernel on, wherever that ran.
+from=$(jq -r 'select(.type == "kernel") | .ts_ns' t.jsonl | sed -n 1000p)
+to=$((from + 1000000))
+expect 0 - "$command" cut t.jsonl -o later.jsonl --from "${from}ns" --to "${to}ns"
+jq -e -s --argjson from "$from" --argjson to "$to" \
+  '[.[] | select(.type == "kernel")] | length > 0 and all(.ts_ns < $to and .ts_ns + .dur_ns > $from)' later.jsonl >out.txt ||
+  fail "cutting a time leaves others, or nothing"
+request=$(jq -r 'select(.requests) | .requests[0]' t.jsonl | head -n 1)
+expect 0 - "$command" cut t.jsonl -o one.jsonl --request "$request"
+jq -e -s --argjson r "$request" '[.[] | select(.type == "kernel") | .requests | index($r)] | length > 0 and all(. != null)' \
+  one.jsonl >out.txt || fail "cutting request $request leaves others"
+expect 0 - "$command" cut t.jsonl -o gpu.jsonl --device 0
+jq -e -s '[.[] | select(.type == "kernel")] | length > 0' gpu.jsonl >out.txt || fail "cutting a device leaves nothing"
+jq -e -s 'all(.type != "api")' gpu.jsonl >out.txt || fail "cutting a device leaves calls"
+expect 0 'is what was asked for' "$command" cut t.jsonl -o none.jsonl --device 9
+grep -q 'cut out of a trace' none.jsonl || fail "no note of the cut"
+expect 125 'nothing says what to cut out' "$command" cut t.jsonl -o none.jsonl
+expect 125 'is no time' "$command" cut t.jsonl -o none.jsonl --from soon
+expect 125 'is not before' "$command" cut t.jsonl -o none.jsonl --from 2s --to 1s
+
+# What cannot be done.
+: >empty.jsonl
+echo hello >text.jsonl
+head -c 100000 t.jsonl >cut.jsonl
+expect 125 'is empty' "$command" convert empty.jsonl -o x.json
+expect 125 'is no trace' "$command" convert text.jsonl -o x.json
+expect 125 'No such file' "$command" convert missing.jsonl -o x.json
+expect 125 'it is a folder' "$command" convert . -o x.json
+[ -e x.json ] && fail "a file was written although nothing was read"
+expect 125 'is the file that is read' "$command" convert t.jsonl -o t.jsonl
+expect 125 'accepted:' "$command" convert t.jsonl -o t.xyz
+expect 125 'accepted:' "$command" convert t.jsonl -o chrome:x.json?form=paired
+expect 125 'different traces' "$command" convert t.jsonl torch.jsonl -o x.jsonl
+expect 4 'no footer' "$command" convert cut.jsonl -o x.jsonl
+grep -q 'read from a file with' x.jsonl || fail "no note of complaints in what was written"
+expect 4 'line ' "$command" convert <(head -n 20 t.jsonl; echo '{garbage'; tail -n +21 t.jsonl) -o x.jsonl
+cmp -s t.jsonl x.jsonl && fail "the broken line left no trace"
+[ "$(grep -c '"type":"kernel"' x.jsonl)" -eq "$(grep -c '"type":"kernel"' t.jsonl)" ] || fail "a broken line took others along"
+exit $failed

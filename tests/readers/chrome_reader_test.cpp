@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chrome JSON of ours, and exactly what it does not keep; and a file that PyTorch's profiler wrote on an H200, counted
+// by a second implementation.
+#include <cutrace/sinks/chrome.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reading.hpp"
+
+using namespace reading_test;
+using cutrace::event;
+using cutrace::event_kind;
+
+namespace {
+
+cutrace::text keep(const std::string& s) {
+  static std::set<std::string> all;
+  return s.empty() ? cutrace::text{} : sample::text_of(*all.insert(s).first);
+}
+
+/// What docs/files.md lists.
+class as_kept {
+ public:
+  events of(const events& all) {
+    note_calls(all);
+    events kept;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const event& e = all[i];
+      if (e.kind == event_kind::context || e.kind == event_kind::stream) continue;
+      if ((e.kind == event_kind::process || e.kind == event_kind::thread) && e.name.size == 0) continue;
+      kept.push_back(one(e));
+    }
+    return kept;
+  }
+
+ private:
+  void note_calls(const events& all) {
+    for (const event& e : all)
+      if (e.kind == event_kind::api) calls_[e.correlation_id] = e;
+  }
+
+  event one(event e) {
+    e.depth = 0;
+    const bool gpu = e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+    const bool point = e.kind == event_kind::counter || e.kind == event_kind::loss;
+    if (e.kind == event_kind::stage) e.stage_name = e.name;
+    if (point) e.thread_id = 0;
+    if (e.kind == event_kind::counter) {
+      e.stage_id = 0;
+      e.stage_name = {};
+      e.request_count = e.request_total = 0;
+    }
+    switch (e.kind) {
+      case event_kind::stage:
+        e.stage.file = {};
+        e.stage.line = 0;
+        break;
+      case event_kind::nvtx:  // as ranges of NVTX that became stages
+        e.kind = event_kind::stage;
+        e.stage_name = e.name;
+        break;
+      case event_kind::api:
+        e.api.bytes = 0;
+        e.api.direction = cutrace::copy_direction::unknown;
+        if (e.api.result == 0) e.api.result_name = {};
+        break;
+      case event_kind::sync:
+        e.name = {};
+        break;
+      case event_kind::memory:
+        e.name = {};
+        e.correlation_id = 0;
+        e.joined = cutrace::attribution::none;
+        e.context = 0;
+        e.stream = 0;
+        e.memory.memory = cutrace::memory_kind::unknown;
+        e.call_start_ns = e.start_ns;
+        break;
+      case event_kind::kernel:
+        e.kernel.static_shared_bytes += e.kernel.dynamic_shared_bytes;
+        e.kernel.dynamic_shared_bytes = 0;
+        e.kernel.local_bytes_per_thread = 0;
+        e.kernel.mangled_name = {};
+        e.kernel.submitted_ns = 0;
+        break;
+      case event_kind::memcpy:
+        e.name = keep(std::string("memcpy ") + to_string(e.memcpy_.direction));
+        e.memcpy_.asynchronous = false;
+        break;
+      case event_kind::memset:
+        e.name = keep("memset");
+        e.memset_.asynchronous = false;
+        e.memset_.value = 0;
+        break;
+      case event_kind::graph_launch:
+        e.name = {};
+        break;
+      case event_kind::counter:
+        e.counter.change = 0;
+        e.counter.gauge = false;
+        break;
+      case event_kind::loss:
+        e.name = keep("lost records");
+        break;
+      case event_kind::overhead:
+      case event_kind::window:
+        e.thread_id = 0;
+        break;
+      default:
+        break;
+    }
+    if (gpu) {
+      const auto call = calls_.find(e.correlation_id);
+      const bool known = cutrace::detail::knows_call(e) && call != calls_.end();
+      e.thread_id = known ? call->second.thread_id : 0;
+      e.call_name = known ? call->second.name : cutrace::text{};
+      e.call_start_ns = known ? call->second.start_ns : e.start_ns;
+    }
+    return e;
+  }
+
+  std::map<std::uint64_t, event> calls_;
+};
+
+/// Descriptions come first and have no time; a call waits for the next event of its thread before it is written.
+events comparable(events all) {
+  for (event& e : all) {
+    if (e.kind >= event_kind::process && e.kind <= event_kind::device) e.start_ns = e.end_ns = 0;
+    if (e.kind == event_kind::process || e.kind == event_kind::device) e.thread_id = 0;
+    e.late = false;
+  }
+  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) {
+    const auto description = [](const event& e) {
+      return e.kind >= event_kind::process && e.kind <= event_kind::device;
+    };
+    if (description(a) != description(b)) return description(a);
+    if (description(a)) return a.kind < b.kind;
+    if (a.end_ns != b.end_ns) return a.end_ns < b.end_ns;
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return a.kind != b.kind ? a.kind < b.kind : a.correlation_id < b.correlation_id;
+  });
+  return all;
+}
+
+void check_round_trip(const events& all, const std::string& extension) {
+  const temporary_folder folder;
+  const std::string path = folder.file("t" + extension);
+  cutrace::chrome_sink sink(path);
+  write(sink, all);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read({path}, kept);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.what == cutrace_reading::format::chrome);
+  CHECK(o.whole);
+  check_same(comparable(kept.events()), comparable(as_kept().of(all)));
+}
+
+std::string sample_text(const events& all) {
+  const temporary_folder folder;
+  cutrace::chrome_sink sink(folder.file("t.json"));
+  write(sink, all);
+  return content_of(folder.file("t.json"));
+}
+outcome try_text(const std::string& text, events* read = nullptr) {
+  const temporary_folder folder;
+  write_text(folder.file("t"), text);
+  static std::vector<std::unique_ptr<kept_trace>> alive;  // what events point to
+  alive.emplace_back(new kept_trace);
+  outcome o = cutrace_reading::read({folder.file("t")}, *alive.back());
+  if (read != nullptr) *read = alive.back()->events();
+  CHECK(alive.back()->opened == 1);
+  CHECK(alive.back()->ends == 1);
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("Chrome JSON round trip") {
+  for (const char* extension : {".json", ".json.gz"}) {
+    CAPTURE(extension);
+    check_round_trip({sample::base(event_kind::process, "llm_server", 0, 0, 0)}, extension);
+    check_round_trip(late_marked(sample::server_run()), extension);
+    check_round_trip(random_trace::trace(13, 500).events(), extension);
+  }
+}
+
+TEST_CASE("Chrome JSON with hostile names and numbers is read") {
+  for (const events& all : {hostile::named_events(), hostile::extreme_events()}) {
+    const outcome o = try_text(sample_text(late_marked(all)));
+    std::uint64_t wanted[cutrace::event_kind_count] = {};
+    for (const event& e : all) ++wanted[static_cast<std::size_t>(e.kind)];
+    for (const event_kind kind : {event_kind::stage, event_kind::api, event_kind::kernel, event_kind::memcpy,
+                                  event_kind::memset, event_kind::sync, event_kind::counter, event_kind::loss})
+      CHECK(o.by_kind[static_cast<std::size_t>(kind)] >= wanted[static_cast<std::size_t>(kind)]);
+    for (const cutrace_reading::complaint& c : o.problems.kinds())
+      CHECK_MESSAGE(c.what.find("not marked late") != std::string::npos, sentence_of(c));
+  }
+}
+
+TEST_CASE("lanes of a thread are its own again") {
+  // Two slices of one thread that overlap partly have two rows.
+  const events all = {sample::base(event_kind::thread, "worker (a)", 0, 0, 77),
+                      sample::stage("a", 1000, 3000, 1, 0, 0, 77), sample::stage("b", 2000, 4000, 2, 0, 0, 77)};
+  events read;
+  const outcome o = try_text(sample_text(all), &read);
+  CHECK(all_complaints(o) == "");
+  std::size_t stages = 0;
+  for (const event& e : read) {
+    if (e.kind == event_kind::thread) CHECK(std::string(e.name.data) == "worker (a)");
+    if (e.kind != event_kind::stage) continue;
+    ++stages;
+    CHECK(e.thread_id == 77);
+  }
+  CHECK(stages == 2);
+}
+
+TEST_CASE("what Chrome JSON says of the trace") {
+  const temporary_folder folder;
+  write_text(folder.file("t"), sample_text(late_marked(sample::server_run())));
+  kept_trace kept;
+  cutrace_reading::read({folder.file("t")}, kept);
+  CHECK(kept.process == "llm_server");
+  CHECK(kept.info.rank == 3);
+  CHECK(kept.info.start.realtime_ns == sample::info().start.realtime_ns);
+  CHECK(kept.totals().lost[0] == 12);
+  CHECK(kept.notes().size() == 2);
+}
+
+TEST_CASE("parts of a Chrome trace") {
+  const temporary_folder folder;
+  const random_trace::trace trace(3, 300);
+  {
+    cutrace::file_limits limits;
+    limits.rotate_bytes = 60000;
+    cutrace::chrome_sink sink(folder.file("t.json"), limits);
+    write(sink, trace.events());
+  }
+  std::vector<std::string> parts;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path())) parts.push_back(f.path().string());
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() > 2);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read(parts, kept);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.whole);
+  CHECK(kept.opened == 1);
+  std::uint64_t wanted[cutrace::event_kind_count] = {};
+  for (const event& e : trace.events()) ++wanted[static_cast<std::size_t>(e.kind)];
+  for (const event_kind kind : {event_kind::stage, event_kind::api, event_kind::kernel, event_kind::thread})
+    CHECK(o.by_kind[static_cast<std::size_t>(kind)] == wanted[static_cast<std::size_t>(kind)]);
+}
+
+TEST_CASE("a Chrome trace that is cut anywhere") {
+  const std::string whole = sample_text(late_marked(sample::server_run()));
+  const std::size_t begin = whole.find("\"traceEvents\"") + 20;
+  std::uint64_t before = 0;
+  for (std::size_t size = begin; size < whole.size() - 3; size += 41) {
+    CAPTURE(size);
+    const outcome o = try_text(whole.substr(0, size));
+    CHECK(complains(o, "cut"));
+    CHECK(o.events >= before);
+    if (size < whole.find("\n],")) before = o.events;
+  }
+  CHECK(before > 20);
+}
+
+TEST_CASE("events that are none") {
+  const std::string head = "{\"traceEvents\": [\n";
+  const std::string good =
+      R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":5.000,"dur":1.250,"args":{"device":0,"stream":7,"correlation":3,"grid":[1,2,3],"block":[4,5,6]}})";
+  for (const std::string bad :
+       {"17", "\"text\"", "{]", "{\"ph\":}", "{\"ph\":\"X\"", "{\"ph\":\"X\",\"name\":\"line\nbreak\"}", "{\"ts\":1}",
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\"}", "{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":\"soon\"}",
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1e300}", "{\"ph\":\"X\",\"cat\":\"magic\",\"ts\":1}",
+        "{\"ph\":\"Z\",\"cat\":\"kernel\",\"ts\":1}", "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"\xff\",\"ts\":1}"}) {
+    CAPTURE(bad);
+    events read;
+    const outcome o = try_text(head + good + ",\n" + bad + ",\n" + good + "\n]}\n", &read);
+    CHECK(o.problems.total() >= 1);
+    CHECK(o.problems.kinds().front().first.line >= 3);
+    REQUIRE(read.size() >= 2);
+    CHECK(read.front().duration_ns() == 1250);
+    CHECK(read.front().kernel.grid[2] == 3);
+  }
+  SUBCASE("several in a line, an array alone, blanks everywhere, no end") {
+    events read;
+    CHECK(all_complaints(try_text("{\"traceEvents\":[" + good + "," + good + ", " + good + "]}", &read)) == "");
+    CHECK(read.size() == 3);
+    CHECK(all_complaints(try_text("[" + good + ",\n" + good + "]", &read)) == "");
+    CHECK(read.size() == 2);
+    CHECK(all_complaints(try_text("[" + good + ",\n" + good + ",\n", &read)) == "");
+    CHECK(read.size() == 2);
+    CHECK(all_complaints(try_text(
+              " \n{ \"traceEvents\" :\n[ \n\n" + good + "\n , \n" + good + "\n] , \"x\" : {\"a\":[1]} }\n", &read)) ==
+          "");
+    CHECK(read.size() == 2);
+  }
+  SUBCASE("deep nesting") {
+    const outcome o = try_text(head + good + ",\n{\"ph\":\"X\",\"x\":" + std::string(5000, '[') +
+                               std::string(5000, ']') + "},\n" + good + "\n]}\n");
+    CHECK(o.events >= 2);
+    CHECK(o.problems.total() >= 1);
+  }
+  SUBCASE("an event of 100 MB") {
+    const temporary_folder folder;
+    {
+      std::ofstream out(folder.file("t"), std::ios::binary);
+      out << head << good << ",\n{\"ph\":\"X\",\"name\":\"";
+      const std::string piece(1 << 20, 'x');
+      for (int i = 0; i < 100; ++i) out << piece;
+      out << "\"},\n" << good << "\n]}\n";
+    }
+    kept_trace kept;
+    const outcome o = cutrace_reading::read({folder.file("t")}, kept);
+    CHECK(o.events == 2);
+    CHECK(complains(o, "16 MiB"));
+  }
+}
+
+TEST_CASE("times are exact") {
+  events read;
+  const std::string head = "{\"traceEvents\":[", tail = "]}";
+  const auto event_at = [](const std::string& ts, const std::string& dur) {
+    return R"({"ph":"X","cat":"overhead","name":"o","pid":1,"tid":1,"ts":)" + ts + ",\"dur\":" + dur + "}";
+  };
+  try_text(head + event_at("4362131675678.073", "0.001") + "," + event_at("4362131675678.075", "123456789.987654") +
+               "," + event_at("4362131675679", "1e3") + tail,
+           &read);
+  REQUIRE(read.size() == 3);
+  CHECK(read[0].start_ns == 0);
+  CHECK(read[0].duration_ns() == 1);
+  CHECK(read[1].start_ns == 927);
+  CHECK(read[1].duration_ns() == 1000000);
+  CHECK(read[2].start_ns == 2);
+  CHECK(read[2].duration_ns() == 123456789987);
+}
+
+TEST_CASE("a file that PyTorch wrote on an H200") {
+  const std::string path = std::string(CUTRACE_TEST_DATA) + "/kineto_h200_steps.json.gz";
+  kept_trace kept;
+  const outcome o = cutrace_reading::read({path}, kept);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.whole);
+
+  // Their times are microseconds beyond 2^42: doubles tell them to a nanosecond only.
+  using exact_json =
+      nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
+  const exact_json file = exact_json::parse(text_of_file(path));
+  using interval = std::pair<long double, long double>;
+  std::vector<interval> theirs;
+  std::map<std::string, std::uint64_t> count;
+  std::map<std::string, double> by_name;
+  for (const exact_json& e : file.at("traceEvents")) {
+    ++count[e.value("cat", "")];
+    if (e.value("cat", "") != "kernel") continue;
+    const long double start = e.at("ts"), dur = e.at("dur");
+    theirs.emplace_back(start, start + dur);
+    by_name[e.at("name")] += static_cast<double>(dur);
+  }
+  CHECK(theirs.size() == 21000);
+  CHECK(o.by_kind[static_cast<std::size_t>(event_kind::kernel)] == theirs.size());
+  CHECK(o.by_kind[static_cast<std::size_t>(event_kind::api)] == count["cuda_runtime"] + count["cuda_driver"]);
+  CHECK(o.by_kind[static_cast<std::size_t>(event_kind::stage)] == count["cpu_op"]);
+  CHECK(o.by_kind[static_cast<std::size_t>(event_kind::device)] == 1);
+  CHECK(o.by_kind[static_cast<std::size_t>(event_kind::window)] == 1);
+
+  std::sort(theirs.begin(), theirs.end());
+  long double busy_us = 0, until = 0;
+  for (const interval& i : theirs) {
+    busy_us += std::max(0.0L, i.second - std::max(i.first, until));
+    until = std::max(until, i.second);
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> ours;
+  std::map<std::string, double> our_names;
+  std::uint64_t joined = 0, in_stage = 0, late = 0;
+  for (const event& e : kept.events()) {
+    late += e.late;
+    if (e.kind != event_kind::kernel) continue;
+    ours.emplace_back(e.start_ns, e.end_ns);
+    our_names[std::string(e.name.data, e.name.size)] += static_cast<double>(e.duration_ns()) / 1000;
+    joined += e.call_name.size != 0 && e.call_start_ns <= e.start_ns && e.thread_id == 1035;
+    in_stage += e.stage_name.size != 0;
+    CHECK(e.process_id == 1035);
+  }
+  CHECK(late == 0);
+  CHECK(joined == 21000);
+  CHECK(in_stage == 21000);
+  std::sort(ours.begin(), ours.end());
+  std::int64_t busy_ns = 0, end_ns = INT64_MIN;
+  for (const auto& i : ours) {
+    busy_ns += std::max<std::int64_t>(0, i.second - std::max(i.first, end_ns));
+    end_ns = std::max(end_ns, i.second);
+  }
+  CHECK(static_cast<double>(busy_ns) / 1000 == doctest::Approx(static_cast<double>(busy_us)).epsilon(1e-7));
+  REQUIRE(our_names.size() == by_name.size());
+  for (const auto& n : by_name) CHECK(our_names.at(n.first) == doctest::Approx(n.second).epsilon(1e-9));
+  CHECK(kept.info.start.realtime_ns > 1790857026000000000u);
+}

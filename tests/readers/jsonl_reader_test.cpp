@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSONL keeps everything: what is read and written again is the same file, byte by byte.
+#include "reading.hpp"
+
+using namespace reading_test;
+
+namespace {
+
+void check_round_trip(const events& all, cutrace::jsonl_form form, const std::string& extension) {
+  const temporary_folder folder;
+  const std::string from = folder.file("from" + extension), again = folder.file("again.jsonl");
+  cutrace::jsonl_options options;
+  options.form = form;
+  cutrace::jsonl_sink first(from, options);
+  write(first, all);
+  cutrace::jsonl_sink second(again);
+  const outcome o = cutrace_reading::read({from}, second);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.what == cutrace_reading::format::jsonl);
+  CHECK(o.whole);
+  CHECK(o.events == all.size());
+  const std::string plain = folder.file("plain.jsonl");
+  cutrace::jsonl_sink third(plain);
+  write(third, all);
+  if (form == cutrace::jsonl_form::events) {
+    CHECK(content_of(again) == content_of(plain));
+  } else {
+    // Other events may end at the same time: compare as sets.
+    const auto sorted = [](const std::string& path) {
+      std::istringstream in(content_of(path));
+      std::vector<std::string> lines;
+      for (std::string line; std::getline(in, line);) lines.push_back(line);
+      std::sort(lines.begin(), lines.end());
+      return lines;
+    };
+    CHECK(sorted(again) == sorted(plain));
+  }
+}
+
+std::string sample_text() {
+  const temporary_folder folder;
+  cutrace::jsonl_sink sink(folder.file("t.jsonl"));
+  write(sink, late_marked(sample::server_run()));
+  return content_of(folder.file("t.jsonl"));
+}
+
+struct tried {
+  outcome o;
+  events read;
+  std::vector<std::string> notes;
+};
+tried try_text(const std::string& text) {
+  const temporary_folder folder;
+  write_text(folder.file("t.jsonl"), text);
+  static std::vector<std::unique_ptr<kept_trace>> alive;  // what events point to
+  alive.emplace_back(new kept_trace);
+  tried t;
+  t.o = cutrace_reading::read({folder.file("t.jsonl")}, *alive.back());
+  t.read = alive.back()->events();
+  t.notes = alive.back()->notes();
+  CHECK(alive.back()->opened == 1);
+  CHECK(alive.back()->ends == 1);
+  return t;
+}
+
+constexpr const char* header = R"({"v":1,"type":"header","ts_ns":0,"dur_ns":0,"schema":"cutrace","pid":1})"
+                               "\n";
+constexpr const char* footer = R"({"v":1,"type":"footer","ts_ns":0,"dur_ns":0,"produced":1})"
+                               "\n";
+std::string mark(int at, const std::string& more = "") {
+  return R"({"v":1,"type":"mark","ts_ns":)" + std::to_string(at) + R"(,"dur_ns":0,"name":"m")" + more + "}\n";
+}
+
+}  // namespace
+
+TEST_CASE("JSONL round trip") {
+  for (const char* extension : {".jsonl", ".jsonl.gz"}) {
+    for (const cutrace::jsonl_form form : {cutrace::jsonl_form::events, cutrace::jsonl_form::paired}) {
+      CAPTURE(extension);
+      CAPTURE(static_cast<int>(form));
+      check_round_trip({}, form, extension);
+      check_round_trip(late_marked(sample::server_run()), form, extension);
+      check_round_trip(random_trace::trace(7, 400).events(), form, extension);
+      // The paired form orders by time, and what ends before it begins has no order at all.
+      if (form == cutrace::jsonl_form::paired) continue;
+      check_round_trip(late_marked(hostile::named_events()), form, extension);
+      check_round_trip(late_marked(hostile::extreme_events()), form, extension);
+    }
+  }
+}
+
+TEST_CASE("what the trace says of itself") {
+  const temporary_folder folder;
+  cutrace::jsonl_sink sink(folder.file("t.jsonl"));
+  write(sink, late_marked(sample::server_run()));
+  kept_trace kept;
+  cutrace_reading::read({folder.file("t.jsonl")}, kept);
+  CHECK(kept.process == "llm_server");
+  CHECK(kept.info.process_id == sample::pid);
+  CHECK(kept.info.rank == 3);
+  CHECK(kept.info.world_size == 8);
+  CHECK(kept.info.start.realtime_ns == sample::info().start.realtime_ns);
+  CHECK(kept.stop.monotonic_ns == sample::summary(0).stop.monotonic_ns);
+  CHECK(kept.totals().lost[0] == 12);
+  CHECK(kept.totals().sink_count == 1);
+  CHECK(kept.notes().size() == 2);
+}
+
+TEST_CASE("parts are one trace") {
+  const temporary_folder folder;
+  cutrace::jsonl_options options;
+  options.file.rotate_bytes = 20000;
+  const random_trace::trace trace(3, 100);
+  {
+    cutrace::jsonl_sink sink(folder.file("t.jsonl"), options);
+    write(sink, trace.events());
+  }
+  std::vector<std::string> parts;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path())) parts.push_back(f.path().string());
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() > 3);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read(parts, kept);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.whole);
+  CHECK(kept.opened == 1);
+  check_same(kept.events(), trace.events());
+
+  SUBCASE("without the last one") {
+    parts.pop_back();
+    kept_trace less;
+    const outcome cut = cutrace_reading::read(parts, less);
+    CHECK_FALSE(cut.whole);
+    CHECK(complains(cut, "not given"));
+  }
+  SUBCASE("in one file, as cat joins them") {
+    std::string all;
+    for (const std::string& p : parts) all += content_of(p);
+    write_text(folder.file("joined"), all);
+    kept_trace joined;
+    const outcome one = cutrace_reading::read({folder.file("joined")}, joined);
+    CHECK(all_complaints(one) == "");
+    check_same(joined.events(), trace.events());
+  }
+}
+
+TEST_CASE("files of two traces are refused") {
+  const temporary_folder folder;
+  cutrace::trace_info other = sample::info();
+  other.process_id = 77;
+  cutrace::jsonl_sink a(folder.file("a.jsonl")), b(folder.file("b.jsonl"));
+  write(a, late_marked(sample::server_run()));
+  write(b, late_marked(sample::server_run()), other);
+  kept_trace kept;
+  CHECK_THROWS_AS(cutrace_reading::read({folder.file("a.jsonl"), folder.file("b.jsonl")}, kept),
+                  cutrace_reading::reading_error);
+}
+
+TEST_CASE("a trace that is cut anywhere") {
+  const std::string whole = sample_text();
+  const std::size_t lines = late_marked(sample::server_run()).size() + 2;
+  std::size_t at = 0;
+  for (std::size_t line = 0; line + 1 < lines; ++line) {
+    const std::size_t end = whole.find('\n', at) + 1;
+    if (line > 0) {
+      for (const std::size_t cut : {at, at + 1, (at + end) / 2, end - 2}) {
+        CAPTURE(cut);
+        const tried t = try_text(whole.substr(0, cut));
+        CHECK(t.read.size() == line - 1);
+        CHECK_FALSE(t.o.whole);
+        CHECK(complains(t.o, "no footer"));
+        CHECK(complains(t.o, "cut") == true);
+        CHECK(t.notes.size() == 1);
+      }
+    }
+    at = end;
+  }
+}
+
+TEST_CASE("lines that are none") {
+  for (const std::string bad : {"garbage", "[1,2]", "17", "{\"v\":1,\"type\":\"mark\"", "{]", "{\"a\":}", "\"text\"",
+                                "null", "{\"v\":1,\"type\":\"mark\",\"ts_ns\":1,\"name\":\"\xff\xfe\"}",
+                                "{\"v\":1,\"type\":\"mark\",\"ts_ns\":1,\"name\":\"\\ud800\"}"}) {
+    CAPTURE(bad);
+    const tried t = try_text(header + mark(1) + bad + "\n" + mark(2) + footer);
+    CHECK(t.read.size() >= 2);
+    REQUIRE(t.o.problems.total() == 1);
+    const cutrace_reading::complaint& c = t.o.problems.kinds().front();
+    CHECK(c.first.line == 3);
+    CHECK(c.first.byte == (header + mark(1)).size());
+    CHECK(t.o.whole);
+  }
+}
+
+TEST_CASE("values of the wrong type and numbers out of range") {
+  for (const char* field : {R"("pid":"one")",
+                            R"("pid":-1)",
+                            R"("pid":4294967296)",
+                            R"("pid":1.5)",
+                            R"("tid":[])",
+                            R"("name":17)",
+                            R"("stage_id":18446744073709551616)",
+                            R"("correlation":1e3)",
+                            R"("requests":17)",
+                            R"("requests":["a"])",
+                            R"("request_names":[1])",
+                            R"("late":"yes")",
+                            R"("dur_ns":9223372036854775808)",
+                            R"("color":"red")",
+                            R"("attribution":"by_magic")",
+                            R"("payload":{})",
+                            R"("domain":null)",
+                            R"("args":{"a":nil})",
+                            R"("args":{"a":"0xzz"})",
+                            R"("payload":nul)",
+                            R"("args":[])"}) {
+    CAPTURE(field);
+    const tried t = try_text(header + mark(1, std::string(",") + field) + mark(2) + footer);
+    CHECK(t.read.size() == 2);
+    CHECK(t.o.problems.total() == 1);
+    CHECK(t.o.problems.kinds().front().first.line == 2);
+  }
+  const tried none = try_text(header + std::string(R"({"v":1,"type":"mark","name":"m"})") + "\n" + mark(2) + footer);
+  CHECK(none.read.size() == 1);
+  CHECK(complains(none.o, "ts_ns"));
+}
+
+TEST_CASE("deep nesting, unknown fields and types, a later schema") {
+  const std::string deep = ",\"x\":" + std::string(5000, '[') + std::string(5000, ']');
+  const tried nested = try_text(header + mark(1, deep) + mark(2) + footer);
+  CHECK(nested.read.size() >= 1);
+  CHECK(nested.o.problems.total() >= 1);
+
+  const tried later = try_text(R"({"v":9,"type":"header","ts_ns":0,"dur_ns":0,"schema":"cutrace","new":{"a":[1]}})"
+                               "\n" +
+                               mark(1, R"(,"fresh":{"deep":[1,{"x":2}]},"pid":5)") +
+                               R"({"v":9,"type":"teleport","ts_ns":1,"dur_ns":0})"
+                               "\n" +
+                               mark(2) + footer);
+  CHECK(later.read.size() == 2);
+  CHECK(later.read.front().process_id == 5);
+  CHECK(complains(later.o, "schema 9 is later"));
+  CHECK(complains(later.o, "unknown field \"fresh\""));
+  CHECK(complains(later.o, "unknown field \"new\""));
+  CHECK(complains(later.o, "unknown type of event \"teleport\""));
+  CHECK(later.o.problems.total() == 4);
+}
+
+TEST_CASE("fields in any order") {
+  const tried t = try_text(
+      header + std::string(R"({"ts_ns":5,"name":"x","dur_ns":2,"value":-3,"type":"counter","v":1})") + "\n" + footer);
+  REQUIRE(t.read.size() == 1);
+  CHECK(all_complaints(t.o) == "");
+  CHECK(t.read[0].kind == cutrace::event_kind::counter);
+  CHECK(t.read[0].counter.value == -3);
+}
+
+TEST_CASE("a line of 100 MB is passed over") {
+  const temporary_folder folder;
+  {
+    std::ofstream out(folder.file("t.jsonl"), std::ios::binary);
+    out << header << mark(1) << R"({"v":1,"type":"mark","ts_ns":1,"dur_ns":0,"name":")";
+    const std::string piece(1 << 20, 'x');
+    for (int i = 0; i < 100; ++i) out << piece;
+    out << "\"}\n" << mark(2) << footer;
+  }
+  kept_trace kept;
+  const outcome o = cutrace_reading::read({folder.file("t.jsonl")}, kept);
+  CHECK(o.events == 2);
+  CHECK(o.problems.total() == 1);
+  CHECK(complains(o, "16 MiB"));
+  CHECK(o.problems.kinds().front().first.line == 3);
+}
+
+TEST_CASE("events out of order are marked late and counted") {
+  const tried t = try_text(header + mark(100) + mark(50) + mark(60, ",\"late\":true") + mark(200) + footer);
+  REQUIRE(t.read.size() == 4);
+  CHECK(t.read[1].late);
+  CHECK_FALSE(t.read[3].late);
+  CHECK(t.o.out_of_order == 1);
+  CHECK(complains(t.o, "not marked late"));
+}
+
+TEST_CASE("one number for several things") {
+  const events twice = {sample::stage("a", 1, 2, 5), sample::stage("b", 3, 4, 5), sample::kernel("k", 5, 6, 9),
+                        sample::kernel("k", 7, 8, 9)};
+  const temporary_folder folder;
+  cutrace::jsonl_sink sink(folder.file("t.jsonl"));
+  write(sink, twice);
+  kept_trace kept;
+  CHECK(all_complaints(cutrace_reading::read({folder.file("t.jsonl")}, kept)) == "");
+  check_same(kept.events(), twice);
+  const std::string begin = R"({"ts":1,"op_id":4,"phase":"B","name":"m","details":{"v":1,"type":"mark"}})"
+                            "\n";
+  const std::string end = R"({"ts":1,"op_id":4,"phase":"E","name":"m","details":{"v":1,"type":"mark","dur_ns":0}})"
+                          "\n";
+  const tried t = try_text(header + begin + begin + end + end + footer);
+  CHECK(t.read.size() == 1);
+  CHECK(complains(t.o, "two operations with one number"));
+  CHECK(complains(t.o, "an end without its begin"));
+}
+
+TEST_CASE("no header, no end, headers of two traces") {
+  const tried headless = try_text(mark(1) + mark(2));
+  CHECK(headless.read.size() == 2);
+  CHECK(complains(headless.o, "no header"));
+  CHECK(complains(headless.o, "no footer"));
+  const tried two = try_text(header + mark(1) + footer +
+                             R"({"v":1,"type":"header","ts_ns":0,"dur_ns":0,"schema":"cutrace","pid":2})"
+                             "\n" +
+                             mark(3) + footer);
+  CHECK(two.read.size() == 1);
+  CHECK(complains(two.o, "another trace"));
+  const tried lines = try_text(header + mark(1) + R"({"v":1,"type":"footer","ts_ns":0,"dur_ns":0,"lines":9})" + "\n");
+  CHECK(complains(lines.o, "counts 9 lines"));
+}
+
+TEST_CASE("files that are no trace") {
+  const temporary_folder folder;
+  kept_trace kept;
+  const std::string path = folder.file("t");
+  for (const std::string text : {"", "  \n\n", "hello", "{}", "{\"a\":1}", "[1,2,3]",
+                                 "\x7f"
+                                 "ELF\x02\x01"}) {
+    CAPTURE(text);
+    write_text(path, text);
+    CHECK_THROWS_AS(cutrace_reading::read({path}, kept), cutrace_reading::reading_error);
+  }
+  CHECK(kept.opened == 0);
+  CHECK_THROWS_AS(cutrace_reading::read({folder.file("missing")}, kept), cutrace_reading::reading_error);
+  CHECK_THROWS_AS(cutrace_reading::read({folder.path()}, kept), cutrace_reading::reading_error);
+}
+
+TEST_CASE("compressed files that are cut or broken") {
+  const temporary_folder folder;
+  cutrace::jsonl_sink sink(folder.file("t.jsonl.gz"));
+  const random_trace::trace trace(5, 300);
+  write(sink, trace.events());
+  const std::string whole = content_of(folder.file("t.jsonl.gz"));
+  for (const std::size_t size : {whole.size() - 1, whole.size() / 2, whole.size() / 10}) {
+    CAPTURE(size);
+    write_text(folder.file("cut"), whole.substr(0, size));
+    kept_trace kept;
+    const outcome o = cutrace_reading::read({folder.file("cut")}, kept);
+    CHECK(complains(o, "ends before its end"));
+    CHECK(kept.ends == 1);
+  }
+  std::string broken = whole;
+  for (std::size_t i = broken.size() / 2; i < broken.size() / 2 + 50; ++i) broken[i] = static_cast<char>(~broken[i]);
+  write_text(folder.file("broken"), broken);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read({folder.file("broken")}, kept);
+  CHECK(o.problems.total() != 0);
+  write_text(folder.file("two"), whole + whole);  // two members
+  kept_trace two;
+  CHECK(cutrace_reading::read({folder.file("two")}, two).events >= trace.events().size());
+}

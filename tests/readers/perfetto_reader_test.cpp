@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Perfetto traces, and exactly what they do not keep: `as_kept` takes it away from the events that were written.
+#include <cutrace/detail/text_printable.hpp>
+#include <cutrace/sinks/perfetto.hpp>
+#include <map>
+#include <set>
+
+#include "reading.hpp"
+
+using namespace reading_test;
+using cutrace::event;
+using cutrace::event_kind;
+
+namespace {
+
+cutrace::text keep(const std::string& s) {
+  static std::set<std::string> all;
+  return s.empty() ? cutrace::text{} : sample::text_of(*all.insert(s).first);
+}
+std::string plain(cutrace::text t) {
+  std::string out;
+  cutrace::detail::append_printable(out, {t.data, t.size}, 8192);
+  return out;
+}
+cutrace::text printable(cutrace::text t) { return t.size == 0 ? cutrace::text{} : keep(plain(t)); }
+
+/// What docs/files.md lists.
+class as_kept {
+ public:
+  explicit as_kept(bool arguments) : arguments_(arguments) {}
+
+  events of(const events& all) {
+    events kept;
+    for (const event& e : all)
+      if (e.kind == event_kind::api) calls_[e.correlation_id] = e;
+    for (const event& e : all) {
+      if (e.kind == event_kind::context || e.kind == event_kind::stream) continue;
+      if ((e.kind == event_kind::process || e.kind == event_kind::thread) && e.name.size == 0) continue;
+      kept.push_back(one(e));
+    }
+    return kept;
+  }
+
+ private:
+  event one(event e) {
+    e.name = printable(e.name);
+    e.depth = 0;
+    const bool gpu = e.is_gpu_work() || e.is_cuda_event();
+    if (e.kind != event_kind::stage && !gpu) e.stage_name = {};
+    if (gpu && e.stage_id == 0) e.stage_name = {};
+    if (gpu && e.stage_id != 0) e.stage_name = printable(e.stage_name);
+    if (e.kind == event_kind::stage) e.stage_name = e.name;
+    e.stage_id = 0;
+    e.capture_stage_id = 0;
+    const bool has_requests =
+        gpu || e.kind == event_kind::stage || e.kind == event_kind::mark || e.kind == event_kind::memory;
+    if (!has_requests) e.request_count = e.request_total = 0;
+    switch (e.kind) {
+      case event_kind::stage:
+        e.stage.parent = 0;
+        e.stage.file = {};
+        e.stage.line = 0;
+        break;
+      case event_kind::api:
+        e.api.function = 0;
+        e.api.bytes = 0;
+        e.api.direction = cutrace::copy_direction::unknown;
+        if (e.api.result == 0) e.api.result_name = {};
+        if (!arguments_) e.api.argument_count = 0;
+        if (!cutrace::detail::starts_flow({e.name.data, e.name.size}) ||
+            std::string(e.name.data, e.name.size).find("Synchronize") != std::string::npos)
+          e.correlation_id = 0;
+        break;
+      case event_kind::sync:
+        e.name = {};
+        e.correlation_id = 0;
+        e.thread_id = 0;
+        e.joined = cutrace::attribution::none;
+        if (e.sync.what != cutrace::sync_kind::context && !cutrace::detail::is_no_stream(e.stream)) {
+          e.context = 0;
+        } else {
+          e.stream = 0xFFFFFFFFu;
+        }
+        e.sync.event_id = 0;
+        break;
+      case event_kind::memory:
+        e.name = {};
+        e.correlation_id = 0;
+        e.joined = cutrace::attribution::none;
+        e.context = 0;
+        e.stream = 0;
+        e.memory.memory = cutrace::memory_kind::unknown;
+        break;
+      case event_kind::memcpy:
+        e.name = keep(std::string("memcpy ") + to_string(e.memcpy_.direction));
+        break;
+      case event_kind::memset:
+        e.name = keep("memset");
+        e.memset_.asynchronous = false;
+        break;
+      case event_kind::graph_launch:
+        e.name = {};
+        break;
+      case event_kind::counter:
+        e.thread_id = 0;
+        e.counter.gauge = false;
+        e.counter.change = values_.count(plain(e.name)) != 0 ? e.counter.value - values_[plain(e.name)] : 0;
+        values_[plain(e.name)] = e.counter.value;
+        break;
+      case event_kind::nvtx:  // as ranges of NVTX that became stages
+        e.kind = event_kind::stage;
+        e.stage.origin = cutrace::stage_origin::nvtx;
+        e.stage_name = e.name;
+        break;
+      case event_kind::loss:
+        e.name = keep("lost records");
+        break;
+      case event_kind::overhead:
+      case event_kind::window:
+        e.thread_id = 0;
+        break;
+      default:
+        break;
+    }
+    // The call is found again by its number, where it stands in the file and makes GPU work.
+    if (gpu) {
+      const bool known = cutrace::detail::knows_call(e);
+      const auto call = calls_.find(e.correlation_id);
+      if (known && call != calls_.end()) {
+        e.thread_id = call->second.thread_id;
+        e.call_name = call->second.name;
+        e.call_start_ns = call->second.start_ns;
+      } else {
+        e.thread_id = 0;
+        e.call_name = {};
+        e.call_start_ns = e.start_ns;
+      }
+      if (e.kind == event_kind::kernel) {
+        e.kernel.mangled_name = printable(e.kernel.mangled_name);
+        if (e.kernel.mangled_name.data == e.name.data) e.kernel.mangled_name = {};
+      }
+    }
+    return e;
+  }
+
+  bool arguments_;
+  std::map<std::uint64_t, event> calls_;
+  std::map<std::string, std::int64_t> values_;
+};
+
+/// Numbers of stages are of the reader's own making, and descriptions of devices come a little later.
+events comparable(events all) {
+  for (event& e : all) e.stage_id = e.capture_stage_id = 0;
+  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) {
+    return (a.kind == event_kind::device) > (b.kind == event_kind::device);
+  });
+  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) {
+    const auto description = [](const event& e) {
+      return e.kind >= event_kind::process && e.kind <= event_kind::device;
+    };
+    return description(a) > description(b);
+  });
+  return all;
+}
+/// Sync events, memory and descriptions stand at times that the file has not.
+events timeless(events all) {
+  for (event& e : all) {
+    if (e.kind >= event_kind::process && e.kind <= event_kind::device) e.start_ns = e.end_ns = 0;
+    if (e.kind == event_kind::process || e.kind == event_kind::device) e.thread_id = 0;
+    if (e.kind == event_kind::sync || e.kind == event_kind::memory) e.call_start_ns = e.start_ns;
+  }
+  return all;
+}
+
+void check_round_trip(const events& all, bool arguments, const std::string& extension) {
+  const temporary_folder folder;
+  const std::string path = folder.file("t" + extension);
+  cutrace::perfetto_options options;
+  options.arguments = arguments;
+  cutrace::perfetto_sink sink(path, options);
+  write(sink, all);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read({path}, kept);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.what == cutrace_reading::format::perfetto);
+  CHECK(o.whole);
+  check_same(comparable(timeless(kept.events())), comparable(timeless(as_kept(arguments).of(all))));
+}
+
+std::string sample_bytes(const events& all) {
+  const temporary_folder folder;
+  cutrace::perfetto_sink sink(folder.file("t.pftrace"));
+  write(sink, all);
+  return content_of(folder.file("t.pftrace"));
+}
+
+}  // namespace
+
+TEST_CASE("Perfetto round trip") {
+  for (const char* extension : {".pftrace", ".pftrace.gz"}) {
+    for (const bool arguments : {false, true}) {
+      CAPTURE(extension);
+      CAPTURE(arguments);
+      check_round_trip(late_marked(sample::server_run()), arguments, extension);
+      check_round_trip(random_trace::trace(11, 500).events(), arguments, extension);
+    }
+  }
+}
+
+TEST_CASE("Perfetto traces with hostile names and numbers are read without a complaint") {
+  for (const events& all : {hostile::named_events(), hostile::extreme_events()}) {
+    const temporary_folder folder;
+    cutrace::perfetto_options options;
+    options.arguments = true;
+    cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
+    write(sink, late_marked(all));
+    kept_trace kept;
+    const outcome o = cutrace_reading::read({folder.file("t.pftrace")}, kept);
+    std::uint64_t wanted[cutrace::event_kind_count] = {};
+    for (const event& e : all) ++wanted[static_cast<std::size_t>(e.kind)];
+    for (const event_kind kind : {event_kind::stage, event_kind::api, event_kind::kernel, event_kind::memcpy,
+                                  event_kind::memset, event_kind::sync, event_kind::counter, event_kind::loss})
+      CHECK(o.by_kind[static_cast<std::size_t>(kind)] >= wanted[static_cast<std::size_t>(kind)]);
+    for (const cutrace_reading::complaint& c : o.problems.kinds())
+      CHECK_MESSAGE(c.what.find("not marked late") != std::string::npos, c.what);  // times beyond the limits are moved
+  }
+}
+
+TEST_CASE("what a Perfetto trace says of itself") {
+  const temporary_folder folder;
+  write_text(folder.file("t"), sample_bytes(late_marked(sample::server_run())));
+  kept_trace kept;
+  cutrace_reading::read({folder.file("t")}, kept);
+  CHECK(kept.process == "llm_server");
+  CHECK(kept.info.process_id == sample::pid);
+  CHECK(kept.info.rank == 3);
+  CHECK(kept.info.world_size == 8);
+  CHECK(kept.info.start.trace_ns == 0);
+  CHECK(kept.info.start.realtime_ns == sample::info().start.realtime_ns);
+  CHECK(kept.info.start.error_ns == 120);
+  CHECK(kept.stop.trace_ns == sample::summary(0).stop.trace_ns);
+  CHECK(kept.totals().lost[0] == 12);
+  CHECK(kept.totals().sink_count == 1);
+  CHECK(std::string(kept.totals().sinks[0].name) == "sample");
+  REQUIRE(kept.notes().size() == 2);
+  CHECK(kept.notes()[0] == "cupti: \"quoted\" note");
+}
+
+TEST_CASE("requests of Perfetto traces") {
+  const cutrace::request_ref batch[] = {sample::request_id(17), sample::request_name("chat-0007"),
+                                        sample::request_id(18)};
+  event e = sample::in_stage(sample::stage("decode", 1000, 2000, 4), "decode", 4, batch, 3);
+  e.request_total = 40;
+  const temporary_folder folder;
+  write_text(folder.file("t"), sample_bytes({e}));
+  kept_trace kept;
+  cutrace_reading::read({folder.file("t")}, kept);
+  const events read = kept.events();
+  REQUIRE(read.size() >= 1);
+  const event& back = read.back();
+  REQUIRE(back.request_count == 3);
+  CHECK(back.request_total == 40);
+  CHECK(back.requests[0].id == 17);
+  CHECK(std::string(back.requests[1].name.data) == "chat-0007");
+  CHECK(back.requests[2].id == 18);
+}
+
+TEST_CASE("parts of a Perfetto trace") {
+  const temporary_folder folder;
+  cutrace::perfetto_options options;
+  options.file.rotate_bytes = 20000;
+  const random_trace::trace trace(3, 400);
+  {
+    cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
+    write(sink, trace.events());
+  }
+  std::vector<std::string> parts;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path())) parts.push_back(f.path().string());
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() > 2);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read(parts, kept);
+  CHECK(all_complaints(o) == "");
+  CHECK(o.whole);
+  std::string joined;
+  for (const std::string& p : parts) joined += content_of(p);
+  write_text(folder.file("joined"), joined);
+  kept_trace one;
+  CHECK(all_complaints(cutrace_reading::read({folder.file("joined")}, one)) == "");
+  check_same(comparable(one.events()), comparable(kept.events()));
+  std::uint64_t kernels = 0;
+  for (const event& e : trace.events()) kernels += e.kind == event_kind::kernel;
+  CHECK(o.by_kind[static_cast<std::size_t>(event_kind::kernel)] == kernels);
+  parts.pop_back();
+  kept_trace less;
+  CHECK(complains(cutrace_reading::read(parts, less), "not given"));
+}
+
+TEST_CASE("a Perfetto trace that is cut anywhere") {
+  const events all = late_marked(sample::server_run());
+  const std::string whole = sample_bytes(all);
+  const temporary_folder folder;
+  std::uint64_t before = 0;
+  for (std::size_t size = 200; size < whole.size(); size += 37) {
+    CAPTURE(size);
+    write_text(folder.file("t"), whole.substr(0, size));
+    kept_trace kept;
+    const outcome o = cutrace_reading::read({folder.file("t")}, kept);
+    CHECK_FALSE(o.whole);
+    CHECK(complains(o, "no end of the trace"));
+    CHECK(kept.ends == 1);
+    CHECK(o.events >= before);
+    before = o.events;
+  }
+  CHECK(before > 20);
+}
+
+TEST_CASE("broken packets") {
+  const std::string whole = sample_bytes(late_marked(sample::server_run()));
+  const temporary_folder folder;
+  const auto read = [&](const std::string& bytes) {
+    write_text(folder.file("t"), bytes);
+    kept_trace kept;
+    return cutrace_reading::read({folder.file("t")}, kept);
+  };
+  const std::uint64_t events = read(whole).events;
+  const std::string packet("\x0a\x04\x50\x01\x5a\x7f", 6);  // an event that is longer than its packet
+  const outcome broken = read(whole + packet + whole.substr(whole.size() - 1, 0));
+  CHECK(broken.events == events);
+  CHECK(complains(broken, "a broken packet"));
+  CHECK(broken.problems.kinds().front().first.byte == whole.size());
+  CHECK(complains(read(whole + std::string("\x0a\x04\x52\x01\x5a\x00", 6)), "wrong type"));
+  CHECK(complains(read(whole + std::string("\x0a\x05\x50\x01\xf8\x7f\x01", 7)), "unknown field"));
+  CHECK(complains(read(whole + std::string("\x12\x02\x50\x01", 4)), "an unknown field of the trace"));
+  CHECK(complains(read(whole + "\x0a\xff\xff\xff\xff\x7f"), "more than 64 MiB"));
+  CHECK(complains(read(whole + "\xff\xff"), "no packet begins here") == false);
+  CHECK(complains(read(whole + std::string("\x09\x01", 2)), "no packet begins here"));
+  CHECK(complains(read(whole + std::string("\x0a\x06\x50\x63\x5a\x02\x48\x02", 8)), "an end without its begin"));
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of readers share: files written by sinks, read back into sinks.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cutrace/sinks/jsonl.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/gzip_file.hpp"
+#include "support/hostile_events.hpp"
+#include "support/random_events.hpp"
+#include "support/sample_events.hpp"
+#include "support/temporary_folder.hpp"
+#include "trace/trace_reader.hpp"
+
+namespace reading_test {
+
+using events = std::vector<cutrace::event>;
+using cutrace_reading::outcome;
+
+/// A sink's whole life.
+inline void write(cutrace::sink& to, const events& all, const cutrace::trace_info& info = sample::info(),
+                  std::uint64_t lost = 12) {
+  to.open(info);
+  for (std::size_t at = 0; at < all.size(); at += 100) {
+    cutrace::event_view v;
+    v.data = all.data() + at;
+    v.size = std::min<std::size_t>(100, all.size() - at);
+    to.write(v);
+  }
+  to.close(sample::summary(all.size(), lost));
+}
+
+inline void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// Memory, and what the trace says of itself.
+struct kept_trace : cutrace::memory_sink {
+  kept_trace() : memory_sink(std::size_t{1} << 30) {}
+  void open(const cutrace::trace_info& i) override {
+    info = i;
+    process = i.process_name;
+    ++opened;
+  }
+  void close(const cutrace::trace_summary& s) override {
+    memory_sink::close(s);
+    stop = s.stop;
+    ++ends;
+  }
+  cutrace::trace_info info{};
+  cutrace::clock_anchor stop{};
+  std::string process;
+  int opened = 0, ends = 0;
+};
+
+/// As canonical JSONL, without header and footer: what the comparison of events means by "the same".
+inline std::vector<std::string> lines_of(const events& all) {
+  const temporary_folder folder;
+  cutrace::jsonl_sink sink(folder.file("t.jsonl"));
+  write(sink, all);
+  std::istringstream in(content_of(folder.file("t.jsonl")));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return std::vector<std::string>(lines.begin() + 1, lines.end() - 1);
+}
+
+inline void check_same(const events& read, const events& expected) {
+  const std::vector<std::string> a = lines_of(read), b = lines_of(expected);
+  CHECK(a.size() == b.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] == b[i] || ++different > 3) continue;
+    CHECK_MESSAGE(a[i].substr(0, 2000) == b[i].substr(0, 2000), "event ", i);
+  }
+  CHECK(different == 0);
+}
+
+inline bool complains(const outcome& o, const std::string& words) {
+  for (const cutrace_reading::complaint& c : o.problems.kinds())
+    if (c.what.find(words) != std::string::npos) return true;
+  return false;
+}
+inline std::string all_complaints(const outcome& o) {
+  std::string all;
+  for (const cutrace_reading::complaint& c : o.problems.kinds()) all += sentence_of(c) + "\n";
+  return all;
+}
+
+inline events late_marked(events all) {
+  random_trace::mark_late(all);
+  return all;
+}
+
+}  // namespace reading_test

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Differences between traces: changes that were planted are found with their size, and runs of the same program are
+// not told as changed.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cutrace/sinks/difference_json.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/hostile_events.hpp"
+#include "support/random_trace.hpp"
+#include "support/sample_events.hpp"
+
+namespace {
+
+using namespace cutrace;
+using namespace cutrace::analysis;
+
+using speeds = std::map<std::string, double>;  ///< kernel: factor of its time
+
+constexpr int kernels = 12, repetitions = 60;
+
+/// A loop of twelve kernels, each launched in a stage. In each run every kernel has a speed of its own (`spread`), and
+/// every launch its own noise.
+trace_profile run_of(std::uint32_t seed, const speeds& factors = {}, std::size_t keep = 0, double spread = 0.02) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> noise(1, 0.02), own(1, spread);
+  double speed[kernels];
+  for (double& s : speed) s = own(random);
+  static std::vector<std::string> names;
+  if (names.empty())
+    for (int k = 0; k < kernels; ++k) names.push_back("kernel" + std::to_string(k));
+  trace_analysis a;
+  std::int64_t now = 0;
+  std::uint64_t id = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const std::int64_t began = now;
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      const std::string& name = names[k];
+      const auto f = factors.find(name);
+      const double ns = (f == factors.end() ? 1 : f->second) * speed[k] * noise(random) * 40000;
+      ++id;
+      a.add(sample::api("cuLaunchKernel", now, now + 3000, id));
+      now += 5000;
+      const std::int64_t end = now + static_cast<std::int64_t>(ns);
+      a.add(sample::called_at(sample::kernel(name.c_str(), now, end, id), now - 5000));
+      now = end;
+    }
+    a.add(sample::stage("step", began, now, static_cast<std::uint64_t>(i) + 1));
+  }
+  const trace_results r = a.finish();
+  return profile_of(a, r, keep);
+}
+
+std::vector<trace_profile> runs(std::size_t n, std::uint32_t seed, const speeds& factors = {}, double spread = 0.02) {
+  std::vector<trace_profile> list;
+  for (std::size_t i = 0; i < n; ++i)
+    list.push_back(run_of(seed * 100 + static_cast<std::uint32_t>(i), factors, 0, spread));
+  return list;
+}
+
+const difference* row(const trace_difference& d, profile_group g, const std::string& name) {
+  for (const difference& r : d.of(g))
+    if (r.name == name) return &r;
+  return nullptr;
+}
+
+std::size_t significant(const trace_difference& d) {
+  std::size_t n = 0;
+  for (const difference& r : d.totals) n += r.significant;
+  for (const auto& rows : d.rows)
+    for (const difference& r : rows) n += r.significant;
+  return n;
+}
+
+std::string text_of(const trace_difference& d, double fail_over = -1, std::size_t top = 10) {
+  report_options o;
+  o.top = top;
+  return ascii::difference_page(d, 1, 1, fail_over, o).text();
+}
+
+/// Wherever the text is broken into lines.
+bool says(const std::string& text, const std::string& words) {
+  std::string flat;
+  for (const char c : text)
+    if ((c != ' ' && c != '\n') || (!flat.empty() && flat.back() != ' ')) flat += c == '\n' ? ' ' : c;
+  return flat.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("difference: the profile has the figures of the tables") {
+  for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    trace_analysis a;
+    for (const event& e : random_trace::make(seed).events) a.add(e);
+    const trace_results r = a.finish();
+    const trace_profile p = profile_of(a, r, 4);
+    std::uint64_t work = 0, calls = 0;
+    for (const auto& o : p.of(profile_group::gpu_operations)) {
+      work += o.second.count;
+      CHECK(o.second.sample.size() == std::min<std::uint64_t>(4, o.second.count));
+    }
+    CHECK(work == a.log().work().size());
+    for (const auto& o : p.of(profile_group::calls)) calls += o.second.count;
+    std::uint64_t logged = 0;
+    for (const thread_calls& t : a.log().threads()) logged += t.calls().size();
+    CHECK(calls == logged);
+    for (const stage_cost& s : r.stages.stages) {
+      if (s.calls == 0) continue;
+      const profile_row& mine = p.of(profile_group::stages).at(s.name);
+      CHECK(mine.count == s.calls);
+      CHECK(mine.total_ns == static_cast<std::int64_t>(s.host_sum_ns));
+    }
+    CHECK(p.totals_ns[0] == r.time.everything.recorded_ns);
+    CHECK(p.totals_ns[1] + p.totals_ns[2] == p.totals_ns[0]);
+  }
+}
+
+TEST_CASE("difference: a kernel 20 % slower is found among repeated runs, with its size, and nothing else is") {
+  for (const std::size_t n : {4u, 7u, 12u}) {
+    CAPTURE(n);
+    const trace_difference d = find_difference(runs(n, 1), runs(n, 2, {{"kernel5", 1.2}}));
+    const difference* slow = row(d, profile_group::gpu_operations, "kernel5");
+    REQUIRE(slow != nullptr);
+    CHECK(slow->significant);
+    CHECK(slow->change_share > 0.15);
+    CHECK(slow->change_share < 0.25);
+    CHECK(slow->interval_of_share.low < 0.2 + 0.03);
+    CHECK(slow->interval_of_share.high > 0.2 - 0.03);
+    CHECK(d.of(profile_group::gpu_operations)[0].name == "kernel5");
+    CHECK(slow->before.count == repetitions);
+    CHECK(is_slower(d, *slow, 0.05));
+    CHECK(!is_slower(d, *slow, 0.3));
+    for (const difference& r : d.of(profile_group::gpu_operations))
+      if (r.name != "kernel5") CHECK(!is_slower(d, r, 0.05));
+    const std::string text = text_of(d, 0.05);
+    CHECK(says(text, "GPU operation \"kernel5\" +"));
+    CHECK(says(text, "FAILED"));
+  }
+}
+
+TEST_CASE("difference: the other way round it is faster, and fails nothing") {
+  const trace_difference d = find_difference(runs(7, 2, {{"kernel5", 1.2}}), runs(7, 1));
+  const difference* fast = row(d, profile_group::gpu_operations, "kernel5");
+  CHECK(fast->significant);
+  CHECK(fast->change_share < -0.1);
+  CHECK(says(text_of(d, 0.05), "passed"));
+}
+
+TEST_CASE("difference: equal runs are not told as changed") {
+  std::size_t wrong = 0, single = 0, fails = 0, sized = 0;
+  for (std::uint32_t seed = 1; seed <= 25; ++seed) {
+    const trace_difference d = find_difference(runs(7, 2 * seed, {}, 0.06), runs(7, 2 * seed + 1, {}, 0.06));
+    CHECK(d.adjusted);
+    CHECK(d.tested >= 15);
+    wrong += significant(d) > 0;
+    bool low = false, larger = false, failed = false;
+    for (const difference& r : d.of(profile_group::gpu_operations)) {
+      low = low || r.p <= 0.05;
+      larger = larger || r.change_share > 0.02;
+    }
+    single += low;
+    sized += larger;
+    ascii::difference_page::for_each_slower(d, 0.02, [&](const char*, const difference&) { failed = true; });
+    fails += failed;
+  }
+  CHECK(single >= 10);  // one test alone, and size alone, would tell most of them as changed
+  CHECK(sized >= 20);
+  CHECK(wrong <= 4);
+  CHECK(fails <= 4);
+}
+
+TEST_CASE("difference: the same runs twice") {
+  const std::vector<trace_profile> same = runs(5, 3);
+  const trace_difference d = find_difference(same, same);
+  CHECK(significant(d) == 0);
+  for (const difference& r : d.of(profile_group::gpu_operations)) CHECK(r.p == 1);
+  CHECK(says(text_of(d), "no stage and no GPU operation changed beyond chance"));
+}
+
+TEST_CASE("difference: too few runs are told as that") {
+  const trace_difference d = find_difference(runs(2, 1), runs(2, 2, {{"kernel5", 2}}));
+  CHECK(d.least_p == doctest::Approx(1.0 / 6));
+  CHECK(significant(d) == 0);
+  CHECK(says(text_of(d), "Too few runs"));
+  const trace_difference three = find_difference(runs(3, 1), runs(3, 2, {{"kernel5", 2}}));
+  CHECK(row(three, profile_group::gpu_operations, "kernel5")->significant);
+  CHECK(!three.adjusted);
+  CHECK(three.by_chance > 0);
+  CHECK(says(text_of(three), "would by chance"));
+}
+
+TEST_CASE("difference: one run each compares durations, and says what that is worth") {
+  const trace_difference d = find_difference({run_of(1, {}, 4096)}, {run_of(1, {{"kernel5", 1.2}}, 4096)});
+  const difference* slow = row(d, profile_group::gpu_operations, "kernel5");
+  CHECK(slow->significant);
+  CHECK(slow->p < 1e-6);
+  CHECK(!row(d, profile_group::gpu_operations, "kernel6")->significant);
+  CHECK(std::isnan(d.of(total_figure::wall).p));
+  CHECK(says(text_of(d), "Two runs of the same program may differ"));
+  CHECK(is_slower(d, *slow, 0.05));
+}
+
+TEST_CASE("difference: what is new and what is gone") {
+  trace_profile a = run_of(1), b = run_of(2);
+  b.of(profile_group::gpu_operations).erase("kernel3");
+  b.of(profile_group::gpu_operations)["fused"] = a.of(profile_group::gpu_operations)["kernel3"];
+  const trace_difference d = find_difference({a, a, a}, {b, b, b});
+  const difference* gone = row(d, profile_group::gpu_operations, "kernel3");
+  CHECK(gone->after.runs == 0);
+  CHECK(gone->total_change_ns < 0);
+  CHECK(!gone->significant);
+  CHECK(!is_slower(d, *row(d, profile_group::gpu_operations, "fused"), 0));
+  const std::string text = text_of(d);
+  CHECK(says(text, "gone"));
+  CHECK(says(text, "new"));
+}
+
+TEST_CASE("difference: text fits, and JSON has each row") {
+  std::vector<event> events = hostile::named_events();
+  trace_analysis a;
+  for (const event& e : events) a.add(e);
+  const trace_results r = a.finish();
+  const trace_profile odd = profile_of(a, r, 16);
+  for (const trace_difference& d :
+       {find_difference({odd}, {run_of(1, {}, 16)}), find_difference({odd, odd, odd}, {run_of(1), odd, run_of(3)}),
+        find_difference({trace_profile()}, {trace_profile()}),
+        find_difference(runs(5, 1), runs(5, 2, {{"kernel1", 9}}))}) {
+    const std::string text = text_of(d, 0.05, 1000);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at);
+      REQUIRE(end != std::string::npos);
+      CAPTURE(text.substr(at, end - at));
+      CHECK(end - at <= 100);
+      for (std::size_t i = at; i < end; ++i) CHECK((text[i] >= ' ' && text[i] < 0x7f));
+      at = end + 1;
+    }
+    const nlohmann::json j = nlohmann::json::parse(difference_json(d, {"a\"b"}, {"c"}, 0.05));
+    CHECK(j["schema"] == "cutrace.diff");
+    CHECK(j["before"][0] == "a\"b");
+    CHECK(j["gpu_operations"].size() == d.of(profile_group::gpu_operations).size());
+    CHECK(j["failed"] == !j["slower"].empty());
+    for (const nlohmann::json& one : j["totals"]) CHECK(one["name"].is_string());
+  }
+}

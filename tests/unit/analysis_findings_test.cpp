@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings: of a trace with one planted fault exactly that one comes first, of a clean trace there is none; what a fix
+// is said to win is what the same program without the fault wins.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cutrace/analysis/findings.hpp>
+#include <cutrace/sinks/finding_text.hpp>
+#include <string>
+#include <vector>
+
+#include "support/planted_traces.hpp"
+#include "support/random_trace.hpp"
+
+namespace {
+
+using namespace cutrace;
+using namespace cutrace::analysis;
+using planted::fault;
+using planted::us;
+
+struct outcome {
+  std::vector<finding> found;
+  std::int64_t recorded_ns = 0;
+};
+
+outcome analysed(const std::vector<event>& events) {
+  trace_analysis a;
+  for (const event& e : events) a.add(e);
+  const trace_results r = a.finish();
+  return {find_findings(a.log(), r), r.time.everything.recorded_ns};
+}
+
+std::string list_of(const std::vector<finding>& found) {
+  std::string s;
+  for (const finding& f : found) s += std::string(name_of(f.is)) + " " + std::to_string(f.win_ns / us) + " us; ";
+  return s;
+}
+
+/// The first finding of the faulty trace; its prediction, against what the program without the fault really wins.
+finding first(finding_kind expected, const std::vector<event>& faulty, const std::vector<event>& mended) {
+  const outcome bad = analysed(faulty), good = analysed(mended);
+  CAPTURE(list_of(bad.found));
+  REQUIRE(!bad.found.empty());
+  const finding& f = bad.found[0];
+  CHECK_MESSAGE(f.is == expected, name_of(f.is));
+  CHECK(f.count >= 1);
+  CHECK(f.cost_ns <= bad.recorded_ns);
+  CHECK(f.win_ns <= f.cost_ns);
+  const double won = static_cast<double>(bad.recorded_ns - good.recorded_ns);
+  CHECK(static_cast<double>(f.win_ns) >= 0.75 * won);
+  CHECK(static_cast<double>(f.win_ns) <= 1.25 * won);
+  CHECK_MESSAGE((good.found.empty() || good.found[0].is != expected), list_of(good.found));
+  REQUIRE(!f.proof.empty());
+  for (const evidence& e : f.proof) {
+    CHECK(!e.when.empty());
+    CHECK(e.when.end_ns <= bad.recorded_ns);
+    CHECK(!e.name.empty());
+  }
+  const ascii::finding_words words = ascii::words_of(f, bad.recorded_ns);
+  CHECK(!words.title.empty());
+  CHECK(words.what.find(ascii::duration(f.cost_ns).view()) != std::string::npos);
+  CHECK(words.advice.size() > 20);
+  return f;
+}
+
+}  // namespace
+
+TEST_CASE("analysis.findings: nothing stands out in a clean trace") {
+  const outcome o = analysed(planted::server({}));
+  CHECK_MESSAGE(o.found.empty(), list_of(o.found));
+  CHECK(analysed({}).found.empty());
+}
+
+TEST_CASE("analysis.findings: transfers dominate") {
+  fault f;
+  f.copy_bytes = 100000000;  // 2 ms
+  fault mended = f;
+  mended.copy_bytes = 5000000;
+  const finding found = first(finding_kind::transfers_dominate, planted::server(f), planted::server(mended));
+  CHECK(found.stage == "decode");
+  CHECK(found.bytes == 200 * f.copy_bytes);
+}
+
+TEST_CASE("analysis.findings: pageable copies") {
+  fault f;
+  f.copy_bytes = 1000000;
+  f.pageable = true;
+  f.bytes_per_ns = planted::pageable_bytes_per_ns;
+  f.own_stream_for_copies = false;
+  f.kernel_ns = 300 * us;
+  fault mended = f;
+  mended.pageable = false;
+  mended.bytes_per_ns = planted::pinned_bytes_per_ns;
+  const finding found = first(finding_kind::pageable_copies, planted::server(f), planted::server(mended));
+  CHECK(found.bytes_per_s > 5.5e9);
+  CHECK(found.bytes_per_s < 6e9);
+}
+
+TEST_CASE("analysis.findings: blocking copies in the loop") {
+  fault f;
+  f.kernel_ns = 100 * us;
+  f.copy_bytes = 0;
+  f.own_code_ns = 2 * us;
+  f.blocking_result = true;
+  fault mended = f;
+  mended.blocking_result = false;
+  const finding found = first(finding_kind::blocking_copies, planted::server(f), planted::server(mended));
+  CHECK(found.call == "cuMemcpyDtoH");
+  CHECK(found.stage == "decode");
+}
+
+TEST_CASE("analysis.findings: synchronising in the loop") {
+  fault f;
+  f.kernel_ns = 100 * us;
+  f.copy_bytes = 0;
+  f.synchronise = true;
+  fault mended = f;
+  mended.synchronise = false;
+  const finding found = first(finding_kind::synchronisation, planted::server(f), planted::server(mended));
+  CHECK(found.call == "cuStreamSynchronize");
+  CHECK(found.site == "server.cpp:120");
+  CHECK(found.stage == "decode");
+  CHECK(found.count == 199);
+}
+
+TEST_CASE("analysis.findings: many tiny kernels") {
+  fault f;
+  f.kernel_ns = 2 * us;
+  f.kernels = 50;
+  f.launch_call_ns = 6 * us;
+  f.copy_bytes = 0;
+  f.own_code_ns = 0;
+  fault graph = f;  // one launch for what were fifty, a microsecond from node to node
+  graph.kernels = 1;
+  graph.kernel_ns = 50 * 2 * us + 49 * us;
+  const finding found = first(finding_kind::launch_bound, planted::server(f), planted::server(graph));
+  CHECK(found.count == 200 * 50);
+  CHECK(found.kernel == "gemm");
+  CHECK(found.typical_ns >= 1900);
+  CHECK(found.typical_ns <= 2100);
+}
+
+TEST_CASE("analysis.findings: allocation in the loop") {
+  fault f;
+  f.kernel_ns = 100 * us;
+  f.copy_bytes = 0;
+  f.allocate = true;
+  fault mended = f;
+  mended.allocate = false;
+  const finding found = first(finding_kind::allocation, planted::server(f), planted::server(mended));
+  CHECK((found.call == "cuMemAlloc_v2" || found.call == "cuMemFree_v2"));
+}
+
+TEST_CASE("analysis.findings: the GPU waits for the host") {
+  fault f;
+  f.kernel_ns = 100 * us;
+  f.copy_bytes = 0;
+  f.own_code_ns = 250 * us;
+  fault mended = f;
+  mended.own_code_ns = 10 * us;
+  const finding found = first(finding_kind::host_bound, planted::server(f), planted::server(mended));
+  CHECK(found.stage == "decode");
+  CHECK(found.call.empty());
+}
+
+TEST_CASE("analysis.findings: one stream only") {
+  const finding found = first(finding_kind::single_stream, planted::two_requests(false), planted::two_requests(true));
+  CHECK(found.count >= 398);
+}
+
+TEST_CASE("analysis.findings: copies and kernels that never overlap") {
+  fault f;
+  f.copy_bytes = 15000000;  // 300 us
+  f.own_stream_for_copies = false;
+  fault mended = f;
+  mended.own_stream_for_copies = true;
+  first(finding_kind::unused_overlap, planted::server(f), planted::server(mended));
+}
+
+TEST_CASE("analysis.findings: low bandwidth") {
+  fault f;
+  f.copy_bytes = 1000000;
+  f.bytes_per_ns = 4;
+  f.own_stream_for_copies = false;
+  fault mended = f;
+  mended.bytes_per_ns = planted::pinned_bytes_per_ns;
+  const finding found = first(finding_kind::low_bandwidth, planted::server(f), planted::server(mended));
+  CHECK(!found.small_ones);
+  CHECK(found.peak_bytes_per_s == 63e9);
+}
+
+TEST_CASE("analysis.findings: losses, which have no time") {
+  fault f;
+  f.lost = 1234;
+  const outcome o = analysed(planted::server(f));
+  REQUIRE(o.found.size() == 1);
+  CHECK(o.found[0].is == finding_kind::losses);
+  CHECK(o.found[0].count == 1234);
+  finding_options options;
+  options.lost = 5000;  // as the file's footer says
+  trace_analysis a;
+  for (const event& e : planted::server({})) a.add(e);
+  const trace_results r = a.finish();
+  REQUIRE(find_findings(a.log(), r, options).size() == 1);
+}
+
+TEST_CASE("analysis.findings: all that a device can win is less than the time recorded") {
+  for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+    CAPTURE(seed);
+    random_trace::trace t = random_trace::make(seed);
+    trace_analysis a;
+    if (seed % 2 == 0) a.add(sample::device(0, "NVIDIA H200"));
+    for (const event& e : t.events) a.add(e);
+    const trace_results r = a.finish();
+    finding_options all;
+    all.least_share = 0;
+    std::int64_t sum[2] = {};
+    std::int64_t last = INT64_MAX;
+    for (const finding& f : find_findings(a.log(), r, all)) {
+      REQUIRE(f.win_ns > 0);
+      REQUIRE(f.win_ns <= last);
+      REQUIRE(!f.proof.empty());
+      last = f.win_ns;
+      sum[f.device] += f.win_ns;
+    }
+    REQUIRE(sum[0] <= r.time.everything.recorded_ns);
+    REQUIRE(sum[1] <= r.time.everything.recorded_ns);
+  }
+}

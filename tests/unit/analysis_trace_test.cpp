@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// The analyses of a whole trace against a model that counts tick by tick, over thousands of small random traces.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cutrace/analysis/trace_analysis.hpp>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/random_trace.hpp"
+
+namespace {
+
+using namespace cutrace;
+using namespace cutrace::analysis;
+using random_trace::tick;
+using random_trace::ticks;
+
+constexpr std::uint32_t cases = 300;  // of each test: under sanitizers they take a minute together
+constexpr std::int64_t length = ticks + 200;
+
+/// One bit a tick.
+struct line {
+  std::vector<bool> on = std::vector<bool>(static_cast<std::size_t>(length));
+  void set(std::int64_t start, std::int64_t end) {
+    for (std::int64_t t = start; t < end; ++t) on[static_cast<std::size_t>(t)] = true;
+  }
+  bool at(std::int64_t t) const { return on[static_cast<std::size_t>(t)]; }
+};
+std::int64_t count(const std::function<bool(std::int64_t)>& is) {
+  std::int64_t n = 0;
+  for (std::int64_t t = 0; t < length; ++t) n += is(t);
+  return n * tick;
+}
+
+work_class class_of(const random_trace::work& w) {
+  if (w.kind == event_kind::memcpy)
+    return w.direction == copy_direction::host_to_device ? work_class::host_to_device : work_class::device_to_host;
+  return w.name[0] == 'n' ? work_class::communication : work_class::compute;
+}
+
+struct subject {
+  explicit subject(std::uint32_t seed) : truth(random_trace::make(seed, seed % 4 == 0)) {
+    for (const event& e : truth.events) analysis.add(e);
+    results = analysis.finish(length * tick);
+  }
+  random_trace::trace truth;
+  trace_analysis analysis;
+  trace_results results;
+};
+
+/// Calls `check` for each of many traces; the seed of a failure is told.
+void for_each_trace(std::uint32_t first_seed, const std::function<void(const subject&)>& check) {
+  for (std::uint32_t seed = first_seed; seed < first_seed + cases; ++seed) {
+    CAPTURE(seed);
+    check(subject(seed));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("analysis.trace: each owner's time is what nobody before it has, all of it together the wall time") {
+  for_each_trace(1000, [](const subject& s) {
+    std::vector<line> owners(owner_count - 1);
+    const auto line_of = [&](owner o) -> line& { return owners[static_cast<std::size_t>(o)]; };
+    for (const random_trace::work& w : s.truth.works) line_of(owner_of(class_of(w))).set(w.start, w.end);
+    for (const random_trace::call& c : s.truth.calls)
+      line_of(host_owner(category_of_call(sample::text_of(c.name)))).set(c.start, c.end);
+    for (const random_trace::stage& t : s.truth.stages) line_of(owner::host_stage).set(t.start, t.end);
+    for (const random_trace::part& p : s.truth.parts) line_of(owner::host_stage).set(p.start, p.end);
+    for (const bool host : {false, true}) {
+      const breakdown_table& t = host ? s.results.time.host : s.results.time.everything;
+      std::int64_t sum = 0;
+      for (std::size_t o = 0; o < owner_count; ++o) {
+        sum += t.ns[o];
+        if (host && o < 3) {
+          REQUIRE(t.ns[o] == 0);
+          continue;
+        }
+        REQUIRE(t.ns[o] == count([&](std::int64_t at) {
+                  for (std::size_t k = host ? 3 : 0; k < owner_count - 1; ++k)
+                    if (owners[k].at(at)) return k == o;
+                  return o == owner_count - 1;
+                }));
+      }
+      REQUIRE(sum == length * tick);
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classes of work") {
+  for_each_trace(2000, [](const subject& s) {
+    for (const device_activity& d : s.results.devices) {
+      std::vector<line> of(work_class_count);
+      line busy;
+      std::int64_t first = length, last = 0;
+      for (const random_trace::work& w : s.truth.works) {
+        if (w.device != d.device) continue;
+        of[static_cast<std::size_t>(class_of(w))].set(w.start, w.end);
+        busy.set(w.start, w.end);
+        first = std::min(first, w.start);
+        last = std::max(last, w.end);
+      }
+      REQUIRE(d.active == interval{first * tick, last * tick});
+      REQUIRE(d.busy_ns == count([&](std::int64_t t) { return busy.at(t); }));
+      REQUIRE(d.busy_ns + d.idle_ns == d.active.length_ns());
+      REQUIRE(d.compute_ns + d.non_compute_ns + d.idle_ns == d.active.length_ns());
+      for (std::size_t a = 0; a < work_class_count; ++a) {
+        REQUIRE(d.class_ns[a] == count([&](std::int64_t t) { return of[a].at(t); }));
+        REQUIRE(d.exposed_ns[a] == count([&](std::int64_t t) { return of[a].at(t) && !of[0].at(t); }));
+        for (std::size_t b = 0; b < work_class_count; ++b)
+          REQUIRE(d.overlap_ns[a][b] == count([&](std::int64_t t) { return of[a].at(t) && of[b].at(t); }));
+      }
+      std::uint64_t gaps = 0;
+      for (std::int64_t t = first + 1; t < last; ++t) gaps += busy.at(t - 1) && !busy.at(t);
+      REQUIRE(d.gap_count == gaps);
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: delays, skew and the length of the queue") {
+  for_each_trace(3000, [](const subject& s) {
+    std::uint64_t during = 0, waited = 0, unknown = 0;
+    for (const random_trace::work& w : s.truth.works) {
+      if (w.call == SIZE_MAX) {
+        ++unknown;
+        continue;
+      }
+      (w.start < s.truth.calls[w.call].end ? during : waited) += 1;
+    }
+    REQUIRE(s.results.launches.unknown == unknown);
+    REQUIRE(s.results.launches.during_call == during);
+    REQUIRE(s.results.launches.delay.count() == waited);
+    REQUIRE(s.results.launches.skew == 0);
+    for (const queue_report& q : s.results.queues) {
+      std::int64_t first = length, last = 0;
+      for (const random_trace::work& w : s.truth.works)
+        if (w.device == q.device && w.call != SIZE_MAX) {
+          first = std::min(first, s.truth.calls[w.call].start);
+          last = std::max(last, w.start);
+        }
+      double sum = 0;
+      std::uint64_t longest = 0;
+      for (std::int64_t t = first; t < last; ++t) {
+        std::uint64_t n = 0;
+        for (const random_trace::work& w : s.truth.works)
+          n += w.device == q.device && w.call != SIZE_MAX && s.truth.calls[w.call].start <= t && t < w.start;
+        sum += static_cast<double>(n);
+        longest = std::max(longest, n);
+      }
+      if (first >= last) continue;
+      REQUIRE(q.span == interval{first * tick, last * tick});
+      REQUIRE(q.longest == longest);
+      REQUIRE(q.mean == doctest::Approx(sum / static_cast<double>(last - first)));
+      double of_curve = 0;
+      for (const double part : q.curve) of_curve += part / static_cast<double>(q.curve.size());
+      REQUIRE(of_curve == doctest::Approx(q.mean));
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: copies, their bytes and the time that no kernel hides") {
+  for_each_trace(4000, [](const subject& s) {
+    std::map<std::uint32_t, std::int64_t> exposed;
+    std::uint64_t bytes = 0, small = 0;
+    for (const copy_row& r : s.results.copies) {
+      exposed[r.device] += r.exposed_ns;
+      bytes += r.bytes;
+      small += r.small_count;
+    }
+    for (const random_trace::work& w : s.truth.works) {
+      if (w.kind != event_kind::memcpy) continue;
+      bytes -= w.bytes;
+      small -= w.bytes <= copy_row::small_bytes;
+    }
+    REQUIRE(bytes == 0);
+    REQUIRE(small == 0);
+    for (const device_activity& d : s.results.devices) {
+      line kernel, copy;
+      for (const random_trace::work& w : s.truth.works)
+        if (w.device == d.device) (w.kind == event_kind::kernel ? kernel : copy).set(w.start, w.end);
+      const std::int64_t expected = count([&](std::int64_t t) { return copy.at(t) && !kernel.at(t); });
+      REQUIRE(d.exposed_copy_ns == expected);
+      REQUIRE(exposed[d.device] == expected);
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: context switches and multiplex windows") {
+  for_each_trace(5000, [](const subject& s) {
+    auto stretches = idle_finder(s.analysis.log(), 1, 10 * tick).find().stretches;
+    for (std::size_t i = 0; i < s.results.devices.size(); ++i) {
+      const std::uint32_t device = s.results.devices[i].device;
+      line busy;
+      std::vector<random_trace::work> works;
+      for (const random_trace::work& w : s.truth.works)
+        if (w.device == device) {
+          works.push_back(w);
+          busy.set(w.start, w.end);
+        }
+      std::int64_t windows = 0, run = 0;
+      for (std::int64_t t = s.results.devices[i].active.start_ns / tick; t < s.results.devices[i].active.end_ns / tick;
+           ++t) {
+        run = busy.at(t) ? 0 : run + 1;
+        if (busy.at(t + 1) && run >= 20) windows += run;
+      }
+      const multiplex_report m = find_multiplex_windows(s.analysis.log(), s.analysis.log().devices().at(device),
+                                                        stretches[device], {}, 20 * tick, std::uint64_t{1} << 40);
+      REQUIRE(m.window_ns == windows * tick);
+      bool same_start = false;
+      std::sort(works.begin(), works.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+      std::uint64_t switches = 0;
+      for (std::size_t k = 1; k < works.size(); ++k) {
+        same_start = same_start || works[k].start == works[k - 1].start;
+        switches += works[k].context != works[k - 1].context;
+      }
+      if (!same_start) REQUIRE(s.results.switches[i].switches == switches);  // else their order is free
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: stages: host, queue, execution, transfer, idle inside") {
+  for_each_trace(6000, [](const subject& s) {
+    struct lines {
+      line host, own, all, execution, transfer, queue, calls;
+    };
+    std::map<std::string, lines> of;
+    line busy;
+    const auto climb = [&](std::uint64_t id, const std::function<void(lines&)>& each) {
+      for (const random_trace::stage* t = s.truth.find(id); t != nullptr; t = s.truth.find(t->parent))
+        each(of[t->name]);
+    };
+    for (const random_trace::stage& t : s.truth.stages) of[t.name].host.set(t.start, t.end);
+    for (const random_trace::part& p : s.truth.parts) of[s.truth.find(p.stage)->name].host.set(p.start, p.end);
+    for (const random_trace::call& c : s.truth.calls) climb(c.stage, [&](lines& l) { l.calls.set(c.start, c.end); });
+    for (const random_trace::work& w : s.truth.works) {
+      busy.set(w.start, w.end);
+      if (const random_trace::stage* t = s.truth.find(w.stage)) of[t->name].own.set(w.start, w.end);
+      climb(w.stage, [&](lines& l) {
+        l.all.set(w.start, w.end);
+        (w.kind == event_kind::kernel ? l.execution : l.transfer).set(w.start, w.end);
+        if (w.call != SIZE_MAX) l.queue.set(s.truth.calls[w.call].end, w.start);
+      });
+    }
+    REQUIRE(s.results.stages.stages.size() == of.size());
+    for (const stage_cost& c : s.results.stages.stages) {
+      const lines& l = of[c.name];
+      const auto on = [](const line& of_row) { return count([&](std::int64_t t) { return of_row.at(t); }); };
+      REQUIRE(c.host_ns == on(l.host));
+      REQUIRE(c.gpu_own_ns == on(l.own));
+      REQUIRE(c.gpu_inclusive_ns == on(l.all));
+      REQUIRE(c.execution_ns == on(l.execution));
+      REQUIRE(c.transfer_ns == on(l.transfer));
+      REQUIRE(c.queue_ns == on(l.queue));
+      REQUIRE(c.call_ns == on(l.calls));
+      REQUIRE(c.gpu_idle_inside_ns == count([&](std::int64_t t) { return l.host.at(t) && !busy.at(t); }));
+      std::set<std::uint64_t> requests;
+      for (const random_trace::stage& t : s.truth.stages)
+        if (t.name == c.name) requests.insert(t.requests.begin(), t.requests.end());
+      REQUIRE(c.requests == requests.size());
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: requests: what was measured alone, in batches, and the estimated share") {
+  for_each_trace(7000, [](const subject& s) {
+    line busy;
+    for (const random_trace::work& w : s.truth.works) busy.set(w.start, w.end);
+    for (const request_cost& c : s.results.requests) {
+      const std::uint64_t id = s.analysis.log().stages().request_ids()[c.request];
+      line host;
+      std::int64_t alone = 0, batches = 0, share = 0, queue = 0;
+      std::int64_t first = length, last = 0;
+      for (const random_trace::stage& t : s.truth.stages) {
+        if (std::find(t.requests.begin(), t.requests.end(), id) == t.requests.end()) continue;
+        host.set(t.start, t.end);
+        first = std::min(first, t.start);
+        last = std::max(last, t.end);
+        line kernels, gpu, waiting;
+        for (const random_trace::work& w : s.truth.works) {
+          if (w.stage != t.id) continue;
+          last = std::max(last, w.end);
+          gpu.set(w.start, w.end);
+          if (w.kind == event_kind::kernel) kernels.set(w.start, w.end);
+          if (w.call != SIZE_MAX) waiting.set(s.truth.calls[w.call].end, w.start);
+        }
+        const std::int64_t execution = count([&](std::int64_t at) { return kernels.at(at); });
+        (t.requests.size() == 1 ? alone : batches) += execution;
+        queue += count([&](std::int64_t at) { return waiting.at(at); });
+        if (t.requests.size() > 1)
+          share += count([&](std::int64_t at) { return gpu.at(at); }) / static_cast<std::int64_t>(t.requests.size());
+      }
+      REQUIRE(c.span == interval{first * tick, last * tick});
+      REQUIRE(c.host_ns == count([&](std::int64_t at) { return host.at(at); }));
+      REQUIRE(c.idle_inside_ns == count([&](std::int64_t at) { return host.at(at) && !busy.at(at); }));
+      REQUIRE(c.execution_alone_ns == alone);
+      REQUIRE(c.execution_in_batches_ns == batches);
+      REQUIRE(c.estimated_share_ns == share);
+      REQUIRE(c.queue_ns == queue);
+    }
+  });
+}
+
+TEST_CASE("analysis.trace: percentiles lie within a bucket of the nearest rank") {
+  for_each_trace(8000, [](const subject& s) {
+    for (const operation& o : s.analysis.gpu_operations().top(100)) {
+      std::vector<std::uint64_t> ns;
+      for (const random_trace::work& w : s.truth.works) {
+        const char* copy = w.direction == copy_direction::host_to_device ? "[memcpy HtoD]" : "[memcpy DtoH]";
+        if (o.name == (w.kind == event_kind::kernel ? w.name : copy))
+          ns.push_back(static_cast<std::uint64_t>((w.end - w.start) * tick));
+      }
+      std::sort(ns.begin(), ns.end());
+      REQUIRE(o.count == ns.size());
+      for (const auto& p :
+           {std::make_pair(50u, o.p50_ns), std::make_pair(90u, o.p90_ns), std::make_pair(99u, o.p99_ns)}) {
+        const std::uint64_t exact = ns[(ns.size() * p.first + 99) / 100 - 1];
+        REQUIRE(p.second >= exact - exact / 16);
+        REQUIRE(p.second <= exact + exact / 16);
+      }
+    }
+  });
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/cut_command.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+#include "cutrace/output_sink.hpp"
+#include "cutrace/trace_filter.hpp"
+#include "cutrace/trace_input.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+struct wishes {
+  std::vector<std::string> files;
+  std::string output;
+  choice_words choice;
+  bool quiet = false;
+};
+
+int run_cut(wishes& w) {
+  const trace_choice& c = w.choice.parsed();
+  if (w.choice.empty())
+    throw usage_error(
+        "nothing says what to cut out: give --from, --to, --stage, --request or --device (cutrace convert writes all)");
+  const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
+  filter_sink filter(*to, c);
+  const cutrace_reading::outcome o = read_trace(w.files, filter, w.quiet);
+  if (filter.chosen() == 0)
+    std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for\n",
+                 static_cast<unsigned long long>(o.events));
+  return status_of(o);
+}
+
+}  // namespace
+
+void add_cut(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("cut", "Write a part of a trace file: a time, a stage, a request, a device");
+  const auto w = std::make_shared<wishes>();
+  command->formatter(std::make_shared<help_format>("cutrace cut [options] FILE... -o OUTPUT"));
+  command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
+  command->add_option("-o,--output", w->output, "As of cutrace convert")->required()->type_name("OUTPUT");
+  w->choice.add_options(*command);
+  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  command->footer(
+      "Several options hold together. What describes processes, threads and devices is always kept.\n"
+      "Exit code: as of cutrace convert.\n"
+      "Examples:\n"
+      "  cutrace cut t.pftrace -o part.pftrace --from 2s --to 2.5s\n"
+      "  cutrace cut t.jsonl -o slow.html --request chat-0007\n"
+      "  cutrace cut t.jsonl -o ascii:- --stage decode");
+  command->callback([w, &exit_status] { exit_status = run_cut(*w); });
+}
+
+}  // namespace cutrace_tool

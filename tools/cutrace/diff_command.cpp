@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/diff_command.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cutrace/analysis/trace_difference.hpp>
+#include <cutrace/sink.hpp>
+#include <cutrace/sinks/difference_json.hpp>
+#include <cutrace/sinks/difference_text.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+#include "cutrace/report_outputs.hpp"  // write_whole_file
+#include "cutrace/terminal.hpp"
+#include "cutrace/trace_filter.hpp"
+#include "cutrace/trace_input.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+namespace analysis = cutrace::analysis;
+
+struct wishes {
+  std::vector<std::string> pair, before, after;
+  choice_words choice;
+  std::string fail_over, json;
+  unsigned width = 0, top = 10;
+  bool quiet = false;
+};
+
+/// Enough for a test of single durations; more would cost memory and show no other result.
+constexpr std::size_t kept_durations = 4096;
+
+class profile_sink : public cutrace::sink {
+ public:
+  explicit profile_sink(std::size_t keep) : keep_(keep) {}
+  const char* name() const noexcept override { return "diff"; }
+  void open(const cutrace::trace_info& info) override {
+    const bool told = info.start.monotonic_ns != 0;
+    all_ = std::make_unique<analysis::trace_analysis>(told ? info.start.trace_ns : analysis::trace_log::first_event);
+  }
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events) all_->add(e);
+  }
+  void close(const cutrace::trace_summary& end) override {
+    const analysis::trace_results r = all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN);
+    profile_ = analysis::profile_of(*all_, r, keep_);
+    profile_.lost = std::max(end.totals.lost_total(), all_->log().lost_total());
+    all_.reset();
+  }
+  analysis::trace_profile take() { return std::move(profile_); }
+
+ private:
+  std::size_t keep_;
+  std::unique_ptr<analysis::trace_analysis> all_;
+  analysis::trace_profile profile_;
+};
+
+/// "5%" or "0.05" as a share. @throws usage_error
+double parse_share(const std::string& text) {
+  char* end = nullptr;
+  double n = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && std::string(end) == "%") {
+    n /= 100;
+    ++end;
+  }
+  if (end == text.c_str() || *end != '\0' || !std::isfinite(n) || n < 0)
+    throw usage_error("--fail-over " + text + " is no share; write it as 5% or 0.05");
+  return n;
+}
+
+/// What is read of the traces, one after the other.
+class runs {
+ public:
+  runs(wishes& w, std::size_t keep) : wishes_(w), keep_(keep) {}
+  std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
+    std::vector<analysis::trace_profile> list;
+    for (const std::string& file : files) {
+      profile_sink profile(keep_);
+      filter_sink chosen(profile, wishes_.choice.parsed());
+      const bool all = wishes_.choice.empty();
+      const cutrace_reading::outcome o =
+          read_trace({file}, all ? static_cast<cutrace::sink&>(profile) : chosen, wishes_.quiet);
+      status_ = std::max(status_, status_of(o));
+      list.push_back(profile.take());
+      if (list.back().lost != 0)
+        std::fprintf(stderr, "cutrace: %s lost %llu records: its times are too small by an unknown amount\n",
+                     file.c_str(), static_cast<unsigned long long>(list.back().lost));
+    }
+    return list;
+  }
+  int status() const noexcept { return status_; }
+
+ private:
+  wishes& wishes_;
+  std::size_t keep_;
+  int status_ = 0;
+};
+
+int run_diff(wishes& w) {
+  if (!w.pair.empty() && (!w.before.empty() || !w.after.empty()))
+    throw usage_error("name two files, or several with --before and --after, not both");
+  if (!w.pair.empty() && w.pair.size() != 2)
+    throw usage_error(
+        "cutrace diff compares two files, BEFORE and AFTER; several runs of each go behind --before and "
+        "--after");
+  if (w.pair.size() == 2) {
+    w.before = {w.pair[0]};
+    w.after = {w.pair[1]};
+  }
+  if (w.before.empty() || w.after.empty())
+    throw usage_error("nothing to compare: cutrace diff BEFORE AFTER, or --before FILE... --after FILE...");
+  const double fail_over = w.fail_over.empty() ? -1 : parse_share(w.fail_over);
+  const bool single = w.before.size() == 1 && w.after.size() == 1;
+  runs reader(w, single ? kept_durations : 0);
+  const std::vector<analysis::trace_profile> before = reader.read(w.before), after = reader.read(w.after);
+  const analysis::trace_difference d = analysis::find_difference(before, after);
+  if (!w.json.empty()) {
+    write_whole_file(w.json, cutrace::difference_json(d, w.before, w.after, fail_over));
+  } else {
+    const cutrace::report_options options = terminal_options(w.width, w.top);
+    cutrace::ascii::difference_page page(d, before.size(), after.size(), fail_over, options);
+    std::fputs(page.text().c_str(), stdout);
+  }
+  if (reader.status() != 0 || fail_over < 0) return reader.status();
+  bool slower = false;
+  cutrace::ascii::difference_page::for_each_slower(d, fail_over,
+                                                   [&](const char*, const analysis::difference&) { slower = true; });
+  return slower ? exit_slower : 0;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("diff", "What became slower or faster between traces");
+  const auto w = std::make_shared<wishes>();
+  command->formatter(
+      std::make_shared<help_format>("cutrace diff [options] BEFORE AFTER | --before FILE... --after FILE..."));
+  command->add_option("files", w->pair, "Two trace files, before and after, as of cutrace convert")
+      ->type_name("FILE...");
+  command->add_option("--before", w->before, "Traces of repeated runs before the change, a file each")
+      ->type_name("FILE...");
+  command->add_option("--after", w->after, "Of runs after it; three and three or more tell a change from chance")
+      ->type_name("FILE...");
+  command
+      ->add_option("--fail-over", w->fail_over,
+                   "Exit code 5 where wall time, GPU busy time, a stage or a GPU operation became slower by more than "
+                   "this (5%) and, with repeated runs, significantly so")
+      ->type_name("SHARE");
+  command->add_flag("--json{-}", w->json,
+                    "All rows as one JSON document on standard output, or in FILE with --json=FILE");
+  w->choice.add_options(*command);
+  command->add_option("--top", w->top, "Rows of each table (10)")->check(CLI::Range(1u, 100000u))->type_name("N");
+  command->add_option("--width", w->width, "Columns; the terminal's, 100 at most")
+      ->check(CLI::Range(80u, 400u))
+      ->type_name("N");
+  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  command->footer(
+      "Rows compare the mean of one operation; \"in all\" is the change of its total in a run.\n"
+      "Exit code: 0; 5 as of --fail-over; 4 a file could not be read in whole, whatever was found; 125 not at all.\n"
+      "Examples:\n"
+      "  cutrace diff before.jsonl after.jsonl\n"
+      "  cutrace diff --before a1.jsonl a2.jsonl a3.jsonl --after b1.jsonl b2.jsonl b3.jsonl --fail-over 5%\n"
+      "  cutrace diff before.jsonl after.jsonl --stage decode --json | jq '.gpu_operations[0]'");
+  command->callback([w, &exit_status] { exit_status = run_diff(*w); });
+}
+
+}  // namespace cutrace_tool

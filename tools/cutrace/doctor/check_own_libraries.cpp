@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// libcutrace_inject.so and libcutrace_preload.so: found, and libraries that the driver or the loader could take.
+#include <dlfcn.h>
+
+#include <initializer_list>
+
+#include "../own_libraries.hpp"
+#include "checks.hpp"
+
+namespace cutrace_tool::doctor {
+
+namespace {
+
+struct own_library {
+  const char* id;
+  method_set methods;
+  std::string (*find)();
+  const char* variable;
+  const char* file;
+  const char* built_where;
+  std::initializer_list<const char*> functions;  ///< by which it is known
+};
+
+/// Why it is of no use; empty where it is.
+std::string fault_of(const setup& s, const own_library& own, const std::string& path) {
+  const probe_result r = run_probe(s.patience_seconds, [&](const teller& t) {
+    t.step("loading " + path);
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const char* why = library == nullptr ? dlerror() : nullptr;
+    if (library == nullptr) {
+      t.tell("fault", "it cannot be loaded: " + std::string(why != nullptr ? why : "unknown reason"));
+      return;
+    }
+    for (const char* name : own.functions) {
+      if (dlsym(library, name) != nullptr) continue;
+      t.tell("fault", "it is not cutrace's library");
+      return;
+    }
+  });
+  return !r.text("fault").empty() ? r.text("fault") : r.failure(s.patience_seconds);
+}
+
+finding check(const setup& s, const own_library& own) {
+  finding f{own.id, own.methods, state::ok, "", ""};
+  const bool named = !variable(own.variable).empty();
+  std::string fault;
+  try {
+    f.what = own.find();
+    fault = fault_of(s, own, f.what);
+    if (!fault.empty()) f.what += ": " + fault;
+  } catch (const std::exception& e) {
+    f.what = fault = e.what();
+  }
+  if (fault.empty()) return f;
+  f.state = state::broken;
+  f.remedy =
+      named ? "let " + std::string(own.variable) + " name " + own.file + ", or unset it"
+            : "install cutrace whole, built " + std::string(own.built_where) + ", or name the file in " + own.variable;
+  return f;
+}
+
+}  // namespace
+
+findings check_own_libraries(const setup& s) {
+  const own_library inject{"inject.library",
+                           for_cupti,
+                           &find_inject_library,
+                           "CUTRACE_INJECT_LIBRARY",
+                           "libcutrace_inject.so",
+                           "where CUDA's headers with CUPTI are",
+                           {"InitializeInjection", "cutrace_injected_library"}};
+  const own_library preload{"preload.library",
+                            for_preload,
+                            &find_preload_library,
+                            "CUTRACE_PRELOAD_LIBRARY",
+                            "libcutrace_preload.so",
+                            "for x86-64",
+                            {"InitializeInjectionNvtx2", "cutrace_preloaded_library"}};
+  return {check(s, inject), check(s, preload)};
+}
+
+}  // namespace cutrace_tool::doctor

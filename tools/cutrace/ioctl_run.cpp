@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/ioctl_run.hpp"
+
+#define CUTRACE_RUNTIME_WITHOUT_SINKS
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/detail/told_process.hpp>
+#include <cutrace/ioctl/ioctl_backend.hpp>
+#include <cutrace/runtime.hpp>
+#include <exception>
+#include <fstream>
+#include <iterator>
+
+#include "cutrace/exit_status.hpp"
+
+namespace cutrace_tool {
+
+namespace io = cutrace::ioctls;
+
+namespace {
+
+constexpr int records_end = 3;  ///< of the pipe, in who writes a trace
+constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
+                                              "PMI_RANK", "LOCAL_RANK",           "WORLD_SIZE",
+                                              "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
+/// For tests on a machine without such devices: "KIND=MAJOR:MINOR,...".
+constexpr const char* devices_variable = "CUTRACE_IOCTL_DEVICES";
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::uint64_t monotonic_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+io::device_numbers find_devices() {
+  io::device_numbers devices(content_of("/proc/devices"));
+  const char* more = std::getenv(devices_variable);
+  if (more != nullptr && !devices.add(more))
+    throw usage_error(std::string(devices_variable) + "=\"" + more +
+                      "\" cannot be used; accepted: KIND=MAJOR:MINOR, several by commas, KIND one of control, gpu, "
+                      "modeset, uvm, uvm_tools, caps");
+  return devices;
+}
+
+void check_machine() {
+  if (io::own_architecture == 0) throw usage_error("--method ioctl: not for this processor yet");
+  utsname u{};
+  unsigned major = 0, minor = 0;
+  // PTRACE_GET_SYSCALL_INFO.
+  if (::uname(&u) == 0 && std::sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+      (major < 5 || (major == 5 && minor < 3)))
+    throw usage_error(std::string("--method ioctl needs Linux 5.3 or newer; this is ") + u.release);
+}
+
+}  // namespace
+
+ioctl_run::ioctl_run(std::map<std::string, std::string> writers, bool children)
+    : variables_(std::move(writers)),
+      children_(children),
+      since_ns_(monotonic_ns()),
+      devices_(find_devices()),
+      branch_(io::driver_branch(content_of("/proc/driver/nvidia/version"))) {
+  check_machine();
+  if (!ring_.usable()) throw usage_error("--method ioctl: out of memory");
+  if (const int why = tracer_.start(ring_, devices_, branch_))
+    throw usage_error(std::string("--method ioctl: the tracer cannot be started: ") + std::strerror(why));
+}
+
+ioctl_run::~ioctl_run() {
+  for (auto& [process, w] : writers_)
+    if (w.pipe >= 0) ::close(w.pipe);
+}
+
+start_gate ioctl_run::gate() {
+  start_gate g;
+  g.in_child = [this] { return tracer_.enter(); };
+  g.in_parent = [this](pid_t program) {
+    const int why = tracer_.hold(program, !children_);
+    if (why != 0)
+      refusal_ = std::string("--method ioctl: the program may not be traced here: ") + std::strerror(why) +
+                 "; cutrace doctor --method ioctl says what is in the way";
+    return why;
+  };
+  return g;
+}
+
+/// One record, whole or not at all: it is shorter than what a pipe takes at once. False: nothing can be carried now.
+bool ioctl_run::carry() {
+  static_assert(sizeof(io::trace_record) <= 4096, "PIPE_BUF of Linux");
+  const io::trace_record* first = ring_.front();
+  if (first == nullptr) return false;
+  writer& w = writer_of(*first);
+  ssize_t n = 0;
+  if (w.pipe >= 0) {
+    while ((n = ::write(w.pipe, first, sizeof(*first))) < 0 && errno == EINTR) {
+    }
+    if (n < 0 && errno == EAGAIN) return false;
+    if (n < 0) {  // its writer is gone, and says why by its status
+      ::close(w.pipe);
+      w.pipe = -1;
+    }
+  }
+  ring_.drop();
+  return true;
+}
+
+void ioctl_run::relay() {
+  while (carry()) {
+  }
+  if (!tracer_gone_ && ::waitpid(tracer_.id(), nullptr, WNOHANG) == tracer_.id()) tracer_gone_ = true;
+}
+
+void ioctl_run::finish() {
+  // What waits for a full pipe is taken as fast as it can be written down.
+  const std::uint64_t until = monotonic_ns() + 10000000000u;
+  relay();
+  while (ring_.front() != nullptr && monotonic_ns() < until) {
+    ::usleep(1000);
+    relay();
+  }
+  for (auto& [process, w] : writers_) {
+    if (w.pipe >= 0) ::close(w.pipe);
+    w.pipe = -1;
+  }
+  for (auto& [process, w] : writers_)
+    if (w.process > 0) ::waitpid(w.process, nullptr, 0);
+}
+
+std::vector<std::string> ioctl_run::notes() const {
+  std::vector<std::string> all;
+  const std::uint64_t hidden = const_cast<io::record_ring&>(ring_).hidden().load(std::memory_order_relaxed);
+  if (hidden != 0)
+    all.push_back("of " + std::to_string(hidden) +
+                  " ioctls it could not be told which device they went to: their process hides what it has open "
+                  "(PR_SET_DUMPABLE)");
+  return all;
+}
+
+ioctl_run::writer& ioctl_run::writer_of(const io::trace_record& r) {
+  const auto known = writers_.find(r.process);
+  return known != writers_.end() ? known->second : writers_.emplace(r.process, start_writer(r)).first->second;
+}
+
+ioctl_run::writer ioctl_run::start_writer(const io::trace_record& r) {
+  writer w;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return w;
+  ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);  // as far as the system allows
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  std::fflush(nullptr);
+  w.process = ::fork();
+  if (w.process == 0) write_trace(ends[0], r);
+  ::close(ends[0]);
+  w.pipe = ends[1];
+  if (w.process < 0) {
+    ::close(w.pipe);
+    w.pipe = -1;
+  }
+  return w;
+}
+
+/// The life of who writes one trace. It ends when the command closes the pipe, and so when the command is killed.
+void ioctl_run::write_trace(int pipe, const io::trace_record& r) const {
+  if (pipe != records_end && ::dup2(pipe, records_end) < 0) ::_exit(exit_own_failure);
+  if (::syscall(SYS_close_range, records_end + 1, ~0u, 0) != 0)
+    for (int fd = records_end + 1; fd < 4096; ++fd) ::close(fd);
+  ::umask(077);
+  // What the terminal sends is for the program and the command, whose end is this one's.
+  ::setsid();
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(s, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  try {
+    // The process may be gone by now; then its launcher's variables are taken to be the command's.
+    const std::string folder = "/proc/" + std::to_string(r.process);
+    const std::string environment = content_of(folder + "/environ");
+    if (!environment.empty())
+      for (const char* name : launcher_variables) ::unsetenv(name);
+    for (std::size_t at = 0; at < environment.size();) {
+      const std::string one = environment.c_str() + at;
+      at += one.size() + 1;
+      const std::string name = one.substr(0, one.find('='));
+      for (const char* variable : launcher_variables)
+        if (name == variable && name.size() < one.size()) ::setenv(variable, one.c_str() + name.size() + 1, 1);
+    }
+    for (const char* name :
+         {"CUTRACE", "CUTRACE_SAMPLE", "CUTRACE_START_AFTER", "CUTRACE_DURATION", "CUTRACE_NVTX", "CUTRACE_RUN_PID"})
+      ::unsetenv(name);
+    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
+    cutrace::detail::told_process& told = cutrace::detail::told_process::own();
+    told.id = r.process;
+    told.name = content_of(folder + "/comm");
+    while (!told.name.empty() && told.name.back() == '\n') told.name.pop_back();
+    if (told.name.empty()) told.name.assign(r.thread_name, ::strnlen(r.thread_name, sizeof(r.thread_name)));
+    told.command_line = content_of(folder + "/cmdline").substr(0, 4096);
+    while (!told.command_line.empty() && told.command_line.back() == '\0') told.command_line.pop_back();
+    told.since_ns = since_ns_;
+    static io::ioctl_backend* backend = nullptr;
+    static std::uint32_t branch = branch_;
+    static const cutrace::detail::backend_registration known(
+        "ioctl", false, []() -> cutrace::backend* { return backend = new io::ioctl_backend(records_end, branch); });
+    cutrace::session trace{cutrace::session_options()};
+    // Without a backend there is no trace, and the status block says why.
+    if (backend != nullptr) backend->wait_for_end();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "cutrace: process %u is not traced: %s\n", static_cast<unsigned>(r.process), e.what());
+    ::_exit(exit_own_failure);
+  }
+  std::exit(0);  // the trace is the command's: it ends with this process
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cutrace merge`: traces of ranks and processes on one clock.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace cutrace_tool {
+
+void add_merge(CLI::App& app, int& exit_status);
+
+}  // namespace cutrace_tool

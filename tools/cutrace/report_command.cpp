@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/report_command.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <cutrace/analysis/findings.hpp>
+#include <cutrace/analysis/trace_analysis.hpp>
+#include <cutrace/sink.hpp>
+#include <cutrace/sinks/report_text.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cutrace/help_format.hpp"
+#include "cutrace/report_outputs.hpp"
+#include "cutrace/terminal.hpp"
+#include "cutrace/trace_filter.hpp"
+#include "cutrace/trace_input.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+namespace analysis = cutrace::analysis;
+
+struct wishes {
+  std::vector<std::string> files;
+  choice_words choice;
+  report_outputs outputs;
+  unsigned width = 0, top = 0;
+  bool quiet = false;
+};
+
+/// Analyses what it is given, and has the text, or has written the other forms, when it is closed.
+class report_sink : public cutrace::sink {
+ public:
+  /// @param top rows of each table, 0: as the form has them
+  report_sink(const report_outputs& outputs, const cutrace::report_options& options, unsigned top)
+      : outputs_(outputs), options_(options), top_(top), page_(outputs.make_html()) {}
+  const char* name() const noexcept override { return "report"; }
+
+  void open(const cutrace::trace_info& info) override {
+    info_ = info;  // its texts live until after `close`
+    if (page_ != nullptr) page_->open(info);
+    who_ = cutrace::ascii::identity(info);
+    // A file without clocks does not tell when its trace began.
+    const bool told = info.start.monotonic_ns != 0;
+    all_.reset(new analysis::trace_analysis(told ? info.start.trace_ns : analysis::trace_log::first_event));
+  }
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events) all_->add(e);
+    if (page_ != nullptr) page_->write(events);
+  }
+  void close(const cutrace::trace_summary& end) override {
+    const analysis::trace_results r = all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN);
+    analysis::finding_options rules;
+    rules.lost = end.totals.lost_total();
+    std::vector<analysis::finding> found = analysis::find_findings(all_->log(), r, rules);
+    if (!outputs_.any()) text_ = report_text(*all_, r, found, who_, end, options_);
+    outputs_.write({*all_, r, found, info_, end, top_ == 0 ? SIZE_MAX : top_});
+    if (page_ == nullptr) return;
+    page_->show_findings(std::move(found));
+    page_->close(end);
+  }
+
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  const report_outputs& outputs_;
+  cutrace::report_options options_;
+  unsigned top_;
+  std::unique_ptr<cutrace::html_sink> page_;
+  cutrace::trace_info info_{};
+  cutrace::ascii::identity who_;
+  std::unique_ptr<analysis::trace_analysis> all_;
+  std::string text_;
+};
+
+int run_report(wishes& w) {
+  w.outputs.check(w.files);
+  report_sink report(w.outputs, terminal_options(w.width, w.top), w.top);
+  filter_sink chosen(report, w.choice.parsed());
+  const bool all = w.choice.empty();
+  const cutrace_reading::outcome o = read_trace(w.files, all ? static_cast<cutrace::sink&>(report) : chosen, w.quiet);
+  std::fputs(report.text().c_str(), stdout);
+  if (!all && chosen.chosen() == 0)
+    std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for\n",
+                 static_cast<unsigned long long>(o.events));
+  return status_of(o);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("report", "Where the time of a trace file went, and what to fix first");
+  const auto w = std::make_shared<wishes>();
+  command->formatter(std::make_shared<help_format>("cutrace report [options] FILE..."));
+  command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
+  w->choice.add_options(*command);
+  w->outputs.add_options(*command);
+  command->add_option("--top", w->top, "Rows of each table; 10 in text, all else")
+      ->check(CLI::Range(1u, 100000u))
+      ->type_name("N");
+  command->add_option("--width", w->width, "Columns; the terminal's, 100 at most")
+      ->check(CLI::Range(80u, 400u))
+      ->type_name("N");
+  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  command->footer(
+      "Several options of choice hold together; the report is on what was chosen then, as if there had been no more.\n"
+      "What the numbers mean: docs/analyses.md. Exit code: as of cutrace convert.\n"
+      "Examples:\n"
+      "  cutrace report cutrace-out/server.jsonl            the first screen says what to fix first\n"
+      "  cutrace report t.pftrace --from 2s --to 3s --top 30\n"
+      "  cutrace report t.jsonl --json | jq '.findings[0]'\n"
+      "  cutrace report t.jsonl --html report.html --csv tables\n"
+      "  cutrace report kineto.json.gz                      what PyTorch's profiler wrote");
+  command->callback([w, &exit_status] { exit_status = run_report(*w); });
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/report_outputs.hpp"
+
+#include <cutrace/detail/output_file.hpp>
+#include <cutrace/error.hpp>
+#include <cutrace/sinks/report_csv.hpp>
+#include <cutrace/sinks/report_json.hpp>
+#include <filesystem>
+#include <system_error>
+
+#include "cutrace/exit_status.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool ends_with(const std::string& s, const std::string& end) {
+  return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
+}
+
+void refuse_input(const std::string& option, const std::string& path, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code none;
+    if (fs::equivalent(path, input, none))
+      throw usage_error(option + " " + path + " is the file that is read; choose another name");
+  }
+}
+
+}  // namespace
+
+std::string literally(const std::string& path) {
+  std::string pattern;
+  for (const char c : path) pattern += c == '%' ? std::string("%%") : std::string(1, c);
+  return pattern;
+}
+
+void write_whole_file(const std::string& path, const std::string& text) {
+  cutrace::detail::output_file file;
+  file.open(literally(path).c_str(), cutrace::detail::publish::at_close);
+  file.write(text);
+  file.close();
+}
+
+void report_outputs::add_options(CLI::App& command) {
+  command.add_flag("--json{-}", json,
+                   "All numbers as one JSON document on standard output, or in FILE with --json=FILE; no text then, as "
+                   "with the next two");
+  command.add_option("--csv", csv, "A folder with a CSV file for each table")->type_name("DIR");
+  command.add_option("--html", html, "A page for a browser: findings, timeline, tables that sort; FILE ends in .html")
+      ->type_name("FILE");
+}
+
+void report_outputs::check(const std::vector<std::string>& inputs) const {
+  if (!json.empty() && json != "-") refuse_input("--json", json, inputs);
+  if (!html.empty()) {
+    // Who writes "--html t.jsonl" means a switch, and would lose the trace.
+    if (html != "-" && !ends_with(html, ".html") && !ends_with(html, ".htm") && !ends_with(html, ".html.gz"))
+      throw usage_error("--html " + html + " takes the page's name, which ends in .html, or - for standard output");
+    refuse_input("--html", html, inputs);
+  }
+  if (json == "-" && html == "-") throw usage_error("--json and --html - cannot both be standard output");
+  std::error_code none;
+  if (!csv.empty() && fs::exists(csv, none) && !fs::is_directory(csv, none))
+    throw usage_error("--csv " + csv + " is a file; give a folder, which is created where it is missing");
+}
+
+std::unique_ptr<cutrace::html_sink> report_outputs::make_html() const {
+  if (html.empty()) return nullptr;
+  cutrace::html_options options;
+  options.path = literally(html);
+  return std::make_unique<cutrace::html_sink>(options);
+}
+
+void report_outputs::write(const cutrace::tables::report& report) const {
+  if (!json.empty()) write_whole_file(json, cutrace::report_json(report));
+  if (csv.empty()) return;
+  std::error_code failed;
+  fs::create_directories(csv, failed);
+  if (failed) throw cutrace::error(("--csv " + csv + " cannot be created: " + failed.message()).c_str());
+  for (const cutrace::tables::csv_out::file& f : cutrace::report_csv(report))
+    write_whole_file(csv + "/" + f.name + ".csv", f.text);
+}
+
+}  // namespace cutrace_tool

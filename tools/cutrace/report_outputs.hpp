@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a report goes besides the terminal: JSON, CSV and HTML files. Names are checked before anything is read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cutrace/sinks/html.hpp>
+#include <cutrace/sinks/report_tables.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cutrace_tool {
+
+/// A path as text of a pattern (path_pattern.hpp).
+std::string literally(const std::string& path);
+
+/// Writes a file that is complete or not there, mode 0600; "-" is standard output. @throws cutrace::error
+void write_whole_file(const std::string& path, const std::string& text);
+
+struct report_outputs {
+  std::string json;  ///< "-": standard output; empty: none
+  std::string csv;   ///< folder
+  std::string html;
+
+  /// --json, --csv and --html.
+  void add_options(CLI::App& command);
+  bool any() const { return !json.empty() || !csv.empty() || !html.empty(); }
+  /// @throws usage_error for a name that would overwrite what is read, or is surely a mistake
+  void check(const std::vector<std::string>& inputs) const;
+  /// nullptr: no HTML is wanted. It is to get all events; its `close` writes the page.
+  std::unique_ptr<cutrace::html_sink> make_html() const;
+  /// JSON and CSV. @throws cutrace::error where one cannot be written
+  void write(const cutrace::tables::report& report) const;
+};
+
+}  // namespace cutrace_tool

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How text for a terminal is to look: columns, colour, rows of tables.
+#pragma once
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cutrace/sinks/report_text.hpp>
+
+namespace cutrace_tool {
+
+/// @param width, top as the user has them, 0: not said. Columns are the terminal's that standard output is; 100
+/// elsewhere, and at most, since lines that are longer are hard to read.
+inline cutrace::report_options terminal_options(unsigned width, unsigned top) {
+  cutrace::report_options options;
+  winsize size{};
+  if (width != 0)
+    options.width = width;
+  else if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 && size.ws_col < 100)
+    options.width = size.ws_col;
+  options.color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  if (top != 0) options.top = top;
+  return options;
+}
+
+}  // namespace cutrace_tool

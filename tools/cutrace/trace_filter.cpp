@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/trace_filter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include "cutrace/exit_status.hpp"
+
+namespace cutrace_tool {
+
+using cutrace::event;
+using cutrace::event_kind;
+
+namespace {
+
+std::string_view view(cutrace::text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
+
+bool is_description(const event& e) noexcept { return e.kind >= event_kind::process && e.kind <= event_kind::stream; }
+
+bool has_device(const event& e) noexcept {
+  return e.is_gpu_work() || e.kind == event_kind::sync || e.kind == event_kind::memory || e.is_cuda_event();
+}
+
+}  // namespace
+
+std::int64_t parse_time(const std::string& text, const char* option) {
+  constexpr std::pair<const char*, double> units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 6e10}};
+  char* end = nullptr;
+  const double n = std::strtod(text.c_str(), &end);
+  for (const auto& u : units) {
+    if (end == text.c_str() || std::string_view(end) != u.first || !std::isfinite(n) || std::fabs(n * u.second) > 9e18)
+      continue;
+    return static_cast<std::int64_t>(std::llround(n * u.second));
+  }
+  throw usage_error(std::string(option) + " " + text +
+                    " is no time since the trace began; write it as 1.5s, 200ms, 40us, 1000ns or 2m");
+}
+
+bool trace_choice::wants(const event& e) const {
+  if (is_description(e)) return true;
+  // Half-open, as all times; an instant belongs to its moment.
+  const bool inside =
+      e.start_ns == e.end_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
+  if (!inside) return false;
+  if (e.kind == event_kind::loss || e.kind == event_kind::window) return true;
+  if (!devices.empty() && (!has_device(e) || std::find(devices.begin(), devices.end(), e.device) == devices.end()))
+    return false;
+  if (!stages.empty() && std::find(stages.begin(), stages.end(), view(e.stage_name)) == stages.end()) return false;
+  if (requests.empty()) return true;
+  for (std::uint32_t i = 0; i < e.request_count; ++i) {
+    const cutrace::request_ref& r = e.requests[i];
+    const std::string name = r.name.size != 0 ? std::string(view(r.name)) : std::to_string(r.id);
+    if (std::find(requests.begin(), requests.end(), name) != requests.end()) return true;
+  }
+  return false;
+}
+
+void choice_words::add_options(CLI::App& command) {
+  const auto several = [](CLI::Option* o, const char* type) {
+    o->type_name(type)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  command.add_option("--from", from, "From this time since the trace began: 1.5s, 200ms, 40us, 1000ns, 2m")
+      ->type_name("TIME");
+  command.add_option("--to", to, "Up to this time; what lies partly within is kept whole")->type_name("TIME");
+  several(command.add_option("--stage", choice.stages,
+                             "Only stages of this name, and the calls and GPU work that were issued in them. May be "
+                             "given several times"),
+          "NAME");
+  several(
+      command.add_option("--request", choice.requests, "Only what serves this request, a number or a name; likewise"),
+      "ID");
+  several(command.add_option("--device", choice.devices, "Only work of this GPU; likewise"), "INDEX");
+}
+
+bool choice_words::empty() const {
+  return from.empty() && to.empty() && choice.stages.empty() && choice.requests.empty() && choice.devices.empty();
+}
+
+const trace_choice& choice_words::parsed() {
+  if (!from.empty()) choice.from_ns = parse_time(from, "--from");
+  if (!to.empty()) choice.to_ns = parse_time(to, "--to");
+  if (choice.from_ns >= choice.to_ns) throw usage_error("--from " + from + " is not before --to " + to);
+  return choice;
+}
+
+void filter_sink::write(cutrace::event_view events) {
+  batch_.clear();
+  for (const event& e : events) {
+    ++seen_;
+    if (!choice_.wants(e)) continue;
+    batch_.push_back(e);
+    described_ += is_description(e);
+  }
+  kept_ += batch_.size();
+  if (batch_.empty()) return;
+  cutrace::event_view kept;
+  kept.data = batch_.data();
+  kept.size = batch_.size();
+  to_.write(kept);
+}
+
+void filter_sink::close(const cutrace::trace_summary& summary) {
+  std::vector<const char*> notes(summary.notes, summary.notes + summary.note_count);
+  const std::string note = "cut out of a trace: " + std::to_string(kept_) + " of its " + std::to_string(seen_) +
+                           " events; the totals are those of the whole";
+  notes.push_back(note.c_str());
+  cutrace::trace_summary more = summary;
+  more.notes = notes.data();
+  more.note_count = static_cast<std::uint32_t>(notes.size());
+  to_.close(more);
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading trace files as all commands do: a line of progress on a terminal, complaints on stderr, and the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trace/trace_reader.hpp"
+
+namespace cutrace_tool {
+
+/// Reads, and prints what could not be read. @throws usage_error where nothing could
+cutrace_reading::outcome read_trace(const std::vector<std::string>& files, cutrace::sink& to, bool quiet);
+
+/// A line each on stderr, the first ones of many.
+void print_complaints(const cutrace_reading::outcome& o);
+
+/// 0, or exit_read_in_part.
+int status_of(const cutrace_reading::outcome& o);
+
+}  // namespace cutrace_tool

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of an input that a reader looks at: it grows at its end and is dropped from its front. Behind the end there
+// is room that may be read, as simdjson wants it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "trace/input.hpp"
+
+namespace cutrace_reading {
+
+class byte_window {
+ public:
+  static constexpr std::size_t padding = 128;
+  static constexpr std::size_t block = std::size_t{1} << 20;
+
+  /// `on_block` is called before each block is read: progress.
+  explicit byte_window(input& from, std::function<void()> on_block = {}) : from_(from), on_block_(std::move(on_block)) {
+    // A small file needs no large window.
+    if (from.size() != 0 && !from.compressed() && from.size() < block)
+      block_ = static_cast<std::size_t>(from.size()) + 1;
+    reserve(4 * block_);
+  }
+
+  const char* data() const noexcept { return bytes_.get() + begin_; }
+  std::size_t size() const noexcept { return end_ - begin_; }
+  /// Of data(), since the beginning of the input.
+  std::uint64_t offset() const noexcept { return offset_; }
+  void drop(std::size_t n) noexcept {
+    begin_ += n;
+    offset_ += n;
+  }
+  /// Reads more behind what is there, which may move. @returns false at the end of the input
+  bool more() {
+    if (on_block_) on_block_();
+    if (end_ + block_ > room_) {
+      if (begin_ >= room_ / 2 || size() + block_ <= room_ / 2) {
+        std::memmove(bytes_.get(), data(), size());
+        end_ -= begin_;
+        begin_ = 0;
+      } else {
+        reserve(2 * room_);
+      }
+    }
+    const std::size_t n = from_.read(bytes_.get() + end_, block_);
+    end_ += n;
+    std::memset(bytes_.get() + end_, 0, padding);  // what simdjson reads behind the end is nothing
+    return n != 0;
+  }
+  void start_over() noexcept { begin_ = end_ = offset_ = 0; }
+  void start_at(std::uint64_t offset) noexcept {
+    begin_ = end_ = 0;
+    offset_ = offset;
+  }
+  input& source() noexcept { return from_; }
+
+ private:
+  void reserve(std::size_t room) {
+    std::unique_ptr<char[]> larger(new char[room + padding]);
+    if (bytes_ != nullptr) std::memcpy(larger.get(), data(), size());
+    end_ -= begin_;
+    begin_ = 0;
+    bytes_ = std::move(larger);
+    room_ = room;
+  }
+
+  input& from_;
+  std::function<void()> on_block_;
+  std::unique_ptr<char[]> bytes_;
+  std::size_t block_ = block, room_ = 0, begin_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace cutrace_reading

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls by their correlation id, for formats in which GPU work does not repeat what its call was: the work finds name,
+// begin and thread again. Direct-mapped: a call that was followed by very many others is forgotten.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/event.hpp>
+#include <vector>
+
+namespace cutrace_reading {
+
+class call_ring {
+ public:
+  /// Calls that are kept, a power of two; before the first one is added. 40 bytes each.
+  void keep(std::size_t calls) noexcept { size_ = calls; }
+  void add(const cutrace::event& call) {
+    if (call.correlation_id == 0) return;
+    if (entries_.empty()) entries_.resize(first_size);
+    while (entries_.size() < size_ && slot(call.correlation_id).correlation != 0 &&
+           slot(call.correlation_id).correlation != call.correlation_id)
+      grow();
+    slot(call.correlation_id) = {call.correlation_id, call.start_ns, call.name, call.thread_id, call.process_id};
+  }
+  /// Of GPU work that says that its call is known; other events stay as they are.
+  void finish(cutrace::event& e) const noexcept {
+    const bool knows_call = e.joined == cutrace::attribution::by_call ||
+                            e.joined == cutrace::attribution::outside_stage ||
+                            e.joined == cutrace::attribution::stage_unknown;
+    if (knows_call && (e.is_gpu_work() || e.kind == cutrace::event_kind::sync || e.is_cuda_event())) join(e);
+  }
+  /// Fills in what a GPU event says of its call. @returns false where the call is not known
+  bool join(cutrace::event& work) const noexcept {
+    work.call_start_ns = work.start_ns;
+    if (entries_.empty() || work.correlation_id == 0) return false;
+    const entry& e = entries_[work.correlation_id & (entries_.size() - 1)];
+    if (e.correlation != work.correlation_id) return false;
+    work.call_start_ns = e.start_ns;
+    work.call_name = e.name;
+    work.thread_id = e.thread;
+    if (work.process_id == 0) work.process_id = e.process;
+    return true;
+  }
+
+ private:
+  struct entry {
+    std::uint64_t correlation = 0;
+    std::int64_t start_ns = 0;
+    cutrace::text name;
+    std::uint32_t thread = 0;
+    std::uint32_t process = 0;
+  };
+  entry& slot(std::uint64_t correlation) noexcept { return entries_[correlation & (entries_.size() - 1)]; }
+  void grow() {
+    std::vector<entry> larger(entries_.size() * 2);
+    for (const entry& e : entries_)
+      if (e.correlation != 0) larger[e.correlation & (larger.size() - 1)] = e;
+    entries_.swap(larger);
+  }
+  static constexpr std::size_t first_size = 1024;
+  std::size_t size_ = std::size_t{1} << 16;  // a GPU's queue holds some thousand
+  std::vector<entry> entries_;
+};
+
+}  // namespace cutrace_reading

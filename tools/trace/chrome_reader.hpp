@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads Chrome JSON: what our sink writes, event by event in the order of the file, and what PyTorch's Kineto writes,
+// which has no order of time: there a block of events is brought into order before it is delivered.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/byte_window.hpp"
+#include "trace/call_ring.hpp"
+#include "trace/chrome_fields_read.hpp"
+#include "trace/chrome_rows_read.hpp"
+#include "trace/feed.hpp"
+#include "trace/json_facts.hpp"
+#include "trace/json_splitter.hpp"
+#include "trace/json_value.hpp"
+#include "trace/request_list.hpp"
+
+namespace cutrace_reading {
+
+class chrome_reader {
+ public:
+  explicit chrome_reader(feed& to) : to_(to), requests_(to), rows_(to) {}
+
+  /// One file, to its end. `path`: to look through it once more; empty where that cannot be done.
+  void read(byte_window& from, const std::string& path);
+  /// After the last file.
+  void finish();
+
+ private:
+  /// Events of one block: 170 MiB, and 20 for the calls among them.
+  static constexpr std::size_t block_limit = std::size_t{1} << 19;
+  static constexpr std::size_t look_ahead = std::size_t{1} << 14;
+
+  void read_head(std::string_view key, std::string_view text);
+  bool parse(std::string_view text, json_object& object);
+  void begin_events(const std::string& path);
+  void read_event(std::string_view text);
+  bool read_fields(json_object object, chrome_fields& f);
+  void read_field(std::string_view key, json_value& v, chrome_fields& f);
+  void read_args(json_value& v, chrome_fields& f);
+  bool read_number_arg(std::string_view key, json_value& v, chrome_fields& f);
+  bool read_word_arg(std::string_view key, json_value& v, chrome_fields& f);
+  value_state read_time(json_value& v, std::int64_t& ns);
+
+  // chrome_events.cpp
+  bool make(cutrace::event& e, const chrome_fields& f);
+  bool make_slice(cutrace::event& e, const chrome_fields& f);
+  bool make_instant(cutrace::event& e, const chrome_fields& f);
+  void make_gpu(cutrace::event& e, const chrome_fields& f);
+  void make_host(cutrace::event& e, const chrome_fields& f);
+  void make_origin(cutrace::stage_data& s, const chrome_fields& f);
+  void deliver(cutrace::event& e, const chrome_fields& f);
+  void deliver_block();
+  void join_stage(cutrace::event& work);
+  void complain(std::string_view what) { to_.problems().add(what, at_); }
+
+  struct external_name {
+    std::uint64_t id = 0;
+    cutrace::text name;
+  };
+  static constexpr std::size_t external_size = std::size_t{1} << 18;
+
+  feed& to_;
+  simdjson::ondemand::parser parser_, head_parser_;
+  simdjson::ondemand::document head_document_;
+  std::string padded_;
+  request_list requests_;
+  std::vector<cutrace::argument> arguments_;
+  call_ring calls_;
+  chrome_row_names rows_;
+  trace_facts facts_;
+  trace_totals totals_;
+  std::vector<cutrace::event> block_;
+  std::vector<external_name> externals_;
+  std::string next_part_;
+  std::int64_t base_ns_ = 0, origin_ns_ = 0;
+  std::uint64_t own_stages_ = 0;
+  place at_;
+  bool ours_ = false, began_ = false, totals_seen_ = false, further_ = false, has_origin_ = false, lanes_said_ = false,
+       has_path_ = false;
+};
+
+}  // namespace cutrace_reading

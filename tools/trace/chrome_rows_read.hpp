@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a Chrome JSON trace of ours, from the names that stand at its end: which thread a lane belongs to, what
+// threads and processes are called, and the devices. A file is looked through once before it is read for that.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trace/byte_window.hpp"
+#include "trace/complaints.hpp"
+#include "trace/feed.hpp"
+#include "trace/json_value.hpp"
+
+namespace cutrace_reading {
+
+/// Process ids and numbers of rows as the sink moves them (sinks/chrome_rows.hpp).
+constexpr std::uint32_t moved_pid = 0x40000000u, far_gpu_pid = 0x60000000u, first_free_tid = 0x40000000u;
+constexpr std::uint32_t host_process(std::uint64_t pid) noexcept {
+  const auto n = static_cast<std::uint32_t>(pid);
+  return n >= moved_pid && n < far_gpu_pid ? n - moved_pid : n;
+}
+
+class chrome_row_names {
+ public:
+  explicit chrome_row_names(feed& to) : to_(to) {}
+
+  /// Looks through a file of ours: only the end of it where the file can be read from there.
+  void look_through(const std::string& path);
+  /// "ph":"M" of any writer: names of processes and threads.
+  void add(std::uint64_t pid, std::uint64_t tid, std::string_view what, std::string_view value);
+  /// One of "deviceProperties". @returns false where it is none
+  bool add_device(std::string_view json);
+
+  /// Thread of a row of a process; false where it is one of spans or of the tracing's own work.
+  bool thread_of(std::uint64_t pid, std::uint64_t tid, std::uint32_t& thread) const;
+  bool is_spans(std::uint64_t pid, std::uint64_t tid) const { return spans_.count({pid, tid}) != 0; }
+  bool knows(std::uint64_t pid, std::uint64_t tid) const { return rows_.count({pid, tid}) != 0; }
+  /// The process that is no GPU, where there is one.
+  std::uint32_t host() const noexcept { return host_; }
+  std::string host_name() const {
+    const auto at = processes_.find(host_);
+    return at != processes_.end() ? at->second : std::string();
+  }
+
+  /// Delivers what is new since the last time.
+  void describe(place at);
+
+ private:
+  void read_line(std::string_view line);
+  void deliver(const cutrace::event& e, place at);
+
+  feed& to_;
+  simdjson::ondemand::parser parser_;
+  std::string line_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> rows_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> spans_;
+  std::map<std::uint64_t, std::string> processes_, labels_;
+  std::vector<cutrace::event> devices_;
+  std::set<std::string> delivered_;
+  std::uint32_t host_ = 0;
+  static constexpr std::size_t row_limit = std::size_t{1} << 20;
+};
+
+}  // namespace cutrace_reading

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/feed.hpp"
+
+#include <algorithm>
+
+namespace cutrace_reading {
+
+cutrace::trace_info trace_facts::info() const noexcept {
+  cutrace::trace_info i{};
+  i.process_id = process_id;
+  i.process_name = process_name.c_str();
+  i.command_line = command_line.c_str();
+  i.host_name = host_name.c_str();
+  i.boot_id = boot_id.c_str();
+  i.backend = backend.c_str();
+  i.backend_detail = backend_detail.c_str();
+  i.clock = clock.c_str();
+  i.rank = rank;
+  i.world_size = world_size;
+  i.start = start;
+  return i;
+}
+
+void feed::open(const trace_facts& facts) {
+  if (open_) {
+    const bool same = facts.process_id == facts_.process_id && facts.host_name == facts_.host_name &&
+                      facts.start.monotonic_ns == facts_.start.monotonic_ns &&
+                      facts.start.realtime_ns == facts_.start.realtime_ns;
+    if (!same)
+      throw reading_error("the files are of different traces (process " + std::to_string(facts_.process_id) + " and " +
+                          std::to_string(facts.process_id) +
+                          ", or different runs); only the parts of one trace can be given together");
+    return;
+  }
+  facts_ = facts;
+  open_ = true;
+  to_.open(facts_.info());
+}
+
+/// Of the same thing and with the same words: the bytes of the event, whose texts are interned.
+bool feed::is_new(const cutrace::event& e) {
+  if (described_.size() >= 65536) return true;
+  return described_.emplace(reinterpret_cast<const char*>(&e), sizeof(e)).second || !further_;
+}
+
+void feed::mark_late(cutrace::event& e, place at) {
+  e.late = true;
+  ++out_of_order_;
+  if (ordered_) problems_.add("an event that ends before others ended, and is not marked late", at);
+}
+
+/// Finishes and sorts. @returns how many of the batch are to be delivered now
+std::size_t feed::prepare(bool all) {
+  std::size_t n = all ? batch_.size() : batch_.size() - std::min(kept_back_limit_, batch_.size());
+  const auto earlier = [](const cutrace::event& a, const cutrace::event& b) {
+    return !is_description(b) && (is_description(a) || a.end_ns < b.end_ns);
+  };
+  if (sorted_ && !std::is_sorted(batch_.begin(), batch_.end(), earlier)) {
+    order_.resize(batch_.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::uint32_t>(i);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return earlier(batch_[a], batch_[b]); });
+    sorting_.clear();
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      sorting_.push_back(batch_[order_[i]]);
+      if (order_[i] < kept_back_) n = std::max(n, i + 1);  // its arrays do not live any longer
+    }
+    batch_.swap(sorting_);
+  } else {
+    n = std::max(n, kept_back_);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    cutrace::event& e = batch_[i];
+    finish_(e);
+    if (!is_description(e) && is_out_of_order(e)) mark_late(e, last_place_);
+  }
+  return n;
+}
+
+void feed::deliver(bool all) {
+  if (batch_.empty()) return;
+  const std::size_t n = finish_ ? prepare(all) : batch_.size();
+  cutrace::event_view view;
+  view.data = batch_.data();
+  view.size = n;
+  to_.write(view);
+  batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(n));
+  kept_back_ = batch_.size();
+  request_room_.next_batch();
+  argument_room_.next_batch();
+  ++batches_;
+}
+
+void feed::finish() {
+  if (!open_) open(trace_facts());
+  deliver(true);
+  if (texts_.not_kept() != 0) {
+    problems_.add("more names than the memory limit allows: " + std::to_string(texts_.not_kept()) +
+                      " of them are told as \"" + std::string(text_pool::overflow_text) + "\"",
+                  {});
+  }
+  if (!closed_) {
+    cutrace::stats& s = totals_.totals;
+    s.produced = s.delivered = events_;
+    std::copy(std::begin(kinds_), std::end(kinds_), std::begin(s.by_kind));
+    totals_.stop = facts_.start;
+    totals_.stop.trace_ns = newest_ns();
+    const auto passed = static_cast<std::uint64_t>(newest_ns() - facts_.start.trace_ns);
+    totals_.stop.realtime_ns += passed;
+    totals_.stop.monotonic_ns += passed;
+    totals_.stop.boottime_ns += passed;
+  }
+  if (problems_.total() != 0) {
+    totals_.notes.push_back("read from a file with " + std::to_string(problems_.total()) +
+                            " complaints, the first: " + sentence_of(problems_.kinds().front()));
+  }
+  std::vector<const char*> notes;
+  for (const std::string& n : totals_.notes) notes.push_back(n.c_str());
+  cutrace::trace_summary summary{};
+  summary.stop = totals_.stop;
+  summary.totals = totals_.totals;
+  summary.notes = notes.data();
+  summary.note_count = static_cast<std::uint32_t>(notes.size());
+  to_.close(summary);
+}
+
+}  // namespace cutrace_reading

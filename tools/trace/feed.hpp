@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a reader to a sink: opens it, hands it events in batches, closes it with the totals, whatever of these the file
+// had. Counts, marks events that come out of order, and drops descriptions that a further part of a trace repeats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/sink.hpp>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trace/complaints.hpp"
+#include "trace/text_pool.hpp"
+
+namespace cutrace_reading {
+
+/// What a file says of its trace, with texts of its own. Empty and 0: it does not say.
+struct trace_facts {
+  std::string process_name, command_line, host_name, boot_id, backend, backend_detail, clock;
+  std::uint32_t process_id = 0;
+  std::int32_t rank = -1, world_size = 0;
+  cutrace::clock_anchor start{};
+
+  cutrace::trace_info info() const noexcept;
+};
+
+struct trace_totals {
+  cutrace::stats totals{};
+  cutrace::clock_anchor stop{};
+  std::vector<std::string> notes;
+};
+
+class feed {
+ public:
+  feed(cutrace::sink& to, complaints& problems) : to_(to), problems_(problems) { batch_.reserve(batch_limit); }
+  feed(const feed&) = delete;
+  feed& operator=(const feed&) = delete;
+
+  text_pool& texts() noexcept { return texts_; }
+  complaints& problems() noexcept { return problems_; }
+
+  /// The head of a file: opens the sink. Of a further part of the same trace it is only compared. @throws
+  /// reading_error for one of another trace
+  void open(const trace_facts& facts);
+  bool is_open() const noexcept { return open_; }
+  /// A further file begins.
+  void next_file() noexcept { further_ = true; }
+  /// Of a part that is not the last.
+  void part_ended() noexcept { closed_ = false; }
+
+  /// An event to fill in; `add` delivers it. Requests and arguments from the functions below.
+  cutrace::event& begin() {
+    if (!open_) open(trace_facts());
+    batch_.emplace_back();
+    return batch_.back();
+  }
+  void add(place at) {
+    cutrace::event& e = batch_.back();
+    if (is_description(e) ? !is_new(e) : !finish_ && is_out_of_order(e)) {
+      if (is_description(e)) return void(batch_.pop_back());
+      mark_late(e, at);
+    }
+    ++kinds_[static_cast<std::size_t>(e.kind)];
+    ++events_;
+    last_place_ = at;
+    if (batch_.size() >= batch_limit_ || request_room_.used() > array_limit || argument_room_.used() > array_limit)
+      deliver(false);
+  }
+  /// The event that was begun is not delivered.
+  void cancel() noexcept { batch_.pop_back(); }
+
+  cutrace::request_ref* requests(std::size_t n) { return request_room_.take(n); }
+  cutrace::argument* arguments(std::size_t n) { return argument_room_.take(n); }
+  /// Number of this batch: what `requests` gave is valid as long as it does not change.
+  std::uint64_t batch() const noexcept { return batches_; }
+
+  /// The end of a file that has one.
+  void close(trace_totals totals) {
+    totals_ = std::move(totals);
+    closed_ = true;
+  }
+  /// The end of a file that has one and tells no totals: they are counted.
+  void close_uncounted() noexcept { ended_ = true; }
+  /// After all files. Where the trace has no end, the totals are those of what was read, and a note says so.
+  void finish();
+
+  std::uint64_t events() const noexcept { return events_; }
+  std::uint64_t out_of_order() const noexcept { return out_of_order_; }
+  const std::uint64_t (&kinds() const noexcept)[cutrace::event_kind_count] { return kinds_; }
+  /// Whether the trace had its end.
+  bool whole() const noexcept { return closed_ || ended_; }
+  std::int64_t newest_ns() const noexcept { return newest_ns_ == least ? 0 : newest_ns_; }
+  /// Of formats in which something that stands a little later belongs to an event: `finish` is called for each event
+  /// before it is delivered, when more have been read. `sorted`: events are brought into the order of their ends, too.
+  /// So many events are known beyond the one that is delivered.
+  void look_ahead(std::function<void(cutrace::event&)> finish, bool sorted, std::size_t events) {
+    finish_ = std::move(finish);
+    sorted_ = sorted;
+    kept_back_limit_ = events;
+    batch_limit_ = batch_limit > 2 * events ? batch_limit : 2 * events;
+  }
+  /// Formats without an order of their own: events are marked late without a complaint.
+  void expect_no_order() noexcept { ordered_ = false; }
+
+ private:
+  static constexpr std::size_t batch_limit = 2048;
+  static constexpr std::size_t array_limit = std::size_t{1} << 16;
+  static constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+
+  /// Arrays that live until the batch after theirs is delivered: some events of a batch are kept back.
+  template <class T>
+  class array_room {
+   public:
+    T* take(std::size_t n) {
+      used_ += n;
+      if (now_.empty() || at_ + n > block_size_) {
+        block_size_ = n > 4096 ? n : 4096;
+        if (block_size_ == 4096 && !spare_.empty()) {
+          now_.push_back(std::move(spare_.back()));
+          spare_.pop_back();
+        } else {
+          now_.emplace_back(block_size_, std::unique_ptr<T[]>(new T[block_size_]));
+        }
+        at_ = 0;
+      }
+      at_ += n;
+      return now_.back().second.get() + (at_ - n);
+    }
+    void next_batch() {
+      for (auto& b : before_)
+        if (b.first == 4096 && spare_.size() < 64) spare_.push_back(std::move(b));
+      before_ = std::move(now_);
+      now_.clear();
+      at_ = used_ = 0;
+    }
+    std::size_t used() const noexcept { return used_; }
+
+   private:
+    using block = std::pair<std::size_t, std::unique_ptr<T[]>>;
+    std::vector<block> now_, before_, spare_;
+    std::size_t block_size_ = 0, at_ = 0, used_ = 0;
+  };
+
+  bool is_out_of_order(const cutrace::event& e) noexcept {
+    if (e.end_ns < newest_ns_) return !e.late;
+    newest_ns_ = e.end_ns;
+    return false;
+  }
+  static bool is_description(const cutrace::event& e) noexcept {
+    return e.kind >= cutrace::event_kind::process && e.kind <= cutrace::event_kind::stream;
+  }
+  bool is_new(const cutrace::event& e);
+  void mark_late(cutrace::event& e, place at);
+  void deliver(bool all);
+  std::size_t prepare(bool all);
+
+  cutrace::sink& to_;
+  complaints& problems_;
+  text_pool texts_;
+  std::vector<cutrace::event> batch_, sorting_;
+  std::vector<std::uint32_t> order_;
+  std::function<void(cutrace::event&)> finish_;
+  std::size_t kept_back_ = 0, kept_back_limit_ = 0, batch_limit_ = batch_limit;
+  place last_place_;
+  array_room<cutrace::request_ref> request_room_;
+  array_room<cutrace::argument> argument_room_;
+  trace_facts facts_;
+  trace_totals totals_;
+  std::set<std::string> described_;
+  std::uint64_t kinds_[cutrace::event_kind_count] = {};
+  std::uint64_t events_ = 0, out_of_order_ = 0, batches_ = 1;
+  std::int64_t newest_ns_ = least;
+  bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true, sorted_ = false;
+};
+
+}  // namespace cutrace_reading

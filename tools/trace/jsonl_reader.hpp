@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads our JSONL (docs/jsonl.md), in both of its forms, line by line: a line that cannot be read is one complaint, and
+// the next one is tried. Memory is that of the longest line, and of the begins whose ends have not come (paired form).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/byte_window.hpp"
+#include "trace/feed.hpp"
+#include "trace/json_facts.hpp"
+#include "trace/json_value.hpp"
+#include "trace/jsonl_fields.hpp"
+#include "trace/request_list.hpp"
+
+namespace cutrace_reading {
+
+class jsonl_reader {
+ public:
+  explicit jsonl_reader(feed& to) : to_(to), requests_(to) {}
+
+  /// One file, to its end.
+  void read(byte_window& from);
+  /// After the last file.
+  void finish() {
+    if (!next_part_.empty()) complain("the next part, " + next_part_ + ", was not given");
+  }
+
+  /// Longer lines are passed over, with a complaint.
+  static constexpr std::size_t line_limit = std::size_t{16} << 20;
+
+ private:
+  struct open_operation {
+    cutrace::event e;
+    std::vector<cutrace::request_ref> requests;
+    std::vector<cutrace::argument> arguments;
+  };
+  static constexpr std::size_t open_limit = std::size_t{1} << 18;
+
+  void read_line(std::string_view line, bool last);
+  void read_object(json_object object, jsonl_fields& f);
+  void find_type(json_object& object, jsonl_fields& f);
+  void read_field(std::string_view key, json_value& v, jsonl_fields& f);
+  bool read_number_field(std::string_view key, json_value& v, jsonl_fields& f);
+  bool read_word_field(std::string_view key, json_value& v, jsonl_fields& f);
+  value_state read_interned(json_value& v, cutrace::text& to);
+  template <class Enum>
+  value_state read_word(json_value& v, Enum& to);
+  void deliver(const jsonl_fields& f);
+  void deliver_pair(const jsonl_fields& f);
+  void begin_operation(const jsonl_fields& f);
+  void head(const jsonl_fields& f);
+  void foot(const jsonl_fields& f);
+  void look_at_version(std::uint64_t version);
+  void complain(std::string_view what) { to_.problems().add(what, at_); }
+
+  feed& to_;
+  simdjson::ondemand::parser parser_;
+  simdjson::ondemand::document document_;  ///< of the line that is read
+  request_list requests_;
+  std::vector<cutrace::argument> arguments_;
+  std::unordered_map<std::uint64_t, open_operation> open_;
+  trace_facts facts_;
+  trace_totals totals_;
+  place at_;
+  std::uint64_t first_line_ = 1, stated_lines_ = 0, newest_version_ = 0;
+  std::string next_part_;
+  bool has_header_ = false, has_footer_ = false, stopped_ = false;
+};
+
+}  // namespace cutrace_reading

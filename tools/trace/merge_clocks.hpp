@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the times of several traces become times of one: what is added to each of them, and how far it may be off.
+//
+//   one boot     out = t - trace + monotonic - (monotonic of the first): exact, CLOCK_MONOTONIC is the kernel's
+//   other hosts  the same within each boot; between boots by CLOCK_REALTIME, read together with MONOTONIC at the start
+//   of
+//                the boot's earliest trace. How far the clocks of two hosts are apart (NTP, PTP) no file tells
+// where trace, monotonic and realtime are the three clocks as the file's head has them, taken together within
+// `error_ns`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/feed.hpp"
+
+namespace cutrace_reading {
+
+/// Wraps where a hostile file's clocks would overflow.
+inline std::int64_t shifted(std::int64_t ns, std::int64_t by_ns) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) + static_cast<std::uint64_t>(by_ns));
+}
+
+struct clock_place {
+  std::int64_t offset_ns = 0;      ///< add it to a time of the trace
+  bool by_monotonic = true;        ///< else by REALTIME
+  std::uint64_t error_ns = 0;      ///< bound of the reading of the clocks, the first trace's included
+  std::size_t representative = 0;  ///< the trace whose clocks tie this boot to the others
+};
+
+struct clock_plan {
+  std::size_t first = 0;            ///< the trace that began first: its beginning is time 0
+  std::vector<clock_place> places;  ///< one for each trace
+};
+
+/// @param names of the traces, for messages. @throws reading_error where a trace has no clock by which it can be placed
+clock_plan plan_clocks(const std::vector<trace_facts>& traces, const std::vector<std::string>& names);
+
+}  // namespace cutrace_reading

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that several processes gave out on their own, made different: the first process to use a number keeps it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace cutrace_reading {
+
+class id_space {
+ public:
+  /// @param step what is added to a number that another process has, until it is free; `limit`: below it, where it can
+  /// be
+  explicit id_space(std::uint64_t step, std::uint64_t limit = UINT64_MAX) : step_(step), limit_(limit) {}
+
+  std::uint64_t of(std::size_t process, std::uint64_t id) {
+    last& l = last_[process % last_count];
+    if (l.used && l.process == process && l.id == id) return l.out;
+    const auto found = known_[process].emplace(id, 0);
+    if (found.second) {
+      std::uint64_t out = id;
+      // More tries than processes: who has so many numbers gets the next one that is free, whichever that is.
+      for (int tries = 0; out >= limit_ || !used_.insert(out).second; ++tries)
+        out = tries < most_tries && out < limit_ && limit_ - out > step_ ? out + step_ : ++spare_;
+      found.first->second = out;
+    }
+    l = {true, process, id, found.first->second};
+    return l.out;
+  }
+  /// As if `process` had been given `out`; false where it has another number already.
+  bool join(std::size_t process, std::uint64_t id, std::uint64_t out) {
+    used_.insert(out);
+    return known_[process].emplace(id, out).first->second == out;
+  }
+
+ private:
+  static constexpr std::size_t last_count = 64;
+  static constexpr int most_tries = 600;
+  struct last {
+    bool used = false;
+    std::size_t process = 0;
+    std::uint64_t id = 0, out = 0;
+  };
+  std::uint64_t step_, limit_, spare_ = 0;
+  std::unordered_map<std::size_t, std::unordered_map<std::uint64_t, std::uint64_t>> known_;
+  std::unordered_set<std::uint64_t> used_;
+  last last_[last_count];
+};
+
+}  // namespace cutrace_reading

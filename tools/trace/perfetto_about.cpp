@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands on a Perfetto trace's own track: its beginning, its end with the totals, its parts, and losses.
+#include <cutrace/sinks/perfetto_fields.hpp>
+
+#include "trace/pbf_value.hpp"
+#include "trace/perfetto_reader.hpp"
+#include "trace/text_front.hpp"
+
+namespace cutrace_reading {
+
+namespace pf = cutrace::detail::pf;
+using cutrace::event_kind;
+
+namespace {
+
+/// Value of the enumeration that a key "lost.chunk_full" names.
+template <class Enum, std::size_t N>
+bool count_of(std::string_view key, std::string_view group, std::uint64_t (&counts)[N], std::uint64_t value) noexcept {
+  Enum which{};
+  if (!take(key, group) || !take(key, ".") || !value_of<Enum, N>(key, which)) return false;
+  counts[static_cast<std::size_t>(which)] = value;
+  return true;
+}
+
+}  // namespace
+
+bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
+  const auto text = [&n](std::string& to) { to = n.text; };
+  if (what == "trace begins") {
+    switch (word_key(n.name)) {
+      case word_key("cutrace_version"):
+        return true;
+      case word_key("process"):
+        return text(facts_.process_name), true;
+      case word_key("command_line"):
+        return text(facts_.command_line), true;
+      case word_key("host"):
+        return text(facts_.host_name), true;
+      case word_key("boot_id"):
+        return text(facts_.boot_id), true;
+      case word_key("backend"):
+        return text(facts_.backend), true;
+      case word_key("backend_detail"):
+        return text(facts_.backend_detail), true;
+      case word_key("clock"):
+        return text(facts_.clock), true;
+      case word_key("clock_error_ns"):
+        facts_.start.error_ns = n.value;
+        return true;
+      case word_key("rank"):
+        facts_.rank = static_cast<std::int32_t>(n.value);
+        return true;
+      case word_key("world_size"):
+        facts_.world_size = static_cast<std::int32_t>(n.value);
+        return true;
+      default:
+        return false;
+    }
+  }
+  if (what == "part ends" || what == "part begins") {
+    if (n.name == "next") next_part_ = n.text;
+    return n.name == "next" || n.name == "part";
+  }
+  cutrace::stats& s = totals_.totals;
+  if (count_of<cutrace::loss_cause>(n.name, "lost", s.lost, n.value) ||
+      count_of<cutrace::quality>(n.name, "quality", s.quality_of, n.value) ||
+      count_of<cutrace::attribution>(n.name, "unattributed", s.unattributed_by, n.value) ||
+      count_of<cutrace::event_kind>(n.name, "kinds", s.by_kind, n.value))
+    return true;
+  std::string_view key = n.name;
+  if (take(key, "sinks.")) {
+    const std::size_t dot = key.rfind('.');
+    if (dot == std::string_view::npos) return false;
+    const std::string_view name = key.substr(0, dot), field = key.substr(dot + 1);
+    if (field == "delivered") {
+      if (s.sink_count >= cutrace::sink_limit) return false;
+      cutrace::sink_stats& one = s.sinks[s.sink_count++];
+      name.copy(one.name, sizeof(one.name) - 1);
+      one.delivered = n.value;
+    } else if (s.sink_count != 0) {
+      (field == "written" ? s.sinks[s.sink_count - 1].written : s.sinks[s.sink_count - 1].lost) = n.value;
+    }
+    return true;
+  }
+  const auto count = [&n](std::uint64_t& to) { to = n.value; };
+  switch (word_key(n.name)) {
+    case word_key("produced"):
+      return count(s.produced), true;
+    case word_key("delivered"):
+      return count(s.delivered), true;
+    case word_key("pending"):
+      return count(s.pending), true;
+    case word_key("lost_total"):
+    case word_key("overlapping_slices"):
+      return true;
+    case word_key("memory_bytes"):
+      return count(s.memory_bytes), true;
+    case word_key("memory_limit_bytes"):
+      return count(s.memory_limit_bytes), true;
+    case word_key("clock_error_ns"):
+      return count(s.clock_error_ns), true;
+    case word_key("launches_seen"):
+      return count(s.launches_seen), true;
+    case word_key("gpu_records_seen"):
+      return count(s.gpu_records_seen), true;
+    case word_key("collector_cpu_ns"):
+      return count(s.collector_cpu_ns), true;
+    case word_key("note"):
+      if (totals_.notes.size() < 1000) totals_.notes.emplace_back(n.text);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void perfetto_reader::read_about(std::string_view what, pbf event) {
+  perfetto_sequence none;
+  while (event.next(pf::event_field::debug_annotations, protozero::pbf_wire_type::length_delimited)) {
+    const said n = read_note(none, message(event));
+    if (!read_about_note(what, n)) complain("unknown field \"" + std::string(n.name.substr(0, 64)) + "\"");
+  }
+  if (what == "part ends") part_over_ = true;
+  if (what == "trace ends") {
+    open_trace();
+    totals_.stop.trace_ns = session_ns(totals_.stop.monotonic_ns);
+    to_.close(totals_);
+    totals_.notes.clear();
+    totals_.totals = {};
+    ended_ = true;
+    next_part_.clear();
+  }
+}
+
+void perfetto_reader::read_loss(std::int64_t ns, pbf event) {
+  open_trace();
+  perfetto_sequence none;
+  cutrace::event e;
+  e.kind = event_kind::loss;
+  e.process_id = main_process_;
+  e.start_ns = e.end_ns = ns;
+  e.name = to_.texts().intern("lost records");
+  while (event.next(pf::event_field::debug_annotations, protozero::pbf_wire_type::length_delimited)) {
+    const said n = read_note(none, message(event));
+    if (n.name == "count") e.loss.count = n.value;
+    if (n.name == "cause" && !parse(n.text, e.loss.cause))
+      complain("unknown word \"" + std::string(n.text.substr(0, 64)) + "\"");
+  }
+  to_.begin() = e;
+  to_.add(at_);
+}
+
+}  // namespace cutrace_reading

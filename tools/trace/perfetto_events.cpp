@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of a Perfetto trace: slices, instants and counters of the host, and work of the GPU.
+#include <algorithm>
+#include <cutrace/sinks/perfetto_fields.hpp>
+
+#include "trace/pbf_value.hpp"
+#include "trace/perfetto_reader.hpp"
+
+namespace cutrace_reading {
+
+namespace pf = cutrace::detail::pf;
+using cutrace::event_kind;
+using cutrace::detail::slice_category;
+
+namespace {
+
+/// CUPTI's number of no stream at all.
+constexpr std::uint64_t no_stream = 0xFFFFFFFFu;
+/// Numbers of work without a correlation id (perfetto_gpu.hpp).
+constexpr std::uint64_t first_own_number = std::uint64_t{1} << 62;
+constexpr std::size_t depth_limit = 4096;
+
+}  // namespace
+
+void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) {
+  std::uint64_t track_uuid = s.track_uuid, category_number = 0, name_number = 0, type = 0, correlation = 0;
+  std::int64_t value = 0;
+  std::string_view name_text;
+  const pbf whole = p;
+  notes_.clear();
+  while (p.next()) {
+    switch (p.tag()) {
+      case pf::event_field::category_iids:
+        category_number = number(p);
+        break;
+      case pf::event_field::debug_annotations:
+        notes_.push_back(bytes(p));
+        break;
+      case pf::event_field::type:
+        type = number(p);
+        break;
+      case pf::event_field::name_iid:
+        name_number = number(p);
+        break;
+      case pf::event_field::track_uuid:
+        track_uuid = number(p);
+        break;
+      case pf::event_field::name:
+        name_text = bytes(p);
+        break;
+      case pf::event_field::categories:
+        p.skip();
+        break;
+      case pf::event_field::counter_value:
+        value = static_cast<std::int64_t>(number(p));
+        break;
+      case pf::event_field::gpu_correlation: {
+        pbf c = message(p);
+        while (c.next()) {
+          if (c.tag() == pf::event_field::submission_event_ids) {
+            correlation = number(c);
+          } else {
+            c.skip();
+          }
+        }
+        break;
+      }
+      default:
+        complain("unknown field " + std::to_string(p.tag()) + " of an event");
+        p.skip();
+    }
+  }
+  if (type == pf::event_field::slice_end) return end_slice(s, ns);
+  perfetto_track* const track = track_of(s, track_uuid);
+  if (track == nullptr) return complain("an event on a track that nobody has described");
+  if (track->what == perfetto_track::kind::about) {
+    return name_text == "records lost" ? read_loss(session_ns(ns), whole) : read_about(name_text, whole);
+  }
+  open_trace();
+  if (type == pf::event_field::counter) return read_counter(*track, session_ns(ns), value);
+  const slice_category* const category = s.categories.find(category_number);
+  const told_name* const name = s.names.find(name_number);
+  if (category == nullptr) return complain("an event of an unknown category");
+  if (name == nullptr && name_number != 0) complain("a number without a meaning");
+  if (type == pf::event_field::instant) {
+    begin_slice(scratch_, *track, *category, name, session_ns(ns));
+    scratch_.e.correlation_id = correlation;
+    apply_host_notes(s, scratch_);
+    return finish_slice(scratch_, session_ns(ns));
+  }
+  if (type != pf::event_field::slice_begin) return complain("an event of an unknown type");
+  if (s.open_count >= depth_limit) return complain("slices nested deeper than any program's");
+  if (s.open_count >= s.open.size()) s.open.resize(s.open_count + 1);
+  open_slice& to = s.open[s.open_count];
+  begin_slice(to, *track, *category, name, session_ns(ns));
+  to.e.correlation_id = correlation;
+  apply_host_notes(s, to);
+  ++s.open_count;
+}
+
+void perfetto_reader::read_counter(perfetto_track& track, std::int64_t ns, std::int64_t value) {
+  cutrace::event& e = to_.begin();
+  e.kind = event_kind::counter;
+  e.process_id = track.process;
+  e.start_ns = e.end_ns = ns;
+  e.name = track.name;
+  e.counter.value = value;
+  if (track.sampled) {
+    e.counter.change =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(track.last_value));
+  }
+  track.last_value = value;
+  track.sampled = true;
+  to_.add(at_);
+}
+
+void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, slice_category category,
+                                  const told_name* name, std::int64_t ns) {
+  to.requests.clear();
+  to.arguments.clear();
+  to.ended_before_start_ns = 0;
+  to.e = cutrace::event();
+  cutrace::event& e = to.e;
+  e.start_ns = e.end_ns = ns;
+  e.process_id = track.process;
+  e.thread_id = track.thread;
+  if (name != nullptr) e.name = name->text;
+  switch (category) {
+    case slice_category::stage:
+    case slice_category::nvtx:
+      e.kind = event_kind::stage;
+      e.stage.span = track.what == perfetto_track::kind::spans;
+      if (category == slice_category::nvtx) e.stage.origin = cutrace::stage_origin::nvtx;
+      e.stage_name = e.name;
+      return;
+    case slice_category::cuda_driver:
+    case slice_category::cuda_runtime:
+      e.kind = event_kind::api;
+      e.api.runtime_api = category == slice_category::cuda_runtime;
+      return;
+    case slice_category::cuda_sync:
+      e.kind = event_kind::sync;
+      e.process_id = main_process_;
+      e.name = {};
+      if (name != nullptr) e.sync.what = name->sync;
+      e.device = track.device;
+      e.stream = track.what == perfetto_track::kind::stream_sync ? track.id : no_stream;
+      if (track.what == perfetto_track::kind::context_sync) e.context = static_cast<std::uint32_t>(track.id);
+      e.call_start_ns = ns;
+      return;
+    case slice_category::memory:
+      e.kind = event_kind::memory;
+      e.call_start_ns = ns;
+      return;
+    case slice_category::overhead:
+      e.kind = event_kind::overhead;
+      return;
+    case slice_category::jit:
+      e.kind = event_kind::jit;
+      return;
+    case slice_category::ioctl:
+      e.kind = event_kind::ioctl;
+      return;
+    case slice_category::window:
+      e.kind = event_kind::window;
+      return;
+    case slice_category::mark:
+    case slice_category::none:
+      e.kind = event_kind::mark;
+      return;
+  }
+}
+
+void perfetto_reader::apply_host_notes(perfetto_sequence& s, open_slice& to) {
+  for (const std::string_view one : notes_) apply_host(to, read_note(s, pbf(one.data(), one.size())));
+}
+
+void perfetto_reader::end_slice(perfetto_sequence& s, std::uint64_t ns) {
+  if (s.open_count == 0) return complain("an end without its begin");
+  finish_slice(s.open[--s.open_count], session_ns(ns));
+}
+
+void perfetto_reader::finish_slice(open_slice& from, std::int64_t end_ns) {
+  cutrace::event& e = to_.begin();
+  e = from.e;
+  e.end_ns = from.ended_before_start_ns != 0
+                 ? static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) - from.ended_before_start_ns)
+                 : end_ns;
+  deliver(e, from);
+  if (e.kind == event_kind::api) calls_.add(e);
+  to_.add(at_);
+}
+
+/// Requests, arguments and the number of the stage.
+void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
+  if (!from.requests.empty()) {
+    e.request_count = static_cast<std::uint32_t>(from.requests.size());
+    e.requests = requests_.place(from.requests);
+  }
+  if (e.request_total < e.request_count) e.request_total = e.request_count;
+  if (e.kind == event_kind::api && !from.arguments.empty()) {
+    cutrace::argument* const copy = to_.arguments(from.arguments.size());
+    std::copy(from.arguments.begin(), from.arguments.end(), copy);
+    e.api.arguments = copy;
+    e.api.argument_count = static_cast<std::uint32_t>(from.arguments.size());
+  }
+  if (e.kind == event_kind::stage || e.stage_name.size != 0) e.stage_id = stage_number(e.stage_name, from);
+  if (e.capture_stage_name.size != 0) {
+    no_requests_.requests.clear();
+    e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
+  }
+}
+
+/// The format does not tell instances of stages apart: those of one name that serve the same requests have one number.
+std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of) noexcept {
+  if (name.data == last_stage_name_ && of.requests.empty()) return last_stage_number_;
+  std::uint64_t sum = text_pool::hash({name.data, name.size});
+  last_stage_name_ = nullptr;
+  if (of.requests.empty()) {
+    last_stage_name_ = name.data;
+    last_stage_number_ = sum | std::uint64_t{1} << 63;
+    return last_stage_number_;
+  }
+  for (const cutrace::request_ref& r : of.requests) sum = (sum ^ r.id) * 0x9E3779B97F4A7C15u;
+  return sum | std::uint64_t{1} << 63;
+}
+
+void perfetto_reader::read_launch(perfetto_sequence& s, open_slice& to, pbf p) {
+  while (p.next()) {
+    const std::uint32_t tag = p.tag();
+    if (tag == pf::gpu::launch_args) {
+      apply_gpu(to, read_gpu_note(s, message(p)));
+      continue;
+    }
+    if (tag != pf::gpu::launch_grid && tag != pf::gpu::launch_workgroup) {
+      p.skip();
+      continue;
+    }
+    pbf size = message(p);
+    std::uint32_t(&v)[3] = tag == pf::gpu::launch_grid ? to.e.kernel.grid : to.e.kernel.block;
+    while (size.next()) {
+      const std::uint32_t axis = size.tag();
+      const std::uint32_t n = number32(size);
+      if (to.e.kind == event_kind::kernel && axis >= pf::gpu::x && axis <= pf::gpu::z) v[axis - 1] = n;
+    }
+  }
+}
+
+void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p) {
+  open_trace();
+  open_slice& to = scratch_;
+  to.requests.clear();
+  to.arguments.clear();
+  to.ended_before_start_ns = 0;
+  to.e = cutrace::event();
+  cutrace::event& e = to.e;
+  std::uint64_t event_number = 0, duration = 0;
+  const told_queue* queue = nullptr;
+  const told_queue* stage = nullptr;
+  const told_kernel* kernel = nullptr;
+  const told_name* name = nullptr;
+  std::string_view launch;
+  while (p.next()) {
+    switch (p.tag()) {
+      case pf::gpu::event_id:
+        event_number = number(p);
+        break;
+      case pf::gpu::duration:
+        duration = number(p);
+        break;
+      case pf::gpu::context:
+        e.context = number32(p);
+        break;
+      case pf::gpu::gpu_id:
+        e.device = number32(p);
+        break;
+      case pf::gpu::hw_queue_iid:
+        queue = s.queues.find(number(p));
+        break;
+      case pf::gpu::stage_iid:
+        stage = s.queues.find(number(p));
+        break;
+      case pf::gpu::kernel_iid:
+        kernel = s.kernels.find(number(p));
+        break;
+      case pf::gpu::name_iid:
+        name = s.names.find(number(p));
+        break;
+      case pf::gpu::launch:
+        launch = bytes(p);
+        break;
+      default:
+        complain("unknown field " + std::to_string(p.tag()) + " of GPU work");
+        p.skip();
+    }
+  }
+  if (queue == nullptr || stage == nullptr) return complain("GPU work without a stream, or of no kind");
+  e.start_ns = session_ns(ns);
+  e.correlation_id = event_number < first_own_number ? event_number : 0;
+  e.stream = queue->stream;
+  e.joined = cutrace::attribution::by_call;
+  const auto context = s.context_processes.find(e.context);
+  e.process_id = context != s.context_processes.end() ? context->second : main_process_;
+  switch (stage->what) {
+    case told_queue::meaning::kernel:
+      e.kind = event_kind::kernel;
+      if (kernel == nullptr) {
+        complain("a number without a meaning");
+        break;
+      }
+      e.kernel.mangled_name = kernel->mangled;
+      e.kernel.registers_per_thread = kernel->registers_per_thread;
+      e.kernel.static_shared_bytes = kernel->static_shared_bytes;
+      e.kernel.dynamic_shared_bytes = kernel->dynamic_shared_bytes;
+      e.kernel.local_bytes_per_thread = kernel->local_bytes_per_thread;
+      e.kernel.priority = kernel->priority;
+      if (kernel->cluster != 0) {
+        e.kernel.cluster[0] = kernel->cluster;
+        e.kernel.cluster[1] = e.kernel.cluster[2] = 1;
+      }
+      e.stage_name = kernel->stage;
+      e.capture_stage_name = kernel->capture_stage;
+      e.joined = kernel->joined;
+      e.name = kernel->name;
+      break;
+    case told_queue::meaning::memcpy:
+      e.kind = event_kind::memcpy;
+      if (name != nullptr) {
+        e.memcpy_.direction = name->copy.direction;
+        e.memcpy_.source = name->copy.source;
+        e.memcpy_.destination = name->copy.destination;
+      }
+      e.name = copy_name(e.memcpy_.direction, to_.texts());
+      break;
+    case told_queue::meaning::memset:
+      e.kind = event_kind::memset;
+      if (name != nullptr) e.memset_.memory = name->memory;
+      e.name = to_.texts().intern("memset");
+      break;
+    case told_queue::meaning::graph:
+      e.kind = event_kind::graph_launch;
+      break;
+    case told_queue::meaning::event:
+      e.kind = event_kind::mark;
+      if (name != nullptr) e.name = name->text;
+      break;
+    case told_queue::meaning::stream:
+    case told_queue::meaning::none:
+      return complain("GPU work without a stream, or of no kind");
+  }
+  read_launch(s, to, pbf(launch.data(), launch.size()));
+  e.call_start_ns = e.start_ns;  // the call itself may stand a little later
+  e.end_ns = to.ended_before_start_ns != 0
+                 ? static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) - to.ended_before_start_ns)
+                 : static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) + duration);
+  cutrace::event& out = to_.begin();
+  out = e;
+  deliver(out, to);
+  to_.add(at_);
+}
+
+}  // namespace cutrace_reading

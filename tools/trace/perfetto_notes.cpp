@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// What events of a Perfetto trace say beside their name: debug annotations, and arguments of GPU work.
+#include <algorithm>
+#include <charconv>
+#include <cutrace/sinks/perfetto_fields.hpp>
+
+#include "trace/pbf_value.hpp"
+#include "trace/perfetto_reader.hpp"
+
+namespace cutrace_reading {
+
+namespace pf = cutrace::detail::pf;
+using cutrace::argument_kind;
+using cutrace::event_kind;
+using cutrace::detail::note;
+
+perfetto_reader::said perfetto_reader::read_note(perfetto_sequence& s, pbf p) {
+  said n;
+  while (p.next()) {
+    switch (p.tag()) {
+      case pf::annotation::name_iid: {
+        const note* const key = s.annotations.find(number(p));
+        n.key = key != nullptr ? *key : note::none;
+        n.numbered = true;
+        break;
+      }
+      case pf::annotation::name:
+        n.name = bytes(p);
+        break;
+      case pf::annotation::uint_value:
+      case pf::annotation::bool_value:
+        n.kind = argument_kind::unsigned_integer;
+        n.value = number(p);
+        break;
+      case pf::annotation::int_value:
+        n.kind = argument_kind::integer;
+        n.value = number(p);
+        break;
+      case pf::annotation::double_value:
+        n.kind = argument_kind::floating;
+        n.value = double_bits(p);
+        break;
+      case pf::annotation::string_value:
+        n.is_text = true;
+        n.text = bytes(p);
+        break;
+      case pf::annotation::pointer_value:
+        n.value = number(p);
+        break;
+      case pf::annotation::string_value_iid:
+        n.is_text = true;
+        n.told = s.texts.find(number(p));
+        if (n.told != nullptr) n.text = n.told->text;
+        break;
+      default:
+        complain("unknown field " + std::to_string(p.tag()) + " of a note");
+        p.skip();
+    }
+  }
+  return n;
+}
+
+perfetto_reader::said perfetto_reader::read_gpu_note(perfetto_sequence& s, pbf p) {
+  said n;
+  while (p.next()) {
+    switch (p.tag()) {
+      case pf::gpu::arg_name_iid: {
+        const note* const key = s.arguments.find(number(p));
+        n.key = key != nullptr ? *key : note::none;
+        n.numbered = true;
+        break;
+      }
+      case pf::gpu::arg_name:
+        n.name = bytes(p);
+        break;
+      case pf::gpu::arg_int:
+      case pf::gpu::arg_uint:
+        n.value = number(p);
+        break;
+      case pf::gpu::arg_string:
+        n.is_text = true;
+        n.text = bytes(p);
+        break;
+      case pf::gpu::arg_string_iid:
+        n.is_text = true;
+        n.told = s.texts.find(number(p));
+        if (n.told != nullptr) n.text = n.told->text;
+        break;
+      default:
+        complain("unknown field " + std::to_string(p.tag()) + " of a note");
+        p.skip();
+    }
+  }
+  return n;
+}
+
+cutrace::text perfetto_reader::text_of(const said& n) {
+  if (n.told == nullptr) return to_.texts().intern(n.text);
+  if (!n.told->is_interned) {
+    n.told->interned = to_.texts().intern(n.text);
+    n.told->is_interned = true;
+  }
+  return n.told->interned;
+}
+
+/// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name.
+void perfetto_reader::read_requests(told_text& t) {
+  t.is_read = true;
+  std::string_view rest = t.text;
+  constexpr std::string_view more_word = " more", and_word = " and ";
+  std::uint64_t more = 0;
+  if (rest.size() > more_word.size() && rest.substr(rest.size() - more_word.size()) == more_word) {
+    const std::size_t at = rest.rfind(and_word);
+    if (at != std::string_view::npos) {
+      const std::string_view n =
+          rest.substr(at + and_word.size(), rest.size() - more_word.size() - at - and_word.size());
+      const auto r = std::from_chars(n.data(), n.data() + n.size(), more);
+      if (r.ec == std::errc() && r.ptr == n.data() + n.size()) {
+        rest = rest.substr(0, at);
+      } else {
+        more = 0;
+      }
+    }
+  }
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(", "), rest.size());
+    const std::string_view one = rest.substr(0, comma);
+    cutrace::request_ref r;
+    const auto parsed = std::from_chars(one.data(), one.data() + one.size(), r.id);
+    if (parsed.ec != std::errc() || parsed.ptr != one.data() + one.size()) {
+      r.id = request_list::hash(one);
+      r.name = to_.texts().intern(one);
+    }
+    t.requests.push_back(r);
+    rest.remove_prefix(std::min(comma + 2, rest.size()));
+  }
+  t.total = static_cast<std::uint32_t>(t.requests.size() + more);
+}
+
+/// @returns false where the note is none of those that any event may have
+bool perfetto_reader::apply_common(open_slice& to, const said& n) {
+  cutrace::event& e = to.e;
+  switch (n.key) {
+    case note::request: {
+      cutrace::request_ref r;
+      r.id = n.value;
+      to.requests.assign(1, r);
+      return true;
+    }
+    case note::requests:
+      if (n.told == nullptr) return true;
+      if (!n.told->is_read) read_requests(*n.told);
+      to.requests = n.told->requests;
+      if (e.request_total < n.told->total) e.request_total = n.told->total;
+      return true;
+    case note::request_total:
+      e.request_total = static_cast<std::uint32_t>(n.value);
+      return true;
+    case note::late:
+      e.late = true;
+      return true;
+    case note::skewed:
+      e.skewed = true;
+      return true;
+    case note::by_events:
+      e.by_events = true;
+      return true;
+    case note::ended_before_start_ns:
+      to.ended_before_start_ns = n.value;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool perfetto_reader::apply_ioctl(cutrace::ioctl_data& i, const said& n) {
+  const std::uint32_t number = static_cast<std::uint32_t>(n.value);
+  switch (n.key) {
+    case note::node:
+      return i.node = text_of(n), true;
+    case note::device_kind:
+      if (n.value < cutrace::ioctl_device_count) i.device = static_cast<cutrace::ioctl_device>(n.value);
+      return true;
+    case note::request_word:
+      return i.request = number, true;
+    case note::bytes:
+      return i.bytes = number, true;
+    case note::error_number:
+      return i.error = static_cast<std::int32_t>(n.value), true;
+    case note::status:
+      return i.status = number, true;
+    case note::status_name:
+      return i.status_name = text_of(n), true;
+    case note::command:
+      i.has_command = true;
+      return i.command = number, true;
+    case note::command_name:
+      return i.command_name = text_of(n), true;
+    case note::client:
+      return i.client = number, true;
+    case note::parent_object:
+      return i.parent = number, true;
+    case note::object:
+      return i.object = number, true;
+    case note::enclosing:
+      return i.enclosing = n.value, true;
+    case note::transferred:
+      return i.transferred = true, true;
+    default:
+      return false;
+  }
+}
+
+void perfetto_reader::apply_host(open_slice& to, const said& n) {
+  cutrace::event& e = to.e;
+  if (!n.numbered) {
+    if (e.kind != event_kind::api) return;
+    cutrace::argument a;
+    if (n.name != "arg" + std::to_string(to.arguments.size())) a.name = to_.texts().intern(n.name);
+    a.kind = n.kind;
+    a.value = n.value;
+    to.arguments.push_back(a);
+    return;
+  }
+  if (apply_common(to, n)) return;
+  const bool is_stage = e.kind == event_kind::stage || e.kind == event_kind::mark;
+  const bool is_call = e.kind == event_kind::api, is_memory = e.kind == event_kind::memory;
+  if (is_stage) {
+    switch (n.key) {
+      case note::adopted:
+        e.stage.adopted = true;
+        return;
+      case note::thread:
+        e.thread_id = static_cast<std::uint32_t>(n.value);
+        return;
+      case note::domain:
+        e.stage.domain = text_of(n);
+        e.stage.origin = cutrace::stage_origin::nvtx;
+        return;
+      case note::category:
+        e.stage.origin = cutrace::stage_origin::nvtx;
+        if (n.is_text) {
+          e.stage.category_name = text_of(n);
+        } else {
+          e.stage.category = static_cast<std::uint32_t>(n.value);
+        }
+        return;
+      case note::color:
+        e.stage.origin = cutrace::stage_origin::nvtx;
+        e.stage.color = static_cast<std::uint32_t>(n.value);
+        return;
+      case note::payload:
+        e.stage.origin = cutrace::stage_origin::nvtx;
+        e.stage.payload_kind = n.kind;
+        e.stage.payload = n.value;
+        return;
+      default:
+        break;
+    }
+  } else if (is_call) {
+    switch (n.key) {
+      case note::result:
+        e.api.result = static_cast<std::int32_t>(n.value);
+        return;
+      case note::result_name:
+        e.api.result_name = text_of(n);
+        return;
+      case note::runtime:
+        e.api.runtime_name = text_of(n);
+        return;
+      default:
+        break;
+    }
+  } else if (e.kind == event_kind::ioctl) {
+    if (apply_ioctl(e.ioctl_, n)) return;
+  } else if (is_memory) {
+    switch (n.key) {
+      case note::bytes:
+        e.memory.bytes = n.value;
+        return;
+      case note::address:
+        e.memory.address = n.value;
+        return;
+      case note::device:
+        e.device = static_cast<std::uint32_t>(n.value);
+        return;
+      default:
+        break;
+    }
+  }
+  complain("a note that this kind of event has not");
+}
+
+void perfetto_reader::apply_gpu(open_slice& to, const said& n) {
+  if (apply_common(to, n)) return;
+  cutrace::event& e = to.e;
+  const bool is_kernel = e.kind == event_kind::kernel || e.kind == event_kind::graph_launch;
+  const bool is_copy = e.kind == event_kind::memcpy, is_set = e.kind == event_kind::memset;
+  const auto narrow = static_cast<std::uint32_t>(n.value);
+  switch (n.key) {
+    case note::stage:
+      e.stage_name = text_of(n);
+      return;
+    case note::capture_stage:
+      e.capture_stage_name = text_of(n);
+      return;
+    case note::attribution:
+      if (!parse(n.text, e.joined)) complain("unknown word \"" + std::string(n.text.substr(0, 64)) + "\"");
+      return;
+    case note::bytes:
+      if (is_copy) e.memcpy_.bytes = n.value;
+      if (is_set) e.memset_.bytes = n.value;
+      return;
+    case note::asynchronous:
+      if (is_copy) e.memcpy_.asynchronous = true;
+      return;
+    case note::value:
+      if (is_set) e.memset_.value = narrow;
+      return;
+    case note::graph_id:
+      if (is_kernel) e.kernel.graph_id = narrow;
+      if (is_copy) e.memcpy_.graph_id = narrow;
+      if (is_set) e.memset_.graph_id = narrow;
+      return;
+    case note::graph_node_id:
+      if (is_kernel) e.kernel.graph_node_id = n.value;
+      if (is_copy) e.memcpy_.graph_node_id = n.value;
+      if (is_set) e.memset_.graph_node_id = n.value;
+      return;
+    case note::queued_ts_ns:
+      if (is_kernel) e.kernel.queued_ns = session_ns(n.value);
+      return;
+    case note::submitted_ts_ns:
+      if (is_kernel) e.kernel.submitted_ns = session_ns(n.value);
+      return;
+    case note::source_device:
+      if (is_copy) e.memcpy_.source_device = narrow;
+      return;
+    case note::destination_device:
+      if (is_copy) e.memcpy_.destination_device = narrow;
+      return;
+    default:
+      complain("a note that this kind of event has not");
+  }
+}
+
+}  // namespace cutrace_reading

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads Perfetto traces of ours (docs/perfetto.md), packet by packet: a packet that is broken is one complaint, and the
+// next one is tried. Memory is that of the largest packet and of what the trace has told of its numbers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <protozero/pbf_reader.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/byte_window.hpp"
+#include "trace/call_ring.hpp"
+#include "trace/feed.hpp"
+#include "trace/perfetto_tables.hpp"
+#include "trace/request_list.hpp"
+
+namespace cutrace_reading {
+
+class perfetto_reader {
+ public:
+  explicit perfetto_reader(feed& to) : to_(to), requests_(to) {
+    to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); }, false, 512);
+  }
+
+  /// One file, to its end.
+  void read(byte_window& from);
+  /// After the last file.
+  void finish();
+
+  static constexpr std::uint64_t packet_limit = std::uint64_t{64} << 20;
+
+ private:
+  using pbf = protozero::pbf_reader;
+
+  /// One note of an event: a debug annotation, or an argument of GPU work.
+  struct said {
+    cutrace::detail::note key = cutrace::detail::note::none;
+    std::string_view name;  ///< where the key is no number
+    cutrace::argument_kind kind = cutrace::argument_kind::word;
+    bool is_text = false, numbered = false;
+    std::uint64_t value = 0;
+    std::string_view text;
+    told_text* told = nullptr;
+  };
+  bool next_packet(byte_window& from, std::string_view& packet, std::size_t& size);
+  void read_packet(pbf packet);
+  perfetto_sequence& sequence(std::uint32_t id);
+  std::int64_t session_ns(std::uint64_t ns) const noexcept { return static_cast<std::int64_t>(ns - origin_ns_); }
+  std::uint64_t time_of(perfetto_sequence& s, std::uint32_t clock, std::uint64_t timestamp);
+  perfetto_track* track_of(perfetto_sequence& s, std::uint64_t uuid);
+
+  // perfetto_describe.cpp, perfetto_interned.cpp, perfetto_about.cpp: what describes the trace
+  void read_snapshot(perfetto_sequence& s, std::uint32_t id, bool first, pbf p);
+  void read_defaults(perfetto_sequence& s, pbf p);
+  void read_interned(perfetto_sequence& s, pbf p);
+  void read_kernel(perfetto_sequence& s, pbf p);
+  void read_kernel_argument(told_kernel& k, pbf p);
+  void read_specification(perfetto_sequence& s, pbf p);
+  void read_track(pbf p);
+  void name_track(perfetto_track& t, std::string_view name, std::uint64_t parent);
+  void read_gpus(pbf p);
+  void read_about(std::string_view what, pbf event);
+  bool read_about_note(std::string_view what, const said& n);
+  void read_loss(std::int64_t ns, pbf event);
+  void open_trace();
+  void describe(cutrace::event_kind kind, std::uint32_t process, std::uint32_t thread, std::string_view name);
+
+  // perfetto_events.cpp, perfetto_notes.cpp: events
+  void read_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
+  void read_counter(perfetto_track& track, std::int64_t ns, std::int64_t value);
+  void begin_slice(open_slice& to, const perfetto_track& track, cutrace::detail::slice_category category,
+                   const told_name* name, std::int64_t ns);
+  void apply_host_notes(perfetto_sequence& s, open_slice& to);
+  void end_slice(perfetto_sequence& s, std::uint64_t ns);
+  void finish_slice(open_slice& from, std::int64_t end_ns);
+  void deliver(cutrace::event& e, open_slice& from);
+  std::uint64_t stage_number(cutrace::text name, const open_slice& of) noexcept;
+  void read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
+  void read_launch(perfetto_sequence& s, open_slice& to, pbf p);
+  said read_note(perfetto_sequence& s, pbf p);
+  said read_gpu_note(perfetto_sequence& s, pbf p);
+  bool apply_common(open_slice& to, const said& n);
+  void apply_host(open_slice& to, const said& n);
+  bool apply_ioctl(cutrace::ioctl_data& i, const said& n);
+  void apply_gpu(open_slice& to, const said& n);
+  void read_requests(told_text& t);
+  cutrace::text text_of(const said& n);
+  void complain(std::string_view what) { to_.problems().add(what, at_); }
+
+  feed& to_;
+  request_list requests_;
+  call_ring calls_;
+  std::vector<std::unique_ptr<perfetto_sequence>> sequences_;
+  std::unordered_map<std::uint64_t, perfetto_track> tracks_;
+  std::set<std::string> devices_, described_;
+  std::vector<cutrace::event> waiting_;  ///< descriptions that came before the clocks
+  trace_facts facts_;
+  trace_totals totals_;
+  std::uint64_t origin_ns_ = 0;  ///< CLOCK_MONOTONIC of session time 0
+  std::uint32_t main_process_ = 0;
+  place at_;
+  open_slice scratch_, no_requests_;
+  std::vector<std::string_view> notes_;  ///< of the event at hand
+  const char* last_stage_name_ = nullptr;
+  std::uint64_t last_stage_number_ = 0;
+  std::string next_part_;
+  bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
+};
+
+}  // namespace cutrace_reading

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests while they are read: ids and names, in the feed's arrays. Events in a row mostly serve the same ones, which
+// then stand at one address, as sinks like it.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/event.hpp>
+#include <string_view>
+#include <vector>
+
+#include "trace/feed.hpp"
+
+namespace cutrace_reading {
+
+class request_list {
+ public:
+  explicit request_list(feed& to) : to_(to) {}
+  void clear() noexcept { now_.clear(); }
+  void add(std::uint64_t id) {
+    cutrace::request_ref r;
+    r.id = id;
+    now_.push_back(r);
+  }
+  void add(std::string_view name) {
+    cutrace::request_ref r;
+    r.id = hash(name);
+    r.name = to_.texts().intern(name);
+    now_.push_back(r);
+  }
+  std::size_t size() const noexcept { return now_.size(); }
+  const std::vector<cutrace::request_ref>& all() const noexcept { return now_; }
+
+  /// Those added since `clear`, valid until the batch is delivered; nullptr: none.
+  const cutrace::request_ref* finish() {
+    if (now_.empty()) return nullptr;
+    if (batch_ != to_.batch() || !same()) {
+      cutrace::request_ref* const copy = to_.requests(now_.size());
+      for (std::size_t i = 0; i < now_.size(); ++i) copy[i] = now_[i];
+      last_ = copy;
+      last_size_ = now_.size();
+      batch_ = to_.batch();
+    }
+    return last_;
+  }
+
+  /// Copies of these, likewise.
+  const cutrace::request_ref* place(const std::vector<cutrace::request_ref>& all) {
+    now_ = all;
+    return finish();
+  }
+
+  /// FNV-1a, as markers make ids of texts (detail/stage_write.hpp).
+  static std::uint64_t hash(std::string_view s) noexcept {
+    std::uint64_t h = 14695981039346656037u;
+    for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return h;
+  }
+
+ private:
+  bool same() const noexcept {
+    if (last_size_ != now_.size()) return false;
+    for (std::size_t i = 0; i < last_size_; ++i)
+      if (last_[i].id != now_[i].id || last_[i].name.data != now_[i].name.data) return false;
+    return true;
+  }
+  feed& to_;
+  std::vector<cutrace::request_ref> now_;
+  const cutrace::request_ref* last_ = nullptr;
+  std::size_t last_size_ = 0;
+  std::uint64_t batch_ = 0;
+};
+
+}  // namespace cutrace_reading
