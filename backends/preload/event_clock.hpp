@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the time between two CUDA events to the time of the host: a base event whose host time is known, measured anew
-// from time to time. Pure: who measures is event_calibration.
+// from time to time. Pure: event_timer measures.
 #pragma once
 
 #include <algorithm>

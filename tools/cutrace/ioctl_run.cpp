@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/clock.hpp>
 #include <cutrace/detail/told_process.hpp>
 #include <cutrace/ioctl/ioctl_backend.hpp>
 #include <cutrace/runtime.hpp>
@@ -43,12 +43,6 @@ std::string content_of(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-std::uint64_t monotonic_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
 io::device_numbers find_devices() {
   io::device_numbers devices(content_of("/proc/devices"));
   const char* more = std::getenv(devices_variable);
@@ -74,7 +68,7 @@ void check_machine() {
 ioctl_run::ioctl_run(std::map<std::string, std::string> writers, bool children)
     : variables_(std::move(writers)),
       children_(children),
-      since_ns_(monotonic_ns()),
+      since_ns_(cutrace::clock::monotonic_ns()),
       devices_(find_devices()),
       branch_(io::driver_branch(content_of("/proc/driver/nvidia/version"))) {
   check_machine();
@@ -129,9 +123,9 @@ void ioctl_run::relay() {
 
 void ioctl_run::finish() {
   // What waits for a full pipe is taken as fast as it can be written down.
-  const std::uint64_t until = monotonic_ns() + 10000000000u;
+  const std::uint64_t until = cutrace::clock::monotonic_ns() + 10000000000u;
   relay();
-  while (ring_.front() != nullptr && monotonic_ns() < until) {
+  while (ring_.front() != nullptr && cutrace::clock::monotonic_ns() < until) {
     ::usleep(1000);
     relay();
   }
@@ -145,7 +139,7 @@ void ioctl_run::finish() {
 
 std::vector<std::string> ioctl_run::notes() const {
   std::vector<std::string> all;
-  const std::uint64_t hidden = const_cast<io::record_ring&>(ring_).hidden().load(std::memory_order_relaxed);
+  const std::uint64_t hidden = ring_.hidden().load(std::memory_order_relaxed);
   if (hidden != 0)
     all.push_back("of " + std::to_string(hidden) +
                   " ioctls it could not be told which device they went to: their process hides what it has open "

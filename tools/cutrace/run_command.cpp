@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <cutrace/detail/switch_value.hpp>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -82,8 +83,12 @@ void check(const run_options& o) {
         "--gpu-events measures calls that --method preload records; --method cupti has the GPU's own times");
 }
 
-/// Of a switch in the environment.
-bool says_yes(const std::string& value) { return value == "1" || value == "on" || value == "true" || value == "yes"; }
+/// What a switch says in the program's environment.
+bool says(const run_environment& environment, const char* name, bool usual) {
+  const auto found = environment.variables.find(name);
+  if (found == environment.variables.end()) return usual;
+  return cutrace::detail::switch_value(found->second.c_str()).value_or(usual);
+}
 
 /// Processes that end together with the program may still be writing their last.
 std::vector<process_report> read_at_end(run_status& status) {
@@ -103,12 +108,6 @@ void remove_empty_files(const std::vector<process_report>& processes) {
         ::unlink((s.path + ".tmp").c_str());
 }
 
-bool is_turned_off(const run_environment& environment) {
-  const auto on = environment.variables.find("CUTRACE");
-  return on != environment.variables.end() &&
-         (on->second == "0" || on->second == "off" || on->second == "false" || on->second == "no");
-}
-
 int run(const run_options& options) {
   check(options);
   const bool preload = options.method == "preload";
@@ -123,7 +122,7 @@ int run(const run_options& options) {
   const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);
   const run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
-  const bool off = is_turned_off(environment);
+  const bool off = !says(environment, "CUTRACE", true);
   std::unique_ptr<ioctl_run> tracer;
   if (by_tracer && !off) tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
   const start_gate gate = tracer ? tracer->gate() : start_gate();
@@ -160,8 +159,7 @@ int run(const run_options& options) {
   summary.program = options.program[0];
   if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
   summary.nvtx = options.nvtx != "off";
-  const auto events = environment.variables.find("CUTRACE_GPU_EVENTS");
-  const bool measured = preload && events != environment.variables.end() && says_yes(events->second);
+  const bool measured = preload && says(environment, "CUTRACE_GPU_EVENTS", false);
   if ((preload && !measured) || by_tracer) summary.host_method = options.method;
   summary.turned_off = off;
   summary.quiet = options.quiet;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <cutrace/detail/command_run.hpp>
 #include <cutrace/detail/sampling.hpp>
+#include <cutrace/detail/switch_value.hpp>
 #include <cutrace/session.hpp>
 #include <new>
 #include <string>
@@ -101,10 +102,7 @@ inline const char* environment(const char* name) noexcept {
 CUTRACE_NOINLINE inline bool parse_switch(const char* name, bool usual) {
   const char* v = environment(name);
   if (v == nullptr) return usual;
-  for (const char* yes : {"1", "on", "true", "yes"})
-    if (strcasecmp(v, yes) == 0) return true;
-  for (const char* no : {"0", "off", "false", "no"})
-    if (strcasecmp(v, no) == 0) return false;
+  if (const std::optional<bool> told = switch_value(v)) return *told;
   not_the_program([&] { reject(name, v, usual ? "0 (off), 1 (on, the default)" : "0 (off, the default), 1 (on)"); });
   return usual;
 }

@@ -54,6 +54,7 @@ class record_ring {
 
   /// Descriptors of which it could not be told what they are: the process hides them (PR_SET_DUMPABLE).
   std::atomic<std::uint64_t>& hidden() noexcept { return head_->hidden; }
+  const std::atomic<std::uint64_t>& hidden() const noexcept { return head_->hidden; }
 
  private:
   struct positions {

@@ -34,8 +34,8 @@ inline constexpr std::uint32_t own_architecture = 0;
 /// systems. NVIDIA's are 'F', 'm' and UVM's plain numbers, whose type is 0.
 inline constexpr std::uint32_t passed_types[] = {'T', 0x89, 0x94, 'f'};
 
-/// Installs it in this process. Called between fork and exec: no allocation. With `privileged` (CAP_SYS_ADMIN) the
-/// program may still gain rights by exec; without, setuid programs run without theirs, as under any tracer.
+/// Installs it in this process. Called between fork and exec: no allocation. With CAP_SYS_ADMIN the program
+/// may still gain rights by exec; without, setuid programs run without theirs, as under any tracer.
 /// @returns 0 or errno
 inline int install_stop_filter() noexcept {
   constexpr std::uint32_t at_number = offsetof(seccomp_data, nr);

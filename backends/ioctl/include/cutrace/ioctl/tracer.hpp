@@ -9,7 +9,6 @@
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/clock.hpp>
 #include <cutrace/ioctl/decode.hpp>
 #include <cutrace/ioctl/device_numbers.hpp>
 #include <cutrace/ioctl/record_ring.hpp>
@@ -74,12 +74,6 @@ class tracer {
     pending now;
   };
 
-  static std::uint64_t now_ns() noexcept {
-    timespec t{};
-    ::clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-  }
-
   static void go_on(pid_t thread, int request, int signal) noexcept {
     // It may have been killed meanwhile; then its end is what comes next.
     static_cast<void>(::ptrace(static_cast<__ptrace_request>(request), thread, nullptr,
@@ -121,7 +115,7 @@ class tracer {
     if (::ptrace(PTRACE_GET_SYSCALL_INFO, thread, reinterpret_cast<void*>(sizeof(call)), &call) <= 0 ||
         call.op != PTRACE_SYSCALL_INFO_SECCOMP)
       return false;
-    const std::uint64_t begin_ns = now_ns();
+    const std::uint64_t begin_ns = clock::monotonic_ns();
     const device_number number = device_of(thread, call.seccomp.args[0]);
     if (number.hidden) ring_.hidden().fetch_add(1, std::memory_order_relaxed);
     if (!number.character_device) return false;
@@ -156,7 +150,7 @@ class tracer {
     if (found == threads_.end() || !found->second.now.inside) return;
     pending& p = found->second.now;
     trace_record& r = p.record;
-    r.end_ns = now_ns();
+    r.end_ns = clock::monotonic_ns();
     p.inside = false;
     __ptrace_syscall_info call{};
     if (::ptrace(PTRACE_GET_SYSCALL_INFO, thread, reinterpret_cast<void*>(sizeof(call)), &call) <= 0 ||
@@ -195,7 +189,7 @@ class tracer {
     if (found->second.now.inside) {
       trace_record& r = found->second.now.record;
       r.kind = trace_record::what::unfinished;
-      r.end_ns = now_ns();
+      r.end_ns = clock::monotonic_ns();
       note(r);
     }
     threads_.erase(found);
@@ -215,7 +209,7 @@ class tracer {
     std::memset(static_cast<void*>(&r), 0, sizeof(r));
     r.kind = trace_record::what::lost;
     r.process = lost_of_;
-    r.begin_ns = r.end_ns = now_ns();
+    r.begin_ns = r.end_ns = clock::monotonic_ns();
     r.result = static_cast<std::int64_t>(lost_);
     if (ring_.push(r)) lost_ = 0;
   }
