@@ -4,6 +4,7 @@
 //
 //   CUTRACE_SINKS=ascii,jsonl:trace.jsonl ./inference_server --requests 32 --graphs
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cutrace/cutrace.hpp>
 #include <exception>
@@ -90,9 +91,21 @@ std::vector<server::request_pointer> serve(server::gpu& g, const server::options
   return s->take_finished();
 }
 
+/// Called by cutrace's collector, not by a worker, when all of a request's work is done.
+void print_costs(const cutrace::request_done& r, void*) {
+  const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
+  std::printf(
+      "costs of request %llu: %.3f ms from begin to end, no GPU at work in %.3f ms of its stages; GPU: %.3f ms "
+      "alone, %.3f ms in %u batches (its share, estimated: %.3f ms), %.3f ms queued%s\n",
+      static_cast<unsigned long long>(r.id), ms(r.wall_ns()), ms(r.idle_inside_ns),
+      ms(r.execution_alone_ns + r.transfer_alone_ns), ms(r.execution_in_batches_ns + r.transfer_in_batches_ns),
+      r.batches, ms(r.estimated_share_ns), ms(r.queue_ns), r.exact() ? "" : " (incomplete)");
+}
+
 int run(const server::options& o) {
   std::unique_ptr<server::gpu> g;  // before the session, because a simulated GPU's records end with the session
   cutrace::session trace;          // sinks: CUTRACE_SINKS; without it, and with CUTRACE=0, nothing is written
+  if (o.costs) trace.on_request_done(print_costs);
   g = open_gpu(o.device);
   g->attach(trace);
   std::unique_ptr<const server::model> m;

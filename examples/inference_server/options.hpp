@@ -24,6 +24,7 @@ struct options {
   bool naive = false;                ///< pageable memory, a copy and a synchronise for each token
   bool check = true;                 ///< compare the tokens with the CPU reference
   bool quiet = false;                ///< leave out the generated texts
+  bool costs = false;                ///< print what each request cost, as cutrace tells the program
   device_choice device = device_choice::automatic;
 };
 
@@ -41,6 +42,7 @@ constexpr const char* usage =
     "  --seed N            seed of weights, prompts and lengths (1)\n"
     "  --check, --no-check compare the tokens with the CPU reference (on)\n"
     "  --quiet             do not print the generated texts\n"
+    "  --costs             print what each request cost on the host and on the GPU\n"
     "  --device D          auto, cuda or sim (auto: cuda where a driver is, else sim)\n"
     "With one worker and --arrival-us 0 the line 'counted {...}' depends on the options alone.\n";
 
@@ -67,6 +69,7 @@ inline bool parse_switch(const std::string& name, options& o) {
   if (name == "--graphs") return o.graphs = true;
   if (name == "--naive") return o.naive = true;
   if (name == "--quiet") return o.quiet = true;
+  if (name == "--costs") return o.costs = true;
   if (name == "--check") return o.check = true;
   if (name != "--no-check") return false;
   o.check = false;

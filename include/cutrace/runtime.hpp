@@ -108,6 +108,10 @@ CUTRACE_RUNTIME void session::own_sink(sink* s) {
   }
   add_sink(*s);
 }
+CUTRACE_RUNTIME void session::on_request_done(request_done_handler handler, void* user) {
+  if (handler == nullptr) throw config_error("on_request_done needs a function to call, not a null pointer");
+  own_sink(detail::make_request_done_sink(handler, user).release());
+}
 CUTRACE_RUNTIME void session::add_backend(backend& b) {
   detail::session_state& state = *static_cast<detail::session_state*>(state_);
   // A backend is a C++ object with a table of virtual functions: it may only cross between equal versions.

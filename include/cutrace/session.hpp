@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
+#include <cutrace/request_done.hpp>
 #include <cutrace/stats.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -73,6 +74,12 @@ class session {
     own_sink(s);
     return *s;
   }
+  /// Calls `handler` with what each request cost, once, when its work has retired: when all of its stages have ended
+  /// and their GPU work is done and the program said CUTRACE_MARK("request_end", id), or else after a second in which
+  /// nothing was heard of it; at the end of the session all that are left. A sink of its own, which keeps at most 32
+  /// MiB; without a call of this function it costs nothing. May be called several times, for several handlers.
+  /// @param user handed to `handler`; must live until the session has stopped @throws as add_sink
+  CUTRACE_LOCAL void on_request_done(request_done_handler handler, void* user = nullptr);
   /// Starts a backend that the caller keeps alive until the session has stopped, beside those chosen by options.
   CUTRACE_LOCAL void add_backend(backend&);
 
@@ -128,6 +135,7 @@ class session {
     owned_ = k;
     return k->target;
   }
+  void on_request_done(request_done_handler, void* = nullptr) noexcept {}
   void add_backend(backend&) noexcept {}
   void pause() noexcept {}
   void resume() noexcept {}

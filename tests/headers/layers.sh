@@ -7,7 +7,7 @@ set -u
 source=$1
 failed=0 checked=0
 
-light='(config|version|event|clock|stage|mark|context|stats|error|request|names|twin_choice)'
+light='(config|version|event|clock|stage|mark|context|stats|error|request|request_done|names|twin_choice)'
 hot='detail/(record|slot|stage_macros|stage_write|table|thread)'
 
 room() {  # <what> <allowed cutrace includes, a regular expression> <files...>
@@ -41,7 +41,7 @@ cd "$source/include/cutrace" || exit 1
 mapfile -t analysis < <(find "$source/include/cutrace/analysis" -name '*.hpp' 2>/dev/null)
 mapfile -t sinks < <(find "$source/include/cutrace/sinks" -name '*.hpp' 2>/dev/null)
 mapfile -t backends < <(find "$source/backends" -path '*/include/*' -name '*.hpp' 2>/dev/null)
-room "markers" "$light|$hot" {version,config,clock,request,stage,mark,context,error,event,stats,names,twin_choice}.hpp
+room "markers" "$light|$hot" {version,config,clock,request,stage,mark,context,error,event,stats,names,twin_choice,request_done}.hpp
 room "hot path" "$light|$hot" detail/{record,slot,stage_macros,stage_write,table,thread}.hpp
 room "umbrella" "$light|session" cutrace.hpp
 room "interfaces" "$light" session.hpp sink.hpp backend.hpp

@@ -33,6 +33,8 @@ struct foreign_sink {
   int (*write)(void*, const event*, std::size_t, char* message, std::size_t message_bytes);
   int (*flush)(void*, char* message, std::size_t message_bytes);
   int (*close)(void*, const trace_summary*, char* message, std::size_t message_bytes);
+  std::uint64_t (*left_out)(void*);
+  const char* (*left_out_because)(void*);
 };
 
 struct session_request {
@@ -79,6 +81,8 @@ inline foreign_sink make_foreign(sink& s) noexcept {
   f.close = [](void* p, const trace_summary* t, char* m, std::size_t n) {
     return guarded_call(m, n, [&] { static_cast<sink*>(p)->close(*t); });
   };
+  f.left_out = [](void* p) { return static_cast<sink*>(p)->left_out(); };
+  f.left_out_because = [](void* p) { return static_cast<sink*>(p)->left_out_because(); };
   return f;
 }
 
@@ -91,6 +95,8 @@ class sink_adapter final : public sink {
   void write(event_view e) override { check(f_.write(f_.self, e.data, e.size, message_, sizeof(message_))); }
   void flush() override { check(f_.flush(f_.self, message_, sizeof(message_))); }
   void close(const trace_summary& t) override { check(f_.close(f_.self, &t, message_, sizeof(message_))); }
+  std::uint64_t left_out() const noexcept override { return f_.left_out(f_.self); }
+  const char* left_out_because() const noexcept override { return f_.left_out_because(f_.self); }
 
  private:
   void check(int failed) {

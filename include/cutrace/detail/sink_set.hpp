@@ -3,6 +3,7 @@
 // others go on. Collector's thread, but for `add` before the first event.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -50,7 +51,8 @@ class sink_set {
     if (!members_.empty() && n != 0) write_one(members_.back(), events, n);
   }
   void flush() noexcept {
-    for (member& m : members_) guarded(m, [&] { m.target->flush(); });
+    for (member& m : members_)
+      if (guarded(m, [&] { m.target->flush(); })) count_left_out(m);
   }
 
   /// Closes the sinks of one session; `close_with(sink stats so far)` makes the summary.
@@ -61,7 +63,7 @@ class sink_set {
         ++i;
         continue;
       }
-      guarded(m, [&] { m.target->close(summary); });
+      if (guarded(m, [&] { m.target->close(summary); })) count_left_out(m);
       finish(m);
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -116,7 +118,7 @@ class sink_set {
 
   /// What the sink itself did not write is lost, too.
   void count_left_out(member& m) noexcept {
-    const std::uint64_t fresh = m.target->left_out() - m.left_out;
+    const std::uint64_t fresh = std::min(m.target->left_out() - m.left_out, m.totals.written);
     if (CUTRACE_LIKELY(fresh == 0)) return;
     m.totals.written -= fresh;
     m.totals.lost += fresh;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sinks for programs, chrome, jsonl, perfetto and prometheus, as sink_registry.hpp names them. Compiled in one
-// source file of a program; in more it does no harm. Without protozero's headers the name "perfetto" remains, and says
-// what is missing.
+// The sinks for programs, chrome, jsonl, perfetto and prometheus, as sink_registry.hpp names them, and the one behind
+// session::on_request_done. Compiled in one source file of a program; in more it does no harm. Without protozero's
+// headers the name "perfetto" remains, and says what is missing.
 #pragma once
 
 #include <cutrace/config.hpp>
@@ -9,6 +9,7 @@
 #include <cutrace/sinks/file_spec.hpp>
 #include <cutrace/sinks/jsonl.hpp>
 #include <cutrace/sinks/prometheus.hpp>
+#include <cutrace/sinks/request_done_sink.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <string>
@@ -62,6 +63,9 @@ CUTRACE_WEAK std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec) {
   options.every_s = static_cast<std::uint32_t>(spec.take_number("every", options.every_s, 3600, 1));
   options.readable_by_all = spec.take_choice("readable", {"owner", "all"}) == "all";
   return std::unique_ptr<sink>(new prometheus_sink(options));
+}
+CUTRACE_WEAK std::unique_ptr<sink> make_request_done_sink(request_done_handler handler, void* user) {
+  return std::unique_ptr<sink>(new request_done_sink(handler, user));
 }
 
 }  // namespace CUTRACE_LOCAL

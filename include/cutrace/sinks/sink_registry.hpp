@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cutrace/config.hpp>
+#include <cutrace/request_done.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/null.hpp>
 #include <cutrace/sinks/sink_spec.hpp>
@@ -54,6 +55,7 @@ std::unique_ptr<sink> make_html_sink(sink_spec& spec);
 std::unique_ptr<sink> make_jsonl_sink(sink_spec& spec);
 std::unique_ptr<sink> make_perfetto_sink(sink_spec& spec);
 std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec);
+std::unique_ptr<sink> make_request_done_sink(request_done_handler handler, void* user);
 inline std::unique_ptr<sink> make_null_sink(sink_spec&) { return std::unique_ptr<sink>(new null_sink()); }
 
 }  // namespace CUTRACE_LOCAL

@@ -12,12 +12,22 @@ failed=0
 fail() { echo "FAILED: $1"; failed=1; }
 
 sinks=ascii:report.txt,jsonl:trace.jsonl,jsonl:pairs.jsonl?form=paired,chrome:trace.json,calls:calls.txt,html:report.html,null
-CUTRACE_SINKS=$sinks "$server" --quiet "$@" >out.txt 2>err.txt || fail "the server ended with status $?"
+CUTRACE_SINKS=$sinks "$server" --quiet --costs "$@" >out.txt 2>err.txt || fail "the server ended with status $?"
 cat out.txt err.txt
 [ -s err.txt ] && fail "something was said on stderr"
 ls ./*.tmp >/dev/null 2>&1 && fail "an unfinished file is left"
 for file in report.txt calls.txt report.html; do [ -s "$file" ] || fail "$file is empty"; done
 grep -q "(name lost)\|(unknown function)" trace.jsonl calls.txt && fail "a name was lost"
+
+# The program was told of each request once, with time on the GPU, and that nothing of it is missing.
+requests=$(sed -n 's/^counted .*"requests": *\([0-9]*\).*/\1/p' out.txt)
+told=$(grep -c '^costs of request' out.txt)
+[ "$told" -gt 0 ] && [ "$told" -eq "$requests" ] || fail "$told of $requests requests were told"
+[ "$(grep '^costs of request' out.txt | sed 's/:.*//' | sort -u | wc -l)" -eq "$told" ] || fail "a request was told twice"
+# Where the machine stood still, records came late, and a stage may have been settled before.
+if tail -n 1 trace.jsonl | grep -q '"late":0[,}]'; then
+  grep '^costs of request' out.txt | grep 'GPU: 0.000 ms alone\|(incomplete)' && fail "the costs of a request are incomplete"
+fi
 
 "$check_trace" trace.jsonl out.txt || fail "trace.jsonl"
 "$check_pairs" pairs.jsonl || fail "pairs.jsonl"
