@@ -5,19 +5,7 @@
 #   merge.sh CUTRACE INFERENCE_SERVER
 set -u
 command=$1 server=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
-expect() { # <exit status> <words of stderr, or -> <command...>
-  local wanted=$1 words=$2
-  shift 2
-  "$@" >out.txt 2>err.txt
-  local status=$?
-  [ $status -eq "$wanted" ] || fail "$* ended with $status, not $wanted: $(head -c 500 err.txt)"
-  [ "$words" = - ] || grep -qF -- "$words" err.txt || fail "$* does not say \"$words\": $(head -c 500 err.txt)"
-}
+. "$(dirname "$0")/command_test.sh"
 
 for rank in 0 1 2; do
   RANK=$rank WORLD_SIZE=3 CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:$rank.jsonl \

@@ -6,19 +6,7 @@
 #   read_files.sh CUTRACE INFERENCE_SERVER DATA
 set -u
 command=$1 server=$2 data=$3
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
-expect() { # <exit status> <words of stderr, or -> <command...>
-  local wanted=$1 words=$2
-  shift 2
-  "$@" >out.txt 2>err.txt
-  local status=$?
-  [ $status -eq "$wanted" ] || fail "$* ended with $status, not $wanted: $(head -c 500 err.txt)"
-  [ "$words" = - ] || grep -qF -- "$words" err.txt || fail "$* does not say \"$words\": $(head -c 500 err.txt)"
-}
+. "$(dirname "$0")/command_test.sh"
 
 CUTRACE=1 CUTRACE_BACKEND=none \
   CUTRACE_SINKS='jsonl:t.jsonl,jsonl:paired.jsonl?form=paired,jsonl:z.jsonl.gz,chrome:t.json,chrome:z.json.gz,perfetto:t.pftrace,perfetto:a.pftrace.gz?arguments=yes' \

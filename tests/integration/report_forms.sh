@@ -7,19 +7,7 @@
 set -u
 command=$1 server=$2 data=$3 python=$4
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
-expect() { # <exit status> <words of stderr, or -> <command...>
-  local wanted=$1 words=$2
-  shift 2
-  "$@" >out.txt 2>err.txt
-  local status=$?
-  [ $status -eq "$wanted" ] || fail "$* ended with $status, not $wanted: $(head -c 500 err.txt)"
-  [ "$words" = - ] || grep -qF -- "$words" err.txt || fail "$* does not say \"$words\": $(head -c 500 err.txt)"
-}
+. "$here/command_test.sh"
 
 CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:t.jsonl \
   "$server" --device sim --workers 3 --arrival-us 200 >server.txt 2>&1 || { cat server.txt; exit 1; }
