@@ -8,6 +8,7 @@
 #include "cutrace/help_format.hpp"
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/view_options.hpp"
 
 namespace cutrace_tool {
 
@@ -37,7 +38,7 @@ void add_convert(CLI::App& app, int& exit_status) {
       ->required()
       ->type_name("FILE...");
   command->add_option("-o,--output", w->output, output_words)->required()->type_name("OUTPUT");
-  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  add_quiet_option(*command, w->quiet);
   command->footer(
       "Exit code: 0 all was read; 4 it was read, but not all of it could be, and complaints say what and where;\n"
       "125 nothing could be read or written.\n"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/cut_command.hpp"
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/view_options.hpp"
 
 namespace cutrace_tool {
 
@@ -24,16 +24,13 @@ struct wishes {
 };
 
 int run_cut(wishes& w) {
-  const trace_choice& c = w.choice.parsed();
+  w.choice.parsed();  // what is no choice is said before a file is made
   if (w.choice.empty())
     throw usage_error(
         "nothing says what to cut out: give --from, --to, --stage, --request or --device (cutrace convert writes all)");
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
-  filter_sink filter(*to, c);
-  const cutrace_reading::outcome o = read_trace(w.files, filter, w.quiet);
-  if (filter.chosen() == 0)
-    std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for\n",
-                 static_cast<unsigned long long>(o.events));
+  const chosen_outcome o = read_chosen(w.files, *to, w.choice, w.quiet);
+  o.tell_nothing_chosen();
   return status_of(o);
 }
 
@@ -46,7 +43,7 @@ void add_cut(CLI::App& app, int& exit_status) {
   command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
   command->add_option("-o,--output", w->output, "As of cutrace convert")->required()->type_name("OUTPUT");
   w->choice.add_options(*command);
-  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  add_quiet_option(*command, w->quiet);
   command->footer(
       "Several options hold together. What describes processes, threads and devices is always kept.\n"
       "Exit code: as of cutrace convert.\n"

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/analysis/trace_difference.hpp>
-#include <cutrace/sink.hpp>
 #include <cutrace/sinks/difference_json.hpp>
 #include <cutrace/sinks/difference_text.hpp>
 #include <memory>
@@ -14,12 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "cutrace/analysis_sink.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/report_outputs.hpp"  // write_whole_file
-#include "cutrace/terminal.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/view_options.hpp"
 
 namespace cutrace_tool {
 
@@ -31,35 +31,26 @@ struct wishes {
   std::vector<std::string> pair, before, after;
   choice_words choice;
   std::string fail_over, json;
-  unsigned width = 0, top = 10;
-  bool quiet = false;
+  view_options view;
 };
 
 /// Enough for a test of single durations; more would cost memory and show no other result.
 constexpr std::size_t kept_durations = 4096;
 
-class profile_sink : public cutrace::sink {
+class profile_sink : public analysis_sink {
  public:
   explicit profile_sink(std::size_t keep) : keep_(keep) {}
   const char* name() const noexcept override { return "diff"; }
-  void open(const cutrace::trace_info& info) override {
-    const bool told = info.start.monotonic_ns != 0;
-    all_ = std::make_unique<analysis::trace_analysis>(told ? info.start.trace_ns : analysis::trace_log::first_event);
-  }
-  void write(cutrace::event_view events) override {
-    for (const cutrace::event& e : events) all_->add(e);
-  }
   void close(const cutrace::trace_summary& end) override {
-    const analysis::trace_results r = all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN);
-    profile_ = analysis::profile_of(*all_, r, keep_);
-    profile_.lost = std::max(end.totals.lost_total(), all_->log().lost_total());
-    all_.reset();
+    const analysis::trace_results r = finish(end);
+    profile_ = analysis::profile_of(all(), r, keep_);
+    profile_.lost = std::max(end.totals.lost_total(), all().log().lost_total());
+    forget();
   }
   analysis::trace_profile take() { return std::move(profile_); }
 
  private:
   std::size_t keep_;
-  std::unique_ptr<analysis::trace_analysis> all_;
   analysis::trace_profile profile_;
 };
 
@@ -84,11 +75,7 @@ class runs {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {
       profile_sink profile(keep_);
-      filter_sink chosen(profile, wishes_.choice.parsed());
-      const bool all = wishes_.choice.empty();
-      const cutrace_reading::outcome o =
-          read_trace({file}, all ? static_cast<cutrace::sink&>(profile) : chosen, wishes_.quiet);
-      status_ = std::max(status_, status_of(o));
+      status_ = std::max(status_, status_of(read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet)));
       list.push_back(profile.take());
       if (list.back().lost != 0)
         std::fprintf(stderr, "cutrace: %s lost %llu records: its times are too small by an unknown amount\n",
@@ -125,8 +112,7 @@ int run_diff(wishes& w) {
   if (!w.json.empty()) {
     write_whole_file(w.json, cutrace::difference_json(d, w.before, w.after, fail_over));
   } else {
-    const cutrace::report_options options = terminal_options(w.width, w.top);
-    cutrace::ascii::difference_page page(d, before.size(), after.size(), fail_over, options);
+    cutrace::ascii::difference_page page(d, before.size(), after.size(), fail_over, w.view.of_text());
     std::fputs(page.text().c_str(), stdout);
   }
   if (reader.status() != 0 || fail_over < 0) return reader.status();
@@ -157,11 +143,7 @@ void add_diff(CLI::App& app, int& exit_status) {
   command->add_flag("--json{-}", w->json,
                     "All rows as one JSON document on standard output, or in FILE with --json=FILE");
   w->choice.add_options(*command);
-  command->add_option("--top", w->top, "Rows of each table (10)")->check(CLI::Range(1u, 100000u))->type_name("N");
-  command->add_option("--width", w->width, "Columns; the terminal's, 100 at most")
-      ->check(CLI::Range(80u, 400u))
-      ->type_name("N");
-  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  w->view.add_options(*command, "Rows of each table (10)");
   command->footer(
       "Rows compare the mean of one operation; \"in all\" is the change of its total in a run.\n"
       "Exit code: 0; 5 as of --fail-over; 4 a file could not be read in whole, whatever was found; 125 not at all.\n"

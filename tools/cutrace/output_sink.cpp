@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/output_sink.hpp"
 
+#include <cutrace/detail/path_pattern.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
 
 #include "cutrace/exit_status.hpp"
-#include "cutrace/report_outputs.hpp"  // literally
 
 namespace cutrace_tool {
 
@@ -43,7 +43,7 @@ std::unique_ptr<cutrace::sink> make_output_sink(const std::string& word, const s
           "-o " + word +
           ": a name with a question mark has options behind it; write the sink's name and a colon before it");
     path = word;
-    specification = std::string(sink) + ":" + literally(word);
+    specification = std::string(sink) + ":" + cutrace::detail::pattern_of_path(word);
   }
   for (const std::string& input : inputs) {
     std::error_code none;

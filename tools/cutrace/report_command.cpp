@@ -4,19 +4,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cutrace/analysis/findings.hpp>
-#include <cutrace/analysis/trace_analysis.hpp>
-#include <cutrace/sink.hpp>
 #include <cutrace/sinks/report_text.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cutrace/analysis_sink.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/report_outputs.hpp"
-#include "cutrace/terminal.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/view_options.hpp"
 
 namespace cutrace_tool {
 
@@ -28,12 +27,11 @@ struct wishes {
   std::vector<std::string> files;
   choice_words choice;
   report_outputs outputs;
-  unsigned width = 0, top = 0;
-  bool quiet = false;
+  view_options view;
 };
 
 /// Analyses what it is given, and has the text, or has written the other forms, when it is closed.
-class report_sink : public cutrace::sink {
+class report_sink : public analysis_sink {
  public:
   /// @param top rows of each table, 0: as the form has them
   report_sink(const report_outputs& outputs, const cutrace::report_options& options, unsigned top)
@@ -44,21 +42,19 @@ class report_sink : public cutrace::sink {
     info_ = info;  // its texts live until after `close`
     if (page_ != nullptr) page_->open(info);
     who_ = cutrace::ascii::identity(info);
-    // A file without clocks does not tell when its trace began.
-    const bool told = info.start.monotonic_ns != 0;
-    all_.reset(new analysis::trace_analysis(told ? info.start.trace_ns : analysis::trace_log::first_event));
+    analysis_sink::open(info);
   }
   void write(cutrace::event_view events) override {
-    for (const cutrace::event& e : events) all_->add(e);
+    analysis_sink::write(events);
     if (page_ != nullptr) page_->write(events);
   }
   void close(const cutrace::trace_summary& end) override {
-    const analysis::trace_results r = all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN);
+    const analysis::trace_results r = finish(end);
     analysis::finding_options rules;
     rules.lost = end.totals.lost_total();
-    std::vector<analysis::finding> found = analysis::find_findings(all_->log(), r, rules);
-    if (!outputs_.any()) text_ = report_text(*all_, r, found, who_, end, options_);
-    outputs_.write({*all_, r, found, info_, end, top_ == 0 ? SIZE_MAX : top_});
+    std::vector<analysis::finding> found = analysis::find_findings(all().log(), r, rules);
+    if (!outputs_.any()) text_ = report_text(all(), r, found, who_, end, options_);
+    outputs_.write({all(), r, found, info_, end, top_ == 0 ? SIZE_MAX : top_});
     if (page_ == nullptr) return;
     page_->show_findings(std::move(found));
     page_->close(end);
@@ -73,20 +69,15 @@ class report_sink : public cutrace::sink {
   std::unique_ptr<cutrace::html_sink> page_;
   cutrace::trace_info info_{};
   cutrace::ascii::identity who_;
-  std::unique_ptr<analysis::trace_analysis> all_;
   std::string text_;
 };
 
 int run_report(wishes& w) {
   w.outputs.check(w.files);
-  report_sink report(w.outputs, terminal_options(w.width, w.top), w.top);
-  filter_sink chosen(report, w.choice.parsed());
-  const bool all = w.choice.empty();
-  const cutrace_reading::outcome o = read_trace(w.files, all ? static_cast<cutrace::sink&>(report) : chosen, w.quiet);
+  report_sink report(w.outputs, w.view.of_text(), w.view.top);
+  const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet);
   std::fputs(report.text().c_str(), stdout);
-  if (!all && chosen.chosen() == 0)
-    std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for\n",
-                 static_cast<unsigned long long>(o.events));
+  o.tell_nothing_chosen();
   return status_of(o);
 }
 
@@ -99,13 +90,7 @@ void add_report(CLI::App& app, int& exit_status) {
   command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
   w->choice.add_options(*command);
   w->outputs.add_options(*command);
-  command->add_option("--top", w->top, "Rows of each table; 10 in text, all else")
-      ->check(CLI::Range(1u, 100000u))
-      ->type_name("N");
-  command->add_option("--width", w->width, "Columns; the terminal's, 100 at most")
-      ->check(CLI::Range(80u, 400u))
-      ->type_name("N");
-  command->add_flag("--quiet", w->quiet, "No progress; complaints remain");
+  w->view.add_options(*command, "Rows of each table; 10 in text, all else");
   command->footer(
       "Several options of choice hold together; the report is on what was chosen then, as if there had been no more.\n"
       "What the numbers mean: docs/analyses.md. Exit code: as of cutrace convert.\n"

@@ -2,6 +2,7 @@
 #include "cutrace/report_outputs.hpp"
 
 #include <cutrace/detail/output_file.hpp>
+#include <cutrace/detail/path_pattern.hpp>
 #include <cutrace/error.hpp>
 #include <cutrace/sinks/report_csv.hpp>
 #include <cutrace/sinks/report_json.hpp>
@@ -30,15 +31,9 @@ void refuse_input(const std::string& option, const std::string& path, const std:
 
 }  // namespace
 
-std::string literally(const std::string& path) {
-  std::string pattern;
-  for (const char c : path) pattern += c == '%' ? std::string("%%") : std::string(1, c);
-  return pattern;
-}
-
 void write_whole_file(const std::string& path, const std::string& text) {
   cutrace::detail::output_file file;
-  file.open(literally(path).c_str(), cutrace::detail::publish::at_close);
+  file.open(cutrace::detail::pattern_of_path(path).c_str(), cutrace::detail::publish::at_close);
   file.write(text);
   file.close();
 }
@@ -69,7 +64,7 @@ void report_outputs::check(const std::vector<std::string>& inputs) const {
 std::unique_ptr<cutrace::html_sink> report_outputs::make_html() const {
   if (html.empty()) return nullptr;
   cutrace::html_options options;
-  options.path = literally(html);
+  options.path = cutrace::detail::pattern_of_path(html);
   return std::make_unique<cutrace::html_sink>(options);
 }
 

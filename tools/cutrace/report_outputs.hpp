@@ -11,9 +11,6 @@
 
 namespace cutrace_tool {
 
-/// A path as text of a pattern (path_pattern.hpp).
-std::string literally(const std::string& path);
-
 /// Writes a file that is complete or not there, mode 0600; "-" is standard output. @throws cutrace::error
 void write_whole_file(const std::string& path, const std::string& text);
 

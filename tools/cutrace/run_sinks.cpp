@@ -2,6 +2,7 @@
 #include "cutrace/run_sinks.hpp"
 
 #include <algorithm>
+#include <cutrace/detail/path_pattern.hpp>
 #include <cutrace/sinks/prometheus_address.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
@@ -20,13 +21,6 @@ const char* extension_of(const std::string& sink) {
       {"jsonl", "jsonl"}, {"perfetto", "pftrace"}, {"prometheus", "prom"}};
   const auto at = known.find(sink);
   return at != known.end() ? at->second : nullptr;
-}
-
-/// A path as text of a pattern (path_pattern.hpp).
-std::string literally(const std::string& path) {
-  std::string pattern;
-  for (const char c : path) pattern += c == '%' ? std::string("%%") : std::string(1, c);
-  return pattern;
 }
 
 struct word {
@@ -75,12 +69,12 @@ std::string compose_sinks(const std::vector<std::string>& lists, const std::stri
       if (extension != nullptr && w.path.empty()) {
         const int count = ++seen[w.sink];
         const std::string number = count > 1 ? "." + std::to_string(count) : std::string();
-        w.path = literally(folder + "/" + name) + ".%h.%r.%p%u" + number + "." + extension;
+        w.path = cutrace::detail::pattern_of_path(folder + "/" + name) + ".%h.%r.%p%u" + number + "." + extension;
         if (w.sink == "ascii" && columns != 0 && w.options.find("width=") == std::string::npos)
           w.options += (w.options.empty() ? "?width=" : "&width=") + std::to_string(columns);
       } else if (!w.path.empty() && w.path[0] != '/' && w.path != "-" && !serves(w)) {
         // The program may have gone elsewhere by the time the trace begins.
-        w.path = literally(std::filesystem::current_path().string() + "/") + w.path;
+        w.path = cutrace::detail::pattern_of_path(std::filesystem::current_path().string() + "/") + w.path;
       }
       if (w.path.find_first_of(",?") != std::string::npos)
         throw usage_error("\"" + w.path + "\" holds a comma or a question mark, which names of files in " + option +

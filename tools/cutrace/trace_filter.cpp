@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/trace_input.hpp"
 
 namespace cutrace_tool {
 
@@ -110,6 +112,20 @@ void filter_sink::close(const cutrace::trace_summary& summary) {
   more.notes = notes.data();
   more.note_count = static_cast<std::uint32_t>(notes.size());
   to_.close(more);
+}
+
+void chosen_outcome::tell_nothing_chosen() const {
+  if (nothing_chosen)
+    std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for\n",
+                 static_cast<unsigned long long>(events));
+}
+
+chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet) {
+  filter_sink filter(to, choice.parsed());
+  const bool all = choice.empty();
+  chosen_outcome o{read_trace(files, all ? to : filter, quiet), false};
+  o.nothing_chosen = !all && filter.chosen() == 0;
+  return o;
 }
 
 }  // namespace cutrace_tool

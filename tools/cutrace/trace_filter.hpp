@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "trace/trace_reader.hpp"
+
 namespace cutrace_tool {
 
 /// A time as the user wrote it: "1.5s", "200ms", "40us", "1000ns". @throws usage_error naming `option`
@@ -60,5 +62,15 @@ class filter_sink : public cutrace::sink {
   /// Without what always is kept.
   std::uint64_t chosen() const noexcept { return kept_ - described_; }
 };
+
+struct chosen_outcome : cutrace_reading::outcome {
+  bool nothing_chosen = false;  ///< although something was asked for
+
+  /// One line on stderr, where that is so.
+  void tell_nothing_chosen() const;
+};
+
+/// As read_trace, of what was chosen. @throws usage_error
+chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet);
 
 }  // namespace cutrace_tool

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sink that analyses the trace that is read into it; report and diff make something of the results.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/analysis/trace_analysis.hpp>
+#include <cutrace/sink.hpp>
+#include <memory>
+
+namespace cutrace_tool {
+
+class analysis_sink : public cutrace::sink {
+ public:
+  void open(const cutrace::trace_info& info) override {
+    // A file without clocks does not tell when its trace began.
+    const bool told = info.start.monotonic_ns != 0;
+    all_ = std::make_unique<cutrace::analysis::trace_analysis>(told ? info.start.trace_ns
+                                                                    : cutrace::analysis::trace_log::first_event);
+  }
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events) all_->add(e);
+  }
+
+ protected:
+  /// Once, in `close`.
+  cutrace::analysis::trace_results finish(const cutrace::trace_summary& end) {
+    return all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN);
+  }
+  const cutrace::analysis::trace_analysis& all() const noexcept { return *all_; }
+  /// Gives its memory back.
+  void forget() noexcept { all_.reset(); }
+
+ private:
+  std::unique_ptr<cutrace::analysis::trace_analysis> all_;
+};
+
+}  // namespace cutrace_tool
