@@ -36,7 +36,7 @@ places() { # <clock> <files...>
 }
 merged_pids=$(jq -c 'select(.type == "process") | [.pid, .name]' all.jsonl)
 [ "$(wc -l <<<"$merged_pids")" -eq 3 ] || fail "processes: $merged_pids"
-grep -q 'rank 1' <<<"$merged_pids" && grep -q "elsewhere, pid $pid" <<<"$merged_pids" || fail "identities: $merged_pids"
+grep -q 'rank 1' <<<"$merged_pids" && [ "$(grep -c ", pid $pid" <<<"$merged_pids")" -eq 1 ] || fail "identities: $merged_pids"
 other=$(jq 'select(.type == "process" and (.name | contains("elsewhere"))) | .pid' all.jsonl)
 grep -E '"type":"header"|"pid":[0-9]+[,}]' all.jsonl | grep -vE "\"pid\":$other[,}]" >near.jsonl  # jq would round the clocks
 grep -E "\"type\":\"header\"|\"pid\":$other[,}]" all.jsonl >far.jsonl
