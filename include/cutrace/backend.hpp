@@ -84,7 +84,8 @@ class event_emitter {
  public:
   virtual ~event_emitter() = default;
   /// A record. Times of `e` are nanoseconds of the raw frame; `correlation_id` is the plain 32-bit id. The collector
-  /// joins, corrects and orders it. Strings must be interned.
+  /// joins, corrects and orders it. Strings must be interned. Of a call (api) it takes the values of at most ten
+  /// arguments; names come from what was said of its function.
   virtual void emit(const event& e) = 0;
   /// Copies of one text share one address until the session ends.
   virtual text intern(const char* text, std::size_t size) = 0;

@@ -48,6 +48,8 @@ echo "npm $1" >>"$CUTRACE_SETUP_MACHINE/log"
     doctest-dev) put usr/include/doctest/doctest.h ;;
     nlohmann-json3-dev) put usr/include/nlohmann/json.hpp ;;
     libbenchmark-dev) put usr/include/benchmark/benchmark.h ;;
+    libbpf-dev) put usr/include/bpf/libbpf.h ;;
+    libelf-dev) put usr/include/gelf.h ;;
     zlib1g-dev) put usr/include/zlib.h ;;
     libsimdjson-dev) put usr/include/simdjson.h ;;
     libprotozero-dev) put usr/include/protozero/pbf_writer.hpp ;;

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/ioctl_run.hpp"
 
-#define CUTRACE_RUNTIME_WITHOUT_SINKS
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/clock.hpp>
-#include <cutrace/detail/told_process.hpp>
 #include <cutrace/ioctl/ioctl_backend.hpp>
-#include <cutrace/runtime.hpp>
-#include <exception>
 #include <fstream>
 #include <iterator>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/told_trace.hpp"
 
 namespace cutrace_tool {
 
@@ -31,10 +23,6 @@ namespace io = cutrace::ioctls;
 
 namespace {
 
-constexpr int records_end = 3;  ///< of the pipe, in who writes a trace
-constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
-                                              "PMI_RANK", "LOCAL_RANK",           "WORLD_SIZE",
-                                              "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
 /// For tests on a machine without such devices: "KIND=MAJOR:MINOR,...".
 constexpr const char* devices_variable = "CUTRACE_IOCTL_DEVICES";
 
@@ -152,73 +140,19 @@ ioctl_run::writer& ioctl_run::writer_of(const io::trace_record& r) {
   return known != writers_.end() ? known->second : writers_.emplace(r.process, start_writer(r)).first->second;
 }
 
-ioctl_run::writer ioctl_run::start_writer(const io::trace_record& r) {
+ioctl_run::writer ioctl_run::start_writer(const io::trace_record& r) const {
+  static io::ioctl_backend* backend = nullptr;
+  told_trace t;
+  t.variables = variables_;
+  t.process = r.process;
+  t.name.assign(r.thread_name, ::strnlen(r.thread_name, sizeof(r.thread_name)));
+  t.since_ns = since_ns_;
+  t.backend = "ioctl";
+  t.make = [this](int records) { return backend = new io::ioctl_backend(records, branch_); };
+  t.wait_for_end = [] { backend->wait_for_end(); };
   writer w;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return w;
-  ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);  // as far as the system allows
-  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
-  std::fflush(nullptr);
-  w.process = ::fork();
-  if (w.process == 0) write_trace(ends[0], r);
-  ::close(ends[0]);
-  w.pipe = ends[1];
-  if (w.process < 0) {
-    ::close(w.pipe);
-    w.pipe = -1;
-  }
+  w.process = start_told_trace(t, w.pipe);
   return w;
-}
-
-/// The life of who writes one trace. It ends when the command closes the pipe, and so when the command is killed.
-void ioctl_run::write_trace(int pipe, const io::trace_record& r) const {
-  if (pipe != records_end && ::dup2(pipe, records_end) < 0) ::_exit(exit_own_failure);
-  if (::syscall(SYS_close_range, records_end + 1, ~0u, 0) != 0)
-    for (int fd = records_end + 1; fd < 4096; ++fd) ::close(fd);
-  ::umask(077);
-  // What the terminal sends is for the program and the command, whose end is this one's.
-  ::setsid();
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(s, SIG_IGN);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  try {
-    // The process may be gone by now; then its launcher's variables are taken to be the command's.
-    const std::string folder = "/proc/" + std::to_string(r.process);
-    const std::string environment = content_of(folder + "/environ");
-    if (!environment.empty())
-      for (const char* name : launcher_variables) ::unsetenv(name);
-    for (std::size_t at = 0; at < environment.size();) {
-      const std::string one = environment.c_str() + at;
-      at += one.size() + 1;
-      const std::string name = one.substr(0, one.find('='));
-      for (const char* variable : launcher_variables)
-        if (name == variable && name.size() < one.size()) ::setenv(variable, one.c_str() + name.size() + 1, 1);
-    }
-    for (const char* name :
-         {"CUTRACE", "CUTRACE_SAMPLE", "CUTRACE_START_AFTER", "CUTRACE_DURATION", "CUTRACE_NVTX", "CUTRACE_RUN_PID"})
-      ::unsetenv(name);
-    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
-    cutrace::detail::told_process& told = cutrace::detail::told_process::own();
-    told.id = r.process;
-    told.name = content_of(folder + "/comm");
-    while (!told.name.empty() && told.name.back() == '\n') told.name.pop_back();
-    if (told.name.empty()) told.name.assign(r.thread_name, ::strnlen(r.thread_name, sizeof(r.thread_name)));
-    told.command_line = content_of(folder + "/cmdline").substr(0, 4096);
-    while (!told.command_line.empty() && told.command_line.back() == '\0') told.command_line.pop_back();
-    told.since_ns = since_ns_;
-    static io::ioctl_backend* backend = nullptr;
-    static std::uint32_t branch = branch_;
-    static const cutrace::detail::backend_registration known(
-        "ioctl", false, []() -> cutrace::backend* { return backend = new io::ioctl_backend(records_end, branch); });
-    cutrace::session trace{cutrace::session_options()};
-    // Without a backend there is no trace, and the status block says why.
-    if (backend != nullptr) backend->wait_for_end();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "cutrace: process %u is not traced: %s\n", static_cast<unsigned>(r.process), e.what());
-    ::_exit(exit_own_failure);
-  }
-  std::exit(0);  // the trace is the command's: it ends with this process
 }
 
 }  // namespace cutrace_tool

@@ -13,30 +13,22 @@
 #include <string>
 #include <vector>
 
-#include "cutrace/program_process.hpp"
+#include "cutrace/outside_run.hpp"
 
 namespace cutrace_tool {
 
-class ioctl_run {
+class ioctl_run final : public outside_run {
  public:
   /// `writers`: the variables of who writes a trace, CUTRACE_SINKS and CUTRACE_RUN among them. @throws usage_error
   /// where this machine cannot do it
   ioctl_run(std::map<std::string, std::string> writers, bool children);
-  ~ioctl_run();
-  ioctl_run(const ioctl_run&) = delete;
-  ioctl_run& operator=(const ioctl_run&) = delete;
+  ~ioctl_run() override;
 
-  /// How the program starts.
-  start_gate gate();
-  /// Why `gate` refused; empty: it did not.
-  const std::string& refusal() const { return refusal_; }
-
-  /// Carries what is there. Often: what finds no room before it is lost, and counted.
-  void relay();
-  /// The last of it; then the traces are closed, and waited for.
-  void finish();
-  /// What the user should know, a line each.
-  std::vector<std::string> notes() const;
+  start_gate gate() override;
+  const std::string& refusal() const override { return refusal_; }
+  void relay() override;
+  void finish() override;
+  std::vector<std::string> notes() const override;
 
  private:
   struct writer {
@@ -45,8 +37,7 @@ class ioctl_run {
   };
   bool carry();
   writer& writer_of(const cutrace::ioctls::trace_record& r);
-  writer start_writer(const cutrace::ioctls::trace_record& r);
-  [[noreturn]] void write_trace(int pipe, const cutrace::ioctls::trace_record& r) const;
+  writer start_writer(const cutrace::ioctls::trace_record& r) const;
 
   std::map<std::string, std::string> variables_;
   bool children_;

@@ -2,8 +2,10 @@
 #include "cutrace/program_process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,12 +148,18 @@ bool program_process::reap(ending& e, const std::function<void()>& pause) {
 }
 
 program_process::ending program_process::wait(unsigned tick_ms, const std::function<void()>& tick,
-                                              const std::function<void()>& pause) {
+                                              const std::function<void()>& pause, int wake_fd) {
   const sigset_t handled = handled_signals();
+  const int arrivals = wake_fd >= 0 ? ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
   ending e;
   while (!reap(e, pause)) {
     siginfo_t info{};
-    const timespec limit{static_cast<time_t>(tick_ms / 1000), static_cast<long>(tick_ms % 1000) * 1000000};
+    timespec limit{static_cast<time_t>(tick_ms / 1000), static_cast<long>(tick_ms % 1000) * 1000000};
+    if (arrivals >= 0) {  // signals are only looked for here, and taken below
+      pollfd both[2] = {{arrivals, POLLIN, 0}, {wake_fd, POLLIN, 0}};
+      static_cast<void>(::poll(both, 2, static_cast<int>(tick_ms)));
+      limit = {0, 0};
+    }
     const int got = tick_ms != 0 ? ::sigtimedwait(&handled, &info, &limit) : ::sigwaitinfo(&handled, &info);
     if (got < 0) {
       if (errno == EAGAIN && tick_ms != 0) tick();
@@ -164,6 +172,7 @@ program_process::ending program_process::wait(unsigned tick_ms, const std::funct
     if (info.si_code == SI_USER && is_below(info.si_pid, child_)) continue;
     ::kill(child_, got);
   }
+  if (arrivals >= 0) ::close(arrivals);
   return e;
 }
 

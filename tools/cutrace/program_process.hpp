@@ -33,8 +33,10 @@ class program_process {
             const start_gate* gate = nullptr);
 
   /// Waits for its end and passes signals on meanwhile. `tick` is called every `tick_ms` (0: never), and `pause` before
-  /// the command stops along with a program that was stopped from the terminal.
-  ending wait(unsigned tick_ms, const std::function<void()>& tick, const std::function<void()>& pause);
+  /// the command stops along with a program that was stopped from the terminal. When `wake_fd` becomes readable `tick`
+  /// is called early; -1: there is none.
+  ending wait(unsigned tick_ms, const std::function<void()>& tick, const std::function<void()>& pause,
+              int wake_fd = -1);
 
   pid_t id() const noexcept { return child_; }
 

@@ -15,8 +15,10 @@
 #include <thread>
 
 #include "cutrace/arguments.hpp"
+#include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/invoking_user.hpp"
 #include "cutrace/ioctl_run.hpp"
 #include "cutrace/own_libraries.hpp"
 #include "cutrace/program_file.hpp"
@@ -31,6 +33,9 @@ namespace cutrace_tool {
 namespace {
 
 constexpr unsigned progress_ms = 500, relay_ms = 20;
+
+/// The program is left alone, and watched.
+bool is_outside(const std::string& method) { return method == "ioctl" || method == "ebpf"; }
 
 /// The output folder. One that was made here and has remained empty goes again.
 class output_folder {
@@ -73,11 +78,12 @@ void check(const run_options& o) {
     throw usage_error("--name=\"" + o.name + "\" cannot be used: no / , or ? in it; --out names the folder");
   if (o.method == "preload" && !(o.kinds.empty() && o.graphs.empty()))
     throw usage_error("--kinds and --graphs are about records of the GPU, which --method preload does not have");
-  if (o.method == "ioctl" &&
+  if (is_outside(o.method) &&
       !(o.kinds.empty() && o.graphs.empty() && o.nvtx.empty() && o.start_after.empty() && o.duration.empty()))
     throw usage_error(
         "--kinds, --graphs, --nvtx, --start-after and --duration are about what happens inside of the program, which "
-        "--method ioctl sees from outside");
+        "--method " +
+        o.method + " sees from outside");
   if (o.method != "preload" && o.gpu_events)
     throw usage_error(
         "--gpu-events measures calls that --method preload records; --method cupti has the GPU's own times");
@@ -111,20 +117,29 @@ void remove_empty_files(const std::vector<process_report>& processes) {
 int run(const run_options& options) {
   check(options);
   const bool preload = options.method == "preload";
-  const bool by_tracer = options.method == "ioctl";
+  const bool ebpf = options.method == "ebpf", by_tracer = is_outside(options.method);
+  if (ebpf && !has_ebpf()) static_cast<void>(make_ebpf_run({}));  // says what to do
   const std::string library = by_tracer ? std::string() : preload ? find_preload_library() : find_inject_library();
   const std::string file = find_program(options.program[0]);
-  if (by_tracer && ::geteuid() != 0 && other_rights(file) != nullptr)
+  if (by_tracer && !ebpf && ::geteuid() != 0 && other_rights(file) != nullptr)
     throw usage_error(file + " runs with other rights than yours (" + other_rights(file) +
                       "), and a traced program gets none: --method ioctl would change what it does. Run a copy without "
                       "them, as the user whose rights it has.");
+  // Root's rights are for the probes: files and program are the user's who called.
+  const invoking_user user = ebpf ? find_invoking_user() : invoking_user();
+  if (ebpf) become(user);
   const output_folder folder(options.out);
   const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);
-  const run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
+  run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
   const bool off = !says(environment, "CUTRACE", true);
-  std::unique_ptr<ioctl_run> tracer;
-  if (by_tracer && !off) tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
+  if (ebpf) set_variables(user, environment.variables);
+  std::unique_ptr<outside_run> tracer;
+  if (ebpf && !off)
+    tracer =
+        make_ebpf_run({environment.writers, environment.variables, file, options.program, options.children == "on"});
+  else if (by_tracer && !off)
+    tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
   const start_gate gate = tracer ? tracer->gate() : start_gate();
   program_process program;
   if (const int why =
@@ -143,10 +158,11 @@ int run(const run_options& options) {
     if (tracer) tracer->relay();
     if (progress.wanted() && (!tracer || ++ticks % (progress_ms / relay_ms) == 0)) progress.show(status->read());
   };
-  const program_process::ending ending = program.wait(tracer              ? relay_ms
-                                                      : progress.wanted() ? progress_ms
-                                                                          : 0,
-                                                      tick, [&] { progress.erase(); });
+  const program_process::ending ending = program.wait(
+      tracer              ? relay_ms
+      : progress.wanted() ? progress_ms
+                          : 0,
+      tick, [&] { progress.erase(); }, tracer ? tracer->wake_fd() : -1);
   if (tracer) tracer->finish();
   progress.erase();
   if (tracer)
@@ -157,8 +173,8 @@ int run(const run_options& options) {
   run_summary summary;
   summary.out = out;
   summary.program = options.program[0];
-  if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
-  summary.nvtx = options.nvtx != "off";
+  if (!by_tracer || ebpf) summary.out_of_reach = why_out_of_reach(file);
+  summary.nvtx = options.nvtx != "off" && !by_tracer;
   const bool measured = preload && says(environment, "CUTRACE_GPU_EVENTS", false);
   if ((preload && !measured) || by_tracer) summary.host_method = options.method;
   summary.turned_off = off;
@@ -191,9 +207,10 @@ void add_run(CLI::App& app, int& exit_status) {
       ->add_option(
           "--method", o->method,
           "How calls and GPU work are recorded: by CUPTI, or calls alone by a preloaded library, which needs no "
-          "CUPTI, or the driver's ioctls alone by ptrace. Default: cupti")
-      ->check(one_of({"cupti", "preload", "ioctl"}))
-      ->type_name("cupti|preload|ioctl");
+          "CUPTI, or calls alone by probes of the kernel, which put nothing into the program, or the driver's ioctls "
+          "alone by ptrace. Default: cupti")
+      ->check(one_of({"cupti", "preload", "ebpf", "ioctl"}))
+      ->type_name("cupti|preload|ebpf|ioctl");
   run_app->add_flag(
       "--gpu-events", o->gpu_events,
       "With --method preload: measure the GPU time of launches, copies and sets by CUDA events around each, "
@@ -234,6 +251,7 @@ void add_run(CLI::App& app, int& exit_status) {
       "  cutrace run --start-after 30s --duration 5s --graphs graph -- python3 serve.py\n"
       "  cutrace run --method preload --gpu-events -- ./program\n"
       "  cutrace run --method ioctl --sink calls -- ./program\n"
+      "  sudo cutrace run --method ebpf -- ./program\n"
       "  cutrace run -- torchrun --nproc-per-node 8 train.py\n"
       "  srun cutrace run --quiet --out traces -- ./simulation\n");
   run_app->callback([o, &exit_status] {

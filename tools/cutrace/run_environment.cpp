@@ -97,7 +97,7 @@ run_environment compose_environment(const run_options& options, const std::strin
   }
   if (!inherited.empty()) made.notes.push_back("taken from the environment: " + inherited);
 
-  const bool preload = options.method == "preload", outside = options.method == "ioctl";
+  const bool preload = options.method == "preload", outside = options.method == "ioctl" || options.method == "ebpf";
   std::string& preloaded = v["LD_PRELOAD"];
   preloaded = without_own(preloaded);
   if (preload) {
@@ -116,7 +116,7 @@ run_environment compose_environment(const run_options& options, const std::strin
       for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE_BACKEND"})
         v.erase(variable);
     made.writers = {
-        {"CUTRACE_SINKS", v["CUTRACE_SINKS"]}, {"CUTRACE_RUN", status_folder}, {"CUTRACE_BACKEND", "ioctl"}};
+        {"CUTRACE_SINKS", v["CUTRACE_SINKS"]}, {"CUTRACE_RUN", status_folder}, {"CUTRACE_BACKEND", options.method}};
     for (const char* variable : {"CUTRACE_SINKS", "CUTRACE_RUN", "CUTRACE_RUN_PID"}) v.erase(variable);
     return made;
   }

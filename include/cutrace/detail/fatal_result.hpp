@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cutrace/config.hpp>
+#include <cutrace/event.hpp>  // text
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -31,6 +33,14 @@ inline bool loses_context(std::int32_t result) noexcept {
     default:
       return false;
   }
+}
+
+/// The line for the notes. `result_name` may be empty.
+inline void describe_lost_context(char (&line)[280], const char* call, text result_name, std::int32_t result) noexcept {
+  std::snprintf(
+      line, sizeof(line),
+      "%.60s returned %.60s (%d), after which CUDA does no more work: GPU records of that time may be missing", call,
+      result_name.size != 0 ? result_name.data : "a fatal error", static_cast<int>(result));
 }
 
 }  // namespace CUTRACE_LOCAL

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
@@ -62,6 +61,7 @@ class ingest {
     pending_event& p = window_.append(e.start_ns, e.end_ns);
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
+    if (e.kind == event_kind::api) take_foreign_call(p, e);
     if (comes_from_call(p) && !join(p))
       window_.take_back();
     else
@@ -245,10 +245,16 @@ class ingest {
     return id | static_cast<std::uint64_t>(from_.ring->epoch(id)) << 32;
   }
 
+  /// A call of another process, which comes with the values of its arguments.
+  CUTRACE_NOINLINE void take_foreign_call(pending_event& p, const event& e) {
+    std::uint64_t words[10];
+    for (std::uint32_t i = 0; i < e.api.argument_count; ++i) words[i] = e.api.arguments[i].value;  // 10 at the most
+    complete_call(p, words, e.api.argument_count);
+  }
+
   void take_call(const traced_thread& t, const record& r) {
     pending_event& p = host_event(event_kind::api, t, r);
     const bool runtime = r.has(flag_runtime);
-    const known_function* f = from_.functions->find(function_of(r.site()), runtime);
     const std::uint32_t id = static_cast<std::uint32_t>(r.id);
     p.correlation_id = with_epoch(id);
     p.stage_id = r.parent;
@@ -262,6 +268,12 @@ class ingest {
     std::uint64_t words[10] = {};
     const std::size_t count = std::min<std::size_t>(r.count(), 10);
     for (std::size_t i = 0; i < count; ++i) words[i] = i < 3 ? head[i] : i - 3 < words_.size() ? words_[i - 3] : 0;
+    complete_call(p, words, static_cast<std::uint32_t>(count));
+  }
+
+  /// What is known of its function, and the values of its arguments.
+  void complete_call(pending_event& p, const std::uint64_t* words, std::uint32_t count) {
+    const known_function* f = from_.functions->find(p.api.function, p.api.runtime_api);
     if (f != nullptr) {
       p.name = {f->name.data(), static_cast<std::uint32_t>(f->name.size())};
       p.api.direction = f->direction;
@@ -271,9 +283,9 @@ class ingest {
     } else {
       p.name = {"(unknown function)", 18};
     }
-    p.api.result_name = from_.functions->result(runtime, p.api.result);
+    p.api.result_name = from_.functions->result(p.api.runtime_api, p.api.result);
     if (CUTRACE_UNLIKELY(loses_context(p.api.result))) note_lost_context(p);
-    window_.add_words(p, words, static_cast<std::uint32_t>(count));
+    window_.add_words(p, words, count);
   }
 
   /// For the files: the program has the error itself, but who reads the trace must know why it thins out. Once.
@@ -281,11 +293,7 @@ class ingest {
     if (lost_context_noted_) return;
     lost_context_noted_ = true;
     char line[280];
-    std::snprintf(
-        line, sizeof(line),
-        "%.60s returned %.60s (%d), after which CUDA does no more work: GPU records of that time may be missing",
-        call.name.data, call.api.result_name.size != 0 ? call.api.result_name.data : "a fatal error",
-        static_cast<int>(call.api.result));
+    describe_lost_context(line, call.name.data, call.api.result_name, call.api.result);
     from_.errors->report("session", line, false);
   }
 

@@ -18,7 +18,8 @@ std::string setting(const setup& s, const std::string& name) {
   return "kernel." + name + (value.empty() ? " is not told" : "=" + value);
 }
 
-/// uprobe_multi links came with Linux 6.6, uprobe sessions with 6.13 (kernel commits 89ae89f53d20 and d920179b3d48).
+/// uprobe_multi links came with Linux 6.6, uprobe sessions with 6.13 (kernel commits 89ae89f53d20 and d920179b3d48),
+/// cookies of perf links with 5.15.
 finding check_kernel(const setup& s) {
   finding f{"bpf.kernel", for_ebpf, state::ok, "", ""};
   const machine_file release = read_file(s, "/proc/sys/kernel/osrelease");
@@ -37,14 +38,14 @@ finding check_kernel(const setup& s) {
     f.state = state::limited;
     f.what += ": uprobe_multi, but no uprobe sessions, so entry and return are two probes";
     f.remedy = "Linux 6.13 has uprobe sessions";
-  } else if (version >= 5008) {
+  } else if (version >= 5015) {
     f.state = state::limited;
     f.what += ": no uprobe_multi, so each function needs a link of its own, and hundreds take minutes to detach";
     f.remedy = "Linux 6.6 has uprobe_multi; distributions may have brought it to older ones, which was not checked";
   } else {
     f.state = state::broken;
-    f.what += ": no BPF ring buffer";
-    f.remedy = "Linux 5.8 has it; 6.13 is best";
+    f.what += ": probes cannot tell which function they are on (BPF cookies)";
+    f.remedy = "Linux 5.15 has them; 6.13 is best";
   }
   return f;
 }
@@ -108,22 +109,8 @@ finding check_privilege(const setup& s) {
   return f;
 }
 
-finding check_tracefs(const setup& s) {
-  finding f{"bpf.tracefs", for_ebpf, state::ok, "", ""};
-  for (const char* folder : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
-    if (read_file(s, std::string(folder) + "/events/syscalls/sys_enter_ioctl/id").read()) {
-      f.what = std::string(folder) + " can be read, and knows the tracepoint of ioctl";
-      return f;
-    }
-  }
-  f.state = state::limited;
-  f.what = "the tracepoint of ioctl cannot be read in /sys/kernel/tracing: ioctls cannot be seen by BPF";
-  f.remedy = "mount -t tracefs tracefs /sys/kernel/tracing as root, on a kernel with CONFIG_FTRACE_SYSCALLS=y";
-  return f;
-}
-
 }  // namespace
 
-findings check_bpf(const setup& s) { return {check_kernel(s), check_btf(s), check_privilege(s), check_tracefs(s)}; }
+findings check_bpf(const setup& s) { return {check_kernel(s), check_btf(s), check_privilege(s)}; }
 
 }  // namespace cutrace_tool::doctor

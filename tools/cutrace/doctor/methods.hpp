@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capture methods that doctor judges. A version that learns a method changes its line here.
+// The capture methods that doctor judges. A version that learns a method changes its line here; one needs libraries
+// when it is built.
 #pragma once
 
 #include "finding.hpp"
@@ -9,14 +10,20 @@ namespace cutrace_tool::doctor {
 struct method {
   const char* name;  ///< as `--method` takes it
   method_set bit;
-  bool offered;  ///< by this version of cutrace
+  bool offered;  ///< by this build of cutrace
   const char* how;
 };
+
+#if defined(CUTRACE_WITH_EBPF)
+constexpr bool built_with_ebpf = true;
+#else
+constexpr bool built_with_ebpf = false;
+#endif
 
 inline constexpr method methods[] = {
     {"cupti", for_cupti, true, "GPU work and driver calls by NVIDIA's CUPTI"},
     {"preload", for_preload, true, "driver calls by a preloaded library"},
-    {"ebpf", for_ebpf, false, "driver calls and ioctls by probes of the kernel"},
+    {"ebpf", for_ebpf, built_with_ebpf, "driver calls by probes of the kernel"},
     {"ioctl", for_ioctl, true, "ioctls by ptrace"},
 };
 

@@ -43,7 +43,7 @@ std::string sentence_of(const verdict& v) {
   std::string ids;
   for (const finding* f : v.because) ids += (ids.empty() ? "" : ", ") + std::string(f->id);
   const bool offered = v.about->offered;
-  const std::string none = std::string("this version of cutrace has no method ") + v.about->name + " yet; ";
+  const std::string none = std::string("this build of cutrace has no method ") + v.about->name + "; ";
   switch (v.state) {
     case state::ok:
       return offered ? "works" : none + "the machine would permit it";

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend of the process that writes down what probes saw of another one: reads records from a pipe and hands them
+// to the collector, on whose thread they become calls. It has no GPU time.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <cutrace/backend.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "call_stream.hpp"
+#include "call_words.hpp"
+
+namespace cutrace_ebpf {
+
+class CUTRACE_LOCAL call_backend final : public cutrace::backend {
+ public:
+  /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status.
+  call_backend(int records, std::string how) : records_(records), how_(std::move(how)) {}
+  ~call_backend() override {
+    if (reader_.joinable()) reader_.join();
+  }
+
+  const char* name() const noexcept override { return "ebpf"; }
+
+  cutrace::backend_status start(cutrace::event_writer& w) override {
+    writer_ = &w;
+    preload::name_results(w);
+    w.name_result(false, did_not_return, "did not return");
+    reader_ = std::thread([this] { read(); });
+    cutrace::backend_status status{};
+    std::snprintf(status.detail, sizeof(status.detail), "calls of the driver by %s; no GPU time by this method",
+                  how_.c_str());
+    return status;
+  }
+  bool flush(std::uint32_t) noexcept override { return true; }
+  /// The records end first: the command has closed its side, or is gone.
+  bool stop(std::uint32_t) noexcept override {
+    if (reader_.joinable()) reader_.join();
+    return true;
+  }
+
+  /// Until the command has said all. Any thread but the backend's own.
+  void wait_for_end() {
+    std::unique_lock<std::mutex> hold(mutex_);
+    changed_.wait(hold, [this] { return ended_; });
+  }
+
+ private:
+  /// As hooked calls have it: not one of CUDA's.
+  static constexpr std::int32_t did_not_return = INT32_MIN;
+  static constexpr std::size_t batch_bytes = 64 << 10;
+  static constexpr int batches_at_once = 64;
+
+  struct batch {
+    call_backend* owner;
+    std::vector<unsigned char> bytes;  ///< whole records
+  };
+
+  void read() noexcept {
+    try {
+      std::vector<unsigned char> rest;
+      while (read_batch(rest)) {
+      }
+    } catch (const std::exception& e) {
+      writer_->report("ebpf", e.what());
+    }
+    std::lock_guard<std::mutex> hold(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  /// What is there. False at the end. `rest`: the beginning of a record whose end comes later.
+  bool read_batch(std::vector<unsigned char>& rest) {
+    std::unique_ptr<batch> b(new batch{this, std::move(rest)});
+    const std::size_t before = b->bytes.size();
+    b->bytes.resize(before + batch_bytes);
+    ssize_t n;
+    while ((n = ::read(records_, b->bytes.data() + before, batch_bytes)) < 0 && errno == EINTR) {
+    }
+    if (n <= 0) return false;
+    b->bytes.resize(before + static_cast<std::size_t>(n));
+    const std::size_t whole = take_names(b->bytes);
+    rest.assign(b->bytes.begin() + static_cast<std::ptrdiff_t>(whole), b->bytes.end());
+    b->bytes.resize(whole);
+    if (whole == 0) return true;
+    cutrace::activity_buffer buffer{};
+    buffer.data = b->bytes.data();
+    buffer.valid_bytes = whole;
+    buffer.owner = b.get();
+    buffer.decode = &decode;
+    buffer.release = [](const cutrace::activity_buffer& done) {
+      const batch* const of = static_cast<const batch*>(done.owner);
+      of->owner->waiting_.fetch_sub(1, std::memory_order_relaxed);
+      delete of;
+    };
+    // What waits here waits in the kernel's ring, too, which holds more and counts what it cannot hold.
+    while (waiting_.load(std::memory_order_relaxed) >= batches_at_once) wait_a_little();
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    while (!writer_->submit(buffer)) wait_a_little();
+    static_cast<void>(b.release());
+    return true;
+  }
+  static void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
+  template <class Record>
+  static Record at(const std::vector<unsigned char>& bytes, std::size_t offset) {
+    Record r;
+    std::memcpy(static_cast<void*>(&r), bytes.data() + offset, sizeof(r));
+    return r;
+  }
+
+  /// Names must be known before the calls that follow them are decoded. Returns the bytes of whole records.
+  std::size_t take_names(const std::vector<unsigned char>& bytes) {
+    std::size_t offset = 0;
+    while (offset + sizeof(cutrace_ebpf_head) <= bytes.size()) {
+      const auto head = at<cutrace_ebpf_head>(bytes, offset);
+      const std::size_t size = bytes_of(head.kind);
+      if (size == 0) throw std::runtime_error("a record of an unknown kind came through the pipe");
+      if (offset + size > bytes.size()) break;
+      if (head.kind == stream_name) name_function(at<name_record>(bytes, offset));
+      if (head.kind == CUTRACE_EBPF_THREAD) name_thread(at<cutrace_ebpf_thread>(bytes, offset));
+      if (head.kind == stream_note) writer_->note("ebpf", at<note_record>(bytes, offset).text);
+      if (head.kind == stream_lost) count(at<lost_record>(bytes, offset));
+      offset += size;
+    }
+    return offset;
+  }
+
+  void name_function(const name_record& r) {
+    const std::string symbol(r.name, ::strnlen(r.name, sizeof(r.name)));
+    std::unique_ptr<call_words> words(new call_words(symbol.c_str(), r.exported != 0));
+    words->name(*writer_, r.function, symbol.c_str());
+    if (r.function < CUTRACE_EBPF_FUNCTIONS && known_[r.function].load(std::memory_order_relaxed) == nullptr) {
+      known_[r.function].store(words.get(), std::memory_order_release);
+      owned_.push_back(std::move(words));
+    }
+  }
+
+  void name_thread(const cutrace_ebpf_thread& r) {
+    const std::size_t size = ::strnlen(r.name, sizeof(r.name));
+    cutrace::event e;
+    e.kind = cutrace::event_kind::thread;
+    e.thread_id = r.head.thread;
+    e.name = {r.name, static_cast<std::uint32_t>(size)};
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(writer_->raw_ns(cutrace::clock::monotonic_ns()));
+    writer_->describe(e);
+  }
+
+  void count(const lost_record& r) {
+    using cutrace::loss_cause;
+    writer_->count_loss(loss_cause::buffer_limit, r.lost[CUTRACE_EBPF_RING_FULL]);
+    writer_->count_loss(loss_cause::chunk_full, r.lost[CUTRACE_EBPF_TOO_DEEP] + r.lost[CUTRACE_EBPF_NO_MEMORY]);
+    writer_->count_loss(loss_cause::incomplete, r.lost[CUTRACE_EBPF_NO_ENTRY]);
+  }
+
+  static void decode(const cutrace::activity_buffer& buffer, cutrace::event_emitter& to) {
+    const batch& b = *static_cast<const batch*>(buffer.owner);
+    for (std::size_t offset = 0; offset < b.bytes.size();) {
+      const auto head = at<cutrace_ebpf_head>(b.bytes, offset);
+      if (head.kind == CUTRACE_EBPF_CALL) b.owner->emit(at<cutrace_ebpf_call>(b.bytes, offset), nullptr, to);
+      if (head.kind == CUTRACE_EBPF_LONG_CALL) {
+        const auto r = at<cutrace_ebpf_long_call>(b.bytes, offset);
+        b.owner->emit(r.call, &r, to);
+      }
+      offset += bytes_of(head.kind);
+    }
+  }
+
+  void emit(const cutrace_ebpf_call& c, const cutrace_ebpf_long_call* more, cutrace::event_emitter& to) const {
+    cutrace::event e;
+    e.kind = cutrace::event_kind::api;
+    e.thread_id = c.head.thread;
+    e.start_ns = static_cast<std::int64_t>(writer_->raw_ns(c.entry_ns));
+    e.end_ns = static_cast<std::int64_t>(writer_->raw_ns(c.exit_ns));
+    e.correlation_id = c.id;
+    e.api.function = c.function;
+    e.api.enclosing = c.parent;
+    const bool left = (c.head.flags & CUTRACE_EBPF_LEFT) != 0;
+    e.api.result = left ? did_not_return : c.result;
+    std::array<std::uint64_t, call_words::limit> words{};
+    cutrace::argument arguments[call_words::limit];
+    const call_words* const known =
+        c.function < CUTRACE_EBPF_FUNCTIONS ? known_[c.function].load(std::memory_order_acquire) : nullptr;
+    if (known != nullptr) e.api.argument_count = known->read(c, more, words);
+    for (std::uint32_t i = 0; i < e.api.argument_count; ++i) arguments[i].value = words[i];
+    e.api.arguments = arguments;
+    to.emit(e);
+  }
+
+  int records_;
+  std::string how_;
+  cutrace::event_writer* writer_ = nullptr;
+  std::atomic<int> waiting_{0};
+  std::atomic<const call_words*> known_[CUTRACE_EBPF_FUNCTIONS] = {};
+  std::vector<std::unique_ptr<call_words>> owned_;
+  std::thread reader_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+};
+
+}  // namespace cutrace_ebpf

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The BPF programs, loaded into the kernel: which processes they trace, which functions they are put on, and what they
+// tell. One thread. Everything is gone from the kernel when the process ends, however it does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "call_record.h"
+#include "elf_file.hpp"
+#include "uprobe_links.hpp"
+
+struct bpf_link;
+struct bpf_object;
+struct ring_buffer;
+
+namespace cutrace_ebpf {
+
+/// The kernel does not let this user, or cannot. The text says what to do.
+class refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct probe_options {
+  std::uint64_t ring_bytes = std::uint64_t{32} << 20;  ///< a power of two, at least a page
+  bool children = true;                                ///< of traced processes are traced, too
+  std::string links;                                   ///< session, pair or single; empty: the best that there is
+};
+
+class call_probes {
+ public:
+  struct known_function {
+    std::string name;
+    bool exported;  ///< a symbol of that name, else what cuGetProcAddress was asked for
+  };
+
+  /// @throws refused
+  explicit call_probes(const probe_options& options);
+  ~call_probes();
+  call_probes(const call_probes&) = delete;
+  call_probes& operator=(const call_probes&) = delete;
+
+  link_kind links() const noexcept { return kind_; }
+
+  /// Calls of the process, and of children that it makes from now on, are told. False: there are too many.
+  bool trace(std::uint32_t process);
+  /// What was lost in it and whether it has ended; false: it is none that is traced.
+  bool look_at(std::uint32_t process, cutrace_ebpf_target& to) const;
+  void forget(std::uint32_t process);
+  /// All that are traced, ended ones among them.
+  std::vector<std::uint32_t> traced() const;
+
+  /// Puts probes on all functions of a library, in every process or in one alone. Once for a file; the number of
+  /// functions, 0 where it was known. @throws refused; std::runtime_error for a file that is no library
+  std::size_t attach(const opened_file& file, std::uint32_t only_process);
+  bool is_attached(const opened_file& file) const { return files_.count(file.identity()) != 0; }
+  /// A function without a symbol, at an offset of an attached library; false: there are probes on it, or there can be
+  /// none. @throws refused
+  bool attach_one(const opened_file& file, std::uint64_t offset, const std::string& name, std::uint32_t only_process);
+  void detach();
+
+  /// By its number, from 1 on; null: there is none.
+  const known_function* function(std::uint32_t number) const;
+  std::size_t function_count() const noexcept { return functions_.size(); }
+  /// Functions whose first instruction the kernel cannot probe: calls of them are not seen.
+  const std::vector<std::string>& left_out() const noexcept { return left_out_; }
+  /// Symbols that are at the same place as one that is named: "cuA is also cuB", a line each.
+  const std::vector<std::string>& same_places() const noexcept { return same_places_; }
+
+  /// Readable when much waits. -1: never
+  int wake_fd() const;
+  /// Hands over each record that is there, until `take` says no. Whole records of call_record.h.
+  void consume(const std::function<bool(const void* record, std::size_t bytes)>& take);
+
+ private:
+  void load(link_kind kind, const probe_options& options);
+  bool link(const opened_file& file, std::vector<probe_place> places, std::uint32_t only_process);
+  int try_places(const opened_file& file, const std::vector<probe_place>& places);
+  void sort_out(const opened_file& file, std::vector<probe_place>& places);
+  int try_link();
+  std::uint32_t number_of(const std::string& name, bool exported);
+
+  bpf_object* object_ = nullptr;
+  ring_buffer* ring_ = nullptr;
+  int targets_ = -1, plans_ = -1;
+  link_kind kind_ = link_kind::session;
+  uprobe_links probes_;
+  std::vector<bpf_link*> tracepoints_;
+  std::vector<known_function> functions_;
+  std::map<std::string, std::uint32_t> numbers_;
+  std::map<std::pair<dev_t, ino_t>, std::set<std::uint64_t>> files_;  ///< offsets with probes
+  std::vector<std::string> same_places_, left_out_;
+  const std::function<bool(const void*, std::size_t)>* take_ = nullptr;
+  std::vector<char> kept_;  ///< a record that was taken out and not handed over
+};
+
+}  // namespace cutrace_ebpf

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes through the pipe to the process that writes a trace: records of the ring buffer as they are, and between
+// them what only the command knows. Each kind has one size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "call_record.h"
+
+namespace cutrace_ebpf {
+
+enum stream_kind : std::uint16_t { stream_name = 100, stream_lost = 101, stream_note = 102 };
+
+/// A function's number means this from here on.
+struct name_record {
+  cutrace_ebpf_head head;
+  std::uint32_t function;
+  std::uint32_t exported;
+  char name[80];
+};
+/// More was lost, by cause (cutrace_ebpf_loss).
+struct lost_record {
+  cutrace_ebpf_head head;
+  std::uint64_t lost[CUTRACE_EBPF_LOSSES];
+};
+/// A line for the notes of the trace.
+struct note_record {
+  cutrace_ebpf_head head;
+  char text[240];
+};
+
+/// 0: no such kind.
+constexpr std::size_t bytes_of(std::uint16_t kind) {
+  return kind == CUTRACE_EBPF_CALL        ? sizeof(cutrace_ebpf_call)
+         : kind == CUTRACE_EBPF_LONG_CALL ? sizeof(cutrace_ebpf_long_call)
+         : kind == CUTRACE_EBPF_THREAD    ? sizeof(cutrace_ebpf_thread)
+         : kind == stream_name            ? sizeof(name_record)
+         : kind == stream_lost            ? sizeof(lost_record)
+         : kind == stream_note            ? sizeof(note_record)
+                                          : 0;
+}
+
+/// A record of this type, filled with zeros.
+template <class Record>
+Record make_record(std::uint16_t kind, std::uint32_t process) {
+  Record r;
+  std::memset(static_cast<void*>(&r), 0, sizeof(r));
+  r.head.kind = kind;
+  r.head.process = process;
+  return r;
+}
+
+}  // namespace cutrace_ebpf

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs in the kernel: entry and return of a probed function become one record. Compiled when cutrace is built;
+// where the fields of the kernel's structures lie is put in when it is loaded (CO-RE).
+//
+// Each thread has a stack of its open calls in task storage. A call that is left by longjmp or an exception never
+// returns; it is taken off when something further out happens, told by the stack pointer.
+#include <asm/ptrace.h>
+#include <linux/bpf.h>
+// clang-format off: the next two need what comes first
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+// clang-format on
+
+#include "call_record.h"
+
+#define STATIC_INLINE static __always_inline
+/* The compiler may not merge the checks of a value, which the verifier would not follow. */
+#define KEEP(value) asm volatile("" : "+r"(value))
+#define WORDS 16 /* registers and stack words, and a power of two */
+#define ID_BLOCK 1024
+#define NAME_PERIOD_NS 250000000ull
+
+/* Of the kernel's structures only what is read. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+typedef struct {
+  int counter;
+} atomic_t;
+struct ns_common {
+  unsigned int inum;
+};
+struct pid_namespace {
+  struct ns_common ns;
+};
+struct upid {
+  int nr;
+  struct pid_namespace *ns;
+};
+struct pid {
+  unsigned int level;
+  struct upid numbers[1];
+};
+struct signal_struct {
+  atomic_t live;
+};
+struct task_struct {
+  int pid;
+  int tgid;
+  struct task_struct *group_leader;
+  struct signal_struct *signal;
+  struct pid *thread_pid;
+};
+#pragma clang attribute pop
+
+/* Only in kernels that have uprobe sessions. */
+typedef _Bool bool;
+extern bool bpf_session_is_return(void) __ksym __weak;
+
+/* Set before loading. */
+SEC(".rodata.settings") volatile const struct cutrace_ebpf_settings settings = {};
+
+__u32 ids_taken = 0;
+
+struct open_call {
+  __u64 entry_ns;
+  __u64 sp;
+  __u32 id;
+  __u32 function;
+  __u64 words[WORDS];
+};
+
+struct thread_state {
+  __u32 depth;
+  __u32 skipped; /* calls that were too deep and are still open */
+  __u32 next_id;
+  __u32 ids_left;
+  __u32 process;
+  __u32 thread;
+  __u64 named_ns;
+  __u64 name[2];
+  struct open_call open[CUTRACE_EBPF_DEPTH];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1 << 25);
+} ring SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, struct cutrace_ebpf_target);
+} targets SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, CUTRACE_EBPF_FUNCTIONS);
+  __type(key, __u32);
+  __type(value, struct cutrace_ebpf_plan);
+} plans SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, struct thread_state);
+} threads SEC(".maps");
+
+/* Number of a task's process in the reader's namespace, 0: it has none there. */
+STATIC_INLINE __u32 process_of(struct task_struct *task) {
+  if (settings.own_namespace == 0) return BPF_CORE_READ(task, tgid);
+  struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
+  __u32 level = BPF_CORE_READ(pid, level);
+  for (int i = 0; i < 8; ++i) {
+    if (i > level) break;
+    struct upid one;
+    if (bpf_core_read(&one, sizeof(one), &pid->numbers[i]) != 0) break;
+    struct pid_namespace *ns = one.ns;
+    if (BPF_CORE_READ(ns, ns.inum) == settings.own_namespace) return one.nr;
+  }
+  return 0;
+}
+
+/* Process and thread that run now, as bpf_get_current_pid_tgid has them. */
+STATIC_INLINE __u64 current_ids(void) {
+  if (settings.own_namespace == 0) return bpf_get_current_pid_tgid();
+  struct bpf_pidns_info in = {};
+  if (bpf_get_ns_current_pid_tgid(settings.namespace_device, settings.own_namespace, &in, sizeof(in)) == 0)
+    return (__u64)in.tgid << 32 | in.pid;
+  return (__u64)process_of(bpf_get_current_task_btf()) << 32 | (__u32)bpf_get_current_pid_tgid();
+}
+
+STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
+  struct cutrace_ebpf_target *t = bpf_map_lookup_elem(&targets, &process);
+  if (t && cause < CUTRACE_EBPF_LOSSES) __sync_fetch_and_add(&t->lost[cause], 1);
+}
+
+/* The reader is woken when there is something to do for it, and looks by itself from time to time. */
+STATIC_INLINE __u64 wake(void) {
+  return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+STATIC_INLINE void fill_head(struct cutrace_ebpf_head *h, const struct thread_state *s, __u16 kind, __u16 flags) {
+  h->kind = kind;
+  h->flags = flags;
+  h->process = s->process;
+  h->thread = s->thread;
+  h->cpu = bpf_get_smp_processor_id();
+}
+
+STATIC_INLINE void fill_call(struct cutrace_ebpf_call *r, const struct open_call *c, __u32 parent, __u64 now,
+                             __s32 result) {
+  r->entry_ns = c->entry_ns;
+  r->exit_ns = now;
+  r->id = c->id;
+  r->parent = parent;
+  r->function = c->function;
+  r->result = result;
+#pragma unroll
+  for (int i = 0; i < CUTRACE_EBPF_REGISTERS; ++i) r->words[i] = c->words[i];
+}
+
+STATIC_INLINE __u32 enclosing(const struct thread_state *s, __u32 at) {
+  return at != 0 ? s->open[(at - 1) & (CUTRACE_EBPF_DEPTH - 1)].id : 0;
+}
+
+/* A call that will not return. */
+static __noinline int tell_left(struct thread_state *s, __u32 at, __u64 now) {
+  if (!s) return 0;
+  const struct open_call *c = &s->open[at & (CUTRACE_EBPF_DEPTH - 1)];
+  struct cutrace_ebpf_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+  if (!r) {
+    count_loss(s->process, CUTRACE_EBPF_RING_FULL);
+    return 0;
+  }
+  fill_head(&r->head, s, CUTRACE_EBPF_CALL, CUTRACE_EBPF_LEFT);
+  fill_call(r, c, enclosing(s, at), now, 0);
+  bpf_ringbuf_submit(r, wake());
+  return 0;
+}
+
+/* Memory of the program, bounded. Bytes that were read. */
+STATIC_INLINE __u8 read_block(void *to, __u32 limit, const struct open_call *c, __u8 word, __u16 begin, __u8 bytes) {
+  __u64 size = bytes;
+  if (size == 0) return 0;
+  KEEP(size);
+  if (size > limit) return 0;
+  const __u64 pointer = c->words[word & (WORDS - 1)];
+  if (pointer == 0 || bpf_probe_read_user(to, size, (const void *)(pointer + begin)) != 0) return 0;
+  return bytes;
+}
+
+STATIC_INLINE int tell_long(const struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result,
+                            const struct cutrace_ebpf_plan *plan) {
+  struct cutrace_ebpf_long_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+  if (!r) return -1;
+  fill_head(&r->call.head, s, CUTRACE_EBPF_LONG_CALL, 0);
+  fill_call(&r->call, c, enclosing(s, at), now, result);
+#pragma unroll
+  for (int i = 0; i < CUTRACE_EBPF_STACK_WORDS; ++i) r->stack[i] = c->words[CUTRACE_EBPF_REGISTERS + i];
+  __builtin_memset(r->block_bytes, 0, sizeof(r->block_bytes) + sizeof(r->first) + sizeof(r->second));
+  if (result == 0) {
+    r->block_bytes[0] = read_block(r->first, sizeof(r->first), c, plan->block_word[0], plan->block_begin[0],
+                                   plan->block_bytes[0]);
+    r->block_bytes[1] = read_block(r->second, sizeof(r->second), c, plan->block_word[1], plan->block_begin[1],
+                                   plan->block_bytes[1]);
+  }
+  bpf_ringbuf_submit(r, wake());
+  return 0;
+}
+
+STATIC_INLINE int tell_short(const struct thread_state *s, const struct open_call *c, __u32 at, __u64 now,
+                             __s32 result) {
+  struct cutrace_ebpf_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+  if (!r) return -1;
+  fill_head(&r->head, s, CUTRACE_EBPF_CALL, 0);
+  fill_call(r, c, enclosing(s, at), now, result);
+  bpf_ringbuf_submit(r, wake());
+  return 0;
+}
+
+/* cuGetProcAddress(symbol, pfn, ...) has answered. A record that finds no room costs no call, so it is not counted. */
+static __noinline int tell_function(const struct thread_state *s, const struct open_call *c) {
+  if (!s || !c) return 0;
+  struct cutrace_ebpf_function *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+  if (!r) return 0;
+  fill_head(&r->head, s, CUTRACE_EBPF_FUNCTION, 0);
+  r->address = 0;
+  if (bpf_probe_read_user(&r->address, sizeof(r->address), (const void *)c->words[1]) != 0 || r->address == 0 ||
+      bpf_probe_read_user_str(r->name, sizeof(r->name), (const void *)c->words[0]) <= 1) {
+    bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+    return 0;
+  }
+  bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP); /* at once: it may be called next */
+  return 0;
+}
+
+/* Asked from time to time: threads are named after they were made. */
+static __noinline int tell_name(struct thread_state *s, __u64 now) {
+  __u64 name[2] = {};
+  if (!s) return 0;
+  s->named_ns = now;
+  bpf_get_current_comm(name, sizeof(name));
+  if (name[0] == s->name[0] && name[1] == s->name[1]) return 0;
+  struct cutrace_ebpf_thread *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+  if (!r) return 0;
+  fill_head(&r->head, s, CUTRACE_EBPF_THREAD, 0);
+  __builtin_memcpy(r->name, name, sizeof(r->name));
+  bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+  s->name[0] = name[0];
+  s->name[1] = name[1];
+  return 0;
+}
+
+STATIC_INLINE struct thread_state *state_of_current(void) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+  if (s) return s;
+  const __u64 ids = current_ids();
+  __u32 process = ids >> 32;
+  if (!bpf_map_lookup_elem(&targets, &process)) return 0;
+  s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+  if (!s) {
+    count_loss(process, CUTRACE_EBPF_NO_MEMORY);
+    return 0;
+  }
+  s->process = process;
+  s->thread = (__u32)ids;
+  return s;
+}
+
+/* 1: nothing is to be done when it returns. */
+STATIC_INLINE int call_begins(struct pt_regs *ctx) {
+  struct thread_state *s = state_of_current();
+  if (!s) return 1;
+  const __u64 now = bpf_ktime_get_ns();
+  const __u64 sp = PT_REGS_SP(ctx);
+  __u32 function = bpf_get_attach_cookie(ctx);
+  if (now - s->named_ns > NAME_PERIOD_NS) tell_name(s, now);
+  /* A function that ends in a jump to another one has the same stack pointer, and is not left. */
+  for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
+    const __u32 depth = s->depth;
+    if (depth == 0) break;
+    const struct open_call *top = &s->open[(depth - 1) & (CUTRACE_EBPF_DEPTH - 1)];
+    if (top->sp > sp || (top->sp == sp && top->function != function)) break;
+    s->skipped = 0;
+    s->depth = depth - 1;
+    tell_left(s, depth - 1, now);
+  }
+  const __u32 depth = s->depth;
+  if (depth >= CUTRACE_EBPF_DEPTH) {
+    ++s->skipped;
+    count_loss(s->process, CUTRACE_EBPF_TOO_DEEP);
+    return 1;
+  }
+  struct open_call *c = &s->open[depth & (CUTRACE_EBPF_DEPTH - 1)];
+  if (s->ids_left == 0) {
+    s->next_id = __sync_fetch_and_add(&ids_taken, ID_BLOCK) + 1;
+    s->ids_left = ID_BLOCK - 1;
+  }
+  c->id = s->next_id++;
+  --s->ids_left;
+  c->sp = sp;
+  c->function = function;
+  c->words[0] = PT_REGS_PARM1(ctx);
+  c->words[1] = PT_REGS_PARM2(ctx);
+  c->words[2] = PT_REGS_PARM3(ctx);
+  c->words[3] = PT_REGS_PARM4(ctx);
+  c->words[4] = PT_REGS_PARM5(ctx);
+  c->words[5] = ctx->r9;
+  const struct cutrace_ebpf_plan *plan = bpf_map_lookup_elem(&plans, &function);
+  __u32 stacked = plan ? plan->stack_words : 0;
+  if (stacked != 0) {
+    if (stacked > CUTRACE_EBPF_STACK_WORDS) stacked = CUTRACE_EBPF_STACK_WORDS;
+    bpf_probe_read_user(&c->words[CUTRACE_EBPF_REGISTERS], stacked * 8, (const void *)(sp + 8));
+  }
+  s->depth = depth + 1;
+  c->entry_ns = bpf_ktime_get_ns();
+  return 0;
+}
+
+STATIC_INLINE int call_ends(struct pt_regs *ctx) {
+  const __u64 now = bpf_ktime_get_ns();
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+  if (!s) { /* open when the probes came, or the state found no memory, which has been counted */
+    const __u64 ids = current_ids();
+    const __u32 process = ids >> 32;
+    count_loss(process, CUTRACE_EBPF_NO_ENTRY);
+    return 0;
+  }
+  const __u64 sp = PT_REGS_SP(ctx) - 8; /* where the return address was */
+  const __u32 function = bpf_get_attach_cookie(ctx);
+  const __u32 depth = s->depth;
+  __u32 at = CUTRACE_EBPF_DEPTH;
+  for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
+    if (i >= depth) break;
+    const __u32 one = (depth - 1 - i) & (CUTRACE_EBPF_DEPTH - 1);
+    if (s->open[one].sp == sp && s->open[one].function == function) {
+      at = one;
+      break;
+    }
+  }
+  if (at == CUTRACE_EBPF_DEPTH) {
+    if (s->skipped != 0)
+      --s->skipped;
+    else
+      count_loss(s->process, CUTRACE_EBPF_NO_ENTRY);
+    return 0;
+  }
+  for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
+    const __u32 top = s->depth;
+    if (top <= at + 1) break;
+    s->skipped = 0;
+    s->depth = top - 1;
+    tell_left(s, top - 1, now);
+  }
+  s->depth = at;
+  struct open_call *c = &s->open[at & (CUTRACE_EBPF_DEPTH - 1)];
+  const __s32 result = PT_REGS_RC(ctx);
+  __u32 key = function;
+  const struct cutrace_ebpf_plan *plan = bpf_map_lookup_elem(&plans, &key);
+  const int is_long = plan && (plan->stack_words | plan->block_bytes[0]);
+  const int failed = is_long ? tell_long(s, c, at, now, result, plan) : tell_short(s, c, at, now, result);
+  if (failed) count_loss(s->process, CUTRACE_EBPF_RING_FULL);
+  if (plan && plan->gives_function && result == 0) tell_function(s, c);
+  return 0;
+}
+
+/* One link for both, where the kernel has sessions: the answer at entry decides whether the return is seen. */
+SEC("uprobe")
+int call_session(struct pt_regs *ctx) { return bpf_session_is_return() ? call_ends(ctx) : call_begins(ctx); }
+
+SEC("uprobe")
+int call_entry(struct pt_regs *ctx) {
+  call_begins(ctx);
+  return 0;
+}
+
+SEC("uretprobe")
+int call_return(struct pt_regs *ctx) { return call_ends(ctx); }
+
+/* For measuring: what a probe costs by itself. */
+SEC("uprobe")
+int empty_entry(struct pt_regs *ctx) { return 0; }
+
+SEC("uretprobe")
+int empty_return(struct pt_regs *ctx) { return 0; }
+
+/* A child of a traced process is one before it runs. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child) {
+  if (!settings.follow_children || child->pid != child->tgid) return 0;
+  struct cutrace_ebpf_target begin = {};
+  begin.parent = process_of(parent);
+  if (begin.parent == 0 || !bpf_map_lookup_elem(&targets, &begin.parent)) return 0;
+  __u32 process = process_of(child);
+  if (process != 0) bpf_map_update_elem(&targets, &process, &begin, BPF_ANY);
+  return 0;
+}
+
+STATIC_INLINE void leave_all(struct thread_state *s) {
+  const __u64 now = bpf_ktime_get_ns();
+  for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
+    const __u32 depth = s->depth;
+    if (depth == 0) break;
+    s->depth = depth - 1;
+    tell_left(s, depth - 1, now);
+  }
+  s->skipped = 0;
+}
+
+/* A thread ends, and with the last one its process: what it was in will not return. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(thread_exits, struct task_struct *task) {
+  struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+  if (s) leave_all(s);
+  if (BPF_CORE_READ(task, signal, live.counter) != 0) return 0;
+  __u32 process = process_of(task);
+  struct cutrace_ebpf_target *t = bpf_map_lookup_elem(&targets, &process);
+  if (t) t->ended = 1;
+  return 0;
+}
+
+/* Another program: its calls are not inside of those of the one before. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_executes, struct task_struct *task) {
+  struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+  if (!s) return 0;
+  leave_all(s);
+  s->named_ns = 0;
+  return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library's file: the functions of the driver that it exports, with their offsets in it, and where it looks for
+// others. By libelf; the file may be anybody's, so that everything in it is only believed as far as it was checked.
+#pragma once
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cutrace_ebpf {
+
+/// A function at one place of the file. Several symbols may name it.
+struct driver_function {
+  std::string name;
+  std::uint64_t offset = 0;  ///< in the file
+  std::vector<std::string> other_names;
+};
+
+/// `cu` and a capital letter: what NVIDIA calls the functions of its driver's API.
+inline bool is_driver_name(const char* name) noexcept {
+  return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+/// An open file, by what it is rather than by its path, which may lead elsewhere later.
+class opened_file {
+ public:
+  opened_file() = default;
+  /// @throws std::runtime_error
+  explicit opened_file(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat known {};
+    if (fd_ < 0 || ::fstat(fd_, &known) != 0) {
+      const std::string why = std::strerror(errno);
+      close();
+      throw std::runtime_error(path + ": " + why);
+    }
+    device_ = known.st_dev;
+    inode_ = known.st_ino;
+  }
+  ~opened_file() { close(); }
+  opened_file(opened_file&& from) noexcept { *this = std::move(from); }
+  opened_file& operator=(opened_file&& from) noexcept {
+    std::swap(path_, from.path_);
+    std::swap(fd_, from.fd_);
+    std::swap(device_, from.device_);
+    std::swap(inode_, from.inode_);
+    return *this;
+  }
+  opened_file(const opened_file&) = delete;
+  opened_file& operator=(const opened_file&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  const std::string& path() const noexcept { return path_; }
+  /// The same for all paths to it.
+  std::pair<dev_t, ino_t> identity() const noexcept { return {device_, inode_}; }
+
+ private:
+  void close() noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  std::string path_;
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+class elf_file {
+ public:
+  /// `file` stays open meanwhile. @throws std::runtime_error where it is none that this machine executes
+  explicit elf_file(const opened_file& file) : path_(file.path()) {
+    ::elf_version(EV_CURRENT);
+    elf_ = ::elf_begin(file.fd(), ELF_C_READ_MMAP, nullptr);
+    GElf_Ehdr head{};
+    if (elf_ == nullptr || ::elf_kind(elf_) != ELF_K_ELF || ::gelf_getehdr(elf_, &head) == nullptr ||
+        ::gelf_getclass(elf_) != ELFCLASS64 || head.e_machine != own_machine) {
+      if (elf_ != nullptr) ::elf_end(elf_);
+      throw std::runtime_error(path_ + ": no library of this machine");
+    }
+  }
+  ~elf_file() { ::elf_end(elf_); }
+  elf_file(const elf_file&) = delete;
+  elf_file& operator=(const elf_file&) = delete;
+
+  /// All exported functions that have a driver's name, by their offsets. The shortest symbol is the name of one that
+  /// has several. @throws std::runtime_error where there is no table of symbols
+  std::vector<driver_function> driver_functions() const {
+    std::map<std::uint64_t, std::vector<std::string>> at;
+    GElf_Shdr head{};
+    Elf_Scn* const symbols = find_section(SHT_DYNSYM, head);
+    Elf_Data* const data = symbols != nullptr ? ::elf_getdata(symbols, nullptr) : nullptr;
+    if (data == nullptr || head.sh_entsize == 0) throw std::runtime_error(path_ + ": no table of exported symbols");
+    const std::size_t count = std::min<std::size_t>(data->d_size / head.sh_entsize, symbol_limit);
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Sym s{};
+      if (::gelf_getsym(data, static_cast<int>(i), &s) == nullptr || s.st_shndx == SHN_UNDEF ||
+          GELF_ST_TYPE(s.st_info) != STT_FUNC || GELF_ST_BIND(s.st_info) == STB_LOCAL)
+        continue;
+      const char* const name = ::elf_strptr(elf_, head.sh_link, s.st_name);
+      std::uint64_t offset = 0;
+      if (name == nullptr || !is_driver_name(name) || !offset_of(s.st_value, offset)) continue;
+      at[offset].push_back(name);
+    }
+    std::vector<driver_function> all;
+    for (auto& [offset, names] : at) {
+      std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+        return a.size() != b.size() ? a.size() < b.size() : a < b;
+      });
+      names.erase(std::unique(names.begin(), names.end()), names.end());  // versions of a symbol at one place
+      driver_function f;
+      f.name = names.front();
+      f.offset = offset;
+      f.other_names.assign(names.begin() + 1, names.end());
+      all.push_back(std::move(f));
+    }
+    return all;
+  }
+
+  /// DT_RPATH or DT_RUNPATH, empty: it has none.
+  std::string search_path() const {
+    GElf_Shdr head{};
+    Elf_Scn* const section = find_section(SHT_DYNAMIC, head);
+    Elf_Data* const data = section != nullptr ? ::elf_getdata(section, nullptr) : nullptr;
+    if (data == nullptr || head.sh_entsize == 0) return {};
+    std::string old_way, way;
+    for (std::size_t i = 0; i < data->d_size / head.sh_entsize; ++i) {
+      GElf_Dyn d{};
+      if (::gelf_getdyn(data, static_cast<int>(i), &d) == nullptr || d.d_tag == DT_NULL) break;
+      if (d.d_tag != DT_RPATH && d.d_tag != DT_RUNPATH) continue;
+      const char* const text = ::elf_strptr(elf_, head.sh_link, d.d_un.d_val);
+      if (text != nullptr) (d.d_tag == DT_RPATH ? old_way : way) = text;
+    }
+    return way.empty() ? old_way : way;
+  }
+
+  struct part {
+    std::uint64_t offset, bytes;  ///< in the file
+  };
+  /// What is mapped to be executed.
+  std::vector<part> executable_parts() const {
+    std::vector<part> all;
+    for_each_executable([&](const GElf_Phdr& p) {
+      all.push_back({p.p_offset, p.p_filesz});
+      return true;
+    });
+    return all;
+  }
+
+ private:
+  static constexpr std::size_t symbol_limit = 1u << 20;
+#if defined(__x86_64__)
+  static constexpr unsigned own_machine = EM_X86_64;
+#else
+  static constexpr unsigned own_machine = EM_AARCH64;
+#endif
+
+  Elf_Scn* find_section(GElf_Word type, GElf_Shdr& head) const {
+    for (Elf_Scn* s = nullptr; (s = ::elf_nextscn(elf_, s)) != nullptr;)
+      if (::gelf_getshdr(s, &head) != nullptr && head.sh_type == type) return s;
+    return nullptr;
+  }
+
+  /// Calls `use(segment)` until it says no.
+  template <class Use>
+  void for_each_executable(Use use) const {
+    std::size_t count = 0;
+    if (::elf_getphdrnum(elf_, &count) != 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Phdr p{};
+      if (::gelf_getphdr(elf_, static_cast<int>(i), &p) == nullptr || p.p_type != PT_LOAD || (p.p_flags & PF_X) == 0)
+        continue;
+      if (!use(p)) return;
+    }
+  }
+
+  /// Of an address that is executed.
+  bool offset_of(std::uint64_t address, std::uint64_t& offset) const {
+    bool found = false;
+    for_each_executable([&](const GElf_Phdr& p) {
+      if (address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz) return true;
+      offset = address - p.p_vaddr + p.p_offset;
+      found = true;
+      return false;
+    });
+    return found;
+  }
+
+  std::string path_;
+  Elf* elf_ = nullptr;
+};
+
+}  // namespace cutrace_ebpf

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that calls the driver of these tests and knows nothing of cutrace. It opens the library at run time, as
+// CUDA's runtime does: by its name, or by the path in SUBJECT_LIBRARY.
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "driver.hpp"
+
+namespace {
+
+void must(bool right, const char* what) {
+  if (right) return;
+  std::fprintf(stderr, "wrong: %s\n", what);
+  std::_Exit(99);
+}
+
+void* library() {
+  static void* opened = [] {
+    const char* path = std::getenv("SUBJECT_LIBRARY");
+    return ::dlopen(path != nullptr ? path : "libcuda.so.1", RTLD_NOW);
+  }();
+  must(opened != nullptr, "libcuda.so.1 cannot be opened");
+  return opened;
+}
+#define CU(name)                                                                          \
+  ([]() -> decltype(&name) {                                                              \
+    static const auto found = reinterpret_cast<decltype(&name)>(dlsym(library(), #name)); \
+    must(found != nullptr, #name);                                                        \
+    return found;                                                                         \
+  }())
+
+void leaves(long n) {
+  for (long i = 0; i < n; ++i)
+    must(CU(cuLeaf)(static_cast<std::uint64_t>(i)) == (static_cast<std::uint64_t>(i) & 3), "a result");
+}
+
+void threads(long count, long n) {
+  library();
+  std::vector<std::thread> all;
+  for (long i = 0; i < count; ++i) all.emplace_back([n] { leaves(n); });
+  for (std::thread& t : all) t.join();
+}
+
+void values() {
+  std::size_t free = 0, total = 0;
+  must(CU(cuMemGetInfo_v2)(&free, &total) == 0 && free == 1234567 && total == 7654321, "sizes");
+  std::uint64_t address = 0;
+  must(CU(cuMemAlloc_v2)(&address, 4096) == 0 && address == 0x7f0000001000, "an address");
+  must(CU(cuMemAlloc_v2)(&address, 0) == 2, "an error");
+  std::uint64_t copy[16] = {};
+  copy[14] = 300;  // WidthInBytes
+  copy[15] = 20;   // Height
+  must(CU(cuMemcpy2D_v2)(copy) == 0, "a copy");
+  const auto p = [](unsigned long v) { return reinterpret_cast<void*>(v); };
+  must(CU(cuLaunchKernel)(p(0xabc), 1, 2, 3, 4, 5, 6, 7, p(0xdef), nullptr, nullptr) == 0, "a launch");
+}
+
+jmp_buf place;
+void left(long n) {
+  for (volatile long i = 0; i < n; i = i + 1)
+    if (setjmp(place) == 0) CU(cuCallback)([](void*) { longjmp(place, 1); }, nullptr);
+  leaves(1);
+}
+
+void children(long n) {
+  leaves(n);
+  for (int i = 0; i < 2; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      leaves(n + 1 + i);
+      ::_exit(0);
+    }
+    int status = -1;
+    must(::waitpid(child, &status, 0) == child && status == 0, "a child's end");
+  }
+}
+
+void hidden(long n) {
+  void* f = nullptr;
+  must(CU(cuGetProcAddress_v2)("cuLeaf", &f, 13000, 0, nullptr) == 0, "a function with a symbol");
+  reinterpret_cast<decltype(&cuLeaf)>(f)(1);
+  must(CU(cuGetProcAddress_v2)("cuHidden", &f, 13000, 0, nullptr) == 0, "a function without a symbol");
+  ::usleep(500000);  // probes come with the answer
+  for (long i = 0; i < n; ++i)
+    must(reinterpret_cast<decltype(&cuLeaf)>(f)(static_cast<std::uint64_t>(i)) == static_cast<std::uint64_t>(i) + 7,
+         "its result");
+}
+
+void rights() {
+  std::ifstream in("/proc/self/status");
+  std::string line, effective;
+  while (std::getline(in, line))
+    if (line.compare(0, 7, "CapEff:") == 0) effective = line.substr(8);
+  std::printf("uid %d %d gid %d %d capabilities %s home %s\n", static_cast<int>(::getuid()),
+              static_cast<int>(::geteuid()), static_cast<int>(::getgid()), static_cast<int>(::getegid()),
+              effective.c_str(), std::getenv("HOME") != nullptr ? std::getenv("HOME") : "");
+  leaves(3);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const auto number = [&](int i) { return argc > i ? std::atol(argv[i]) : 0; };
+  if (what == "threads") threads(number(2), number(3));
+  if (what == "nested")
+    for (long i = 0; i < number(2); ++i) CU(cuNested)(static_cast<std::uint64_t>(i));
+  if (what == "deep") CU(cuDeep)(static_cast<std::uint64_t>(number(2)));
+  if (what == "values") values();
+  if (what == "left") left(number(2));
+  if (what == "children") children(number(2));
+  if (what == "hidden") hidden(number(2));
+  if (what == "locked") must(CU(cuLocked)() == 5, "a locked one"), CU(cuLeafAgain)(1);
+  if (what == "rights") rights();
+  if (what == "late") {  // the library lies where nobody looks for it
+    leaves(1);
+    ::usleep(500000);
+    leaves(number(2));
+  }
+  if (what == "exit" || what == "signal") leaves(5);
+  if (what == "for_ever") {
+    std::printf("%d\n", static_cast<int>(::getpid()));
+    std::fflush(nullptr);
+    leaves(10);
+    CU(cuWaitForEver)();
+  }
+  if (what == "until") {  // a file is there
+    const std::string go = argv[2];
+    library();
+    std::printf("%d\n", static_cast<int>(::getpid()));
+    std::fflush(nullptr);
+    long calls = 0;
+    while (::access(go.c_str(), F_OK) != 0) {
+      leaves(1);
+      ++calls;
+      ::usleep(1000);
+    }
+    std::printf("%ld calls\n", calls);
+    return 23;
+  }
+  std::printf("done\n");
+  std::fflush(nullptr);
+  if (what == "exit") return static_cast<int>(number(2));
+  if (what == "signal") ::raise(static_cast<int>(number(2)));
+  return 0;
+}

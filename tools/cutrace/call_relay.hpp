@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between probes in the kernel and the traces of processes: carries records to who writes them, puts probes on
+// libraries and functions that turn up while the program runs, and counts what was lost. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "call_probes.hpp"
+#include "driver_files.hpp"
+
+namespace cutrace_tool {
+
+class call_relay {
+ public:
+  /// `writers`: variables of who writes a trace. `only_process`: the one that probes are set in, 0: wherever the
+  /// library is mapped.
+  call_relay(cutrace_ebpf::call_probes& probes, std::map<std::string, std::string> writers, std::uint32_t only_process);
+  ~call_relay();
+  call_relay(const call_relay&) = delete;
+  call_relay& operator=(const call_relay&) = delete;
+
+  /// For the case that it is gone before anybody can look: words of its command line, one NUL between two.
+  void tell_program(std::uint32_t process, std::string command_line) {
+    program_ = process;
+    command_line_ = std::move(command_line);
+  }
+
+  /// Carries what is there, and looks around. Often.
+  void relay();
+  /// Takes the probes off, carries the rest, closes the traces and waits for them.
+  void finish();
+  /// What the user should know, a line each.
+  const std::vector<std::string>& notes() const noexcept { return notes_; }
+  bool any_traced() const noexcept { return any_traced_; }
+
+  /// Probes on libraries that a process has mapped and that have none; how many functions. @throws refused
+  std::size_t attach_mapped(std::uint32_t process);
+  /// The same is done while it runs, and told in the notes: calls that came before are missing.
+  void watch(bool on) noexcept { watching_ = on; }
+
+ private:
+  struct writer {
+    pid_t process = -1;
+    int pipe = -1;
+    std::vector<char> waiting;  ///< for the pipe to have room
+    std::size_t sent = 0;       ///< of them
+    std::bitset<CUTRACE_EBPF_FUNCTIONS> named;
+    std::uint64_t lost[CUTRACE_EBPF_LOSSES] = {};
+  };
+  struct library {
+    cutrace_ebpf::mapped_file where;
+    std::shared_ptr<cutrace_ebpf::opened_file> file;
+  };
+  struct watched {
+    std::uint64_t pages = 0, next_ns = 0;
+    std::vector<library> libraries;
+    std::set<std::uint64_t> answered;  ///< addresses that cuGetProcAddress gave and that were looked at
+  };
+
+  bool take(const void* record, std::size_t bytes);
+  void take_function(const cutrace_ebpf_function& f);
+  writer& writer_of(std::uint32_t process, const std::string& name);
+  template <class Record>
+  void put(writer& w, const Record& r);
+  void put_note(writer& w, const std::string& text);
+  void flush(writer& w);
+  bool flush_all();
+  void look_at_processes();
+  void tell_lost(std::uint32_t process, const cutrace_ebpf_target& t);
+  void close(writer& w);
+  void look_for_libraries(std::uint64_t now_ns);
+  std::size_t read_libraries(std::uint32_t process, watched& w, bool late);
+
+  cutrace_ebpf::call_probes& probes_;
+  std::map<std::string, std::string> variables_;
+  std::uint32_t only_process_, program_ = 0;
+  std::string command_line_;
+  std::uint64_t since_ns_, looked_ns_ = 0;
+  bool watching_ = true, any_traced_ = false;
+  std::map<std::uint32_t, writer> writers_;
+  std::map<std::uint32_t, watched> watched_;
+  std::vector<pid_t> ending_;       ///< writers whose pipe is closed
+  std::size_t waiting_ = 0;         ///< bytes of all writers
+  std::vector<std::string> added_;  ///< functions without a symbol
+  std::vector<std::string> notes_;
+};
+
+}  // namespace cutrace_tool

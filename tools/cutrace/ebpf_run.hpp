@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run by `--method ebpf`: probes on the driver's functions, set before the program's first instruction.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cutrace/outside_run.hpp"
+
+namespace cutrace_tool {
+
+/// Whether this build has the method.
+bool has_ebpf();
+
+struct ebpf_plan {
+  std::map<std::string, std::string> writers;      ///< variables of who writes a trace
+  std::map<std::string, std::string> environment;  ///< the program's
+  std::string executable;
+  std::vector<std::string> words;  ///< of the program's command line
+  bool children = true;
+};
+
+/// @throws usage_error where this build or this machine cannot do it
+std::unique_ptr<outside_run> make_ebpf_run(const ebpf_plan& plan);
+
+}  // namespace cutrace_tool

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUTRACE_EBPF_... variables say of probes, for `cutrace run` and `cutrace attach`.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "call_probes.hpp"
+#include "cutrace/exit_status.hpp"
+
+namespace cutrace_tool {
+
+/// A size in bytes, "64K" or "32M", as ring buffers can have it: a power of two from a page on. @throws usage_error
+inline std::uint64_t ring_bytes_of(const char* text) {
+  char* end = nullptr;
+  std::uint64_t n = std::strtoull(text, &end, 10);
+  if (*end == 'K' || *end == 'M') n <<= *end == 'K' ? 10 : 20;
+  if (*end == 'K' || *end == 'M') ++end;
+  if (*end != '\0' || *text == '-' || n < 4096 || n > (std::uint64_t{1} << 30) || (n & (n - 1)) != 0)
+    throw usage_error(std::string("CUTRACE_EBPF_RING=\"") + text +
+                      "\" cannot be used; accepted: a power of two from 4K to 1024M");
+  return n;
+}
+
+/// @throws usage_error
+inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children) {
+  cutrace_ebpf::probe_options o;
+  o.children = children;
+  if (const char* ring = std::getenv("CUTRACE_EBPF_RING")) o.ring_bytes = ring_bytes_of(ring);
+  if (const char* links = std::getenv("CUTRACE_EBPF_LINKS")) o.links = links;
+  try {
+    return std::make_unique<cutrace_ebpf::call_probes>(o);
+  } catch (const cutrace_ebpf::refused& e) {
+    throw usage_error(std::string("--method ebpf: ") + e.what());
+  }
+}
+
+/// Whether probes may be kept to one process: links of Linux before 6.12 (and 6.10 and 6.11 in part) mistake threads
+/// for processes (kernel commit 46ba0e49b642).
+bool probes_keep_to_a_process();
+
+}  // namespace cutrace_tool

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/invoking_user.hpp"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cutrace/exit_status.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+// Of linux/capability.h, for headers before Linux 5.8.
+constexpr unsigned cap_sys_ptrace = 19, cap_perfmon = 38, cap_bpf = 39;
+
+struct capability_sets {
+  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+
+  bool read() noexcept { return ::syscall(SYS_capget, &head, data) == 0; }
+  bool write() noexcept { return ::syscall(SYS_capset, &head, data) == 0; }
+  /// Only these, of what there is.
+  void keep(std::uint64_t mask) noexcept {
+    for (unsigned i = 0; i < 2; ++i) {
+      data[i].permitted &= static_cast<std::uint32_t>(mask >> (32 * i));
+      data[i].effective = data[i].permitted;
+      data[i].inheritable = 0;
+    }
+  }
+};
+
+bool read_number(const char* name, std::uint32_t& to) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return false;
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long n = std::strtoul(text, &end, 10);
+  if (errno != 0 || *end != '\0' || n >= 0xffffffffu || *text < '0' || *text > '9')
+    throw usage_error(std::string(name) + "=\"" + text + "\" is no number of a user or group");
+  to = static_cast<std::uint32_t>(n);
+  return true;
+}
+
+}  // namespace
+
+invoking_user find_invoking_user() {
+  invoking_user who;
+  who.user = ::getuid();
+  who.group = ::getgid();
+  std::uint32_t user = 0, group = 0;
+  // Only root may name somebody else: sudo says whom it works for.
+  if (who.user == 0 && read_number("SUDO_UID", user) && read_number("SUDO_GID", group)) {
+    who.user = user;
+    who.group = group;
+  }
+  who.other = who.user != ::geteuid() || who.group != ::getegid();
+  return who;
+}
+
+void become(const invoking_user& who) {
+  if (!who.other) return;
+  const auto check = [](bool done, const char* what) {
+    if (!done)
+      throw usage_error(std::string("cannot become the user who called: ") + what + ": " + std::strerror(errno));
+  };
+  std::vector<gid_t> groups{who.group};
+  if (const passwd* known = ::getpwuid(who.user)) {
+    int count = 256;
+    groups.resize(256);
+    if (::getgrouplist(known->pw_name, who.group, groups.data(), &count) < 0) count = 256;
+    groups.resize(static_cast<std::size_t>(count));
+  }
+  // Not of root: a group of its that stayed would be a right that stayed. Fails without rights, where none is to lose.
+  if (::geteuid() == 0) check(::setgroups(groups.size(), groups.data()) == 0, "setgroups");
+  check(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0, "prctl");
+  check(::setresgid(who.group, who.group, who.group) == 0, "setresgid");
+  check(::setresuid(who.user, who.user, who.user) == 0, "setresuid");
+  check(::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) == 0, "prctl");
+  if (who.user == 0) return;
+  capability_sets sets;
+  check(sets.read(), "capget");
+  sets.keep(std::uint64_t{1} << cap_bpf | std::uint64_t{1} << cap_perfmon | std::uint64_t{1} << cap_sys_ptrace);
+  check(sets.write(), "capset");
+}
+
+void set_variables(const invoking_user& who, std::map<std::string, std::string>& variables) {
+  const passwd* const known = who.other ? ::getpwuid(who.user) : nullptr;
+  if (known == nullptr) return;
+  variables["HOME"] = known->pw_dir;
+  variables["USER"] = variables["LOGNAME"] = known->pw_name;
+}
+
+void drop_capabilities() noexcept {
+  if (::geteuid() == 0) return;
+  capability_sets sets;
+  if (!sets.read()) return;
+  sets.keep(0);
+  static_cast<void>(sets.write());
+}
+
+int may_trace(pid_t process) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    drop_capabilities();
+    // Nothing lies at address 0: EFAULT is what comes where reading is allowed.
+    char byte = 0;
+    iovec here{&byte, 1}, there{nullptr, 1};
+    errno = 0;
+    const bool read = ::process_vm_readv(process, &here, 1, &there, 1, 0) >= 0;
+    ::_exit(read || errno == EFAULT ? 0 : errno);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return EAGAIN;
+  return WEXITSTATUS(status);
+}
+
+}  // namespace cutrace_tool

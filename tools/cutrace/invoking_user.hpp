@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose rights a run has: root's are needed to load BPF programs, and for nothing else. The program and all files are
+// of the user who called.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+
+namespace cutrace_tool {
+
+/// Who called: of sudo or a setuid command the user behind it, else the user of this process.
+struct invoking_user {
+  uid_t user = 0;
+  gid_t group = 0;
+  bool other = false;  ///< than who this process runs as
+};
+/// @throws usage_error where SUDO_UID or SUDO_GID make no sense
+invoking_user find_invoking_user();
+
+/// From here on this process and what it starts are that user's. This process alone keeps, of what it had, the
+/// capabilities to load BPF programs and to trace processes. Nothing where it is that user already.
+/// @throws usage_error
+void become(const invoking_user& who);
+
+/// HOME, USER and LOGNAME as that user has them.
+void set_variables(const invoking_user& who, std::map<std::string, std::string>& variables);
+
+/// Of this process, where it is not root: it can do only what its user can.
+void drop_capabilities() noexcept;
+
+/// Whether this process's user may look into another process, as ptrace would decide; else an errno. What this process
+/// has kept of root's rights does not count.
+int may_trace(pid_t process);
+
+}  // namespace cutrace_tool

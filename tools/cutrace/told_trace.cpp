@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/told_trace.hpp"
+
+#define CUTRACE_RUNTIME_WITHOUT_SINKS
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cutrace/detail/told_process.hpp>
+#include <cutrace/runtime.hpp>
+#include <exception>
+#include <fstream>
+#include <iterator>
+
+#include "cutrace/exit_status.hpp"
+#include "cutrace/invoking_user.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+constexpr int records_end = 3;  ///< of the pipe
+constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
+                                              "PMI_RANK", "LOCAL_RANK",           "WORLD_SIZE",
+                                              "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+const told_trace* being_written = nullptr;
+cutrace::backend* made = nullptr;
+
+/// The life of the process.
+[[noreturn]] void write(const told_trace& t, int pipe) {
+  if (pipe != records_end && ::dup2(pipe, records_end) < 0) ::_exit(exit_own_failure);
+  if (::syscall(SYS_close_range, records_end + 1, ~0u, 0) != 0)
+    for (int fd = records_end + 1; fd < 4096; ++fd) ::close(fd);
+  drop_capabilities();
+  ::umask(077);
+  // What the terminal sends is for the program and the command, whose end is this one's.
+  ::setsid();
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(s, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  try {
+    // The process may be gone by now; then its launcher's variables are taken to be the command's.
+    const std::string folder = "/proc/" + std::to_string(t.process);
+    const std::string environment = content_of(folder + "/environ");
+    if (!environment.empty())
+      for (const char* name : launcher_variables) ::unsetenv(name);
+    for (std::size_t at = 0; at < environment.size();) {
+      const std::string one = environment.c_str() + at;
+      at += one.size() + 1;
+      const std::string name = one.substr(0, one.find('='));
+      for (const char* variable : launcher_variables)
+        if (name == variable && name.size() < one.size()) ::setenv(variable, one.c_str() + name.size() + 1, 1);
+    }
+    for (const char* name :
+         {"CUTRACE", "CUTRACE_SAMPLE", "CUTRACE_START_AFTER", "CUTRACE_DURATION", "CUTRACE_NVTX", "CUTRACE_RUN_PID"})
+      ::unsetenv(name);
+    for (const auto& [name, value] : t.variables) ::setenv(name.c_str(), value.c_str(), 1);
+    cutrace::detail::told_process& told = cutrace::detail::told_process::own();
+    told.id = t.process;
+    told.name = content_of(folder + "/comm");
+    while (!told.name.empty() && told.name.back() == '\n') told.name.pop_back();
+    if (told.name.empty()) told.name = t.name;
+    told.command_line = content_of(folder + "/cmdline").substr(0, 4096);
+    if (told.command_line.empty()) told.command_line = t.command_line;
+    while (!told.command_line.empty() && told.command_line.back() == '\0') told.command_line.pop_back();
+    told.since_ns = t.since_ns;
+    being_written = &t;
+    static const cutrace::detail::backend_registration known(
+        t.backend, false, []() -> cutrace::backend* { return made = being_written->make(records_end); });
+    cutrace::session trace{cutrace::session_options()};
+    // Without a backend there is no trace, and the status block says why.
+    if (made != nullptr) t.wait_for_end();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "cutrace: process %u is not traced: %s\n", static_cast<unsigned>(t.process), e.what());
+    ::_exit(exit_own_failure);
+  }
+  std::exit(0);  // the trace is the command's: it ends with this process
+}
+
+}  // namespace
+
+pid_t start_told_trace(const told_trace& t, int& pipe) {
+  pipe = -1;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
+  ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);  // as far as the system allows
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  std::fflush(nullptr);
+  const pid_t process = ::fork();
+  if (process == 0) write(t, ends[0]);
+  ::close(ends[0]);
+  if (process < 0)
+    ::close(ends[1]);
+  else
+    pipe = ends[1];
+  return process;
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that writes the trace of another one, of which it is told through a pipe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <cutrace/backend.hpp>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace cutrace_tool {
+
+struct told_trace {
+  /// Of who writes it, CUTRACE_SINKS and CUTRACE_RUN among them.
+  std::map<std::string, std::string> variables;
+  std::uint32_t process = 0;       ///< whose trace it is
+  std::string name, command_line;  ///< of the process, where it is gone already
+  std::uint64_t since_ns = 0;
+  const char* backend = "";
+  /// The backend of that name, which reads from the descriptor.
+  std::function<cutrace::backend*(int records)> make;
+  /// Returns when that backend has heard all.
+  std::function<void()> wait_for_end;
+};
+
+/// A process for it. It ends when its pipe is closed, and so when the command is killed. `pipe`: the writing end, which
+/// does not block; -1 where there is none. @returns its number, -1 on failure
+pid_t start_told_trace(const told_trace& t, int& pipe);
+
+}  // namespace cutrace_tool
