@@ -38,8 +38,9 @@ enum class event_kind : std::uint8_t {
   stream,
   window,  ///< time in which everything was recorded; only of a trace that was paused or sampled: what is not in a
            ///< window is unknown, not idle
+  other,   ///< only of a file: a type that this version does not know, kept with what the file says of it
 };
-inline constexpr std::size_t event_kind_count = 21;
+inline constexpr std::size_t event_kind_count = 22;
 
 /// View of an interned string. Empty where `size` is 0; `data` may be null then.
 struct text {
@@ -219,6 +220,10 @@ struct stream_data {
   bool derived;  ///< as of a context: priority and flags are not known
 };
 
+struct other_data {
+  text type;  ///< as the file calls it
+};
+
 /// A system call ioctl on a device node of NVIDIA; the event's name is that of the escape or UVM command, "0x..." where
 /// it is unknown. What did not come with the record, or has no place in this command's parameters, is 0 or empty.
 struct ioctl_data {
@@ -269,6 +274,8 @@ struct event {
   std::uint64_t stream;        ///< GPU events: CUPTI's stream id
   std::int64_t call_start_ns;  ///< GPU work: begin of its launching call; start_ns where that is unknown
   text call_name;              ///< GPU work: name of its launching call, empty where unknown
+  text more;                   ///< only of a file: JSON fields that this version does not know, as they stand there,
+                               ///< without braces; lives until sink::write returns
 
   /// By kind; mark uses `stage`, graph_launch `kernel` (graph_id only); kinds without a member here have no more to
   /// say.
@@ -286,11 +293,12 @@ struct event {
     context_data context_;
     stream_data stream_;
     ioctl_data ioctl_;
+    other_data other;
   };
 
   event() noexcept {
     __builtin_memset(static_cast<void*>(this), 0, sizeof(*this));
-    name = stage_name = call_name = capture_stage_name = text{};
+    name = stage_name = call_name = capture_stage_name = more = text{};
   }
 
   std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }

@@ -53,6 +53,8 @@ constexpr const char* to_string(event_kind kind) noexcept {
       return "stream";
     case event_kind::window:
       return "window";
+    case event_kind::other:
+      return "other";
   }
   return "unknown";
 }

@@ -19,6 +19,7 @@
 #include "trace/chrome_reader.hpp"
 #include "trace/feed.hpp"
 #include "trace/input.hpp"
+#include "trace/json_value.hpp"
 #include "trace/jsonl_reader.hpp"
 #include "trace/perfetto_reader.hpp"
 #include "trace/trace_reader.hpp"
@@ -33,6 +34,7 @@ namespace {
 struct checking_sink : cutrace::sink {
   int opened = 0, closed = 0;
   std::uint64_t sum = 0, events = 0;
+  simdjson::dom::parser parser;
 
   void touch(cutrace::text t) {
     if (t.size != 0 && t.data == nullptr) broken("a text without an address");
@@ -56,6 +58,10 @@ struct checking_sink : cutrace::sink {
       touch(e.stage_name);
       touch(e.call_name);
       touch(e.capture_stage_name);
+      touch(e.more);
+      if (e.more.size != 0 && parser.parse("{" + std::string(e.more.data, e.more.size) + "}").error())
+        broken("fields that are kept and are no JSON");
+      if (e.kind == cutrace::event_kind::other) touch(e.other.type);
       if (e.request_count != 0 && e.requests == nullptr) broken("requests without an address");
       for (std::uint32_t n = 0; n < e.request_count; ++n) touch(e.requests[n].name);
       if (e.kind == cutrace::event_kind::api) {

@@ -81,6 +81,27 @@ expect 125 'nothing says what to cut out' "$command" cut t.jsonl -o none.jsonl
 expect 125 'is no time' "$command" cut t.jsonl -o none.jsonl --from soon
 expect 125 'is not before' "$command" cut t.jsonl -o none.jsonl --from 2s --to 1s
 
+# What this version does not know stays as it is: types and fields, through convert, cut and merge.
+unknown='{"v":1,"type":"teleport","ts_ns":0,"dur_ns":5,"name":"beam","stage":"decode","to":{"x":[1,2.50]}}'
+{ head -n 1 t.jsonl; echo "$unknown"; tail -n +2 t.jsonl | sed '0,/"type":"kernel"/s/"type":"kernel"/&,"warps":{"live":48}/'; } >fresh.jsonl
+kept() { # <file>: both are in it
+  [ "$(jq -c 'select(.type == "teleport") | [.dur_ns, .name, .stage, .to]' "$1")" = '[5,"beam","decode",{"x":[1,2.5]}]' ] || fail "$1 has lost the event"
+  [ "$(jq -c 'select(.warps) | [.type, .warps]' "$1")" = '["kernel",{"live":48}]' ] || fail "$1 has lost the field"
+  grep -q '"x":\[1,2.50\]' "$1" || fail "$1 has written a number anew"
+}
+expect 4 'unknown type of event "teleport"' "$command" convert fresh.jsonl -o kept.jsonl
+kept kept.jsonl
+expect 4 'unknown field "warps"' "$command" convert fresh.jsonl -o 'jsonl:pairs.jsonl?form=paired'
+expect 4 'unknown' "$command" convert pairs.jsonl -o unpaired.jsonl
+kept unpaired.jsonl
+expect 4 'unknown' "$command" cut fresh.jsonl -o kept.jsonl --to 1m
+kept kept.jsonl
+sed '1s/"pid":[0-9]*/"pid":4194000/' t.jsonl >other.jsonl
+expect 4 'unknown' "$command" merge fresh.jsonl other.jsonl -o kept.jsonl
+kept kept.jsonl
+expect 4 'unknown' "$command" report fresh.jsonl
+expect 4 'unknown' "$command" convert fresh.jsonl -o known.json
+
 # What cannot be done.
 : >empty.jsonl
 echo hello >text.jsonl

@@ -71,6 +71,8 @@ std::string mark(int at, const std::string& more = "") {
   return R"({"v":1,"type":"mark","ts_ns":)" + std::to_string(at) + R"(,"dur_ns":0,"name":"m")" + more + "}\n";
 }
 
+std::string text_of(cutrace::text t) { return {t.data, t.size}; }
+
 }  // namespace
 
 TEST_CASE("JSONL round trip") {
@@ -237,13 +239,68 @@ TEST_CASE("deep nesting, unknown fields and types, a later schema") {
                                R"({"v":9,"type":"teleport","ts_ns":1,"dur_ns":0})"
                                "\n" +
                                mark(2) + footer);
-  CHECK(later.read.size() == 2);
+  REQUIRE(later.read.size() == 3);
   CHECK(later.read.front().process_id == 5);
+  CHECK(text_of(later.read.front().more) == R"("fresh":{"deep":[1,{"x":2}]})");
+  CHECK(later.read[1].kind == cutrace::event_kind::other);
+  CHECK(text_of(later.read[1].other.type) == "teleport");
+  CHECK(later.read[2].more.size == 0);
   CHECK(complains(later.o, "schema 9 is later"));
   CHECK(complains(later.o, "unknown field \"fresh\""));
   CHECK(complains(later.o, "unknown field \"new\""));
   CHECK(complains(later.o, "unknown type of event \"teleport\""));
   CHECK(later.o.problems.total() == 4);
+}
+
+TEST_CASE("what is not known is written again as it stands") {
+  const std::string teleport =
+      R"({"v":1,"type":"teleport","ts_ns":7,"dur_ns":3,"name":"beam","pid":4,"tid":5,"stage":"s","stage_id":9,)"
+      R"("requests":[1,2],"bytes":12.5e3,"from":{"x":[1,{"y":"\u00e9 \\ \""}]},"big":18446744073709551615,"none":null})"
+      "\n";
+  const std::string known =
+      R"({"v":1,"type":"mark","ts_ns":20,"dur_ns":0,"name":"m","pid":0,"fresh":[true,"a\nb"],"esc\"aped":-1})"
+      "\n";
+  const temporary_folder folder;
+  const std::string from = folder.file("from.jsonl"), to = folder.file("to.jsonl");
+  write_text(from, header + teleport + known + footer);
+  SUBCASE("line by line") {
+    cutrace::jsonl_sink sink(to);
+    const outcome o = cutrace_reading::read({from}, sink);
+    CHECK(o.problems.total() == 3);
+    CHECK(o.by_kind[static_cast<std::size_t>(cutrace::event_kind::other)] == 1);
+    CHECK(content_of(to).find(teleport) != std::string::npos);
+    CHECK(content_of(to).find(known) != std::string::npos);
+  }
+  SUBCASE("through the paired form") {
+    const std::string paired = folder.file("paired.jsonl");
+    cutrace::jsonl_options options;
+    options.form = cutrace::jsonl_form::paired;
+    cutrace::jsonl_sink sink(paired, options);
+    cutrace_reading::read({from}, sink);
+    cutrace::jsonl_sink again(to);
+    cutrace_reading::read({paired}, again);
+    CHECK(content_of(to).find(teleport) != std::string::npos);
+    CHECK(content_of(to).find(known) != std::string::npos);
+  }
+  SUBCASE("many of them, longer than a batch's room") {
+    std::string many;
+    for (int i = 0; i < 20000; ++i)
+      many += R"({"v":1,"type":"teleport","ts_ns":)" + std::to_string(i) + R"(,"dur_ns":0,"pid":1,"n":)" +
+              std::to_string(i) + R"(,"pad":")" + std::string(static_cast<std::size_t>(i % 300), 'x') + "\"}\n";
+    write_text(from, header + many + footer);
+    cutrace::jsonl_sink sink(to);
+    cutrace_reading::read({from}, sink);
+    CHECK(content_of(to).find(many) != std::string::npos);
+  }
+}
+
+TEST_CASE("what is kept is JSON, whatever stood there") {
+  for (const char* broken : {R"("x":nul)", R"("x":01)", R"("x":[1,)", R"("x":{"a" 1})", R"("x":"\q")", R"("\q":1)"}) {
+    CAPTURE(broken);
+    const tried t = try_text(header + mark(1, std::string(",") + broken) + mark(2) + footer);
+    CHECK(t.o.problems.total() >= 1);
+    for (const cutrace::event& e : t.read) CHECK(e.more.size == 0);
+  }
 }
 
 TEST_CASE("fields in any order") {

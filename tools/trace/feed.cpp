@@ -40,7 +40,9 @@ void feed::open(const trace_facts& facts) {
 /// Of the same thing and with the same words: the bytes of the event, whose texts are interned.
 bool feed::is_new(const cutrace::event& e) {
   if (described_.size() >= 65536) return true;
-  return described_.emplace(reinterpret_cast<const char*>(&e), sizeof(e)).second || !further_;
+  cutrace::event words = e;
+  words.more = {};  // the only text that is not interned
+  return described_.emplace(reinterpret_cast<const char*>(&words), sizeof(words)).second || !further_;
 }
 
 void feed::mark_late(cutrace::event& e, place at) {
@@ -88,6 +90,7 @@ void feed::deliver(bool all) {
   kept_back_ = batch_.size();
   request_room_.next_batch();
   argument_room_.next_batch();
+  text_room_.next_batch();
   ++batches_;
 }
 

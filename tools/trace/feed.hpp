@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,8 @@ class feed {
     ++kinds_[static_cast<std::size_t>(e.kind)];
     ++events_;
     last_place_ = at;
-    if (batch_.size() >= batch_limit_ || request_room_.used() > array_limit || argument_room_.used() > array_limit)
+    if (batch_.size() >= batch_limit_ || request_room_.used() > array_limit || argument_room_.used() > array_limit ||
+        text_room_.used() > 16 * array_limit)
       deliver(false);
   }
   /// The event that was begun is not delivered.
@@ -76,6 +78,13 @@ class feed {
 
   cutrace::request_ref* requests(std::size_t n) { return request_room_.take(n); }
   cutrace::argument* arguments(std::size_t n) { return argument_room_.take(n); }
+  /// A text that lives as long as these, not interned.
+  cutrace::text keep(std::string_view s) {
+    char* const copy = text_room_.take(s.size() + 1);
+    s.copy(copy, s.size());
+    copy[s.size()] = '\0';
+    return {copy, static_cast<std::uint32_t>(s.size())};
+  }
   /// Number of this batch: what `requests` gave is valid as long as it does not change.
   std::uint64_t batch() const noexcept { return batches_; }
 
@@ -169,6 +178,7 @@ class feed {
   place last_place_;
   array_room<cutrace::request_ref> request_room_;
   array_room<cutrace::argument> argument_room_;
+  array_room<char> text_room_;
   trace_facts facts_;
   trace_totals totals_;
   std::set<std::string> described_;

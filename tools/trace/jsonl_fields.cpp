@@ -178,6 +178,9 @@ void fill(event& e, const jsonl_fields& f) noexcept {
     case event_kind::thread:
     case event_kind::window:
       return;
+    case event_kind::other:
+      e.other.type = f.other_type;
+      return;
   }
 }
 

@@ -14,7 +14,8 @@ struct jsonl_fields {
       memory_bytes, memory_bandwidth, total_requests, op_id;
   std::uint64_t value;  ///< two's complement
   std::int64_t ts_ns, dur_ns, call_ts_ns, queued_ts_ns, submitted_ts_ns, change, paired_ts_ns;
-  cutrace::text name, stage, capture_stage, call, runtime, result_name, mangled_name, file, domain, category_name;
+  cutrace::text name, stage, capture_stage, call, runtime, result_name, mangled_name, file, domain, category_name,
+      other_type;
   const cutrace::request_ref* requests;
   const cutrace::argument* arguments;
   std::uint64_t payload, color;

@@ -9,6 +9,19 @@ namespace cutrace_reading {
 
 using cutrace::event_kind;
 
+namespace {
+
+/// Of fields that an event of any type may have; those of an unknown type that are named as another type's are its own.
+bool is_of_every_event(std::string_view key) noexcept {
+  for (const char* const known :
+       {"v", "type", "ts_ns", "dur_ns", "name", "pid", "tid", "correlation", "stage", "stage_id", "requests",
+        "request_names", "request_total", "late", "ts", "op_id", "phase", "details"})
+    if (key == known) return true;
+  return false;
+}
+
+}  // namespace
+
 void jsonl_reader::read(byte_window& from) {
   has_header_ = has_footer_ = stopped_ = false;
   next_part_.clear();
@@ -54,6 +67,7 @@ void jsonl_reader::read_line(std::string_view line, bool last) {
   f.kind = event_kind::mark;
   requests_.clear();
   arguments_.clear();
+  more_.clear();
   facts_ = trace_facts();
   json_object object;
   simdjson::error_code wrong =
@@ -79,7 +93,6 @@ void jsonl_reader::read_line(std::string_view line, bool last) {
   }
   if (f.is_header) return head(f);
   if (f.is_footer) return foot(f);
-  if (f.unknown_type) return;  // said already
   if (f.paired) return deliver_pair(f);
   if (!f.has_ts) return complain("an event without \"ts_ns\"");
   deliver(f);
@@ -90,7 +103,7 @@ void jsonl_reader::look_at_version(std::uint64_t version) {
   newest_version_ = version;
   complain("schema " + std::to_string(version) + " is later than " +
            std::to_string(cutrace::detail::json_schema_version) +
-           ", which this cutrace knows; what it does not know is left out");
+           ", which this cutrace knows; what it does not know is kept as it stands and not looked at");
 }
 
 /// Header and footer have fields of their own, so the type comes first.
@@ -109,8 +122,10 @@ void jsonl_reader::find_type(json_object& object, jsonl_fields& f) {
     f.has_type = true;
     f.is_header = word == "header";
     f.is_footer = word == "footer";
-    if (!f.is_header && !f.is_footer && !parse(word, f.kind)) {
+    if (!f.is_header && !f.is_footer && (!parse(word, f.kind) || f.kind == event_kind::other)) {
       f.unknown_type = true;
+      f.kind = event_kind::other;
+      f.other_type = to_.texts().intern(word);
       complain("unknown type of event \"" + std::string(word.substr(0, 64)) + "\"");
     }
     break;
@@ -125,7 +140,7 @@ void jsonl_reader::find_type(json_object& object, jsonl_fields& f) {
 
 void jsonl_reader::read_object(json_object object, jsonl_fields& f) {
   if (!f.has_type) find_type(object, f);
-  if (f.unknown_type || f.broken) return;
+  if (f.broken) return;
   field_watch watch(to_.problems(), at_);
   for (auto result : object) {
     simdjson::ondemand::field one;
@@ -152,8 +167,45 @@ void jsonl_reader::read_object(json_object object, jsonl_fields& f) {
       }
       if (read_footer_field(key, v, totals_, watch)) continue;
     }
-    read_field(key, v, f);
+    if (f.unknown_type && !is_of_every_event(key))
+      read_unknown(key, v);
+    else
+      read_field(key, v, f);
   }
+}
+
+/// Keeps a field as it stands, if it is JSON: whoever writes it again must not write a broken line.
+void jsonl_reader::read_unknown(std::string_view key, json_value& v) {
+  const auto raw_of = [&](std::string_view& raw) {
+    simdjson::ondemand::json_type type{};
+    simdjson::error_code wrong = v.type().get(type);
+    if (wrong != simdjson::SUCCESS) return wrong;
+    if (type == simdjson::ondemand::json_type::object) {
+      json_object object;
+      wrong = v.get_object().get(object);
+      return wrong != simdjson::SUCCESS ? wrong : object.raw_json().get(raw);
+    }
+    if (type == simdjson::ondemand::json_type::array) {
+      json_array array;
+      wrong = v.get_array().get(array);
+      return wrong != simdjson::SUCCESS ? wrong : array.raw_json().get(raw);
+    }
+    raw = v.raw_json_token();
+    return simdjson::SUCCESS;
+  };
+  std::string_view raw;
+  std::string object = "{\"";
+  simdjson::error_code wrong = raw_of(raw);
+  if (wrong == simdjson::SUCCESS) {
+    object.append(key).append("\":").append(raw).append("}");
+    wrong = checker_.parse(object).error();
+  }
+  if (wrong != simdjson::SUCCESS) return complain(wrong_field(key, state_of(wrong)) + ", and is left out");
+  more_.append(more_.empty() ? "" : ",").append(object, 1, object.size() - 2);
+}
+
+void jsonl_reader::add_more(cutrace::event& e, std::string_view fields) {
+  if (!fields.empty()) e.more = to_.keep(fields);
 }
 
 value_state jsonl_reader::read_interned(json_value& v, cutrace::text& to) {
@@ -402,7 +454,9 @@ void jsonl_reader::read_field(std::string_view key, json_value& v, jsonl_fields&
       return read_object(details, f);
     }
     default:
-      return watch.unknown(key);
+      watch.unknown(key);
+      if (!f.is_header && !f.is_footer) read_unknown(key, v);
+      return;
   }
 }
 
@@ -416,7 +470,9 @@ void jsonl_reader::deliver(const jsonl_fields& line) {
     f.arguments = copy;
     f.argument_count = static_cast<std::uint32_t>(arguments_.size());
   }
-  fill(to_.begin(), f);
+  cutrace::event& e = to_.begin();
+  fill(e, f);
+  add_more(e, more_);
   to_.add(at_);
 }
 
@@ -438,6 +494,8 @@ void jsonl_reader::deliver_pair(const jsonl_fields& f) {
     std::copy(o.arguments.begin(), o.arguments.end(), copy);
     e.api.arguments = copy;
   }
+  if (!o.more.empty() && !more_.empty()) o.more += ',';
+  add_more(e, o.more += more_);
   open_.erase(at);
   to_.add(at_);
 }
@@ -452,6 +510,7 @@ void jsonl_reader::begin_operation(const jsonl_fields& line) {
   fill(o.e, f);
   o.requests = requests_.all();
   o.arguments = arguments_;
+  o.more = more_;
   if (!open_.emplace(f.op_id, std::move(o)).second) complain("two operations with one number");
 }
 

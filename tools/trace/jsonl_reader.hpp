@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads our JSONL (docs/jsonl.md), in both of its forms, line by line: a line that cannot be read is one complaint, and
-// the next one is tried. Memory is that of the longest line, and of the begins whose ends have not come (paired form).
+// the next one is tried. What it does not know, types and fields, is complained of and kept as it stands, for a sink
+// that writes JSONL. Memory is that of the longest line, and of the begins whose ends have not come (paired form).
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ class jsonl_reader {
     cutrace::event e;
     std::vector<cutrace::request_ref> requests;
     std::vector<cutrace::argument> arguments;
+    std::string more;
   };
   static constexpr std::size_t open_limit = std::size_t{1} << 18;
 
@@ -46,6 +48,8 @@ class jsonl_reader {
   void read_field(std::string_view key, json_value& v, jsonl_fields& f);
   bool read_number_field(std::string_view key, json_value& v, jsonl_fields& f);
   bool read_word_field(std::string_view key, json_value& v, jsonl_fields& f);
+  void read_unknown(std::string_view key, json_value& v);
+  void add_more(cutrace::event& e, std::string_view fields);
   value_state read_interned(json_value& v, cutrace::text& to);
   template <class Enum>
   value_state read_word(json_value& v, Enum& to);
@@ -60,9 +64,11 @@ class jsonl_reader {
   feed& to_;
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;  ///< of the line that is read
+  simdjson::dom::parser checker_;  ///< of what is kept as it stands
   request_list requests_;
   std::vector<cutrace::argument> arguments_;
   std::unordered_map<std::uint64_t, open_operation> open_;
+  std::string more_;  ///< fields of the line that are not known, for event::more
   trace_facts facts_;
   trace_totals totals_;
   place at_;

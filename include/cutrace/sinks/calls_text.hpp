@@ -289,6 +289,7 @@ inline void calls_line(std::string& out, const event& e) {
     case event_kind::jit:
     case event_kind::nvtx:
     case event_kind::window:
+    case event_kind::other:
       append_host(out, e);
       break;
     case event_kind::ioctl:

@@ -26,8 +26,7 @@ CUTRACE_BEGIN_NAMESPACE
 
 class chrome_sink : public sink {
  public:
-  /// `path`: %p is the process id, %h the host's name, "-" standard output; compressed where it ends in ".gz". Created
-  /// by `open`, mode 0600.
+  /// `path`: %p process id, %h host name, "-" standard output; compressed where it ends in ".gz". Made by `open`, 0600.
   explicit chrome_sink(std::string path = "cutrace-%h-%p.json", const file_limits& limits = {})
       : path_(std::move(path)), limits_(limits) {}
 
@@ -130,6 +129,7 @@ class chrome_sink : public sink {
         return describe_device(e);
       case event_kind::context:
       case event_kind::stream:
+      case event_kind::other:
         return;
       case event_kind::api:
         return write_api(e);

@@ -271,6 +271,11 @@ inline void device_fields(json_text& json, const event& e) {
   json.field("uuid", uuid);
 }
 
+/// The word for its type, as the file had it where this version has none.
+inline std::string_view type_word(const event& e) noexcept {
+  return e.kind == event_kind::other && e.other.type.size != 0 ? view_of(e.other.type) : to_string(e.kind);
+}
+
 /// What only this kind has.
 inline void kind_fields(json_text& json, const event& e) {
   switch (e.kind) {
@@ -333,6 +338,7 @@ inline void kind_fields(json_text& json, const event& e) {
     case event_kind::process:
     case event_kind::thread:
     case event_kind::window:
+    case event_kind::other:
       return;
   }
 }

@@ -123,7 +123,7 @@ class jsonl_sink : public sink {
   }
 
   /// Opens a line of the canonical form; the paired form writes its own beginning.
-  void begin(const char* type, std::int64_t ts_ns, std::int64_t dur_ns) {
+  void begin(std::string_view type, std::int64_t ts_ns, std::int64_t dur_ns) {
     json_.clear();
     json_.begin_object();
     if (form_ == jsonl_form::paired) return;
@@ -134,7 +134,7 @@ class jsonl_sink : public sink {
   }
 
   void write_event(const event& e) {
-    begin(to_string(e.kind), e.start_ns, detail::difference_ns(e.end_ns, e.start_ns));
+    begin(detail::type_word(e), e.start_ns, detail::difference_ns(e.end_ns, e.start_ns));
     detail::optional_field(json_, "name", e.name);
     detail::event_fields(json_, e, stages_);
     write_line();
@@ -144,7 +144,7 @@ class jsonl_sink : public sink {
   void write_pair(const event& e) {
     const std::uint64_t op = ++operations_;
     const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
-    const char* type = to_string(e.kind);
+    const std::string_view type = detail::type_word(e);
     begin(type, e.start_ns, 0);
     paired_begin('B', e.start_ns, op, detail::view_of(e.name), type);
     detail::event_fields(json_, e, stages_);
@@ -159,7 +159,7 @@ class jsonl_sink : public sink {
     if (CUTRACE_UNLIKELY(kept)) descriptions_.add(e, both.append(json_.view()));
   }
 
-  void paired_begin(char phase, std::int64_t ts, std::uint64_t op, std::string_view name, const char* type) {
+  void paired_begin(char phase, std::int64_t ts, std::uint64_t op, std::string_view name, std::string_view type) {
     json_.field("ts", ts);
     json_.field("op_id", op);
     json_.field("phase", std::string_view(&phase, 1));

@@ -80,13 +80,14 @@ class memory_sink : public sink {
   /// Upper bound of what `keep` takes: texts that occur twice in one event count twice here.
   std::size_t cost(const event& e) const {
     std::size_t n = sizeof(event) + text_cost(e.name) + text_cost(e.stage_name) + text_cost(e.call_name) +
-                    text_cost(e.capture_stage_name);
+                    text_cost(e.capture_stage_name) + text_cost(e.more);
     n += e.request_count * sizeof(request_ref);
     for (std::uint32_t i = 0; i < e.request_count; ++i) n += text_cost(e.requests[i].name);
     if (e.kind == event_kind::stage) n += text_cost(e.stage.file);
     if (e.kind == event_kind::stage || e.kind == event_kind::mark)
       n += text_cost(e.stage.domain) + text_cost(e.stage.category_name);
     if (e.kind == event_kind::kernel) n += text_cost(e.kernel.mangled_name);
+    if (e.kind == event_kind::other) n += text_cost(e.other.type);
     if (e.kind == event_kind::ioctl)
       n += text_cost(e.ioctl_.node) + text_cost(e.ioctl_.command_name) + text_cost(e.ioctl_.status_name);
     if (e.kind == event_kind::api) {
@@ -102,6 +103,8 @@ class memory_sink : public sink {
     e.stage_name = own(e.stage_name);
     e.call_name = own(e.call_name);
     e.capture_stage_name = own(e.capture_stage_name);
+    e.more = own(e.more);
+    if (e.kind == event_kind::other) e.other.type = own(e.other.type);
     e.requests = own_array(requests_, e.requests, e.request_count);
     if (e.kind == event_kind::stage) e.stage.file = own(e.stage.file);
     if (e.kind == event_kind::stage || e.kind == event_kind::mark) {

@@ -173,6 +173,8 @@ class perfetto_sink : public sink {
       case event_kind::context:
       case event_kind::stream:
         return;  // told with the work in them
+      case event_kind::other:
+        return;
       case event_kind::counter:
         return write_counter(e);
       case event_kind::loss:
