@@ -76,7 +76,7 @@ class session {
   }
   /// Calls `handler` with what each request cost, once, when its work has retired: when all of its stages have ended
   /// and their GPU work is done and the program said CUTRACE_MARK("request_end", id), or else after a second in which
-  /// nothing was heard of it; at the end of the session all that are left. A sink of its own, which keeps at most 32
+  /// nothing was heard of it; at the end of the session all that are left. A sink of its own, which keeps at most 48
   /// MiB; without a call of this function it costs nothing. May be called several times, for several handlers.
   /// @param user handed to `handler`; must live until the session has stopped @throws as add_sink
   CUTRACE_LOCAL void on_request_done(request_done_handler handler, void* user = nullptr);

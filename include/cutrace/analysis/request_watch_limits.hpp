@@ -9,7 +9,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Times are trace time, in ns. With these numbers everything that is kept stays below 32 MiB.
+/// Times are trace time, in ns. With these numbers everything that is kept stays below 48 MiB.
 struct request_watch_limits {
   std::int64_t settle_ns = 250000000;
   std::int64_t quiet_ns = 1000000000;
