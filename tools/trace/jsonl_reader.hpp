@@ -64,7 +64,7 @@ class jsonl_reader {
   feed& to_;
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;  ///< of the line that is read
-  simdjson::dom::parser checker_;  ///< of what is kept as it stands
+  simdjson::dom::parser checker_;          ///< of what is kept as it stands
   request_list requests_;
   std::vector<cutrace::argument> arguments_;
   std::unordered_map<std::uint64_t, open_operation> open_;
