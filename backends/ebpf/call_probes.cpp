@@ -115,11 +115,11 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   for (const program_choice& p : programs) {
     bpf_program* const program = ::bpf_object__find_program_by_name(o.object, p.name);
     if (program == nullptr) throw refusal("the BPF object is damaged", ENOENT);
-    ::bpf_program__set_autoload(program, is_chosen(p, kind));
-    if (kind != link_kind::single)
+    const bool empty = !p.session && !p.pair && !p.single;
+    ::bpf_program__set_autoload(program, is_chosen(p, kind) || (empty && options.measured));
+    if (kind != link_kind::single || empty)
       ::bpf_program__set_expected_attach_type(
-          program,
-          static_cast<bpf_attach_type>(kind == link_kind::session ? attach_uprobe_session : attach_uprobe_multi));
+          program, static_cast<bpf_attach_type>(p.session ? attach_uprobe_session : attach_uprobe_multi));
   }
   bpf_map* const ring = ::bpf_object__find_map_by_name(o.object, "ring");
   bpf_map* const fixed = ::bpf_object__find_map_by_name(o.object, ".rodata.settings");
@@ -193,7 +193,18 @@ bool call_probes::trace(std::uint32_t process) {
 }
 
 bool call_probes::look_at(std::uint32_t process, cutrace_ebpf_target& to) const {
-  return ::bpf_map_lookup_elem(targets_, &process, &to) == 0;
+  if (::bpf_map_lookup_elem(targets_, &process, &to) != 0) return false;
+  if (kind_ != link_kind::single) return true;
+  // The kernel passes over a single link while another program of its kind, which was interrupted, is on the same
+  // processor, and counts that for the program. A call whose entry was passed over has no record, whether its return
+  // was seen or not. They are told of the first process, since nobody knows whose they were.
+  to.lost[CUTRACE_EBPF_NO_ENTRY] = 0;
+  bpf_prog_info info{};
+  __u32 size = sizeof(info);
+  const int entry = ::bpf_program__fd(::bpf_object__find_program_by_name(object_, "call_entry"));
+  if (to.parent == 0 && ::bpf_obj_get_info_by_fd(entry, &info, &size) == 0)
+    to.lost[CUTRACE_EBPF_TOO_DEEP] += info.recursion_misses;
+  return true;
 }
 
 void call_probes::forget(std::uint32_t process) { ::bpf_map_delete_elem(targets_, &process); }
@@ -362,7 +373,24 @@ bool call_probes::link(const opened_file& file, std::vector<probe_place> places,
   return !places.empty();
 }
 
-void call_probes::detach() { probes_.clear(); }
+void call_probes::detach() {
+  probes_.clear();
+  files_.clear();
+}
+
+uprobe_links call_probes::attach_empty(const opened_file& file) {
+  std::vector<probe_place> places;
+  for (const driver_function& f : elf_file(file).driver_functions()) places.push_back({f.offset, 0});
+  uprobe_links made;
+  for (const bool at_return : {true, false}) {
+    const bpf_program* program =
+        ::bpf_object__find_program_by_name(object_, at_return ? "empty_return" : "empty_entry");
+    if (const int error =
+            made.add_many(::bpf_program__fd(program), attach_uprobe_multi, at_return, file.fd(), places, 0))
+      throw refusal("no empty probes on " + file.path(), error);
+  }
+  return made;
+}
 
 int call_probes::wake_fd() const { return ring_ != nullptr ? ::ring_buffer__epoll_fd(ring_) : -1; }
 

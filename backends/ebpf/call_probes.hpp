@@ -32,6 +32,7 @@ struct probe_options {
   std::uint64_t ring_bytes = std::uint64_t{32} << 20;  ///< a power of two, at least a page
   bool children = true;                                ///< of traced processes are traced, too
   std::string links;                                   ///< session, pair or single; empty: the best that there is
+  bool measured = false;                               ///< `attach_empty` is wanted
 };
 
 class call_probes {
@@ -65,6 +66,10 @@ class call_probes {
   /// none. @throws refused
   bool attach_one(const opened_file& file, std::uint64_t offset, const std::string& name, std::uint32_t only_process);
   void detach();
+  /// Programs that do nothing, at entry and return of all functions of a library, instead of ours: what any probe
+  /// costs.
+  /// @throws refused
+  uprobe_links attach_empty(const opened_file& file);
 
   /// By its number, from 1 on; null: there is none.
   const known_function* function(std::uint32_t number) const;

@@ -2,17 +2,13 @@
 #include "cutrace/run_command.hpp"
 
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <cutrace/detail/switch_value.hpp>
-#include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "cutrace/arguments.hpp"
 #include "cutrace/ebpf_run.hpp"
@@ -24,6 +20,7 @@
 #include "cutrace/program_file.hpp"
 #include "cutrace/program_process.hpp"
 #include "cutrace/run_environment.hpp"
+#include "cutrace/run_folder.hpp"
 #include "cutrace/run_options.hpp"
 #include "cutrace/run_report.hpp"
 #include "cutrace/run_status.hpp"
@@ -36,39 +33,6 @@ constexpr unsigned progress_ms = 500, relay_ms = 20;
 
 /// The program is left alone, and watched.
 bool is_outside(const std::string& method) { return method == "ioctl" || method == "ebpf"; }
-
-/// The output folder. One that was made here and has remained empty goes again.
-class output_folder {
- public:
-  /// @throws usage_error
-  explicit output_folder(const std::string& out) {
-    std::error_code failed;
-    created_ = std::filesystem::create_directories(out, failed);
-    if (failed && !std::filesystem::is_directory(out))
-      throw usage_error("cannot create the output folder " + out + ": " + failed.message());
-    path_ = std::filesystem::canonical(out).string();
-  }
-  ~output_folder() { remove_if_empty(); }
-  output_folder(const output_folder&) = delete;
-  output_folder& operator=(const output_folder&) = delete;
-
-  const std::string& path() const { return path_; }
-  void remove_if_empty() const {
-    std::error_code ignored;
-    if (created_) std::filesystem::remove(path_, ignored);  // which fails where something is in it
-  }
-
- private:
-  std::string path_;
-  bool created_ = false;
-};
-
-/// Columns of the terminal that will show the report, within what the report can have; 0: it goes elsewhere.
-unsigned terminal_columns() {
-  winsize size{};
-  if (::isatty(STDERR_FILENO) != 1 || ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
-  return std::min<unsigned>(std::max<unsigned>(size.ws_col, 80), 200);
-}
 
 void check(const run_options& o) {
   if (o.program.empty())
@@ -94,24 +58,6 @@ bool says(const run_environment& environment, const char* name, bool usual) {
   const auto found = environment.variables.find(name);
   if (found == environment.variables.end()) return usual;
   return cutrace::detail::switch_value(found->second.c_str()).value_or(usual);
-}
-
-/// Processes that end together with the program may still be writing their last.
-std::vector<process_report> read_at_end(run_status& status) {
-  for (int patience = 0;; ++patience) {
-    std::vector<process_report> all = status.read();
-    const bool busy = std::any_of(all.begin(), all.end(), [](const auto& p) { return p.open() && p.alive; });
-    if (!busy || patience == 50) return all;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
-
-/// What a process that is gone had opened and not written to.
-void remove_empty_files(const std::vector<process_report>& processes) {
-  for (const process_report& p : processes)
-    for (const sink_report& s : p.sinks)
-      if (!p.alive && !s.finished && s.bytes == 0 && !s.path.empty() && s.path[0] == '/')
-        ::unlink((s.path + ".tmp").c_str());
 }
 
 int run(const run_options& options) {
@@ -173,7 +119,7 @@ int run(const run_options& options) {
   run_summary summary;
   summary.out = out;
   summary.program = options.program[0];
-  if (!by_tracer || ebpf) summary.out_of_reach = why_out_of_reach(file);
+  if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
   summary.nvtx = options.nvtx != "off" && !by_tracer;
   const bool measured = preload && says(environment, "CUTRACE_GPU_EVENTS", false);
   if ((preload && !measured) || by_tracer) summary.host_method = options.method;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cutrace attach` on processes that run already.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "../run_command/run_support.hpp"
+#include "links.hpp"
+
+namespace {
+
+using run_support::jsonl_trace;
+using run_support::run;
+
+/// The subject beside the test, which ends when the file `go` is there.
+struct running {
+  temporary_folder folder;
+  pid_t process;
+  explicit running(const char* what) : process(::fork()) {
+    if (process == 0) {
+      const int out = ::open(folder.file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(out, 1);
+      ::setenv("LD_LIBRARY_PATH", DRIVER_FOLDER, 1);
+      ::execl(SUBJECT, SUBJECT, what, folder.file("go").c_str(), nullptr);
+      ::_exit(127);
+    }
+    int told = 0;
+    for (int patience = 0; patience < 5000 && told == 0; ++patience) {
+      std::ifstream(folder.file("stdout")) >> told;
+      ::usleep(2000);
+    }
+    REQUIRE(told == process);
+  }
+  void go() const { std::ofstream(folder.file("go")) << "go"; }
+  int end() const {
+    go();
+    int status = 0;
+    ::waitpid(process, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string output() const { return content_of(folder.file("stdout")); }
+};
+
+run attach(pid_t process, std::vector<std::string> options) {
+  std::vector<std::string> words{CUTRACE_COMMAND, "attach", std::to_string(process), "--out", "./out",
+                                 "--sink",        "jsonl"};
+  words.insert(words.end(), options.begin(), options.end());
+  return run(run::line{words});
+}
+
+TEST_CASE("a running process: its calls for a while, then it is as before") {
+  const auto before = ebpf_tests::kernel_links();
+  const running subject("until");
+  const run r = attach(subject.process, {"--duration", "500ms", "--strict"});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  CHECK(ebpf_tests::no_more_than(before));
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace trace(r.files(".jsonl")[0]);
+  CHECK(trace.complete());
+  CHECK(trace.header.at("process") == "ebpf_subject");
+  CHECK(trace.header.at("pid") == subject.process);
+  const std::size_t seen = trace.count("api", "cuLeaf");
+  CHECK(subject.end() == 23);
+  long made = 0;
+  std::istringstream in(subject.output());
+  in >> made >> made;  // its number, then the calls
+  CHECK(seen > 0);
+  CHECK(seen < static_cast<std::size_t>(made));
+}
+
+TEST_CASE("the end of the process is the end") {
+  const running subject("later");
+  subject.go();  // half a second of life, and the library only now
+  const run r = attach(subject.process, {});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(subject.end() == 0);
+  CHECK(subject.output().find("done") != std::string::npos);
+  REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
+  CHECK(jsonl_trace(r.files(".jsonl")[0]).count("api", "cuLeaf") == 30);
+}
+
+TEST_CASE("no such process, no sense, no rights") {
+  const run none = attach(999999999, {});
+  CHECK(none.ended.exit_status == 125);
+  CHECK(none.says("there is no process"));
+  const run odd = attach(::getpid(), {"--duration", "soon"});
+  CHECK(odd.ended.exit_status == 125);
+  CHECK(odd.says("--duration"));
+  if (::geteuid() != 0) return;
+  const run other(
+      run::line{{"/bin/sh", "-c",
+                 "chmod 777 . && exec setpriv --reuid 65534 --regid 65534 --clear-groups " CUTRACE_COMMAND " attach " +
+                     std::to_string(::getpid())}});
+  if (other.ended.exit_status == 127) return;  // no setpriv
+  CHECK(other.ended.exit_status == 125);
+  CHECK(other.says("is not yours to trace"));
+}
+
+}  // namespace

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/attach_command.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cutrace/ebpf_run.hpp"
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+#include "cutrace/run_options.hpp"
+
+#if defined(CUTRACE_WITH_EBPF)
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <cutrace/clock.hpp>
+#include <cutrace/detail/sampling.hpp>
+#include <fstream>
+
+#include "cutrace/call_relay.hpp"
+#include "cutrace/ebpf_settings.hpp"
+#include "cutrace/invoking_user.hpp"
+#include "cutrace/run_environment.hpp"
+#include "cutrace/run_folder.hpp"
+#include "cutrace/run_report.hpp"
+#endif
+
+namespace cutrace_tool {
+
+namespace {
+
+struct attach_options {
+  int process = 0;
+  std::string method = "ebpf";
+  std::string duration;
+  run_options outputs;
+};
+
+#if defined(CUTRACE_WITH_EBPF)
+
+std::string name_of(int process) {
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/comm"), name);
+  return name;
+}
+
+bool is_alive(int process) { return ::kill(process, 0) == 0 || errno == EPERM; }
+
+/// Root may look into any process; everybody else into those that a debugger of theirs could.
+void check_rights(int process) {
+  if (process <= 0 || !is_alive(process)) throw usage_error("there is no process " + std::to_string(process));
+  if (process == ::getpid()) throw usage_error("cutrace does not trace itself");
+  if (::getuid() == 0) return;
+  if (const int why = may_trace(process))
+    throw usage_error("process " + std::to_string(process) + " is not yours to trace: " + std::strerror(why) +
+                      "; it is another user's, hides itself (PR_SET_DUMPABLE), or kernel.yama.ptrace_scope forbids it. "
+                      "Root may.");
+}
+
+/// Until the time is over, the process ends, or a signal comes that asks for the end.
+void relay_until(call_relay& relay, int wake_fd, int process, std::uint64_t end_ns) {
+  sigset_t asked;
+  ::sigemptyset(&asked);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&asked, s);
+  ::pthread_sigmask(SIG_BLOCK, &asked, nullptr);
+  const int arrivals = ::signalfd(-1, &asked, SFD_CLOEXEC);
+  // Readable at its end, though its parent has not yet asked for it; -1 where it is gone by now.
+  const int alive = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  for (;;) {
+    const std::uint64_t now = cutrace::clock::monotonic_ns();
+    if (now >= end_ns || alive < 0) break;
+    pollfd all[3] = {{arrivals, POLLIN, 0}, {wake_fd, POLLIN, 0}, {alive, POLLIN, 0}};
+    const std::uint64_t left_ms = (end_ns - now) / 1000000 + 1;
+    static_cast<void>(::poll(all, 3, static_cast<int>(std::min<std::uint64_t>(left_ms, 20))));
+    if (((all[0].revents | all[2].revents) & POLLIN) != 0) break;
+    relay.relay();
+  }
+  for (const int fd : {arrivals, alive})
+    if (fd >= 0) ::close(fd);
+}
+
+int attach(attach_options& o) {
+  std::uint32_t duration_ms = 0;
+  if (!o.duration.empty() && (!cutrace::detail::sampling::parse_time(o.duration, duration_ms) || duration_ms == 0))
+    throw usage_error("--duration=\"" + o.duration +
+                      "\" cannot be used; accepted: " + cutrace::detail::sampling::accepted_time);
+  check_rights(o.process);
+  become(find_invoking_user());
+  const auto process = static_cast<std::uint32_t>(o.process);
+  const std::string name = name_of(o.process);
+  o.outputs.method = o.method;
+  o.outputs.program = {name.empty() ? std::to_string(o.process) : name};
+  const output_folder folder(o.outputs.out);
+  auto status = std::make_unique<run_status>(folder.path());
+  const run_environment environment =
+      compose_environment(o.outputs, {}, folder.path(), status->folder(), terminal_columns());
+  ::signal(SIGPIPE, SIG_IGN);
+  const std::unique_ptr<cutrace_ebpf::call_probes> probes = load_probes(false);
+  std::vector<std::string> notes;
+  {
+    call_relay relay(*probes, environment.writers, probes_keep_to_a_process() ? process : 0);
+    try {
+      const std::size_t functions = relay.attach_mapped(process);
+      if (!o.outputs.quiet)
+        std::fprintf(stderr,
+                     functions != 0 ? "cutrace: %s (pid %d): probes on %zu functions\n"
+                                    : "cutrace: %s (pid %d) has no libcuda yet; waiting for it\n",
+                     o.outputs.program[0].c_str(), o.process, functions);
+    } catch (const cutrace_ebpf::refused& e) {
+      throw usage_error(e.what());
+    }
+    if (!probes->trace(process)) throw usage_error("the process cannot be told to the kernel");
+    const std::uint64_t end_ns =
+        duration_ms != 0 ? cutrace::clock::monotonic_ns() + std::uint64_t{duration_ms} * 1000000 : ~std::uint64_t{0};
+    relay_until(relay, probes->wake_fd(), o.process, end_ns);
+    relay.finish();
+    notes = relay.notes();
+  }
+  for (const std::string& note : notes) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+  const std::vector<process_report> processes = read_at_end(*status);
+  remove_empty_files(processes);
+  run_summary summary;
+  summary.out = folder.path();
+  summary.program = o.outputs.program[0];
+  summary.nvtx = false;
+  summary.host_method = o.method;
+  summary.quiet = o.outputs.quiet;
+  const bool trusted = print_end(summary, processes);
+  status.reset();
+  return o.outputs.strict && !trusted ? exit_not_trusted : 0;
+}
+
+#else
+
+int attach(attach_options&) {
+  static_cast<void>(make_ebpf_run({}));  // says what to do
+  return exit_own_failure;
+}
+
+#endif
+
+}  // namespace
+
+void add_attach(CLI::App& app, int& exit_status) {
+  CLI::App* attach_app = app.add_subcommand("attach", "Trace the calls of a process that runs already, for a while");
+  auto o = std::make_shared<attach_options>();
+  attach_app->formatter(std::make_shared<help_format>("cutrace attach [options] PID"));
+  attach_app->add_option("PID", o->process, "The process")->required()->type_name("PID");
+  attach_app
+      ->add_option("--duration", o->duration,
+                   "For this long, as in 500ms, 10s, 2m. Default: until Ctrl-C, or the end of the process")
+      ->type_name("TIME");
+  attach_app->add_option("--method", o->method, "How: by probes of the kernel. Default: ebpf")
+      ->check(one_of({"ebpf"}))
+      ->type_name("ebpf");
+  attach_app
+      ->add_option(
+          "--sink", o->outputs.sinks,
+          "What is written: ascii (a report), jsonl, chrome, perfetto, calls, null. May be given several times. "
+          "Default: ascii,jsonl")
+      ->type_name("LIST")
+      ->allow_extra_args(false);
+  attach_app->add_option("--out", o->outputs.out, "Folder of the files. Default: cutrace-out")->type_name("DIR");
+  attach_app->add_option("--name", o->outputs.name, "What their names begin with. Default: the process's name")
+      ->type_name("NAME");
+  attach_app->add_flag("--quiet", o->outputs.quiet, "No report, no list of files; warnings remain");
+  attach_app->add_flag("--strict", o->outputs.strict,
+                       "Exit with 3 where the trace is not whole: lost events, nothing traced");
+  attach_app->footer(
+      "The process goes on as if nothing had been; calls that are open at the begin or at the end are not told.\n"
+      "It needs root, or CAP_BPF and CAP_PERFMON; files are of the user who called.\n"
+      "\n"
+      "Examples:\n"
+      "  sudo cutrace attach 4711 --duration 10s\n"
+      "  sudo cutrace attach 4711 --sink chrome --out traces\n");
+  attach_app->callback([o, &exit_status] { exit_status = attach(*o); });
+}
+
+}  // namespace cutrace_tool
