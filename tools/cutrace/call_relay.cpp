@@ -216,6 +216,8 @@ void call_relay::close(writer& w) {
                     joined(probes_.left_out()));
   if (!probes_.same_places().empty())
     put_note(w, "one function under several symbols: " + joined(probes_.same_places()));
+  if (probes_.links() == eb::link_kind::single)
+    put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
   for (const std::string& note : notes_) put_note(w, note);
   const std::uint64_t until = monotonic_ns() + 10000 * ms;
   for (flush(w); w.pipe >= 0 && !w.waiting.empty() && monotonic_ns() < until; flush(w)) ::usleep(1000);
