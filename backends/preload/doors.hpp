@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
+
 #include "slots.hpp"
 
 extern "C" {
@@ -50,6 +52,26 @@ struct doors {
     if (name == nullptr || p.off.load(std::memory_order_relaxed)) return nullptr;
     // Runtimes of sanitizers ask for what they replace before it works, which a scan would use.
     if (!is_driver_name(name) && !p.begun.load(std::memory_order_relaxed)) return nullptr;
+    const int kept = errno;
+    void* const found = find_hook(p, handle, name, version, caller);
+    errno = kept;
+    return found;
+  }
+
+  /// Behind a call of cuGetProcAddress(symbol, function, version, flags, ...) that succeeded: what it gave is hooked,
+  /// and not replaced by what another version would be.
+  static void hook_answer(process& p, const char* symbol, void** function, std::uint64_t flags) noexcept {
+    if (symbol == nullptr || function == nullptr || *function == nullptr) return;
+    if (p.off.load(std::memory_order_relaxed)) return;
+    constexpr std::uint64_t per_thread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+    const int kept = errno;
+    *function = reinterpret_cast<void*>(
+        p.hooked(reinterpret_cast<std::uintptr_t>(*function), symbol, (flags & per_thread) != 0));
+    errno = kept;
+  }
+
+ private:
+  static void* find_hook(process& p, void* handle, const char* name, const char* version, const void* caller) noexcept {
     slots::scan(p);
     const auto asks = reinterpret_cast<std::uintptr_t>(caller);
     // Code of the driver gets what it exports; ours, too.
@@ -67,17 +89,6 @@ struct doors {
     return reinterpret_cast<void*>(p.hooked(found, name));
   }
 
-  /// Behind a call of cuGetProcAddress(symbol, function, version, flags, ...) that succeeded: what it gave is hooked,
-  /// and not replaced by what another version would be.
-  static void hook_answer(process& p, const char* symbol, void** function, std::uint64_t flags) noexcept {
-    if (symbol == nullptr || function == nullptr || *function == nullptr) return;
-    if (p.off.load(std::memory_order_relaxed)) return;
-    constexpr std::uint64_t per_thread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-    *function = reinterpret_cast<void*>(
-        p.hooked(reinterpret_cast<std::uintptr_t>(*function), symbol, (flags & per_thread) != 0));
-  }
-
- private:
   /// What RTLD_NEXT means to `caller`, which the real function would take for us: an interposer that asked so would be
   /// handed itself.
   static std::uintptr_t find_next(process& p, const char* name, std::uintptr_t caller) noexcept {
