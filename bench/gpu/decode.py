@@ -11,6 +11,7 @@
 import argparse
 import contextlib
 import ctypes
+import os
 import pathlib
 import statistics
 import sys
@@ -23,14 +24,27 @@ from transformer_inference import Model, Size, capture, generate, make_prompt  #
 PROMPT = 128
 
 
+@contextlib.contextmanager
+def one_processor():
+    """This thread stays on the processor where it is; the others, tracers' among them, go where they like. Processes
+    whose thread wanders differ from one another by more than tracers do."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {ctypes.CDLL(None).sched_getcpu()})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def tokens_per_second(model, step, count, parts):
     """Median of `parts`, after one that is left out; and the tokens of the last part."""
     prompt, rates, tokens = make_prompt(model.size, PROMPT, "cuda"), [], []
-    for part in range(parts + 1):
-        torch.cuda.synchronize()
-        tokens, _, seconds = generate(model, prompt, count + 1, step, lambda name: contextlib.nullcontext())
-        if part != 0:
-            rates.append(count / sum(seconds))
+    with one_processor():
+        for part in range(parts + 1):
+            torch.cuda.synchronize()
+            tokens, _, seconds = generate(model, prompt, count + 1, step, lambda name: contextlib.nullcontext())
+            if part != 0:
+                rates.append(count / sum(seconds))
     return statistics.median(rates), tokens
 
 

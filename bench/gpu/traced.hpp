@@ -3,6 +3,8 @@
 // one line with the records that the tracer saw.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdio>
 #include <cutrace/cutrace.hpp>
 #include <memory>
@@ -53,6 +55,17 @@ class CUTRACE_LOCAL traced {
   std::unique_ptr<cutrace::session> trace_;
 };
 
+/// This thread stays on the processor where it is; the others, tracers' among them, have been started and go where they
+/// like. Processes whose thread wanders differ from one another by more than tracers do.
+inline void stay_on_processor() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  const int here = sched_getcpu();
+  if (here < 0) return;
+  CPU_SET(static_cast<unsigned>(here), &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0) std::perror("sched_setaffinity");
+}
+
 /// The child's whole run, and its exit status. `loops` measures, and returns how many records there must be.
 template <class Loops>
 int measure_in_child(const std::string& name, Loops loops) {
@@ -64,6 +77,7 @@ int measure_in_child(const std::string& name, Loops loops) {
   traced tracing(*c);
   driver gpu;
   gpu.start();
+  stay_on_processor();
   tracing.finish(loops(gpu, tracing));
   return 0;
 }
