@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the process that writes down what probes saw of another one: reads records from a pipe and hands them
-// to the collector, on whose thread they become calls. It has no GPU time.
+// The backend of the process that writes down what probes saw of another one. It has no GPU time.
 #pragma once
 
-#include <unistd.h>
-
-#include <algorithm>
+#include <array>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <cutrace/backend.hpp>
-#include <map>
+#include <cutrace/detail/told_backend.hpp>
 #include <memory>
-#include <mutex>
+#include <stdexcept>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "call_stream.hpp"
@@ -26,37 +19,22 @@
 
 namespace cutrace_ebpf {
 
-class CUTRACE_LOCAL call_backend final : public cutrace::backend {
+class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
  public:
   /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status.
-  call_backend(int records, std::string how) : records_(records), how_(std::move(how)) {}
-  ~call_backend() override {
-    if (reader_.joinable()) reader_.join();
-  }
+  call_backend(int records, std::string how) : told_backend(records), how_(std::move(how)) {}
+  ~call_backend() override { end_reading(); }
 
   const char* name() const noexcept override { return "ebpf"; }
 
   cutrace::backend_status start(cutrace::event_writer& w) override {
-    writer_ = &w;
     preload::name_results(w);
     w.name_result(false, did_not_return, "did not return");
-    reader_ = std::thread([this] { read(); });
+    begin_reading(w);
     cutrace::backend_status status{};
     std::snprintf(status.detail, sizeof(status.detail), "calls of the driver by %s; no GPU time by this method",
                   how_.c_str());
     return status;
-  }
-  bool flush(std::uint32_t) noexcept override { return true; }
-  /// The records end first: the command has closed its side, or is gone.
-  bool stop(std::uint32_t) noexcept override {
-    if (reader_.joinable()) reader_.join();
-    return true;
-  }
-
-  /// Until the command has said all. Any thread but the backend's own.
-  void wait_for_end() {
-    std::unique_lock<std::mutex> hold(mutex_);
-    changed_.wait(hold, [this] { return ended_; });
   }
 
  private:
@@ -70,31 +48,15 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
     std::vector<unsigned char> bytes;  ///< whole records
   };
 
-  void read() noexcept {
-    try {
-      std::vector<unsigned char> rest;
-      while (read_batch(rest)) {
-      }
-    } catch (const std::exception& e) {
-      writer_->report("ebpf", e.what());
-    }
-    std::lock_guard<std::mutex> hold(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-
-  /// What is there. False at the end. `rest`: the beginning of a record whose end comes later.
-  bool read_batch(std::vector<unsigned char>& rest) {
-    std::unique_ptr<batch> b(new batch{this, std::move(rest)});
+  bool read_batch() override {
+    std::unique_ptr<batch> b(new batch{this, std::move(rest_)});
     const std::size_t before = b->bytes.size();
     b->bytes.resize(before + batch_bytes);
-    ssize_t n;
-    while ((n = ::read(records_, b->bytes.data() + before, batch_bytes)) < 0 && errno == EINTR) {
-    }
-    if (n <= 0) return false;
-    b->bytes.resize(before + static_cast<std::size_t>(n));
+    const std::size_t n = read_some(b->bytes.data() + before, batch_bytes);
+    if (n == 0) return false;
+    b->bytes.resize(before + n);
     const std::size_t whole = take_names(b->bytes);
-    rest.assign(b->bytes.begin() + static_cast<std::ptrdiff_t>(whole), b->bytes.end());
+    rest_.assign(b->bytes.begin() + static_cast<std::ptrdiff_t>(whole), b->bytes.end());
     b->bytes.resize(whole);
     if (whole == 0) return true;
     cutrace::activity_buffer buffer{};
@@ -110,11 +72,10 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
     // What waits here waits in the kernel's ring, too, which holds more and counts what it cannot hold.
     while (waiting_.load(std::memory_order_relaxed) >= batches_at_once) wait_a_little();
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    while (!writer_->submit(buffer)) wait_a_little();
+    submit(buffer);
     static_cast<void>(b.release());
     return true;
   }
-  static void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
   template <class Record>
   static Record at(const std::vector<unsigned char>& bytes, std::size_t offset) {
@@ -133,7 +94,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
       if (offset + size > bytes.size()) break;
       if (head.kind == stream_name) name_function(at<name_record>(bytes, offset));
       if (head.kind == CUTRACE_EBPF_THREAD) name_thread(at<cutrace_ebpf_thread>(bytes, offset));
-      if (head.kind == stream_note) writer_->note("ebpf", at<note_record>(bytes, offset).text);
+      if (head.kind == stream_note) writer().note("ebpf", at<note_record>(bytes, offset).text);
       if (head.kind == stream_lost) count(at<lost_record>(bytes, offset));
       offset += size;
     }
@@ -143,7 +104,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
   void name_function(const name_record& r) {
     const std::string symbol(r.name, ::strnlen(r.name, sizeof(r.name)));
     std::unique_ptr<call_words> words(new call_words(symbol.c_str(), r.exported != 0));
-    words->name(*writer_, r.function, symbol.c_str());
+    words->name(writer(), r.function, symbol.c_str());
     if (r.function < CUTRACE_EBPF_FUNCTIONS && known_[r.function].load(std::memory_order_relaxed) == nullptr) {
       known_[r.function].store(words.get(), std::memory_order_release);
       owned_.push_back(std::move(words));
@@ -151,20 +112,14 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
   }
 
   void name_thread(const cutrace_ebpf_thread& r) {
-    const std::size_t size = ::strnlen(r.name, sizeof(r.name));
-    cutrace::event e;
-    e.kind = cutrace::event_kind::thread;
-    e.thread_id = r.head.thread;
-    e.name = {r.name, static_cast<std::uint32_t>(size)};
-    e.start_ns = e.end_ns = static_cast<std::int64_t>(writer_->raw_ns(cutrace::clock::monotonic_ns()));
-    writer_->describe(e);
+    describe_thread(r.head.thread, {r.name, ::strnlen(r.name, sizeof(r.name))}, cutrace::clock::monotonic_ns());
   }
 
   void count(const lost_record& r) {
     using cutrace::loss_cause;
-    writer_->count_loss(loss_cause::buffer_limit, r.lost[CUTRACE_EBPF_RING_FULL]);
-    writer_->count_loss(loss_cause::chunk_full, r.lost[CUTRACE_EBPF_TOO_DEEP] + r.lost[CUTRACE_EBPF_NO_MEMORY]);
-    writer_->count_loss(loss_cause::incomplete, r.lost[CUTRACE_EBPF_NO_ENTRY]);
+    writer().count_loss(loss_cause::buffer_limit, r.lost[CUTRACE_EBPF_RING_FULL]);
+    writer().count_loss(loss_cause::chunk_full, r.lost[CUTRACE_EBPF_TOO_DEEP] + r.lost[CUTRACE_EBPF_NO_MEMORY]);
+    writer().count_loss(loss_cause::incomplete, r.lost[CUTRACE_EBPF_NO_ENTRY]);
   }
 
   static void decode(const cutrace::activity_buffer& buffer, cutrace::event_emitter& to) {
@@ -184,8 +139,8 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
     cutrace::event e;
     e.kind = cutrace::event_kind::api;
     e.thread_id = c.head.thread;
-    e.start_ns = static_cast<std::int64_t>(writer_->raw_ns(c.entry_ns));
-    e.end_ns = static_cast<std::int64_t>(writer_->raw_ns(c.exit_ns));
+    e.start_ns = raw_ns(c.entry_ns);
+    e.end_ns = raw_ns(c.exit_ns);
     e.correlation_id = c.id;
     e.api.function = c.function;
     e.api.enclosing = c.parent;
@@ -201,16 +156,11 @@ class CUTRACE_LOCAL call_backend final : public cutrace::backend {
     to.emit(e);
   }
 
-  int records_;
   std::string how_;
-  cutrace::event_writer* writer_ = nullptr;
+  std::vector<unsigned char> rest_;  ///< the beginning of a record whose end comes later
   std::atomic<int> waiting_{0};
   std::atomic<const call_words*> known_[CUTRACE_EBPF_FUNCTIONS] = {};
   std::vector<std::unique_ptr<call_words>> owned_;
-  std::thread reader_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
 };
 
 }  // namespace cutrace_ebpf

@@ -56,7 +56,7 @@ mapfile -t others < <(find detail -name '*.hpp' ! -name runtime_owner.hpp)
 closed_room "collector" 'cutrace/((sinks|cupti|sim)/.*|runtime\.hpp)' "${others[@]}"
 mapfile -t collector_files < <(for name in ${collector//|/ }; do find detail -name "$name.hpp"; done)
 closed_room "collector" 'cutrace/analysis/.*|fmt/.*' "${collector_files[@]}"
-room "backends know only the event writer" "$light|$hot|backend|detail/backend_[a-z_]+|(cupti|sim)/[a-z_]+|ioctl/[a-z_]+|cupti/cutrace_cuda_functions" "${backends[@]}"
+room "backends know only the event writer" "$light|$hot|backend|detail/(backend_[a-z_]+|told_backend)|(cupti|sim)/[a-z_]+|ioctl/[a-z_]+|cupti/cutrace_cuda_functions" "${backends[@]}"
 
 # Light headers write text nowhere: no fmt, Boost or CUDA in them.
 while read -r header; do

@@ -146,7 +146,6 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   const auto known = writers_.find(process);
   if (known != writers_.end()) return known->second;
   any_traced_ = true;
-  static eb::call_backend* backend = nullptr;
   told_trace t;
   t.variables = variables_;
   t.process = process;
@@ -155,8 +154,7 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   t.since_ns = since_ns_;
   t.backend = "ebpf";
   const std::string how = std::string("probes of the kernel (links: ") + eb::to_string(probes_.links()) + ")";
-  t.make = [how](int records) { return backend = new eb::call_backend(records, how); };
-  t.wait_for_end = [] { backend->wait_for_end(); };
+  t.make = [how](int records) { return new eb::call_backend(records, how); };
   writer& w = writers_[process];
   w.process = start_told_trace(t, w.pipe);
   return w;

@@ -141,15 +141,13 @@ ioctl_run::writer& ioctl_run::writer_of(const io::trace_record& r) {
 }
 
 ioctl_run::writer ioctl_run::start_writer(const io::trace_record& r) const {
-  static io::ioctl_backend* backend = nullptr;
   told_trace t;
   t.variables = variables_;
   t.process = r.process;
   t.name.assign(r.thread_name, ::strnlen(r.thread_name, sizeof(r.thread_name)));
   t.since_ns = since_ns_;
   t.backend = "ioctl";
-  t.make = [this](int records) { return backend = new io::ioctl_backend(records, branch_); };
-  t.wait_for_end = [] { backend->wait_for_end(); };
+  t.make = [this](int records) { return new io::ioctl_backend(records, branch_); };
   writer w;
   w.process = start_told_trace(t, w.pipe);
   return w;

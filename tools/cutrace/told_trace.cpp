@@ -34,7 +34,7 @@ std::string content_of(const std::string& path) {
 }
 
 const told_trace* being_written = nullptr;
-cutrace::backend* made = nullptr;
+cutrace::detail::told_backend* made = nullptr;
 
 /// The life of the process.
 [[noreturn]] void write(const told_trace& t, int pipe) {
@@ -80,7 +80,7 @@ cutrace::backend* made = nullptr;
         t.backend, false, []() -> cutrace::backend* { return made = being_written->make(records_end); });
     cutrace::session trace{cutrace::session_options()};
     // Without a backend there is no trace, and the status block says why.
-    if (made != nullptr) t.wait_for_end();
+    if (made != nullptr) made->wait_for_end();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cutrace: process %u is not traced: %s\n", static_cast<unsigned>(t.process), e.what());
     ::_exit(exit_own_failure);

@@ -5,14 +5,14 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <cutrace/backend.hpp>
+#include <cutrace/detail/told_backend.hpp>
 #include <functional>
 #include <map>
 #include <string>
 
 namespace cutrace_tool {
 
-struct told_trace {
+struct CUTRACE_LOCAL told_trace {
   /// Of who writes it, CUTRACE_SINKS and CUTRACE_RUN among them.
   std::map<std::string, std::string> variables;
   std::uint32_t process = 0;       ///< whose trace it is
@@ -20,9 +20,7 @@ struct told_trace {
   std::uint64_t since_ns = 0;
   const char* backend = "";
   /// The backend of that name, which reads from the descriptor.
-  std::function<cutrace::backend*(int records)> make;
-  /// Returns when that backend has heard all.
-  std::function<void()> wait_for_end;
+  std::function<cutrace::detail::told_backend*(int records)> make;
 };
 
 /// A process for it. It ends when its pipe is closed, and so when the command is killed. `pipe`: the writing end, which

@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the process that writes down what the tracer saw of another one: reads its records from a pipe and
-// hands them to the collector, on whose thread they are decoded. It has no GPU time: ioctls are of the host.
+// The backend of the process that writes down what the tracer saw of another one. It has no GPU time: ioctls are of the
+// host.
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <cutrace/backend.hpp>
+#include <cutrace/detail/told_backend.hpp>
 #include <cutrace/ioctl/decode.hpp>
 #include <cutrace/ioctl/trace_record.hpp>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace ioctls {
@@ -71,37 +63,22 @@ event event_of(const trace_record& r, std::uint32_t branch, event_emitter& to, C
   return e;
 }
 
-class CUTRACE_LOCAL ioctl_backend final : public backend {
+class CUTRACE_LOCAL ioctl_backend final : public cutrace::detail::told_backend {
  public:
   /// `records`: the pipe's end, open until the backend is destroyed.
-  ioctl_backend(int records, std::uint32_t branch) : records_(records), branch_(branch) {}
-  ~ioctl_backend() override {
-    if (reader_.joinable()) reader_.join();
-  }
+  ioctl_backend(int records, std::uint32_t branch) : told_backend(records), branch_(branch) {}
+  ~ioctl_backend() override { end_reading(); }
 
   const char* name() const noexcept override { return "ioctl"; }
 
   backend_status start(event_writer& w) override {
-    writer_ = &w;
-    reader_ = std::thread([this] { read(); });
+    begin_reading(w);
     backend_status status{};
     std::snprintf(status.detail, sizeof(status.detail),
                   branch_ != 0 ? "ioctls on devices of NVIDIA by ptrace, driver branch %u; no GPU time by this method"
                                : "ioctls on devices of NVIDIA by ptrace, driver unknown; no GPU time by this method",
                   static_cast<unsigned>(branch_));
     return status;
-  }
-  bool flush(std::uint32_t) noexcept override { return true; }
-  /// The records end first: the command has closed its side, or is gone.
-  bool stop(std::uint32_t) noexcept override {
-    if (reader_.joinable()) reader_.join();
-    return true;
-  }
-
-  /// Until the command has said all. Any thread but the backend's own.
-  void wait_for_end() {
-    std::unique_lock<std::mutex> hold(mutex_);
-    changed_.wait(hold, [this] { return ended_; });
   }
 
  private:
@@ -112,29 +89,16 @@ class CUTRACE_LOCAL ioctl_backend final : public backend {
     trace_record records[batch_records];
   };
 
-  void read() noexcept {
-    try {
-      while (read_batch()) {
-      }
-    } catch (const std::exception& e) {
-      writer_->report("ioctl", e.what());
-    }
-    std::lock_guard<std::mutex> hold(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-
-  /// What is there, at least one record. False at the end.
-  bool read_batch() {
+  /// At least one record.
+  bool read_batch() override {
     std::unique_ptr<batch> b(new batch);
     b->owner = this;
     char* const bytes = reinterpret_cast<char*>(b->records);
     std::size_t size = 0;
     do {
-      const ssize_t n = ::read(records_, bytes + size, sizeof(b->records) - size);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      size += static_cast<std::size_t>(n);
+      const std::size_t n = read_some(bytes + size, sizeof(b->records) - size);
+      if (n == 0) return false;
+      size += n;
     } while (size % sizeof(trace_record) != 0);
     b->count = size / sizeof(trace_record);
     for (std::size_t i = 0; i < b->count; ++i) name_thread(b->records[i]);
@@ -144,8 +108,7 @@ class CUTRACE_LOCAL ioctl_backend final : public backend {
     buffer.owner = b.get();
     buffer.decode = &decode_batch;
     buffer.release = [](const activity_buffer& done) { delete static_cast<batch*>(done.owner); };
-    // The ring behind the tracer holds what waits, and counts what it cannot hold.
-    while (!writer_->submit(buffer)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    submit(buffer);
     static_cast<void>(b.release());
     return true;
   }
@@ -156,23 +119,16 @@ class CUTRACE_LOCAL ioctl_backend final : public backend {
     std::string& known = thread_names_[r.thread];
     if (known == name) return;
     known = name;
-    event e;
-    e.kind = event_kind::thread;
-    e.thread_id = r.thread;
-    e.name = {name.data(), static_cast<std::uint32_t>(name.size())};
-    e.start_ns = e.end_ns = static_cast<std::int64_t>(writer_->raw_ns(r.begin_ns));
-    writer_->describe(e);
+    describe_thread(r.thread, name, r.begin_ns);
   }
 
   static void decode_batch(const activity_buffer& buffer, event_emitter& to) {
     const batch& b = *static_cast<const batch*>(buffer.owner);
-    const event_writer& w = *b.owner->writer_;
     for (std::size_t i = 0; i < b.count; ++i) {
       const trace_record& r = b.records[i];
       switch (r.kind) {
         case trace_record::what::ioctl:
-          to.emit(event_of(r, b.owner->branch_, to,
-                           [&](std::uint64_t ns) { return static_cast<std::int64_t>(w.raw_ns(ns)); }));
+          to.emit(event_of(r, b.owner->branch_, to, [&](std::uint64_t ns) { return b.owner->raw_ns(ns); }));
           break;
         case trace_record::what::unfinished:
           to.count_loss(loss_cause::incomplete, 1);
@@ -184,14 +140,8 @@ class CUTRACE_LOCAL ioctl_backend final : public backend {
     }
   }
 
-  int records_;
   std::uint32_t branch_;
-  event_writer* writer_ = nullptr;
   std::map<std::uint32_t, std::string> thread_names_;
-  std::thread reader_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
 };
 
 }  // namespace ioctls

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend that sees nothing itself: who traces another process tells it through a pipe. A thread reads, and hands
+// what it read to the collector, on whose thread it is decoded. Such a backend has no GPU time.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/backend.hpp>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// The derived class begins to read at the end of its `start`, and ends it in its destructor, while what the thread
+/// uses is still there.
+class told_backend : public backend {
+ public:
+  bool flush(std::uint32_t) noexcept override { return true; }
+  /// The records end first: the command has closed its side, or is gone.
+  bool stop(std::uint32_t) noexcept override {
+    end_reading();
+    return true;
+  }
+
+  /// Until the command has said all. Any thread but the backend's own.
+  void wait_for_end() {
+    std::unique_lock<std::mutex> hold(mutex_);
+    changed_.wait(hold, [this] { return ended_; });
+  }
+
+ protected:
+  /// `records`: the pipe's end, open until the backend is destroyed.
+  explicit told_backend(int records) : records_(records) {}
+
+  void begin_reading(event_writer& w) {
+    writer_ = &w;
+    reader_ = std::thread([this] { read_all(); });
+  }
+  void end_reading() noexcept {
+    if (reader_.joinable()) reader_.join();
+  }
+
+  /// Reads what is there and hands it over. False at the end. The reader's thread; what it throws is reported, and is
+  /// the end.
+  virtual bool read_batch() = 0;
+
+  /// At least one byte. 0 at the end.
+  std::size_t read_some(void* to, std::size_t most) const noexcept {
+    ssize_t n;
+    while ((n = ::read(records_, to, most)) < 0 && errno == EINTR) {
+    }
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
+
+  /// Waits for room: the ring behind the pipe holds what comes meanwhile, and what it cannot hold is counted there.
+  void submit(const activity_buffer& buffer) {
+    while (!writer_->submit(buffer)) wait_a_little();
+  }
+  static void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
+  /// `at_ns`: of CLOCK_MONOTONIC.
+  void describe_thread(std::uint32_t thread, std::string_view name, std::uint64_t at_ns) {
+    event e;
+    e.kind = event_kind::thread;
+    e.thread_id = thread;
+    e.name = {name.data(), static_cast<std::uint32_t>(name.size())};
+    e.start_ns = e.end_ns = raw_ns(at_ns);
+    writer_->describe(e);
+  }
+
+  /// Of the kernel's times, which are those of CLOCK_MONOTONIC.
+  std::int64_t raw_ns(std::uint64_t at_ns) const noexcept { return static_cast<std::int64_t>(writer_->raw_ns(at_ns)); }
+  event_writer& writer() const noexcept { return *writer_; }
+
+ private:
+  void read_all() noexcept {
+    try {
+      while (read_batch()) {
+      }
+    } catch (const std::exception& e) {
+      writer_->report(name(), e.what());
+    }
+    std::lock_guard<std::mutex> hold(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  int records_;
+  event_writer* writer_ = nullptr;
+  std::thread reader_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE
