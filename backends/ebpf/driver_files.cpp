@@ -3,19 +3,13 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cutrace/detail/file_content.hpp>
 #include <fstream>
-#include <iterator>
 #include <set>
-#include <sstream>
 
 namespace cutrace_ebpf {
 
 namespace {
-
-std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
 
 void replace_all(std::string& text, const std::string& what, const std::string& with) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
@@ -113,7 +107,8 @@ std::vector<opened_file> likely_drivers(const std::string& executable,
     look_in(folders_of(elf.search_path(), executable.substr(0, executable.rfind('/'))));
   } catch (const std::runtime_error&) {  // a script, or nothing that can be read: the system says why it cannot start
   }
-  for (const std::string& path : drivers_in_cache(content_of("/etc/ld.so.cache"))) paths.push_back(path);
+  for (const std::string& path : drivers_in_cache(cutrace::detail::content_of("/etc/ld.so.cache")))
+    paths.push_back(path);
   look_in({"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
            "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"});
   std::vector<opened_file> found;

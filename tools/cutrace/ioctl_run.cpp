@@ -10,9 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/clock.hpp>
+#include <cutrace/detail/file_content.hpp>
 #include <cutrace/ioctl/ioctl_backend.hpp>
-#include <fstream>
-#include <iterator>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/told_trace.hpp"
@@ -20,16 +19,12 @@
 namespace cutrace_tool {
 
 namespace io = cutrace::ioctls;
+using cutrace::detail::content_of;
 
 namespace {
 
 /// For tests on a machine without such devices: "KIND=MAJOR:MINOR,...".
 constexpr const char* devices_variable = "CUTRACE_IOCTL_DEVICES";
-
-std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
 
 io::device_numbers find_devices() {
   io::device_numbers devices(content_of("/proc/devices"));

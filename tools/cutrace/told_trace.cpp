@@ -10,16 +10,17 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cutrace/detail/file_content.hpp>
 #include <cutrace/detail/told_process.hpp>
 #include <cutrace/runtime.hpp>
 #include <exception>
-#include <fstream>
-#include <iterator>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/invoking_user.hpp"
 
 namespace cutrace_tool {
+
+using cutrace::detail::content_of;
 
 namespace {
 
@@ -27,11 +28,6 @@ constexpr int records_end = 3;  ///< of the pipe
 constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
                                               "PMI_RANK", "LOCAL_RANK",           "WORLD_SIZE",
                                               "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
-
-std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
 
 const told_trace* being_written = nullptr;
 cutrace::detail::told_backend* made = nullptr;
