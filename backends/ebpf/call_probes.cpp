@@ -148,7 +148,7 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   }
   std::vector<bpf_link*> tracepoints;
   for (const char* name : {"process_forks", "thread_exits", "process_executes"}) {
-    bpf_link* const made = ::bpf_program__attach(::bpf_object__find_program_by_name(object_, name));
+    bpf_link* const made = ::bpf_program__attach(program(name));
     const int error = errno;
     if (made != nullptr) {
       tracepoints.push_back(made);
@@ -172,16 +172,23 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   if (ring_ == nullptr) throw refusal("the ring buffer cannot be mapped", errno);
 }
 
+bpf_program* call_probes::program(const char* name) const { return ::bpf_object__find_program_by_name(object_, name); }
+
+/// One link over all places, which of a session sees the returns, too; not for single links. 0 or errno.
+int call_probes::add_entries(uprobe_links& to, int file, const std::vector<probe_place>& places,
+                             std::uint32_t process) const {
+  const bool session = kind_ == link_kind::session;
+  return to.add_many(::bpf_program__fd(program(session ? "call_session" : "call_entry")),
+                     session ? attach_uprobe_session : attach_uprobe_multi, false, file, places, process);
+}
+
 /// On a file that nobody executes: whether such links are made at all. 0 or errno.
 int call_probes::try_link() {
   if (kind_ == link_kind::single) return 0;
   const int file = ::memfd_create("cutrace", MFD_CLOEXEC);
   if (file < 0 || ::ftruncate(file, 4096) != 0) return errno;
-  const bool session = kind_ == link_kind::session;
-  const bpf_program* program = ::bpf_object__find_program_by_name(object_, session ? "call_session" : "call_entry");
   uprobe_links trial;
-  const int error = trial.add_many(::bpf_program__fd(program), session ? attach_uprobe_session : attach_uprobe_multi,
-                                   false, file, {{0, 0}}, 0);
+  const int error = add_entries(trial, file, {{0, 0}}, 0);
   trial.clear();
   ::close(file);
   return error;
@@ -201,7 +208,7 @@ bool call_probes::look_at(std::uint32_t process, cutrace_ebpf_target& to) const 
   to.lost[CUTRACE_EBPF_NO_ENTRY] = 0;
   bpf_prog_info info{};
   __u32 size = sizeof(info);
-  const int entry = ::bpf_program__fd(::bpf_object__find_program_by_name(object_, "call_entry"));
+  const int entry = ::bpf_program__fd(program("call_entry"));
   if (to.parent == 0 && ::bpf_obj_get_info_by_fd(entry, &info, &size) == 0)
     to.lost[CUTRACE_EBPF_TOO_DEEP] += info.recursion_misses;
   return true;
@@ -293,17 +300,12 @@ bool begins_with_prefix(const opened_file& file, std::uint64_t offset) {
   return byte == 0xf0 || byte == 0x26 || byte == 0x2e || byte == 0x36 || byte == 0x3e;
 }
 
-bool is_about_places(int error) { return error == cannot_be_probed || error == ENOTSUP || error == EINVAL; }
-
 }  // namespace
 
 /// Probes in this process alone, for a moment. 0 or errno.
 int call_probes::try_places(const opened_file& file, const std::vector<probe_place>& places) {
-  const bool session = kind_ == link_kind::session;
-  const bpf_program* program = ::bpf_object__find_program_by_name(object_, session ? "call_session" : "call_entry");
   uprobe_links trial;
-  return trial.add_many(::bpf_program__fd(program), session ? attach_uprobe_session : attach_uprobe_multi, false,
-                        file.fd(), places, static_cast<std::uint32_t>(::getpid()));
+  return add_entries(trial, file.fd(), places, static_cast<std::uint32_t>(::getpid()));
 }
 
 /// Leaves out what cannot be probed, by halving: each try takes as long as all links together.
@@ -337,21 +339,13 @@ bool call_probes::link(const opened_file& file, std::vector<probe_place> places,
                places.end());
   if (places.empty()) return false;
   int error = 0;
-  const auto program = [this](const char* name) { return ::bpf_object__find_program_by_name(object_, name); };
+  // Returns first: an entry whose return is not seen would seem to be open for ever.
   const auto link_all = [&] {
-    switch (kind_) {
-      case link_kind::session:
-        return probes_.add_many(::bpf_program__fd(program("call_session")), attach_uprobe_session, false, file.fd(),
-                                places, only_process);
-      case link_kind::pair:
-        // Returns first: an entry whose return is not seen would seem to be open for ever.
-        if (const int why = probes_.add_many(::bpf_program__fd(program("call_return")), attach_uprobe_multi, true,
-                                             file.fd(), places, only_process))
-          return why;
-        return probes_.add_many(::bpf_program__fd(program("call_entry")), attach_uprobe_multi, false, file.fd(), places,
-                                only_process);
-      case link_kind::single:
-        break;
+    if (kind_ == link_kind::session) return add_entries(probes_, file.fd(), places, only_process);
+    if (kind_ == link_kind::pair) {
+      const int why = probes_.add_many(::bpf_program__fd(program("call_return")), attach_uprobe_multi, true, file.fd(),
+                                       places, only_process);
+      return why != 0 ? why : add_entries(probes_, file.fd(), places, only_process);
     }
     std::vector<probe_place> bad, again;
     const int why = probes_.add_each(program("call_return"), true, file.fd(), places, only_process, bad);
@@ -383,10 +377,8 @@ uprobe_links call_probes::attach_empty(const opened_file& file) {
   for (const driver_function& f : elf_file(file).driver_functions()) places.push_back({f.offset, 0});
   uprobe_links made;
   for (const bool at_return : {true, false}) {
-    const bpf_program* program =
-        ::bpf_object__find_program_by_name(object_, at_return ? "empty_return" : "empty_entry");
-    if (const int error =
-            made.add_many(::bpf_program__fd(program), attach_uprobe_multi, at_return, file.fd(), places, 0))
+    const bpf_program* empty = program(at_return ? "empty_return" : "empty_entry");
+    if (const int error = made.add_many(::bpf_program__fd(empty), attach_uprobe_multi, at_return, file.fd(), places, 0))
       throw refusal("no empty probes on " + file.path(), error);
   }
   return made;

@@ -18,6 +18,7 @@
 
 struct bpf_link;
 struct bpf_object;
+struct bpf_program;
 struct ring_buffer;
 
 namespace cutrace_ebpf {
@@ -86,6 +87,8 @@ class call_probes {
 
  private:
   void load(link_kind kind, const probe_options& options);
+  bpf_program* program(const char* name) const;
+  int add_entries(uprobe_links& to, int file, const std::vector<probe_place>& places, std::uint32_t process) const;
   bool link(const opened_file& file, std::vector<probe_place> places, std::uint32_t only_process);
   int try_places(const opened_file& file, const std::vector<probe_place>& places);
   void sort_out(const opened_file& file, std::vector<probe_place>& places);

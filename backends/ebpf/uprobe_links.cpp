@@ -30,9 +30,14 @@ struct uprobe_multi_attributes {
 };
 constexpr std::uint32_t flag_return = 1;
 
+/// What the kernel answers for an instruction that it cannot execute elsewhere (ENOTSUPP, which has no name outside).
+constexpr int cannot_be_probed = 524;
+
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 }  // namespace
+
+bool is_about_places(int error) { return error == cannot_be_probed || error == ENOTSUP || error == EINVAL; }
 
 const char* to_string(link_kind k) {
   return k == link_kind::session ? "session" : k == link_kind::pair ? "pair" : "single";
@@ -90,7 +95,7 @@ int uprobe_links::add_each(bpf_program* program, bool at_return, int fd, const s
     const int error = errno;
     if (made != nullptr)
       each_.push_back(made);
-    else if (error == cannot_be_probed || error == ENOTSUP || error == EINVAL)
+    else if (is_about_places(error))
       left_out.push_back(p);
     else
       return error;

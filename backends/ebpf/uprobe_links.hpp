@@ -19,8 +19,8 @@ const char* to_string(link_kind k);
 /// Of the kernel's uapi (linux/bpf.h), for headers that are older: Linux 6.6 and 6.13.
 constexpr unsigned attach_uprobe_multi = 48, attach_uprobe_session = 57;
 
-/// What the kernel answers for an instruction that it cannot execute elsewhere (ENOTSUPP, which has no name outside).
-constexpr int cannot_be_probed = 524;
+/// An errno that says: one of these places cannot be probed. Others say that nothing can.
+bool is_about_places(int error);
 
 struct probe_place {
   std::uint64_t offset = 0;    ///< in the file
