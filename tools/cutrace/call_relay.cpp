@@ -116,6 +116,11 @@ void call_relay::put_note(writer& w, const std::string& text) {
   put(w, r);
 }
 
+/// Of what is tried again and again.
+void call_relay::note_once(const std::string& text) {
+  if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
+}
+
 void call_relay::flush(writer& w) {
   while (w.sent < w.waiting.size() && w.pipe >= 0) {
     const ssize_t n = ::write(w.pipe, w.waiting.data() + w.sent, w.waiting.size() - w.sent);
@@ -271,8 +276,7 @@ std::size_t call_relay::read_libraries(std::uint32_t process, watched& w, bool l
     } catch (const eb::refused&) {
       throw;
     } catch (const std::runtime_error& e) {
-      const std::string text = std::string("no probes: ") + e.what();
-      if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
+      note_once(std::string("no probes: ") + e.what());
     }
   }
   return functions;
@@ -291,8 +295,7 @@ void call_relay::look_for_libraries(std::uint64_t now_ns) {
     try {
       read_libraries(process, w, true);
     } catch (const eb::refused& e) {
-      const std::string text = e.what();
-      if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
+      note_once(e.what());
     }
     const std::uint64_t end = monotonic_ns();
     w.next_ns = end + std::max(library_period_ns, 20 * (end - begin));

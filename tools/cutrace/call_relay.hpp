@@ -71,6 +71,7 @@ class call_relay {
   template <class Record>
   void put(writer& w, const Record& r);
   void put_note(writer& w, const std::string& text);
+  void note_once(const std::string& text);
   void flush(writer& w);
   bool flush_all();
   void look_at_processes();
