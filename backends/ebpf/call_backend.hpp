@@ -29,7 +29,6 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
 
   cutrace::backend_status start(cutrace::event_writer& w) override {
     preload::name_results(w);
-    w.name_result(false, did_not_return, "did not return");
     begin_reading(w);
     cutrace::backend_status status{};
     std::snprintf(status.detail, sizeof(status.detail), "calls of the driver by %s; no GPU time by this method",
@@ -38,8 +37,6 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
   }
 
  private:
-  /// As hooked calls have it: not one of CUDA's.
-  static constexpr std::int32_t did_not_return = INT32_MIN;
   static constexpr std::size_t batch_bytes = 64 << 10;
   static constexpr int batches_at_once = 64;
 
@@ -145,7 +142,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
     e.api.function = c.function;
     e.api.enclosing = c.parent;
     const bool left = (c.head.flags & CUTRACE_EBPF_LEFT) != 0;
-    e.api.result = left ? did_not_return : c.result;
+    e.api.result = left ? preload::did_not_return : c.result;
     std::array<std::uint64_t, call_words::limit> words{};
     cutrace::argument arguments[call_words::limit];
     const call_words* const known =

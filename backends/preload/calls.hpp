@@ -10,13 +10,10 @@
 #include "doors.hpp"
 #include "open_calls.hpp"
 #include "process.hpp"
+#include "signatures.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
-
-/// Result of a call that never returned: its frame was left by a longjmp, an exception or the end of its thread. Not
-/// one of CUDA's.
-constexpr std::int32_t did_not_return = INT32_MIN;
 
 struct calls {
   /// Called when a call comes and nobody records: opens the session of a process that wants one. The writer, or null.

@@ -24,7 +24,6 @@ class preload_backend final : public backend {
     writer_ = &w;
     p.use_counter = w.scale().use_counter;
     name_results(w);
-    w.name_result(false, did_not_return, "did not return");
     int unasked = process::not_asked;  // a session of the program's own: none is opened beside or after it
     p.session.compare_exchange_strong(unasked, process::settled);
     if (p.session.load(std::memory_order_acquire) == process::being_opened)

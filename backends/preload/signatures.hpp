@@ -157,7 +157,11 @@ struct call_shape {
 #endif
 };
 
-/// Tells the names of all results of these headers, so that sinks can print them.
+/// Result of a call that never returned: its frame was left by a longjmp, an exception or the end of its thread. Not
+/// one of CUDA's.
+constexpr std::int32_t did_not_return = INT32_MIN;
+
+/// Tells the names of all results of these headers, and of the one above, so that sinks can print them.
 inline void name_results(event_writer& w) noexcept {
 #if defined(CUTRACE_WITH_SIGNATURES)
   for (const cupti::result_entry* r = cupti::signatures::results; r->name != nullptr; ++r)
@@ -165,6 +169,7 @@ inline void name_results(event_writer& w) noexcept {
 #else
   w.name_result(false, 0, "CUDA_SUCCESS");
 #endif
+  w.name_result(false, did_not_return, "did not return");
 }
 
 /// Tells the trace what a hook's number means.
