@@ -141,7 +141,7 @@ int attach(attach_options& o) {
 #else
 
 int attach(attach_options&) {
-  static_cast<void>(make_ebpf_run({}));  // says what to do
+  require_ebpf();
   return exit_own_failure;
 }
 

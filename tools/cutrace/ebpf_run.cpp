@@ -16,7 +16,7 @@
 
 namespace cutrace_tool {
 
-bool has_ebpf() { return true; }
+void require_ebpf() {}
 
 bool probes_keep_to_a_process() {
   utsname u{};
@@ -101,11 +101,14 @@ std::unique_ptr<outside_run> make_ebpf_run(const ebpf_plan& plan) { return std::
 #else
 namespace cutrace_tool {
 
-bool has_ebpf() { return false; }
-
-std::unique_ptr<outside_run> make_ebpf_run(const ebpf_plan&) {
+void require_ebpf() {
   throw usage_error(
       "--method ebpf: this build of cutrace lacks it; install clang, libbpf-dev and libelf-dev, and build it again");
+}
+
+std::unique_ptr<outside_run> make_ebpf_run(const ebpf_plan&) {
+  require_ebpf();
+  return nullptr;
 }
 
 }  // namespace cutrace_tool

@@ -11,8 +11,8 @@
 
 namespace cutrace_tool {
 
-/// Whether this build has the method.
-bool has_ebpf();
+/// @throws usage_error where this build lacks the method; the text says what to do
+void require_ebpf();
 
 struct ebpf_plan {
   std::map<std::string, std::string> writers;      ///< variables of who writes a trace

@@ -64,7 +64,7 @@ int run(const run_options& options) {
   check(options);
   const bool preload = options.method == "preload";
   const bool ebpf = options.method == "ebpf", by_tracer = is_outside(options.method);
-  if (ebpf && !has_ebpf()) static_cast<void>(make_ebpf_run({}));  // says what to do
+  if (ebpf) require_ebpf();
   const std::string library = by_tracer ? std::string() : preload ? find_preload_library() : find_inject_library();
   const std::string file = find_program(options.program[0]);
   if (by_tracer && !ebpf && ::geteuid() != 0 && other_rights(file) != nullptr)
