@@ -3,16 +3,18 @@
 # token_rate: prints tokens a second of each, the median of the parts, and under --kineto how many records PyTorch's own
 # profiler has.
 #
-#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY] [--turns LIBRARY]
+#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY] [--turns LIBRARY [--neighbours N]]
 #
 # --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by the second instance.
 # --turns has the raw twin and cutrace by turns as CUPTI's client (libclient_turns.so), each on a graph of its own, and
-# prints the rates of each.
+# prints the rates of each. With --neighbours the eager loop alone, in N pairs of turns that follow each other, and the
+# ratio of the two: a machine whose speed drifts drifts little within a pair.
 import argparse
 import contextlib
 import ctypes
 import os
 import pathlib
+import random
 import statistics
 import sys
 
@@ -85,6 +87,28 @@ def by_turns(library, model, options):
     return {name: statistics.median(all) for name, all in rates.items()}
 
 
+def by_neighbours(library, model, options):
+    """Median of the pairs' ratios with its percentile bootstrap interval, as bench/support/pairs.hpp has it."""
+    clients, ratios, rates = ctypes.CDLL(library), [], ([], [])
+    for pair in range(options.neighbours):
+        for turn in range(2):
+            ours = (turn + pair) % 2
+            if clients.client_turns_begin(ours) != 0:
+                sys.exit("a client of CUPTI could not begin")
+            rate, _ = tokens_per_second(model, model.step, options.tokens, options.parts)
+            rates[ours].append(rate)
+            torch.cuda.synchronize()
+            if clients.client_turns_end() != 0:
+                sys.exit("a client of CUPTI could not end")
+        ratios.append(rates[1][-1] / rates[0][-1])
+    clients.client_turns_print()
+    chance = random.Random(1)
+    medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(4000))
+    print(f"eager, neighbouring turns in one process: cutrace {statistics.median(rates[1]):.1f} tokens/s, twin "
+          f"{statistics.median(rates[0]):.1f}, ratio {statistics.median(ratios):.4f} [{medians[100]:.4f}, "
+          f"{medians[3899]:.4f}] of {len(ratios)} pairs")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", type=int, default=200)
@@ -92,6 +116,7 @@ def main():
     parser.add_argument("--kineto", action="store_true")
     parser.add_argument("--pair", metavar="LIBRARY")
     parser.add_argument("--turns", metavar="LIBRARY")
+    parser.add_argument("--neighbours", type=int, default=0, metavar="N")
     options = parser.parse_args()
     if not 0 < options.tokens < Size().context - PROMPT:
         parser.error(f"--tokens must be from 1 to {Size().context - PROMPT - 1}, what the KV cache has room for")
@@ -103,6 +128,9 @@ def main():
     torch.manual_seed(1)
     with torch.inference_mode():
         model = Model(Size(), "cuda", torch.float16)
+        if options.turns and options.neighbours:
+            by_neighbours(options.turns, model, options)
+            return
         if options.turns:
             for name, rate in by_turns(options.turns, model, options).items():
                 print(f"measured {name} {rate:.2f}")
