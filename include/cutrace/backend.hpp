@@ -85,7 +85,8 @@ class event_emitter {
   virtual ~event_emitter() = default;
   /// A record. Times of `e` are nanoseconds of the raw frame; `correlation_id` is the plain 32-bit id. The collector
   /// joins, corrects and orders it. Strings must be interned. Of a call (api) it takes the values of at most ten
-  /// arguments; names come from what was said of its function.
+  /// arguments; names come from what was said of its function. Of what the kernel did (system) it takes ten with their
+  /// names, which are interned or literals, as are strings among the values.
   virtual void emit(const event& e) = 0;
   /// Copies of one text share one address until the session ends.
   virtual text intern(const char* text, std::size_t size) = 0;

@@ -39,8 +39,9 @@ enum class event_kind : std::uint8_t {
   window,  ///< time in which everything was recorded; only of a trace that was paused or sampled: what is not in a
            ///< window is unknown, not idle
   other,   ///< only of a file: a type that this version does not know, kept with what the file says of it
+  system,  ///< what the kernel did, or a probe saw: a span or an instant
 };
-inline constexpr std::size_t event_kind_count = 22;
+inline constexpr std::size_t event_kind_count = 23;
 
 /// View of an interned string. Empty where `size` is 0; `data` may be null then.
 struct text {
@@ -98,7 +99,8 @@ enum class argument_kind : std::uint8_t {
   bytes,
   stream,
   handle,
-  output
+  output,
+  string  ///< `value` is the address of a text: NUL-terminated, interned; see argument::string_value
 };
 /// Kind of the device node that an ioctl went to, by its device number.
 enum class ioctl_device : std::uint8_t { unknown, control, gpu, modeset, uvm, uvm_tools, caps };
@@ -119,6 +121,10 @@ struct argument {
   text name;  ///< as in the header; empty where the function is unknown to the build
   argument_kind kind = argument_kind::word;
   std::uint64_t value = 0;
+
+  /// Of a `string`: NUL-terminated.
+  const char* string_value() const noexcept { return reinterpret_cast<const char*>(value); }
+  static std::uint64_t word_of(const char* string) noexcept { return reinterpret_cast<std::uintptr_t>(string); }
 };
 
 struct api_data {
@@ -244,6 +250,18 @@ struct ioctl_data {
   bool has_command;  ///< `command` is one, be it 0
 };
 
+/// What the kernel did, or a probe saw: the event's name is what happened, its thread the one that it concerns (0:
+/// none), its times a span or, where they are the same, an instant.
+struct system_data {
+  text category;            ///< "sched", "irq", "xid", or the probe's own
+  std::uint64_t enclosing;  ///< `correlation_id` of the call of the driver in which it happened; 0: none, or not known
+  const argument* arguments;
+  std::uint32_t argument_count;  ///< at most 10 from a backend
+  std::uint32_t cpu;             ///< on which it was seen
+  std::int64_t result;
+  bool has_result;
+};
+
 struct event {
   event_kind kind;
   attribution joined;
@@ -293,6 +311,7 @@ struct event {
     context_data context_;
     stream_data stream_;
     ioctl_data ioctl_;
+    system_data system;
     other_data other;
   };
 

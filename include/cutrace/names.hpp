@@ -55,6 +55,8 @@ constexpr const char* to_string(event_kind kind) noexcept {
       return "window";
     case event_kind::other:
       return "other";
+    case event_kind::system:
+      return "system";
   }
   return "unknown";
 }

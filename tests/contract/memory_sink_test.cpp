@@ -10,6 +10,15 @@ namespace {
 
 std::string string_of(cutrace::text t) { return std::string(t.data, t.size); }
 
+bool same(const cutrace::argument* a, const cutrace::argument* b, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (a[i].kind != b[i].kind || string_of(a[i].name) != string_of(b[i].name)) return false;
+    const bool string = a[i].kind == cutrace::argument_kind::string;
+    if (string ? std::string(a[i].string_value()) != b[i].string_value() : a[i].value != b[i].value) return false;
+  }
+  return true;
+}
+
 bool same(const cutrace::event& a, const cutrace::event& b) {
   if (a.kind != b.kind || a.start_ns != b.start_ns || a.end_ns != b.end_ns || a.stage_id != b.stage_id) return false;
   if (string_of(a.stage_name) != string_of(b.stage_name) || a.request_count != b.request_count) return false;
@@ -18,13 +27,12 @@ bool same(const cutrace::event& a, const cutrace::event& b) {
     if (a.requests[i].id != b.requests[i].id) return false;
     if (string_of(a.requests[i].name) != string_of(b.requests[i].name)) return false;
   }
+  if (a.kind == cutrace::event_kind::system)
+    return a.system.argument_count == b.system.argument_count &&
+           string_of(a.system.category) == string_of(b.system.category) &&
+           same(a.system.arguments, b.system.arguments, a.system.argument_count);
   if (a.kind != cutrace::event_kind::api) return true;
-  if (a.api.argument_count != b.api.argument_count) return false;
-  for (std::uint32_t i = 0; i < a.api.argument_count; ++i) {
-    if (a.api.arguments[i].value != b.api.arguments[i].value) return false;
-    if (string_of(a.api.arguments[i].name) != string_of(b.api.arguments[i].name)) return false;
-  }
-  return true;
+  return a.api.argument_count == b.api.argument_count && same(a.api.arguments, b.api.arguments, a.api.argument_count);
 }
 
 }  // namespace

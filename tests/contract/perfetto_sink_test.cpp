@@ -51,6 +51,7 @@ bool is_host_slice(const cutrace::event& e) {
     case event_kind::nvtx:
     case event_kind::ioctl:
     case event_kind::window:
+    case event_kind::system:
       return true;
     default:
       return false;

@@ -44,11 +44,14 @@ inline void write_shortlived(cutrace::sink& to, events batch) {
       std::copy(e.requests, e.requests + e.request_count, requests.back().get());
       e.requests = requests.back().get();
     }
-    if (e.kind == cutrace::event_kind::api && e.api.argument_count != 0) {
-      arguments.emplace_back(new cutrace::argument[e.api.argument_count]);
-      std::copy(e.api.arguments, e.api.arguments + e.api.argument_count, arguments.back().get());
-      e.api.arguments = arguments.back().get();
-    }
+    const auto move_arguments = [&](const cutrace::argument*& from, std::uint32_t count) {
+      if (count == 0) return;
+      arguments.emplace_back(new cutrace::argument[count]);
+      std::copy(from, from + count, arguments.back().get());
+      from = arguments.back().get();
+    };
+    if (e.kind == cutrace::event_kind::api) move_arguments(e.api.arguments, e.api.argument_count);
+    if (e.kind == cutrace::event_kind::system) move_arguments(e.system.arguments, e.system.argument_count);
   }
   to.write(sample::view(batch));
   for (auto& r : requests) r[0] = sample::request_id(666);

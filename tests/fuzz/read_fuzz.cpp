@@ -44,6 +44,12 @@ struct checking_sink : cutrace::sink {
   void touch(const char* s) {
     while (*s != '\0') sum += static_cast<unsigned char>(*s++);
   }
+  void touch(const cutrace::argument* a, std::uint32_t count) {
+    for (std::uint32_t n = 0; n < count; ++n) {
+      touch(a[n].name);
+      if (a[n].kind == cutrace::argument_kind::string) touch(a[n].string_value());
+    }
+  }
   void open(const cutrace::trace_info& i) override {
     ++opened;
     for (const char* s : {i.process_name, i.command_line, i.host_name, i.boot_id, i.backend, i.backend_detail, i.clock})
@@ -67,7 +73,10 @@ struct checking_sink : cutrace::sink {
       if (e.kind == cutrace::event_kind::api) {
         touch(e.api.result_name);
         touch(e.api.runtime_name);
-        for (std::uint32_t n = 0; n < e.api.argument_count; ++n) touch(e.api.arguments[n].name);
+        touch(e.api.arguments, e.api.argument_count);
+      } else if (e.kind == cutrace::event_kind::system) {
+        touch(e.system.category);
+        touch(e.system.arguments, e.system.argument_count);
       } else if (e.kind == cutrace::event_kind::kernel) {
         touch(e.kernel.mangled_name);
       } else if (e.kind == cutrace::event_kind::stage) {

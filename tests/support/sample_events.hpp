@@ -100,6 +100,18 @@ inline cutrace::event ioctl(std::string_view name, std::int64_t start_ns, std::i
   e.ioctl_.transferred = true;
   return e;
 }
+/// What the kernel did; `arguments` must outlive the event.
+inline cutrace::event system(std::string_view category, std::string_view name, std::int64_t start_ns,
+                             std::int64_t end_ns, std::uint32_t thread, std::uint64_t enclosing = 0,
+                             const cutrace::argument* arguments = nullptr, std::uint32_t argument_count = 0) {
+  cutrace::event e = base(cutrace::event_kind::system, name, start_ns, end_ns, thread);
+  e.system.category = text_of(category);
+  e.system.cpu = 1;
+  e.system.enclosing = enclosing;
+  e.system.arguments = arguments;
+  e.system.argument_count = argument_count;
+  return e;
+}
 inline cutrace::event mark(std::string_view name, std::int64_t at_ns) noexcept {
   return base(cutrace::event_kind::mark, name, at_ns, at_ns);
 }
@@ -309,6 +321,16 @@ inline std::vector<cutrace::event> server_run() {
   refused.ioctl_.has_command = refused.ioctl_.transferred = false;
   refused.ioctl_.status = refused.ioctl_.command = 0;
   run.push_back(refused);
+  static const argument off_arguments[] = {
+      argument_of("state", argument_kind::string, argument::word_of("sleeping \"S\"")),
+      argument_of("", argument_kind::unsigned_integer, ~std::uint64_t{0})};
+  run.push_back(system("sched", "switched out", 160700, 160800, main_thread, 7, off_arguments, 2));
+  event probed = system("uprobe", "read", 160900, 160900, worker_thread);  // an instant
+  probed.system.cpu = 0;
+  probed.system.has_result = true;
+  probed.system.result = -5000000000;
+  run.push_back(probed);
+  run.push_back(system("irq", "nvidia", 161000, 161500, 0));
   run.push_back(in_stage(api("cuGraphLaunch", 165000, 171000, 6), "decode", 2, batch, 3));
   event inner = in_stage(stage("sample", 172000, 174000, 3, 2, 1), "sample", 3, batch, 3);
   run.push_back(inner);

@@ -73,6 +73,9 @@ bool chrome_reader::make_slice(event& e, const chrome_fields& f) {
     case word_key("ioctl"):
       e.kind = event_kind::ioctl;
       break;
+    case word_key("system"):
+      e.kind = event_kind::system;
+      break;
     case word_key("window"):
     case word_key("Trace"):  // the time in which Kineto recorded
       e.kind = event_kind::window;
@@ -122,10 +125,17 @@ void chrome_reader::make_host(event& e, const chrome_fields& f) {
     e.ioctl_.bytes = static_cast<std::uint32_t>(f.bytes);
     e.ioctl_.enclosing = f.enclosing;
   }
+  if (e.kind == event_kind::system) {
+    e.system.category = f.category_name;
+    e.system.enclosing = f.enclosing;
+    e.system.cpu = f.cpu;
+    e.system.result = f.result;
+    e.system.has_result = f.has_result;
+  }
   if (e.kind != event_kind::api) return;
   e.correlation_id = f.correlation;
   e.api.function = f.function;
-  e.api.result = f.result;
+  e.api.result = static_cast<std::int32_t>(f.result);
   e.api.result_name = f.result_name;
   e.api.runtime_name = f.runtime;
   e.api.runtime_api = f.category == "cuda_runtime";
@@ -232,13 +242,14 @@ void chrome_reader::deliver(event& e, const chrome_fields& f) {
     e.requests = requests_.finish();
     e.request_count = static_cast<std::uint32_t>(requests_.size());
     e.request_total = f.request_total != 0 ? static_cast<std::uint32_t>(f.request_total) : e.request_count;
+    if (!arguments_.empty() && (e.kind == event_kind::api || e.kind == event_kind::system)) {
+      cutrace::argument* const copy = to_.arguments(arguments_.size());
+      std::copy(arguments_.begin(), arguments_.end(), copy);
+      const bool call = e.kind == event_kind::api;
+      (call ? e.api.arguments : e.system.arguments) = copy;
+      (call ? e.api.argument_count : e.system.argument_count) = static_cast<std::uint32_t>(arguments_.size());
+    }
     if (e.kind == event_kind::api) {
-      if (!arguments_.empty()) {
-        cutrace::argument* const copy = to_.arguments(arguments_.size());
-        std::copy(arguments_.begin(), arguments_.end(), copy);
-        e.api.arguments = copy;
-        e.api.argument_count = static_cast<std::uint32_t>(arguments_.size());
-      }
       calls_.add(e);
     } else if (gpu) {
       e.call_start_ns = e.start_ns;  // the call itself may stand a little later

@@ -10,14 +10,14 @@ namespace cutrace_reading {
 
 struct chrome_fields {
   std::string_view phase, category, name_text;  ///< until the parser's next document
-  std::int64_t ts_ns, dur_ns, value, queued_ns, ended_before_start_ns;
+  std::int64_t ts_ns, dur_ns, value, queued_ns, ended_before_start_ns, result;
   std::uint64_t pid, tid, correlation, external_id, stream, cuda_stream, stage_id, capture_stage_id, graph_node_id,
       parent, bytes, count, address, request_total, payload, color;
   cutrace::text stage, capture_stage, result_name, runtime, domain, category_name;
   std::string_view meta_value;  ///< "name" or "labels" of "args"
   std::uint32_t device, context, function, registers_per_thread, shared_bytes, graph_id, from_device, to_device, thread,
-      event_id, category_number;
-  std::int32_t result, priority;
+      event_id, category_number, cpu;
+  std::int32_t priority;
   std::uint32_t grid[3], block[3], cluster[3];
   cutrace::ioctl_data ioctl;
   std::uint64_t enclosing;
@@ -25,7 +25,7 @@ struct chrome_fields {
   cutrace::attribution attribution;
   cutrace::sync_kind sync;
   bool has_ts, has_phase, has_grid, has_stream, has_cuda_stream, no_stream, has_attribution, late, skewed, by_events,
-      adopted, nvtx, text_pid, has_sync, broken;
+      adopted, nvtx, text_pid, has_sync, has_result, broken;
 };
 
 }  // namespace cutrace_reading

@@ -336,8 +336,16 @@ bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_
     }
     case word_key("cbid"):
       return whole(f.function), true;
-    case word_key("result"):
-      return watch.check(key, read_signed32(v, f.result)), true;
+    case word_key("result"): {
+      f.has_result = true;
+      if (f.category == "system") return signed_ns(f.result), true;
+      std::int32_t code = 0;
+      watch.check(key, read_signed32(v, code));
+      f.result = code;
+      return true;
+    }
+    case word_key("cpu"):
+      return whole(f.cpu), true;
     case word_key("stage_id"):
       return whole(f.stage_id), true;
     case word_key("capture_stage_id"):
@@ -429,7 +437,7 @@ bool chrome_reader::read_word_arg(std::string_view key, json_value& v, chrome_fi
     }
     case word_key("payload"): {
       cutrace::argument a;
-      watch.check(key, read_argument(v, a));
+      watch.check(key, read_argument(v, nullptr, a));
       f.payload = a.value;
       f.payload_kind = a.kind;
       return true;
@@ -439,7 +447,7 @@ bool chrome_reader::read_word_arg(std::string_view key, json_value& v, chrome_fi
     case word_key("request_names"):
       return read_requests(key, v, true, requests_, watch), true;
     case word_key("arguments"):
-      return read_arguments(key, v, to_.texts(), arguments_, watch), true;
+      return read_arguments(key, v, to_.texts(), f.category == "system", arguments_, watch), true;
     default:
       return read_ioctl_field(key, v, to_.texts(), f.ioctl, watch);
   }

@@ -15,12 +15,20 @@
 
 namespace cutrace_reading {
 
-/// Numbers are numbers; null is a floating-point value that is not finite, "0x..." any word.
-inline value_state read_argument(json_value& v, cutrace::argument& a) {
+/// Numbers are numbers; null is a floating-point value that is not finite, "0x..." any word. `texts`: where others may
+/// stand, too; null: nowhere.
+inline value_state read_argument(json_value& v, text_pool* texts, cutrace::argument& a) {
   const std::string_view token = v.raw_json_token();
   if (!token.empty() && token[0] == '"') {
+    std::string_view s;
+    value_state state = read_text(v, s);
+    if (state != value_state::good) return state;
     a.kind = cutrace::argument_kind::word;
-    return read_hex(v, a.value);
+    state = parse_hex(s, a.value);
+    if (state == value_state::good || texts == nullptr) return state;
+    a.kind = cutrace::argument_kind::string;
+    a.value = cutrace::argument::word_of(texts->intern(s).data);
+    return value_state::good;
   }
   whole_number n;
   if (parse_whole(token, n) == value_state::good && !(n.bits == 0 && token[0] == '-')) {
@@ -40,9 +48,10 @@ inline value_state read_argument(json_value& v, cutrace::argument& a) {
   return value_state::good;
 }
 
-/// The object of a call's arguments; "arg0", "arg1", ... by position are those without a name.
-inline void read_arguments(std::string_view key, json_value& v, text_pool& texts, std::vector<cutrace::argument>& to,
-                           field_watch& watch) {
+/// The object of a call's arguments; "arg0", "arg1", ... by position are those without a name. `has_texts`: as of what
+/// a probe saw.
+inline void read_arguments(std::string_view key, json_value& v, text_pool& texts, bool has_texts,
+                           std::vector<cutrace::argument>& to, field_watch& watch) {
   json_object object;
   const value_state state = state_of(v.get_object().get(object));
   if (state != value_state::good) return watch.wrong(key, state);
@@ -54,7 +63,7 @@ inline void read_arguments(std::string_view key, json_value& v, text_pool& texts
     cutrace::argument a;
     const bool positional = name.substr(0, 3) == "arg" && name == "arg" + std::to_string(to.size());
     if (!positional) a.name = texts.intern(name);
-    const value_state read = read_argument(one.value(), a);
+    const value_state read = read_argument(one.value(), has_texts ? &texts : nullptr, a);
     if (read != value_state::good) {
       watch.wrong(name, read);
     } else {

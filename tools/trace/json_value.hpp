@@ -102,10 +102,7 @@ inline value_state read_bool(json_value& v, bool& to) noexcept { return state_of
 /// Valid until the parser's next document.
 inline value_state read_text(json_value& v, std::string_view& to) noexcept { return state_of(v.get_string().get(to)); }
 /// "0x7f32a4000000"
-inline value_state read_hex(json_value& v, std::uint64_t& to) noexcept {
-  std::string_view s;
-  const value_state state = read_text(v, s);
-  if (state != value_state::good) return state;
+inline value_state parse_hex(std::string_view s, std::uint64_t& to) noexcept {
   if (s.size() < 3 || s.size() > 18 || s[0] != '0' || s[1] != 'x') return value_state::wrong_type;
   std::uint64_t sum = 0;
   for (const char c : s.substr(2)) {
@@ -114,7 +111,12 @@ inline value_state read_hex(json_value& v, std::uint64_t& to) noexcept {
     sum = sum << 4 | static_cast<std::uint64_t>(digit);
   }
   to = sum;
-  return state;
+  return value_state::good;
+}
+inline value_state read_hex(json_value& v, std::uint64_t& to) noexcept {
+  std::string_view s;
+  const value_state state = read_text(v, s);
+  return state == value_state::good ? parse_hex(s, to) : state;
 }
 
 /// "field \"ts_ns\" has a value of the wrong type"

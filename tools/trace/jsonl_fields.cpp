@@ -69,7 +69,7 @@ void fill_copy(event& e, const jsonl_fields& f) noexcept {
 
 void fill_call(event& e, const jsonl_fields& f) noexcept {
   e.api.function = f.function;
-  e.api.result = f.result;
+  e.api.result = static_cast<std::int32_t>(f.result);
   e.api.result_name = f.result_name;
   e.api.arguments = f.arguments;
   e.api.argument_count = f.argument_count;
@@ -123,6 +123,15 @@ void fill(event& e, const jsonl_fields& f) noexcept {
       e.ioctl_ = f.ioctl;
       e.ioctl_.bytes = static_cast<std::uint32_t>(f.bytes);
       e.ioctl_.enclosing = f.enclosing;
+      return;
+    case event_kind::system:
+      e.system.category = f.category_name;
+      e.system.enclosing = f.enclosing;
+      e.system.cpu = f.cpu;
+      e.system.arguments = f.arguments;
+      e.system.argument_count = f.argument_count;
+      e.system.result = f.result;
+      e.system.has_result = f.has_result;
       return;
     case event_kind::kernel:
       fill_kernel(e, f);

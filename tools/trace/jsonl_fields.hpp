@@ -21,12 +21,13 @@ struct jsonl_fields {
   std::uint64_t payload, color;
   cutrace::ioctl_data ioctl;
   std::uint64_t enclosing;
+  std::int64_t result;
   cutrace::argument_kind payload_kind;
   std::uint32_t request_count, argument_count;
   std::uint32_t pid, tid, device, context, graph_id, function, registers_per_thread, static_shared_bytes,
       dynamic_shared_bytes, local_bytes_per_thread, source_device, destination_device, event_id, multiprocessors,
-      compute_major, compute_minor, core_clock_khz, flags, depth, line, category;
-  std::int32_t priority, result;
+      compute_major, compute_minor, core_clock_khz, flags, depth, line, category, cpu;
+  std::int32_t priority;
   std::uint32_t grid[3], block[3], cluster[3];
   std::uint8_t uuid[16];
   cutrace::event_kind kind;
@@ -38,7 +39,7 @@ struct jsonl_fields {
   cutrace::loss_cause cause;
   bool has_type, is_header, is_footer, unknown_type;
   bool has_ts, has_value, value_negative, late, skewed, by_events, adopted, span, gauge, runtime_api, asynchronous,
-      derived, nvtx, knows_call, paired, ends, has_next, broken;
+      derived, nvtx, knows_call, has_result, paired, ends, has_next, broken;
 };
 
 /// The event that they describe. Request and argument arrays are taken as they are.

@@ -267,8 +267,16 @@ bool jsonl_reader::read_number_field(std::string_view key, json_value& v, jsonl_
       return whole(f.bytes), true;
     case word_key("function"):
       return whole(f.function), true;
-    case word_key("result"):
-      return watch.check(key, read_signed32(v, f.result)), true;
+    case word_key("result"): {
+      f.has_result = true;
+      if (f.kind == cutrace::event_kind::system) return signed_ns(f.result), true;
+      std::int32_t code = 0;
+      watch.check(key, read_signed32(v, code));
+      f.result = code;
+      return true;
+    }
+    case word_key("cpu"):
+      return whole(f.cpu), true;
     case word_key("registers_per_thread"):
       return whole(f.registers_per_thread), true;
     case word_key("static_shared_bytes"):
@@ -437,10 +445,10 @@ void jsonl_reader::read_field(std::string_view key, json_value& v, jsonl_fields&
     case word_key("cluster"):
       return watch.check(key, read_triple(v, f.cluster));
     case word_key("args"):
-      return read_arguments(key, v, to_.texts(), arguments_, watch);
+      return read_arguments(key, v, to_.texts(), f.kind == cutrace::event_kind::system, arguments_, watch);
     case word_key("payload"): {
       cutrace::argument a;
-      watch.check(key, read_argument(v, a));
+      watch.check(key, read_argument(v, nullptr, a));
       f.payload = a.value;
       f.payload_kind = a.kind;
       return;
@@ -492,7 +500,7 @@ void jsonl_reader::deliver_pair(const jsonl_fields& f) {
   if (!o.arguments.empty()) {
     cutrace::argument* const copy = to_.arguments(o.arguments.size());
     std::copy(o.arguments.begin(), o.arguments.end(), copy);
-    e.api.arguments = copy;
+    (e.kind == cutrace::event_kind::system ? e.system.arguments : e.api.arguments) = copy;
   }
   if (!o.more.empty() && !more_.empty()) o.more += ',';
   add_more(e, o.more += more_);

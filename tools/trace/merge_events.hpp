@@ -46,6 +46,12 @@ class common_numbers {
       case event_kind::api:
         e.api.enclosing = correlation(process, e.api.enclosing);
         break;
+      case event_kind::ioctl:
+        e.ioctl_.enclosing = correlation(process, e.ioctl_.enclosing);
+        break;
+      case event_kind::system:
+        e.system.enclosing = correlation(process, e.system.enclosing);
+        break;
       case event_kind::kernel:
         if (e.kernel.queued_ns != 0) shift(e.kernel.queued_ns);
         if (e.kernel.submitted_ns != 0) shift(e.kernel.submitted_ns);

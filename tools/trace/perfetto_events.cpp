@@ -161,6 +161,9 @@ void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, s
     case slice_category::ioctl:
       e.kind = event_kind::ioctl;
       return;
+    case slice_category::system:
+      e.kind = event_kind::system;
+      return;
     case slice_category::window:
       e.kind = event_kind::window;
       return;
@@ -198,11 +201,12 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
     e.requests = requests_.place(from.requests);
   }
   if (e.request_total < e.request_count) e.request_total = e.request_count;
-  if (e.kind == event_kind::api && !from.arguments.empty()) {
+  const bool call = e.kind == event_kind::api;
+  if ((call || e.kind == event_kind::system) && !from.arguments.empty()) {
     cutrace::argument* const copy = to_.arguments(from.arguments.size());
     std::copy(from.arguments.begin(), from.arguments.end(), copy);
-    e.api.arguments = copy;
-    e.api.argument_count = static_cast<std::uint32_t>(from.arguments.size());
+    (call ? e.api.arguments : e.system.arguments) = copy;
+    (call ? e.api.argument_count : e.system.argument_count) = static_cast<std::uint32_t>(from.arguments.size());
   }
   if (e.kind == event_kind::stage || e.stage_name.size != 0) e.stage_id = stage_number(e.stage_name, from);
   if (e.capture_stage_name.size != 0) {

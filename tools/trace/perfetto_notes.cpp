@@ -211,14 +211,31 @@ bool perfetto_reader::apply_ioctl(cutrace::ioctl_data& i, const said& n) {
   }
 }
 
+bool perfetto_reader::apply_system(cutrace::system_data& s, const said& n) {
+  switch (n.key) {
+    case note::cpu:
+      return s.cpu = static_cast<std::uint32_t>(n.value), true;
+    case note::category:
+      return s.category = text_of(n), true;
+    case note::enclosing:
+      return s.enclosing = n.value, true;
+    case note::result:
+      s.has_result = true;
+      return s.result = static_cast<std::int64_t>(n.value), true;
+    default:
+      return false;
+  }
+}
+
 void perfetto_reader::apply_host(open_slice& to, const said& n) {
   cutrace::event& e = to.e;
   if (!n.numbered) {
-    if (e.kind != event_kind::api) return;
+    if (e.kind != event_kind::api && e.kind != event_kind::system) return;
     cutrace::argument a;
     if (n.name != "arg" + std::to_string(to.arguments.size())) a.name = to_.texts().intern(n.name);
     a.kind = n.kind;
-    a.value = n.value;
+    a.value = n.is_text ? cutrace::argument::word_of(to_.texts().intern(n.text).data) : n.value;
+    if (n.is_text) a.kind = argument_kind::string;
     to.arguments.push_back(a);
     return;
   }
@@ -273,6 +290,8 @@ void perfetto_reader::apply_host(open_slice& to, const said& n) {
     }
   } else if (e.kind == event_kind::ioctl) {
     if (apply_ioctl(e.ioctl_, n)) return;
+  } else if (e.kind == event_kind::system) {
+    if (apply_system(e.system, n)) return;
   } else if (is_memory) {
     switch (n.key) {
       case note::bytes:

@@ -87,6 +87,7 @@ class delivery {
     if (p.kind == event_kind::kernel && p.kernel.submitted_ns != 0)
       p.kernel.submitted_ns = session_ns(p.kernel.submitted_ns);
     if (p.kind == event_kind::api) resolve_arguments(p, words);
+    if (p.kind == event_kind::system) resolve_described(p, words);
     if (p.kind == event_kind::stage)
       resolve_name(p);
     else if (p.stage_id != 0)
@@ -195,6 +196,13 @@ class delivery {
       arguments_.push_back(a);
     }
     p.api.arguments = arguments_.data() + first;
+  }
+
+  void resolve_described(pending_event& p, const std::vector<std::uint64_t>& words) {
+    const std::size_t first = arguments_.size();
+    for (std::uint32_t i = 0; i < p.system.argument_count; ++i)
+      arguments_.push_back(order_window::described(words.data() + p.words_at + 3 * i));
+    p.system.arguments = arguments_.data() + first;
   }
 
   ingest& from_;

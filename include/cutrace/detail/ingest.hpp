@@ -62,6 +62,8 @@ class ingest {
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
     if (e.kind == event_kind::api) take_foreign_call(p, e);
+    if (e.kind == event_kind::system)
+      p.system.argument_count = window_.add_described(p, e.system.arguments, e.system.argument_count);
     if (comes_from_call(p) && !join(p))
       window_.take_back();
     else
@@ -87,6 +89,8 @@ class ingest {
   void add_produced(std::uint64_t n) noexcept { produced_ += n; }
   std::uint64_t gpu_records() const noexcept { return gpu_records_; }
   std::uint64_t launches() const noexcept { return launches_; }
+
+  static constexpr std::uint32_t function_runtime_bit = 1u << 31;
 
  private:
   static constexpr std::size_t thread_slots = 1u << 14;
@@ -371,10 +375,6 @@ class ingest {
     ++produced_;
   }
 
- public:
-  static constexpr std::uint32_t function_runtime_bit = 1u << 31;
-
- private:
   struct thread_id {
     std::uint32_t index = 0;
     std::uint32_t kernel_id = 0;

@@ -114,6 +114,26 @@ class order_window {
     p.words_at = static_cast<std::uint32_t>(last_->words.size());
     last_->words.insert(last_->words.end(), words, words + count);
   }
+  /// Its arguments with their names, three words each, no more than `described_limit`.
+  std::uint32_t add_described(pending_event& p, const argument* arguments, std::uint32_t count) {
+    count = std::min(count, described_limit);
+    p.words_at = static_cast<std::uint32_t>(last_->words.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const argument& a = arguments[i];
+      last_->words.push_back(argument::word_of(a.name.data));
+      last_->words.push_back(std::uint64_t{a.name.size} << 32 | static_cast<std::uint64_t>(a.kind));
+      last_->words.push_back(a.value);
+    }
+    return count;
+  }
+  static argument described(const std::uint64_t* words) noexcept {
+    argument a;
+    a.name = {reinterpret_cast<const char*>(words[0]), static_cast<std::uint32_t>(words[1] >> 32)};
+    a.kind = static_cast<argument_kind>(words[1] & 0xff);
+    a.value = words[2];
+    return a;
+  }
+  static constexpr std::uint32_t described_limit = 10;
   /// The event that was appended last is none after all.
   void take_back() noexcept {
     last_->order.pop_back();

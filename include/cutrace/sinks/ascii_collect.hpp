@@ -35,9 +35,10 @@ struct chart_row {
   }
 };
 
-/// Host calls by depth: a runtime call, the driver calls inside of it, and what those ask of the kernel driver.
-enum class call_depth : std::uint8_t { runtime, driver, ioctl };
-constexpr std::size_t call_depth_count = 3;
+/// Host calls by depth: a runtime call, the driver calls inside of it, what those ask of the kernel driver, and what
+/// else the kernel did, or a probe saw.
+enum class call_depth : std::uint8_t { runtime, driver, ioctl, system };
+constexpr std::size_t call_depth_count = 4;
 constexpr std::size_t stage_depth_count = 4;  ///< deeper ones share the last row
 
 class collection {
@@ -49,7 +50,7 @@ class collection {
         calls(limits),
         numbers(limits),
         stage_rows{chart_row(limits), chart_row(limits), chart_row(limits), chart_row(limits)},
-        call_rows{chart_row(limits), chart_row(limits), chart_row(limits)},
+        call_rows{chart_row(limits), chart_row(limits), chart_row(limits), chart_row(limits)},
         other_streams(limits),
         start_ns_(start_ns),
         limits_(limits) {}
@@ -76,6 +77,9 @@ class collection {
         break;
       case event_kind::ioctl:
         add_call(call_depth::ioctl, v, c);
+        break;
+      case event_kind::system:
+        add_call(call_depth::system, v, c);
         break;
       case event_kind::stage:
         stage_rows[std::min<std::size_t>(e.depth, stage_depth_count - 1)].add(v, stages.number(e.name));

@@ -95,7 +95,7 @@ class timeline_section {
       if (data_.stage_rows[d].used)
         row(figure("stages ").add(ascii::digits(d)).add(d + 1 == stage_depth_count ? "+" : ""), data_.stage_rows[d],
             &digits);
-    constexpr const char* names[call_depth_count] = {"runtime API", "driver API", "ioctl"};
+    constexpr const char* names[call_depth_count] = {"runtime API", "driver API", "ioctl", "system"};
     for (std::size_t d = 0; d < call_depth_count; ++d)
       if (data_.call_rows[d].used) row(names[d], data_.call_rows[d]);
   }

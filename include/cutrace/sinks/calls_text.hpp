@@ -47,6 +47,11 @@ inline void append_argument_value(std::string& out, const argument& a) {
       append_format(out, "{}", d);
       return;
     }
+    case argument_kind::string:
+      out += '"';
+      append_name(out, a.string_value());
+      out += '"';
+      return;
     case argument_kind::word:
     case argument_kind::pointer:
     case argument_kind::stream:
@@ -207,6 +212,32 @@ inline void append_ioctl(std::string& out, const event& e) {
   out += ')';
 }
 
+/// "sched switched out (state="sleeping") -> 0 (12.3 us) cpu 3"; an instant has no duration.
+inline void append_system(std::string& out, const event& e) {
+  const system_data& s = e.system;
+  append_time(out, e.start_ns);
+  append_name(out, s.category);
+  if (s.category.size != 0) out += ' ';
+  append_name(out, e.name);
+  const char* separator = "(";
+  for (std::uint32_t i = 0; s.arguments != nullptr && i < s.argument_count; ++i) {
+    out += separator;
+    separator = ", ";
+    append_name(out, s.arguments[i].name);
+    if (s.arguments[i].name.size != 0) out += '=';
+    append_argument_value(out, s.arguments[i]);
+  }
+  if (*separator == ',') out += ')';
+  if (s.has_result) append_format(out, " -> {}", s.result);
+  if (e.end_ns != e.start_ns) {
+    out += " (";
+    append_duration(out, difference_ns(e.end_ns, e.start_ns));
+    out += ')';
+  }
+  append_format(out, " cpu {}", s.cpu);
+  append_membership(out, e);
+}
+
 /// Stages, ranges and other named times of the host.
 inline void append_host(std::string& out, const event& e) {
   append_time(out, e.start_ns);
@@ -294,6 +325,9 @@ inline void calls_line(std::string& out, const event& e) {
       break;
     case event_kind::ioctl:
       append_ioctl(out, e);
+      break;
+    case event_kind::system:
+      append_system(out, e);
       break;
     case event_kind::mark:
     case event_kind::counter:

@@ -151,6 +151,7 @@ class chrome_sink : public sink {
       case event_kind::nvtx:
       case event_kind::ioctl:
       case event_kind::window:
+      case event_kind::system:
         return write_host(e);
     }
   }
@@ -177,18 +178,14 @@ class chrome_sink : public sink {
 
   void write_host(const event& e) {
     const bool is_stage = e.kind == event_kind::stage;
-    const detail::row_kind kind = is_stage && e.stage.span ? detail::row_kind::spans
-                                  : e.kind == event_kind::overhead || e.kind == event_kind::window
-                                      ? detail::row_kind::overhead
-                                      : detail::row_kind::thread;
-    const std::uint64_t id = kind == detail::row_kind::thread ? e.thread_id : 0;
+    const detail::host_row_key row = detail::host_row_of(e);
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
-    const detail::row_place at = rows_.host(kind, e.process_id, id, e.start_ns, clamped_end(e), owner);
+    const detail::row_place at = rows_.host(row, e.process_id, e.start_ns, clamped_end(e), owner);
     release_held(at, 0);
     const std::string_view stage = is_stage ? stages_.own_fields(e) : stages_.fields(e);
     const std::size_t own = detail::host_args_room(e);
     char* to = begin_slice(out_, e, at, own + detail::common_args_room + stage.size()).to;
-    to = detail::put_host_args(to, e, kind == detail::row_kind::spans);
+    to = detail::put_host_args(to, e, row.kind == detail::row_kind::spans);
     out_.commit(end_slice(detail::put_common_args(to, e, stage)));
   }
 
@@ -224,7 +221,7 @@ class chrome_sink : public sink {
 
   void write_api(const event& e) {
     const detail::row_place at =
-        rows_.host(detail::row_kind::thread, e.process_id, e.thread_id, e.start_ns, clamped_end(e), e.stage_id);
+        rows_.host({detail::row_kind::thread, e.thread_id}, e.process_id, e.start_ns, clamped_end(e), e.stage_id);
     release_held(at, e.api.runtime_api ? e.correlation_id : 0);
     if (e.api.runtime_api || e.correlation_id == 0 || at.row >= held_limit) {
       write_call(out_, e, at);

@@ -153,6 +153,19 @@ CUTRACE_NOINLINE inline char* put_ioctl_args(char* to, const ioctl_data& i) {
   return i.transferred ? put_literal(to, ",\"transferred\":true") : to;
 }
 
+/// What the kernel did, or a probe saw; likewise.
+inline std::size_t system_args_room(const system_data& s) noexcept {
+  return 256 + escaped_room(s.category.size) + arguments_room(s.arguments, s.argument_count);
+}
+CUTRACE_NOINLINE inline char* put_system_args(char* to, const system_data& s) {
+  to = put_field(to, "\"cpu\":", s.cpu);
+  if (s.category.size != 0) to = put_string(put_literal(to, ",\"category_name\":"), view_of(s.category));
+  to = put_field_unless_0(to, ",\"enclosing\":", s.enclosing);
+  if (s.has_result) to = put_field(to, ",\"result\":", s.result);
+  if (s.arguments == nullptr || s.argument_count == 0) return to;
+  return put_arguments(put_literal(to, ",\"arguments\":"), s.arguments, s.argument_count);
+}
+
 inline std::size_t stage_args_room(const stage_data& s) noexcept {
   return 320 + escaped_room(s.domain.size) + escaped_room(s.category_name.size);
 }
@@ -177,12 +190,14 @@ inline char* put_stage_args(char* to, const event& e, bool spans) noexcept {
 }
 /// Both of them, for slices of the host but calls.
 inline std::size_t host_args_room(const event& e) noexcept {
-  return e.kind == event_kind::stage   ? stage_args_room(e.stage)
-         : e.kind == event_kind::ioctl ? ioctl_args_room(e.ioctl_)
-                                       : 0;
+  return e.kind == event_kind::stage    ? stage_args_room(e.stage)
+         : e.kind == event_kind::ioctl  ? ioctl_args_room(e.ioctl_)
+         : e.kind == event_kind::system ? system_args_room(e.system)
+                                        : 0;
 }
 inline char* put_host_args(char* to, const event& e, bool spans) {
   if (e.kind == event_kind::stage) return put_stage_args(to, e, spans);
+  if (e.kind == event_kind::system) return put_system_args(to, e.system);
   return e.kind == event_kind::ioctl ? put_ioctl_args(to, e.ioctl_) : to;
 }
 

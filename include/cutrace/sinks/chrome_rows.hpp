@@ -10,6 +10,7 @@
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
 #include <cutrace/detail/text_digits.hpp>
+#include <cutrace/event.hpp>
 #include <cutrace/sinks/chrome_lane.hpp>
 #include <map>
 #include <set>
@@ -22,7 +23,19 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-enum class row_kind : std::uint8_t { thread, spans, overhead, stream, stream_sync, context_sync };
+enum class row_kind : std::uint8_t { thread, spans, overhead, system, stream, stream_sync, context_sync };
+
+struct host_row_key {
+  row_kind kind;
+  std::uint64_t id;
+};
+/// What concerns no thread has the row of its processor.
+inline host_row_key host_row_of(const event& e) noexcept {
+  if (e.kind == event_kind::stage && e.stage.span) return {row_kind::spans, 0};
+  if (e.kind == event_kind::overhead || e.kind == event_kind::window) return {row_kind::overhead, 0};
+  if (e.kind == event_kind::system && e.thread_id == 0) return {row_kind::system, e.system.cpu};
+  return {row_kind::thread, e.thread_id};
+}
 
 struct row_place {
   std::string_view text;   ///< `,"pid":0,"tid":7,"ts":`, valid until the next place is asked for
@@ -47,9 +60,9 @@ class chrome_rows {
   }
 
   /// Lane for a slice of the host. `owner`: see slice_lane.
-  row_place host(row_kind kind, std::uint32_t process_id, std::uint64_t id, std::int64_t start_ns, std::int64_t end_ns,
+  row_place host(host_row_key at, std::uint32_t process_id, std::int64_t start_ns, std::int64_t end_ns,
                  std::uint64_t owner) {
-    return place(host_row(kind, process_id, id), start_ns, end_ns, owner);
+    return place(host_row(at.kind, process_id, at.id), start_ns, end_ns, owner);
   }
   /// Lane for a slice of a GPU. `id` is the stream, or the context for context_sync.
   row_place gpu(row_kind kind, std::uint32_t device, std::uint64_t id, std::int64_t start_ns, std::int64_t end_ns) {
@@ -198,6 +211,8 @@ class chrome_rows {
         return "spans";
       case row_kind::overhead:
         return "tracing overhead";
+      case row_kind::system:
+        return "cpu " + id;
       case row_kind::stream:
         return "stream " + id + " ";  // Kineto's spelling
       case row_kind::stream_sync:

@@ -49,7 +49,8 @@ class gap_finder {
   }
 
   CUTRACE_NOINLINE void explain(row_kind kind, const packed_records& row) {
-    if (kind == row_kind::spans || kind == row_kind::marks || kind == row_kind::ioctls) return;
+    if (kind == row_kind::spans || kind == row_kind::marks || kind == row_kind::ioctls || kind == row_kind::system)
+      return;
     const bool is_stage = kind == row_kind::stages;
     row.for_each([&](const record& r) {
       owners_.add_host({r.start_ns, r.end_ns()}, r.name, is_stage,

@@ -162,7 +162,7 @@ class model_writer {
   }
 
   CUTRACE_NOINLINE void row(const row_key& k, const packed_records& r, std::uint32_t process_id) {
-    static constexpr const char* kinds[] = {"span", "stage", "mark", "call", "call", "call", "gpu"};
+    static constexpr const char* kinds[] = {"span", "stage", "mark", "call", "call", "call", "call", "gpu"};
     std::string label;
     if (k.on_gpu()) {
       label = "GPU " + std::to_string(k.device) + " stream " + std::to_string(k.id);
@@ -170,7 +170,7 @@ class model_writer {
       label = "spans";
     } else {
       label = thread(k.id, process_id);
-      constexpr const char* what[] = {"", "stages", "marks", "runtime calls", "driver calls", "ioctls", ""};
+      constexpr const char* what[] = {"", "stages", "marks", "runtime calls", "driver calls", "ioctls", "system", ""};
       label += std::string(" ") + what[static_cast<std::size_t>(k.kind)];
       if (k.depth > 0) label += " " + std::to_string(k.depth);
     }

@@ -23,7 +23,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace html {
 
 /// In the order in which a thread's rows, and then a device's, stand.
-enum class row_kind : std::uint8_t { spans, stages, marks, runtime_calls, driver_calls, ioctls, gpu };
+enum class row_kind : std::uint8_t { spans, stages, marks, runtime_calls, driver_calls, ioctls, system, gpu };
 
 struct row_key {
   row_kind kind = row_kind::stages;
@@ -68,6 +68,8 @@ class timeline {
         return put(e, key(row_kind::driver_calls, e.thread_id));
       case event_kind::ioctl:
         return put(e, key(row_kind::ioctls, e.thread_id));
+      case event_kind::system:
+        return put(e, key(row_kind::system, e.thread_id));
       case event_kind::kernel:
       case event_kind::memcpy:
       case event_kind::memset:

@@ -50,6 +50,8 @@ inline char* put_argument_value(char* to, const argument& a) noexcept {
       std::memcpy(&d, &a.value, sizeof(d));
       return put_double(to, d);
     }
+    case argument_kind::string:
+      return put_string(to, a.string_value());
     case argument_kind::word:
     case argument_kind::pointer:
     case argument_kind::stream:
@@ -65,6 +67,7 @@ inline std::size_t arguments_room(const argument* arguments, std::uint32_t count
   std::size_t room = 16;
   for (std::uint32_t i = 0; arguments != nullptr && i < count; ++i) {
     room += escaped_room(arguments[i].name.size) + 64;
+    if (arguments[i].kind == argument_kind::string) room += escaped_room(std::strlen(arguments[i].string_value()));
   }
   return room;
 }
@@ -220,6 +223,17 @@ inline void ioctl_fields(json_text& json, const ioctl_data& i) {
   flag(json, "transferred", i.transferred);
 }
 
+inline void system_fields(json_text& json, const system_data& s) {
+  optional_field(json, "category_name", s.category);
+  json.field("cpu", s.cpu);
+  optional_field(json, "enclosing", s.enclosing);
+  if (s.has_result) json.field("result", s.result);
+  if (s.arguments != nullptr && s.argument_count != 0) {
+    json.key("args");
+    arguments_object(json, s.arguments, s.argument_count);
+  }
+}
+
 /// What NVTX told of a stage or mark; for others nothing.
 inline void origin_fields(json_text& json, const stage_data& s) {
   if (s.origin == stage_origin::marker) return;
@@ -290,6 +304,8 @@ inline void kind_fields(json_text& json, const event& e) {
       return api_fields(json, e.api);
     case event_kind::ioctl:
       return ioctl_fields(json, e.ioctl_);
+    case event_kind::system:
+      return system_fields(json, e.system);
     case event_kind::kernel:
       gpu_fields(json, e);
       return kernel_fields(json, e.kernel);

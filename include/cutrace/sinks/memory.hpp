@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/sink.hpp>
 #include <deque>
@@ -90,9 +91,18 @@ class memory_sink : public sink {
     if (e.kind == event_kind::other) n += text_cost(e.other.type);
     if (e.kind == event_kind::ioctl)
       n += text_cost(e.ioctl_.node) + text_cost(e.ioctl_.command_name) + text_cost(e.ioctl_.status_name);
-    if (e.kind == event_kind::api) {
-      n += text_cost(e.api.result_name) + text_cost(e.api.runtime_name) + e.api.argument_count * sizeof(argument);
-      for (std::uint32_t i = 0; i < e.api.argument_count; ++i) n += text_cost(e.api.arguments[i].name);
+    if (e.kind == event_kind::api)
+      n += text_cost(e.api.result_name) + text_cost(e.api.runtime_name) +
+           arguments_cost(e.api.arguments, e.api.argument_count);
+    if (e.kind == event_kind::system)
+      n += text_cost(e.system.category) + arguments_cost(e.system.arguments, e.system.argument_count);
+    return n;
+  }
+  std::size_t arguments_cost(const argument* arguments, std::uint32_t count) const {
+    std::size_t n = count * sizeof(argument);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      n += text_cost(arguments[i].name);
+      if (arguments[i].kind == argument_kind::string) n += std::strlen(arguments[i].string_value()) + text_overhead;
     }
     return n;
   }
@@ -120,7 +130,11 @@ class memory_sink : public sink {
     if (e.kind == event_kind::api) {
       e.api.result_name = own(e.api.result_name);
       e.api.runtime_name = own(e.api.runtime_name);
-      e.api.arguments = own_array(arguments_, e.api.arguments, e.api.argument_count);
+      e.api.arguments = own_arguments(e.api.arguments, e.api.argument_count);
+    }
+    if (e.kind == event_kind::system) {
+      e.system.category = own(e.system.category);
+      e.system.arguments = own_arguments(e.system.arguments, e.system.argument_count);
     }
     events_.push_back(e);
     bytes_ += sizeof(event);
@@ -135,6 +149,17 @@ class memory_sink : public sink {
     copy.data = at.first->c_str();
     copy.size = t.size;
     return copy;
+  }
+
+  const argument* own_arguments(const argument* from, std::uint32_t n) {
+    const argument* const kept = own_array(arguments_, from, n);
+    for (std::uint32_t i = 0; kept != nullptr && i < n; ++i) {
+      argument& a = arguments_.back()[i];
+      if (a.kind != argument_kind::string) continue;
+      const char* const s = a.string_value();
+      a.value = argument::word_of(own({s, static_cast<std::uint32_t>(std::strlen(s))}).data);
+    }
+    return kept;
   }
 
   template <class T>

@@ -198,6 +198,7 @@ class perfetto_sink : public sink {
       case event_kind::nvtx:
       case event_kind::ioctl:
       case event_kind::window:
+      case event_kind::system:
         return part_->host.write_slice(e);
     }
   }

@@ -106,6 +106,9 @@ inline std::string row_name(const perfetto_row_key& row, std::size_t lane) {
     case perfetto_row_kind::windows:
       name = "recorded windows";
       break;
+    case perfetto_row_kind::system:
+      name = "cpu " + id;
+      break;
     case perfetto_row_kind::stream_sync:
       name = "GPU " + std::to_string(row.owner) + " stream " + id + " (sync)";
       break;

@@ -49,6 +49,8 @@ class perfetto_host {
       to = put_call(to, e, name);
     } else if (e.kind == event_kind::ioctl) {
       to = put_ioctl(to, e.ioctl_);
+    } else if (e.kind == event_kind::system) {
+      to = put_system(to, e.system);
     } else if (is_stage) {
       to = put_stage(to, e);
       to = state_.put_requests<track_note>(to, e, requests);
@@ -126,6 +128,9 @@ class perfetto_host {
         return {perfetto_row_kind::overhead, e.process_id, 0};
       case event_kind::window:
         return {perfetto_row_kind::windows, e.process_id, 0};
+      case event_kind::system:
+        if (e.thread_id == 0) return {perfetto_row_kind::system, e.process_id, e.system.cpu};
+        break;
       case event_kind::sync:
         if (e.sync.what == sync_kind::context || is_no_stream(e.stream))
           return {perfetto_row_kind::context_sync, e.device, e.context};
@@ -178,11 +183,11 @@ class perfetto_host {
       case event_kind::mark:
         return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
       case event_kind::api: {
-        std::size_t room = e.api.result_name.size + e.api.runtime_name.size;
-        if (!arguments_ || e.api.arguments == nullptr) return room;
-        for (std::uint32_t i = 0; i < e.api.argument_count; ++i) room += e.api.arguments[i].name.size + note_room;
-        return room;
+        const std::size_t room = e.api.result_name.size + e.api.runtime_name.size;
+        return arguments_ ? room + room_of(e.api.arguments, e.api.argument_count) : room;
       }
+      case event_kind::system:
+        return e.system.category.size + room_of(e.system.arguments, e.system.argument_count);
       case event_kind::ioctl:
         return e.ioctl_.node.size + e.ioctl_.command_name.size + e.ioctl_.status_name.size + 4 * note_room;
       default:
@@ -190,7 +195,27 @@ class perfetto_host {
     }
   }
 
-  /// As docs/jsonl.md names them.
+  static std::size_t room_of(const argument* arguments, std::uint32_t count) noexcept {
+    std::size_t room = 0;
+    for (std::uint32_t i = 0; arguments != nullptr && i < count; ++i) {
+      room += arguments[i].name.size + note_room;
+      if (arguments[i].kind != argument_kind::string) continue;
+      const std::size_t size = std::strlen(arguments[i].string_value());
+      room += 4 * (size < perfetto_text_limit ? size : perfetto_text_limit) + 4;  // an escape takes four characters
+    }
+    return room;
+  }
+
+  /// As docs/jsonl.md names them; its arguments are few, and most of what it says, so they always stand there.
+  char* put_system(char* to, const system_data& s) {
+    to = put_note<track_note>(to, note::cpu, s.cpu);
+    if (s.category.size != 0) to = put_foreign<track_note>(to, note::category, s.category);
+    to = put_note_unless_0<track_note>(to, note::enclosing, s.enclosing);
+    if (s.has_result) to = put_signed_note<track_note>(to, note::result, s.result);
+    for (std::uint32_t i = 0; s.arguments != nullptr && i < s.argument_count; ++i)
+      to = put_argument(to, s.arguments[i], i);
+    return to;
+  }
   char* put_ioctl(char* to, const ioctl_data& i) {
     if (i.device == ioctl_device::unknown && i.request == 0) return to;
     to = put_note<track_note>(to, note::device_kind, static_cast<std::uint64_t>(i.device));
@@ -270,6 +295,12 @@ class perfetto_host {
         return close_message(body, put_number<pf::annotation::uint_value>(to, a.value));
       case argument_kind::floating:
         return close_message(body, put_double(to, a.value));
+      case argument_kind::string: {
+        const std::string_view s = a.string_value();
+        scratch_.clear();
+        append_perfetto_text(scratch_, s);
+        return close_message(body, put_bytes<pf::annotation::string_value>(to, scratch_));
+      }
       default:
         return close_message(body, put_number<pf::annotation::pointer_value>(to, a.value));
     }

@@ -60,6 +60,7 @@ enum class note : std::uint8_t {
   enclosing,
   transferred,
   by_events,
+  cpu,
 };
 constexpr const char* note_names[] = {
     "",
@@ -107,9 +108,10 @@ constexpr const char* note_names[] = {
     "enclosing",
     "transferred",
     "by_events",
+    "cpu",
 };
 constexpr std::uint32_t note_count = sizeof(note_names) / sizeof(note_names[0]);
-static_assert(note_count == static_cast<std::uint32_t>(note::by_events) + 1, "a name for each");
+static_assert(note_count == static_cast<std::uint32_t>(note::cpu) + 1, "a name for each");
 
 enum class slice_category : std::uint8_t {
   none,
@@ -123,12 +125,14 @@ enum class slice_category : std::uint8_t {
   window,
   cuda_sync,
   mark,
-  memory
+  memory,
+  system
 };
-constexpr const char* slice_category_names[] = {"",    "stage", "nvtx",   "cuda_driver", "cuda_runtime", "overhead",
-                                                "jit", "ioctl", "window", "cuda_sync",   "mark",         "memory"};
+constexpr const char* slice_category_names[] = {"",         "stage",  "nvtx",  "cuda_driver", "cuda_runtime",
+                                                "overhead", "jit",    "ioctl", "window",      "cuda_sync",
+                                                "mark",     "memory", "system"};
 constexpr std::uint32_t slice_category_count = sizeof(slice_category_names) / sizeof(slice_category_names[0]);
-static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::memory) + 1, "a name for each");
+static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::system) + 1, "a name for each");
 
 inline slice_category category_of(const event& e) noexcept {
   switch (e.kind) {
@@ -144,6 +148,8 @@ inline slice_category category_of(const event& e) noexcept {
       return slice_category::jit;
     case event_kind::ioctl:
       return slice_category::ioctl;
+    case event_kind::system:
+      return slice_category::system;
     case event_kind::window:
       return slice_category::window;
     case event_kind::sync:

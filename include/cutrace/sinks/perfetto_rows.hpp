@@ -17,7 +17,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-enum class perfetto_row_kind : std::uint8_t { thread, spans, overhead, windows, stream_sync, context_sync };
+enum class perfetto_row_kind : std::uint8_t { thread, spans, overhead, windows, system, stream_sync, context_sync };
 
 struct perfetto_row_key {
   perfetto_row_kind kind;
