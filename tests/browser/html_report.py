@@ -67,7 +67,7 @@ def server(browser, folder):
                 "scheduler marks: 1 event", "scheduler ioctls: 3 events", "GPU 0 stream 7: 5 events"):
         check(f"row {row}", row in seen, seen)
     check("stages above streams", seen.index("scheduler stages: 2 events") < seen.index("GPU 0 stream 7: 5 events"))
-    check("events of the rows", browser.run("return document.documentElement.dataset.events") == "20",
+    check("events of the rows", browser.run("return document.documentElement.dataset.events") == "23",
           browser.run("return document.documentElement.dataset.events"))
     check("the canvas is drawn", colors_on_canvas(browser) > 10)
     shares = [float(c[:-2]) for c in cells(browser, "#owners", 3)]
