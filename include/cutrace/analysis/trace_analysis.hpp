@@ -10,7 +10,9 @@
 #include <cutrace/analysis/copies.hpp>
 #include <cutrace/analysis/device_activity.hpp>
 #include <cutrace/analysis/idle_gaps.hpp>
+#include <cutrace/analysis/ioctl_table.hpp>
 #include <cutrace/analysis/launch_delay.hpp>
+#include <cutrace/analysis/layers.hpp>
 #include <cutrace/analysis/memory_use.hpp>
 #include <cutrace/analysis/multiplex.hpp>
 #include <cutrace/analysis/operations.hpp>
@@ -45,6 +47,7 @@ struct trace_results {
   std::vector<request_cost> requests;  ///< by number
   depth_report depth;
   trace_numbers numbers;
+  layer_report layers;
 };
 
 class trace_analysis {
@@ -63,6 +66,7 @@ class trace_analysis {
     numbers_.add(e, c);
     memory_.add(e);
     depth_.add(e);
+    ioctls_.add(e);
   }
 
   /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
@@ -87,6 +91,7 @@ class trace_analysis {
     r.requests = find_request_costs(log_, stage_costs);
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
+    r.layers = find_layers(log_, ioctls_, {}, r.stages);
     return r;
   }
 
@@ -102,6 +107,7 @@ class trace_analysis {
   summary numbers_;
   memory_use memory_;
   call_depth depth_;
+  ioctl_table ioctls_;
 };
 
 }  // namespace analysis

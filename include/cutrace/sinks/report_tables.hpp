@@ -17,6 +17,7 @@
 #include <cutrace/sinks/finding_text.hpp>
 #include <cutrace/sinks/report_head.hpp>
 #include <cutrace/sinks/report_tables_gpu.hpp>
+#include <cutrace/sinks/report_tables_layers.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -223,6 +224,7 @@ void write_all(Out& out, const report& in) {
   out.table("calls", in.a.calls().top(in.top),
             [&](auto& row, const analysis::operation& o) { operation_fields(row, o, in.a.calls().total_ns()); });
   gpu_tables(out, in.r, in.top);
+  layer_tables(out, in.r.layers, [&](const auto& list) { return first_of(list, in.top); });
   end_tables(out, in);
 }
 

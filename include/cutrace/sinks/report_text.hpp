@@ -12,6 +12,7 @@
 #include <cutrace/sinks/ascii_tables.hpp>
 #include <cutrace/sinks/report_gpu.hpp>
 #include <cutrace/sinks/report_head.hpp>
+#include <cutrace/sinks/report_layers.hpp>
 #include <string>
 #include <vector>
 
@@ -171,6 +172,7 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top);
   print_percentiles(out, "HOST CALLS", a.calls(), options.top);
   gpu_tables(out, a.log(), r).print(options.top);
+  layer_tables(out, r.layers).print(options.top);
   print_depth(out, r.depth);
   numbers_section(out, r.numbers, time.recorded_ns).print();
   if (!found.empty()) {
