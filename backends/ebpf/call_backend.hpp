@@ -141,6 +141,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
     e.correlation_id = c.id;
     e.api.function = c.function;
     e.api.enclosing = c.parent;
+    e.api.joined = c.joined;
     const bool left = (c.head.flags & CUTRACE_EBPF_LEFT) != 0;
     e.api.result = left ? preload::did_not_return : c.result;
     std::array<std::uint64_t, call_words::limit> words{};

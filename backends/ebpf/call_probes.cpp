@@ -64,12 +64,14 @@ refused refusal(const std::string& what, int error) {
 struct program_choice {
   const char* name;
   bool session, pair, single;
+  bool probe_options::*option = nullptr;  ///< loaded where it is wanted
 };
 constexpr program_choice programs[] = {{"call_session", true, false, false},
                                        {"call_entry", false, true, true},
                                        {"call_return", false, true, true},
-                                       {"empty_entry", false, false, false},
-                                       {"empty_return", false, false, false}};
+                                       {"call_joins", false, false, false, &probe_options::joined},
+                                       {"empty_entry", false, false, false, &probe_options::measured},
+                                       {"empty_return", false, false, false, &probe_options::measured}};
 
 bool is_chosen(const program_choice& p, link_kind kind) {
   return kind == link_kind::session ? p.session : kind == link_kind::pair ? p.pair : p.single;
@@ -115,9 +117,8 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   for (const program_choice& p : programs) {
     bpf_program* const program = ::bpf_object__find_program_by_name(o.object, p.name);
     if (program == nullptr) throw refusal("the BPF object is damaged", ENOENT);
-    const bool empty = !p.session && !p.pair && !p.single;
-    ::bpf_program__set_autoload(program, is_chosen(p, kind) || (empty && options.measured));
-    if (kind != link_kind::single || empty)
+    ::bpf_program__set_autoload(program, p.option != nullptr ? options.*p.option : is_chosen(p, kind));
+    if (kind != link_kind::single || p.option == &probe_options::measured)
       ::bpf_program__set_expected_attach_type(
           program, static_cast<bpf_attach_type>(p.session ? attach_uprobe_session : attach_uprobe_multi));
   }
@@ -365,6 +366,19 @@ bool call_probes::link(const opened_file& file, std::vector<probe_place> places,
   }
   if (error != 0) throw refusal("no probes on " + file.path(), error);
   return !places.empty();
+}
+
+bool call_probes::attach_joins(const opened_file& file, const char* symbol, std::uint32_t only_process) {
+  const std::uint64_t offset = elf_file(file).function_offset(symbol);
+  if (offset == 0) return false;
+  bpf_program* const program = ::bpf_object__find_program_by_name(object_, "call_joins");
+  std::vector<probe_place> left_out;
+  const int error = kind_ == link_kind::single
+                        ? probes_.add_each(program, false, file.fd(), {{offset, 0}}, only_process, left_out)
+                        : probes_.add_many(::bpf_program__fd(program), attach_uprobe_multi, false, file.fd(),
+                                           {{offset, 0}}, only_process);
+  if (error != 0 || !left_out.empty()) throw refusal("no probe on " + file.path(), error != 0 ? error : ENOTSUP);
+  return true;
 }
 
 void call_probes::detach() {

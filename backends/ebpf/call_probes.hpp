@@ -34,6 +34,7 @@ struct probe_options {
   bool children = true;                                ///< of traced processes are traced, too
   std::string links;                                   ///< session, pair or single; empty: the best that there is
   bool measured = false;                               ///< `attach_empty` is wanted
+  bool joined = false;                                 ///< `attach_joins` is wanted
 };
 
 class call_probes {
@@ -66,6 +67,9 @@ class call_probes {
   /// A function without a symbol, at an offset of an attached library; false: there are probes on it, or there can be
   /// none. @throws refused
   bool attach_one(const opened_file& file, std::uint64_t offset, const std::string& name, std::uint32_t only_process);
+  /// A probe on the function of a library of ours by which a tracer inside of the process tells its numbers of calls.
+  /// False: the library has no such function. @throws refused
+  bool attach_joins(const opened_file& file, const char* symbol, std::uint32_t only_process);
   void detach();
   /// Programs that do nothing, at entry and return of all functions of a library, instead of ours: what any probe
   /// costs.

@@ -50,6 +50,8 @@ struct cutrace_ebpf_call {
   __u32 parent; /* id of the call in which it was made */
   __u32 function;
   __s32 result;
+  __u32 joined; /* the number that a tracer inside of the process has for it, 0: none told */
+  __u32 spare;
   __u64 words[CUTRACE_EBPF_REGISTERS];
 };
 

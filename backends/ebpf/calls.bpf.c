@@ -66,6 +66,7 @@ struct open_call {
   __u64 sp;
   __u32 id;
   __u32 function;
+  __u64 joined;
   __u64 words[WORDS];
 };
 
@@ -157,6 +158,8 @@ STATIC_INLINE void fill_call(struct cutrace_ebpf_call *r, const struct open_call
   r->parent = parent;
   r->function = c->function;
   r->result = result;
+  r->joined = c->joined;
+  r->spare = 0;
 #pragma unroll
   for (int i = 0; i < CUTRACE_EBPF_REGISTERS; ++i) r->words[i] = c->words[i];
 }
@@ -303,6 +306,7 @@ STATIC_INLINE int call_begins(struct pt_regs *ctx) {
   --s->ids_left;
   c->sp = sp;
   c->function = function;
+  c->joined = 0;
   c->words[0] = PT_REGS_PARM1(ctx);
   c->words[1] = PT_REGS_PARM2(ctx);
   c->words[2] = PT_REGS_PARM3(ctx);
@@ -380,6 +384,19 @@ int call_entry(struct pt_regs *ctx) {
 
 SEC("uretprobe")
 int call_return(struct pt_regs *ctx) { return call_ends(ctx); }
+
+/* A tracer inside of the process (CUPTI's callbacks in our injected library) says which number the innermost open call
+ * has with it. A call that has one already made another one that has no probe: that is not this call. */
+SEC("uprobe")
+int call_joins(struct pt_regs *ctx) {
+  struct thread_state *s = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+  if (!s) return 0;
+  const __u32 depth = s->depth;
+  if (depth == 0 || s->skipped != 0) return 0;
+  struct open_call *c = &s->open[(depth - 1) & (CUTRACE_EBPF_DEPTH - 1)];
+  if (c->joined == 0 && c->sp > PT_REGS_SP(ctx)) c->joined = (__u32)PT_REGS_PARM1(ctx);
+  return 0;
+}
 
 /* For measuring: what a probe costs by itself. */
 SEC("uprobe")

@@ -96,21 +96,10 @@ class elf_file {
   /// has several. @throws std::runtime_error where there is no table of symbols
   std::vector<driver_function> driver_functions() const {
     std::map<std::uint64_t, std::vector<std::string>> at;
-    GElf_Shdr head{};
-    Elf_Scn* const symbols = find_section(SHT_DYNSYM, head);
-    Elf_Data* const data = symbols != nullptr ? ::elf_getdata(symbols, nullptr) : nullptr;
-    if (data == nullptr || head.sh_entsize == 0) throw std::runtime_error(path_ + ": no table of exported symbols");
-    const std::size_t count = std::min<std::size_t>(data->d_size / head.sh_entsize, symbol_limit);
-    for (std::size_t i = 0; i < count; ++i) {
-      GElf_Sym s{};
-      if (::gelf_getsym(data, static_cast<int>(i), &s) == nullptr || s.st_shndx == SHN_UNDEF ||
-          GELF_ST_TYPE(s.st_info) != STT_FUNC || GELF_ST_BIND(s.st_info) == STB_LOCAL)
-        continue;
-      const char* const name = ::elf_strptr(elf_, head.sh_link, s.st_name);
+    for_each_function([&](const char* name, std::uint64_t address) {
       std::uint64_t offset = 0;
-      if (name == nullptr || !is_driver_name(name) || !offset_of(s.st_value, offset)) continue;
-      at[offset].push_back(name);
-    }
+      if (is_driver_name(name) && offset_of(address, offset)) at[offset].push_back(name);
+    });
     std::vector<driver_function> all;
     for (auto& [offset, names] : at) {
       std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
@@ -124,6 +113,16 @@ class elf_file {
       all.push_back(std::move(f));
     }
     return all;
+  }
+
+  /// Where the exported function of that name begins, 0: there is none. @throws as driver_functions
+  std::uint64_t function_offset(const char* symbol) const {
+    std::uint64_t found = 0;
+    for_each_function([&](const char* name, std::uint64_t address) {
+      std::uint64_t offset = 0;
+      if (std::strcmp(name, symbol) == 0 && offset_of(address, offset)) found = offset;
+    });
+    return found;
   }
 
   /// DT_RPATH or DT_RUNPATH, empty: it has none.
@@ -168,6 +167,24 @@ class elf_file {
     for (Elf_Scn* s = nullptr; (s = ::elf_nextscn(elf_, s)) != nullptr;)
       if (::gelf_getshdr(s, &head) != nullptr && head.sh_type == type) return s;
     return nullptr;
+  }
+
+  /// Calls `use(name, address)` for each exported function.
+  template <class Use>
+  void for_each_function(Use use) const {
+    GElf_Shdr head{};
+    Elf_Scn* const symbols = find_section(SHT_DYNSYM, head);
+    Elf_Data* const data = symbols != nullptr ? ::elf_getdata(symbols, nullptr) : nullptr;
+    if (data == nullptr || head.sh_entsize == 0) throw std::runtime_error(path_ + ": no table of exported symbols");
+    const std::size_t count = std::min<std::size_t>(data->d_size / head.sh_entsize, symbol_limit);
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Sym s{};
+      if (::gelf_getsym(data, static_cast<int>(i), &s) == nullptr || s.st_shndx == SHN_UNDEF ||
+          GELF_ST_TYPE(s.st_info) != STT_FUNC || GELF_ST_BIND(s.st_info) == STB_LOCAL)
+        continue;
+      const char* const name = ::elf_strptr(elf_, head.sh_link, s.st_name);
+      if (name != nullptr) use(name, s.st_value);
+    }
   }
 
   /// Calls `use(segment)` until it says no.

@@ -139,6 +139,8 @@ struct api_data {
   text runtime_name;            ///< driver calls: function of the runtime API that made it, where that was asked for
   std::uint64_t enclosing = 0;  ///< `correlation_id` of the call of the driver in which this one was made, 0: none, or
                                 ///< the backend does not see it
+  std::uint64_t joined = 0;     ///< probed calls: CUPTI's number of the same call, by which `cutrace run --method all`
+                                ///< joins both; 0: none was told
 };
 struct kernel_data {
   std::uint32_t grid[3];

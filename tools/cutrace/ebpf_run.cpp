@@ -29,8 +29,9 @@ namespace {
 
 class ebpf_run final : public outside_run {
  public:
-  explicit ebpf_run(const ebpf_plan& plan) : plan_(plan), probes_(load_probes(plan.children)) {
-    if (::pipe2(held_, O_CLOEXEC) != 0) throw usage_error("--method ebpf: no pipe");
+  explicit ebpf_run(const ebpf_plan& plan)
+      : plan_(plan), probes_(load_probes(plan.children, plan.method, !plan.joins.empty())) {
+    if (::pipe2(held_, O_CLOEXEC) != 0) throw usage_error("--method " + plan.method + ": no pipe");
   }
   ~ebpf_run() override {
     for (const int fd : held_)
@@ -56,6 +57,7 @@ class ebpf_run final : public outside_run {
         std::string line;
         for (const std::string& word : plan_.words) line += word + '\0';
         relay_->tell_program(process, line.substr(0, 4096));
+        if (!plan_.joins.empty()) tell_joins(only);
         if (!probes_->trace(process)) return ENOMEM;
         for (const cutrace_ebpf::opened_file& file :
              cutrace_ebpf::likely_drivers(plan_.executable, plan_.environment)) {
@@ -67,7 +69,7 @@ class ebpf_run final : public outside_run {
           }
         }
       } catch (const cutrace_ebpf::refused& e) {
-        refusal_ = std::string("--method ebpf: ") + e.what();
+        refusal_ = "--method " + plan_.method + ": " + e.what();
         return EPERM;
       }
       return ::write(held_[1], "", 1) == 1 ? 0 : errno;
@@ -86,6 +88,16 @@ class ebpf_run final : public outside_run {
   }
 
  private:
+  void tell_joins(std::uint32_t only_process) {
+    try {
+      if (probes_->attach_joins(cutrace_ebpf::opened_file(plan_.joins), "cutrace_call_joins", only_process)) return;
+    } catch (const cutrace_ebpf::refused&) {
+      throw;
+    } catch (const std::runtime_error&) {
+    }
+    throw cutrace_ebpf::refused(plan_.joins + " is of another version and tells no numbers of calls");
+  }
+
   ebpf_plan plan_;
   std::unique_ptr<cutrace_ebpf::call_probes> probes_;
   std::unique_ptr<call_relay> relay_;
@@ -102,7 +114,7 @@ std::unique_ptr<outside_run> make_ebpf_run(const ebpf_plan& plan) { return std::
 namespace cutrace_tool {
 
 void require_ebpf() {
-  throw usage_error(
+  throw no_probes(
       "--method ebpf: this build of cutrace lacks it; install clang, libbpf-dev and libelf-dev, and build it again");
 }
 

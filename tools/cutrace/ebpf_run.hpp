@@ -7,17 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "cutrace/exit_status.hpp"
 #include "cutrace/outside_run.hpp"
 
 namespace cutrace_tool {
 
-/// @throws usage_error where this build lacks the method; the text says what to do
+/// Neither this build nor this user can have probes of the kernel here.
+class no_probes : public usage_error {
+ public:
+  using usage_error::usage_error;
+};
+
+/// @throws no_probes where this build lacks the method; the text says what to do
 void require_ebpf();
 
 struct ebpf_plan {
   std::map<std::string, std::string> writers;      ///< variables of who writes a trace
   std::map<std::string, std::string> environment;  ///< the program's
   std::string executable;
+  std::string method = "ebpf";     ///< for messages
+  std::string joins;               ///< library that tells CUPTI's numbers of calls; empty: none
   std::vector<std::string> words;  ///< of the program's command line
   bool children = true;
 };

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "call_probes.hpp"
+#include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
 
 namespace cutrace_tool {
@@ -25,15 +26,17 @@ inline std::uint64_t ring_bytes_of(const char* text) {
 }
 
 /// @throws usage_error
-inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children) {
+inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children, const std::string& method = "ebpf",
+                                                              bool joined = false) {
   cutrace_ebpf::probe_options o;
   o.children = children;
+  o.joined = joined;
   if (const char* ring = std::getenv("CUTRACE_EBPF_RING")) o.ring_bytes = ring_bytes_of(ring);
   if (const char* links = std::getenv("CUTRACE_EBPF_LINKS")) o.links = links;
   try {
     return std::make_unique<cutrace_ebpf::call_probes>(o);
   } catch (const cutrace_ebpf::refused& e) {
-    throw usage_error(std::string("--method ebpf: ") + e.what());
+    throw no_probes("--method " + method + ": " + e.what());
   }
 }
 

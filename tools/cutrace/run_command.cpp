@@ -16,6 +16,7 @@
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
 #include "cutrace/ioctl_run.hpp"
+#include "cutrace/joined_traces.hpp"
 #include "cutrace/own_libraries.hpp"
 #include "cutrace/program_file.hpp"
 #include "cutrace/program_process.hpp"
@@ -33,6 +34,8 @@ constexpr unsigned progress_ms = 500, relay_ms = 20;
 
 /// The program is left alone, and watched.
 bool is_outside(const std::string& method) { return method == "ioctl" || method == "ebpf"; }
+/// It is traced from inside and watched.
+bool is_joined(const std::string& method) { return method == "all"; }
 
 void check(const run_options& o) {
   if (o.program.empty())
@@ -48,6 +51,10 @@ void check(const run_options& o) {
         "--kinds, --graphs, --nvtx, --start-after and --duration are about what happens inside of the program, which "
         "--method " +
         o.method + " sees from outside");
+  if (is_joined(o.method) && !(o.start_after.empty() && o.duration.empty()))
+    throw usage_error(
+        "--start-after and --duration are about what happens inside of the program, and the probes of --method all see "
+        "it from its beginning to its end; cutrace cut takes a part of the trace");
   if (o.method != "preload" && o.gpu_events)
     throw usage_error(
         "--gpu-events measures calls that --method preload records; --method cupti has the GPU's own times");
@@ -60,11 +67,40 @@ bool says(const run_environment& environment, const char* name, bool usual) {
   return cutrace::detail::switch_value(found->second.c_str()).value_or(usual);
 }
 
+void warn(const std::string& text) { std::fprintf(stderr, "cutrace: %s\n", text.c_str()); }
+
+/// Probes of the kernel, else the ioctls by ptrace, else nothing; what there is instead is said.
+std::unique_ptr<outside_run> watch_joined(const run_options& options, run_environment& environment,
+                                          const std::string& file, const std::string& library) {
+  const bool children = options.children == "on";
+  std::string why;
+  try {
+    return make_ebpf_run(
+        {environment.writers, environment.variables, file, options.method, library, options.program, children});
+  } catch (const no_probes& e) {
+    why = e.what();
+  }
+  environment.variables.erase("CUTRACE_CALL_JOINS");
+  environment.writers["CUTRACE_BACKEND"] = "ioctl";
+  environment.ptraced = true;
+  try {
+    if (::geteuid() != 0 && other_rights(file) != nullptr)
+      throw usage_error(file + " would lose its rights (" + other_rights(file) + ") by ptrace");
+    auto made = std::make_unique<ioctl_run>(environment.writers, children);
+    warn(why + "; instead, ioctls are traced by ptrace, which does not see the calls that made them");
+    return made;
+  } catch (const usage_error& e) {
+    warn(why + "; there is CUPTI alone, since " + e.what());
+  }
+  return nullptr;
+}
+
 int run(const run_options& options) {
   check(options);
   const bool preload = options.method == "preload";
-  const bool ebpf = options.method == "ebpf", by_tracer = is_outside(options.method);
-  if (ebpf) require_ebpf();
+  const bool by_tracer = is_outside(options.method), joined = is_joined(options.method);
+  if (options.method == "ebpf") require_ebpf();
+  const bool ebpf = options.method == "ebpf" || joined;
   const std::string library = by_tracer ? std::string() : preload ? find_preload_library() : find_inject_library();
   const std::string file = find_program(options.program[0]);
   if (by_tracer && !ebpf && ::geteuid() != 0 && other_rights(file) != nullptr)
@@ -77,19 +113,35 @@ int run(const run_options& options) {
   const output_folder folder(options.out);
   const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);
+  const auto probes_status = joined ? std::make_unique<run_status>(*status, "probes") : nullptr;
   run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
   const bool off = !says(environment, "CUTRACE", true);
   if (ebpf) set_variables(user, environment.variables);
   std::unique_ptr<outside_run> tracer;
-  if (ebpf && !off)
-    tracer =
-        make_ebpf_run({environment.writers, environment.variables, file, options.program, options.children == "on"});
+  if (joined && !off)
+    tracer = watch_joined(options, environment, file, library);
+  else if (ebpf && !off)
+    tracer = make_ebpf_run({environment.writers,
+                            environment.variables,
+                            file,
+                            options.method,
+                            {},
+                            options.program,
+                            options.children == "on"});
   else if (by_tracer && !off)
     tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
-  const start_gate gate = tracer ? tracer->gate() : start_gate();
   program_process program;
-  if (const int why =
-          program.start(options.program, environment.variables, options.children == "off", tracer ? &gate : nullptr)) {
+  const auto start = [&] {
+    const start_gate gate = tracer ? tracer->gate() : start_gate();
+    return program.start(options.program, environment.variables, options.children == "off", tracer ? &gate : nullptr);
+  };
+  int why = start();
+  if (why != 0 && environment.ptraced && tracer && !tracer->refusal().empty()) {
+    warn(tracer->refusal() + "; there is CUPTI alone");
+    tracer.reset();
+    why = start();
+  }
+  if (why != 0) {
     if (tracer && !tracer->refusal().empty()) throw usage_error(tracer->refusal());
     std::fprintf(stderr, "cutrace: %s: %s\n", options.program[0].c_str(), std::strerror(why));
     return why == ENOENT ? exit_not_found : exit_not_executable;
@@ -114,8 +166,14 @@ int run(const run_options& options) {
   if (tracer)
     for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
 
-  const std::vector<process_report> processes = read_at_end(*status);
+  std::vector<process_report> processes = read_at_end(*status);
   remove_empty_files(processes);
+  if (joined && !off) {
+    joined_traces both = join_traces(environment.joined_sinks, out, processes, read_at_end(*probes_status));
+    processes = std::move(both.processes);
+    if (!options.quiet)
+      for (const std::string& line : both.lines) std::fprintf(stderr, "cutrace: %s\n", line.c_str());
+  }
   run_summary summary;
   summary.out = out;
   summary.program = options.program[0];
@@ -154,9 +212,9 @@ void add_run(CLI::App& app, int& exit_status) {
           "--method", o->method,
           "How calls and GPU work are recorded: by CUPTI, or calls alone by a preloaded library, which needs no "
           "CUPTI, or calls alone by probes of the kernel, which put nothing into the program, or the driver's ioctls "
-          "alone by ptrace. Default: cupti")
-      ->check(one_of({"cupti", "preload", "ebpf", "ioctl"}))
-      ->type_name("cupti|preload|ebpf|ioctl");
+          "alone by ptrace, or all: by CUPTI and by probes, joined into one trace. Default: cupti")
+      ->check(one_of({"cupti", "preload", "ebpf", "ioctl", "all"}))
+      ->type_name("cupti|preload|ebpf|ioctl|all");
   run_app->add_flag(
       "--gpu-events", o->gpu_events,
       "With --method preload: measure the GPU time of launches, copies and sets by CUDA events around each, "
@@ -198,6 +256,7 @@ void add_run(CLI::App& app, int& exit_status) {
       "  cutrace run --method preload --gpu-events -- ./program\n"
       "  cutrace run --method ioctl --sink calls -- ./program\n"
       "  sudo cutrace run --method ebpf -- ./program\n"
+      "  sudo cutrace run --method all -- python3 inference.py\n"
       "  cutrace run -- torchrun --nproc-per-node 8 train.py\n"
       "  srun cutrace run --quiet --out traces -- ./simulation\n");
   run_app->callback([o, &exit_status] {

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cutrace/detail/path_pattern.hpp>
 #include <cutrace/detail/sampling.hpp>
+#include <cutrace/sinks/prometheus_address.hpp>
+#include <cutrace/sinks/sink_specs.hpp>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/program_file.hpp"
@@ -60,6 +63,25 @@ void check_kinds(const std::string& kinds) {
 #endif
 }
 
+/// The program writes its trace, and who hears the probes another one, both where they are read from in the end.
+void join_layers(run_environment& made, const std::string& status_folder) {
+  std::string& sinks = made.variables["CUTRACE_SINKS"];
+  for (cutrace::sink_spec& spec : cutrace::detail::parse_sink_specs(sinks.c_str(), "--sink"))
+    if (spec.name() == "prometheus" && cutrace::prometheus::is_address(spec.take_path()))
+      throw usage_error(
+          "--method all joins the traces of a process when it has ended, too late for prometheus at an address; use "
+          "--method cupti for it, or let it write a file: prometheus:FILE.prom");
+  if (status_folder.find_first_of(",?") != std::string::npos)
+    throw usage_error("\"" + status_folder + "\" holds a comma or a question mark; choose another folder with --out");
+  made.joined_sinks = sinks;
+  const std::string folder = cutrace::detail::pattern_of_path(status_folder);
+  sinks = "jsonl:" + folder + "/calls.%p%u.jsonl";
+  made.variables["CUTRACE_CALL_JOINS"] = "1";
+  made.writers = {{"CUTRACE_SINKS", "jsonl:" + folder + "/probes.%p%u.jsonl"},
+                  {"CUTRACE_RUN", status_folder + "/probes"},
+                  {"CUTRACE_BACKEND", "ebpf"}};
+}
+
 }  // namespace
 
 run_environment compose_environment(const run_options& options, const std::string& library, const std::string& out,
@@ -67,7 +89,8 @@ run_environment compose_environment(const run_options& options, const std::strin
   check_time("--start-after", options.start_after, 0);
   check_time("--duration", options.duration, 1);
   check_kinds(options.kinds);
-  run_environment made{own_environment(), {}, {}};
+  run_environment made;
+  made.variables = own_environment();
   std::map<std::string, std::string>& v = made.variables;
   std::string inherited;
   const auto choose = [&](const char* name, const std::string& value) {
@@ -141,6 +164,7 @@ run_environment compose_environment(const run_options& options, const std::strin
                          "; --nvtx on brings them into this trace");
   }
 
+  if (options.method == "all") join_layers(made, status_folder);
   v["CUTRACE_RUN"] = status_folder;
   v.erase("CUTRACE_RUN_PID");
   return made;

@@ -14,6 +14,8 @@ namespace cutrace_tool {
 struct run_environment {
   std::map<std::string, std::string> variables;
   std::map<std::string, std::string> writers;  ///< CUTRACE_... of who writes the trace, where that is not the program
+  std::string joined_sinks;                    ///< --method all: what is written of both traces in the end
+  bool ptraced = false;                        ///< --method all, where there are no probes
   std::vector<std::string> notes;              ///< what the user should know of it, a line each
 };
 

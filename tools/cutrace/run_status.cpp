@@ -94,6 +94,10 @@ run_status::run_status(const std::string& out) {
   folder_ = pattern;
 }
 
+run_status::run_status(const run_status& of, const char* name) : folder_(of.folder() + "/" + name) {
+  if (::mkdir(folder_.c_str(), 0700) != 0) throw usage_error("cannot create " + folder_ + ": " + std::strerror(errno));
+}
+
 run_status::~run_status() {
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);

@@ -41,6 +41,8 @@ class run_status {
  public:
   /// Makes a folder of its own in `out`. @throws usage_error
   explicit run_status(const std::string& out);
+  /// Of other writers, in the folder of that one. @throws usage_error
+  run_status(const run_status& of, const char* name);
   /// Removes it. Processes that still run keep their blocks, and nobody reads them.
   ~run_status();
   run_status(const run_status&) = delete;

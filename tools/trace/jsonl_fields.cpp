@@ -78,6 +78,7 @@ void fill_call(event& e, const jsonl_fields& f) noexcept {
   e.api.bytes = f.bytes;
   e.api.runtime_name = f.runtime;
   e.api.enclosing = f.enclosing;
+  e.api.joined = f.joined;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct jsonl_fields {
   const cutrace::argument* arguments;
   std::uint64_t payload, color;
   cutrace::ioctl_data ioctl;
-  std::uint64_t enclosing;
+  std::uint64_t enclosing, joined;
   std::int64_t result;
   cutrace::argument_kind payload_kind;
   std::uint32_t request_count, argument_count;

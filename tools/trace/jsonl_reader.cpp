@@ -339,6 +339,8 @@ bool jsonl_reader::read_number_field(std::string_view key, json_value& v, jsonl_
       return whole(f.op_id), true;
     case word_key("enclosing"):
       return whole(f.enclosing), true;
+    case word_key("joined"):
+      return whole(f.joined), true;
     default:
       return false;
   }

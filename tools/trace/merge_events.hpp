@@ -14,6 +14,17 @@
 
 namespace cutrace_reading {
 
+/// To another clock, by adding.
+inline void shift_times(cutrace::event& e, std::int64_t offset_ns) {
+  const auto shift = [offset_ns](std::int64_t& ns) { ns = shifted(ns, offset_ns); };
+  shift(e.start_ns);
+  shift(e.end_ns);
+  shift(e.call_start_ns);
+  if (e.kind != cutrace::event_kind::kernel) return;
+  if (e.kernel.queued_ns != 0) shift(e.kernel.queued_ns);
+  if (e.kernel.submitted_ns != 0) shift(e.kernel.submitted_ns);
+}
+
 class common_numbers {
  public:
   /// Of processes and threads, which have one space, as in the kernel.
@@ -23,10 +34,7 @@ class common_numbers {
 
   void change(std::size_t process, std::int64_t offset_ns, cutrace::event& e) {
     using cutrace::event_kind;
-    const auto shift = [offset_ns](std::int64_t& ns) { ns = shifted(ns, offset_ns); };
-    shift(e.start_ns);
-    shift(e.end_ns);
-    shift(e.call_start_ns);
+    shift_times(e, offset_ns);
     e.process_id = task(process, e.process_id);
     e.thread_id = task(process, e.thread_id);
     e.stage_id = stage(process, e.stage_id);
@@ -51,10 +59,6 @@ class common_numbers {
         break;
       case event_kind::system:
         e.system.enclosing = correlation(process, e.system.enclosing);
-        break;
-      case event_kind::kernel:
-        if (e.kernel.queued_ns != 0) shift(e.kernel.queued_ns);
-        if (e.kernel.submitted_ns != 0) shift(e.kernel.submitted_ns);
         break;
       case event_kind::memcpy:
         if (e.memcpy_.direction != cutrace::copy_direction::peer) break;

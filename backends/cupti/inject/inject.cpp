@@ -2,6 +2,9 @@
 // libcutrace_inject.so: the driver loads it when CUDA_INJECTION64_PATH names it, and calls InitializeInjection while
 // CUDA starts; NVTX loads it when NVTX_INJECTION64_PATH names it, at its first call. Whoever comes first opens a
 // session from the environment, so that a program that knows nothing of cutrace is traced.
+#include <cstdint>
+#include <cstdlib>
+#include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cupti/register.hpp>
 #include <cutrace/detail/outside_session.hpp>
 #include <cutrace/runtime.hpp>
@@ -11,8 +14,33 @@ using cutrace::detail::outside_session;
 /// Tells a session that emits NVTX that the tool which it found is this one.
 extern "C" __attribute__((visibility("default"), used)) const char cutrace_injected_library = 1;
 
+// void cutrace_call_joins(uint64_t): does nothing. `cutrace run --method all` has a probe on it, which so learns the
+// number that CUPTI has for the call that the thread is in. It begins with the instruction that the kernel replaces by
+// a jump instead of a trap: a nop of five bytes, on x86-64 from Linux 6.18 on.
+__asm__(
+    ".pushsection .text\n"
+    ".globl cutrace_call_joins\n"
+    ".type cutrace_call_joins, %function\n"
+    "cutrace_call_joins:\n"
+#if defined(__x86_64__)
+    ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
+#else
+    "nop\n"
+#endif
+    "ret\n"
+    ".size cutrace_call_joins, .-cutrace_call_joins\n"
+    ".popsection\n");
+extern "C" void cutrace_call_joins(std::uint64_t);
+
+/// The command's word that there is such a probe.
+static bool calls_are_joined() noexcept {
+  const char* const asked = std::getenv("CUTRACE_CALL_JOINS");
+  return asked != nullptr && asked[0] == '1' && asked[1] == '\0';
+}
+
 /// Called by the driver, once, before the first CUDA call of the program returns.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
+  if (calls_are_joined()) cutrace::cupti::process_state::get().call_joins = &cutrace_call_joins;
   if (outside_session::wanted())
     outside_session::open("injected", nullptr, []() noexcept { cutrace::cupti::loaded_by_driver() = true; });
   return 1;

@@ -185,6 +185,7 @@ inline void api_fields(json_text& json, const api_data& a) {
   optional_field(json, "function", a.function);
   optional_field(json, "runtime", a.runtime_name);
   optional_field(json, "enclosing", a.enclosing);
+  optional_field(json, "joined", a.joined);
   json.field("result", a.result);
   optional_field(json, "result_name", a.result_name);
   if (a.direction != copy_direction::unknown) json.field("direction", to_string(a.direction));

@@ -49,6 +49,8 @@ struct callbacks {
       const std::uint64_t begin = w->ticks();
       const std::uint64_t stage = w->enter(cbid, call.correlationId, begin, works);
       *call.correlationData = stage != api_call::not_recorded ? begin : 0;
+      const auto joins = p.call_joins.load(std::memory_order_relaxed);
+      if (CUTRACE_UNLIKELY(joins != nullptr) && stage != api_call::not_recorded) joins(call.correlationId);
     } else {
       const unsigned traits = p.traits[cbid].load(std::memory_order_relaxed);
       leave(*w, cbid, call, (traits & process_state::updates_graph) != 0);

@@ -34,6 +34,8 @@ struct process_state {
   std::atomic<std::uint32_t> runtime_names{0};      ///< 0: calls are told without them, see runtime_calls
   std::uint32_t runtime_times = 0;                  ///< that they were switched on
   tick_scale scale;                                 ///< for timestamps, the process's
+  /// Called at the beginning of each recorded call with CUPTI's number of it; null: nobody asks. It stays loaded.
+  std::atomic<void (*)(std::uint64_t)> call_joins{nullptr};
   bool clock_registered = false;
   bool latency_on = false;           ///< kernels are told with their queueing
   bool kernels_left_on = false;      ///< the kind was not switched off at the end of a session

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cutrace run --method all` on the stand-in driver: one trace of each process, in which each call stands once, whoever
+// saw it, and the program notices nothing.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../run_command/run_support.hpp"
+
+namespace {
+
+using nlohmann::json;
+using run_support::jsonl_trace;
+using run_support::run;
+
+constexpr std::uint64_t own_numbers = std::uint64_t{1} << 52;  ///< of calls that probes alone saw
+
+run traced(const std::vector<std::string>& program, std::vector<std::string> options = {},
+           std::map<std::string, std::string> environment = {}) {
+  std::vector<std::string> words{SUBJECT};
+  words.insert(words.end(), program.begin(), program.end());
+  options.insert(options.end(), {"--method", "all", "--sink", "jsonl"});
+  return run(options, words, std::move(environment));
+}
+
+jsonl_trace trace_of(const run& r) {
+  REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
+  return jsonl_trace(r.files(".jsonl")[0]);
+}
+
+std::string counts_of(const jsonl_trace& t) {
+  for (const json& note : t.footer.at("notes"))
+    if (note.get<std::string>().find("calls in both") != std::string::npos) return note;
+  return {};
+}
+
+TEST_CASE("eight threads: each call once, by CUPTI's number, with its thread; each kernel by the number of its call") {
+  for (const std::string links : {"session", "pair"}) {
+    CAPTURE(links);
+    const run r = traced({"threads", "8", "1000"}, {"--strict"}, {{"CUTRACE_EBPF_LINKS", links}});
+    CAPTURE(r.ended.errors);
+    REQUIRE(r.ended.exit_status == 0);
+    CHECK(r.ended.output == "done\n");
+    const jsonl_trace t = trace_of(r);
+    CHECK(t.complete());
+    std::map<long, long> launches;
+    std::set<std::uint64_t> numbers, of_launches;
+    std::size_t calls = 0, probed_alone = 0;
+    for (const json& e : t.of("api")) {
+      ++calls;
+      const std::uint64_t number = e.at("correlation");
+      numbers.insert(number);
+      CHECK(e.count("joined") == 0);
+      probed_alone += number >= own_numbers;
+      if (e.at("name") != "cuLaunchKernel") continue;
+      CHECK(number < own_numbers);
+      of_launches.insert(number);
+      ++launches[e.at("tid").get<long>()];
+    }
+    CHECK(numbers.size() == calls);
+    CHECK(launches.size() == 8);
+    for (const auto& [thread, n] : launches) CHECK(n == 1000);
+    std::set<std::uint64_t> of_kernels;
+    for (const json& e : t.of("kernel")) of_kernels.insert(e.at("correlation").get<std::uint64_t>());
+    CHECK(of_kernels == of_launches);
+    // All calls that CUPTI saw have a probe on them; probes see those, too, that CUPTI is not asked for.
+    const std::string counts = counts_of(t);
+    CAPTURE(counts);
+    CHECK(counts.find(", 0 only by CUPTI") != std::string::npos);
+    CHECK(r.says(counts));
+    CHECK(t.footer.at("delivered") == t.footer.at("produced"));
+    CHECK(probed_alone > 0);
+    CHECK(calls > 8000);
+    CHECK(r.file_count() == 1);
+  }
+}
+
+TEST_CASE("children have joined traces of their own; a report and other forms are written as by CUPTI alone") {
+  const run r = traced({"children", "20"}, {"--sink", "ascii,chrome", "--strict"});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  std::multiset<std::size_t> launches;
+  for (const std::string& file : r.files(".jsonl")) {
+    const jsonl_trace t(file);
+    CHECK(t.complete());
+    CHECK(counts_of(t).find(", 0 only by CUPTI") != std::string::npos);
+    launches.insert(t.count("api", "cuLaunchKernel"));
+    CHECK(t.of("kernel").size() == t.count("api", "cuLaunchKernel"));
+  }
+  CHECK(launches == std::multiset<std::size_t>{20, 21, 22});
+  CHECK(r.files(".txt").size() == 3);
+  CHECK(r.files(".json").size() == 3);
+  CHECK(r.says("WHERE THE TIME WENT"));
+  const run alone = traced({"children", "20"}, {"--children", "off", "--quiet"});
+  CHECK(trace_of(alone).count("api", "cuLaunchKernel") == 20);
+  CHECK(alone.ended.errors.empty());
+}
+
+TEST_CASE(
+    "a program that executes another one after using CUDA has both traces, and that they are not joined is said") {
+  const run r = traced({"exec", "30"});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.says("executed another program after it had used CUDA"));
+  std::size_t kernels = 0;
+  for (const std::string& file : r.files(".jsonl")) kernels += jsonl_trace(file).of("kernel").size();
+  CHECK(kernels >= 30);
+}
+
+TEST_CASE("the program's end is its own") {
+  CHECK(traced({"exit", "7"}, {"--quiet"}).ended.exit_status == 7);
+  CHECK(traced({"signal", "6"}, {"--quiet"}).ended.signal == 6);
+  const run nothing = traced({"none"});
+  CHECK(nothing.ended.exit_status == 0);
+  CHECK(nothing.ended.output == "done\n");
+  CHECK(nothing.says("nothing was traced"));
+}
+
+TEST_CASE("what cannot be joined in the end is refused with what to do") {
+  const run served({"--method", "all", "--sink", "prometheus:127.0.0.1:0"}, {SUBJECT, "none"});
+  CHECK(served.ended.exit_status == 125);
+  CHECK(served.says("use --method cupti"));
+  const run cut({"--method", "all", "--duration", "1s"}, {SUBJECT, "none"});
+  CHECK(cut.ended.exit_status == 125);
+  CHECK(cut.says("cutrace cut"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const run_support::run tried({"--method", "ebpf", "--quiet", "--sink", "null"}, {"/bin/true"}, {});
+  if (tried.ended.exit_status != 0) {
+    std::printf("skipped: %s\n", tried.ended.errors.c_str());
+    return 77;
+  }
+  return doctest::Context(argc, argv).run();
+}

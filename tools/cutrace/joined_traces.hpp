@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a run by `--method all`: the trace that each process wrote and the one that the command wrote of it become
+// one, in the sinks that were asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cutrace/run_status.hpp"
+
+namespace cutrace_tool {
+
+struct joined_traces {
+  std::vector<process_report> processes;  ///< with the files that they have now
+  std::vector<std::string> lines;         ///< what the user should know of it
+};
+
+/// Reads both traces of each process, as their status blocks name them, and writes `sinks` (as CUTRACE_SINKS has them).
+/// What cannot be joined is kept as it is in `out`, and told. Changes variables of launchers in this process's
+/// environment, by which files get the rank that the process had.
+joined_traces join_traces(const std::string& sinks, const std::string& out, const std::vector<process_report>& calls,
+                          const std::vector<process_report>& probes);
+
+}  // namespace cutrace_tool

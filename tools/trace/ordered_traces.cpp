@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/ordered_traces.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <queue>
+#include <utility>
+
+namespace cutrace_reading {
+
+using cutrace::event;
+
+namespace {
+
+std::string text_of(const char* s) { return s != nullptr ? s : ""; }
+
+}  // namespace
+
+/// The reader's side waits in each of these calls until the other side has taken what it has.
+class ordered_traces::source : public cutrace::sink {
+ public:
+  struct given_up {};
+
+  source(std::mutex& lock, std::condition_variable& changed) : lock_(lock), changed_(changed) {}
+  const char* name() const noexcept override { return "ordered"; }
+
+  // The reader's thread.
+  void open(const cutrace::trace_info& i) override {
+    std::unique_lock<std::mutex> held(lock_);
+    facts.process_id = i.process_id;
+    facts.process_name = text_of(i.process_name);
+    facts.command_line = text_of(i.command_line);
+    facts.host_name = text_of(i.host_name);
+    facts.boot_id = text_of(i.boot_id);
+    facts.backend = text_of(i.backend);
+    facts.backend_detail = text_of(i.backend_detail);
+    facts.clock = text_of(i.clock);
+    facts.rank = i.rank;
+    facts.world_size = i.world_size;
+    facts.start = i.start;
+    opened = true;
+    changed_.notify_all();
+  }
+  void write(cutrace::event_view events) override {
+    if (events.size == 0) return;
+    std::unique_lock<std::mutex> held(lock_);
+    view = events;
+    ready = true;
+    changed_.notify_all();
+    wait(held, [this] { return !ready; });
+  }
+  void close(const cutrace::trace_summary& s) override {
+    std::unique_lock<std::mutex> held(lock_);
+    totals.totals = s.totals;
+    totals.stop = s.stop;
+    for (std::uint32_t n = 0; n < s.note_count; ++n) totals.notes.push_back(text_of(s.notes[n]));
+    ended = true;
+    changed_.notify_all();
+    wait(held, [this] { return released; });
+  }
+
+  // Under the lock.
+  trace_facts facts;
+  trace_totals totals;
+  cutrace::event_view view;
+  outcome result;
+  std::exception_ptr failure;
+  bool opened = false, ready = false, ended = false, released = false, abandoned = false;
+
+ private:
+  template <class Done>
+  void wait(std::unique_lock<std::mutex>& held, Done done) {
+    changed_.wait(held, [&] { return done() || abandoned; });
+    if (abandoned) throw given_up();
+  }
+  std::mutex& lock_;
+  std::condition_variable& changed_;
+};
+
+ordered_traces::ordered_traces(const std::vector<std::string>& files) : files_(files) {
+  for (std::size_t i = 0; i < files.size(); ++i) sources_.push_back(std::make_unique<source>(lock_, changed_));
+}
+
+ordered_traces::~ordered_traces() {
+  {
+    const std::lock_guard<std::mutex> held(lock_);
+    for (auto& s : sources_) s->abandoned = !s->released;
+    changed_.notify_all();
+  }
+  for (std::thread& t : threads_) t.join();
+}
+
+const trace_facts& ordered_traces::facts(std::size_t i) const { return sources_[i]->facts; }
+const trace_totals& ordered_traces::totals(std::size_t i) const { return sources_[i]->totals; }
+
+void ordered_traces::open() {
+  for (std::size_t i = 0; i < files_.size(); ++i) threads_.emplace_back([this, i] { read_one(i); });
+  std::unique_lock<std::mutex> held(lock_);
+  changed_.wait(held, [&] {
+    return std::all_of(sources_.begin(), sources_.end(), [](const auto& s) { return s->opened; }) ||
+           std::any_of(sources_.begin(), sources_.end(), [](const auto& s) { return s->failure != nullptr; });
+  });
+  for (const auto& s : sources_)
+    if (s->failure != nullptr) std::rethrow_exception(s->failure);
+}
+
+void ordered_traces::read_one(std::size_t i) {
+  source& s = *sources_[i];
+  try {
+    outcome o = read({files_[i]}, s);
+    const std::lock_guard<std::mutex> held(lock_);
+    s.result = std::move(o);
+  } catch (const source::given_up&) {
+  } catch (...) {
+    const std::lock_guard<std::mutex> held(lock_);
+    s.failure = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+void ordered_traces::deliver(const std::function<std::int64_t(std::size_t)>& offset_ns,
+                             const std::function<void(std::size_t, const event&)>& add,
+                             const std::function<void()>& before_more) {
+  std::vector<std::size_t> at(sources_.size(), 0);
+  std::vector<std::int64_t> newest(sources_.size(), INT64_MIN);
+  using head = std::pair<std::int64_t, std::size_t>;  // end of the next event, its source
+  std::priority_queue<head, std::vector<head>, std::greater<head>> heads;
+  // The next event of a source: late ones and descriptions go as soon as they are reached.
+  const auto push = [&](std::size_t i) {
+    {
+      std::unique_lock<std::mutex> held(lock_);
+      source& s = *sources_[i];
+      changed_.wait(held, [&] { return s.ready || s.ended || s.failure != nullptr; });
+      if (s.failure != nullptr) std::rethrow_exception(s.failure);
+      if (!s.ready) return;
+    }
+    const event& e = sources_[i]->view.data[at[i]];
+    if (!e.late && !is_description(e)) {
+      std::int64_t end_ns = 0;
+      if (__builtin_add_overflow(e.end_ns, offset_ns(i), &end_ns)) end_ns = newest[i];
+      newest[i] = std::max(newest[i], end_ns);
+    }
+    heads.push({newest[i], i});
+  };
+  for (std::size_t i = 0; i < sources_.size(); ++i) push(i);
+  while (!heads.empty()) {
+    const std::size_t i = heads.top().second;
+    heads.pop();
+    source& s = *sources_[i];
+    add(i, s.view.data[at[i]]);
+    if (++at[i] == s.view.size) {
+      before_more();  // what it has of this view is valid only until then
+      at[i] = 0;
+      const std::lock_guard<std::mutex> held(lock_);
+      s.ready = false;
+      changed_.notify_all();
+    }
+    push(i);
+  }
+  before_more();
+}
+
+std::vector<outcome> ordered_traces::release() {
+  {
+    const std::lock_guard<std::mutex> held(lock_);
+    for (auto& s : sources_) s->released = true;
+    changed_.notify_all();
+  }
+  for (std::thread& t : threads_) t.join();
+  threads_.clear();
+  std::vector<outcome> all;
+  for (auto& s : sources_) all.push_back(std::move(s->result));
+  return all;
+}
+
+}  // namespace cutrace_reading
