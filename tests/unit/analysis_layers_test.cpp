@@ -99,6 +99,12 @@ TEST_CASE("layers: threads and stages of a trace, ioctls with the calls that mad
   add_call("cuStreamSynchronize", 300, 400, 7);
   a.add(sample::stage("step", 90, 350, 11));
   a.add(made_in(sample::ioctl("NV_ESC_CARD_INFO", 1000, 1100), 0, worker));
+  event off = sample::base(event_kind::system, "switched out", 130, 140);
+  off.system.category = sample::text_of("sched");
+  a.add(off);
+  event interrupt = sample::base(event_kind::system, "irq", 150, 160);
+  interrupt.system.category = sample::text_of("irq");
+  a.add(interrupt);
   event work = sample::called_at(sample::gpu(event_kind::kernel, "gemm", 500, 900, 5), 100);
   work.call_name = sample::text_of("cuLaunchKernel");
   a.add(work);
@@ -107,12 +113,12 @@ TEST_CASE("layers: threads and stages of a trace, ioctls with the calls that mad
   REQUIRE(r.threads.size() == 2);
   CHECK(r.threads[0].thread_id == sample::main_thread);
   CHECK(r.threads[0].span == interval{90, 400});
-  CHECK(r.threads[0].times.ns == std::array<std::int64_t, 4>{60, 100, 50, 100});
+  CHECK(r.threads[0].times.ns == std::array<std::int64_t, 4>{60, 100, 40, 110});
   CHECK(r.threads[0].times.gpu_ns == 400);
   CHECK(r.threads[1].times.ns == std::array<std::int64_t, 4>{0, 0, 100, 0});
   REQUIRE(r.stages.size() == 2);
   CHECK(r.stages[0].name == "step");
-  CHECK(r.stages[0].times.ns == std::array<std::int64_t, 4>{60, 100, 50, 50});
+  CHECK(r.stages[0].times.ns == std::array<std::int64_t, 4>{60, 100, 40, 60});
   CHECK(r.stages[1].name.empty());
   CHECK(r.stages[1].times.ns == std::array<std::int64_t, 4>{0, 0, 100, 50});
   CHECK(r.stages[1].times.gpu_ns == 400);

@@ -28,6 +28,8 @@ std::uint64_t* parent_of(event& e) {
   switch (e.kind) {
     case event_kind::ioctl:
       return &e.ioctl_.enclosing;
+    case event_kind::system:
+      return &e.system.enclosing;
     default:
       return nullptr;
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // System calls of the driver as a trace tells them: by name and command, with their time, what failed, and in which
-// calls of the driver they were made; and when each was, by thread, for layers.hpp. About 20 bytes an ioctl.
+// calls of the driver they were made; and, for layers.hpp, when each was and when threads were switched out. About 20
+// bytes an ioctl, 16 a switch.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/analysis/intervals.hpp>
 #include <map>
 #include <string>
@@ -38,6 +40,7 @@ class ioctl_table {
   /// Events in the order of delivery: a call comes behind the ioctls that were made in it.
   void add(const event& e) {
     if (e.kind == event_kind::ioctl) return add_ioctl(e);
+    if (e.kind == event_kind::system) return add_system(e);
     if (e.kind != event_kind::api || waiting_.empty()) return;
     const auto found = waiting_.find(e.correlation_id);
     if (found == waiting_.end()) return;
@@ -49,6 +52,8 @@ class ioctl_table {
   bool empty() const noexcept { return rows_.empty(); }
   /// Of a thread; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& threads() const noexcept { return threads_; }
+  /// When it did not run, as far as the trace tells; unordered.
+  const std::map<std::uint32_t, std::vector<interval>>& switched() const noexcept { return switched_; }
   const driver_objects& objects() const noexcept { return objects_; }
 
   /// Most time first.
@@ -91,6 +96,14 @@ class ioctl_table {
     count_object(r, failed);
   }
 
+  /// Spans of the scheduler: "switched out".
+  CUTRACE_NOINLINE void add_system(const event& e) {
+    const text& of = e.system.category;
+    const interval v = interval_of(e);
+    if (of.size == 5 && std::memcmp(of.data, "sched", 5) == 0 && !v.empty() && e.thread_id != 0)
+      switched_[e.thread_id].push_back(v);
+  }
+
   std::size_t row_of(const event& e) {
     std::pair<std::string, std::string> key{
         std::string(e.name.data, std::min<std::size_t>(e.name.size, 256)),
@@ -121,7 +134,7 @@ class ioctl_table {
 
   std::vector<row> rows_;
   std::map<std::pair<std::string, std::string>, std::size_t> numbers_;
-  std::map<std::uint32_t, std::vector<interval>> threads_;
+  std::map<std::uint32_t, std::vector<interval>> threads_, switched_;
   std::unordered_map<std::uint64_t, std::map<std::size_t, std::uint64_t>> waiting_;  ///< by call: rows
   driver_objects objects_;
 };

@@ -131,9 +131,8 @@ class layer_sweep {
   };
 };
 
-/// @param switched by thread id: when it did not run, as far as the trace tells; @param log sealed
+/// @param log sealed
 CUTRACE_ONE_COPY inline layer_report find_layers(const trace_log& log, const ioctl_table& ioctls,
-                                                 const std::map<std::uint32_t, std::vector<interval>>& switched,
                                                  const stage_report& costs) {
   layer_report r;
   if (ioctls.empty()) return r;
@@ -162,7 +161,7 @@ CUTRACE_ONE_COPY inline layer_report find_layers(const trace_log& log, const ioc
     return sweeps[found.first->second];
   };
   for (const auto& [id, list] : ioctls.threads()) sweep_of(id).ioctls = list;
-  for (const auto& [id, list] : switched) sweep_of(id).switched = list;
+  for (const auto& [id, list] : ioctls.switched()) sweep_of(id).switched = list;
   const stage_log& stages = log.stages();
   for (const std::uint32_t n : log.stage_order())
     if (!stages[n].span) sweeps[stages[n].thread].stages.push_back({stages[n].when, stages[n].name});

@@ -91,7 +91,7 @@ class trace_analysis {
     r.requests = find_request_costs(log_, stage_costs);
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
-    r.layers = find_layers(log_, ioctls_, {}, r.stages);
+    r.layers = find_layers(log_, ioctls_, r.stages);
     return r;
   }
 
