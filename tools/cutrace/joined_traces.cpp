@@ -104,6 +104,8 @@ class joiner {
     process_report r = p;
     r.sinks.clear();
     const std::string own = file_of(p), probed = other != nullptr ? file_of(*other) : std::string();
+    if (other != nullptr && other->state == cutrace::detail::run_state::untraced)
+      to.lines.push_back(r.program + " (pid " + std::to_string(r.id) + "): without what probes saw: " + other->message);
     if (other != nullptr)
       for (std::size_t i = 0; i < cutrace::loss_cause_count; ++i) r.lost[i] += other->lost[i];
     if (!own.empty() || !probed.empty()) {

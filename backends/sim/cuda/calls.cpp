@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "driver.hpp"
@@ -10,6 +11,13 @@
 namespace standin {
 
 // Calls
+
+namespace {
+
+/// Of a test: called in each call of the driver, after a tracer was told of its begin.
+std::atomic<void (*)(const char* function)> call_hook{nullptr};
+
+}  // namespace
 
 call_guard::call_guard(function& f, standin_call& call) : function_(f), call_(call) {
   driver& d = driver::get();
@@ -42,6 +50,7 @@ call_guard::~call_guard() {
 }
 
 CUresult call_guard::fault() {
+  if (const auto hook = call_hook.load(std::memory_order_acquire)) hook(function_.name);
   if (const std::int32_t code = function_.fault.load(std::memory_order_relaxed)) {
     const std::uint64_t n = function_.calls.fetch_add(1, std::memory_order_relaxed) + 1;
     const std::uint64_t at = function_.fault_at.load(std::memory_order_relaxed);
@@ -347,3 +356,7 @@ const standin_driver cutrace_standin_driver = {
     CUTRACE_STANDIN_ABI, &standin::attach,    &standin::now_ns,     &standin::context_id,
     &standin::stream_id, &standin::device_id, &standin::node_id,    &standin::graph_id,
     &standin::exec_id,   &standin::dump,      &standin::fault_text, [] { return standin::driver::get().ready(); }};
+
+extern "C" __attribute__((visibility("default"))) void cutrace_sim_set_call_hook(void (*hook)(const char* function)) {
+  standin::call_hook.store(hook, std::memory_order_release);
+}

@@ -80,6 +80,62 @@ TEST_CASE("eight threads: each call once, by CUPTI's number, with its thread; ea
   }
 }
 
+TEST_CASE("ioctls and nested calls name the call that they were made in, by CUPTI's number") {
+  constexpr std::uint64_t inner_bit = 1u << 30;
+  const run r = traced({"nested", "8", "250"}, {"--strict"}, {{"CUTRACE_IOCTL_DEVICES", "control=1:3"}});
+  CAPTURE(r.ended.errors);
+  REQUIRE(r.ended.exit_status == 0);
+  CHECK(r.ended.output == "done\n");
+  const jsonl_trace t = trace_of(r);
+  CHECK(t.complete());
+  std::map<std::uint64_t, json> calls;
+  for (const json& e : t.of("api")) calls[e.at("correlation").get<std::uint64_t>()] = e;
+  std::size_t inner = 0;
+  std::map<std::uint64_t, std::size_t> objects;
+  for (const json& e : t.of("ioctl")) {
+    const std::uint64_t object = std::stoull(e.at("object").get<std::string>(), nullptr, 16);
+    ++objects[object];
+    REQUIRE(e.contains("enclosing"));
+    const json* call = &calls.at(e.at("enclosing").get<std::uint64_t>());
+    CHECK(call->at("tid") == e.at("tid"));
+    CHECK(call->at("correlation") < own_numbers);
+    if ((object & inner_bit) != 0) {
+      ++inner;
+      CHECK(call->at("name") == "cuCtxSynchronize");
+      REQUIRE(call->contains("enclosing"));
+      call = &calls.at(call->at("enclosing").get<std::uint64_t>());
+    }
+    CHECK(call->at("name") == "cuLaunchKernel");
+    CHECK(call->at("args").at("gridDimX") == (object & ~inner_bit));
+  }
+  CHECK(objects.size() == 4000);
+  CHECK(inner == 2000);
+
+  const run text({{CUTRACE_COMMAND, "report", r.files(".jsonl")[0]}});
+  CHECK(text.ended.output.find("TIME PER LAYER, BY THREAD") != std::string::npos);
+  CHECK(text.ended.output.find("NV_ESC_RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2") != std::string::npos);
+  const run forms({{CUTRACE_COMMAND, "report", "--json", "--csv", "tables", r.files(".jsonl")[0]}});
+  const json report = json::parse(forms.ended.output);
+  REQUIRE(report.at("ioctls").size() == 1);
+  CHECK(report["ioctls"][0].at("count") == 4000);
+  CHECK(report["ioctls"][0].at("in_calls") == 4000);
+  CHECK(report["ioctls"][0].at("failed") == 4000);  // the null device knows no ioctl
+  CHECK(report["ioctls"][0].at("of_call") == 2000);
+  CHECK(report.at("thread_layers").size() == 9);
+  for (const char* table : {"thread_layers", "stage_layers", "ioctls", "driver_objects"})
+    CHECK(std::filesystem::exists(forms.folder.file((std::string("tables/") + table + ".csv").c_str())));
+}
+
+TEST_CASE("numbers that wrap meet") {
+  const run r = traced({"work", "500"}, {"--strict"}, {{"CUTRACE_SIM_FAULTS", "correlation=4294967100"}});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  const jsonl_trace t = trace_of(r);
+  CHECK(t.count("api", "cuLaunchKernel") >= 500);
+  CHECK(t.count("api", "cuLaunchKernel") <= 501);  // number 0 is none, so that this call has no partner
+  CHECK(counts_of(t).find(" 1 only by CUPTI") != std::string::npos);
+}
+
 TEST_CASE("children have joined traces of their own; a report and other forms are written as by CUPTI alone") {
   const run r = traced({"children", "20"}, {"--sink", "ascii,chrome", "--strict"});
   CAPTURE(r.ended.errors);
@@ -119,6 +175,24 @@ TEST_CASE("the program's end is its own") {
   CHECK(nothing.ended.exit_status == 0);
   CHECK(nothing.ended.output == "done\n");
   CHECK(nothing.says("nothing was traced"));
+}
+
+TEST_CASE(
+    "without the right to load BPF programs there are CUPTI and ptrace, which says that its ioctls name no call") {
+  const run r({{"/bin/sh", "-c",
+                "CUTRACE_IOCTL_DEVICES=control=1:3 exec setpriv --bounding-set=-all --inh-caps=-all " CUTRACE_COMMAND
+                " run --out out --method all --sink jsonl -- " SUBJECT " nested 2 50"}});
+  CAPTURE(r.ended.errors);
+  REQUIRE(r.ended.exit_status == 0);
+  CHECK(r.ended.output == "done\n");
+  CHECK(r.says("Operation not permitted"));
+  CHECK(r.says("ioctls are traced by ptrace, which does not see the calls that made them"));
+  const jsonl_trace t = trace_of(r);
+  CHECK(t.complete());
+  CHECK(t.count("api", "cuLaunchKernel") == 100);
+  CHECK(t.of("kernel").size() == 100);
+  CHECK(t.of("ioctl").size() == 200);
+  for (const json& e : t.of("ioctl")) CHECK_FALSE(e.contains("enclosing"));
 }
 
 TEST_CASE("what cannot be joined in the end is refused with what to do") {
