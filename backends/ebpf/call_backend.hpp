@@ -16,13 +16,16 @@
 
 #include "call_stream.hpp"
 #include "call_words.hpp"
+#include "kernel_events.hpp"
 
 namespace cutrace_ebpf {
 
 class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
  public:
-  /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status.
-  call_backend(int records, std::string how) : told_backend(records), how_(std::move(how)) {}
+  /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status. `view`: of what the kernel
+  /// does, where that is told.
+  call_backend(int records, std::string how, kernel_view view = {})
+      : told_backend(records), how_(std::move(how)), kernel_(std::move(view)) {}
   ~call_backend() override { end_reading(); }
 
   const char* name() const noexcept override { return "ebpf"; }
@@ -128,6 +131,9 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
         const auto r = at<cutrace_ebpf_long_call>(b.bytes, offset);
         b.owner->emit(r.call, &r, to);
       }
+      if (kernel_events::knows(head.kind))
+        b.owner->kernel_.emit(b.bytes.data() + offset, head.kind, to,
+                              [&](std::uint64_t ns) { return b.owner->raw_ns(ns); });
       offset += bytes_of(head.kind);
     }
   }
@@ -155,6 +161,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
   }
 
   std::string how_;
+  kernel_events kernel_;
   std::vector<unsigned char> rest_;  ///< the beginning of a record whose end comes later
   std::atomic<int> waiting_{0};
   std::atomic<const call_words*> known_[CUTRACE_EBPF_FUNCTIONS] = {};

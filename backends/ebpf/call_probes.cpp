@@ -138,6 +138,7 @@ void call_probes::load(link_kind kind, const probe_options& options) {
     settings->own_namespace = static_cast<std::uint32_t>(own.st_ino);
     settings->namespace_device = own.st_dev;
   }
+  settings_ = *settings;
   if (const int error = ::bpf_object__load(o.object))
     throw refusal("the kernel does not take the BPF programs", -error);
 
@@ -172,6 +173,8 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   ring_ = ::ring_buffer__new(::bpf_map__fd(ring), take, this, nullptr);
   if (ring_ == nullptr) throw refusal("the ring buffer cannot be mapped", errno);
 }
+
+int call_probes::map(const char* name) const { return ::bpf_object__find_map_fd_by_name(object_, name); }
 
 bpf_program* call_probes::program(const char* name) const { return ::bpf_object__find_program_by_name(object_, name); }
 

@@ -51,6 +51,9 @@ class call_probes {
   call_probes& operator=(const call_probes&) = delete;
 
   link_kind links() const noexcept { return kind_; }
+  /// For programs that are loaded beside these: a map of theirs by its name, -1: there is none; and what is fixed.
+  int map(const char* name) const;
+  const cutrace_ebpf_settings& settings() const noexcept { return settings_; }
 
   /// Calls of the process, and of children that it makes from now on, are told. False: there are too many.
   bool trace(std::uint32_t process);
@@ -102,6 +105,7 @@ class call_probes {
   bpf_object* object_ = nullptr;
   ring_buffer* ring_ = nullptr;
   int targets_ = -1, plans_ = -1;
+  cutrace_ebpf_settings settings_ = {};
   link_kind kind_ = link_kind::session;
   uprobe_links probes_;
   std::vector<bpf_link*> tracepoints_;

@@ -14,13 +14,29 @@
 #define CUTRACE_EBPF_DEPTH 16
 #define CUTRACE_EBPF_FIRST_BLOCK 64
 #define CUTRACE_EBPF_SECOND_BLOCK 8
+/* Of what the kernel does (kernel.bpf.c). */
+#define CUTRACE_EBPF_BLOCK 64 /* bytes of an ioctl's parameter block, as --method ioctl keeps them */
+#define CUTRACE_EBPF_NODES 16
+#define CUTRACE_EBPF_MODULE_FUNCTIONS 8
 
 enum cutrace_ebpf_kind {
   CUTRACE_EBPF_CALL = 1,
   CUTRACE_EBPF_LONG_CALL = 2, /* with stack words and what pointers lead to */
   CUTRACE_EBPF_THREAD = 3,    /* has this name from here on */
   CUTRACE_EBPF_FUNCTION = 4,  /* cuGetProcAddress handed out a pointer */
+  CUTRACE_EBPF_IOCTL = 5,
+  CUTRACE_EBPF_SPAN = 6, /* something else that the kernel did: enum cutrace_ebpf_what */
+  CUTRACE_EBPF_XID = 7,
 };
+
+/* What a span is. Process 0: it concerns no process, and so all. */
+enum cutrace_ebpf_what {
+  CUTRACE_EBPF_SWITCHED_OUT = 1, /* value: the thread's state, as the kernel has it, CUTRACE_EBPF_PREEMPTED */
+  CUTRACE_EBPF_INTERRUPT = 2,    /* value: its number; result: of the handler; text: its name */
+  CUTRACE_EBPF_FAULT = 3,        /* value: address; result: of the processor, bits */
+  CUTRACE_EBPF_MODULE = 4,       /* value: index of the function in a driver's module; result: as it returned it */
+};
+#define CUTRACE_EBPF_PREEMPTED 0x80000000u
 
 enum cutrace_ebpf_flags {
   CUTRACE_EBPF_LEFT = 1, /* never returned: longjmp, exception, end of the thread */
@@ -72,6 +88,72 @@ struct cutrace_ebpf_function {
   struct cutrace_ebpf_head head;
   __u64 address;
   char name[80];
+};
+
+struct cutrace_ebpf_ioctl {
+  struct cutrace_ebpf_head head;
+  __u64 begin_ns;
+  __u64 end_ns;
+  __s64 result;
+  __u32 id;     /* of the call in which it was made, 0: none */
+  __u32 device; /* as the kernel has it: major << 20 | minor */
+  __u32 request;
+  __u32 status;
+  __u8 status_read;
+  __u8 bytes[4]; /* of the blocks that were read */
+  __u8 spare[3];
+  __u8 entry[CUTRACE_EBPF_BLOCK];
+  __u8 exit[CUTRACE_EBPF_BLOCK];
+  __u8 inner_entry[CUTRACE_EBPF_BLOCK];
+  __u8 inner_exit[CUTRACE_EBPF_BLOCK];
+};
+
+struct cutrace_ebpf_span {
+  struct cutrace_ebpf_head head;
+  __u64 begin_ns;
+  __u64 end_ns; /* the same: an instant */
+  __u64 value;
+  __s64 result;
+  __u32 id;
+  __u32 what;
+  char text[16];
+};
+
+struct cutrace_ebpf_xid {
+  struct cutrace_ebpf_head head;
+  __u64 at_ns;
+  __u32 number;
+  __u32 spare;
+  char device[16];
+  char text[160];
+};
+
+/* Device nodes: those with (number & mask) == device. */
+struct cutrace_ebpf_node {
+  __u32 device;
+  __u32 mask;
+  __u32 is_uvm;
+};
+
+/* What of a command is not told by its word. Key: is_uvm << 32 | number. */
+struct cutrace_ebpf_block {
+  __u16 bytes;  /* of UVM's, whose words tell none */
+  __u16 status; /* place of a status beyond what is copied, 0: there is none */
+  __u16 least;  /* bytes that the block must have for it */
+  __u16 spare;
+};
+
+/* Fixed when the programs of kernel.bpf.c are loaded. */
+struct cutrace_ebpf_kernel {
+  struct cutrace_ebpf_node nodes[CUTRACE_EBPF_NODES];
+  char interrupt[16]; /* what the names of handlers begin with */
+  __u32 function;     /* which one module_enters and module_leaves are put on */
+};
+
+/* What cannot be counted for one process. */
+struct cutrace_ebpf_totals {
+  __u64 lost[CUTRACE_EBPF_LOSSES];
+  __u64 faults_untold; /* it could not be told what they touched */
 };
 
 /* What is read of a function's call beside the registers. Words count the registers first, then those of the stack. */

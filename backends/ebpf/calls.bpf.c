@@ -4,95 +4,15 @@
 //
 // Each thread has a stack of its open calls in task storage. A call that is left by longjmp or an exception never
 // returns; it is taken off when something further out happens, told by the stack pointer.
-#include <asm/ptrace.h>
-#include <linux/bpf.h>
-// clang-format off: the next two need what comes first
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-// clang-format on
+#include "thread_state.bpf.h"
 
-#include "call_record.h"
-
-#define STATIC_INLINE static __always_inline
-/* The compiler may not merge the checks of a value, which the verifier would not follow. */
-#define KEEP(value) asm volatile("" : "+r"(value))
-#define WORDS 16 /* registers and stack words, and a power of two */
 #define ID_BLOCK 1024
 #define NAME_PERIOD_NS 250000000ull
 
-/* Of the kernel's structures only what is read. */
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-typedef struct {
-  int counter;
-} atomic_t;
-struct ns_common {
-  unsigned int inum;
-};
-struct pid_namespace {
-  struct ns_common ns;
-};
-struct upid {
-  int nr;
-  struct pid_namespace *ns;
-};
-struct pid {
-  unsigned int level;
-  struct upid numbers[1];
-};
-struct signal_struct {
-  atomic_t live;
-};
-struct task_struct {
-  int pid;
-  int tgid;
-  struct task_struct *group_leader;
-  struct signal_struct *signal;
-  struct pid *thread_pid;
-};
-#pragma clang attribute pop
-
 /* Only in kernels that have uprobe sessions. */
-typedef _Bool bool;
 extern bool bpf_session_is_return(void) __ksym __weak;
 
-/* Set before loading. */
-SEC(".rodata.settings") volatile const struct cutrace_ebpf_settings settings = {};
-
 __u32 ids_taken = 0;
-
-struct open_call {
-  __u64 entry_ns;
-  __u64 sp;
-  __u32 id;
-  __u32 function;
-  __u64 joined;
-  __u64 words[WORDS];
-};
-
-struct thread_state {
-  __u32 depth;
-  __u32 skipped; /* calls that were too deep and are still open */
-  __u32 next_id;
-  __u32 ids_left;
-  __u32 process;
-  __u32 thread;
-  __u64 named_ns;
-  __u64 name[2];
-  struct open_call open[CUTRACE_EBPF_DEPTH];
-};
-
-struct {
-  __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, 1 << 25);
-} ring SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, struct cutrace_ebpf_target);
-} targets SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -100,55 +20,6 @@ struct {
   __type(key, __u32);
   __type(value, struct cutrace_ebpf_plan);
 } plans SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
-  __type(key, int);
-  __type(value, struct thread_state);
-} threads SEC(".maps");
-
-/* Number of a task's process in the reader's namespace, 0: it has none there. */
-STATIC_INLINE __u32 process_of(struct task_struct *task) {
-  if (settings.own_namespace == 0) return BPF_CORE_READ(task, tgid);
-  struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
-  __u32 level = BPF_CORE_READ(pid, level);
-  for (int i = 0; i < 8; ++i) {
-    if (i > level) break;
-    struct upid one;
-    if (bpf_core_read(&one, sizeof(one), &pid->numbers[i]) != 0) break;
-    struct pid_namespace *ns = one.ns;
-    if (BPF_CORE_READ(ns, ns.inum) == settings.own_namespace) return one.nr;
-  }
-  return 0;
-}
-
-/* Process and thread that run now, as bpf_get_current_pid_tgid has them. */
-STATIC_INLINE __u64 current_ids(void) {
-  if (settings.own_namespace == 0) return bpf_get_current_pid_tgid();
-  struct bpf_pidns_info in = {};
-  if (bpf_get_ns_current_pid_tgid(settings.namespace_device, settings.own_namespace, &in, sizeof(in)) == 0)
-    return (__u64)in.tgid << 32 | in.pid;
-  return (__u64)process_of(bpf_get_current_task_btf()) << 32 | (__u32)bpf_get_current_pid_tgid();
-}
-
-STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
-  struct cutrace_ebpf_target *t = bpf_map_lookup_elem(&targets, &process);
-  if (t && cause < CUTRACE_EBPF_LOSSES) __sync_fetch_and_add(&t->lost[cause], 1);
-}
-
-/* The reader is woken when there is something to do for it, and looks by itself from time to time. */
-STATIC_INLINE __u64 wake(void) {
-  return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
-
-STATIC_INLINE void fill_head(struct cutrace_ebpf_head *h, const struct thread_state *s, __u16 kind, __u16 flags) {
-  h->kind = kind;
-  h->flags = flags;
-  h->process = s->process;
-  h->thread = s->thread;
-  h->cpu = bpf_get_smp_processor_id();
-}
 
 STATIC_INLINE void fill_call(struct cutrace_ebpf_call *r, const struct open_call *c, __u32 parent, __u64 now,
                              __s32 result) {
@@ -162,10 +33,6 @@ STATIC_INLINE void fill_call(struct cutrace_ebpf_call *r, const struct open_call
   r->spare = 0;
 #pragma unroll
   for (int i = 0; i < CUTRACE_EBPF_REGISTERS; ++i) r->words[i] = c->words[i];
-}
-
-STATIC_INLINE __u32 enclosing(const struct thread_state *s, __u32 at) {
-  return at != 0 ? s->open[(at - 1) & (CUTRACE_EBPF_DEPTH - 1)].id : 0;
 }
 
 /* A call that will not return. */
@@ -204,10 +71,10 @@ STATIC_INLINE int tell_long(const struct thread_state *s, const struct open_call
   for (int i = 0; i < CUTRACE_EBPF_STACK_WORDS; ++i) r->stack[i] = c->words[CUTRACE_EBPF_REGISTERS + i];
   __builtin_memset(r->block_bytes, 0, sizeof(r->block_bytes) + sizeof(r->first) + sizeof(r->second));
   if (result == 0) {
-    r->block_bytes[0] = read_block(r->first, sizeof(r->first), c, plan->block_word[0], plan->block_begin[0],
-                                   plan->block_bytes[0]);
-    r->block_bytes[1] = read_block(r->second, sizeof(r->second), c, plan->block_word[1], plan->block_begin[1],
-                                   plan->block_bytes[1]);
+    r->block_bytes[0] =
+        read_block(r->first, sizeof(r->first), c, plan->block_word[0], plan->block_begin[0], plan->block_bytes[0]);
+    r->block_bytes[1] =
+        read_block(r->second, sizeof(r->second), c, plan->block_word[1], plan->block_begin[1], plan->block_bytes[1]);
   }
   bpf_ringbuf_submit(r, wake());
   return 0;
@@ -256,23 +123,6 @@ static __noinline int tell_name(struct thread_state *s, __u64 now) {
   return 0;
 }
 
-STATIC_INLINE struct thread_state *state_of_current(void) {
-  struct task_struct *task = bpf_get_current_task_btf();
-  struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-  if (s) return s;
-  const __u64 ids = current_ids();
-  __u32 process = ids >> 32;
-  if (!bpf_map_lookup_elem(&targets, &process)) return 0;
-  s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-  if (!s) {
-    count_loss(process, CUTRACE_EBPF_NO_MEMORY);
-    return 0;
-  }
-  s->process = process;
-  s->thread = (__u32)ids;
-  return s;
-}
-
 /* 1: nothing is to be done when it returns. */
 STATIC_INLINE int call_begins(struct pt_regs *ctx) {
   struct thread_state *s = state_of_current();
@@ -281,12 +131,13 @@ STATIC_INLINE int call_begins(struct pt_regs *ctx) {
   const __u64 sp = PT_REGS_SP(ctx);
   __u32 function = bpf_get_attach_cookie(ctx);
   if (now - s->named_ns > NAME_PERIOD_NS) tell_name(s, now);
+  const __u64 trampoline = s->depth != 0 ? trampoline_of(bpf_get_current_task_btf()) : 0;
   /* A function that ends in a jump to another one has the same stack pointer, and is not left. */
   for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
     const __u32 depth = s->depth;
     if (depth == 0) break;
     const struct open_call *top = &s->open[(depth - 1) & (CUTRACE_EBPF_DEPTH - 1)];
-    if (top->sp > sp || (top->sp == sp && top->function != function)) break;
+    if (!is_left(top, trampoline, sp) && (top->sp > sp || top->function != function)) break;
     s->skipped = 0;
     s->depth = depth - 1;
     tell_left(s, depth - 1, now);
@@ -426,6 +277,9 @@ STATIC_INLINE void leave_all(struct thread_state *s) {
     tell_left(s, depth - 1, now);
   }
   s->skipped = 0;
+  if (s->ioctl.inside) count_loss(s->process, CUTRACE_EBPF_NO_ENTRY);
+  s->ioctl.inside = 0;
+  s->off_ns = 0;
 }
 
 /* A thread ends, and with the last one its process: what it was in will not return. */

@@ -104,9 +104,12 @@ int attach(attach_options& o) {
       compose_environment(o.outputs, {}, folder.path(), status->folder(), terminal_columns());
   ::signal(SIGPIPE, SIG_IGN);
   const std::unique_ptr<cutrace_ebpf::call_probes> probes = load_probes(false);
+  loaded_kernel kernel;
+  if (o.outputs.kernel) kernel = load_kernel_probes(*probes);
   std::vector<std::string> notes;
   {
     call_relay relay(*probes, environment.writers, probes_keep_to_a_process() ? process : 0);
+    if (kernel.probes) relay.tell_kernel(*kernel.probes, kernel.view);
     try {
       const std::size_t functions = relay.attach_mapped(process);
       if (!o.outputs.quiet)
@@ -161,6 +164,9 @@ void add_attach(CLI::App& app, int& exit_status) {
   attach_app->add_option("--method", o->method, "How: by probes of the kernel. Default: ebpf")
       ->check(one_of({"ebpf"}))
       ->type_name("ebpf");
+  attach_app->add_flag("--kernel", o->outputs.kernel,
+                       "What the kernel does for it, too: ioctls on devices of NVIDIA, waiting, interrupts, errors of "
+                       "the GPU, faults on managed memory, each in the call that it is done for");
   attach_app
       ->add_option(
           "--sink", o->outputs.sinks,
@@ -180,7 +186,7 @@ void add_attach(CLI::App& app, int& exit_status) {
       "\n"
       "Examples:\n"
       "  sudo cutrace attach 4711 --duration 10s\n"
-      "  sudo cutrace attach 4711 --sink chrome --out traces\n");
+      "  sudo cutrace attach 4711 --kernel --sink chrome --out traces\n");
   attach_app->callback([o, &exit_status] { exit_status = attach(*o); });
 }
 

@@ -77,6 +77,10 @@ bool call_relay::take(const void* record, std::size_t bytes) {
   }
   const std::size_t size = eb::bytes_of(head.kind);
   if (size == 0 || bytes < size) return true;
+  if (head.process == 0) {
+    take_for_all(static_cast<const char*>(record), size);
+    return true;
+  }
   std::string name;
   if (head.kind == CUTRACE_EBPF_THREAD) {
     cutrace_ebpf_thread t;
@@ -84,7 +88,7 @@ bool call_relay::take(const void* record, std::size_t bytes) {
     name.assign(t.name, ::strnlen(t.name, sizeof(t.name)));
   }
   writer& w = writer_of(head.process, name);
-  if (head.kind != CUTRACE_EBPF_THREAD) {
+  if (head.kind == CUTRACE_EBPF_CALL || head.kind == CUTRACE_EBPF_LONG_CALL) {
     cutrace_ebpf_call c;
     std::memcpy(&c, record, sizeof(c));
     const eb::call_probes::known_function* f = probes_.function(c.function);
@@ -101,6 +105,25 @@ bool call_relay::take(const void* record, std::size_t bytes) {
   w.waiting.insert(w.waiting.end(), data, data + size);
   waiting_ += size;
   return true;
+}
+
+/// What concerns no process alone stands in the trace of each that is traced at that moment.
+void call_relay::take_for_all(const char* record, std::size_t size) {
+  for (auto& [process, w] : writers_) {
+    if (w.pipe < 0) continue;
+    w.waiting.insert(w.waiting.end(), record, record + size);
+    waiting_ += size;
+  }
+}
+
+void call_relay::tell_lost_for_all() {
+  if (kernel_ == nullptr) return;
+  const cutrace_ebpf_totals t = kernel_->totals();
+  auto r = eb::make_record<eb::lost_record>(eb::stream_lost, 0);
+  std::uint64_t all = 0;
+  for (unsigned i = 0; i < CUTRACE_EBPF_LOSSES; ++i) all += r.lost[i] = t.lost[i] - totals_.lost[i];
+  totals_ = t;
+  if (all != 0) take_for_all(reinterpret_cast<const char*>(&r), sizeof(r));
 }
 
 template <class Record>
@@ -158,8 +181,10 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   if (process == program_) t.command_line = command_line_;
   t.since_ns = since_ns_;
   t.backend = "ebpf";
-  const std::string how = std::string("probes of the kernel (links: ") + eb::to_string(probes_.links()) + ")";
-  t.make = [how](int records) { return new eb::call_backend(records, how); };
+  const std::string how = std::string("probes of the kernel (links: ") + eb::to_string(probes_.links()) + ")" +
+                          (kernel_ != nullptr ? " and of what it does itself (" + kernel_->working() + ")" : "");
+  const eb::kernel_view& view = view_;
+  t.make = [how, &view](int records) { return new eb::call_backend(records, how, view); };
   writer& w = writers_[process];
   w.process = start_told_trace(t, w.pipe);
   return w;
@@ -181,6 +206,7 @@ void call_relay::tell_lost(std::uint32_t process, const cutrace_ebpf_target& t) 
 }
 
 void call_relay::look_at_processes() {
+  tell_lost_for_all();
   for (const std::uint32_t process : probes_.traced()) {
     cutrace_ebpf_target t;
     if (!probes_.look_at(process, t)) continue;
@@ -208,6 +234,15 @@ void call_relay::look_at_processes() {
   }
 }
 
+void call_relay::put_kernel_notes(writer& w) {
+  for (const std::string& note : kernel_->notes()) put_note(w, note);
+  if (const std::uint64_t faults = kernel_->totals().faults_untold)
+    put_note(w, "of " + std::to_string(faults) + " page faults it could not be told what they touched");
+  if (const std::uint64_t times = kernel_->passed_over())
+    put_note(w, "the kernel passed over probes of itself " + std::to_string(times) +
+                    " times while they were busy: of that often something may be missing");
+}
+
 /// The last words of a trace. Waits for the pipe, but not for ever.
 void call_relay::close(writer& w) {
   if (!added_.empty())
@@ -222,6 +257,7 @@ void call_relay::close(writer& w) {
   if (probes_.links() == eb::link_kind::single)
     put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
   for (const std::string& note : notes_) put_note(w, note);
+  if (kernel_ != nullptr) put_kernel_notes(w);
   const std::uint64_t until = monotonic_ns() + 10000 * ms;
   for (flush(w); w.pipe >= 0 && !w.waiting.empty() && monotonic_ns() < until; flush(w)) ::usleep(1000);
   if (w.pipe >= 0) ::close(w.pipe);
@@ -234,6 +270,7 @@ void call_relay::close(writer& w) {
 }
 
 void call_relay::finish() {
+  if (kernel_ != nullptr) kernel_->detach();  // first: what it told later would have no call
   probes_.detach();
   const std::uint64_t until = monotonic_ns() + 10000 * ms;
   // What waits for a full pipe is taken as fast as it can be written down.
@@ -248,6 +285,7 @@ void call_relay::finish() {
     cutrace_ebpf_target t;
     if (probes_.look_at(process, t)) tell_lost(process, t);
   }
+  tell_lost_for_all();
   for (auto& [process, w] : writers_)
     if (w.pipe >= 0) close(w);
   for (const pid_t w : ending_) ::waitpid(w, nullptr, 0);

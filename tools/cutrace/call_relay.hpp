@@ -15,6 +15,8 @@
 
 #include "call_probes.hpp"
 #include "driver_files.hpp"
+#include "kernel_events.hpp"
+#include "kernel_probes.hpp"
 
 namespace cutrace_tool {
 
@@ -31,6 +33,12 @@ class call_relay {
   void tell_program(std::uint32_t process, std::string command_line) {
     program_ = process;
     command_line_ = std::move(command_line);
+  }
+
+  /// What the kernel does is told, too. `kernel` lives longer than this, `view` tells what its records leave out.
+  void tell_kernel(cutrace_ebpf::kernel_probes& kernel, cutrace_ebpf::kernel_view view) {
+    kernel_ = &kernel;
+    view_ = std::move(view);
   }
 
   /// Carries what is there, and looks around. Often.
@@ -72,15 +80,21 @@ class call_relay {
   void put(writer& w, const Record& r);
   void put_note(writer& w, const std::string& text);
   void note_once(const std::string& text);
+  void put_kernel_notes(writer& w);
   void flush(writer& w);
   bool flush_all();
   void look_at_processes();
   void tell_lost(std::uint32_t process, const cutrace_ebpf_target& t);
+  void take_for_all(const char* record, std::size_t size);
+  void tell_lost_for_all();
   void close(writer& w);
   void look_for_libraries(std::uint64_t now_ns);
   std::size_t read_libraries(std::uint32_t process, watched& w, bool late);
 
   cutrace_ebpf::call_probes& probes_;
+  cutrace_ebpf::kernel_probes* kernel_ = nullptr;
+  cutrace_ebpf::kernel_view view_;
+  cutrace_ebpf_totals totals_ = {};  ///< that have been told
   std::map<std::string, std::string> variables_;
   std::uint32_t only_process_, program_ = 0;
   std::string command_line_;

@@ -31,6 +31,7 @@ class ebpf_run final : public outside_run {
  public:
   explicit ebpf_run(const ebpf_plan& plan)
       : plan_(plan), probes_(load_probes(plan.children, plan.method, !plan.joins.empty())) {
+    if (plan.kernel) kernel_ = load_kernel_probes(*probes_);
     if (::pipe2(held_, O_CLOEXEC) != 0) throw usage_error("--method " + plan.method + ": no pipe");
   }
   ~ebpf_run() override {
@@ -54,6 +55,7 @@ class ebpf_run final : public outside_run {
       try {
         const std::uint32_t only = !plan_.children && probes_keep_to_a_process() ? process : 0;
         relay_ = std::make_unique<call_relay>(*probes_, plan_.writers, only);
+        if (kernel_.probes) relay_->tell_kernel(*kernel_.probes, kernel_.view);
         std::string line;
         for (const std::string& word : plan_.words) line += word + '\0';
         relay_->tell_program(process, line.substr(0, 4096));
@@ -100,6 +102,7 @@ class ebpf_run final : public outside_run {
 
   ebpf_plan plan_;
   std::unique_ptr<cutrace_ebpf::call_probes> probes_;
+  loaded_kernel kernel_;
   std::unique_ptr<call_relay> relay_;
   std::string refusal_;
   int held_[2] = {-1, -1};

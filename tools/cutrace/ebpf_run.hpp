@@ -29,6 +29,7 @@ struct ebpf_plan {
   std::string joins;               ///< library that tells CUPTI's numbers of calls; empty: none
   std::vector<std::string> words;  ///< of the program's command line
   bool children = true;
+  bool kernel = false;  ///< what the kernel does is told, too
 };
 
 /// @throws usage_error where this build or this machine cannot do it

@@ -10,6 +10,9 @@
 #include "call_probes.hpp"
 #include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
+#include "cutrace/nvidia_devices.hpp"
+#include "kernel_events.hpp"
+#include "kernel_probes.hpp"
 
 namespace cutrace_tool {
 
@@ -38,6 +41,28 @@ inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children, con
   } catch (const cutrace_ebpf::refused& e) {
     throw no_probes("--method " + method + ": " + e.what());
   }
+}
+
+/// What the kernel does, with the probes of `calls`, and what its records leave out. @throws usage_error
+struct loaded_kernel {
+  std::unique_ptr<cutrace_ebpf::kernel_probes> probes;
+  cutrace_ebpf::kernel_view view;
+};
+inline loaded_kernel load_kernel_probes(const cutrace_ebpf::call_probes& calls) {
+  cutrace_ebpf::kernel_options o;
+  if (const char* kinds = std::getenv("CUTRACE_EBPF_KERNEL")) o.kinds = kinds;
+  if (const char* handlers = std::getenv("CUTRACE_EBPF_INTERRUPT")) o.interrupt = handlers;
+  if (const char* functions = std::getenv("CUTRACE_EBPF_FUNCTIONS")) o.functions = functions;
+  loaded_kernel k;
+  k.view.devices = find_nvidia_devices();
+  k.view.branch = find_driver_branch();
+  try {
+    k.probes = std::make_unique<cutrace_ebpf::kernel_probes>(calls, k.view.devices, k.view.branch, o);
+  } catch (const cutrace_ebpf::refused& e) {
+    throw usage_error(std::string("CUTRACE_EBPF_KERNEL: ") + e.what());
+  }
+  k.view.functions = k.probes->functions();
+  return k;
 }
 
 /// Whether probes may be kept to one process: links of Linux before 6.12 (and 6.10 and 6.11 in part) mistake threads

@@ -7,34 +7,19 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cutrace/clock.hpp>
-#include <cutrace/detail/file_content.hpp>
 #include <cutrace/ioctl/ioctl_backend.hpp>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/nvidia_devices.hpp"
 #include "cutrace/told_trace.hpp"
 
 namespace cutrace_tool {
 
 namespace io = cutrace::ioctls;
-using cutrace::detail::content_of;
 
 namespace {
-
-/// For tests on a machine without such devices: "KIND=MAJOR:MINOR,...".
-constexpr const char* devices_variable = "CUTRACE_IOCTL_DEVICES";
-
-io::device_numbers find_devices() {
-  io::device_numbers devices(content_of("/proc/devices"));
-  const char* more = std::getenv(devices_variable);
-  if (more != nullptr && !devices.add(more))
-    throw usage_error(std::string(devices_variable) + "=\"" + more +
-                      "\" cannot be used; accepted: KIND=MAJOR:MINOR, several by commas, KIND one of control, gpu, "
-                      "modeset, uvm, uvm_tools, caps");
-  return devices;
-}
 
 void check_machine() {
   if (io::own_architecture == 0) throw usage_error("--method ioctl: not for this processor yet");
@@ -52,8 +37,8 @@ ioctl_run::ioctl_run(std::map<std::string, std::string> writers, bool children)
     : variables_(std::move(writers)),
       children_(children),
       since_ns_(cutrace::clock::monotonic_ns()),
-      devices_(find_devices()),
-      branch_(io::driver_branch(content_of("/proc/driver/nvidia/version"))) {
+      devices_(find_nvidia_devices()),
+      branch_(find_driver_branch()) {
   check_machine();
   if (!ring_.usable()) throw usage_error("--method ioctl: out of memory");
   if (const int why = tracer_.start(ring_, devices_, branch_))

@@ -55,6 +55,10 @@ void check(const run_options& o) {
     throw usage_error(
         "--start-after and --duration are about what happens inside of the program, and the probes of --method all see "
         "it from its beginning to its end; cutrace cut takes a part of the trace");
+  if (o.method != "ebpf" && !is_joined(o.method) && o.kernel)
+    throw usage_error(
+        "--kernel is about what the kernel does, which its probes see: give --method ebpf or all, too; ioctls alone, "
+        "without root, are told by --method ioctl");
   if (o.method != "preload" && o.gpu_events)
     throw usage_error(
         "--gpu-events measures calls that --method preload records; --method cupti has the GPU's own times");
@@ -75,8 +79,8 @@ std::unique_ptr<outside_run> watch_joined(const run_options& options, run_enviro
   const bool children = options.children == "on";
   std::string why;
   try {
-    return make_ebpf_run(
-        {environment.writers, environment.variables, file, options.method, library, options.program, children});
+    return make_ebpf_run({environment.writers, environment.variables, file, options.method, library, options.program,
+                          children, options.kernel});
   } catch (const no_probes& e) {
     why = e.what();
   }
@@ -127,7 +131,8 @@ int run(const run_options& options) {
                             options.method,
                             {},
                             options.program,
-                            options.children == "on"});
+                            options.children == "on",
+                            options.kernel});
   else if (by_tracer && !off)
     tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
   program_process program;
@@ -219,6 +224,11 @@ void add_run(CLI::App& app, int& exit_status) {
       "--gpu-events", o->gpu_events,
       "With --method preload: measure the GPU time of launches, copies and sets by CUDA events around each, "
       "which costs the program time at each of them");
+  run_app->add_flag(
+      "--kernel", o->kernel,
+      "With --method ebpf or all: what the kernel does for the program, too: ioctls on devices of NVIDIA, "
+      "waiting, interrupts, errors of the GPU, faults on managed memory, each in the call that it is "
+      "done for");
   run_app
       ->add_option("--kinds", o->kinds,
                    "Kinds of GPU records: kernel,memcpy,memset,sync,overhead, or changes to them as in "
@@ -255,7 +265,7 @@ void add_run(CLI::App& app, int& exit_status) {
       "  cutrace run --start-after 30s --duration 5s --graphs graph -- python3 serve.py\n"
       "  cutrace run --method preload --gpu-events -- ./program\n"
       "  cutrace run --method ioctl --sink calls -- ./program\n"
-      "  sudo cutrace run --method ebpf -- ./program\n"
+      "  sudo cutrace run --method ebpf --kernel -- ./program\n"
       "  sudo cutrace run --method all -- python3 inference.py\n"
       "  cutrace run -- torchrun --nproc-per-node 8 train.py\n"
       "  srun cutrace run --quiet --out traces -- ./simulation\n");

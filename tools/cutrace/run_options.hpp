@@ -16,6 +16,7 @@ struct run_options {
   std::string children = "on";
   std::string start_after, duration;
   bool gpu_events = false;
+  bool kernel = false;
   bool quiet = false;
   bool strict = false;
   std::vector<std::string> program;  ///< and its arguments

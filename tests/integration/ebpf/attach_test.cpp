@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,12 +25,12 @@ using run_support::run;
 struct running {
   temporary_folder folder;
   pid_t process;
-  explicit running(const char* what) : process(::fork()) {
+  explicit running(const char* what, const char* device = nullptr) : process(::fork()) {
     if (process == 0) {
       const int out = ::open(folder.file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       ::dup2(out, 1);
       ::setenv("LD_LIBRARY_PATH", DRIVER_FOLDER, 1);
-      ::execl(SUBJECT, SUBJECT, what, folder.file("go").c_str(), nullptr);
+      ::execl(SUBJECT, SUBJECT, what, folder.file("go").c_str(), device, nullptr);
       ::_exit(127);
     }
     int told = 0;
@@ -48,11 +50,11 @@ struct running {
   std::string output() const { return content_of(folder.file("stdout")); }
 };
 
-run attach(pid_t process, std::vector<std::string> options) {
+run attach(pid_t process, std::vector<std::string> options, const std::map<std::string, std::string>& variables = {}) {
   std::vector<std::string> words{CUTRACE_COMMAND, "attach", std::to_string(process), "--out", "./out",
                                  "--sink",        "jsonl"};
   words.insert(words.end(), options.begin(), options.end());
-  return run(run::line{words});
+  return run(run::line{words}, variables);
 }
 
 TEST_CASE("a running process: its calls for a while, then it is as before") {
@@ -74,6 +76,26 @@ TEST_CASE("a running process: its calls for a while, then it is as before") {
   in >> made >> made;  // its number, then the calls
   CHECK(seen > 0);
   CHECK(seen < static_cast<std::size_t>(made));
+}
+
+TEST_CASE("ioctls of a running process name the call that made them") {
+  const running subject("until", "/dev/null");
+  const run r =
+      attach(subject.process, {"--duration", "300ms", "--kernel"}, {{"CUTRACE_IOCTL_DEVICES", "control=1:3"}});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  CHECK(subject.end() == 23);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace trace(r.files(".jsonl")[0]);
+  CHECK(trace.complete());
+  std::set<std::uint64_t> asked;
+  for (const auto& e : trace.of("api"))
+    if (e.at("name") == "cuAsk") asked.insert(e.at("correlation").get<std::uint64_t>());
+  std::size_t inside = 0;
+  for (const auto& e : trace.of("ioctl")) inside += asked.count(e.value("enclosing", std::uint64_t{0}));
+  CHECK(trace.of("ioctl").size() > 0);
+  // The first and the last may stand alone: their call was open when the probes came or went.
+  CHECK(inside + 2 >= trace.of("ioctl").size());
 }
 
 TEST_CASE("the end of the process is the end") {

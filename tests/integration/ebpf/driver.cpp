@@ -3,6 +3,7 @@
 // begins with an instruction that the kernel can probe; one does not.
 #include "driver.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -25,6 +26,13 @@ int cuCallback(void (*call)(void*), void* with) {
   call(with);
   return 0;
 }
+int cuAsk(int device, unsigned request, void* block) { return ::ioctl(device, request, block); }
+int cuAskNested(int device, unsigned request, void* block) {
+  const int before = ::ioctl(device, request, block);
+  const int inside = cuAsk(device, request, block);
+  return before + inside + ::ioctl(device, request, block);
+}
+int cuSleep(unsigned us) { return ::usleep(us); }
 int cuWaitForEver() {
   for (;;) ::pause();
 }

@@ -14,6 +14,10 @@ std::uint64_t cuMiddle(std::uint64_t);
 /// Calls itself until so many calls are open.
 std::uint64_t cuDeep(std::uint64_t);
 int cuCallback(void (*)(void*), void*);
+int cuAsk(int device, unsigned request, void* block);
+/// One ioctl, then cuAsk, then another one.
+int cuAskNested(int device, unsigned request, void* block);
+int cuSleep(unsigned us);
 int cuWaitForEver();
 int cuLocked();
 int cuMemGetInfo_v2(std::size_t*, std::size_t*);

@@ -2,11 +2,15 @@
 // A program that calls the driver of these tests and knows nothing of cutrace. It opens the library at run time, as
 // CUDA's runtime does: by its name, or by the path in SUBJECT_LIBRARY.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -66,10 +70,74 @@ void values() {
   must(CU(cuLaunchKernel)(p(0xabc), 1, 2, 3, 4, 5, 6, 7, p(0xdef), nullptr, nullptr) == 0, "a launch");
 }
 
+/// NV_ESC_RM_CONTROL of a subdevice, as the driver's libraries fill it, and the same wrapped in NV_ESC_IOCTL_XFER_CMD.
+constexpr unsigned rm_control = 0xc020462a, transfer = 0xc01046d3;
+struct asked {
+  alignas(8) unsigned char control[32] = {}, wrap[16] = {};
+  int fd;
+  explicit asked(const char* device) : fd(::open(device, O_RDWR | O_CLOEXEC)) {
+    must(fd >= 0, device);
+    const unsigned words[] = {0xc1d00001, 0x5c000002, 0x20800102};
+    std::memcpy(control, words, sizeof(words));
+    const unsigned head[] = {0x2a, 32};
+    const void* at = control;
+    std::memcpy(wrap, head, sizeof(head));
+    std::memcpy(wrap + 8, &at, sizeof(at));
+  }
+  ~asked() { ::close(fd); }
+};
+/// Each round: one in cuAsk, three in and below cuAskNested, one of them wrapped outside of any call; and one on a
+/// device that is nobody's.
+void ioctls(const char* device, long count, long n) {
+  library();
+  std::vector<std::thread> all;
+  for (long t = 0; t < count; ++t)
+    all.emplace_back([device, n] {
+      asked a(device), other("/dev/full");
+      for (long i = 0; i < n; ++i) {
+        must(CU(cuAsk)(a.fd, rm_control, a.control) == -1 && errno == ENOTTY, "an ioctl");
+        must(CU(cuAskNested)(a.fd, rm_control, a.control) == -3, "nested ioctls");
+        must(::ioctl(a.fd, transfer, a.wrap) == -1, "an ioctl outside");
+        must(::ioctl(other.fd, rm_control, a.control) == -1, "an ioctl elsewhere");
+      }
+    });
+  for (std::thread& t : all) t.join();
+}
+
+/// Managed memory as far as the kernel's side knows it: a mapping of the device.
+void touch(const char* device, long pages) {
+  leaves(1);
+  const int fd = ::open(device, O_RDWR | O_CLOEXEC);
+  const auto bytes = static_cast<std::size_t>(pages) * 4096;
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  must(at != MAP_FAILED, "a mapping");
+  ::madvise(at, bytes, MADV_NOHUGEPAGE);
+  for (long i = 0; i < pages; ++i) static_cast<volatile char*>(at)[i * 4096] = 1;
+  void* const other = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (long i = 0; i < pages; ++i) static_cast<volatile char*>(other)[i * 4096] = 1;
+}
+
 jmp_buf place;
 void left(long n) {
   for (volatile long i = 0; i < n; i = i + 1)
     if (setjmp(place) == 0) CU(cuCallback)([](void*) { longjmp(place, 1); }, nullptr);
+  leaves(1);
+}
+
+/// What is done after a call that was left is not done in it.
+void left_and_asks(const char* device) {
+  asked a(device);
+  if (setjmp(place) == 0) CU(cuCallback)([](void*) { longjmp(place, 1); }, nullptr);
+  ::ioctl(a.fd, rm_control, a.control);
+  ::usleep(20000);
+  leaves(1);
+}
+
+/// Until the interrupts of a disk have come.
+void write_through(long n) {
+  leaves(1);
+  const int fd = ::open("written", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  for (long i = 0; i < n; ++i) must(::pwrite(fd, &i, sizeof(i), 4096 * i) > 0 && ::fsync(fd) == 0, "a write");
   leaves(1);
 }
 
@@ -118,6 +186,14 @@ int main(int argc, char** argv) {
     for (long i = 0; i < number(2); ++i) CU(cuNested)(static_cast<std::uint64_t>(i));
   if (what == "deep") CU(cuDeep)(static_cast<std::uint64_t>(number(2)));
   if (what == "values") values();
+  if (what == "ioctls") ioctls(argv[2], number(3), number(4));
+  if (what == "left_and_asks") left_and_asks(argv[2]);
+  if (what == "touch") touch(argv[2], number(3));
+  if (what == "write") write_through(number(2));
+  if (what == "sleep") {
+    for (long i = 0; i < number(2); ++i) CU(cuSleep)(20000);
+    ::usleep(50000);
+  }
   if (what == "left") left(number(2));
   if (what == "children") children(number(2));
   if (what == "hidden") hidden(number(2));
@@ -143,6 +219,10 @@ int main(int argc, char** argv) {
     long calls = 0;
     while (::access(go.c_str(), F_OK) != 0) {
       leaves(1);
+      if (argc > 3) {
+        asked a(argv[3]);
+        CU(cuAsk)(a.fd, rm_control, a.control);
+      }
       ++calls;
       ::usleep(1000);
     }

@@ -35,7 +35,9 @@ struct run {
   struct line {
     std::vector<std::string> words;
   };
-  explicit run(const line& l) { start(l.words, {}); }
+  explicit run(const line& l, const std::map<std::string, std::string>& environment = {}) {
+    start(l.words, environment);
+  }
 
   std::string out() const { return folder.file("out"); }
   /// Files whose names end so, in the order of names.

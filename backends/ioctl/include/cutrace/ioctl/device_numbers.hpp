@@ -54,18 +54,18 @@ class device_numbers {
       const std::string one(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
       char kind[16] = "";
-      extra e{};
+      stand_in e{};
       if (std::sscanf(one.c_str(), "%15[a-z_]=%u:%u", kind, &e.major, &e.minor) != 3) return false;
       e.kind = kind_named(kind);
       if (e.kind == ioctl_device::unknown) return false;
-      extras_.push_back(e);
+      stand_ins_.push_back(e);
     }
     return true;
   }
 
   /// Kind `unknown`: not a device of NVIDIA.
   device_node find(std::uint32_t major, std::uint32_t minor) const noexcept {
-    for (const extra& e : extras_)
+    for (const stand_in& e : stand_ins_)
       if (e.major == major && e.minor == minor) return named(e.kind, 0);
     if (major == fixed_major) {
       if (minor == control_minor) return named(ioctl_device::control, 0);
@@ -81,11 +81,14 @@ class device_numbers {
   std::uint32_t uvm_major() const noexcept { return uvm_; }
   std::uint32_t caps_major() const noexcept { return caps_; }
 
- private:
-  struct extra {
+  /// What `add` has added.
+  struct stand_in {
     ioctl_device kind;
     unsigned major, minor;
   };
+  const std::vector<stand_in>& stand_ins() const noexcept { return stand_ins_; }
+
+ private:
   static ioctl_device kind_named(std::string_view word) noexcept {
     if (word == "control") return ioctl_device::control;
     if (word == "gpu") return ioctl_device::gpu;
@@ -108,7 +111,7 @@ class device_numbers {
   }
 
   std::uint32_t uvm_ = 0, caps_ = 0;  ///< 0: no such driver
-  std::vector<extra> extras_;
+  std::vector<stand_in> stand_ins_;
 };
 
 /// The major number of a driver's version, from the text of /proc/driver/nvidia/version:
