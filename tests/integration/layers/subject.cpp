@@ -59,7 +59,7 @@ void in_call(const char* function) {
   if (std::strcmp(function, "cuCtxSynchronize") == 0) return make_ioctl(launch | inner_bit);
   if (std::strcmp(function, "cuLaunchKernel") != 0) return;
   make_ioctl(launch);
-  DO(cuCtxSynchronize);
+  DO(cuCtxSynchronize, );
 }
 
 void nested(int count, int calls) {
