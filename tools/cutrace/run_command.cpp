@@ -57,7 +57,7 @@ void check(const run_options& o) {
         "it from its beginning to its end; cutrace cut takes a part of the trace");
   if (o.method != "ebpf" && !is_joined(o.method) && o.kernel)
     throw usage_error(
-        "--kernel is about what the kernel does, which its probes see: give --method ebpf or all, too; ioctls alone, "
+        "--kernel is about what the kernel does, which its probes see: give --method ebpf (or all), too; ioctls alone, "
         "without root, are told by --method ioctl");
   if (o.method != "preload" && o.gpu_events)
     throw usage_error(
@@ -79,8 +79,8 @@ std::unique_ptr<outside_run> watch_joined(const run_options& options, run_enviro
   const bool children = options.children == "on";
   std::string why;
   try {
-    return make_ebpf_run({environment.writers, environment.variables, file, options.method, library, options.program,
-                          children, options.kernel});
+    return make_ebpf_run(
+        {environment.writers, environment.variables, file, options.method, library, options.program, children, true});
   } catch (const no_probes& e) {
     why = e.what();
   }
@@ -217,7 +217,7 @@ void add_run(CLI::App& app, int& exit_status) {
           "--method", o->method,
           "How calls and GPU work are recorded: by CUPTI, or calls alone by a preloaded library, which needs no "
           "CUPTI, or calls alone by probes of the kernel, which put nothing into the program, or the driver's ioctls "
-          "alone by ptrace, or all: by CUPTI and by probes, joined into one trace. Default: cupti")
+          "alone by ptrace, or all: by CUPTI, by probes and in the kernel, joined into one trace. Default: cupti")
       ->check(one_of({"cupti", "preload", "ebpf", "ioctl", "all"}))
       ->type_name("cupti|preload|ebpf|ioctl|all");
   run_app->add_flag(
@@ -226,9 +226,9 @@ void add_run(CLI::App& app, int& exit_status) {
       "which costs the program time at each of them");
   run_app->add_flag(
       "--kernel", o->kernel,
-      "With --method ebpf or all: what the kernel does for the program, too: ioctls on devices of NVIDIA, "
-      "waiting, interrupts, errors of the GPU, faults on managed memory, each in the call that it is "
-      "done for");
+      "With --method ebpf: what the kernel does for the program, too: ioctls on devices of NVIDIA, waiting, "
+      "interrupts, errors of the GPU, faults on managed memory, each in the call that it is done for. --method all "
+      "has it anyway");
   run_app
       ->add_option("--kinds", o->kinds,
                    "Kinds of GPU records: kernel,memcpy,memset,sync,overhead, or changes to them as in "

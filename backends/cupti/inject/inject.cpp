@@ -2,9 +2,6 @@
 // libcutrace_inject.so: the driver loads it when CUDA_INJECTION64_PATH names it, and calls InitializeInjection while
 // CUDA starts; NVTX loads it when NVTX_INJECTION64_PATH names it, at its first call. Whoever comes first opens a
 // session from the environment, so that a program that knows nothing of cutrace is traced.
-#include <cstdint>
-#include <cstdlib>
-#include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cupti/register.hpp>
 #include <cutrace/detail/outside_session.hpp>
 #include <cutrace/runtime.hpp>
@@ -30,17 +27,8 @@ __asm__(
     "ret\n"
     ".size cutrace_call_joins, .-cutrace_call_joins\n"
     ".popsection\n");
-extern "C" void cutrace_call_joins(std::uint64_t);
-
-/// The command's word that there is such a probe.
-static bool calls_are_joined() noexcept {
-  const char* const asked = std::getenv("CUTRACE_CALL_JOINS");
-  return asked != nullptr && asked[0] == '1' && asked[1] == '\0';
-}
-
 /// Called by the driver, once, before the first CUDA call of the program returns.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
-  if (calls_are_joined()) cutrace::cupti::process_state::get().call_joins = &cutrace_call_joins;
   if (outside_session::wanted())
     outside_session::open("injected", nullptr, []() noexcept { cutrace::cupti::loaded_by_driver() = true; });
   return 1;

@@ -237,7 +237,7 @@ TEST_CASE("what the kernel refuses is a note, and the rest works") {
 TEST_CASE("--kernel asks for --method ebpf, and its variable for known words") {
   const run other({"--method", "ioctl", "--kernel"}, {"/bin/true"});
   CHECK(other.ended.exit_status == 125);
-  CHECK(other.says("give --method ebpf, too"));
+  CHECK(other.says("give --method ebpf (or all), too"));
   const run odd({"--method", "ebpf", "--kernel"}, {"/bin/true"}, {{"CUTRACE_EBPF_KERNEL", "ioctl,everything"}});
   CHECK(odd.ended.exit_status == 125);
   CHECK(odd.says("\"everything\" is no kind"));

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/call_hooks.hpp>
+#include <cutrace/cupti/call_joins.hpp>
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/complain.hpp>
 #include <cutrace/cupti/describe_devices.hpp>
@@ -109,6 +110,7 @@ class cupti_backend final : public backend {
     p.decoder.store(&decoder_, std::memory_order_release);
     p.writer.store(writer_, std::memory_order_release);
     p.last_writer.store(writer_, std::memory_order_release);
+    p.call_joins.store(find_call_joins(), std::memory_order_relaxed);
     name_results(*writer_);
     if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would tell of this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.

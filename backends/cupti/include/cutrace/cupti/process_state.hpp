@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/buffers.hpp>
+#include <cutrace/cupti/call_joins.hpp>
 #include <cutrace/cupti/decode_context.hpp>
 #include <cutrace/cupti/graph_gate.hpp>
 #include <cutrace/cupti/library.hpp>
@@ -35,7 +36,7 @@ struct process_state {
   std::uint32_t runtime_times = 0;                  ///< that they were switched on
   tick_scale scale;                                 ///< for timestamps, the process's
   /// Called at the beginning of each recorded call with CUPTI's number of it; null: nobody asks. It stays loaded.
-  std::atomic<void (*)(std::uint64_t)> call_joins{nullptr};
+  std::atomic<call_joins_function> call_joins{nullptr};
   bool clock_registered = false;
   bool latency_on = false;           ///< kernels are told with their queueing
   bool kernels_left_on = false;      ///< the kind was not switched off at the end of a session
