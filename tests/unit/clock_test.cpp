@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cutrace/detail/clock_map.hpp>
+#include <random>
+#include <vector>
 
 TEST_CASE("the fixed conversion is linear, exact over days, and holds before its base") {
   cutrace::tick_scale s;
@@ -57,6 +59,41 @@ TEST_CASE("corrections pull a frame that runs wrong back to CLOCK_MONOTONIC, for
     CHECK(std::abs(miss) < 2000);  // uncorrected it grows by 100 ns a millisecond, to 8,000 and more
   }
   CHECK(c.error_ns() > 0);
+}
+
+TEST_CASE("an offset is that of the line between its measurements, in whatever order times ask for it") {
+  using cutrace::detail::clock_offset;
+  std::mt19937_64 random(17);
+  clock_offset line;
+  std::vector<clock_offset::point> points;
+  // As plain as it gets: the same times come again and again, so kept results are asked for, and every step has an end.
+  const auto expected = [&points](std::uint64_t raw) -> std::int64_t {
+    std::size_t i = 1;
+    while (i + 1 < points.size() && raw >= points[i].raw_ns) ++i;
+    const clock_offset::point &a = points[i - 1], &b = points[i];
+    if (raw < a.raw_ns) return a.offset_ns;
+    return a.offset_ns + (b.offset_ns - a.offset_ns) * static_cast<std::int64_t>(raw - a.raw_ns) /
+                             static_cast<std::int64_t>(b.raw_ns - a.raw_ns);
+  };
+  CHECK(line.at(5) == 0);
+  std::uint64_t raw = 1000000000;
+  for (int n = 0; n < 40; ++n) {
+    raw += 1 + random() % 3000000;
+    const std::int64_t jump = n % 5 == 0 ? 0 : static_cast<std::int64_t>(random() % 4001) - 2000;
+    points.push_back({raw, (points.empty() ? 0 : points.back().offset_ns) + jump});
+    line.add(points.back());
+    if (n == 0) {
+      CHECK(line.at(raw + 77) == points[0].offset_ns);
+      continue;
+    }
+    std::uint64_t wrong = 0;
+    for (int i = 0; i < 20000; ++i) {
+      const std::uint64_t around = i % 3 == 0 ? raw : points[random() % points.size()].raw_ns;
+      const std::uint64_t at = around + random() % (i % 2 == 0 ? 20000 : 4000000) - 10000;
+      wrong += line.at(at) != expected(at);
+    }
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("three clocks of one moment are read together") {

@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <vector>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 #include <cutrace/clock.hpp>
+#include <cutrace/detail/clock_offset.hpp>
 #include <cutrace/sink.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -91,19 +91,18 @@ class clock_correction {
     const std::int64_t offset = static_cast<std::int64_t>(s.monotonic_ns - raw);
     const std::uint64_t width = ((s.width_ticks / 2) * scale.multiplier >> scale.shift) + 1;
     if (width > kept_width_ns) return;  // interrupted between the reads: tells nothing
-    if (!points_.empty()) {
+    if (!offset_.empty()) {
       // Two readings close together differ by their own noise, and a slope made of that would be extrapolated.
-      if (raw < points_.back().raw_ns + kept_distance_ns) return;
-      const std::int64_t miss = offset - correction_at(raw);
+      if (raw < offset_.newest().raw_ns + kept_distance_ns) return;
+      const std::int64_t miss = offset - offset_.at(raw);
       error_ns_ = std::max(error_ns_, width + static_cast<std::uint64_t>(miss < 0 ? -miss : miss));
     }
-    points_.push_back({raw, offset});
-    if (points_.size() > kept_points) thin_out();
+    offset_.add({raw, offset});
   }
 
   /// CLOCK_MONOTONIC nanoseconds of a time of the raw frame.
   std::uint64_t apply(std::uint64_t raw_ns) const noexcept {
-    return raw_ns + static_cast<std::uint64_t>(correction_at(raw_ns));
+    return raw_ns + static_cast<std::uint64_t>(offset_.at(raw_ns));
   }
 
   /// Largest distance seen between a corrected time and CLOCK_MONOTONIC. Times between two measurements are
@@ -112,47 +111,10 @@ class clock_correction {
   void set_floor(std::uint64_t ns) noexcept { error_ns_ = std::max(error_ns_, ns); }
 
  private:
-  struct point {
-    std::uint64_t raw_ns;
-    std::int64_t offset_ns;
-  };
-  static constexpr std::size_t kept_points = 4096;
   static constexpr std::uint64_t kept_width_ns = 2000;
   static constexpr std::uint64_t kept_distance_ns = 50000000;
 
-  std::int64_t correction_at(std::uint64_t raw) const noexcept {
-    if (points_.empty()) return 0;
-    if (points_.size() == 1) return points_.front().offset_ns;
-    std::size_t i = points_.size() - 1;  // segment [i-1, i]; most times lie in the last few
-    while (i > 1 && raw < points_[i - 1].raw_ns) {
-      if (points_.size() - i > 8) {
-        const auto at = std::upper_bound(points_.begin(), points_.end(), raw,
-                                         [](std::uint64_t v, const point& p) { return v < p.raw_ns; });
-        i = std::max<std::size_t>(
-            1, std::min<std::size_t>(points_.size() - 1, static_cast<std::size_t>(at - points_.begin())));
-        break;
-      }
-      --i;
-    }
-    const point& a = points_[i - 1];
-    const point& b = points_[i];
-    if (raw < a.raw_ns) return a.offset_ns;  // before the first measurement
-    const clock::int128 rise = b.offset_ns - a.offset_ns;
-    const clock::int128 run = static_cast<std::int64_t>(b.raw_ns - a.raw_ns);
-    return a.offset_ns + static_cast<std::int64_t>(rise * static_cast<std::int64_t>(raw - a.raw_ns) / run);
-  }
-
-  /// Halves the resolution of the older half: a stage that began hours ago still finds its segment.
-  CUTRACE_NOINLINE void thin_out() {
-    std::vector<point> kept;
-    kept.reserve(points_.size());
-    const std::size_t half = points_.size() / 2;
-    for (std::size_t i = 0; i < points_.size(); ++i)
-      if (i == 0 || i >= half || i % 2 == 0) kept.push_back(points_[i]);
-    points_.swap(kept);
-  }
-
-  std::vector<point> points_;
+  clock_offset offset_;
   std::uint64_t error_ns_ = 0;
 };
 
