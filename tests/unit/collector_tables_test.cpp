@@ -2,9 +2,14 @@
 // The collector's tables answer from what was asked last; they must not do so when that has changed.
 #include <doctest/doctest.h>
 
+#include <cutrace/detail/id_places.hpp>
 #include <cutrace/detail/stage_table.hpp>
 #include <cutrace/detail/string_table.hpp>
+#include <map>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 using cutrace::text;
 using cutrace::detail::stage_table;
@@ -37,6 +42,60 @@ TEST_CASE("stages of several threads do not stand in for each other") {
     for (std::uint64_t n = 0; n < 100; ++n)
       for (std::uint64_t thread = 1; thread <= 20; ++thread)
         REQUIRE(stages.find(thread << 40 | n)->parent == thread * 1000 + n);
+}
+
+TEST_CASE("numbers are found while they are in the table, whatever was taken out of it before") {
+  std::mt19937_64 random(23);
+  cutrace::detail::id_places places;
+  std::map<std::uint64_t, std::uint32_t> expected;
+  std::vector<std::uint64_t> ids;  // three threads that count up, and some numbers of no order
+  for (std::uint64_t n = 1; n <= 6000; ++n) {
+    for (std::uint64_t thread = 1; thread <= 3; ++thread) ids.push_back(thread << 40 | n);
+    if (n % 3 == 0) ids.push_back(random() | 1);
+  }
+  const auto find = [&](std::uint64_t id) {
+    return places.find(id, [&](std::uint32_t place) { return ids[place] == id; });
+  };
+  CHECK(find(1) == places.none);
+  std::uint64_t wrong = 0;
+  for (std::uint32_t at = 0; at < ids.size(); ++at) {
+    places.add(ids[at], at);
+    expected[ids[at]] = at;
+    if (expected.size() > 2500) {  // the oldest, or any of the last ones
+      const std::size_t gone = at % 5 == 0 ? at - random() % 1000 : at - 2400;
+      if (expected.erase(ids[gone]) != 0) places.remove(ids[gone], static_cast<std::uint32_t>(gone));
+    }
+    const std::uint64_t asked = ids[random() % ids.size()];
+    const auto known = expected.find(asked);
+    wrong += find(asked) != (known != expected.end() ? known->second : places.none);
+    wrong += places.size() != expected.size();
+    if (at % 4000 != 0) continue;
+    for (const auto& one : expected) wrong += find(one.first) != one.second;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("stages that never end do not lock out those to come, nor does what is forgotten stay behind") {
+  stage_table stages;
+  CHECK(stages.open(0) == nullptr);
+  for (std::uint64_t id = 1; id <= stage_table::open_limit; ++id) stages.open(id);
+  const std::uint64_t full = stages.bytes();
+  for (std::uint64_t id = 1; id <= 1000; ++id) {
+    const std::uint64_t newest = stage_table::open_limit + id;
+    cutrace::detail::known_stage* s = stages.open(newest);
+    REQUIRE(s != nullptr);
+    CHECK(s->requests.empty());
+    CHECK(s->total == 0);
+    s->total = 3;
+    s->requests.resize(3);
+    stages.charge(*s);
+    CHECK(stages.find(newest) == s);
+    if (id % 2 == 0) stages.close(newest);
+  }
+  std::size_t kept = 0;
+  for (std::uint64_t id = 1; id <= stage_table::open_limit + 1000; ++id) kept += stages.find(id) != nullptr;
+  CHECK(kept == stage_table::open_limit);
+  CHECK(stages.bytes() < full + (std::size_t{1} << 17));
 }
 
 TEST_CASE("one address for one content; a human form for each mangled name, asked for in any order") {
