@@ -13,7 +13,8 @@ using cutrace::detail::pending_event;
 
 namespace {
 void push(order_window& w, std::int64_t start, std::int64_t end, std::vector<std::uint64_t> words = {}) {
-  w.add_words(w.append(start, end), words.data(), static_cast<std::uint32_t>(words.size()));
+  pending_event& p = w.append(start, end);
+  p.words_at = w.add_words(words.data(), words.size());
 }
 struct taker {
   std::vector<std::int64_t> ends;

@@ -24,6 +24,7 @@ class delivery {
 
   /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
   void deliver(order_window::bucket& b) {
+    const std::int64_t now_ns = session_ns(now_ns_);
     for (std::size_t at = 0; at < b.order.size();) {
       const std::size_t end = std::min(b.order.size(), at + slice);
       events_.clear();
@@ -32,9 +33,8 @@ class delivery {
       arguments_.clear();
       arguments_.reserve(slice * 10);
       for (; at < end; ++at) {
-        // The window is larger than caches are, and its order is not that of memory.
-        if (at + ahead < b.order.size()) prefetch(b.events[b.order[at + ahead].index]);
-        events_.push_back(resolve(b.events[b.order[at].index], b.words));
+        ask_ahead(b, at);
+        show(b, b.order[at], now_ns);
       }
       to_.write(events_.data(), events_.size());
       delivered_ += events_.size();
@@ -66,39 +66,179 @@ class delivery {
   }
 
  private:
-  static constexpr std::size_t slice = 512;
-  static constexpr std::size_t ahead = 6;  ///< events whose memory is asked for early
+  static constexpr std::size_t slice = 64;
+  /// Events by which memory is asked for early: that of the event itself, of the place of its stage, of the stage.
+  static constexpr std::size_t ahead = 32, stage_place_ahead = 20, stage_ahead = 8;
 
-  static void prefetch(const pending_event& e) noexcept {
-    const char* const from = reinterpret_cast<const char*>(&e);
-    for (std::size_t at = 0; at < sizeof(e); at += 64) __builtin_prefetch(from + at, 1);
+  /// The window is larger than caches are, and its order is not that of memory; nor are stages in a cache that were
+  /// opened when the events came. Each step needs what the one before it has brought.
+  void ask_ahead(order_window::bucket& b, std::size_t at) {
+    const std::size_t left = b.order.size() - at;
+    if (CUTRACE_LIKELY(left > ahead)) {
+      const order_window::place& p = b.order[at + ahead];
+      switch (p.shape) {
+        case order_window::form::host:
+          prefetch(b.hosts[p.index]);
+          break;
+        case order_window::form::work:
+          prefetch(b.works[p.index]);
+          break;
+        case order_window::form::whole:
+          prefetch(b.events[p.index]);
+          break;
+      }
+    }
+    if (left > stage_place_ahead) from_.stages().prefetch_place(stage_of(b, b.order[at + stage_place_ahead]));
+    if (left > stage_ahead) from_.stages().prefetch(stage_of(b, b.order[at + stage_ahead]));
+  }
+  template <class T>
+  static void prefetch(const T& waiting) noexcept {
+    const char* const from = reinterpret_cast<const char*>(&waiting);
+    for (std::size_t at = 0; at < sizeof(T); at += 64) __builtin_prefetch(from + at);
+  }
+  static std::uint64_t stage_of(order_window::bucket& b, const order_window::place& p) noexcept {
+    switch (p.shape) {
+      case order_window::form::host:
+        return b.hosts[p.index].type() == record_type::stage ? b.hosts[p.index].c : b.hosts[p.index].parent;
+      case order_window::form::work:
+        return b.works[p.index].stage_id;
+      default:
+        return 0;
+    }
   }
 
-  const event& resolve(pending_event& p, const std::vector<std::uint64_t>& words) {
-    p.start_ns = session_ns(p.start_ns);
-    p.end_ns = session_ns(p.end_ns);
-    p.late = p.end_ns < newest_end_ns_;
-    if (p.late)
+  /// The event of a place at the end of `events_`, complete. `now_ns`: session time of this pass.
+  void show(order_window::bucket& b, const order_window::place& p, std::int64_t now_ns) {
+    events_.emplace_back();
+    event& e = events_.back();
+    pending_more more;
+    switch (p.shape) {
+      case order_window::form::host: {
+        const pending_host& h = b.hosts[p.index];
+        e.process_id = from_.process_id();
+        e.thread_id = h.thread_id;
+        if (h.type() == record_type::stage)
+          show_marker_stage(h, e, more);
+        else
+          show_call(h, b.words, e);
+        break;
+      }
+      case order_window::form::work: {
+        const pending_work& w = b.works[p.index];
+        e.process_id = from_.process_id();
+        w.show(e, more);
+        if (w.call_function != pending_work::no_function)
+          e.call_name = functions_.name_of(w.call_function & ~pending_work::runtime_bit,
+                                           (w.call_function & pending_work::runtime_bit) != 0);
+        break;
+      }
+      case order_window::form::whole: {
+        const pending_event& whole = b.events[p.index];
+        e = whole;
+        more = whole;
+        if (e.kind == event_kind::api)
+          name_arguments(e, functions_.find(e.api.function, e.api.runtime_api),
+                         [&](std::uint32_t i) { return b.words[more.words_at + i]; });
+        if (e.kind == event_kind::system) name_described(e, b.words.data() + more.words_at);
+        break;
+      }
+    }
+    e.start_ns = p.start_ns;
+    e.end_ns = p.end_ns;
+    resolve(e, more, now_ns);
+  }
+
+  void show_marker_stage(const pending_host& h, event& e, pending_more& more) {
+    show_stage(h, e, more);
+    if (h.has(flag_dynamic)) {
+      e.name = {h.name, h.name_size_or_words_at};
+      return;
+    }
+    const site_table::entry& site = from_.site(h.site());
+    e.name = site.name;
+    e.stage.file = site.file;
+    e.stage.line = site.line;
+  }
+
+  void show_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
+    const bool runtime = h.has(flag_runtime);
+    const std::uint32_t count = std::min<std::uint32_t>(h.count(), 10);
+    const std::uint32_t rest = count > 3 ? count - 3 : 0;
+    const bool enclosed = (h.epoch & pending_host::is_enclosed) != 0;
+    // Not there if memory ran out when they came.
+    const bool told = h.name_size_or_words_at + rest + (enclosed ? 1u : 0u) <= words.size();
+    const std::uint64_t* more = told ? words.data() + h.name_size_or_words_at : nothing;
+    e.kind = event_kind::api;
+    e.correlation_id = (h.id & 0xffffffffu) | (h.epoch & 0xffu) << 32;
+    e.stage_id = h.parent;
+    e.api.function = function_of(h.site());
+    e.api.result = static_cast<std::int32_t>(h.id >> 32);
+    e.api.runtime_api = runtime;
+    e.api.argument_count = count;
+    if (const std::uint32_t caller = runtime_function_of(h.site()))
+      e.api.runtime_name = functions_.name_of(caller, true);
+    if (CUTRACE_UNLIKELY(enclosed)) e.api.enclosing = more[rest];
+    e.api.result_name = functions_.result(runtime, e.api.result);
+    const known_function* f = functions_.find(e.api.function, runtime);
+    e.name = ingest::name_of(f);
+    const std::uint64_t head[3] = {h.a, h.b, h.c};
+    const auto word = [&](std::uint32_t i) { return i < 3 ? head[i] : more[i - 3]; };
+    if (f != nullptr) {
+      e.api.direction = f->direction;
+      const std::uint32_t bytes = static_cast<std::uint32_t>(f->bytes_parameter);
+      if (f->bytes_parameter >= 0 && bytes < count) e.api.bytes = word(bytes);
+    }
+    name_arguments(e, f, word);
+  }
+
+  /// `word(i)`: the value of one.
+  template <class Word>
+  void name_arguments(event& e, const known_function* f, Word word) {
+    const std::size_t first = arguments_.size();
+    const std::size_t known = f != nullptr ? f->parameters.size() : 0;
+    for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
+      // Made where it stays: a copy would wait for the stores of its parts.
+      arguments_.emplace_back();
+      argument& a = arguments_.back();
+      a.value = word(i);
+      if (i < known) {
+        const known_function::parameter& p = f->parameters[i];
+        a.name = {p.name.data(), static_cast<std::uint32_t>(p.name.size())};
+        a.kind = p.kind;
+      }
+    }
+    e.api.arguments = arguments_.data() + first;
+  }
+
+  void name_described(event& e, const std::uint64_t* words) {
+    const std::size_t first = arguments_.size();
+    for (std::uint32_t i = 0; i < e.system.argument_count; ++i)
+      arguments_.push_back(order_window::described(words + 3 * i));
+    e.system.arguments = arguments_.data() + first;
+  }
+
+  void resolve(event& e, pending_more& more, std::int64_t now_ns) {
+    e.start_ns = session_ns(e.start_ns);
+    e.end_ns = session_ns(e.end_ns);
+    e.late = e.end_ns < newest_end_ns_;
+    if (e.late)
       ++late_;
     else
-      newest_end_ns_ = std::min(p.end_ns, session_ns(now_ns_));  // a time from the future makes nothing else late
-    if (ingest::comes_from_call(p)) resolve_gpu(p);
-    if (p.kind == event_kind::kernel && p.kernel.queued_ns != 0) p.kernel.queued_ns = session_ns(p.kernel.queued_ns);
-    if (p.kind == event_kind::kernel && p.kernel.submitted_ns != 0)
-      p.kernel.submitted_ns = session_ns(p.kernel.submitted_ns);
-    if (p.kind == event_kind::api) resolve_arguments(p, words);
-    if (p.kind == event_kind::system) resolve_described(p, words);
-    if (p.kind == event_kind::stage)
-      resolve_name(p);
-    else if (p.stage_id != 0)
-      resolve_stage(p);
-    resolve_requests(p);
-    ++by_kind_[static_cast<std::size_t>(p.kind)];
-    return p;
+      newest_end_ns_ = std::min(e.end_ns, now_ns);  // a time from the future makes nothing else late
+    if (ingest::comes_from_call(e)) resolve_gpu(e, more);
+    if (e.kind == event_kind::kernel && e.kernel.queued_ns != 0) e.kernel.queued_ns = session_ns(e.kernel.queued_ns);
+    if (e.kind == event_kind::kernel && e.kernel.submitted_ns != 0)
+      e.kernel.submitted_ns = session_ns(e.kernel.submitted_ns);
+    if (e.kind == event_kind::stage)
+      resolve_name(e);
+    else if (e.stage_id != 0)
+      resolve_stage(e, more);
+    resolve_requests(e, more);
+    ++by_kind_[static_cast<std::size_t>(e.kind)];
   }
 
   /// Asked with the time of the launch in the raw frame: an update of the graph concerns later ones.
-  void resolve_capture(pending_event& p) {
+  void resolve_capture(event& p) {
     const graph_table::capture* c = nullptr;
     switch (p.kind) {
       case event_kind::kernel:
@@ -125,10 +265,11 @@ class delivery {
     p.capture_stage_name = captured_name_;
   }
 
-  void resolve_gpu(pending_event& p) {
+  void resolve_gpu(event& p, const pending_more& more) {
     if (!from_.graphs().empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
-    if (p.thread_id == 0) p.thread_id = from_.thread_id_of(p.call_thread);  // its records may have come after the GPU's
+    if (p.thread_id == 0)
+      p.thread_id = from_.thread_id_of(more.call_thread);  // its records may have come after the GPU's
     // Counted, not clipped: who reads the trace may decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
     if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
@@ -139,7 +280,7 @@ class delivery {
     if (p.is_gpu_work() && p.joined != attribution::by_call) ++joined_[static_cast<std::size_t>(p.joined)];
   }
 
-  void resolve_name(pending_event& p) {
+  void resolve_name(event& p) {
     if (p.name.data == nullptr) {
       const known_stage* s = from_.stages().find(p.stage_id);
       p.name = s != nullptr ? s->name : ingest::name_lost;
@@ -147,7 +288,7 @@ class delivery {
     p.stage_name = p.name;
   }
 
-  void resolve_stage(pending_event& p) {
+  void resolve_stage(event& p, pending_more& more) {
     const known_stage* s = from_.stages().find(p.stage_id);
     if (s == nullptr) {
       if (p.is_gpu_work()) {
@@ -157,24 +298,24 @@ class delivery {
       return;
     }
     p.stage_name = s->name;
-    if (p.form == request_form::none) {  // marks may bring their own
-      p.form = s->form;
-      p.request_word = s->word;
-      p.request_owner = s->owner;
+    if (more.form == request_form::none) {  // marks may bring their own
+      more.form = s->form;
+      more.request_word = s->word;
+      more.request_owner = s->owner;
     }
   }
 
-  void resolve_requests(pending_event& p) {
-    if (p.form == request_form::none) return;
-    if (p.form == request_form::id) {
-      requests_.push_back({p.request_word, {}});
+  void resolve_requests(event& p, const pending_more& more) {
+    if (more.form == request_form::none) return;
+    if (more.form == request_form::id) {
+      requests_.push_back({more.request_word, {}});
       p.requests = &requests_.back();
       p.request_count = p.request_total = 1;
       return;
     }
-    const known_stage* owner = from_.stages().find(p.request_owner);
+    const known_stage* owner = from_.stages().find(more.request_owner);
     if (owner == nullptr) {  // its record was lost: at least the number stays
-      p.request_total = p.form == request_form::batch ? static_cast<std::uint32_t>(p.request_word) : 1;
+      p.request_total = more.form == request_form::batch ? static_cast<std::uint32_t>(more.request_word) : 1;
       return;
     }
     p.requests = owner->requests.data();
@@ -182,29 +323,7 @@ class delivery {
     p.request_total = owner->total;
   }
 
-  void resolve_arguments(pending_event& p, const std::vector<std::uint64_t>& words) {
-    const known_function* f = functions_.find(p.api.function, p.api.runtime_api);
-    const std::size_t first = arguments_.size();
-    for (std::uint32_t i = 0; i < p.api.argument_count; ++i) {
-      argument a;
-      a.value = words[p.words_at + i];
-      if (f != nullptr && i < f->parameters.size()) {
-        const known_function::parameter& known = f->parameters[i];
-        a.name = {known.name.data(), static_cast<std::uint32_t>(known.name.size())};
-        a.kind = known.kind;
-      }
-      arguments_.push_back(a);
-    }
-    p.api.arguments = arguments_.data() + first;
-  }
-
-  void resolve_described(pending_event& p, const std::vector<std::uint64_t>& words) {
-    const std::size_t first = arguments_.size();
-    for (std::uint32_t i = 0; i < p.system.argument_count; ++i)
-      arguments_.push_back(order_window::described(words.data() + p.words_at + 3 * i));
-    p.system.arguments = arguments_.data() + first;
-  }
-
+  static constexpr std::uint64_t nothing[8] = {};
   ingest& from_;
   const function_table& functions_;
   const clock_correction& correction_;

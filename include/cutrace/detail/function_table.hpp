@@ -13,6 +13,8 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 struct known_function {
+  text text_of_name() const noexcept { return {name.data(), static_cast<std::uint32_t>(name.size())}; }
+
   struct parameter {
     std::string name;
     argument_kind kind;
@@ -47,6 +49,12 @@ class function_table {
 
   const known_function* find(std::uint32_t id, bool runtime_api) const noexcept {
     return id < limit ? functions_[runtime_api ? 1 : 0][id].load(std::memory_order_acquire) : nullptr;
+  }
+
+  /// Empty where it is not known.
+  text name_of(std::uint32_t id, bool runtime_api) const noexcept {
+    const known_function* f = find(id, runtime_api);
+    return f != nullptr ? f->text_of_name() : text{};
   }
 
   /// The first name of a code stays. Any thread.

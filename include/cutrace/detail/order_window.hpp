@@ -4,126 +4,97 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cutrace/detail/block_list.hpp>
+#include <cutrace/detail/pending.hpp>
 #include <cutrace/detail/sort_runs.hpp>
-#include <cutrace/event.hpp>
-#include <cutrace/request.hpp>
 #include <deque>
-#include <memory>
-#include <new>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// An event whose stage and requests are not looked up yet. Times are still those of the raw frame.
-struct pending_event : event {
-  std::uint64_t request_word = 0;
-  std::uint64_t request_owner = 0;
-  request_form form = request_form::none;
-  std::uint32_t words_at = 0;     ///< api: arguments, in the words of its bucket
-  std::uint32_t call_thread = 0;  ///< GPU work: index of the thread of its call
-};
-
-/// Events one after the other in blocks that go round: appending moves nothing, and no memory is returned to the
-/// system and faulted in again while the trace goes on (growing vectors took a quarter of the collector's time).
-class event_blocks {
- public:
-  static constexpr std::size_t block_events = 128;
-  using block = std::unique_ptr<pending_event[]>;
-
-  std::size_t size() const noexcept { return size_; }
-  bool empty() const noexcept { return size_ == 0; }
-  pending_event& operator[](std::size_t i) noexcept { return blocks_[i / block_events][i % block_events]; }
-
-  /// One more, with what was there before in it. Takes a block of `spare` where it needs one.
-  pending_event& append(std::vector<block>& spare) {
-    if (size_ == blocks_.size() * block_events) add_block(spare);
-    return (*this)[size_++];
-  }
-  void take_back() noexcept { --size_; }
-  /// Empties itself into `spare`, which keeps `limit` blocks at the most.
-  void clear(std::vector<block>& spare, std::size_t limit) {
-    for (block& b : blocks_)
-      if (spare.size() < limit) spare.push_back(std::move(b));
-    blocks_.clear();
-    size_ = 0;
-  }
-
- private:
-  CUTRACE_NOINLINE void add_block(std::vector<block>& spare) {
-    if (spare.empty()) spare.emplace_back(new pending_event[block_events]);
-    blocks_.push_back(std::move(spare.back()));
-    spare.pop_back();
-  }
-
-  std::vector<block> blocks_;
-  std::size_t size_ = 0;
-};
-
 class order_window {
  public:
+  enum class form : std::uint8_t { whole, host, work };
   struct place {
     std::int64_t end_ns;
     std::int64_t start_ns;
-    std::uint32_t index;
+    std::uint32_t index;  ///< among those of its form
+    form shape;
   };
+  /// Vectors take up to twice what stands in them, and sorting needs room for as many places again.
+  static constexpr std::size_t place_bytes = 3 * sizeof(place), word_bytes = 2 * sizeof(std::uint64_t);
   struct bucket {
-    event_blocks events;
+    block_list<pending_event> events;
+    block_list<pending_host> hosts;
+    block_list<pending_work> works;
     std::vector<std::uint64_t> words;
-    std::vector<place> order;  ///< of `events`, sorted once the bucket is handed over: places are small, events are not
+    std::vector<place> order;  ///< sorted once the bucket is handed over: places are small, events are not
+
+    std::size_t bytes() const noexcept {
+      return events.size() * sizeof(pending_event) + hosts.size() * sizeof(pending_host) +
+             works.size() * sizeof(pending_work) + order.size() * place_bytes + words.size() * word_bytes;
+    }
   };
 
   void configure(std::uint64_t window_ns, std::size_t limit_bytes) {
     window_ns_ = window_ns;
     width_ns_ = std::max<std::uint64_t>(window_ns / 16, 1000000);
-    limit_events_ = std::max<std::size_t>(limit_bytes / (sizeof(pending_event) + 16), 256);
+    limit_bytes_ = std::max<std::size_t>(limit_bytes, 256 * (sizeof(pending_event) + place_bytes));
+    spare_blocks_.limit = limit_bytes_ / sizeof(memory_block);
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
   /// Raw time of the pass that pushes: nothing can have ended later.
   void set_now(std::uint64_t now_ns) noexcept { now_ns_ = now_ns; }
-  std::size_t size() const noexcept { return size_; }
+  std::size_t size() const noexcept {
+    std::size_t n = 0;
+    for (const bucket& b : buckets_) n += b.order.size();
+    return n;
+  }
   static constexpr const char* full_note =
       "events came faster than the ordering window has room for: some are delivered behind later ones and marked late; "
       "raise CUTRACE_MEMORY_LIMIT";
-  bool over_limit() const noexcept { return size_ > limit_events_; }
+  bool over_limit() const noexcept { return used_bytes_ > limit_bytes_; }
 
   /// A new event of these times, to be filled in where it will stay: a copy would cost a fifth of the collector's time.
   /// Valid until the next one.
   pending_event& append(std::int64_t start_ns, std::int64_t end_ns) {
-    // A time that claims to lie in the future, or before the machine was started, must not move the window.
-    const std::uint64_t end = end_ns > 0 ? static_cast<std::uint64_t>(end_ns) : 0;
-    const std::uint64_t number = std::min(end, now_ns_) / width_ns_;
-    if (buckets_.empty()) {
-      first_ = std::max(number, first_);
-      buckets_.push_back(fresh());
-    }
-    std::uint64_t at = number > first_ ? number - first_ : 0;  // latecomers go into the oldest part there is
-    at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
-    while (buckets_.size() <= at) buckets_.push_back(fresh());
-    last_ = &buckets_[static_cast<std::size_t>(at)];
-    last_->order.push_back({end_ns, start_ns, static_cast<std::uint32_t>(last_->events.size())});
-    ++size_;
-    pending_event* const p = new (&last_->events.append(spare_blocks_)) pending_event;
-    p->start_ns = start_ns;
-    p->end_ns = end_ns;
-    return *p;
+    bucket& b = bucket_of(end_ns);
+    pending_event& p = add(b, b.events, start_ns, end_ns, form::whole);
+    p.start_ns = start_ns;
+    p.end_ns = end_ns;
+    return p;
   }
-  /// The arguments of the event that was appended last.
-  void add_words(pending_event& p, const std::uint64_t* words, std::uint32_t count) {
-    p.words_at = static_cast<std::uint32_t>(last_->words.size());
+  /// The same for the shorter forms, which hold anything before they are filled in.
+  pending_host& append_host(std::int64_t start_ns, std::int64_t end_ns) {
+    bucket& b = bucket_of(end_ns);
+    return add(b, b.hosts, start_ns, end_ns, form::host);
+  }
+  pending_work& append_work(std::int64_t start_ns, std::int64_t end_ns) {
+    bucket& b = bucket_of(end_ns);
+    return add(b, b.works, start_ns, end_ns, form::work);
+  }
+  /// Arguments of the event that was appended last. @returns where they are in its bucket
+  std::uint32_t add_words(const std::uint64_t* words, std::size_t count) {
+    const std::size_t at = last_->words.size();
     last_->words.insert(last_->words.end(), words, words + count);
+    used_bytes_ += count * word_bytes;
+    return static_cast<std::uint32_t>(at);
   }
   /// Its arguments with their names, three words each, no more than `described_limit`.
   std::uint32_t add_described(pending_event& p, const argument* arguments, std::uint32_t count) {
     count = std::min(count, described_limit);
-    p.words_at = static_cast<std::uint32_t>(last_->words.size());
+    std::uint64_t words[3 * described_limit];
     for (std::uint32_t i = 0; i < count; ++i) {
       const argument& a = arguments[i];
-      last_->words.push_back(argument::word_of(a.name.data));
-      last_->words.push_back(std::uint64_t{a.name.size} << 32 | static_cast<std::uint64_t>(a.kind));
-      last_->words.push_back(a.value);
+      words[3 * i] = argument::word_of(a.name.data);
+      words[3 * i + 1] = std::uint64_t{a.name.size} << 32 | static_cast<std::uint64_t>(a.kind);
+      words[3 * i + 2] = a.value;
     }
+    p.words_at = add_words(words, 3 * count);
     return count;
   }
   static argument described(const std::uint64_t* words) noexcept {
@@ -134,11 +105,11 @@ class order_window {
     return a;
   }
   static constexpr std::uint32_t described_limit = 10;
-  /// The event that was appended last is none after all.
+  /// The event that was appended last, a whole one, is none after all.
   void take_back() noexcept {
     last_->order.pop_back();
     last_->events.take_back();
-    --size_;
+    used_bytes_ -= sizeof(pending_event) + place_bytes;
   }
 
   /// Hands over, ordered, all parts that lie before `watermark_ns`, and as many more as it takes to get below the
@@ -149,10 +120,13 @@ class order_window {
       bucket b = std::move(buckets_.front());
       buckets_.pop_front();
       ++first_;
-      size_ -= b.events.size();
+      last_ = nullptr;
+      used_bytes_ -= b.bytes();
       sort(b);
-      if (!b.events.empty()) deliver(b);
-      b.events.clear(spare_blocks_, limit_events_ / event_blocks::block_events);
+      if (!b.order.empty()) deliver(b);
+      b.events.clear(spare_blocks_);
+      b.hosts.clear(spare_blocks_);
+      b.works.clear(spare_blocks_);
       b.words.clear();
       b.order.clear();
       if (spare_.size() < 4) spare_.push_back(std::move(b));
@@ -167,12 +141,44 @@ class order_window {
     advance(everything, deliver);
   }
 
-  std::uint64_t bytes() const noexcept {
-    return (size_ + spare_blocks_.size() * event_blocks::block_events) * sizeof(pending_event);
-  }
+  std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.list.size() * sizeof(memory_block); }
 
  private:
   static constexpr std::size_t bucket_limit = 1024;
+
+  /// Nearly always that of the event before: no division.
+  bucket& bucket_of(std::int64_t end_ns) {
+    // A time that claims to lie in the future, or before the machine was started, must not move the window.
+    const std::uint64_t end = std::min(end_ns > 0 ? static_cast<std::uint64_t>(end_ns) : 0, now_ns_);
+    if (CUTRACE_LIKELY(last_ != nullptr && end - last_from_ns_ < width_ns_)) return *last_;
+    return find_bucket(end / width_ns_);
+  }
+  CUTRACE_ONE_COPY bucket& find_bucket(std::uint64_t number) {
+    if (buckets_.empty()) {
+      first_ = std::max(number, first_);
+      buckets_.push_back(fresh());
+    }
+    std::uint64_t at = number > first_ ? number - first_ : 0;  // latecomers go into the oldest part there is
+    at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
+    while (buckets_.size() <= at) buckets_.push_back(fresh());
+    last_ = &buckets_[static_cast<std::size_t>(at)];
+    last_from_ns_ = (first_ + at) * width_ns_;
+    return *last_;
+  }
+
+  template <class T>
+  T& add(bucket& b, block_list<T>& list, std::int64_t start_ns, std::int64_t end_ns, form shape) {
+    if (CUTRACE_UNLIKELY(b.order.size() == b.order.capacity())) b.order.reserve(2 * b.order.size() + 1024);
+    T& added = list.append(spare_blocks_);
+    b.order.emplace_back();  // has room: no place without its event, no event without its place
+    place& p = b.order.back();
+    p.end_ns = end_ns;
+    p.start_ns = start_ns;
+    p.index = static_cast<std::uint32_t>(list.size() - 1);
+    p.shape = shape;
+    used_bytes_ += sizeof(T) + place_bytes;
+    return added;
+  }
 
   /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
   void sort(bucket& b) {
@@ -191,15 +197,16 @@ class order_window {
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
   std::vector<place> merged_;
   std::deque<bucket> buckets_;
-  bucket* last_ = nullptr;  ///< of the event that was appended last
+  bucket* last_ = nullptr;          ///< of the event that was appended last, while that is in the window
+  std::uint64_t last_from_ns_ = 0;  ///< where that bucket begins
   std::vector<bucket> spare_;
-  std::vector<event_blocks::block> spare_blocks_;
+  spare_blocks spare_blocks_;
   std::uint64_t first_ = 0;  ///< number of the oldest bucket: time / width
   std::uint64_t now_ns_ = ~std::uint64_t{0};
   std::uint64_t width_ns_ = 20000000;
   std::uint64_t window_ns_ = 500000000;
-  std::size_t limit_events_ = 0;
-  std::size_t size_ = 0;
+  std::size_t limit_bytes_ = 0;
+  std::size_t used_bytes_ = 0;
 };
 
 }  // namespace CUTRACE_LOCAL
