@@ -31,9 +31,13 @@ class number_table {
   struct key {
     std::uint64_t word[Words];
     bool operator==(const key& other) const noexcept { return std::memcmp(word, other.word, sizeof(word)) == 0; }
-    std::uint64_t mixed() const noexcept {
-      std::uint64_t sum = 0;
-      for (const std::uint64_t w : word) sum = (sum ^ w) * 0x9E3779B97F4A7C15u;
+    CUTRACE_INLINE std::uint64_t mixed() const noexcept {
+      // Long keys in lanes, since each product waits for the one before it.
+      constexpr std::size_t lanes = Words < 8 ? 1 : 4;
+      std::uint64_t lane[lanes] = {};
+      for (std::size_t i = 0; i < Words; ++i) lane[i % lanes] = (lane[i % lanes] ^ word[i]) * 0x9E3779B97F4A7C15u;
+      std::uint64_t sum = lane[0];
+      for (std::size_t i = 1; i < lanes; ++i) sum = (sum ^ sum >> 32 ^ lane[i]) * 0x9E3779B97F4A7C15u;
       return sum ^ sum >> 29;
     }
   };

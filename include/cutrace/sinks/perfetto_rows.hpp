@@ -67,9 +67,16 @@ class perfetto_rows {
     perfetto_lane& lane;
     std::size_t index;
   };
-  place_result place(const perfetto_row_key& key, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+  CUTRACE_INLINE place_result place(const perfetto_row_key& key, std::int64_t start_ns, std::int64_t end_ns,
+                                    std::uint64_t owner) {
     perfetto_row& r = row(key);
-    for (std::size_t i = 0; i < r.lanes.size(); ++i) {
+    if (CUTRACE_LIKELY(!r.lanes.empty() && r.lanes.front().place(start_ns, end_ns, owner)))
+      return {r, r.lanes.front(), 0};
+    return place_further(r, start_ns, end_ns, owner);
+  }
+  CUTRACE_ONE_COPY place_result place_further(perfetto_row& r, std::int64_t start_ns, std::int64_t end_ns,
+                                              std::uint64_t owner) {
+    for (std::size_t i = 1; i < r.lanes.size(); ++i) {
       if (r.lanes[i].place(start_ns, end_ns, owner)) return {r, r.lanes[i], i};
     }
     if (r.lanes.size() >= lane_limit) {
@@ -118,18 +125,20 @@ class perfetto_rows {
   static constexpr std::size_t lane_limit = 256;
   static constexpr std::size_t recent = 16;
 
-  perfetto_row& row(perfetto_row_key key) {
+  CUTRACE_INLINE perfetto_row& row(const perfetto_row_key& key) {
     perfetto_row*& last =
         last_rows_[(key.id + 7 * std::uint64_t{key.owner} + static_cast<std::uint64_t>(key.kind)) % recent];
     if (CUTRACE_LIKELY(last != nullptr && last->key == key)) return *last;
+    return *(last = &find_row(key));
+  }
+  CUTRACE_ONE_COPY perfetto_row& find_row(perfetto_row_key key) {
     auto at = rows_.find(key);
     if (at == rows_.end()) {
       // Beyond the limit all rows of one kind share one, split into lanes.
       if (rows_.size() >= row_limit) key.id = other_id;
       at = rows_.emplace(key, perfetto_row{key, {}}).first;
     }
-    last = &at->second;
-    return *last;
+    return at->second;
   }
   perfetto_lane& add_lane(perfetto_row& r) {
     const bool nesting = r.key.kind == perfetto_row_kind::thread;
