@@ -84,8 +84,9 @@ TEST_CASE("join: numbers of 32 bits that wrap, out of order, with partners missi
       expected[id] = both ? n : own | id;
       ++(both ? naive.both : naive.only_probes);
     }
-    naive.only_calls = in_calls.size() - naive.both;
+    naive.only_calls = in_calls.size() - naive.both + 1;
     for (const std::uint64_t n : in_calls) table.add_call(n);
+    table.add_call(0);
     const join_counts counts = table.finish();
     CHECK(counts.both == naive.both);
     CHECK(counts.only_probes == naive.only_probes);

@@ -91,7 +91,7 @@ class calls_pass : public cutrace::sink {
   void write(cutrace::event_view events) override {
     for (const event& e : events) {
       if (e.kind == event_kind::thread) k_.threads.insert(e.thread_id);
-      if (e.kind != event_kind::api || e.api.runtime_api || e.correlation_id == 0) continue;
+      if (e.kind != event_kind::api || e.api.runtime_api) continue;
       k_.table.add_call(e.correlation_id);
       if (e.stage_id == 0 || wanted_.count(e.correlation_id) == 0) continue;
       k_.stage_of[e.correlation_id] = e.stage_id;

@@ -36,8 +36,10 @@ class join_table {
     const std::size_t page = probed / page_ids;
     return page < pages_.size() && pages_[page] != nullptr ? (*pages_[page])[probed % page_ids] : 0;
   }
-  /// A call that CUPTI saw, after all of the probes. @param id as in its trace
+  /// A call that CUPTI saw, after all of the probes. @param id as in its trace; 0, as once in 2^32 calls: it has none,
+  /// and so no partner
   void add_call(std::uint64_t id) {
+    if (id == 0) return void(++calls_);
     marks& m = marks_[key_of(id) / mark_ids];
     ++calls_;
     m.seen.set(key_of(id) % mark_ids);
