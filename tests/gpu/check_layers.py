@@ -79,7 +79,8 @@ for name, t in traces.items():
 joined = traces["all"]
 sentence = next((n for n in joined.notes if "calls in both" in n), "")
 counts = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:calls in both|only by)", sentence)]
-if len(counts) != 3 or counts[0] == 0 or counts[2] != 0:
+alone = next((n for n in joined.notes if n.startswith("only CUPTI saw: ")), "")
+if len(counts) != 3 or counts[0] == 0 or (counts[2] != 0) != bool(alone) or any(makes_work(n) for n in re.findall(r"cu\w+", alone)):
     wrong.append(f"all: the calls do not meet: {sentence or 'no note says how many do'}")
 if joined.launches == 0 or joined.launches_of_probes:
     wrong.append(f"all: {joined.launches_of_probes} of {joined.launches} launches are not CUPTI's")
@@ -94,6 +95,7 @@ print("  ioctls of the joined trace, by name:")
 for name, n in joined.ioctls.most_common(12):
     print(f"    {n:6} {name}")
 print("  calls that made them:", ", ".join(f"{name} {n}" for name, n in joined.made_in.most_common(8)))
+print(" ", alone or "CUPTI saw no call that probes did not")
 print("; ".join(wrong) if wrong else
       f"{joined.launches} launches by CUPTI and by probes, {sentence}; {joined.kinds['ioctl']} ioctls, {joined.parents} with their call")
 sys.exit(1 if wrong else 0)

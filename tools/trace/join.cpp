@@ -104,6 +104,12 @@ class calls_pass : public cutrace::sink {
   std::unordered_set<std::uint64_t> wanted_;
 };
 
+std::string with_commas(std::uint64_t n) {
+  std::string text = std::to_string(n);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
 class joining {
  public:
   joining(const std::string& calls, const std::string& probes, cutrace::sink& to)
@@ -154,10 +160,24 @@ class joining {
     newest_ns_ = std::max(newest_ns_, e.end_ns);
     if (i == probes_file)
       adopt(e);
-    else if (e.kind == event_kind::api && e.api.enclosing == 0)
-      e.api.enclosing = known_.table.enclosing(e.correlation_id);
+    else if (e.kind == event_kind::api && !e.api.runtime_api)
+      look_for_partner(e);
     ++written_;
     if (out_.size() >= 2048) flush();
+  }
+
+  void look_for_partner(event& e) {
+    if (e.api.enclosing == 0) e.api.enclosing = known_.table.enclosing(e.correlation_id);
+    if (counts_.only_calls != 0 && !known_.table.has_partner(e.correlation_id))
+      ++without_probe_[std::string(e.name.data, e.name.size)];
+  }
+
+  /// "only CUPTI saw: cuLibraryGetKernel 8": the driver calls itself past what it exports.
+  std::string names_without_probe() const {
+    std::string text;
+    for (const auto& [name, count] : without_probe_)
+      text += (text.empty() ? "only CUPTI saw: " : ", ") + name + " " + with_commas(count);
+    return text;
   }
 
   bool wanted(const event& e) const {
@@ -222,6 +242,7 @@ class joining {
     end.totals = totals();
     std::int64_t stop_ns = newest_ns_;
     std::vector<std::string> lines{line_};
+    if (!without_probe_.empty()) lines.push_back(names_without_probe());
     for (const std::size_t i : {calls_file, probes_file}) {
       stop_ns = std::max(stop_ns, shifted(traces_.totals(i).stop.trace_ns, plan_.places[i].offset_ns));
       for (const std::string& n : traces_.totals(i).notes)
@@ -251,16 +272,11 @@ class joining {
   join_counts counts_;
   std::string line_, method_note_;
   std::vector<event> out_;
+  std::map<std::string, std::uint64_t> without_probe_;  ///< calls of CUPTI's trace that no probe saw, by name
   std::int64_t newest_ns_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t left_out_[cutrace::event_kind_count] = {};  ///< of the probes' trace, since the other one has it
 };
-
-std::string with_commas(std::uint64_t n) {
-  std::string text = std::to_string(n);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
 
 }  // namespace
 

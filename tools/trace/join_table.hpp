@@ -66,6 +66,11 @@ class join_table {
     const std::uint64_t joined = told(probed);
     return joined != 0 ? joined : probe_epoch << 32 | probed;
   }
+  /// Whether a probe saw CUPTI's call, too.
+  bool has_partner(std::uint64_t id) const noexcept {
+    const auto found = id != 0 ? marks_.find(key_of(id) / mark_ids) : marks_.end();
+    return found != marks_.end() && found->second.taken.test(key_of(id) % mark_ids);
+  }
   /// Number of the call in which CUPTI's call `id` was made, as probes saw it; 0: in none.
   std::uint64_t enclosing(std::uint64_t id) const noexcept {
     const auto found = enclosing_.find(key_of(id));
