@@ -97,13 +97,15 @@ static __noinline __u32 read_user(void *to, __u64 address, __u64 bytes) {
 
 STATIC_INLINE void ioctl_begins(struct pt_regs *regs) {
   struct task_struct *task = bpf_get_current_task_btf();
-  if (BPF_CORE_READ(task, thread_info.status) & COMPATIBLE) return;
+  if (task->thread_info.status & COMPATIBLE) return;
   struct thread_state *s = state_of_current();
   if (!s) return;
   const __u32 fd = regs->rdi;
-  struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-  if (fd >= BPF_CORE_READ(table, max_fds)) return;
-  struct file **files = BPF_CORE_READ(table, fd);
+  struct files_struct *opened = task->files;
+  if (!opened) return;
+  struct fdtable *table = opened->fdt;
+  if (fd >= table->max_fds) return;
+  struct file **files = table->fd;
   struct file *file = 0;
   if (bpf_probe_read_kernel(&file, sizeof(file), files + fd) != 0 || !file) return;
   const __u32 device = device_of(file);

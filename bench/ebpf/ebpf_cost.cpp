@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs under our probes, beside the same call under probes that do nothing (budget 1.4 times) and the bare
 // one, by the class of its first instruction; and how long it takes to set probes on 700 functions and to take them off
-// (budget 1 s each). Then what an ioctl costs that --kernel tells (budget 2.5 times the bare one), and any other system
-// call meanwhile. All take turns; medians, and the median of the ratios of each turn. Needs root.
+// (budget 1 s each). Then what an ioctl costs that --kernel tells (budget 2.5 times the bare one; it is not kept yet),
+// and any other system call meanwhile. All take turns; medians, and the median of the ratios of each turn. Needs root.
 //   ebpf_cost [TURNS] [CALLS]
 #include <dlfcn.h>
 #include <fcntl.h>
