@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// What our callback adds to a launch (ENTER and EXIT), beside an empty one: in a tight loop, and in a program whose own
+// work has driven our code and data out of the near caches since the last call. Needs no GPU: the injection library is
+// loaded with a libcupti that only hands its callback over.
+//
+//   callback_cost          prints both costs, by pairs
+//   callback_cost --once   one call between two stores to a marked address, for lines.py
+#include <cupti.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/clock.hpp>
+#include <filesystem>
+#include <numeric>
+
+#include "support/pairs.hpp"
+
+namespace {
+
+constexpr int pairs = 41, hot_calls = 2000, cold_calls = 300;
+constexpr std::size_t data_bytes = std::size_t{4} << 20, code_bytes = std::size_t{512} << 10;
+
+/// Stores to it bound the call that lines.py looks at, which knows the address.
+void* const window_at = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
+
+void CUPTIAPI empty(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) { __asm__ __volatile__(""); }
+
+void* map(std::size_t bytes, int protection, void* where = nullptr) {
+  void* at = mmap(where, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) std::perror("mmap"), std::exit(1);
+  return at;
+}
+
+void* open_or_leave(const char* path, int flags) {
+  void* library = dlopen(path, flags);
+  if (library != nullptr) return library;
+  std::fprintf(stderr, "%s\n", dlerror());
+  std::exit(1);
+}
+
+/// Callback of the injection library. All that is loaded lies in the build folder of this program, wherever that is.
+CUpti_CallbackFunc traced() {
+  const std::filesystem::path here = std::filesystem::canonical("/proc/self/exe").parent_path();
+  const std::filesystem::path build = here.parent_path().parent_path();
+  setenv("CUTRACE_CUPTI_LIBRARY", (here / "libquiet_cupti.so").c_str(), 1);
+  setenv("CUTRACE_SINKS", "null", 1);
+  open_or_leave((build / "standin/libcuda.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);  // tells a version
+  void* ours = open_or_leave((build / "libcutrace_inject.so").c_str(), RTLD_NOW);
+  reinterpret_cast<int (*)()>(dlsym(ours, "InitializeInjection"))();
+  void* quiet = open_or_leave((here / "libquiet_cupti.so").c_str(), RTLD_NOW);
+  const CUpti_CallbackFunc f = reinterpret_cast<CUpti_CallbackFunc (*)()>(dlsym(quiet, "quiet_cupti_client"))();
+  if (f == nullptr) std::fprintf(stderr, "the injection library has not subscribed\n"), std::exit(1);
+  return f;
+}
+
+/// A launch as CUPTI tells it.
+class launch {
+ public:
+  void call(CUpti_CallbackFunc f) {
+    data_.callbackSite = CUPTI_API_ENTER;
+    data_.correlationId = ++id_;
+    data_.correlationData = &between_;
+    data_.functionParams = &parameters_;
+    data_.functionReturnValue = &result_;
+    f(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data_);
+    data_.callbackSite = CUPTI_API_EXIT;
+    f(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data_);
+  }
+
+ private:
+  CUpti_CallbackData data_{};
+  cuLaunchKernel_params parameters_{};
+  CUresult result_ = CUDA_SUCCESS;
+  std::uint64_t between_ = 0;
+  std::uint32_t id_ = 0;
+};
+
+/// What a program does between two calls, as far as caches see it: much data, and code in many lines.
+class other_work {
+ public:
+  other_work() {
+    data_ = static_cast<unsigned char*>(map(data_bytes, PROT_READ | PROT_WRITE));
+    code_ = static_cast<unsigned char*>(map(code_bytes, PROT_READ | PROT_WRITE | PROT_EXEC));
+    std::memset(data_, 1, data_bytes);
+    for (std::size_t i = 0; i < code_bytes; i += 64) put(code_ + i, i + 64 == code_bytes);
+    __builtin___clear_cache(reinterpret_cast<char*>(code_), reinterpret_cast<char*>(code_ + code_bytes));
+  }
+  void run() const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < data_bytes; i += 64) sum += data_[i];
+    bench::keep(sum);
+    reinterpret_cast<void (*)()>(code_)();
+  }
+
+ private:
+  /// In each line a jump to the next one, in the last one a return.
+  static void put(unsigned char* at, bool last) {
+#if defined(__x86_64__)
+    const unsigned char jump[] = {0xeb, 62}, leave[] = {0xc3, 0xcc};
+#else
+    const std::uint32_t jump[] = {0x14000010}, leave[] = {0xd65f03c0};
+#endif
+    std::memcpy(at, last ? leave : jump, sizeof(jump));
+  }
+
+  unsigned char* data_;
+  unsigned char* code_;
+};
+
+double hot_ns(launch& l, CUpti_CallbackFunc f) {
+  const std::uint64_t begin = cutrace::clock::monotonic_ns();
+  for (int i = 0; i < hot_calls; ++i) l.call(f);
+  return static_cast<double>(cutrace::clock::monotonic_ns() - begin) / hot_calls;
+}
+
+/// Of single calls, in ticks: mean of the middle half, since the counter of some machines advances in steps of 10 ns.
+double cold_ticks(launch& l, CUpti_CallbackFunc f, const other_work& between) {
+  std::vector<double> ticks;
+  for (int i = 0; i < cold_calls; ++i) {
+    between.run();
+    const std::uint64_t begin = cutrace::clock::counter();
+    l.call(f);
+    ticks.push_back(static_cast<double>(cutrace::clock::counter() - begin));
+  }
+  std::sort(ticks.begin(), ticks.end());
+  return std::accumulate(ticks.begin() + cold_calls / 4, ticks.end() - cold_calls / 4, 0.0) / (cold_calls / 2);
+}
+
+double ns_per_tick() {
+  const std::uint64_t ns = cutrace::clock::monotonic_ns(), ticks = cutrace::clock::counter();
+  while (cutrace::clock::monotonic_ns() - ns < 20000000) continue;
+  return static_cast<double>(cutrace::clock::monotonic_ns() - ns) /
+         static_cast<double>(cutrace::clock::counter() - ticks);
+}
+
+/// For lines.py: where things lie, and one call that is told apart from the others.
+int once(launch& l, CUpti_CallbackFunc f) {
+  for (int i = 0; i < 100; ++i) l.call(f);
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  char line[512];
+  while (maps != nullptr && std::fgets(line, sizeof(line), maps) != nullptr) std::fputs(line, stdout);
+  std::printf("frame %p\n", static_cast<void*>(line));
+  std::fflush(stdout);
+  auto* window = static_cast<volatile std::uint32_t*>(map(4096, PROT_READ | PROT_WRITE, window_at));
+  *window = 1;
+  l.call(f);
+  *window = 2;
+  return 0;
+}
+
+void print(const char* what, const std::vector<double>& ours, const std::vector<double>& reference) {
+  const bench::ratio d = bench::bootstrap_difference(ours, reference);
+  std::printf("%-34s %7.1f ns, empty callback %7.1f ns: adds %7.1f ns [%.1f, %.1f] of %zu pairs\n", what,
+              bench::median(ours), bench::median(reference), d.value, d.low, d.high, ours.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const CUpti_CallbackFunc f = traced();
+  launch l;
+  if (argc > 1 && std::strcmp(argv[1], "--once") == 0) return once(l, f);
+  bench::print_machine();
+  const other_work between;
+  const double scale = ns_per_tick();
+  std::vector<double> hot, hot_empty, cold, cold_empty;
+  for (int i = 0; i < pairs; ++i) {
+    hot_empty.push_back(hot_ns(l, &empty));
+    hot.push_back(hot_ns(l, f));
+    cold_empty.push_back(cold_ticks(l, &empty, between) * scale);
+    cold.push_back(cold_ticks(l, f, between) * scale);
+  }
+  print("a launch, in a tight loop", hot, hot_empty);
+  print("a launch, after other work", cold, cold_empty);
+  return 0;
+}
