@@ -4,7 +4,8 @@
 // loaded with a libcupti that only hands its callback over.
 //
 //   callback_cost          prints both costs, by pairs
-//   callback_cost --once   one call between two stores to a marked address, for lines.py
+//   callback_cost --paced  a launch each 15 us, as a decoding loop makes them: what the collector's thread does
+//   meanwhile callback_cost --once   one call between two stores to a marked address, for lines.py
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -15,7 +16,9 @@
 #include <cstring>
 #include <cutrace/clock.hpp>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <string>
 
 #include "support/pairs.hpp"
 
@@ -137,6 +140,41 @@ double ns_per_tick() {
          static_cast<double>(cutrace::clock::counter() - ticks);
 }
 
+/// How often a thread of this process has gone to sleep, and its CPU time.
+struct thread_work {
+  std::uint64_t sleeps, cpu_ns;
+};
+thread_work work_of(const char* name) {
+  thread_work w{0, 0};
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string word;
+    if (!(std::ifstream(task.path() / "comm") >> word) || word != name) continue;
+    std::ifstream(task.path() / "schedstat") >> w.cpu_ns;
+    std::ifstream status(task.path() / "status");
+    while (status >> word)
+      if (word == "voluntary_ctxt_switches:") status >> w.sleeps;
+  }
+  return w;
+}
+
+int paced(launch& l, CUpti_CallbackFunc f) {
+  constexpr std::uint64_t seconds = 5, period_ns = 15000;
+  const auto run = [&] {
+    const std::uint64_t begin = cutrace::clock::monotonic_ns();
+    for (std::uint64_t i = 0; i < seconds * 1000000000 / period_ns; ++i) {
+      l.call(f);
+      while (cutrace::clock::monotonic_ns() - begin < i * period_ns) continue;
+    }
+  };
+  const thread_work before = work_of("cutrace");
+  run();
+  const thread_work after = work_of("cutrace");
+  std::printf("collector, a launch each %.0f us: %.0f sleeps and %.2f ms of CPU time a second\n", period_ns / 1e3,
+              static_cast<double>(after.sleeps - before.sleeps) / seconds,
+              static_cast<double>(after.cpu_ns - before.cpu_ns) / 1e6 / seconds);
+  return 0;
+}
+
 /// For lines.py: where things lie, and one call that is told apart from the others.
 int once(launch& l, CUpti_CallbackFunc f) {
   for (int i = 0; i < 100; ++i) l.call(f);
@@ -164,6 +202,7 @@ int main(int argc, char** argv) {
   const CUpti_CallbackFunc f = traced();
   launch l;
   if (argc > 1 && std::strcmp(argv[1], "--once") == 0) return once(l, f);
+  if (argc > 1 && std::strcmp(argv[1], "--paced") == 0) return paced(l, f);
   bench::print_machine();
   const other_work between;
   const double scale = ns_per_tick();

@@ -135,6 +135,17 @@ class event_writer {
   /// End of a call whose begin was recorded, same thread; also when tracing has been paused meanwhile.
   virtual void exit(const api_call&) noexcept = 0;
 
+  /// `enter` and `exit` with times of now. Of a begin it returns the ticks, 0 where the end is not to be told; an end
+  /// takes them in `begin_ticks`, and `end_ticks` are set here.
+  virtual std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation, bool makes_gpu_work) noexcept {
+    const std::uint64_t begin = ticks();
+    return enter(function, correlation, begin, makes_gpu_work) != api_call::not_recorded ? begin : 0;
+  }
+  virtual void end_call(api_call& c) noexcept {
+    c.end_ticks = ticks();
+    exit(c);
+  }
+
   /// GPU work, from whichever thread learnt of it. The name should be one of few: each distinct one is kept.
   virtual void gpu(const gpu_work&) noexcept = 0;
 

@@ -14,7 +14,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-class correlation_ring {
+class alignas(32) correlation_ring {  // its own members lie in one cache line
  public:
   struct call {
     std::uint64_t stage;

@@ -18,8 +18,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The runtime's side of a thread state.
-struct traced_thread : thread_state {
+/// The runtime's side of a thread state. Aligned, so that what each marker and call touches is one cache line, and none
+/// that the collector writes to.
+struct alignas(64) traced_thread : thread_state {
   traced_thread* next_known = nullptr;  ///< list of all states ever made
   chunk* current = nullptr;             ///< owning thread's
   std::uint64_t chunks_taken = 0;       ///< owning thread's

@@ -66,33 +66,23 @@ class record_writer final : public event_writer {
 
   void exit(const api_call& c) noexcept override {
     thread_state* t = tls_state;  // set at the call's begin; the gate may have closed since
-    if (t == nullptr) return;
-    const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
-    const std::uint32_t records = count > 3 || CUTRACE_UNLIKELY(c.enclosing != 0) ? 2 : 1;
-    record* r = reserve(t, records);
-    if (r == nullptr) return;
-    if (records == 2) {
-      const std::uint32_t rest = count > 3 ? count - 3 : 0;
-      // Word by word and in place: a copy of what has just been stored in other sizes would wait for these stores.
-      words_record* more = ::new (static_cast<void*>(r)) words_record;
-      more->type = record_type::words;
-      more->size = static_cast<std::uint8_t>(rest);
-      more->enclosing = c.enclosing;
-      for (std::uint32_t i = 0; i < rest; ++i) more->words[i] = c.words[i + 3];
-      ++r;
-    }
-    const std::uint8_t flags =
-        static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
-    r->head = make_head(record_type::api, flags, request_form::none, static_cast<std::uint8_t>(count),
-                        api_site(c.function, c.runtime_function));
-    r->begin = c.begin_ticks;
-    r->end = c.end_ticks;
-    r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
-    r->parent = c.stage == api_call::stage_of_thread ? current_id(t) : c.stage;
-    r->a = count > 0 ? c.words[0] : 0;
-    r->b = count > 1 ? c.words[1] : 0;
-    r->c = count > 2 ? c.words[2] : 0;
-    commit(t, records);
+    if (t != nullptr) write_call(t, c);
+  }
+
+  CUTRACE_HOT std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
+                                       bool makes_gpu_work) noexcept override {
+    thread_state* t = this_thread();
+    if (CUTRACE_UNLIKELY(t == nullptr)) return event_writer::begin_call(function, correlation, makes_gpu_work);
+    const std::uint64_t begin = clock::ticks(t->use_counter);
+    const std::uint64_t stage = current_stage(t);
+    if (makes_gpu_work) core_.ring.put(correlation, stage, begin, t->index, function);
+    return begin;
+  }
+  CUTRACE_HOT void end_call(api_call& c) noexcept override {
+    thread_state* t = tls_state;
+    if (CUTRACE_UNLIKELY(t == nullptr)) return;
+    c.end_ticks = clock::ticks(t->use_counter);
+    write_call(t, c);
   }
 
   void gpu(const gpu_work& w) noexcept override {
@@ -187,6 +177,35 @@ class record_writer final : public event_writer {
   };
   static constexpr std::size_t description_limit = 65536;
   static described copy(const event& e) { return {e, std::string(e.name.data, e.name.size)}; }
+
+  CUTRACE_INLINE static void write_call(thread_state* t, const api_call& c) noexcept {
+    const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
+    const std::uint32_t records = count > 3 || CUTRACE_UNLIKELY(c.enclosing != 0) ? 2 : 1;
+    record* r = reserve(t, records);
+    if (r == nullptr) return;
+    if (records == 2) {
+      const std::uint32_t rest = count > 3 ? count - 3 : 0;
+      // Word by word and in place: a copy of what has just been stored in other sizes would wait for these stores.
+      words_record* more = ::new (static_cast<void*>(r)) words_record;
+      more->type = record_type::words;
+      more->size = static_cast<std::uint8_t>(rest);
+      more->enclosing = c.enclosing;
+      for (std::uint32_t i = 0; i < rest; ++i) more->words[i] = c.words[i + 3];
+      ++r;
+    }
+    const std::uint8_t flags =
+        static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
+    r->head = make_head(record_type::api, flags, request_form::none, static_cast<std::uint8_t>(count),
+                        api_site(c.function, c.runtime_function));
+    r->begin = c.begin_ticks;
+    r->end = c.end_ticks;
+    r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
+    r->parent = c.stage == api_call::stage_of_thread ? current_id(t) : c.stage;
+    r->a = count > 0 ? c.words[0] : 0;
+    r->b = count > 1 ? c.words[1] : 0;
+    r->c = count > 2 ? c.words[2] : 0;
+    commit(t, records);
+  }
 
   runtime_core& core_;
   boost::lockfree::queue<activity_buffer> buffers_;

@@ -34,7 +34,7 @@ class call_hooks {
       const function_entry* known = find_driver(cbid);
       if (known != nullptr && known->query && !queries) return;
       name_function(writer_, cbid, symbol, known);
-      p_.traits[cbid].store(traits_of(symbol, known), std::memory_order_relaxed);
+      p_.recipes[cbid].set(traits_of(symbol, known), known);
       const CUptiResult r = p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
       if (r == CUPTI_SUCCESS)
         recording_.add_call(cbid);
@@ -107,16 +107,16 @@ class call_hooks {
       writer_.report("cupti", ("this libcupti knows no driver function" + effect).c_str());
   }
 
-  std::uint8_t traits_of(const char* symbol, const function_entry* known) const {
+  unsigned traits_of(const char* symbol, const function_entry* known) const {
     const auto begins = [symbol](const char* with) { return std::strncmp(symbol, with, std::strlen(with)) == 0; };
     unsigned traits = 0;
     if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
-      traits |= process_state::makes_work;
-    if (begins("cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr) traits |= process_state::updates_graph;
+      traits |= call_recipe::makes_work;
+    if (begins("cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr) traits |= call_recipe::updates_graph;
     if (gated_ &&
         (begins("cuGraphLaunch") || begins("cuGraphInstantiate") || begins("cuGraphExec") || begins("cuGraphUpload")))
-      traits |= process_state::uses_gate;
-    return static_cast<std::uint8_t>(traits);
+      traits |= call_recipe::uses_gate;
+    return traits;
   }
 
   process_state& p_;

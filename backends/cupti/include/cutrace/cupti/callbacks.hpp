@@ -20,65 +20,87 @@ namespace cupti CUTRACE_LOCAL {
 
 struct callbacks {
   /// Raw-frame nanoseconds, for CUPTI. Any thread.
-  static std::uint64_t CUPTIAPI timestamp() {
-    static const tick_scale& scale = process_state::get().scale;
-    return scale.now_ns();
-  }
+  static std::uint64_t CUPTIAPI timestamp() { return process_state::made().scale.now_ns(); }
 
-  static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
-    static process_state& p = process_state::get();
+  /// Code that each launch runs twice, in a program that may have driven it out of the near caches: the whole way,
+  /// down to the record, is short, and lies together (CUTRACE_HOT).
+  CUTRACE_HOT static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                                           const void* data) {
+    process_state& p = process_state::made();
     event_writer* w = p.writer.load(std::memory_order_acquire);
     if (CUTRACE_UNLIKELY(w == nullptr)) return;
-    if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit)) {
-      if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) return runtime_calls::on_call(p, cbid, data);
-      if (domain == CUPTI_CB_DOMAIN_RESOURCE && !p.exiting.load(std::memory_order_acquire))
-        graph_callbacks::on_resource(p.api, *w, cbid, data);
-      if (domain == state_domain && cbid == state_fatal_error) {
-        p.fatal.store(true, std::memory_order_relaxed);
-        tell_fatal_error(p.api, *w, data);
-      }
+    if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit))
+      return on_other(p, *w, domain, cbid, data);
+    const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
+    const call_recipe& recipe = p.recipes[cbid];
+    const unsigned traits = recipe.traits();
+    if (call.callbackSite == CUPTI_API_ENTER) {
+      const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
+      if (CUTRACE_UNLIKELY(wait_us != 0 || (traits & call_recipe::uses_gate) != 0)) hold_up(p, traits, wait_us);
+      const std::uint64_t begin = w->begin_call(cbid, call.correlationId, (traits & call_recipe::makes_work) != 0);
+      *call.correlationData = begin;
+      const auto joins = p.call_joins.load(std::memory_order_relaxed);
+      if (CUTRACE_UNLIKELY(joins != nullptr) && begin != 0) joins(call.correlationId);
       return;
     }
-    const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
-    if (call.callbackSite == CUPTI_API_ENTER) {
-      const unsigned traits = p.traits[cbid].load(std::memory_order_relaxed);
-      const bool works = (traits & process_state::makes_work) != 0;
-      if (CUTRACE_UNLIKELY((traits & process_state::uses_gate) != 0)) p.graphs.enter();
-      const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
-      if (CUTRACE_UNLIKELY(wait_us != 0) && works) p.buffers.wait_for_room(wait_us);
-      const std::uint64_t begin = w->ticks();
-      const std::uint64_t stage = w->enter(cbid, call.correlationId, begin, works);
-      *call.correlationData = stage != api_call::not_recorded ? begin : 0;
-      const auto joins = p.call_joins.load(std::memory_order_relaxed);
-      if (CUTRACE_UNLIKELY(joins != nullptr) && stage != api_call::not_recorded) joins(call.correlationId);
-    } else {
-      const unsigned traits = p.traits[cbid].load(std::memory_order_relaxed);
-      leave(*w, cbid, call, (traits & process_state::updates_graph) != 0);
-      if (CUTRACE_UNLIKELY((traits & process_state::uses_gate) != 0)) p.graphs.leave();
-    }
+    if (CUTRACE_LIKELY(*call.correlationData != 0)) leave(p, *w, cbid, call, recipe);
+    if (CUTRACE_UNLIKELY((traits & (call_recipe::updates_graph | call_recipe::uses_gate)) != 0))
+      after(p, *w, call, traits);
   }
 
-  static void leave(event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
-                    bool updates_graph) noexcept {
+  /// At EXIT, of a call that was entered while the callbacks were on and tracing was not paused.
+  CUTRACE_INLINE static void leave(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                                   const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
     api_call c{};
-    c.begin_ticks = *call.correlationData;
-    if (c.begin_ticks == 0) return;  // entered before the callbacks were on, or while tracing was paused
     std::uint64_t words[word_limit];
-    // Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
-    if (call.functionReturnValue != nullptr) std::memcpy(&c.result, call.functionReturnValue, sizeof(c.result));
-    const function_entry* f = find_driver(cbid);
-    c.word_count = f != nullptr ? read_words(*f, call.functionParams, c.result == 0, words)
-                                : read_raw_words(call.functionParams, words);
+    c.begin_ticks = *call.correlationData;
+    c.result = result_of(call);
+    bool plain;
+    c.word_count = recipe.read(call.functionParams, words, plain);
+    if (CUTRACE_UNLIKELY(!plain)) c.word_count = read_by_tables(cbid, call.functionParams, c.result == 0, words);
     c.words = words;
     c.function = cbid;
     c.correlation = call.correlationId;
     c.stage = api_call::stage_of_thread;
-    const std::uint32_t names = process_state::get().runtime_names.load(std::memory_order_relaxed);
+    const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
-    c.end_ticks = w.ticks();
-    w.exit(c);
-    if (CUTRACE_UNLIKELY(updates_graph) && c.result == 0)
-      graph_callbacks::on_update(process_state::get().api, w, call.functionParams);
+    w.end_call(c);
+  }
+
+  /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
+  static std::int32_t result_of(const CUpti_CallbackData& call) noexcept {
+    std::int32_t result = 0;
+    if (call.functionReturnValue != nullptr) std::memcpy(&result, call.functionReturnValue, sizeof(result));
+    return result;
+  }
+
+  CUTRACE_ONE_COPY static std::uint32_t read_by_tables(CUpti_CallbackId cbid, const void* params, bool succeeded,
+                                                       std::uint64_t* words) noexcept {
+    const function_entry* f = find_driver(cbid);
+    return f != nullptr ? read_words(*f, params, succeeded, words) : read_raw_words(params, words);
+  }
+
+  CUTRACE_ONE_COPY static void hold_up(process_state& p, unsigned traits, std::uint32_t wait_us) noexcept {
+    if ((traits & call_recipe::uses_gate) != 0) p.graphs.enter();
+    if (wait_us != 0 && (traits & call_recipe::makes_work) != 0) p.buffers.wait_for_room(wait_us);
+  }
+
+  CUTRACE_ONE_COPY static void after(process_state& p, event_writer& w, const CUpti_CallbackData& call,
+                                     unsigned traits) noexcept {
+    if ((traits & call_recipe::updates_graph) != 0 && *call.correlationData != 0 && result_of(call) == 0)
+      graph_callbacks::on_update(p.api, w, call.functionParams);
+    if ((traits & call_recipe::uses_gate) != 0) p.graphs.leave();
+  }
+
+  CUTRACE_ONE_COPY static void on_other(process_state& p, event_writer& w, CUpti_CallbackDomain domain,
+                                        CUpti_CallbackId cbid, const void* data) {
+    if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) return runtime_calls::on_call(p, cbid, data);
+    if (domain == CUPTI_CB_DOMAIN_RESOURCE && !p.exiting.load(std::memory_order_acquire))
+      graph_callbacks::on_resource(p.api, w, cbid, data);
+    if (domain == state_domain && cbid == state_fatal_error) {
+      p.fatal.store(true, std::memory_order_relaxed);
+      tell_fatal_error(p.api, w, data);
+    }
   }
 
   static void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {

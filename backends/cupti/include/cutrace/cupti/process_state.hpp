@@ -9,50 +9,52 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/buffers.hpp>
 #include <cutrace/cupti/call_joins.hpp>
+#include <cutrace/cupti/call_recipe.hpp>
 #include <cutrace/cupti/decode_context.hpp>
 #include <cutrace/cupti/graph_gate.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/own_clock.hpp>
 #include <mutex>
+#include <new>
 #include <thread>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
 /// What CUPTI keeps for the life of the process, and so do we: the library, the buffers, the registered callbacks.
-struct process_state {
+struct alignas(64) process_state {
   static constexpr std::uint32_t function_limit = 4096;
+
+  // One cache line, which each callback reads.
+  std::atomic<event_writer*> writer{nullptr};      ///< null between sessions; the object itself lives on
+  std::atomic<std::uint32_t> overflow_wait_us{0};  ///< 0: calls never wait for buffers
+  std::atomic<std::uint32_t> runtime_names{0};     ///< 0: calls are told without them, see runtime_calls
+  /// Called at the beginning of each recorded call with CUPTI's number of it; null: nobody asks. It stays loaded.
+  std::atomic<call_joins_function> call_joins{nullptr};
+  std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
+  std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
+  std::atomic<bool> fatal{false};                   ///< CUPTI has met an error that ended it
+  std::atomic<bool> exiting{false};                 ///< exit handlers run
+  std::uint32_t runtime_times = 0;                  ///< that `runtime_names` were switched on
+  tick_scale scale;                                 ///< for timestamps, the process's
+
+  call_recipe recipes[function_limit];  ///< by callback id
 
   library lib;
   functions api;
   buffer_pool buffers;
   std::uint32_t version = 0;
-  std::atomic<event_writer*> writer{nullptr};       ///< null between sessions; the object itself lives on
-  std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
-  std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
-  std::atomic<std::uint64_t> refused{0};            ///< buffer requests that found none
-  std::atomic<std::uint32_t> overflow_wait_us{0};   ///< 0: calls never wait for buffers
-  std::atomic<std::uint32_t> runtime_names{0};      ///< 0: calls are told without them, see runtime_calls
-  std::uint32_t runtime_times = 0;                  ///< that they were switched on
-  tick_scale scale;                                 ///< for timestamps, the process's
-  /// Called at the beginning of each recorded call with CUPTI's number of it; null: nobody asks. It stays loaded.
-  std::atomic<call_joins_function> call_joins{nullptr};
+  std::atomic<std::uint64_t> refused{0};  ///< buffer requests that found none
   bool clock_registered = false;
-  bool latency_on = false;           ///< kernels are told with their queueing
-  bool kernels_left_on = false;      ///< the kind was not switched off at the end of a session
-  std::mutex switching;              ///< held while CUPTI is switched off and on
-  std::atomic<bool> fatal{false};    ///< CUPTI has met an error that ended it
-  std::atomic<bool> exiting{false};  ///< exit handlers run
-  own_clock clock;                   ///< of CUPTI, where it does not take ours
+  bool latency_on = false;       ///< kernels are told with their queueing
+  bool kernels_left_on = false;  ///< the kind was not switched off at the end of a session
+  std::mutex switching;          ///< held while CUPTI is switched off and on
+  own_clock clock;               ///< of CUPTI, where it does not take ours
 
-  graph_gate graphs;                      ///< of launches and instantiations, where `traits` say so
+  graph_gate graphs;                      ///< of launches and instantiations, where their traits say so
   std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, but for the launch of a twin
   std::atomic<bool> node_windows{false};  ///< the session records in windows, graphs by node
   std::atomic<bool> kernels_on{false};
-
-  /// What a callback does at a function, by its id.
-  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4 };
-  std::atomic<std::uint8_t> traits[function_limit] = {};  ///< a call of the last session may still be in its callback
 
   /// Before the library's own exit handlers: from here on switching it would be the program's end. One that hangs in
   /// being switched must not hold up the exit.
@@ -68,8 +70,16 @@ struct process_state {
   }
 
   static process_state& get() {
-    static process_state* state = new process_state();
+    static process_state* state = ::new (place()) process_state();  // never destroyed
     return *state;
+  }
+  /// The same for what is called by CUPTI, hence after `get`: no guard to look at, and no pointer to follow.
+  static process_state& made() noexcept { return *std::launder(static_cast<process_state*>(place())); }
+
+ private:
+  static void* place() noexcept {
+    alignas(64) static unsigned char bytes[sizeof(process_state)];
+    return bytes;
   }
 };
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the callback must know of a driver function, in 16 bytes: what to do at it, and where the values of its
+// arguments lie. Programs that do much between two calls leave the callback no near cache, so it is to touch few lines:
+// the whole tables of names and parameters are for everybody else.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <cutrace/cupti/functions.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+/// Written before callbacks of the function are on, and again with the same arguments by a later session, whose `set`
+/// a call of the last one may still meet.
+class call_recipe {
+ public:
+  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4 };
+
+  /// `f`: null where the function is not known.
+  void set(unsigned traits, const function_entry* f) noexcept {
+    std::uint64_t places[2] = {0, 0};
+    const bool plain = f != nullptr && f->known && plain_values(*f, places);
+    const std::uint64_t count = plain ? f->words : 0;
+    rest_.store(places[1], std::memory_order_relaxed);
+    first_.store(traits | count << count_at | (plain ? plain_bit : 0) | places[0] << places_at,
+                 std::memory_order_relaxed);
+  }
+
+  unsigned traits() const noexcept { return static_cast<std::uint8_t>(first_.load(std::memory_order_relaxed)); }
+
+  /// As cupti::read_words, but only where all arguments are plain values; `plain` is false otherwise, and nothing read.
+  CUTRACE_INLINE std::uint32_t read(const void* params, std::uint64_t* out, bool& plain) const noexcept {
+    const std::uint64_t first = first_.load(std::memory_order_relaxed);
+    plain = (first & plain_bit) != 0;
+    if (!plain || params == nullptr) return 0;
+    const auto* base = static_cast<const unsigned char*>(params);
+    const std::uint32_t count = first >> count_at & 0xf;
+    std::uint64_t places = first >> places_at;
+    for (std::uint32_t i = 0; i < count; ++i, places >>= 8) {
+      if (CUTRACE_UNLIKELY(i == places_in_first)) places = rest_.load(std::memory_order_relaxed);
+      const unsigned char* at = base + (places & offset_mask) * unit;
+      if ((places & wide) != 0) {
+        std::memcpy(&out[i], at, 8);
+      } else {
+        std::int32_t v;
+        std::memcpy(&v, at, 4);
+        out[i] = (places & extended) != 0 ? static_cast<std::uint64_t>(std::int64_t{v}) : static_cast<std::uint32_t>(v);
+      }
+    }
+    return count;
+  }
+
+ private:
+  // Bits of a place: offset in words of 4 bytes, and how the value is loaded.
+  static constexpr std::uint64_t offset_mask = 0x3f, wide = 0x40, extended = 0x80;
+  static constexpr unsigned unit = 4, count_at = 8, places_at = 16, places_in_first = 6;
+  static constexpr std::uint64_t plain_bit = 1u << 12;
+  static_assert(word_limit <= places_in_first + 8 && word_limit < 16, "places and count have their bits");
+
+  static bool plain_values(const function_entry& f, std::uint64_t* places) noexcept {
+    const function_parameter* p = parameters_of(f);
+    for (unsigned i = 0; i < f.words; ++i, ++p) {
+      const bool whole = p->size == 8 || (p->size == 4 && p->kind != argument_kind::floating);
+      if (p->how != read_how::value || !whole || p->offset % unit != 0 || p->offset / unit > offset_mask) return false;
+      std::uint64_t place = p->offset / unit;
+      if (p->size == 8) place |= wide;
+      if (p->kind == argument_kind::integer) place |= extended;
+      places[i / places_in_first != 0] |= place << (i < places_in_first ? i : i - places_in_first) * 8;
+    }
+    return true;
+  }
+
+  std::atomic<std::uint64_t> first_{0};  ///< traits, count, `plain_bit`, the first places
+  std::atomic<std::uint64_t> rest_{0};   ///< the other places
+};
+static_assert(sizeof(call_recipe) == 16, "four functions a cache line");
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE
