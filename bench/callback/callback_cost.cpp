@@ -19,6 +19,7 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include "support/pairs.hpp"
 
@@ -157,21 +158,30 @@ thread_work work_of(const char* name) {
   return w;
 }
 
+/// Prints what the collector's thread does while `run` does its own for some seconds.
+template <class Run>
+void print_collector(const char* what, Run run) {
+  const thread_work before = work_of("cutrace");
+  const std::uint64_t begin = cutrace::clock::monotonic_ns();
+  run();
+  const double seconds = static_cast<double>(cutrace::clock::monotonic_ns() - begin) / 1e9;
+  const thread_work after = work_of("cutrace");
+  const double sleeps = static_cast<double>(after.sleeps - before.sleeps);
+  const double cpu_us = static_cast<double>(after.cpu_ns - before.cpu_ns) / 1e3;
+  std::printf("collector, %s: %.0f sleeps and %.2f ms of CPU time a second, %.1f us a sleep\n", what, sleeps / seconds,
+              cpu_us / 1e3 / seconds, cpu_us / sleeps);
+}
+
 int paced(launch& l, CUpti_CallbackFunc f) {
-  constexpr std::uint64_t seconds = 5, period_ns = 15000;
-  const auto run = [&] {
+  constexpr std::uint64_t period_ns = 15000, launches = 200000;
+  print_collector("no call", [] { std::this_thread::sleep_for(std::chrono::seconds(2)); });
+  print_collector("a launch each 15 us", [&] {
     const std::uint64_t begin = cutrace::clock::monotonic_ns();
-    for (std::uint64_t i = 0; i < seconds * 1000000000 / period_ns; ++i) {
+    for (std::uint64_t i = 0; i < launches; ++i) {
       l.call(f);
       while (cutrace::clock::monotonic_ns() - begin < i * period_ns) continue;
     }
-  };
-  const thread_work before = work_of("cutrace");
-  run();
-  const thread_work after = work_of("cutrace");
-  std::printf("collector, a launch each %.0f us: %.0f sleeps and %.2f ms of CPU time a second\n", period_ns / 1e3,
-              static_cast<double>(after.sleeps - before.sleeps) / seconds,
-              static_cast<double>(after.cpu_ns - before.cpu_ns) / 1e6 / seconds);
+  });
   return 0;
 }
 
