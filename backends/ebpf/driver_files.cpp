@@ -77,7 +77,8 @@ opened_file open_mapped(std::uint32_t process, const mapped_file& m) {
 // The format is glibc's, sysdeps/generic/dl-cache.h: "glibc-ld.so.cache" "1.1", in newer files at the beginning and in
 // older ones behind another table; then the number of entries, the length of the strings, and after 48 bytes entries of
 // 24: flags, offset of the name, offset of the path (both from the magic), and what is of no interest here.
-std::vector<std::string> drivers_in_cache(const std::string& cache) {
+std::vector<std::string> files_in_cache(const std::string& cache,
+                                        const std::function<bool(const std::string&)>& wanted) {
   constexpr std::size_t head_bytes = 48, entry_bytes = 24, limit = 1u << 16;
   std::vector<std::string> all;
   const std::size_t begin = cache.find("glibc-ld.so.cache1.1");
@@ -85,19 +86,24 @@ std::vector<std::string> drivers_in_cache(const std::string& cache) {
   const std::size_t count = std::min<std::size_t>(word_at(cache, begin + 20), limit);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t entry = begin + head_bytes + i * entry_bytes;
-    if (!is_driver_file(text_at(cache, begin + word_at(cache, entry + 4)))) continue;
+    if (!wanted(text_at(cache, begin + word_at(cache, entry + 4)))) continue;
     const std::string path = text_at(cache, begin + word_at(cache, entry + 8));
     if (!path.empty()) all.push_back(path);
   }
   return all;
 }
 
-std::vector<opened_file> likely_drivers(const std::string& executable,
-                                        const std::map<std::string, std::string>& environment) {
+namespace {
+
+/// `names` in the folders where the loader looks, in its order, `cached` of its cache between them.
+std::vector<opened_file> likely_files(const std::vector<std::string>& names,
+                                      const std::function<bool(const std::string&)>& cached,
+                                      const std::string& executable,
+                                      const std::map<std::string, std::string>& environment) {
   std::vector<std::string> paths;
   const auto look_in = [&](const std::vector<std::string>& folders) {
     for (const std::string& folder : folders)
-      for (const char* name : {"/libcuda.so.1", "/libcuda.so"}) paths.push_back(folder + name);
+      for (const std::string& name : names) paths.push_back(folder + "/" + name);
   };
   const auto given = environment.find("LD_LIBRARY_PATH");
   if (given != environment.end()) look_in(folders_of(given->second, "."));
@@ -107,7 +113,7 @@ std::vector<opened_file> likely_drivers(const std::string& executable,
     look_in(folders_of(elf.search_path(), executable.substr(0, executable.rfind('/'))));
   } catch (const std::runtime_error&) {  // a script, or nothing that can be read: the system says why it cannot start
   }
-  for (const std::string& path : drivers_in_cache(cutrace::detail::content_of("/etc/ld.so.cache")))
+  for (const std::string& path : files_in_cache(cutrace::detail::content_of("/etc/ld.so.cache"), cached))
     paths.push_back(path);
   look_in({"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
            "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"});
@@ -121,6 +127,23 @@ std::vector<opened_file> likely_drivers(const std::string& executable,
     }
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<opened_file> likely_drivers(const std::string& executable,
+                                        const std::map<std::string, std::string>& environment) {
+  return likely_files({"libcuda.so.1", "libcuda.so"}, &is_driver_file, executable, environment);
+}
+
+opened_file find_library(const std::string& name, const std::string& executable,
+                         const std::map<std::string, std::string>& environment) {
+  if (name.find('/') != std::string::npos) return opened_file(name);
+  const auto is_it = [&](const std::string& other) { return other == name; };
+  std::vector<opened_file> found = likely_files({name}, is_it, executable, environment);
+  if (found.empty())
+    throw std::runtime_error(name + ": no such library where the loader would look; a path with / names any file");
+  return std::move(found.front());
 }
 
 }  // namespace cutrace_ebpf

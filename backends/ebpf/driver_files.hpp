@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,7 +36,12 @@ opened_file open_mapped(std::uint32_t process, const mapped_file& m);
 std::vector<opened_file> likely_drivers(const std::string& executable,
                                         const std::map<std::string, std::string>& environment);
 
-/// Paths of libraries in /etc/ld.so.cache whose names begin with "libcuda.so".
-std::vector<std::string> drivers_in_cache(const std::string& cache_content);
+/// A library by its path, or by the name under which the loader finds it. @throws std::runtime_error
+opened_file find_library(const std::string& name, const std::string& executable,
+                         const std::map<std::string, std::string>& environment);
+
+/// Paths of libraries in /etc/ld.so.cache that have a wanted name.
+std::vector<std::string> files_in_cache(const std::string& cache_content,
+                                        const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace cutrace_ebpf

@@ -96,10 +96,10 @@ class elf_file {
   /// has several. @throws std::runtime_error where there is no table of symbols
   std::vector<driver_function> driver_functions() const {
     std::map<std::uint64_t, std::vector<std::string>> at;
-    for_each_function([&](const char* name, std::uint64_t address) {
-      std::uint64_t offset = 0;
-      if (is_driver_name(name) && offset_of(address, offset)) at[offset].push_back(name);
+    const bool has_table = for_each_function(SHT_DYNSYM, [&](const char* name, std::uint64_t offset) {
+      if (is_driver_name(name)) at[offset].push_back(name);
     });
+    if (!has_table) throw std::runtime_error(path_ + ": no table of exported symbols");
     std::vector<driver_function> all;
     for (auto& [offset, names] : at) {
       std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
@@ -115,14 +115,20 @@ class elf_file {
     return all;
   }
 
-  /// Where the exported function of that name begins, 0: there is none. @throws as driver_functions
+  /// Where the exported function of that name begins, 0: there is none.
   std::uint64_t function_offset(const char* symbol) const {
     std::uint64_t found = 0;
-    for_each_function([&](const char* name, std::uint64_t address) {
-      std::uint64_t offset = 0;
-      if (std::strcmp(name, symbol) == 0 && offset_of(address, offset)) found = offset;
+    for_each_function(SHT_DYNSYM, [&](const char* name, std::uint64_t offset) {
+      if (std::strcmp(name, symbol) == 0) found = offset;
     });
     return found;
+  }
+
+  /// Each function that a symbol names, exported ones and, where the file was not stripped, all others.
+  template <class Use>
+  void all_functions(Use use) const {
+    for_each_function(SHT_DYNSYM, use);
+    for_each_function(SHT_SYMTAB, use);
   }
 
   /// DT_RPATH or DT_RUNPATH, empty: it has none.
@@ -169,22 +175,24 @@ class elf_file {
     return nullptr;
   }
 
-  /// Calls `use(name, address)` for each exported function.
+  /// Calls `use(name, offset in the file)` for those of a table that are executed. False: there is no such table.
   template <class Use>
-  void for_each_function(Use use) const {
+  bool for_each_function(GElf_Word table, Use use) const {
     GElf_Shdr head{};
-    Elf_Scn* const symbols = find_section(SHT_DYNSYM, head);
+    Elf_Scn* const symbols = find_section(table, head);
     Elf_Data* const data = symbols != nullptr ? ::elf_getdata(symbols, nullptr) : nullptr;
-    if (data == nullptr || head.sh_entsize == 0) throw std::runtime_error(path_ + ": no table of exported symbols");
+    if (data == nullptr || head.sh_entsize == 0) return false;
     const std::size_t count = std::min<std::size_t>(data->d_size / head.sh_entsize, symbol_limit);
     for (std::size_t i = 0; i < count; ++i) {
       GElf_Sym s{};
       if (::gelf_getsym(data, static_cast<int>(i), &s) == nullptr || s.st_shndx == SHN_UNDEF ||
-          GELF_ST_TYPE(s.st_info) != STT_FUNC || GELF_ST_BIND(s.st_info) == STB_LOCAL)
+          GELF_ST_TYPE(s.st_info) != STT_FUNC || (table == SHT_DYNSYM && GELF_ST_BIND(s.st_info) == STB_LOCAL))
         continue;
       const char* const name = ::elf_strptr(elf_, head.sh_link, s.st_name);
-      if (name != nullptr) use(name, s.st_value);
+      std::uint64_t offset = 0;
+      if (name != nullptr && *name != '\0' && offset_of(s.st_value, offset)) use(name, offset);
     }
+    return true;
   }
 
   /// Calls `use(segment)` until it says no.

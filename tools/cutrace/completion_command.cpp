@@ -24,7 +24,7 @@ struct known_option {
     return words;
   }
   bool is_folder() const { return value == "DIR"; }
-  bool is_file() const { return value == "OUTPUT"; }
+  bool is_file() const { return value == "OUTPUT" || value == "PATH"; }
 };
 struct known_command {
   std::string name, description;
@@ -105,7 +105,8 @@ std::string bash(const CLI::App& app) {
       if (o.is_folder())
         s += "    " + o.name + ") COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n";
       else if (o.is_file())
-        s += "    " + o.name + " | -o) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
+        s += "    " + o.name + (o.value == "OUTPUT" ? " | -o" : "") +
+             ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
       else if (!o.choices().empty())
         s += "    " + o.name + ") COMPREPLY=($(compgen -W '" + o.choices() + "' -- \"$word\")); return ;;\n";
       else if (!o.value.empty())

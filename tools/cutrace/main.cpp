@@ -6,6 +6,7 @@
 
 #include "cutrace/arguments.hpp"
 #include "cutrace/attach_command.hpp"
+#include "cutrace/bpf_command.hpp"
 #include "cutrace/completion_command.hpp"
 #include "cutrace/convert_command.hpp"
 #include "cutrace/cut_command.hpp"
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
   int exit_status = 0;
   cutrace_tool::add_run(app, exit_status);
   cutrace_tool::add_attach(app, exit_status);
+  cutrace_tool::add_bpf(app, exit_status);
   cutrace_tool::add_report(app, exit_status);
   cutrace_tool::add_convert(app, exit_status);
   cutrace_tool::add_cut(app, exit_status);

@@ -39,6 +39,7 @@ expect "--stage" cutrace cut file.txt --st
 expect "" cutrace cut --stage x
 expect "--json" cutrace report file.txt --js
 expect "--before" cutrace diff --bef
+expect "file.txt" cutrace bpf --library fil
 expect "file.txt" cutrace merge file.txt -o fil
 expect "file.txt" cutrace diff fil
 expect "file.txt" cutrace report --json fil

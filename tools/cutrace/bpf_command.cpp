@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/bpf_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cutrace/bpf_list.hpp"
+#include "cutrace/ebpf_run.hpp"
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+struct wishes {
+  list_options list;
+};
+
+int run_bpf(const wishes& w) {
+#if defined(CUTRACE_WITH_EBPF)
+  if (w.list.pattern.empty()) throw usage_error("cutrace bpf --list 'PATTERN' says what can be probed");
+  const std::string text = list_probes(w.list);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return written ? 0 : exit_own_failure;
+#else
+  static_cast<void>(w);
+  static_cast<void>(make_ebpf_run({}));  // says what to do
+  return exit_own_failure;
+#endif
+}
+
+}  // namespace
+
+void add_bpf(CLI::App& app, int& exit_status) {
+  CLI::App* bpf = app.add_subcommand("bpf", "Say which functions and tracepoints can be probed here, and how");
+  bpf->formatter(std::make_shared<help_format>("cutrace bpf [options]"));
+  auto w = std::make_shared<wishes>();
+  bpf->add_option(
+         "--list", w->list.pattern,
+         "What can be probed and has such a name: nv*, or [KIND:][LIBRARY or MODULE:]PATTERN; kinds are uprobe, "
+         "tracepoint, fentry, kprobe")
+      ->type_name("PATTERN");
+  bpf->add_option("--library", w->list.library,
+                  "Whose functions the uprobes are about: a path, or a name that the loader finds. Default: libcuda")
+      ->type_name("PATH");
+  bpf->add_flag("--json", w->list.json, "Print one JSON object, see docs/kernel-hooks.md");
+  bpf->add_flag("--verbose", w->list.verbose, "Show arguments and results, too");
+  bpf->footer(
+      "Whether a kind is permitted is tried: a program that does nothing is loaded and attached for a moment.\n"
+      "\n"
+      "Examples:\n"
+      "  sudo cutrace bpf --list 'nv*'\n"
+      "  sudo cutrace bpf --list 'tracepoint:sched_process_*' --verbose\n"
+      "  cutrace bpf --list 'uprobe:*' --library ./libmine.so\n"
+      "  cutrace bpf --list 'fentry:nvidia:*' --json\n");
+  bpf->callback([w, &exit_status] { exit_status = run_bpf(*w); });
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Libraries that uprobes are about, when no program was started yet: by name or path, else the driver's.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "driver_files.hpp"
+
+namespace cutrace_tool {
+
+/// What this process's environment says to the loader.
+inline std::map<std::string, std::string> loader_environment() {
+  const char* const folders = std::getenv("LD_LIBRARY_PATH");
+  return folders != nullptr ? std::map<std::string, std::string>{{"LD_LIBRARY_PATH", folders}}
+                            : std::map<std::string, std::string>{};
+}
+
+/// Empty: the libcuda that --method ebpf would find first. @throws std::runtime_error
+inline cutrace_ebpf::opened_file library_or_driver(const std::string& wanted) {
+  if (!wanted.empty()) return cutrace_ebpf::find_library(wanted, "", loader_environment());
+  std::vector<cutrace_ebpf::opened_file> all = cutrace_ebpf::likely_drivers("", loader_environment());
+  if (all.empty())
+    throw std::runtime_error("no libcuda was found where the loader would look; --library names a library");
+  return std::move(all.front());
+}
+
+/// Of all functions that symbols name, sorted, each once. @throws std::runtime_error
+inline std::vector<std::string> function_names(const cutrace_ebpf::opened_file& file) {
+  std::vector<std::string> names;
+  cutrace_ebpf::elf_file(file).all_functions([&](const char* name, std::uint64_t) {
+    if (std::strchr(name, '.') == nullptr) names.emplace_back(name);  // parts and copies that a compiler made
+  });
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+}  // namespace cutrace_tool
