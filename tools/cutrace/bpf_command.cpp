@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "cutrace/bpf_list.hpp"
+#include "cutrace/bpf_script.hpp"
 #include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/probe_choice.hpp"
 
 namespace cutrace_tool {
 
@@ -18,12 +20,17 @@ namespace {
 
 struct wishes {
   list_options list;
+  bool script = false;
+  std::vector<std::string> probes;
 };
 
 int run_bpf(const wishes& w) {
 #if defined(CUTRACE_WITH_EBPF)
-  if (w.list.pattern.empty()) throw usage_error("cutrace bpf --list 'PATTERN' says what can be probed");
-  const std::string text = list_probes(w.list);
+  if (w.list.pattern.empty() == !w.script)
+    throw usage_error(
+        "cutrace bpf --list 'PATTERN' says what can be probed, cutrace bpf --print-bpftrace prints a script");
+  if (!w.script && !w.probes.empty()) throw usage_error("--probe is for --print-bpftrace; --list takes a pattern");
+  const std::string text = w.script ? print_bpftrace(w.list.library, w.probes) : list_probes(w.list);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return written ? 0 : exit_own_failure;
 #else
@@ -36,7 +43,8 @@ int run_bpf(const wishes& w) {
 }  // namespace
 
 void add_bpf(CLI::App& app, int& exit_status) {
-  CLI::App* bpf = app.add_subcommand("bpf", "Say which functions and tracepoints can be probed here, and how");
+  CLI::App* bpf =
+      app.add_subcommand("bpf", "Say which functions and tracepoints can be probed here; print a script for bpftrace");
   bpf->formatter(std::make_shared<help_format>("cutrace bpf [options]"));
   auto w = std::make_shared<wishes>();
   bpf->add_option(
@@ -47,6 +55,9 @@ void add_bpf(CLI::App& app, int& exit_status) {
   bpf->add_option("--library", w->list.library,
                   "Whose functions the uprobes are about: a path, or a name that the loader finds. Default: libcuda")
       ->type_name("PATH");
+  bpf->add_flag("--print-bpftrace", w->script,
+                "Print a script for bpftrace 0.20 or newer that traces the driver's calls and the probes");
+  add_probe_option(*bpf, w->probes);
   bpf->add_flag("--json", w->list.json, "Print one JSON object, see docs/kernel-hooks.md");
   bpf->add_flag("--verbose", w->list.verbose, "Show arguments and results, too");
   bpf->footer(
@@ -56,7 +67,8 @@ void add_bpf(CLI::App& app, int& exit_status) {
       "  sudo cutrace bpf --list 'nv*'\n"
       "  sudo cutrace bpf --list 'tracepoint:sched_process_*' --verbose\n"
       "  cutrace bpf --list 'uprobe:*' --library ./libmine.so\n"
-      "  cutrace bpf --list 'fentry:nvidia:*' --json\n");
+      "  cutrace bpf --list 'fentry:nvidia:*' --json\n"
+      "  cutrace bpf --print-bpftrace --probe tracepoint:sched_process_exit > calls.bt\n");
   bpf->callback([w, &exit_status] { exit_status = run_bpf(*w); });
 }
 

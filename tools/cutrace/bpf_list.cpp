@@ -6,7 +6,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cutrace/detail/json_text.hpp>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "cutrace/bpf_places.hpp"
 #include "cutrace/exit_status.hpp"
+#include "cutrace/probe_choice.hpp"
 #include "driver_files.hpp"
 #include "kernel_catalog.hpp"
 #include "probe_permission.hpp"
@@ -254,8 +254,7 @@ std::string as_json(const listing& l, const std::string& wanted) {
 
 std::string list_probes(const list_options& options) {
   const pattern p(options.pattern);
-  const char* const root = std::getenv("CUTRACE_BPF_ROOT");  // for tests: a kernel made of files
-  const eb::kernel_catalog kernel(root != nullptr ? root : "");
+  const eb::kernel_catalog kernel(kernel_root());
   listing l = look(p, kernel, options.library);
   if (l.rows.empty())
     throw usage_error("nothing that can be probed here is called \"" + options.pattern + "\"" +

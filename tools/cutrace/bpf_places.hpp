@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,13 @@ inline std::map<std::string, std::string> loader_environment() {
   const char* const folders = std::getenv("LD_LIBRARY_PATH");
   return folders != nullptr ? std::map<std::string, std::string>{{"LD_LIBRARY_PATH", folders}}
                             : std::map<std::string, std::string>{};
+}
+
+/// Without links and dots, where the file is there.
+inline std::string absolute(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path whole = std::filesystem::canonical(path, failed);
+  return failed ? path : whole.string();
 }
 
 /// Empty: the libcuda that --method ebpf would find first. @throws std::runtime_error

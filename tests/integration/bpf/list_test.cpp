@@ -9,6 +9,8 @@
 // Found by their names in this program itself.
 extern "C" {
 __attribute__((used, noinline)) int cutrace_test_exported(int a) { return a + 1; }
+__attribute__((used, noinline)) int cuTested(int a) { return a + 2; }
+__attribute__((used, noinline)) int cuVerified(int a) { return a + 3; }
 }
 
 namespace {
