@@ -17,15 +17,16 @@
 #include "call_stream.hpp"
 #include "call_words.hpp"
 #include "kernel_events.hpp"
+#include "user_events.hpp"
 
 namespace cutrace_ebpf {
 
 class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
  public:
   /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status. `view`: of what the kernel
-  /// does, where that is told.
-  call_backend(int records, std::string how, kernel_view view = {})
-      : told_backend(records), how_(std::move(how)), kernel_(std::move(view)) {}
+  /// does, where that is told. `probes`: of the user's own.
+  call_backend(int records, std::string how, kernel_view view = {}, probe_view probes = {})
+      : told_backend(records), how_(std::move(how)), kernel_(std::move(view)), user_(std::move(probes)) {}
   ~call_backend() override { end_reading(); }
 
   const char* name() const noexcept override { return "ebpf"; }
@@ -134,6 +135,8 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
       if (kernel_events::knows(head.kind))
         b.owner->kernel_.emit(b.bytes.data() + offset, head.kind, to,
                               [&](std::uint64_t ns) { return b.owner->raw_ns(ns); });
+      if (user_events::knows(head.kind))
+        b.owner->user_.emit(b.bytes.data() + offset, to, [&](std::uint64_t ns) { return b.owner->raw_ns(ns); });
       offset += bytes_of(head.kind);
     }
   }
@@ -163,6 +166,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
   std::string how_;
   kernel_events kernel_;
   std::vector<unsigned char> rest_;  ///< the beginning of a record whose end comes later
+  user_events user_;
   std::atomic<int> waiting_{0};
   std::atomic<const call_words*> known_[CUTRACE_EBPF_FUNCTIONS] = {};
   std::vector<std::unique_ptr<call_words>> owned_;

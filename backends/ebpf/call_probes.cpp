@@ -174,8 +174,6 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   if (ring_ == nullptr) throw refusal("the ring buffer cannot be mapped", errno);
 }
 
-int call_probes::map(const char* name) const { return ::bpf_object__find_map_fd_by_name(object_, name); }
-
 bpf_program* call_probes::program(const char* name) const { return ::bpf_object__find_program_by_name(object_, name); }
 
 /// One link over all places, which of a session sees the returns, too; not for single links. 0 or errno.
@@ -185,6 +183,8 @@ int call_probes::add_entries(uprobe_links& to, int file, const std::vector<probe
   return to.add_many(::bpf_program__fd(program(session ? "call_session" : "call_entry")),
                      session ? attach_uprobe_session : attach_uprobe_multi, false, file, places, process);
 }
+
+int call_probes::map(const char* name) const { return ::bpf_object__find_map_fd_by_name(object_, name); }
 
 /// On a file that nobody executes: whether such links are made at all. 0 or errno.
 int call_probes::try_link() {
@@ -295,14 +295,6 @@ class mapped_here {
  private:
   std::vector<std::pair<void*, std::size_t>> all_;
 };
-
-/// Of x86: a lock, or another segment. The kernel does not execute such an instruction elsewhere
-/// (arch/x86/kernel/uprobes.c, is_prefix_bad).
-bool begins_with_prefix(const opened_file& file, std::uint64_t offset) {
-  unsigned char byte = 0;
-  if (::pread(file.fd(), &byte, 1, static_cast<off_t>(offset)) != 1) return false;
-  return byte == 0xf0 || byte == 0x26 || byte == 0x2e || byte == 0x36 || byte == 0x3e;
-}
 
 }  // namespace
 

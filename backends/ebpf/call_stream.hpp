@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "call_record.h"
+#include "probe_record.h"
 
 namespace cutrace_ebpf {
 
@@ -39,6 +40,7 @@ constexpr std::size_t bytes_of(std::uint16_t kind) {
          : kind == CUTRACE_EBPF_IOCTL     ? sizeof(cutrace_ebpf_ioctl)
          : kind == CUTRACE_EBPF_SPAN      ? sizeof(cutrace_ebpf_span)
          : kind == CUTRACE_EBPF_XID       ? sizeof(cutrace_ebpf_xid)
+         : kind == CUTRACE_EBPF_PROBE     ? sizeof(cutrace_ebpf_probe)
          : kind == stream_name            ? sizeof(name_record)
          : kind == stream_lost            ? sizeof(lost_record)
          : kind == stream_note            ? sizeof(note_record)

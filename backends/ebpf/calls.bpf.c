@@ -4,6 +4,7 @@
 //
 // Each thread has a stack of its open calls in task storage. A call that is left by longjmp or an exception never
 // returns; it is taken off when something further out happens, told by the stack pointer.
+#include "probe_state.bpf.h"
 #include "thread_state.bpf.h"
 
 #define ID_BLOCK 1024
@@ -270,6 +271,7 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
 
 STATIC_INLINE void leave_all(struct thread_state *s) {
   const __u64 now = bpf_ktime_get_ns();
+  leave_probes(s, now);
   for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
     const __u32 depth = s->depth;
     if (depth == 0) break;

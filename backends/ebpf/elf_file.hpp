@@ -75,6 +75,14 @@ class opened_file {
   ino_t inode_ = 0;
 };
 
+/// Of x86: a lock, or another segment. The kernel does not execute such an instruction elsewhere
+/// (arch/x86/kernel/uprobes.c, is_prefix_bad).
+inline bool begins_with_prefix(const opened_file& file, std::uint64_t offset) {
+  unsigned char byte = 0;
+  if (::pread(file.fd(), &byte, 1, static_cast<off_t>(offset)) != 1) return false;
+  return byte == 0xf0 || byte == 0x26 || byte == 0x2e || byte == 0x36 || byte == 0x3e;
+}
+
 class elf_file {
  public:
   /// `file` stays open meanwhile. @throws std::runtime_error where it is none that this machine executes

@@ -105,23 +105,25 @@ permission try_uprobe() {
   return {true, {}};
 }
 
-permission try_typed(const kernel_catalog& kernel, bool tracepoint) {
+permission try_tracepoint(const kernel_catalog& kernel) {
+  if (!kernel.without_types().empty()) return {false, kernel.without_types()};
+  const open_fd program(load_nothing(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0));
+  if (program.fd() < 0) return refused_with(program.error(), "the kernel does not take the program");
+  const open_fd link(::bpf_raw_tracepoint_open("sched_process_exec", program.fd()));
+  if (link.fd() < 0) return refused_with(link.error(), "the kernel does not attach the program");
+  return {true, {}};
+}
+
+permission try_fentry(const kernel_catalog& kernel) {
   if (!kernel.without_types().empty()) return {false, kernel.without_types()};
   std::vector<kernel_function> all;
-  if (tracepoint) {
-    all = kernel.tracepoints([](const std::string& module, const std::string& name) {
-      return module == "vmlinux" && name == "sched_process_exec";
-    });
-  } else {
-    for (const char* tried : tried_functions) {
-      all = kernel.functions(
-          [tried](const std::string& module, const std::string& name) { return module == "vmlinux" && name == tried; });
-      if (!all.empty() && all[0].type_id != 0) break;
-    }
+  for (const char* tried : tried_functions) {
+    all = kernel.functions(
+        [tried](const std::string& module, const std::string& name) { return module == "vmlinux" && name == tried; });
+    if (!all.empty() && all[0].type_id != 0) break;
   }
   if (all.empty() || all[0].type_id == 0) return {false, "there is nothing to try it on"};
-  const open_fd program(
-      load_nothing(BPF_PROG_TYPE_TRACING, tracepoint ? BPF_TRACE_RAW_TP : BPF_TRACE_FENTRY, all[0].type_id));
+  const open_fd program(load_nothing(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, all[0].type_id));
   if (program.fd() < 0) return refused_with(program.error(), "the kernel does not take the program");
   const open_fd link(::bpf_raw_tracepoint_open(nullptr, program.fd()));
   if (link.fd() < 0) return refused_with(link.error(), "the kernel does not attach the program");
@@ -150,9 +152,9 @@ permission try_probe_kind(probe_kind kind, const kernel_catalog& kernel) {
     case probe_kind::uprobe:
       return try_uprobe();
     case probe_kind::tracepoint:
-      return try_typed(kernel, true);
+      return try_tracepoint(kernel);
     case probe_kind::fentry:
-      return try_typed(kernel, false);
+      return try_fentry(kernel);
     case probe_kind::kprobe:
       return try_kprobe();
   }

@@ -14,6 +14,7 @@
 // clang-format on
 
 #include "call_record.h"
+#include "probe_record.h"
 
 #define STATIC_INLINE static __always_inline
 /* The compiler may not merge the checks of a value, which the verifier would not follow. */
@@ -123,6 +124,9 @@ struct thread_state {
   __u32 off_id;
   __u64 function_ns[CUTRACE_EBPF_MODULE_FUNCTIONS]; /* inside of it since then, 0: not */
   struct open_ioctl ioctl;
+  __u32 probe_depth;
+  __u32 probe_skipped; /* as of calls */
+  struct cutrace_ebpf_open_probe probes[CUTRACE_EBPF_PROBE_DEPTH];
   struct open_call open[CUTRACE_EBPF_DEPTH];
 };
 

@@ -8,6 +8,7 @@
 #include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/probe_choice.hpp"
 #include "cutrace/run_options.hpp"
 
 #if defined(CUTRACE_WITH_EBPF)
@@ -28,6 +29,7 @@
 #include "cutrace/call_relay.hpp"
 #include "cutrace/ebpf_settings.hpp"
 #include "cutrace/invoking_user.hpp"
+#include "cutrace/own_probes.hpp"
 #include "cutrace/run_environment.hpp"
 #include "cutrace/run_folder.hpp"
 #include "cutrace/run_report.hpp"
@@ -93,6 +95,7 @@ int attach(attach_options& o) {
     throw usage_error("--duration=\"" + o.duration +
                       "\" cannot be used; accepted: " + cutrace::detail::sampling::accepted_time);
   check_rights(o.process);
+  own_probes wanted(o.outputs.probes);
   become(find_invoking_user());
   const auto process = static_cast<std::uint32_t>(o.process);
   const std::string name = name_of(o.process);
@@ -106,11 +109,15 @@ int attach(attach_options& o) {
   const std::unique_ptr<cutrace_ebpf::call_probes> probes = load_probes(false);
   loaded_kernel kernel;
   if (o.outputs.kernel) kernel = load_kernel_probes(*probes);
+  wanted.find_libraries(process);
+  const std::unique_ptr<cutrace_ebpf::user_probes> own = wanted.load(*probes);
   std::vector<std::string> notes;
   {
     call_relay relay(*probes, environment.writers, probes_keep_to_a_process() ? process : 0);
     if (kernel.probes) relay.tell_kernel(*kernel.probes, kernel.view);
+    if (own) relay.tell_probes(*own);
     try {
+      if (own) own->attach_libraries(probes_keep_to_a_process() ? process : 0);
       const std::size_t functions = relay.attach_mapped(process);
       if (!o.outputs.quiet)
         std::fprintf(stderr,
@@ -126,6 +133,8 @@ int attach(attach_options& o) {
     relay_until(relay, probes->wake_fd(), o.process, end_ns);
     relay.finish();
     notes = relay.notes();
+    if (own)
+      for (const std::string& note : own->new_notes()) notes.push_back(note);
   }
   for (const std::string& note : notes) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
   const std::vector<process_report> processes = read_at_end(*status);
@@ -167,6 +176,7 @@ void add_attach(CLI::App& app, int& exit_status) {
   attach_app->add_flag("--kernel", o->outputs.kernel,
                        "What the kernel does for it, too: ioctls on devices of NVIDIA, waiting, interrupts, errors of "
                        "the GPU, faults on managed memory, each in the call that it is done for");
+  add_probe_option(*attach_app, o->outputs.probes);
   attach_app
       ->add_option(
           "--sink", o->outputs.sinks,

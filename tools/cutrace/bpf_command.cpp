@@ -35,7 +35,7 @@ int run_bpf(const wishes& w) {
   return written ? 0 : exit_own_failure;
 #else
   static_cast<void>(w);
-  static_cast<void>(make_ebpf_run({}));  // says what to do
+  require_ebpf();
   return exit_own_failure;
 #endif
 }

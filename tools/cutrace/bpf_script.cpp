@@ -160,9 +160,10 @@ BEGIN {{ printf("tracing; Ctrl-C ends it\n"); }}
 
 std::string print_bpftrace(const std::string& library, const std::vector<std::string>& wanted) {
   const eb::kernel_catalog kernel(kernel_root());
-  const std::vector<chosen_probe> probes = choose_probes(wanted, kernel, "", loader_environment());
+  std::vector<chosen_probe> probes = choose_probes(wanted, kernel);
   try {
     const eb::opened_file file = library_or_driver(library);
+    find_libraries(probes, "", loader_environment(), &file);
     std::vector<std::string> functions;
     for (const std::string& name : function_names(file))
       if (eb::is_driver_name(name.c_str())) functions.push_back(name);

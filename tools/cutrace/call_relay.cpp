@@ -184,7 +184,8 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   const std::string how = std::string("probes of the kernel (links: ") + eb::to_string(probes_.links()) + ")" +
                           (kernel_ != nullptr ? " and of what it does itself (" + kernel_->working() + ")" : "");
   const eb::kernel_view& view = view_;
-  t.make = [how, &view](int records) { return new eb::call_backend(records, how, view); };
+  const eb::probe_view own = own_ != nullptr ? own_->view() : eb::probe_view();
+  t.make = [how, &view, own](int records) { return new eb::call_backend(records, how, view, own); };
   writer& w = writers_[process];
   w.process = start_told_trace(t, w.pipe);
   return w;
@@ -213,6 +214,11 @@ void call_relay::look_at_processes() {
     tell_lost(process, t);
     if (t.ended == 0) {
       watched_[process];
+      continue;
+    }
+    // Probes of its very end may still be at work when it is marked so.
+    if (!watched_[process].ended) {
+      watched_[process].ended = true;
       continue;
     }
     // It had ended before this was read, so that one more reading finds its last record.
@@ -258,6 +264,8 @@ void call_relay::close(writer& w) {
     put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
   for (const std::string& note : notes_) put_note(w, note);
   if (kernel_ != nullptr) put_kernel_notes(w);
+  if (own_ != nullptr)
+    for (const std::string& note : own_->notes()) put_note(w, note);
   const std::uint64_t until = monotonic_ns() + 10000 * ms;
   for (flush(w); w.pipe >= 0 && !w.waiting.empty() && monotonic_ns() < until; flush(w)) ::usleep(1000);
   if (w.pipe >= 0) ::close(w.pipe);
@@ -272,6 +280,7 @@ void call_relay::close(writer& w) {
 void call_relay::finish() {
   if (kernel_ != nullptr) kernel_->detach();  // first: what it told later would have no call
   probes_.detach();
+  if (own_ != nullptr) own_->end();
   const std::uint64_t until = monotonic_ns() + 10000 * ms;
   // What waits for a full pipe is taken as fast as it can be written down.
   std::size_t before = 0;
@@ -306,7 +315,9 @@ std::size_t call_relay::read_libraries(std::uint32_t process, watched& w, bool l
     try {
       const auto file = std::make_shared<eb::opened_file>(eb::open_mapped(process, m));
       w.libraries.push_back({m, file});
+      const bool is_new = !probes_.is_attached(*file);
       const std::size_t added = probes_.attach(*file, only_process_);
+      if (is_new && own_ != nullptr) own_->attach_driver(*file, only_process_);
       functions += added;
       if (added != 0 && late)
         notes_.push_back(m.path + " was already mapped by process " + std::to_string(process) +

@@ -17,6 +17,7 @@
 #include "driver_files.hpp"
 #include "kernel_events.hpp"
 #include "kernel_probes.hpp"
+#include "user_probes.hpp"
 
 namespace cutrace_tool {
 
@@ -40,6 +41,8 @@ class call_relay {
     kernel_ = &kernel;
     view_ = std::move(view);
   }
+  /// Probes of the user's own are told, too. `own` lives longer than this.
+  void tell_probes(cutrace_ebpf::user_probes& own) { own_ = &own; }
 
   /// Carries what is there, and looks around. Often.
   void relay();
@@ -68,6 +71,7 @@ class call_relay {
     std::shared_ptr<cutrace_ebpf::opened_file> file;
   };
   struct watched {
+    bool ended = false;
     std::uint64_t pages = 0, next_ns = 0;
     std::vector<library> libraries;
     std::set<std::uint64_t> answered;  ///< addresses that cuGetProcAddress gave and that were looked at
@@ -95,6 +99,7 @@ class call_relay {
   cutrace_ebpf::kernel_probes* kernel_ = nullptr;
   cutrace_ebpf::kernel_view view_;
   cutrace_ebpf_totals totals_ = {};  ///< that have been told
+  cutrace_ebpf::user_probes* own_ = nullptr;
   std::map<std::string, std::string> variables_;
   std::uint32_t only_process_, program_ = 0;
   std::string command_line_;

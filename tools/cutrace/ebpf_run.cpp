@@ -13,6 +13,7 @@
 
 #include "cutrace/call_relay.hpp"
 #include "cutrace/ebpf_settings.hpp"
+#include "cutrace/own_probes.hpp"
 
 namespace cutrace_tool {
 
@@ -32,6 +33,7 @@ class ebpf_run final : public outside_run {
   explicit ebpf_run(const ebpf_plan& plan)
       : plan_(plan), probes_(load_probes(plan.children, plan.method, !plan.joins.empty())) {
     if (plan.kernel) kernel_ = load_kernel_probes(*probes_);
+    if (plan.own != nullptr) own_ = plan.own->load(*probes_);
     if (::pipe2(held_, O_CLOEXEC) != 0) throw usage_error("--method " + plan.method + ": no pipe");
   }
   ~ebpf_run() override {
@@ -56,15 +58,19 @@ class ebpf_run final : public outside_run {
         const std::uint32_t only = !plan_.children && probes_keep_to_a_process() ? process : 0;
         relay_ = std::make_unique<call_relay>(*probes_, plan_.writers, only);
         if (kernel_.probes) relay_->tell_kernel(*kernel_.probes, kernel_.view);
+        if (own_) relay_->tell_probes(*own_);
         std::string line;
         for (const std::string& word : plan_.words) line += word + '\0';
         relay_->tell_program(process, line.substr(0, 4096));
         if (!plan_.joins.empty()) tell_joins(only);
         if (!probes_->trace(process)) return ENOMEM;
+        if (own_) own_->attach_libraries(only);
         for (const cutrace_ebpf::opened_file& file :
              cutrace_ebpf::likely_drivers(plan_.executable, plan_.environment)) {
           try {
+            if (probes_->is_attached(file)) continue;
             probes_->attach(file, only);
+            if (own_) own_->attach_driver(file, only);
           } catch (const cutrace_ebpf::refused&) {
             throw;
           } catch (const std::runtime_error&) {  // no library of this machine: the loader passes over it, too
@@ -84,6 +90,8 @@ class ebpf_run final : public outside_run {
   void finish() override { relay_->finish(); }
   std::vector<std::string> notes() const override {
     std::vector<std::string> all = relay_->notes();
+    if (own_)
+      for (const std::string& note : own_->new_notes()) all.push_back(note);
     if (probes_->links() == cutrace_ebpf::link_kind::single)
       all.push_back("this kernel has no links over many functions (Linux 6.6): taking off the probes took long");
     return all;
@@ -103,6 +111,7 @@ class ebpf_run final : public outside_run {
   ebpf_plan plan_;
   std::unique_ptr<cutrace_ebpf::call_probes> probes_;
   loaded_kernel kernel_;
+  std::unique_ptr<cutrace_ebpf::user_probes> own_;
   std::unique_ptr<call_relay> relay_;
   std::string refusal_;
   int held_[2] = {-1, -1};

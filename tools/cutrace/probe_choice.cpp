@@ -75,33 +75,45 @@ eb::kernel_function find_in_kernel(const eb::probe_spec& p, const eb::kernel_cat
 
 }  // namespace
 
-std::vector<chosen_probe> choose_probes(const std::vector<std::string>& wanted, const eb::kernel_catalog& kernel,
-                                        const std::string& executable,
-                                        const std::map<std::string, std::string>& environment) {
+std::vector<chosen_probe> choose_probes(const std::vector<std::string>& wanted, const eb::kernel_catalog& kernel) {
   std::vector<chosen_probe> all;
   for (const std::string& text : wanted) {
     chosen_probe c;
     try {
       c.spec = eb::read_probe(text);
-      if (c.spec.kind != eb::probe_kind::uprobe) {
-        c.function = find_in_kernel(c.spec, kernel);
-      } else if (!c.spec.where.empty()) {
-        c.library = std::make_shared<eb::opened_file>(eb::find_library(c.spec.where, executable, environment));
-        check_function(c.spec, *c.library);
-      } else {
-        // The program may bring another one: then it is the end that tells whether there was such a function.
-        const std::vector<eb::opened_file> drivers = eb::likely_drivers(executable, environment);
-        if (!drivers.empty()) check_function(c.spec, drivers.front());
-      }
-    } catch (const usage_error&) {
-      throw;
     } catch (const std::runtime_error& e) {
       throw usage_error("--probe: " + std::string(e.what()));
     }
     const auto same = [&](const chosen_probe& other) { return other.spec.text() == c.spec.text(); };
-    if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(c));
+    if (std::any_of(all.begin(), all.end(), same)) continue;
+    if (c.spec.kind != eb::probe_kind::uprobe) {
+      c.function = find_in_kernel(c.spec, kernel);
+      if (c.spec.kind == eb::probe_kind::fentry && c.function.module != "vmlinux")
+        c.types = eb::open_module_types(c.function.module);
+    }
+    all.push_back(std::move(c));
   }
   return all;
+}
+
+void find_libraries(std::vector<chosen_probe>& probes, const std::string& executable,
+                    const std::map<std::string, std::string>& environment, const eb::opened_file* driver) {
+  for (chosen_probe& c : probes) {
+    if (c.spec.kind != eb::probe_kind::uprobe) continue;
+    try {
+      if (!c.spec.where.empty()) {
+        c.library = std::make_shared<eb::opened_file>(eb::find_library(c.spec.where, executable, environment));
+        check_function(c.spec, *c.library);
+        continue;
+      }
+      // The program may bring another one: then it is the end that tells whether there was such a function.
+      if (driver != nullptr) check_function(c.spec, *driver);
+    } catch (const usage_error&) {
+      throw;
+    } catch (const std::runtime_error& e) {
+      throw usage_error("--probe " + c.spec.text() + ": " + e.what());
+    }
+  }
 }
 
 #endif

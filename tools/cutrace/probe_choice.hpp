@@ -8,11 +8,9 @@
 
 #if defined(CUTRACE_WITH_EBPF)
 #include <map>
-#include <memory>
 
-#include "driver_files.hpp"
 #include "kernel_catalog.hpp"
-#include "probe_spec.hpp"
+#include "user_probes.hpp"
 #endif
 
 namespace cutrace_tool {
@@ -20,18 +18,17 @@ namespace cutrace_tool {
 void add_probe_option(CLI::App& app, std::vector<std::string>& to);
 
 #if defined(CUTRACE_WITH_EBPF)
-struct chosen_probe {
-  cutrace_ebpf::probe_spec spec;
-  cutrace_ebpf::kernel_function function;  ///< of the kernel's kinds
-  /// Of an uprobe: the library or program. Null: whatever libcuda the program has.
-  std::shared_ptr<cutrace_ebpf::opened_file> library;
-};
+using cutrace_ebpf::chosen_probe;
 
-/// `executable`, `environment`: the program's, as far as they are known, by which libraries are found.
+/// Those of the kernel are complete then; it is done while there are all rights.
 /// @throws usage_error where a name does not exist, is not clear, or cannot be had by that kind of probe
 std::vector<chosen_probe> choose_probes(const std::vector<std::string>& wanted,
-                                        const cutrace_ebpf::kernel_catalog& kernel, const std::string& executable,
-                                        const std::map<std::string, std::string>& environment);
+                                        const cutrace_ebpf::kernel_catalog& kernel);
+
+/// Finds the libraries and functions of uprobes, as the user who called. `executable`, `environment`: the program's, as
+/// far as they are known. `driver`: the libcuda that it is thought to use; null: nobody knows. @throws usage_error
+void find_libraries(std::vector<chosen_probe>& probes, const std::string& executable,
+                    const std::map<std::string, std::string>& environment, const cutrace_ebpf::opened_file* driver);
 
 /// For tests: a kernel made of files.
 const char* kernel_root();

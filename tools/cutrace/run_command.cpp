@@ -18,6 +18,8 @@
 #include "cutrace/ioctl_run.hpp"
 #include "cutrace/joined_traces.hpp"
 #include "cutrace/own_libraries.hpp"
+#include "cutrace/own_probes.hpp"
+#include "cutrace/probe_choice.hpp"
 #include "cutrace/program_file.hpp"
 #include "cutrace/program_process.hpp"
 #include "cutrace/run_environment.hpp"
@@ -59,6 +61,8 @@ void check(const run_options& o) {
     throw usage_error(
         "--kernel is about what the kernel does, which its probes see: give --method ebpf (or all), too; ioctls alone, "
         "without root, are told by --method ioctl");
+  if (o.method != "ebpf" && !is_joined(o.method) && !o.probes.empty())
+    throw usage_error("--probe is a probe of the kernel: give --method ebpf (or all), too");
   if (o.method != "preload" && o.gpu_events)
     throw usage_error(
         "--gpu-events measures calls that --method preload records; --method cupti has the GPU's own times");
@@ -75,12 +79,12 @@ void warn(const std::string& text) { std::fprintf(stderr, "cutrace: %s\n", text.
 
 /// Probes of the kernel, else the ioctls by ptrace, else nothing; what there is instead is said.
 std::unique_ptr<outside_run> watch_joined(const run_options& options, run_environment& environment,
-                                          const std::string& file, const std::string& library) {
+                                          const std::string& file, const std::string& library, own_probes* own) {
   const bool children = options.children == "on";
   std::string why;
   try {
-    return make_ebpf_run(
-        {environment.writers, environment.variables, file, options.method, library, options.program, children, true});
+    return make_ebpf_run({environment.writers, environment.variables, file, options.method, library, options.program,
+                          children, true, own});
   } catch (const no_probes& e) {
     why = e.what();
   }
@@ -113,6 +117,7 @@ int run(const run_options& options) {
                       "them, as the user whose rights it has.");
   // Root's rights are for the probes: files and program are the user's who called.
   const invoking_user user = ebpf ? find_invoking_user() : invoking_user();
+  own_probes own(options.probes);
   if (ebpf) become(user);
   const output_folder folder(options.out);
   const std::string& out = folder.path();
@@ -122,8 +127,10 @@ int run(const run_options& options) {
   const bool off = !says(environment, "CUTRACE", true);
   if (ebpf) set_variables(user, environment.variables);
   std::unique_ptr<outside_run> tracer;
+  if (ebpf) own.find_libraries(file, environment.variables);
+  own_probes* const wanted = options.probes.empty() ? nullptr : &own;
   if (joined && !off)
-    tracer = watch_joined(options, environment, file, library);
+    tracer = watch_joined(options, environment, file, library, wanted);
   else if (ebpf && !off)
     tracer = make_ebpf_run({environment.writers,
                             environment.variables,
@@ -132,7 +139,8 @@ int run(const run_options& options) {
                             {},
                             options.program,
                             options.children == "on",
-                            options.kernel});
+                            options.kernel,
+                            wanted});
   else if (by_tracer && !off)
     tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
   program_process program;
@@ -229,6 +237,7 @@ void add_run(CLI::App& app, int& exit_status) {
       "With --method ebpf: what the kernel does for the program, too: ioctls on devices of NVIDIA, waiting, "
       "interrupts, errors of the GPU, faults on managed memory, each in the call that it is done for. --method all "
       "has it anyway");
+  add_probe_option(*run_app, o->probes);
   run_app
       ->add_option("--kinds", o->kinds,
                    "Kinds of GPU records: kernel,memcpy,memset,sync,overhead, or changes to them as in "

@@ -15,6 +15,7 @@ struct run_options {
   std::string kinds, graphs, nvtx;
   std::string children = "on";
   std::string start_after, duration;
+  std::vector<std::string> probes;
   bool gpu_events = false;
   bool kernel = false;
   bool quiet = false;

@@ -98,6 +98,20 @@ TEST_CASE("ioctls of a running process name the call that made them") {
   CHECK(inside + 2 >= trace.of("ioctl").size());
 }
 
+TEST_CASE("probes of the user's own in a running process") {
+  const running subject("until");
+  const run r = attach(subject.process, {"--duration", "500ms", "--probe", "uprobe:" MINE ":mine_add", "--probe",
+                                         "uprobe:cuLeaf", "--probe", "tracepoint:sys_enter"});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  CHECK(subject.end() == 23);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace trace(r.files(".jsonl")[0]);
+  CHECK(trace.count("system", "mine_add") > 0);
+  CHECK(trace.count("system", "sys_enter") > trace.count("system", "mine_add"));
+  CHECK(trace.count("system", "cuLeaf") > 0);
+}
+
 TEST_CASE("the end of the process is the end") {
   const running subject("later");
   subject.go();  // half a second of life, and the library only now

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "driver.hpp"
+#include "mine.hpp"
 
 namespace {
 
@@ -141,6 +143,34 @@ void write_through(long n) {
   leaves(1);
 }
 
+/// Functions of a library of the user, inside of calls of the driver and outside; system calls, too.
+void mine(long n) {
+  must(mine_add(-1, 5) == 4, "a sum");
+  ::syscall(SYS_getppid);
+  for (long i = 0; i < n; ++i) CU(cuCallback)
+  (
+      [](void* number) {
+        must(mine_add(*static_cast<long*>(number), 2) == *static_cast<long*>(number) + 2, "a sum");
+        ::syscall(SYS_getppid);
+      },
+      &i);
+}
+
+void mine_left(long n) {
+  for (volatile long i = 0; i < n; i = i + 1)
+    if (setjmp(place) == 0) mine_calls([] { longjmp(place, 1); });
+  must(mine_add(1, 1) == 2, "a sum");
+}
+
+void mine_threads(long count, long n) {
+  std::vector<std::thread> all;
+  for (long i = 0; i < count; ++i)
+    all.emplace_back([n] {
+      for (long k = 0; k < n; ++k) must(mine_add(k, k) == 2 * k, "a sum");
+    });
+  for (std::thread& t : all) t.join();
+}
+
 void children(long n) {
   leaves(n);
   for (int i = 0; i < 2; ++i) {
@@ -199,6 +229,11 @@ int main(int argc, char** argv) {
   if (what == "hidden") hidden(number(2));
   if (what == "locked") must(CU(cuLocked)() == 5, "a locked one"), CU(cuLeafAgain)(1);
   if (what == "rights") rights();
+  if (what == "mine") mine(number(2));
+  if (what == "mine_left") mine_left(number(2));
+  if (what == "mine_threads") mine_threads(number(2), number(3));
+  if (what == "mine_deep") must(mine_deep(number(2)) == number(2), "a depth");
+  if (what == "mine_exit") mine_calls([] { std::exit(7); });
   if (what == "late") {  // the library lies where nobody looks for it
     leaves(1);
     ::usleep(500000);
@@ -223,6 +258,7 @@ int main(int argc, char** argv) {
         asked a(argv[3]);
         CU(cuAsk)(a.fd, rm_control, a.control);
       }
+      mine_add(1, 1);
       ++calls;
       ::usleep(1000);
     }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/own_probes.hpp"
+
+#include <cstdio>
+
+#if defined(CUTRACE_WITH_EBPF)
+#include "cutrace/bpf_places.hpp"
+#include "driver_files.hpp"
+#endif
+
+namespace cutrace_tool {
+
+own_probes::~own_probes() = default;
+
+#if defined(CUTRACE_WITH_EBPF)
+
+own_probes::own_probes(const std::vector<std::string>& wanted) {
+  if (wanted.empty()) return;
+  kernel_ = std::make_unique<cutrace_ebpf::kernel_catalog>(kernel_root());
+  chosen_ = choose_probes(wanted, *kernel_);
+}
+
+void own_probes::find_libraries(const std::string& executable, const std::map<std::string, std::string>& environment) {
+  if (chosen_.empty()) return;
+  const std::vector<cutrace_ebpf::opened_file> drivers = cutrace_ebpf::likely_drivers(executable, environment);
+  cutrace_tool::find_libraries(chosen_, executable, environment, drivers.empty() ? nullptr : &drivers.front());
+}
+
+void own_probes::find_libraries(std::uint32_t process) {
+  if (chosen_.empty()) return;
+  std::vector<cutrace_ebpf::opened_file> drivers;
+  for (const cutrace_ebpf::mapped_file& m : cutrace_ebpf::mapped_drivers(process)) {
+    try {
+      drivers.push_back(cutrace_ebpf::open_mapped(process, m));
+    } catch (const std::runtime_error&) {  // the probes of calls tell it
+    }
+  }
+  cutrace_tool::find_libraries(chosen_, "/proc/" + std::to_string(process) + "/exe", loader_environment(),
+                               drivers.empty() ? nullptr : &drivers.front());
+}
+
+std::unique_ptr<cutrace_ebpf::user_probes> own_probes::load(const cutrace_ebpf::call_probes& calls) {
+  if (chosen_.empty()) return nullptr;
+  auto loaded = std::make_unique<cutrace_ebpf::user_probes>(calls, *kernel_, chosen_);
+  for (const std::string& note : loaded->new_notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+  return loaded;
+}
+
+#else
+
+own_probes::own_probes(const std::vector<std::string>&) {}
+void own_probes::find_libraries(const std::string&, const std::map<std::string, std::string>&) {}
+void own_probes::find_libraries(std::uint32_t) {}
+
+#endif
+
+}  // namespace cutrace_tool

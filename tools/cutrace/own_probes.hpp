@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `--probe` options of one command: names are looked up with all rights, libraries and programs as the user.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#if defined(CUTRACE_WITH_EBPF)
+#include "cutrace/probe_choice.hpp"
+#endif
+
+namespace cutrace_tool {
+
+class own_probes {
+ public:
+  /// Before rights are given up. @throws usage_error for a name that means nothing
+  explicit own_probes(const std::vector<std::string>& wanted);
+  ~own_probes();
+  own_probes(const own_probes&) = delete;
+  own_probes& operator=(const own_probes&) = delete;
+
+  /// As the user who called, of a program that is about to start. @throws usage_error
+  void find_libraries(const std::string& executable, const std::map<std::string, std::string>& environment);
+  /// Of a process that runs. @throws usage_error
+  void find_libraries(std::uint32_t process);
+#if defined(CUTRACE_WITH_EBPF)
+  /// Into the kernel; null where none was wanted. What is refused is said, and the rest works.
+  std::unique_ptr<cutrace_ebpf::user_probes> load(const cutrace_ebpf::call_probes& calls);
+
+ private:
+  std::unique_ptr<cutrace_ebpf::kernel_catalog> kernel_;
+  std::vector<chosen_probe> chosen_;
+#endif
+};
+
+}  // namespace cutrace_tool
