@@ -172,30 +172,30 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
       {0x402, "idle"},  {0x2001, "sleeping"},   {CUTRACE_EBPF_PREEMPTED, "preempted"},
       {0, "preempted"}, {8, "stopped"},         {0x20, "ended"},
       {0x8000, "other"}};
-  for (const auto& [state, word] : states) {
-    CAPTURE(state);
+  for (const std::pair<__u64, const char*>& one : states) {
+    CAPTURE(one.first);
     keeping_emitter to;
     r.what = CUTRACE_EBPF_SWITCHED_OUT;
-    r.value = state;
+    r.value = one.first;
     const event e = told(r, to);
     CHECK(string_of(e.system.category) == "sched");
     CHECK(e.system.enclosing == 9);
     CHECK_FALSE(e.system.has_result);
     REQUIRE(to.arguments.size() == 1);
-    CHECK(to.arguments[0].string_value() == std::string(word));
+    CHECK(to.arguments[0].string_value() == std::string(one.second));
   }
   const std::pair<__s64, const char*> accesses[] = {{4, "read"}, {6, "write"}, {7, "write"}, {20, "execute"}};
-  for (const auto& [bits, word] : accesses) {
-    CAPTURE(bits);
+  for (const std::pair<__s64, const char*>& one : accesses) {
+    CAPTURE(one.first);
     keeping_emitter to;
     r.what = CUTRACE_EBPF_FAULT;
     r.value = 0x7f0000001000;
-    r.result = bits;
+    r.result = one.first;
     told(r, to);
     REQUIRE(to.arguments.size() == 2);
     CHECK(to.arguments[0].kind == argument_kind::pointer);
     CHECK(to.arguments[0].value == 0x7f0000001000);
-    CHECK(to.arguments[1].string_value() == std::string(word));
+    CHECK(to.arguments[1].string_value() == std::string(one.second));
   }
   {
     keeping_emitter to;

@@ -168,11 +168,11 @@ class joining {
 
   void look_for_partner(event& e) {
     if (e.api.enclosing == 0) e.api.enclosing = known_.table.enclosing(e.correlation_id);
-    if (counts_.only_calls != 0 && !known_.table.has_partner(e.correlation_id))
+    if (counts_.only_calls != 0 && !known_.table.take_partner(e.correlation_id))
       ++without_probe_[std::string(e.name.data, e.name.size)];
   }
 
-  /// "only CUPTI saw: cuLibraryGetKernel 8": the driver calls itself past what it exports.
+  /// "only CUPTI saw: cuLibraryGetKernel 8". The driver calls itself past what it exports.
   std::string names_without_probe() const {
     std::string text;
     for (const auto& [name, count] : without_probe_)

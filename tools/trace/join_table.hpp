@@ -66,10 +66,16 @@ class join_table {
     const std::uint64_t joined = told(probed);
     return joined != 0 ? joined : probe_epoch << 32 | probed;
   }
-  /// Whether a probe saw CUPTI's call, too.
-  bool has_partner(std::uint64_t id) const noexcept {
+  /// Whether a probe saw CUPTI's call, too. Once for a number: CUPTI gives that of a call to what the driver calls in
+  /// it, and such inner calls have no partner.
+  bool take_partner(std::uint64_t id) noexcept {
     const auto found = id != 0 ? marks_.find(key_of(id) / mark_ids) : marks_.end();
-    return found != marks_.end() && found->second.taken.test(key_of(id) % mark_ids);
+    if (found == marks_.end()) return false;
+    marks& m = found->second;
+    const std::size_t at = key_of(id) % mark_ids;
+    if (!m.taken.test(at) || m.named.test(at)) return false;
+    m.named.set(at);
+    return true;
   }
   /// Number of the call in which CUPTI's call `id` was made, as probes saw it; 0: in none.
   std::uint64_t enclosing(std::uint64_t id) const noexcept {
@@ -80,7 +86,7 @@ class join_table {
  private:
   static constexpr std::size_t page_ids = 4096, mark_ids = 65536;
   struct marks {
-    std::bitset<mark_ids> seen, taken;
+    std::bitset<mark_ids> seen, taken, named;
   };
 
   /// A trace keeps 8 bits of the count.

@@ -113,10 +113,10 @@ TEST_CASE("ioctls and nested calls name the call that they were made in, by CUPT
   CHECK(objects.size() == 4000);
   CHECK(inner == 2000);
 
-  const run text({{CUTRACE_COMMAND, "report", r.files(".jsonl")[0]}});
+  const run text(run::line{{CUTRACE_COMMAND, "report", r.files(".jsonl")[0]}});
   CHECK(text.ended.output.find("TIME PER LAYER, BY THREAD") != std::string::npos);
   CHECK(text.ended.output.find("NV_ESC_RM_CONTROL") != std::string::npos);
-  const run forms({{CUTRACE_COMMAND, "report", "--json", "--csv", "tables", r.files(".jsonl")[0]}});
+  const run forms(run::line{{CUTRACE_COMMAND, "report", "--json", "--csv", "tables", r.files(".jsonl")[0]}});
   const json report = json::parse(forms.ended.output);
   REQUIRE(report.at("ioctls").size() == 1);
   CHECK(report["ioctls"][0].at("count") == 4000);
@@ -186,9 +186,10 @@ TEST_CASE("the program's end is its own") {
 
 TEST_CASE(
     "without the right to load BPF programs there are CUPTI and ptrace, which says that its ioctls name no call") {
-  const run r({{"/bin/sh", "-c",
-                "CUTRACE_IOCTL_DEVICES=control=1:3 exec setpriv --bounding-set=-all --inh-caps=-all " CUTRACE_COMMAND
-                " run --out out --method all --sink jsonl -- " SUBJECT " nested 2 50"}});
+  const run r(
+      run::line{{"/bin/sh", "-c",
+                 "CUTRACE_IOCTL_DEVICES=control=1:3 exec setpriv --bounding-set=-all --inh-caps=-all " CUTRACE_COMMAND
+                 " run --out out --method all --sink jsonl -- " SUBJECT " nested 2 50"}});
   CAPTURE(r.ended.errors);
   REQUIRE(r.ended.exit_status == 0);
   CHECK(r.ended.output == "done\n");

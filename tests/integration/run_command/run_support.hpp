@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../support/child_process.hpp"
@@ -33,6 +34,7 @@ struct run {
   }
   /// Any command line, for what the other one cannot say.
   struct line {
+    explicit line(std::vector<std::string> w) : words(std::move(w)) {}
     std::vector<std::string> words;
   };
   explicit run(const line& l, const std::map<std::string, std::string>& environment = {}) {
