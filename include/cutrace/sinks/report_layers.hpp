@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cutrace/analysis/layers.hpp>
 #include <cutrace/sinks/ascii_page.hpp>
+#include <cutrace/sinks/ascii_tables.hpp>
 #include <cutrace/sinks/report_head.hpp>
 #include <string>
 

@@ -142,7 +142,8 @@ TEST_CASE("a call that was left by longjmp made none of what came after it") {
   if (!works(trace, "ioctl")) return;
   REQUIRE(trace.of("ioctl").size() == 1);
   CHECK(trace.of("ioctl")[0].count("enclosing") == 0);
-  CHECK(trace.of("system").empty());  // it slept, but in no call
+  // It slept, but in no call. On a busy machine it may have been preempted in one.
+  for (const json& e : trace.of("system")) CHECK(e.at("args").at("state") == "preempted");
 }
 
 TEST_CASE("waiting inside of a call is told with its state and its call, and no other") {

@@ -82,7 +82,7 @@ TEST_CASE("eight threads: each call once, by CUPTI's number, with its thread; ea
 
 TEST_CASE("ioctls and nested calls name the call that they were made in, by CUPTI's number") {
   constexpr std::uint64_t inner_bit = 1u << 30;
-  const run r = traced({"nested", "8", "250"}, {"--kernel", "--strict"}, {{"CUTRACE_IOCTL_DEVICES", "control=1:3"}});
+  const run r = traced({"nested", "8", "250"}, {"--strict"}, {{"CUTRACE_IOCTL_DEVICES", "control=1:3"}});
   CAPTURE(r.ended.errors);
   REQUIRE(r.ended.exit_status == 0);
   CHECK(r.ended.output == "done\n");
@@ -127,6 +127,27 @@ TEST_CASE("ioctls and nested calls name the call that they were made in, by CUPT
   for (const char* table : {"thread_layers", "stage_layers", "ioctls", "driver_objects"})
     CHECK(std::filesystem::exists(forms.folder.file((std::string("tables/") + table + ".csv").c_str())));
 }
+
+#if defined(INFERENCE_SERVER)
+TEST_CASE("a program that has a session of its own, with CUPTI's callbacks in it") {
+  const run r({"--method", "all", "--sink", "jsonl"}, {INFERENCE_SERVER, "--device", "cuda", "--requests", "3"});
+  CAPTURE(r.ended.errors);
+  REQUIRE(r.ended.exit_status == 0);
+  const jsonl_trace t = trace_of(r);
+  const std::string counts = counts_of(t);
+  CAPTURE(counts);
+  CHECK(counts.find(", 0 only by CUPTI") != std::string::npos);
+  std::size_t launches = 0;
+  for (const json& e : t.of("api")) {
+    if (e.at("name") != "cuLaunchKernel") continue;
+    ++launches;
+    CHECK(e.at("correlation").get<std::uint64_t>() < own_numbers);
+    CHECK(e.contains("stage"));
+  }
+  CHECK(launches > 0);
+  CHECK(t.of("kernel").size() == launches);
+}
+#endif
 
 TEST_CASE("numbers that wrap meet") {
   const run r = traced({"work", "500"}, {"--strict"}, {{"CUTRACE_SIM_FAULTS", "correlation=4294967100"}});
