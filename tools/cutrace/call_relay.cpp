@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <cutrace/clock.hpp>
+#include <cutrace/detail/word_list.hpp>
 #include <fstream>
 
 #include "call_backend.hpp"
@@ -29,12 +30,6 @@ std::uint64_t pages_of(std::uint32_t process) {
   std::uint64_t pages = 0;
   std::ifstream("/proc/" + std::to_string(process) + "/statm") >> pages;
   return pages;
-}
-
-std::string joined(const std::vector<std::string>& all) {
-  std::string text;
-  for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
-  return text;
 }
 
 }  // namespace
@@ -254,12 +249,12 @@ void call_relay::close(writer& w) {
   if (!added_.empty())
     put_note(
         w, "no exported symbols, so probes came with the answer of cuGetProcAddress and first calls may be missing: " +
-               joined(added_));
+               cutrace::detail::word_list(added_));
   if (!probes_.left_out().empty())
     put_note(w, "calls of these are not seen, since the kernel cannot probe their first instruction: " +
-                    joined(probes_.left_out()));
+                    cutrace::detail::word_list(probes_.left_out()));
   if (!probes_.same_places().empty())
-    put_note(w, "one function under several symbols: " + joined(probes_.same_places()));
+    put_note(w, "one function under several symbols: " + cutrace::detail::word_list(probes_.same_places()));
   if (probes_.links() == eb::link_kind::single)
     put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
   for (const std::string& note : notes_) put_note(w, note);

@@ -6,6 +6,7 @@
 #if defined(CUTRACE_WITH_EBPF)
 #include <algorithm>
 #include <cstdlib>
+#include <cutrace/detail/word_list.hpp>
 
 #include "cutrace/bpf_places.hpp"
 #endif
@@ -30,12 +31,6 @@ const char* kernel_root() {
 }
 
 namespace {
-
-std::string joined(const std::vector<std::string>& all) {
-  std::string text;
-  for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
-  return text;
-}
 
 void check_function(const eb::probe_spec& p, const eb::opened_file& file) {
   const std::vector<std::string> names = function_names(file);
@@ -65,7 +60,7 @@ eb::kernel_function find_in_kernel(const eb::probe_spec& p, const eb::kernel_cat
   if (found.size() > 1) {
     std::vector<std::string> ways;
     for (const eb::kernel_function& f : found) ways.push_back(eb::probe_spec{p.kind, f.module, f.name}.text());
-    throw usage_error("--probe " + p.text() + ": there are several; choose " + joined(ways));
+    throw usage_error("--probe " + p.text() + ": there are several; choose " + cutrace::detail::word_list(ways));
   }
   if (p.kind == eb::probe_kind::fentry && found[0].type_id == 0)
     throw usage_error("--probe " + p.text() + ": the kernel tells no types of this function, which fentry needs; " +

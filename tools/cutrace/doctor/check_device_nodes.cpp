@@ -3,6 +3,8 @@
 // behind it can only be told by opening it.
 #include <sys/stat.h>
 
+#include <cutrace/detail/word_list.hpp>
+
 #include "checks.hpp"
 #include "child_probe.hpp"
 
@@ -19,12 +21,6 @@ std::vector<std::string> nodes(const setup& s) {
     if (numbered || rest == "ctl" || rest == "-uvm") found.push_back("/dev/" + name);
   }
   return found;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& w : words) text += (text.empty() ? "" : ", ") + w;
-  return text;
 }
 
 /// What `open` says of each node that it refuses, "PATH: reason".
@@ -64,12 +60,12 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
   const std::vector<std::string> closed = refused(s, found, failure);
   if (!missing.empty() || !closed.empty() || !failure.empty()) f.state = state::broken;
   if (!missing.empty()) {
-    f.what = "missing: " + joined(missing);
+    f.what = "missing: " + cutrace::detail::word_list(missing);
     f.remedy =
         "in a container, give it the GPU (docker run --gpus all); on the host, nvidia-modprobe -c 0 -u makes them";
   }
   if (!closed.empty()) {
-    f.what += std::string(f.what.empty() ? "" : "; ") + "cannot be opened: " + joined(closed);
+    f.what += std::string(f.what.empty() ? "" : "; ") + "cannot be opened: " + cutrace::detail::word_list(closed);
     if (f.remedy.empty())
       f.remedy =
           "join the group that owns them (often video or render), or have NVreg_DeviceFileMode=0666 set; a "
@@ -77,7 +73,7 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
   }
   if (!failure.empty()) f.what += (f.what.empty() ? "" : "; ") + failure;
   if (f.state == state::ok) {
-    f.what = joined(found) + " can be opened";
+    f.what = cutrace::detail::word_list(found) + " can be opened";
   } else if (driver.usable()) {  // what it does not need is not broken
     f.state = state::ok;
     f.what += "; the driver works all the same, as a stand-in does";
