@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "bpf_parts.hpp"
 #include "call_words.hpp"
 
 // The object file that calls.bpf.c was compiled to, so that nobody needs the compiler or the file where it is used.
@@ -104,32 +105,19 @@ call_probes::~call_probes() {
 }
 
 void call_probes::load(link_kind kind, const probe_options& options) {
-  struct closing {
-    bpf_object* object;
-    ~closing() {
-      if (object != nullptr) ::bpf_object__close(object);
-    }
-  };
-  closing o{::bpf_object__open_mem(cutrace_ebpf_object_begin,
-                                   static_cast<std::size_t>(cutrace_ebpf_object_end - cutrace_ebpf_object_begin),
-                                   nullptr)};
-  if (o.object == nullptr) throw refusal("the BPF object cannot be read", errno);
+  owned_object o = open_object(cutrace_ebpf_object_begin, cutrace_ebpf_object_end);
+  if (o == nullptr) throw refusal("the BPF object cannot be read", errno);
   for (const program_choice& p : programs) {
-    bpf_program* const program = ::bpf_object__find_program_by_name(o.object, p.name);
+    bpf_program* const program = ::bpf_object__find_program_by_name(o.get(), p.name);
     if (program == nullptr) throw refusal("the BPF object is damaged", ENOENT);
     ::bpf_program__set_autoload(program, p.option != nullptr ? options.*p.option : is_chosen(p, kind));
     if (kind != link_kind::single || p.option == &probe_options::measured)
       ::bpf_program__set_expected_attach_type(
           program, static_cast<bpf_attach_type>(p.session ? attach_uprobe_session : attach_uprobe_multi));
   }
-  bpf_map* const ring = ::bpf_object__find_map_by_name(o.object, "ring");
-  bpf_map* const fixed = ::bpf_object__find_map_by_name(o.object, ".rodata.settings");
-  std::size_t bytes = 0;
-  cutrace_ebpf_settings* const settings =
-      fixed != nullptr ? static_cast<cutrace_ebpf_settings*>(const_cast<void*>(::bpf_map__initial_value(fixed, &bytes)))
-                       : nullptr;
-  if (ring == nullptr || settings == nullptr || bytes < sizeof(*settings))
-    throw refusal("the BPF object is damaged", ENOENT);
+  bpf_map* const ring = ::bpf_object__find_map_by_name(o.get(), "ring");
+  auto* const settings = fixed_value<cutrace_ebpf_settings>(o.get(), ".rodata.settings");
+  if (ring == nullptr || settings == nullptr) throw refusal("the BPF object is damaged", ENOENT);
   ::bpf_map__set_max_entries(ring, static_cast<std::uint32_t>(options.ring_bytes));
   settings->wake_bytes = options.ring_bytes / 4;
   settings->follow_children = options.children ? 1 : 0;
@@ -139,10 +127,9 @@ void call_probes::load(link_kind kind, const probe_options& options) {
     settings->namespace_device = own.st_dev;
   }
   settings_ = *settings;
-  if (const int error = ::bpf_object__load(o.object))
-    throw refusal("the kernel does not take the BPF programs", -error);
+  if (const int error = ::bpf_object__load(o.get())) throw refusal("the kernel does not take the BPF programs", -error);
 
-  object_ = o.object;  // for try_link
+  object_ = o.get();  // for try_link
   kind_ = kind;
   if (const int error = try_link()) {
     object_ = nullptr;
@@ -160,7 +147,7 @@ void call_probes::load(link_kind kind, const probe_options& options) {
     object_ = nullptr;
     throw refusal("the kernel makes no link to a tracepoint", error);
   }
-  o.object = nullptr;
+  static_cast<void>(o.release());
   tracepoints_ = std::move(tracepoints);
   targets_ = ::bpf_object__find_map_fd_by_name(object_, "targets");
   plans_ = ::bpf_object__find_map_fd_by_name(object_, "plans");
@@ -210,11 +197,7 @@ bool call_probes::look_at(std::uint32_t process, cutrace_ebpf_target& to) const 
   // processor, and counts that for the program. A call whose entry was passed over has no record, whether its return
   // was seen or not. They are told of the first process, since nobody knows whose they were.
   to.lost[CUTRACE_EBPF_NO_ENTRY] = 0;
-  bpf_prog_info info{};
-  __u32 size = sizeof(info);
-  const int entry = ::bpf_program__fd(program("call_entry"));
-  if (to.parent == 0 && ::bpf_obj_get_info_by_fd(entry, &info, &size) == 0)
-    to.lost[CUTRACE_EBPF_TOO_DEEP] += info.recursion_misses;
+  if (to.parent == 0) to.lost[CUTRACE_EBPF_TOO_DEEP] += times_passed_over(::bpf_program__fd(program("call_entry")));
   return true;
 }
 

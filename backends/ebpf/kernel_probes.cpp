@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <cutrace/detail/word_list.hpp>
 #include <cutrace/ioctl/names.hpp>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 
+#include "bpf_parts.hpp"
 #include "module_functions.hpp"
 
 // The object file that kernel.bpf.c was compiled to.
@@ -32,6 +34,7 @@ extern const char cutrace_ebpf_kernel_end[] __attribute__((visibility("hidden"))
 namespace cutrace_ebpf {
 
 namespace io = cutrace::ioctls;
+using cutrace::detail::word_list;
 
 namespace {
 
@@ -44,20 +47,6 @@ bool holds(std::string_view list, std::string_view word) {
   while (!list.empty())
     if (next_word(list, ',') == word) return true;
   return false;
-}
-
-std::string joined(const std::vector<std::string>& all) {
-  std::string text;
-  for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
-  return text;
-}
-
-template <class T>
-T* initial_value(bpf_object* object, const char* section) {
-  bpf_map* const map = ::bpf_object__find_map_by_name(object, section);
-  std::size_t bytes = 0;
-  void* const at = map != nullptr ? const_cast<void*>(::bpf_map__initial_value(map, &bytes)) : nullptr;
-  return bytes >= sizeof(T) ? static_cast<T*>(at) : nullptr;
 }
 
 }  // namespace
@@ -96,7 +85,7 @@ kernel_probes::kernel_probes(const call_probes& calls, const io::device_numbers&
       refused_ones.push_back(name == "xid" ? "xid: " + std::string(std::strerror(why))
                                            : std::string(k.name) + ": " + std::strerror(why));
   }
-  if (!refused_ones.empty()) notes_.push_back("kernel probes refused: " + joined(refused_ones));
+  if (!refused_ones.empty()) notes_.push_back("kernel probes refused: " + word_list(refused_ones));
   if (wanted("module")) load_functions(options.functions);
 }
 
@@ -155,27 +144,18 @@ int kernel_probes::load(const std::vector<const char*>& programs, const char* ta
   };
   closing c;
   part& p = c.p;
-  p.object =
-      ::bpf_object__open_mem(cutrace_ebpf_kernel_begin,
-                             static_cast<std::size_t>(cutrace_ebpf_kernel_end - cutrace_ebpf_kernel_begin), nullptr);
+  p.object = open_object(cutrace_ebpf_kernel_begin, cutrace_ebpf_kernel_end).release();
   if (p.object == nullptr) return errno;
   bpf_program* one = nullptr;
   bpf_object__for_each_program(one, p.object) {
-    const bool chosen = std::any_of(programs.begin(), programs.end(),
-                                    [&](const char* name) { return std::strcmp(name, ::bpf_program__name(one)) == 0; });
+    const bool chosen = is_one_of(one, programs);
     ::bpf_program__set_autoload(one, chosen);
     if (!chosen || target == nullptr) continue;
     if (const int why = ::bpf_program__set_attach_target(one, 0, target)) return -why;
   }
-  for (const char* name : {"ring", "targets", "threads"}) {
-    bpf_map* const map = ::bpf_object__find_map_by_name(p.object, name);
-    if (map == nullptr) return ENOENT;
-    if (const int why = ::bpf_map__reuse_fd(map, calls_.map(name))) return -why;
-  }
-  auto* const common = initial_value<cutrace_ebpf_settings>(p.object, ".rodata.settings");
-  auto* const own = initial_value<cutrace_ebpf_kernel>(p.object, ".rodata.kernel");
-  if (common == nullptr || own == nullptr) return ENOENT;
-  *common = calls_.settings();
+  if (const int why = share(p.object, calls_)) return why;
+  auto* const own = fixed_value<cutrace_ebpf_kernel>(p.object, ".rodata.kernel");
+  if (own == nullptr) return ENOENT;
   *own = settings_;
   own->function = function;
   if (const int why = ::bpf_object__load(p.object)) return -why;
@@ -224,7 +204,7 @@ void kernel_probes::load_functions(const std::string& wanted) {
   }
   if (!functions_.empty()) working_ += (working_.empty() ? "" : ",") + std::string("module");
   if (!refused_ones.empty())
-    notes_.push_back("kernel probes refused: " + joined(refused_ones) + " (" + std::strerror(last) +
+    notes_.push_back("kernel probes refused: " + word_list(refused_ones) + " (" + std::strerror(last) +
                      "); ioctls come from tracepoints");
 }
 
@@ -242,13 +222,8 @@ cutrace_ebpf_totals kernel_probes::totals() const {
 
 std::uint64_t kernel_probes::passed_over() const {
   std::uint64_t times = 0;
-  for (const part& p : parts_) {
-    for (const int program : p.programs) {
-      bpf_prog_info info{};
-      __u32 size = sizeof(info);
-      if (::bpf_obj_get_info_by_fd(program, &info, &size) == 0) times += info.recursion_misses;
-    }
-  }
+  for (const part& p : parts_)
+    for (const int program : p.programs) times += times_passed_over(program);
   return times;
 }
 

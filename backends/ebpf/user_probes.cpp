@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 
+#include "bpf_parts.hpp"
 #include "probe_permission.hpp"
 
 // The object file that user.bpf.c was compiled to.
@@ -57,14 +58,6 @@ void register_sections() {
     return true;
   }();
   static_cast<void>(once);
-}
-
-template <class T>
-T* fixed_value(bpf_object* object, const char* section) {
-  bpf_map* const map = ::bpf_object__find_map_by_name(object, section);
-  std::size_t bytes = 0;
-  void* const at = map != nullptr ? const_cast<void*>(::bpf_map__initial_value(map, &bytes)) : nullptr;
-  return bytes >= sizeof(T) ? static_cast<T*>(at) : nullptr;
 }
 
 std::vector<const char*> programs_of(probe_kind kind) {
@@ -139,38 +132,22 @@ void user_probes::refuse(std::uint32_t number, int error, const std::string& mor
 /// An object of its own for some programs, with what is shared. 0 or errno; `object` is null then.
 int user_probes::open(bpf_object*& object, const std::vector<const char*>& programs,
                       const cutrace_ebpf_own_probe& own) const {
-  struct closing {
-    bpf_object* object;
-    ~closing() {
-      if (object != nullptr) ::bpf_object__close(object);
-    }
-  };
   object = nullptr;
-  closing o{::bpf_object__open_mem(cutrace_ebpf_user_begin,
-                                   static_cast<std::size_t>(cutrace_ebpf_user_end - cutrace_ebpf_user_begin), nullptr)};
-  if (o.object == nullptr) return errno;
+  owned_object o = open_object(cutrace_ebpf_user_begin, cutrace_ebpf_user_end);
+  if (o == nullptr) return errno;
   bpf_program* one = nullptr;
-  bpf_object__for_each_program(one, o.object) {
-    const char* const name = ::bpf_program__name(one);
-    const bool chosen = std::any_of(programs.begin(), programs.end(),
-                                    [&](const char* wanted) { return std::strcmp(name, wanted) == 0; });
+  bpf_object__for_each_program(one, o.get()) {
+    const bool chosen = is_one_of(one, programs);
     ::bpf_program__set_autoload(one, chosen);
     if (chosen && programs == programs_of(probe_kind::uprobe) && calls_.links() != link_kind::single)
       ::bpf_program__set_expected_attach_type(one, static_cast<bpf_attach_type>(attach_uprobe_multi));
   }
-  for (const char* name : {"ring", "targets", "threads"}) {
-    bpf_map* const map = ::bpf_object__find_map_by_name(o.object, name);
-    if (map == nullptr) return ENOENT;
-    if (const int why = ::bpf_map__reuse_fd(map, calls_.map(name))) return -why;
-  }
-  auto* const common = fixed_value<cutrace_ebpf_settings>(o.object, ".rodata.settings");
-  auto* const fixed = fixed_value<cutrace_ebpf_own_probe>(o.object, ".rodata.own");
-  if (common == nullptr || fixed == nullptr) return ENOENT;
-  *common = calls_.settings();
+  if (const int why = share(o.get(), calls_)) return why;
+  auto* const fixed = fixed_value<cutrace_ebpf_own_probe>(o.get(), ".rodata.own");
+  if (fixed == nullptr) return ENOENT;
   *fixed = own;
-  if (const int why = ::bpf_object__load(o.object)) return -why;
-  object = o.object;
-  o.object = nullptr;
+  if (const int why = ::bpf_object__load(o.get())) return -why;
+  object = o.release();
   return 0;
 }
 
@@ -282,12 +259,7 @@ void user_probes::end() {
   std::uint64_t passed_over = 0;
   for (bpf_object* o : objects_) {
     bpf_program* one = nullptr;
-    bpf_object__for_each_program(one, o) {
-      bpf_prog_info info{};
-      __u32 size = sizeof(info);
-      const int fd = ::bpf_program__fd(one);  // negative of those that were not loaded
-      if (fd >= 0 && ::bpf_obj_get_info_by_fd(fd, &info, &size) == 0) passed_over += info.recursion_misses;
-    }
+    bpf_object__for_each_program(one, o) passed_over += times_passed_over(::bpf_program__fd(one));
   }
   if (passed_over != 0)
     notes_.push_back("the kernel passed over probes " + std::to_string(passed_over) +
