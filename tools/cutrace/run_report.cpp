@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cutrace/sinks/ascii_figure.hpp>
 #include <fstream>
 #include <sstream>
 
@@ -123,11 +124,7 @@ void print_files(const std::string& out, const std::vector<process_report>& proc
 
 }  // namespace
 
-std::string with_commas(std::uint64_t n) {
-  std::string text = std::to_string(n);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
+std::string with_commas(std::uint64_t n) { return std::string(cutrace::ascii::count(n).view()); }
 
 std::string as_bytes(std::uint64_t n) {
   static const char* const units[] = {"B", "kB", "MB", "GB", "TB"};

@@ -2,6 +2,7 @@
 #include "trace/join.hpp"
 
 #include <algorithm>
+#include <cutrace/sinks/ascii_figure.hpp>
 #include <deque>
 #include <map>
 #include <set>
@@ -104,11 +105,7 @@ class calls_pass : public cutrace::sink {
   std::unordered_set<std::uint64_t> wanted_;
 };
 
-std::string with_commas(std::uint64_t n) {
-  std::string text = std::to_string(n);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
+std::string with_commas(std::uint64_t n) { return std::string(cutrace::ascii::count(n).view()); }
 
 class joining {
  public:
@@ -219,18 +216,9 @@ class joining {
   cutrace::stats totals() const {
     cutrace::stats t = traces_.totals(calls_file).totals;
     const cutrace::stats& o = traces_.totals(probes_file).totals;
-    const auto more = [](std::uint64_t& sum, std::uint64_t n) { sum += n; };
-    more(t.produced, o.produced);
-    more(t.delivered, o.delivered);
-    more(t.pending, o.pending);
-    for (std::size_t i = 0; i < cutrace::loss_cause_count; ++i) more(t.lost[i], o.lost[i]);
-    for (std::size_t i = 0; i < cutrace::quality_count; ++i) more(t.quality_of[i], o.quality_of[i]);
-    for (std::size_t i = 0; i < cutrace::event_kind_count; ++i) more(t.by_kind[i], o.by_kind[i]);
+    add_counts(t, o);
     for (std::size_t i = 0; i < cutrace::event_kind_count; ++i)
       for (std::uint64_t* const sum : {&t.produced, &t.delivered, &t.by_kind[i]}) *sum -= std::min(*sum, left_out_[i]);
-    t.memory_bytes += o.memory_bytes;
-    t.memory_limit_bytes += o.memory_limit_bytes;
-    t.collector_cpu_ns += o.collector_cpu_ns;
     t.launches_seen = std::max(t.launches_seen, o.launches_seen);
     t.clock_error_ns = std::max(t.clock_error_ns, o.clock_error_ns) + plan_.places[calls_file].error_ns +
                        plan_.places[probes_file].error_ns;
@@ -238,8 +226,7 @@ class joining {
   }
 
   void close() {
-    cutrace::trace_summary end{};
-    end.totals = totals();
+    const cutrace::stats sum = totals();
     std::int64_t stop_ns = newest_ns_;
     std::vector<std::string> lines{line_};
     if (!without_probe_.empty()) lines.push_back(names_without_probe());
@@ -249,18 +236,8 @@ class joining {
         if (n != method_note_ && std::find(lines.begin(), lines.end(), n) == lines.end()) lines.push_back(n);
     }
     lines.push_back("times of probes stand on the common clock by CLOCK_MONOTONIC, within " +
-                    std::to_string(end.totals.clock_error_ns) + " ns");
-    end.stop = common_.start;
-    end.stop.trace_ns = stop_ns;
-    const auto passed = static_cast<std::uint64_t>(stop_ns);
-    end.stop.realtime_ns += passed;
-    end.stop.monotonic_ns += passed;
-    end.stop.boottime_ns += passed;
-    std::vector<const char*> notes;
-    for (const std::string& n : lines) notes.push_back(n.c_str());
-    end.notes = notes.data();
-    end.note_count = static_cast<std::uint32_t>(notes.size());
-    to_.close(end);
+                    std::to_string(sum.clock_error_ns) + " ns");
+    close_at(to_, common_.start, stop_ns, sum, lines);
   }
 
   const std::vector<std::string> files_;

@@ -150,38 +150,13 @@ class merging {
       const trace_totals& s = sources_.totals(i);
       const cutrace::stats& o = s.totals;
       all.notes.push_back(clock_note(i));
-      t.produced += o.produced;
-      t.delivered += o.delivered;
-      t.pending += o.pending;
-      const auto add = [](auto& sums, const auto& more) {
-        for (std::size_t k = 0; k < sizeof(sums) / sizeof(sums[0]); ++k) sums[k] += more[k];
-      };
-      add(t.lost, o.lost);
-      add(t.quality_of, o.quality_of);
-      add(t.unattributed_by, o.unattributed_by);
-      add(t.by_kind, o.by_kind);
-      t.memory_bytes += o.memory_bytes;
-      t.memory_limit_bytes += o.memory_limit_bytes;
+      add_counts(t, o);
       t.clock_error_ns = std::max(t.clock_error_ns, o.clock_error_ns + plan_.places[i].error_ns);
       t.launches_seen += o.launches_seen;
-      t.gpu_records_seen += o.gpu_records_seen;
-      t.collector_cpu_ns += o.collector_cpu_ns;
       stop_ns = std::max(stop_ns, shifted(s.stop.trace_ns, plan_.places[i].offset_ns));
       for (const std::string& n : s.notes) all.notes.push_back(names_[i] + ": " + n);
     }
-    cutrace::trace_summary summary{};
-    summary.stop = start_;
-    summary.stop.trace_ns = stop_ns;
-    const auto passed = static_cast<std::uint64_t>(stop_ns);
-    summary.stop.realtime_ns += passed;
-    if (start_.monotonic_ns != 0) summary.stop.monotonic_ns += passed;
-    if (start_.boottime_ns != 0) summary.stop.boottime_ns += passed;
-    summary.totals = t;
-    std::vector<const char*> notes;
-    for (const std::string& n : all.notes) notes.push_back(n.c_str());
-    summary.notes = notes.data();
-    summary.note_count = static_cast<std::uint32_t>(notes.size());
-    to_.close(summary);
+    close_at(to_, start_, stop_ns, t, all.notes);
   }
 
   const std::vector<std::string>& files_;

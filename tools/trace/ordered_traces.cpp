@@ -173,4 +173,38 @@ std::vector<outcome> ordered_traces::release() {
   return all;
 }
 
+void add_counts(cutrace::stats& sum, const cutrace::stats& more) {
+  sum.produced += more.produced;
+  sum.delivered += more.delivered;
+  sum.pending += more.pending;
+  const auto add = [](auto& sums, const auto& others) {
+    for (std::size_t k = 0; k < sizeof(sums) / sizeof(sums[0]); ++k) sums[k] += others[k];
+  };
+  add(sum.lost, more.lost);
+  add(sum.quality_of, more.quality_of);
+  add(sum.unattributed_by, more.unattributed_by);
+  add(sum.by_kind, more.by_kind);
+  sum.memory_bytes += more.memory_bytes;
+  sum.memory_limit_bytes += more.memory_limit_bytes;
+  sum.gpu_records_seen += more.gpu_records_seen;
+  sum.collector_cpu_ns += more.collector_cpu_ns;
+}
+
+void close_at(cutrace::sink& to, const cutrace::clock_anchor& start, std::int64_t stop_ns, const cutrace::stats& totals,
+              const std::vector<std::string>& notes) {
+  cutrace::trace_summary summary{};
+  summary.totals = totals;
+  summary.stop = start;
+  summary.stop.trace_ns = stop_ns;
+  const auto passed = static_cast<std::uint64_t>(stop_ns);
+  summary.stop.realtime_ns += passed;
+  if (start.monotonic_ns != 0) summary.stop.monotonic_ns += passed;
+  if (start.boottime_ns != 0) summary.stop.boottime_ns += passed;
+  std::vector<const char*> texts;
+  for (const std::string& n : notes) texts.push_back(n.c_str());
+  summary.notes = texts.data();
+  summary.note_count = static_cast<std::uint32_t>(texts.size());
+  to.close(summary);
+}
+
 }  // namespace cutrace_reading

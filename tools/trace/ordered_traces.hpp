@@ -56,4 +56,11 @@ class ordered_traces {
   std::vector<std::thread> threads_;
 };
 
+/// What can be counted in one trace and in another, in both. Launches and errors of clocks are the caller's.
+void add_counts(cutrace::stats& sum, const cutrace::stats& more);
+
+/// Ends a sink's trace that began at `start` and lasted until `stop_ns` of its own time.
+void close_at(cutrace::sink& to, const cutrace::clock_anchor& start, std::int64_t stop_ns, const cutrace::stats& totals,
+              const std::vector<std::string>& notes);
+
 }  // namespace cutrace_reading
