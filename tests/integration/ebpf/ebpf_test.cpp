@@ -9,45 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "../run_command/run_support.hpp"
+#include "ebpf_support.hpp"
 
 namespace {
 
+using ebpf_support::notes;
+using ebpf_support::traced;
+using ebpf_support::with;
 using nlohmann::json;
 using run_support::jsonl_trace;
 using run_support::run;
-
-std::map<std::string, std::string> with(std::map<std::string, std::string> more = {}) {
-  more.emplace("LD_LIBRARY_PATH", DRIVER_FOLDER);
-  return more;
-}
-
-/// Quietly, into JSONL.
-struct traced {
-  run r;
-  explicit traced(const std::vector<std::string>& program, std::map<std::string, std::string> environment = with(),
-                  std::vector<std::string> options = {})
-      : r(
-            [&] {
-              options.insert(options.end(), {"--method", "ebpf", "--sink", "jsonl", "--quiet"});
-              return options;
-            }(),
-            [&] {
-              std::vector<std::string> all{SUBJECT};
-              all.insert(all.end(), program.begin(), program.end());
-              return all;
-            }(),
-            environment) {
-    CAPTURE(r.ended.errors);
-    CHECK_FALSE(r.ended.hung);
-  }
-  jsonl_trace trace() const {
-    REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
-    return jsonl_trace(r.files(".jsonl")[0]);
-  }
-};
-
-std::string notes(const jsonl_trace& t) { return t.footer.at("notes").dump(); }
 
 std::map<std::string, json> arguments(const json& call) {
   std::map<std::string, json> all;

@@ -14,48 +14,37 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "../run_command/run_support.hpp"
+#include "ebpf_support.hpp"
 
 namespace {
 
+using ebpf_support::notes;
 using nlohmann::json;
 using run_support::jsonl_trace;
 using run_support::run;
 
 std::map<std::string, std::string> with(const std::string& devices, std::map<std::string, std::string> more = {}) {
-  more.emplace("LD_LIBRARY_PATH", DRIVER_FOLDER);
   more.emplace("CUTRACE_IOCTL_DEVICES", devices);
-  return more;
+  return ebpf_support::with(std::move(more));
 }
 
-struct traced {
-  run r;
+std::vector<std::string> with_kernel(std::vector<std::string> options) {
+  options.emplace_back("--kernel");
+  return options;
+}
+
+struct traced : ebpf_support::traced {
   traced(const std::vector<std::string>& program, const std::map<std::string, std::string>& environment,
          std::vector<std::string> options = {})
-      : r(
-            [&] {
-              options.insert(options.end(), {"--method", "ebpf", "--kernel", "--sink", "jsonl", "--quiet"});
-              return options;
-            }(),
-            [&] {
-              std::vector<std::string> all{SUBJECT};
-              all.insert(all.end(), program.begin(), program.end());
-              return all;
-            }(),
-            environment) {
+      : ebpf_support::traced(program, environment, with_kernel(std::move(options))) {
     CAPTURE(r.ended.errors);
-    CHECK_FALSE(r.ended.hung);
     CHECK(r.ended.output == "done\n");
-  }
-  jsonl_trace trace() const {
-    REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
-    return jsonl_trace(r.files(".jsonl")[0]);
   }
 };
 
-std::string notes(const jsonl_trace& t) { return t.footer.at("notes").dump(); }
 /// Whether this machine has a kind; a note says why not.
 bool works(const jsonl_trace& t, const std::string& kind) {
   if (notes(t).find("kernel probes refused: ") == std::string::npos) return true;

@@ -6,9 +6,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "../run_command/run_support.hpp"
+#include "ebpf_support.hpp"
 
 namespace {
 
@@ -16,31 +17,15 @@ using nlohmann::json;
 using run_support::jsonl_trace;
 using run_support::run;
 
-struct probed {
-  run r;
+std::vector<std::string> with_probes(std::vector<std::string> options, const std::vector<std::string>& probes) {
+  for (const std::string& p : probes) options.insert(options.end(), {"--probe", p});
+  return options;
+}
+
+struct probed : ebpf_support::traced {
   probed(const std::vector<std::string>& probes, const std::vector<std::string>& program,
          std::map<std::string, std::string> environment = {}, std::vector<std::string> options = {})
-      : r(
-            [&] {
-              options.insert(options.end(), {"--method", "ebpf", "--sink", "jsonl", "--quiet"});
-              for (const std::string& p : probes) options.insert(options.end(), {"--probe", p});
-              return options;
-            }(),
-            [&] {
-              std::vector<std::string> all{SUBJECT};
-              all.insert(all.end(), program.begin(), program.end());
-              return all;
-            }(),
-            [&] {
-              environment.emplace("LD_LIBRARY_PATH", DRIVER_FOLDER);
-              return environment;
-            }()) {
-    CHECK_FALSE(r.ended.hung);
-  }
-  jsonl_trace trace() const {
-    REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
-    return jsonl_trace(r.files(".jsonl")[0]);
-  }
+      : traced(program, ebpf_support::with(std::move(environment)), with_probes(std::move(options), probes)) {}
 };
 
 const std::string add = "uprobe:" MINE ":mine_add", calls = "uprobe:" MINE ":mine_calls";
