@@ -198,6 +198,12 @@ class backend {
   virtual backend_status start(event_writer&) = 0;
   /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Collector's helper thread.
   virtual bool flush(std::uint32_t deadline_ms) noexcept = 0;
+  /// Several times in the session's ordering window: hands over what it has kept for `age_ms` or longer. All that is
+  /// complete will do, for a backend that is as quick with it. Same thread as flush.
+  virtual bool poll(std::uint32_t age_ms, std::uint32_t deadline_ms) noexcept {
+    static_cast<void>(age_ms);
+    return flush(deadline_ms);
+  }
   /// Hands over everything, incomplete records included, and stops. Safe to call twice.
   virtual bool stop(std::uint32_t deadline_ms) noexcept = 0;
   virtual void pause() noexcept {}

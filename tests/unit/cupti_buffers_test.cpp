@@ -24,7 +24,7 @@ using cutrace::cupti::buffer_pool;
 class pool : public buffer_pool {
  public:
   ~pool() {
-    for (unsigned char* b : known_) std::free(b);
+    for (unsigned char* b : known_) std::free(head_of(b));
   }
   unsigned char* take() {
     unsigned char* b = buffer_pool::take();
@@ -161,4 +161,28 @@ TEST_CASE("cupti buffers: who waits goes on when the collector has given back, a
   p.wait_for_room(4000000000);
   collector.join();
   CHECK(p.out() == 3);
+}
+
+TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age until it comes back") {
+  pool p;
+  p.allow(3 * pool::buffer_bytes);
+  const auto now = [] { return cutrace::clock::monotonic_ns(); };
+  CHECK_FALSE(p.kept_since(now()));
+  const std::uint64_t before = now() - 1;
+  unsigned char* first = p.take();
+  const std::uint64_t between = now();
+  unsigned char* second = p.take();
+  CHECK_FALSE(p.kept_since(before));
+  CHECK(p.kept_since(between));
+  pool::returned(first);
+  CHECK_FALSE(p.kept_since(between - 1));
+  CHECK(p.kept_since(now()));
+  pool::returned(second);
+  CHECK_FALSE(p.kept_since(now()));  // both wait for the collector
+  p.give(first, 0);
+  p.give(second, 0);
+  CHECK_FALSE(p.kept_since(now()));
+  first = p.take();
+  CHECK_FALSE(p.kept_since(between - 1));  // its age begins anew
+  CHECK(p.kept_since(now()));
 }

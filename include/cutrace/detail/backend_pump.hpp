@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of its own for everything that may hang in a backend: periodic flushes, the flush before a sink's flush, the
-// begin and end of windows, and the final stop. Who waits for it does so with a deadline.
+// A thread of its own for everything that may hang in a backend: asking for what is old, the flush before a sink's
+// flush, the begin and end of windows, and the final stop. Who waits for it does so with a deadline.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -21,7 +22,11 @@ namespace detail CUTRACE_LOCAL {
 
 class backend_pump {
  public:
-  backend_pump(reporter& errors, std::uint32_t period_ms) : shared_(std::make_shared<shared>(errors, period_ms)) {}
+  /// Records come within half of the ordering window: each fifth of it backends are asked for what they have kept for
+  /// three tenths. Windows longer than the default change nothing, since what a backend keeps dies with the process.
+  backend_pump(reporter& errors, std::uint32_t window_ms)
+      : shared_(std::make_shared<shared>(errors, std::max(std::min(window_ms, 500u) / 5, 5u),
+                                         std::min(window_ms, 500u) * 3 / 10)) {}
   ~backend_pump() { stop(0); }
 
   /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
@@ -107,12 +112,12 @@ class backend_pump {
     std::uint64_t session;
   };
   struct shared {
-    enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4 };  // bits
+    enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8 };  // bits
     /// Between windows CUPTI's buffers are still asked for, for that long: what was running when the window closed.
     static constexpr std::chrono::seconds linger{1};
-    shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
+    shared(reporter& r, std::uint32_t period, std::uint32_t age) : errors(r), period_ms(period), age_ms(age) {}
     reporter& errors;
-    std::uint32_t period_ms;
+    const std::uint32_t period_ms, age_ms;  ///< between two polls, and of what they ask for
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<entry> backends;
@@ -139,10 +144,10 @@ class backend_pump {
     bool rests(sampling::clock::time_point t) const { return !open && t - closed > linger; }
     /// When to look at the clock again.
     sampling::clock::time_point next(sampling::clock::time_point t) const {
-      const sampling::clock::duration flush = rests(t) ? std::chrono::hours(1) : std::chrono::milliseconds(period_ms);
+      const sampling::clock::duration poll = rests(t) ? std::chrono::hours(1) : std::chrono::milliseconds(period_ms);
       const sampling::clock::duration edge =
           samples.gated() ? samples.until_edge(t - begun) : sampling::clock::duration::max();
-      return t + (flush < edge ? flush : edge);
+      return t + (poll < edge ? poll : edge);
     }
   };
   using held = std::shared_ptr<shared>;
@@ -184,12 +189,12 @@ class backend_pump {
         turn(*s, hold);
         what |= s->open ? 0u : unsigned{shared::flushing};
       } else if (ticket == s->done && !s->rests(sampling::clock::now())) {
-        what = shared::flushing;
+        what = shared::polling;
       }
       hold.unlock();
       // Without the lock: `backends` only grows while this thread runs, and shrinks only here.
       bool ok = true;
-      for (const auto one : {shared::stopping_session, shared::flushing, shared::stopping})
+      for (const auto one : {shared::stopping_session, shared::polling, shared::flushing, shared::stopping})
         if ((what & one) != 0) ok = serve(*s, one, deadline, session) && ok;
       hold.lock();
       s->ok = ok;
@@ -225,6 +230,11 @@ class backend_pump {
     if (!open) s.closed = sampling::clock::now();
   }
 
+  static bool ask(backend& b, typename shared::what what, std::uint32_t deadline_ms, std::uint32_t age_ms) noexcept {
+    if (what == shared::polling) return b.poll(age_ms, deadline_ms);
+    return what == shared::flushing ? b.flush(deadline_ms) : b.stop(deadline_ms);
+  }
+
   /// A backend that throws, against its contract, has failed; the program goes on.
   CUTRACE_NOINLINE static bool serve(shared& s, typename shared::what what, std::uint32_t deadline_ms,
                                      std::uint64_t session) noexcept {
@@ -236,7 +246,7 @@ class backend_pump {
         if (i == s.backends.size()) return ok;
         if (what != shared::stopping_session || s.backends[i].session == session) b = s.backends[i].which;
       }
-      if (b != nullptr) ok = (what == shared::flushing ? b->flush(deadline_ms) : b->stop(deadline_ms)) && ok;
+      if (b != nullptr) ok = ask(*b, what, deadline_ms, s.age_ms) && ok;
       std::lock_guard<std::mutex> hold(s.mutex);
       if (b != nullptr && what == shared::stopping_session)
         s.backends.erase(s.backends.begin() + static_cast<std::ptrdiff_t>(i));

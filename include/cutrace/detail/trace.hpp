@@ -43,11 +43,7 @@ class trace {
  public:
   /// Starts everything but the sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
   CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s, status_writer* command)
-      : core_(core),
-        settings_(s),
-        writer_(writer),
-        pump_(core.errors, flush_period_ms),
-        process_(process_info::read()) {
+      : core_(core), settings_(s), writer_(writer), pump_(core.errors, s.window_ms), process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
     const backend_maker wanted = find_backend(s.backend, s.backend_option);
     core_.errors.clear();
@@ -194,7 +190,6 @@ class trace {
     std::unique_ptr<sink> what;
     std::uint64_t session;
   };
-  static constexpr std::uint32_t flush_period_ms = 250;  ///< each one holds up launching threads a little
 
   /// Runs `action` on the collector's thread. Problem: a sink may block for good (a pipe that nobody reads, a server
   /// that is gone), and the program must end all the same. Solution: who takes too long over one call ends the trace.

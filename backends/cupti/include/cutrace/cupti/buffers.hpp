@@ -38,8 +38,22 @@ class buffer_pool {
   unsigned char* take() noexcept {
     unsigned char* b = nullptr;
     if (!free_.pop(b)) b = make();
-    if (b != nullptr) out_.fetch_add(1, std::memory_order_relaxed);
+    if (b == nullptr) return nullptr;
+    out_.fetch_add(1, std::memory_order_relaxed);
+    head_of(b)->since_ns.store(clock::monotonic_ns(), std::memory_order_relaxed);
     return b;
+  }
+
+  /// CUPTI hands back what `take` gave it. Any thread.
+  static void returned(unsigned char* b) noexcept { head_of(b)->since_ns.store(0, std::memory_order_relaxed); }
+
+  /// Whether CUPTI has kept a buffer since before `until_ns` (CLOCK_MONOTONIC). Any thread.
+  bool kept_since(std::uint64_t until_ns) const noexcept {
+    for (const head* h = all_.load(std::memory_order_acquire); h != nullptr; h = h->next) {
+      const std::uint64_t since = h->since_ns.load(std::memory_order_relaxed);
+      if (since != 0 && since <= until_ns) return true;
+    }
+    return false;
   }
 
   /// Takes a buffer back that `used` bytes were written to.
@@ -71,17 +85,32 @@ class buffer_pool {
   std::uint32_t out() const noexcept { return out_.load(std::memory_order_relaxed); }
   std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
 
+ protected:
+  /// Before the bytes of each buffer.
+  struct head {
+    std::atomic<std::uint64_t> since_ns{0};  ///< when CUPTI got it, 0: it has not got it
+    head* next = nullptr;                    ///< of all that were made
+  };
+  static head* head_of(unsigned char* b) noexcept { return reinterpret_cast<head*>(b) - 1; }
+
  private:
   unsigned char* make() noexcept {
-    void* b = nullptr;
+    void* at = nullptr;
     // Fresh pages are zero without being touched.
-    if (made_.fetch_add(1, std::memory_order_relaxed) < limit()) b = std::calloc(1, buffer_bytes);
-    if (b == nullptr) made_.fetch_sub(1, std::memory_order_relaxed);
-    return static_cast<unsigned char*>(b);
+    if (made_.fetch_add(1, std::memory_order_relaxed) < limit()) at = std::calloc(1, sizeof(head) + buffer_bytes);
+    if (at == nullptr) {
+      made_.fetch_sub(1, std::memory_order_relaxed);
+      return nullptr;
+    }
+    head* h = ::new (at) head();
+    h->next = all_.load(std::memory_order_relaxed);
+    while (!all_.compare_exchange_weak(h->next, h, std::memory_order_release, std::memory_order_relaxed)) continue;
+    return reinterpret_cast<unsigned char*>(h + 1);
   }
   bool crowded() const noexcept { return queued_.load(std::memory_order_relaxed) != 0 && out() > limit() / 2; }
 
   boost::lockfree::queue<unsigned char*> free_;
+  std::atomic<head*> all_{nullptr};
   std::atomic<std::uint32_t> limit_{0};
   std::atomic<std::uint32_t> made_{0};
   std::atomic<std::uint32_t> out_{0};

@@ -126,6 +126,7 @@ struct callbacks {
     if (buffer == nullptr) return;
     event_writer* w = p.writer.load(std::memory_order_acquire);
     const bool discard = size == buffer_pool::discard_bytes;
+    if (!discard) buffer_pool::returned(buffer);
     if (w != nullptr && valid != 0 && !discard) {
       const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire), &decode, &release};
       p.buffers.queued(true);
