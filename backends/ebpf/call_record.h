@@ -172,6 +172,8 @@ struct cutrace_ebpf_settings {
   __u64 wake_bytes;       /* the reader is woken when so much waits for it */
   __u32 own_namespace;    /* its st_ino, 0: it is the machine's first one */
   __u32 follow_children;  /* children of traced processes are traced */
+  __u32 ask_bytes;        /* a thread asks how much waits when it has told so much */
+  __u32 spare;
 };
 
 /* A traced process. */

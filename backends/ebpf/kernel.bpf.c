@@ -164,7 +164,7 @@ STATIC_INLINE void ioctl_ends(struct thread_state *s, __s64 result) {
   r->status = 0;
   r->status_read =
       o->status != 0 && bpf_probe_read_user(&r->status, sizeof(r->status), (const void *)o->status) == 0 ? 1 : 0;
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
 }
 
 SEC("tp_btf/sys_enter")
@@ -181,8 +181,8 @@ int BPF_PROG(system_call_ends, struct pt_regs *regs, long result) {
   return 0;
 }
 
-STATIC_INLINE void tell_span(const struct thread_state *s, __u64 begin, __u64 end, __u32 what, __u64 value,
-                             __s64 result, __u32 id) {
+STATIC_INLINE void tell_span(struct thread_state *s, __u64 begin, __u64 end, __u32 what, __u64 value, __s64 result,
+                             __u32 id) {
   struct cutrace_ebpf_span *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) {
     count_loss(s->process, CUTRACE_EBPF_RING_FULL);
@@ -196,7 +196,7 @@ STATIC_INLINE void tell_span(const struct thread_state *s, __u64 begin, __u64 en
   r->result = result;
   r->id = id;
   __builtin_memset(r->text, 0, sizeof(r->text));
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
 }
 
 /* Only threads that have called the driver have a state, and only inside of a call it is of interest. */

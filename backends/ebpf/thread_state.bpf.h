@@ -124,6 +124,7 @@ struct thread_state {
   __u32 off_id;
   __u64 function_ns[CUTRACE_EBPF_MODULE_FUNCTIONS]; /* inside of it since then, 0: not */
   struct open_ioctl ioctl;
+  __u32 told_bytes; /* since it was asked what waits for the reader */
   __u32 probe_depth;
   __u32 probe_skipped; /* as of calls */
   struct cutrace_ebpf_open_probe probes[CUTRACE_EBPF_PROBE_DEPTH];
@@ -181,6 +182,13 @@ STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
 /* The reader is woken when there is something to do for it, and looks by itself from time to time. */
 STATIC_INLINE __u64 wake(void) {
   return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+/* The same, when the thread has told `bytes` more: it asks once for many records, since asking costs, too. */
+STATIC_INLINE __u64 wake_after(struct thread_state *s, __u32 bytes) {
+  s->told_bytes += bytes;
+  if (s->told_bytes < settings.ask_bytes) return BPF_RB_NO_WAKEUP;
+  s->told_bytes = 0;
+  return wake();
 }
 
 STATIC_INLINE void fill_head(struct cutrace_ebpf_head *h, const struct thread_state *s, __u16 kind, __u16 flags) {
