@@ -105,7 +105,9 @@ struct open_ioctl {
   __u32 device;
   __u32 request;
   __u64 status; /* address of the NV_STATUS, where it is beyond what is copied, 0: it is not */
-  __u8 bytes[2];
+  __u8 bytes;   /* of the block that are read when it ends */
+  __u8 entry_bytes;
+  __u8 inner_bytes; /* of inner_entry, and as many are read when it ends */
   __u8 entry[CUTRACE_EBPF_BLOCK];
   __u8 inner_entry[CUTRACE_EBPF_BLOCK];
 };
@@ -207,8 +209,9 @@ STATIC_INLINE __u32 enclosing(const struct thread_state *s, __u32 at) {
 STATIC_INLINE __u64 trampoline_of(struct task_struct *task) {
   struct xol_area *area = 0;
   if (!bpf_core_field_exists(area->vaddr)) return 0;
-  area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
-  return area ? BPF_CORE_READ(area, vaddr) : 0;
+  struct mm_struct *mm = task->mm;
+  if (mm) area = mm->uprobes_state.xol_area;
+  return area ? area->vaddr : 0;
 }
 
 /* Whether a call was left by longjmp or an exception, where the stack ends at `sp`: its frame lies behind that end, or
