@@ -120,6 +120,7 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   if (ring == nullptr || settings == nullptr) throw refusal("the BPF object is damaged", ENOENT);
   ::bpf_map__set_max_entries(ring, static_cast<std::uint32_t>(options.ring_bytes));
   settings->wake_bytes = options.ring_bytes / 4;
+  settings->ask_bytes = static_cast<std::uint32_t>(settings->wake_bytes / 256);  // a small part with many threads, too
   settings->follow_children = options.children ? 1 : 0;
   struct stat own {};
   if (::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != first_pid_namespace) {

@@ -27,6 +27,7 @@ enum cutrace_ebpf_kind {
   CUTRACE_EBPF_IOCTL = 5,
   CUTRACE_EBPF_SPAN = 6, /* something else that the kernel did: enum cutrace_ebpf_what */
   CUTRACE_EBPF_XID = 7,
+  CUTRACE_EBPF_TRANSFER = 8, /* an ioctl whose block points to another one */
 };
 
 /* What a span is. Process 0: it concerns no process, and so all. */
@@ -90,6 +91,8 @@ struct cutrace_ebpf_function {
   char name[80];
 };
 
+/* The block before and after follow, each of CUTRACE_EBPF_BLOCK bytes, and where it is a transfer those of the other
+ * block. */
 struct cutrace_ebpf_ioctl {
   struct cutrace_ebpf_head head;
   __u64 begin_ns;
@@ -100,12 +103,8 @@ struct cutrace_ebpf_ioctl {
   __u32 request;
   __u32 status;
   __u8 status_read;
-  __u8 bytes[4]; /* of the blocks that were read */
+  __u8 bytes[4]; /* of each block that were read; of the first alone none: what is told of it is as in the second */
   __u8 spare[3];
-  __u8 entry[CUTRACE_EBPF_BLOCK];
-  __u8 exit[CUTRACE_EBPF_BLOCK];
-  __u8 inner_entry[CUTRACE_EBPF_BLOCK];
-  __u8 inner_exit[CUTRACE_EBPF_BLOCK];
 };
 
 struct cutrace_ebpf_span {
@@ -172,6 +171,8 @@ struct cutrace_ebpf_settings {
   __u64 wake_bytes;       /* the reader is woken when so much waits for it */
   __u32 own_namespace;    /* its st_ino, 0: it is the machine's first one */
   __u32 follow_children;  /* children of traced processes are traced */
+  __u32 ask_bytes;        /* a thread asks how much waits when it has told so much */
+  __u32 spare;
 };
 
 /* A traced process. */

@@ -37,7 +37,8 @@ constexpr std::size_t bytes_of(std::uint16_t kind) {
   return kind == CUTRACE_EBPF_CALL        ? sizeof(cutrace_ebpf_call)
          : kind == CUTRACE_EBPF_LONG_CALL ? sizeof(cutrace_ebpf_long_call)
          : kind == CUTRACE_EBPF_THREAD    ? sizeof(cutrace_ebpf_thread)
-         : kind == CUTRACE_EBPF_IOCTL     ? sizeof(cutrace_ebpf_ioctl)
+         : kind == CUTRACE_EBPF_IOCTL     ? sizeof(cutrace_ebpf_ioctl) + 2 * CUTRACE_EBPF_BLOCK
+         : kind == CUTRACE_EBPF_TRANSFER  ? sizeof(cutrace_ebpf_ioctl) + 4 * CUTRACE_EBPF_BLOCK
          : kind == CUTRACE_EBPF_SPAN      ? sizeof(cutrace_ebpf_span)
          : kind == CUTRACE_EBPF_XID       ? sizeof(cutrace_ebpf_xid)
          : kind == CUTRACE_EBPF_PROBE     ? sizeof(cutrace_ebpf_probe)

@@ -47,7 +47,7 @@ static __noinline int tell_left(struct thread_state *s, __u32 at, __u64 now) {
   }
   fill_head(&r->head, s, CUTRACE_EBPF_CALL, CUTRACE_EBPF_LEFT);
   fill_call(r, c, enclosing(s, at), now, 0);
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
   return 0;
 }
 
@@ -62,7 +62,7 @@ STATIC_INLINE __u8 read_block(void *to, __u32 limit, const struct open_call *c, 
   return bytes;
 }
 
-STATIC_INLINE int tell_long(const struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result,
+STATIC_INLINE int tell_long(struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result,
                             const struct cutrace_ebpf_plan *plan) {
   struct cutrace_ebpf_long_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) return -1;
@@ -77,17 +77,16 @@ STATIC_INLINE int tell_long(const struct thread_state *s, const struct open_call
     r->block_bytes[1] =
         read_block(r->second, sizeof(r->second), c, plan->block_word[1], plan->block_begin[1], plan->block_bytes[1]);
   }
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
   return 0;
 }
 
-STATIC_INLINE int tell_short(const struct thread_state *s, const struct open_call *c, __u32 at, __u64 now,
-                             __s32 result) {
+STATIC_INLINE int tell_short(struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result) {
   struct cutrace_ebpf_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) return -1;
   fill_head(&r->head, s, CUTRACE_EBPF_CALL, 0);
   fill_call(r, c, enclosing(s, at), now, result);
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
   return 0;
 }
 

@@ -30,7 +30,9 @@ SEC(".rodata.kernel") volatile const struct cutrace_ebpf_kernel kernel = {};
 #define KIND_OF_FILE 0170000
 #define COMPATIBLE 2 /* TS_COMPAT: a system call of 32 bits */
 #define SYS_IOCTL 16
-#define TRANSFER 0xd3 /* NV_ESC_IOCTL_XFER_CMD */
+#define TRANSFER 0xd3      /* NV_ESC_IOCTL_XFER_CMD */
+#define CONTROL 0xc020462a /* NV_ESC_RM_CONTROL with its 32 bytes */
+#define CONTROL_BYTES 32
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -81,9 +83,24 @@ STATIC_INLINE __u32 device_of(struct file *file) {
   return (BPF_CORE_READ(inode, i_mode) & KIND_OF_FILE) == CHARACTER_DEVICE ? BPF_CORE_READ(inode, i_rdev) : 0;
 }
 
+/* From Linux 6.2 on a structure at any address can be read without a helper. */
+extern void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
+#define AS(type, at) ((struct type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct type)))
+
+/* The device of the file that `slot` points to, 0: it points to none, or to no character device. */
+STATIC_INLINE __u32 device_in(struct file **slot) {
+  struct file *file = 0;
+  if (!bpf_rdonly_cast) return bpf_probe_read_kernel(&file, sizeof(file), slot) == 0 && file ? device_of(file) : 0;
+  /* A pointer alone has no type to be read as; so it is read as a field that has the same. */
+  file = AS(vm_area_struct, (const char *)slot - bpf_core_field_offset(struct vm_area_struct, vm_file))->vm_file;
+  if (!file) return 0;
+  struct inode *inode = file->f_inode;
+  return (inode->i_mode & KIND_OF_FILE) == CHARACTER_DEVICE ? inode->i_rdev : 0;
+}
+
 /* Bytes that were read, CUTRACE_EBPF_BLOCK at the most: all, those up to the end of the page, or none. */
-static __noinline __u32 read_user(void *to, __u64 address, __u64 bytes) {
-  if (!to || address == 0) return 0;
+STATIC_INLINE __u32 read_user(void *to, __u64 address, __u64 bytes) {
+  if (address == 0) return 0;
   __u64 size = bytes > CUTRACE_EBPF_BLOCK ? CUTRACE_EBPF_BLOCK : bytes;
   KEEP(size);
   if (size == 0 || size > CUTRACE_EBPF_BLOCK) return 0;
@@ -95,22 +112,41 @@ static __noinline __u32 read_user(void *to, __u64 address, __u64 bytes) {
   return bpf_probe_read_user(to, rest, (const void *)address) == 0 ? rest : 0;
 }
 
+/* The blocks as they are before the call, and where its status will be. */
+STATIC_INLINE void read_before(struct open_ioctl *o, int is_uvm) {
+  __u64 key = is_uvm ? (__u64)1 << 32 | o->request : o->request & 0xff;
+  __u32 bytes = o->request >> 16 & 0x3fff;
+  const struct cutrace_ebpf_block *known = 0;
+  /* Of a block that is copied whole nothing need be known: its status is in it. */
+  if (is_uvm || bytes == 0 || bytes > CUTRACE_EBPF_BLOCK) known = bpf_map_lookup_elem(&blocks, &key);
+  if (is_uvm) bytes = known ? known->bytes : CUTRACE_EBPF_BLOCK;
+  o->bytes = o->entry_bytes = read_user(o->entry, o->parameter, bytes);
+  __u64 address = o->parameter;
+  if (!is_uvm && (o->request >> 8 & 0xff) == 'F' && (o->request & 0xff) == TRANSFER && o->entry_bytes >= 16) {
+    key = *(__u32 *)o->entry;
+    bytes = *(__u32 *)(o->entry + 4);
+    address = o->inner = *(__u64 *)(o->entry + 8);
+    o->inner_bytes = read_user(o->inner_entry, address, bytes);
+    known = bpf_map_lookup_elem(&blocks, &key);
+  }
+  if (known && known->status != 0 && address != 0 && (is_uvm || bytes == 0 || bytes >= known->least))
+    o->status = address + known->status;
+}
+
 STATIC_INLINE void ioctl_begins(struct pt_regs *regs) {
   struct task_struct *task = bpf_get_current_task_btf();
   if (task->thread_info.status & COMPATIBLE) return;
-  struct thread_state *s = state_of_current();
-  if (!s) return;
   const __u32 fd = regs->rdi;
   struct files_struct *opened = task->files;
   if (!opened) return;
   struct fdtable *table = opened->fdt;
   if (fd >= table->max_fds) return;
   struct file **files = table->fd;
-  struct file *file = 0;
-  if (bpf_probe_read_kernel(&file, sizeof(file), files + fd) != 0 || !file) return;
-  const __u32 device = device_of(file);
+  const __u32 device = device_in(files + fd);
   const __u32 node = device != 0 ? node_of(device) : 0;
   if (node == 0) return;
+  struct thread_state *s = state_of_current();
+  if (!s) return;
   struct open_ioctl *o = &s->ioctl;
   o->device = device;
   o->request = regs->rsi;
@@ -118,53 +154,56 @@ STATIC_INLINE void ioctl_begins(struct pt_regs *regs) {
   o->id = innermost(s, task, regs->rsp);
   o->inner = 0;
   o->status = 0;
-  o->bytes[1] = 0;
-  const int is_uvm = node == 2;
-  __u64 key = is_uvm ? (__u64)1 << 32 | o->request : o->request & 0xff;
-  const struct cutrace_ebpf_block *known = bpf_map_lookup_elem(&blocks, &key);
-  __u32 bytes = o->request >> 16 & 0x3fff;
-  if (is_uvm) bytes = known ? known->bytes : CUTRACE_EBPF_BLOCK;
-  o->bytes[0] = read_user(o->entry, o->parameter, bytes);
-  __u64 address = o->parameter;
-  if (!is_uvm && (o->request >> 8 & 0xff) == 'F' && (o->request & 0xff) == TRANSFER && o->bytes[0] >= 16) {
-    key = *(__u32 *)o->entry;
-    bytes = *(__u32 *)(o->entry + 4);
-    address = o->inner = *(__u64 *)(o->entry + 8);
-    o->bytes[1] = read_user(o->inner_entry, address, bytes);
-    known = bpf_map_lookup_elem(&blocks, &key);
-  }
-  if (known && known->status != 0 && address != 0 && (is_uvm || bytes == 0 || bytes >= known->least))
-    o->status = address + known->status;
+  o->entry_bytes = o->inner_bytes = 0;
+  /* In the block of a control command the driver changes nothing but the status (NVOS54_PARAMETERS, which
+   * _nv04ControlWithSecInfo of its open modules takes). So it is read once, after the call. */
+  if (o->request == CONTROL && node != 2)
+    o->bytes = CONTROL_BYTES;
+  else
+    read_before(o, node == 2);
   o->inside = 1;
   o->begin_ns = bpf_ktime_get_ns();
 }
 
-STATIC_INLINE void ioctl_ends(struct thread_state *s, __s64 result) {
-  const __u64 now = bpf_ktime_get_ns();
-  struct open_ioctl *o = &s->ioctl;
-  o->inside = 0;
-  struct cutrace_ebpf_ioctl *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+/* `blocks`: how many follow, a constant. */
+STATIC_INLINE void tell_ioctl(struct thread_state *s, __u64 now, __s64 result, __u16 kind, const __u32 blocks) {
+  const __u32 room = CUTRACE_EBPF_BLOCK;
+  const struct open_ioctl *o = &s->ioctl;
+  struct cutrace_ebpf_ioctl *r = bpf_ringbuf_reserve(&ring, sizeof(*r) + blocks * room, 0);
   if (!r) {
     count_loss(s->process, CUTRACE_EBPF_RING_FULL);
     return;
   }
-  fill_head(&r->head, s, CUTRACE_EBPF_IOCTL, 0);
+  __u8 *const block = (__u8 *)(r + 1);
+  fill_head(&r->head, s, kind, 0);
   r->begin_ns = o->begin_ns;
   r->end_ns = now;
   r->result = result;
   r->id = o->id;
   r->device = o->device;
   r->request = o->request;
-  r->bytes[0] = o->bytes[0];
-  r->bytes[2] = o->bytes[1];
-  __builtin_memcpy(r->entry, o->entry, sizeof(r->entry));
-  __builtin_memcpy(r->inner_entry, o->inner_entry, sizeof(r->inner_entry));
-  r->bytes[1] = read_user(r->exit, o->parameter, o->bytes[0]);
-  r->bytes[3] = read_user(r->inner_exit, o->inner, o->bytes[1]);
+  r->bytes[0] = o->entry_bytes;
+  __builtin_memcpy(block, o->entry, room);
+  r->bytes[1] = read_user(block + room, o->parameter, o->bytes);
+  r->bytes[2] = r->bytes[3] = 0;
+  if (blocks == 4) {
+    r->bytes[2] = o->inner_bytes;
+    __builtin_memcpy(block + 2 * room, o->inner_entry, room);
+    r->bytes[3] = read_user(block + 3 * room, o->inner, o->inner_bytes);
+  }
   r->status = 0;
   r->status_read =
       o->status != 0 && bpf_probe_read_user(&r->status, sizeof(r->status), (const void *)o->status) == 0 ? 1 : 0;
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r) + blocks * room));
+}
+
+STATIC_INLINE void ioctl_ends(struct thread_state *s, __s64 result) {
+  const __u64 now = bpf_ktime_get_ns();
+  s->ioctl.inside = 0;
+  if (s->ioctl.inner_bytes != 0)
+    tell_ioctl(s, now, result, CUTRACE_EBPF_TRANSFER, 4);
+  else
+    tell_ioctl(s, now, result, CUTRACE_EBPF_IOCTL, 2);
 }
 
 SEC("tp_btf/sys_enter")
@@ -181,8 +220,8 @@ int BPF_PROG(system_call_ends, struct pt_regs *regs, long result) {
   return 0;
 }
 
-STATIC_INLINE void tell_span(const struct thread_state *s, __u64 begin, __u64 end, __u32 what, __u64 value,
-                             __s64 result, __u32 id) {
+STATIC_INLINE void tell_span(struct thread_state *s, __u64 begin, __u64 end, __u32 what, __u64 value, __s64 result,
+                             __u32 id) {
   struct cutrace_ebpf_span *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) {
     count_loss(s->process, CUTRACE_EBPF_RING_FULL);
@@ -196,7 +235,7 @@ STATIC_INLINE void tell_span(const struct thread_state *s, __u64 begin, __u64 en
   r->result = result;
   r->id = id;
   __builtin_memset(r->text, 0, sizeof(r->text));
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
 }
 
 /* Only threads that have called the driver have a state, and only inside of a call it is of interest. */

@@ -28,13 +28,14 @@ class CUTRACE_LOCAL kernel_events {
   explicit kernel_events(kernel_view view) : view_(std::move(view)) {}
 
   static bool knows(std::uint16_t kind) noexcept {
-    return kind == CUTRACE_EBPF_IOCTL || kind == CUTRACE_EBPF_SPAN || kind == CUTRACE_EBPF_XID;
+    return kind == CUTRACE_EBPF_IOCTL || kind == CUTRACE_EBPF_TRANSFER || kind == CUTRACE_EBPF_SPAN ||
+           kind == CUTRACE_EBPF_XID;
   }
 
   /// The record at `bytes`, whole. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
   template <class Clock>
   void emit(const unsigned char* bytes, std::uint16_t kind, cutrace::event_emitter& to, Clock raw_ns) const {
-    if (kind == CUTRACE_EBPF_IOCTL) return to.emit(of_ioctl(load<cutrace_ebpf_ioctl>(bytes), to, raw_ns));
+    if (kind == CUTRACE_EBPF_IOCTL || kind == CUTRACE_EBPF_TRANSFER) return to.emit(of_ioctl(bytes, kind, to, raw_ns));
     if (kind == CUTRACE_EBPF_SPAN) return emit_span(load<cutrace_ebpf_span>(bytes), to, raw_ns);
     if (kind == CUTRACE_EBPF_XID) return emit_xid(load<cutrace_ebpf_xid>(bytes), to, raw_ns);
   }
@@ -48,8 +49,10 @@ class CUTRACE_LOCAL kernel_events {
   }
 
   template <class Clock>
-  cutrace::event of_ioctl(const cutrace_ebpf_ioctl& r, cutrace::event_emitter& to, Clock raw_ns) const {
+  cutrace::event of_ioctl(const unsigned char* bytes, std::uint16_t kind, cutrace::event_emitter& to,
+                          Clock raw_ns) const {
     using cutrace::ioctls::trace_record;
+    const auto r = load<cutrace_ebpf_ioctl>(bytes);
     static_assert(trace_record::block_bytes == CUTRACE_EBPF_BLOCK, "both ways keep the same bytes");
     trace_record t;
     std::memset(static_cast<void*>(&t), 0, sizeof(t));
@@ -66,14 +69,22 @@ class CUTRACE_LOCAL kernel_events {
     const cutrace::ioctls::device_node node = view_.devices.find(r.device >> 20, r.device & 0xfffff);
     t.device = node.kind;
     std::memcpy(t.node, node.name, std::min(sizeof(t.node), sizeof(node.name)));
+    const unsigned char* const block = bytes + sizeof(r);
     t.entry_bytes = r.bytes[0];
     t.exit_bytes = r.bytes[1];
-    t.inner_entry_bytes = r.bytes[2];
-    t.inner_exit_bytes = r.bytes[3];
-    std::memcpy(t.entry, r.entry, sizeof(t.entry));
-    std::memcpy(t.exit, r.exit, sizeof(t.exit));
-    std::memcpy(t.inner_entry, r.inner_entry, sizeof(t.inner_entry));
-    std::memcpy(t.inner_exit, r.inner_exit, sizeof(t.inner_exit));
+    std::memcpy(t.entry, block, sizeof(t.entry));
+    std::memcpy(t.exit, block + sizeof(t.entry), sizeof(t.exit));
+    if (t.entry_bytes == 0) {
+      t.entry_bytes = t.exit_bytes;
+      std::memcpy(t.entry, t.exit, sizeof(t.entry));
+    }
+    if (kind == CUTRACE_EBPF_TRANSFER) {
+      const unsigned char* const inner = block + sizeof(t.entry) + sizeof(t.exit);
+      t.inner_entry_bytes = r.bytes[2];
+      t.inner_exit_bytes = r.bytes[3];
+      std::memcpy(t.inner_entry, inner, sizeof(t.inner_entry));
+      std::memcpy(t.inner_exit, inner + sizeof(t.inner_entry), sizeof(t.inner_exit));
+    }
     cutrace::event e = cutrace::ioctls::event_of(t, view_.branch, to, raw_ns);
     e.ioctl_.enclosing = r.id;
     return e;

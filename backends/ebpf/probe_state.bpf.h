@@ -23,7 +23,7 @@ static __noinline int tell_probe(struct thread_state *s, __u32 at, __u64 now, __
   r->number = p->number;
 #pragma unroll
   for (int i = 0; i < CUTRACE_EBPF_PROBE_WORDS; ++i) r->words[i] = p->words[i];
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
   return 0;
 }
 

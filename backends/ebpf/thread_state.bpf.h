@@ -105,7 +105,9 @@ struct open_ioctl {
   __u32 device;
   __u32 request;
   __u64 status; /* address of the NV_STATUS, where it is beyond what is copied, 0: it is not */
-  __u8 bytes[2];
+  __u8 bytes;   /* of the block that are read when it ends */
+  __u8 entry_bytes;
+  __u8 inner_bytes; /* of inner_entry, and as many are read when it ends */
   __u8 entry[CUTRACE_EBPF_BLOCK];
   __u8 inner_entry[CUTRACE_EBPF_BLOCK];
 };
@@ -124,6 +126,7 @@ struct thread_state {
   __u32 off_id;
   __u64 function_ns[CUTRACE_EBPF_MODULE_FUNCTIONS]; /* inside of it since then, 0: not */
   struct open_ioctl ioctl;
+  __u32 told_bytes; /* since it was asked what waits for the reader */
   __u32 probe_depth;
   __u32 probe_skipped; /* as of calls */
   struct cutrace_ebpf_open_probe probes[CUTRACE_EBPF_PROBE_DEPTH];
@@ -182,6 +185,13 @@ STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
 STATIC_INLINE __u64 wake(void) {
   return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
+/* The same, when the thread has told `bytes` more: it asks once for many records, since asking costs, too. */
+STATIC_INLINE __u64 wake_after(struct thread_state *s, __u32 bytes) {
+  s->told_bytes += bytes;
+  if (s->told_bytes < settings.ask_bytes) return BPF_RB_NO_WAKEUP;
+  s->told_bytes = 0;
+  return wake();
+}
 
 STATIC_INLINE void fill_head(struct cutrace_ebpf_head *h, const struct thread_state *s, __u16 kind, __u16 flags) {
   h->kind = kind;
@@ -199,8 +209,9 @@ STATIC_INLINE __u32 enclosing(const struct thread_state *s, __u32 at) {
 STATIC_INLINE __u64 trampoline_of(struct task_struct *task) {
   struct xol_area *area = 0;
   if (!bpf_core_field_exists(area->vaddr)) return 0;
-  area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
-  return area ? BPF_CORE_READ(area, vaddr) : 0;
+  struct mm_struct *mm = task->mm;
+  if (mm) area = mm->uprobes_state.xol_area;
+  return area ? area->vaddr : 0;
 }
 
 /* Whether a call was left by longjmp or an exception, where the stack ends at `sp`: its frame lies behind that end, or

@@ -111,7 +111,7 @@ int probe_tracepoint(struct bpf_raw_tracepoint_args *ctx) {
   /* More than the tracepoint has would be refused. */
 #pragma unroll
   for (int i = 0; i < CUTRACE_EBPF_PROBE_WORDS; ++i) r->words[i] = i < own.words ? ctx->args[i] : 0;
-  bpf_ringbuf_submit(r, wake());
+  bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
   return 0;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs under our probes, beside the same call under probes that do nothing (budget 1.4 times) and the bare
 // one, by the class of its first instruction; and how long it takes to set probes on 700 functions and to take them off
-// (budget 1 s each). Then what an ioctl costs that --kernel tells (budget 2.5 times the bare one; it is not kept yet),
-// and any other system call meanwhile. All take turns; medians, and the median of the ratios of each turn. Needs root.
+// (budget 1 s each). Then what ioctls cost that --kernel tells (budget 2.5 times the bare ones), by what is read of
+// them and inside of a call of the driver, and any other system call meanwhile. All take turns; medians, and for each
+// ratio the median of the turns' ratios with its 95 % interval and what that says of the budget. Needs root.
 //   ebpf_cost [TURNS] [CALLS]
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +22,7 @@
 
 #include "call_probes.hpp"
 #include "kernel_probes.hpp"
+#include "support/pairs.hpp"
 
 namespace {
 
@@ -37,10 +38,14 @@ double ns_each(function f, int calls) {
   return std::chrono::duration<double, std::nano>(clock_type::now() - begin).count() / calls;
 }
 
-double median(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  const std::size_t half = all.size() / 2;
-  return all.empty() ? 0 : all.size() % 2 == 1 ? all[half] : (all[half - 1] + all[half]) / 2;
+using bench::median;
+
+/// The end of a line: the ratio with its interval, and the verdict where there is a budget.
+void print_ratio(const std::vector<double>& ours, const std::vector<double>& reference, double budget) {
+  const bench::ratio r = bench::bootstrap(ours, reference);
+  std::printf("%8.2f [%.2f, %.2f]", r.value, r.low, r.high);
+  if (budget > 0) std::printf("  %s (%.1f)", bench::verdict(r, budget), budget);
+  std::printf("\n");
 }
 
 /// Reads what comes, as long as it lives.
@@ -83,7 +88,7 @@ int measure(int turns, int calls) {
   options.measured = true;
   cutrace_ebpf::call_probes probes(options);
   const cutrace_ebpf::opened_file file(BENCH_DRIVER);
-  std::vector<double> bare[kinds], empty[kinds], ours[kinds], ratio[kinds], set_ms, off_ms;
+  std::vector<double> bare[kinds], empty[kinds], ours[kinds], set_ms, off_ms;
   std::size_t functions = 0;
   std::uint64_t records = 0, lost = 0, made = 0;
   for (int turn = 0; turn < turns; ++turn) {
@@ -98,7 +103,6 @@ int measure(int turns, int calls) {
       const reading reader(probes, records);
       for (std::size_t k = 0; k < kinds; ++k) {
         ours[k].push_back(ns_each(f[k], calls));
-        ratio[k].push_back(ours[k].back() / empty[k].back());
         made += static_cast<std::uint64_t>(calls);
       }
     }
@@ -108,10 +112,12 @@ int measure(int turns, int calls) {
     probes.forget(static_cast<std::uint32_t>(::getpid()));
   }
   std::printf("links: %s; %d turns of %d calls; medians, ns a call\n", to_string(probes.links()), turns, calls);
-  std::printf("%-26s%10s%16s%10s%18s\n", "first instruction", "bare", "empty probes", "ours", "ours / empty");
-  for (std::size_t k = 0; k < kinds; ++k)
-    std::printf("%-26s%10.1f%16.0f%10.0f%18.2f\n", classes[k], median(bare[k]), median(empty[k]), median(ours[k]),
-                median(ratio[k]));
+  std::printf("%-26s%10s%16s%10s  %s\n", "first instruction", "bare", "empty probes", "ours",
+              "ours / empty, 95 % interval, budget");
+  for (std::size_t k = 0; k < kinds; ++k) {
+    std::printf("%-26s%10.1f%16.0f%10.0f", classes[k], median(bare[k]), median(empty[k]), median(ours[k]));
+    print_ratio(ours[k], empty[k], 1.4);
+  }
   std::printf("%zu functions: set in %.1f ms, taken off in %.1f ms (medians)\n", functions, median(set_ms),
               median(off_ms));
   std::printf("%llu calls, %llu records (names of threads among them), %llu lost\n",
@@ -120,43 +126,87 @@ int measure(int turns, int calls) {
   return 0;
 }
 
+int null_device() {
+  static const int opened = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  return opened;
+}
+int control() {
+  static unsigned char block[32] = {};
+  return ::ioctl(null_device(), 0xc020462a, block);
+}
+int object() {
+  static unsigned char block[48] = {};
+  return ::ioctl(null_device(), 0xc030462b, block);
+}
+int transfer() {
+  static unsigned char inner[48] = {};
+  static struct {
+    std::uint32_t number, bytes;
+    void* block;
+  } outer = {0x2b, sizeof(inner), inner};
+  return ::ioctl(null_device(), 0xc01046d3, &outer);
+}
+int other() { return static_cast<int>(::syscall(SYS_getppid)); }
+
+/// Something that is made many times; `make` is a function of the driver that makes it, null: outside of any.
+struct made {
+  const char* name;
+  function what;
+  void (*make)(function, int);
+  double budget;
+  std::vector<double> bare, told;
+
+  double ns(int calls) const {
+    if (make == nullptr) return ns_each(what, calls);
+    const auto begin = clock_type::now();
+    make(what, calls);
+    return std::chrono::duration<double, std::nano>(clock_type::now() - begin).count() / calls;
+  }
+};
+
 /// On the null device, which takes the place of NVIDIA's: it refuses at once, so the number is what is added.
 int measure_ioctls(int turns, int calls) {
-  static const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  static unsigned char block[32] = {};
-  const function ask = [] { return ::ioctl(null, 0xc020462a, block); };
-  const function other = [] { return static_cast<int>(::syscall(SYS_getppid)); };
+  void* const library = ::dlopen(BENCH_DRIVER, RTLD_NOW);
+  if (library == nullptr) return 1;
+  const auto make = reinterpret_cast<void (*)(function, int)>(::dlsym(library, "cuMake"));
+  made all[] = {{"control command", control, nullptr, 2.5, {}, {}},
+                {"the same, in a call", control, make, 2.5, {}, {}},
+                {"new object", object, nullptr, 2.5, {}, {}},
+                {"the same, transferred", transfer, nullptr, 2.5, {}, {}},
+                {"getppid, not told", other, nullptr, 0, {}, {}}};
   cutrace_ebpf::call_probes probes{cutrace_ebpf::probe_options()};
+  const cutrace_ebpf::opened_file file(BENCH_DRIVER);
   cutrace::ioctls::device_numbers devices;
   if (!devices.add("control=1:3")) return 1;
   const auto self = static_cast<std::uint32_t>(::getpid());
-  std::vector<double> bare, told, bare_other, with_other, ratio, ratio_other;
   std::uint64_t records = 0, lost = 0;
   std::string working;
   for (int turn = 0; turn < turns; ++turn) {
-    bare.push_back(ns_each(ask, calls));
-    bare_other.push_back(ns_each(other, calls));
+    for (made& m : all) m.bare.push_back(m.ns(calls));
     cutrace_ebpf::kernel_probes kernel(probes, devices, 0, {});
     working = kernel.working();
     probes.trace(self);
+    probes.attach(file, 0);
     {
       const reading reader(probes, records);
-      told.push_back(ns_each(ask, calls));
-      with_other.push_back(ns_each(other, calls));
+      for (made& m : all) m.told.push_back(m.ns(calls));
     }
-    ratio.push_back(told.back() / bare.back());
-    ratio_other.push_back(with_other.back() / bare_other.back());
     kernel.detach();
+    probes.detach();
     cutrace_ebpf_target t{};
     if (probes.look_at(self, t)) lost += t.lost[CUTRACE_EBPF_RING_FULL];
     probes.forget(self);
   }
-  std::printf("\n--kernel (%s); %d turns of %d calls; medians, ns a call\n", working.c_str(), turns, calls);
-  std::printf("%-26s%10s%16s%18s\n", "system call", "bare", "with --kernel", "with / bare");
-  std::printf("%-26s%10.1f%16.0f%18.2f\n", "ioctl that is told", median(bare), median(told), median(ratio));
-  std::printf("%-26s%10.1f%16.0f%18.2f\n", "getppid", median(bare_other), median(with_other), median(ratio_other));
-  std::printf("%llu ioctls, %llu records, %llu lost\n",
-              static_cast<unsigned long long>(turns) * static_cast<unsigned long long>(calls),
+  std::printf("\n--kernel (%s); %d turns of %d ioctls; medians, ns each\n", working.c_str(), turns, calls);
+  std::printf("%-26s%10s%16s%10s  %s\n", "system call", "bare", "with --kernel", "added",
+              "with / bare, 95 % interval, budget");
+  for (const made& m : all) {
+    std::printf("%-26s%10.1f%16.0f%10.0f", m.name, median(m.bare), median(m.told),
+                bench::bootstrap_difference(m.told, m.bare).value);
+    print_ratio(m.told, m.bare, m.budget);
+  }
+  std::printf("%llu ioctls, %llu records (calls and names of threads among them), %llu lost\n",
+              4 * static_cast<unsigned long long>(turns) * static_cast<unsigned long long>(calls),
               static_cast<unsigned long long>(records), static_cast<unsigned long long>(lost));
   return 0;
 }

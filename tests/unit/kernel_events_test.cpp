@@ -62,8 +62,17 @@ event told(const Record& r, keeping_emitter& to) {
 
 void put(__u8* block, std::size_t at, std::uint32_t value) { std::memcpy(block + at, &value, sizeof(value)); }
 
-cutrace_ebpf_ioctl ioctl_record(std::uint32_t device, std::uint32_t request) {
-  auto r = record<cutrace_ebpf_ioctl>(CUTRACE_EBPF_IOCTL);
+/// With what follows them.
+struct ioctl_record : cutrace_ebpf_ioctl {
+  __u8 entry[CUTRACE_EBPF_BLOCK], exit[CUTRACE_EBPF_BLOCK];
+};
+struct transfer_record : ioctl_record {
+  __u8 inner_entry[CUTRACE_EBPF_BLOCK], inner_exit[CUTRACE_EBPF_BLOCK];
+};
+
+template <class Record = ioctl_record>
+Record ioctl_of(std::uint32_t device, std::uint32_t request, std::uint16_t kind = CUTRACE_EBPF_IOCTL) {
+  auto r = record<Record>(kind);
   r.begin_ns = 1000;
   r.end_ns = 3000;
   r.id = 77;
@@ -74,15 +83,14 @@ cutrace_ebpf_ioctl ioctl_record(std::uint32_t device, std::uint32_t request) {
 
 }  // namespace
 
-TEST_CASE("kernel: an ioctl with its status, its handles and the call that made it") {
+TEST_CASE("kernel: a control command whose block was read after the call alone: its status, its handles, its call") {
   keeping_emitter to;
-  cutrace_ebpf_ioctl r = ioctl_record(195u << 20 | 255, 0xc020462a);
-  r.bytes[0] = r.bytes[1] = 32;
-  for (__u8* b : {r.entry, r.exit}) {
-    put(b, 0, 0xc1d00001);
-    put(b, 4, 0x5c000002);
-    put(b, 8, 0x20800102);
-  }
+  ioctl_record r = ioctl_of(195u << 20 | 255, 0xc020462a);
+  r.bytes[1] = 32;
+  put(r.entry, 0, 0xbadbad);  // what the ring held before
+  put(r.exit, 0, 0xc1d00001);
+  put(r.exit, 4, 0x5c000002);
+  put(r.exit, 8, 0x20800102);
   put(r.exit, 28, 0x56);
   const event e = told(r, to);
   CHECK(e.kind == cutrace::event_kind::ioctl);
@@ -99,23 +107,44 @@ TEST_CASE("kernel: an ioctl with its status, its handles and the call that made 
   CHECK(e.end_ns == 3005);
 }
 
+TEST_CASE("kernel: an object: its class as it was before, the handle that the driver chose from after") {
+  keeping_emitter to;
+  ioctl_record r = ioctl_of(195u << 20 | 255, 0xc030462b);
+  r.bytes[0] = r.bytes[1] = 48;
+  put(r.entry, 0, 0xc1d00001);
+  put(r.entry, 4, 0x5c000001);
+  put(r.entry, 12, 0x2080);
+  put(r.exit, 0, 0xc1d00009);  // as no driver does: what was there before is told
+  put(r.exit, 8, 0x5c000002);
+  put(r.exit, 40, 0x1f);
+  const event e = told(r, to);
+  CHECK(string_of(e.name) == "NV_ESC_RM_ALLOC");
+  CHECK(string_of(e.ioctl_.command_name) == "NV20_SUBDEVICE_0");
+  CHECK(string_of(e.ioctl_.status_name) == "NV_ERR_INVALID_ARGUMENT");
+  CHECK(e.ioctl_.client == 0xc1d00001);
+  CHECK(e.ioctl_.parent == 0x5c000001);
+  CHECK(e.ioctl_.object == 0x5c000002);
+}
+
 TEST_CASE("kernel: a transfer, a node of UVM, and a call that the kernel began again") {
   keeping_emitter wrapped;
-  cutrace_ebpf_ioctl transfer = ioctl_record(195u << 20, 0xc01046d3);
+  transfer_record transfer = ioctl_of<transfer_record>(195u << 20, 0xc01046d3, CUTRACE_EBPF_TRANSFER);
   transfer.bytes[0] = transfer.bytes[1] = 16;
   put(transfer.entry, 0, 0x2a);
   put(transfer.entry, 4, 32);
   put(transfer.entry, 8, 0x1000);
   transfer.bytes[2] = transfer.bytes[3] = 32;
   put(transfer.inner_entry, 8, 0x20800102);
+  put(transfer.inner_exit, 28, 0x56);
   const event inner = told(transfer, wrapped);
   CHECK(string_of(inner.name) == "NV_ESC_RM_CONTROL");
   CHECK(inner.ioctl_.transferred);
   CHECK(string_of(inner.ioctl_.node) == "nvidia0");
-  CHECK(string_of(inner.ioctl_.status_name) == "NV_OK");
+  CHECK(string_of(inner.ioctl_.command_name) == "NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+  CHECK(string_of(inner.ioctl_.status_name) == "NV_ERR_NOT_SUPPORTED");
 
   keeping_emitter managed;
-  cutrace_ebpf_ioctl uvm = ioctl_record(238u << 20, 37);
+  ioctl_record uvm = ioctl_of(238u << 20, 37);
   uvm.result = -512;
   const event e = told(uvm, managed);
   CHECK(string_of(e.name) == "UVM_REGISTER_GPU");
