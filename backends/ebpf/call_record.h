@@ -15,7 +15,8 @@
 #define CUTRACE_EBPF_FIRST_BLOCK 64
 #define CUTRACE_EBPF_SECOND_BLOCK 8
 /* Of what the kernel does (kernel.bpf.c). */
-#define CUTRACE_EBPF_BLOCK 64 /* bytes of an ioctl's parameter block, as --method ioctl keeps them */
+#define CUTRACE_EBPF_BLOCK 64           /* bytes of an ioctl's parameter block, as --method ioctl keeps them */
+#define CUTRACE_EBPF_CONTROL 0xc020462a /* NV_ESC_RM_CONTROL with its 32 bytes: read once, after the call */
 #define CUTRACE_EBPF_NODES 16
 #define CUTRACE_EBPF_MODULE_FUNCTIONS 8
 
@@ -103,7 +104,7 @@ struct cutrace_ebpf_ioctl {
   __u32 request;
   __u32 status;
   __u8 status_read;
-  __u8 bytes[4]; /* of each block that were read; of the first alone none: what is told of it is as in the second */
+  __u8 bytes[4]; /* of each block that were read */
   __u8 spare[3];
 };
 

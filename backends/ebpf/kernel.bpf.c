@@ -30,8 +30,7 @@ SEC(".rodata.kernel") volatile const struct cutrace_ebpf_kernel kernel = {};
 #define KIND_OF_FILE 0170000
 #define COMPATIBLE 2 /* TS_COMPAT: a system call of 32 bits */
 #define SYS_IOCTL 16
-#define TRANSFER 0xd3      /* NV_ESC_IOCTL_XFER_CMD */
-#define CONTROL 0xc020462a /* NV_ESC_RM_CONTROL with its 32 bytes */
+#define TRANSFER 0xd3 /* NV_ESC_IOCTL_XFER_CMD */
 #define CONTROL_BYTES 32
 
 struct {
@@ -157,7 +156,7 @@ STATIC_INLINE void ioctl_begins(struct pt_regs *regs) {
   o->entry_bytes = o->inner_bytes = 0;
   /* In the block of a control command the driver changes nothing but the status (NVOS54_PARAMETERS, which
    * _nv04ControlWithSecInfo of its open modules takes). So it is read once, after the call. */
-  if (o->request == CONTROL && node != 2)
+  if (o->request == CUTRACE_EBPF_CONTROL && node != 2)
     o->bytes = CONTROL_BYTES;
   else
     read_before(o, node == 2);

@@ -74,7 +74,7 @@ class CUTRACE_LOCAL kernel_events {
     t.exit_bytes = r.bytes[1];
     std::memcpy(t.entry, block, sizeof(t.entry));
     std::memcpy(t.exit, block + sizeof(t.entry), sizeof(t.exit));
-    if (t.entry_bytes == 0) {
+    if (r.request == CUTRACE_EBPF_CONTROL && t.entry_bytes == 0) {
       t.entry_bytes = t.exit_bytes;
       std::memcpy(t.entry, t.exit, sizeof(t.entry));
     }

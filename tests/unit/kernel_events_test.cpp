@@ -124,6 +124,13 @@ TEST_CASE("kernel: an object: its class as it was before, the handle that the dr
   CHECK(e.ioctl_.client == 0xc1d00001);
   CHECK(e.ioctl_.parent == 0x5c000001);
   CHECK(e.ioctl_.object == 0x5c000002);
+
+  r.bytes[0] = 0;  // could not be read before: what is there after is not taken for it
+  put(r.exit, 4, 0x5c000001);
+  put(r.exit, 12, 0x2080);
+  keeping_emitter unread;
+  CHECK(string_of(told(r, unread).ioctl_.command_name) != "NV20_SUBDEVICE_0");
+  CHECK(unread.events[0].ioctl_.parent != 0x5c000001);
 }
 
 TEST_CASE("kernel: a transfer, a node of UVM, and a call that the kernel began again") {
