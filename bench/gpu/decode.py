@@ -38,6 +38,15 @@ def one_processor():
         os.sched_setaffinity(0, allowed)
 
 
+def tokens_per_second_after(model, step, warm, count):
+    """Of `count` tokens behind `warm` that are left out."""
+    with one_processor():
+        torch.cuda.synchronize()
+        prompt = make_prompt(model.size, PROMPT, "cuda")
+        _, _, seconds = generate(model, prompt, warm + count + 1, step, lambda name: contextlib.nullcontext())
+    return count / sum(seconds[warm:])
+
+
 def tokens_per_second(model, step, count, parts):
     """Median of `parts`, after one that is left out; and the tokens of the last part."""
     prompt, rates, tokens = make_prompt(model.size, PROMPT, "cuda"), [], []
@@ -88,15 +97,15 @@ def by_turns(library, model, options):
 
 
 def by_neighbours(library, model, options):
-    """Median of the pairs' ratios with its percentile bootstrap interval, as bench/support/pairs.hpp has it."""
+    """Median of the pairs' ratios with its percentile bootstrap interval, as bench/support/pairs.hpp has it. A turn is
+    short, so that its neighbour meets the same machine, and begins with a third of its tokens that are left out."""
     clients, ratios, rates = ctypes.CDLL(library), [], ([], [])
     for pair in range(options.neighbours):
         for turn in range(2):
             ours = (turn + pair) % 2
             if clients.client_turns_begin(ours) != 0:
                 sys.exit("a client of CUPTI could not begin")
-            rate, _ = tokens_per_second(model, model.step, options.tokens, options.parts)
-            rates[ours].append(rate)
+            rates[ours].append(tokens_per_second_after(model, model.step, options.tokens // 3, options.tokens))
             torch.cuda.synchronize()
             if clients.client_turns_end() != 0:
                 sys.exit("a client of CUPTI could not end")
