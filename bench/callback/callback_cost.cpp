@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our callback adds to a launch (ENTER and EXIT), beside an empty one: in a tight loop, and in a program whose own
-// work has driven our code and data out of the near caches since the last call. Needs no GPU: the injection library is
-// loaded with a libcupti that only hands its callback over.
+// What our callback adds to a launch (ENTER and EXIT), beside an empty one: in a tight loop, in a program whose own
+// work has driven our code and data out of the near caches since the last call, and in one whose work has also used so
+// many pages that the processor has forgotten where ours lie, as eager PyTorch does. Needs no GPU: the injection
+// library is loaded with a libcupti that only hands its callback over.
 //
 //   callback_cost          prints both costs, by pairs
 //   callback_cost --paced  a launch each 15 us, as a decoding loop makes them: what the collector's thread does
@@ -27,6 +28,8 @@ namespace {
 
 constexpr int pairs = 41, hot_calls = 2000, cold_calls = 300;
 constexpr std::size_t data_bytes = std::size_t{4} << 20, code_bytes = std::size_t{512} << 10;
+constexpr std::size_t page_bytes = 4096, line_bytes = 64;
+constexpr std::size_t data_pages = 8192, code_pages = 2048;  ///< more than translations of any processor's second level
 
 /// Stores to it bound the call that lines.py looks at, which knows the address.
 void* const window_at = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
@@ -83,24 +86,62 @@ class launch {
   std::uint32_t id_ = 0;
 };
 
-/// What a program does between two calls, as far as caches see it: much data, and code in many lines.
+/// What a program does between two calls, as far as caches see it: much data, and code in many lines; as far as
+/// translations of addresses do, where `in_pages`: a line in each of many pages of data and code.
 class other_work {
  public:
-  other_work() {
+  explicit other_work(bool in_pages) : in_pages_(in_pages) {
     data_ = static_cast<unsigned char*>(map(data_bytes, PROT_READ | PROT_WRITE));
     code_ = static_cast<unsigned char*>(map(code_bytes, PROT_READ | PROT_WRITE | PROT_EXEC));
     std::memset(data_, 1, data_bytes);
     for (std::size_t i = 0; i < code_bytes; i += 64) put(code_ + i, i + 64 == code_bytes);
     __builtin___clear_cache(reinterpret_cast<char*>(code_), reinterpret_cast<char*>(code_ + code_bytes));
+    if (in_pages) spread();
   }
   void run() const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < data_bytes; i += 64) sum += data_[i];
     bench::keep(sum);
     reinterpret_cast<void (*)()>(code_)();
+    if (!in_pages_) return;
+    for (std::size_t i = 0; i < data_pages; ++i) sum += far_data_[place(i)];
+    bench::keep(sum);
+    reinterpret_cast<void (*)()>(far_code_)();
   }
 
  private:
+  /// Another line in each page, so that they do not all compete for one set of a cache.
+  static std::size_t place(std::size_t page) { return page * page_bytes + page * line_bytes % page_bytes; }
+
+  void spread() {
+    far_data_ = static_cast<unsigned char*>(map(data_pages * page_bytes, PROT_READ | PROT_WRITE));
+    far_code_ = static_cast<unsigned char*>(map(code_pages * page_bytes, PROT_READ | PROT_WRITE | PROT_EXEC));
+    madvise(far_data_, data_pages * page_bytes, MADV_NOHUGEPAGE);
+    madvise(far_code_, code_pages * page_bytes, MADV_NOHUGEPAGE);
+    for (std::size_t i = 0; i < data_pages; ++i) far_data_[place(i)] = 1;
+    for (std::size_t i = 0; i < code_pages; ++i) {
+      unsigned char* const at = far_code_ + place(i);
+      if (i + 1 == code_pages)
+        put(at, true);
+      else
+        put_far(at, far_code_ + place(i + 1));
+    }
+    __builtin___clear_cache(reinterpret_cast<char*>(far_code_),
+                            reinterpret_cast<char*>(far_code_ + code_pages * page_bytes));
+  }
+
+  /// A jump to `to`, farther on.
+  static void put_far(unsigned char* at, const unsigned char* to) {
+#if defined(__x86_64__)
+    const std::int32_t distance = static_cast<std::int32_t>(to - (at + 5));
+    *at = 0xe9;
+    std::memcpy(at + 1, &distance, sizeof(distance));
+#else
+    const std::uint32_t jump = 0x14000000 | static_cast<std::uint32_t>((to - at) / 4);
+    std::memcpy(at, &jump, sizeof(jump));
+#endif
+  }
+
   /// In each line a jump to the next one, in the last one a return.
   static void put(unsigned char* at, bool last) {
 #if defined(__x86_64__)
@@ -111,8 +152,11 @@ class other_work {
     std::memcpy(at, last ? leave : jump, sizeof(jump));
   }
 
+  const bool in_pages_;
   unsigned char* data_;
   unsigned char* code_;
+  unsigned char* far_data_ = nullptr;
+  unsigned char* far_code_ = nullptr;
 };
 
 double hot_ns(launch& l, CUpti_CallbackFunc f) {
@@ -214,16 +258,19 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--once") == 0) return once(l, f);
   if (argc > 1 && std::strcmp(argv[1], "--paced") == 0) return paced(l, f);
   bench::print_machine();
-  const other_work between;
+  const other_work in_lines(false), in_pages(true);
   const double scale = ns_per_tick();
-  std::vector<double> hot, hot_empty, cold, cold_empty;
+  std::vector<double> hot, hot_empty, cold, cold_empty, far, far_empty;
   for (int i = 0; i < pairs; ++i) {
     hot_empty.push_back(hot_ns(l, &empty));
     hot.push_back(hot_ns(l, f));
-    cold_empty.push_back(cold_ticks(l, &empty, between) * scale);
-    cold.push_back(cold_ticks(l, f, between) * scale);
+    cold_empty.push_back(cold_ticks(l, &empty, in_lines) * scale);
+    cold.push_back(cold_ticks(l, f, in_lines) * scale);
+    far_empty.push_back(cold_ticks(l, &empty, in_pages) * scale);
+    far.push_back(cold_ticks(l, f, in_pages) * scale);
   }
   print("a launch, in a tight loop", hot, hot_empty);
   print("a launch, after other work", cold, cold_empty);
+  print("a launch, after work on many pages", far, far_empty);
   return 0;
 }
