@@ -19,7 +19,7 @@ void push(order_window& w, std::int64_t start, std::int64_t end, std::vector<std
 struct taker {
   std::vector<std::int64_t> ends;
   void operator()(order_window::bucket& b) {
-    for (const order_window::place& p : b.order) ends.push_back(b.events[p.index].end_ns);
+    for (const order_window::place& p : b.order) ends.push_back(p.as<pending_event>().end_ns);
   }
 };
 }  // namespace
@@ -83,7 +83,7 @@ TEST_CASE("of two that end together the enclosing one goes first, equal ones as 
   push(w, 10, 100);
   std::vector<std::int64_t> starts;
   w.drain([&](order_window::bucket& b) {
-    for (const order_window::place& p : b.order) starts.push_back(b.events[p.index].start_ns);
+    for (const order_window::place& p : b.order) starts.push_back(p.as<pending_event>().start_ns);
   });
   CHECK(starts == std::vector<std::int64_t>{10, 50});
 }
@@ -121,7 +121,7 @@ TEST_CASE("argument words travel with their event") {
   push(w, 0, 10, {21});
   w.drain([&](order_window::bucket& b) {
     REQUIRE(b.order.size() == 2);
-    CHECK(b.words[b.events[b.order[0].index].words_at] == 21);
-    CHECK(b.words[b.events[b.order[1].index].words_at + 1] == 12);
+    CHECK(b.words[b.order[0].as<pending_event>().words_at] == 21);
+    CHECK(b.words[b.order[1].as<pending_event>().words_at + 1] == 12);
   });
 }

@@ -34,9 +34,6 @@ class block_list {
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  T& operator[](std::size_t i) noexcept {
-    return *std::launder(reinterpret_cast<T*>(blocks_[i / in_block]->bytes + i % in_block * sizeof(T)));
-  }
 
   /// One more, default-initialised: members without an initialiser hold anything.
   T& append(spare_blocks& spare) {
