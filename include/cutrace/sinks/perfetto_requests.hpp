@@ -80,8 +80,7 @@ class request_sets {
   CUTRACE_ONE_COPY entry& find(const event& e) {
     std::uint64_t mixed = e.request_total;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      mixed =
-          (mixed ^ e.requests[i].id ^ reinterpret_cast<std::uintptr_t>(e.requests[i].name.data)) * 0x9E3779B97F4A7C15u;
+      mixed = (mixed ^ e.requests[i].id) * 0x9E3779B97F4A7C15u;
     }
     entry& k = kept_[mixed >> 56];
     if (k.number == 0 || !same(k, e)) {
