@@ -31,12 +31,15 @@ CUTRACE_INLINE char* put_literal(char* to, const char (&literal)[N]) noexcept {
 CUTRACE_INLINE char* put_text(char* to, std::string_view s) noexcept {
   const std::size_t n = s.size();
   const char* from = s.data();
-  if (n >= 16) {
+  if (n >= 32) {
     if (n > 128) {
       std::memcpy(to, from, n);
       return to + n;
     }
-    for (std::size_t at = 0; at < n - 16; at += 16) std::memcpy(to + at, from + at, 16);
+    for (std::size_t at = 0; at < n - 32; at += 32) std::memcpy(to + at, from + at, 32);
+    std::memcpy(to + n - 32, from + n - 32, 32);
+  } else if (n >= 16) {
+    std::memcpy(to, from, 16);
     std::memcpy(to + n - 16, from + n - 16, 16);
   } else if (n >= 8) {
     std::memcpy(to, from, 8);
@@ -132,11 +135,22 @@ inline char* put_microseconds(char* to, std::int64_t ns) noexcept {
     *to++ = '-';
     n = 0 - n;
   }
-  to = put_decimal(to, n / 1000);
-  const unsigned rest = static_cast<unsigned>(n % 1000);
-  const std::uint32_t places = rest / 100 << 8 | rest / 10 % 10 << 16 | rest % 10 << 24;
-  const std::uint32_t shown = places | 0x30303000u | '.';
-  std::memcpy(to, &shown, 4);
+  constexpr std::uint64_t base = 100000000;
+  unsigned zeros = 0;  // that would lead the last five digits before the point
+  std::uint64_t digits = 0;
+  if (n < base) {
+    digits = eight_digits(static_cast<std::uint32_t>(n));
+    zeros = static_cast<unsigned>(__builtin_ctzll(digits | std::uint64_t{1} << 32)) / 8;
+  } else {
+    to = put_decimal(to, n / base);
+    digits = eight_digits(static_cast<std::uint32_t>(n % base));
+  }
+  digits |= ascii_zeros;
+  const std::uint64_t whole = digits >> 8 * zeros;
+  std::memcpy(to, &whole, 8);
+  to += 5 - zeros;
+  const std::uint32_t point = static_cast<std::uint32_t>(digits >> 40 << 8) | '.';
+  std::memcpy(to, &point, 4);
   return to + 4;
 }
 

@@ -41,6 +41,7 @@ class chrome_sink : public sink {
     head_ = detail::chrome_head(info);
     newest_ns_ = info.start.trace_ns;
     heads_.clear();
+    flows_.clear();
     begin_part();
   }
 
@@ -206,7 +207,7 @@ class chrome_sink : public sink {
     char* to = detail::put_gpu_args(slice.to, e, id, at.base_tid, shapes_);
     if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
-    if (e.correlation_id != 0 && detail::knows_call(e) && detail::starts_flow(detail::view_of(e.call_name))) {
+    if (e.correlation_id != 0 && detail::knows_call(e) && flows_.has(e.call_name)) {
       // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
       if (e.start_ns >= e.call_start_ns) {
         to = put_arrival(to, id, at, slice.ts);
@@ -244,7 +245,7 @@ class chrome_sink : public sink {
     const char* const bare_end = to;
     if (e.correlation_id != 0) to = id.put(detail::put_literal(to, ",\"correlation\":"));
     to = end_slice(to);
-    if (e.correlation_id != 0 && detail::starts_flow(detail::view_of(e.name))) {
+    if (e.correlation_id != 0 && flows_.has(e.name)) {
       to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), id, at, slice.ts);
       to = detail::put_literal(to, "},\n");
     }
@@ -385,6 +386,7 @@ class chrome_sink : public sink {
   detail::text_buffer out_;     ///< what is to be written to the file
   detail::json_text json_;      ///< an object that is written seldom
   detail::slice_heads heads_;
+  detail::flow_starters flows_;
   detail::launch_shapes shapes_;
   detail::membership_fields stages_;
   detail::chrome_rows rows_;

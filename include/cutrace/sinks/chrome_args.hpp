@@ -47,6 +47,25 @@ inline bool starts_flow(std::string_view call) noexcept {
   return false;
 }
 
+/// The same for interned names, of which a program has few.
+class flow_starters {
+ public:
+  void clear() noexcept { *this = flow_starters(); }
+  bool has(text call) noexcept {
+    kept& k = kept_[(reinterpret_cast<std::uintptr_t>(call.data) >> 4) % slots];
+    if (CUTRACE_UNLIKELY(k.call.data != call.data || k.call.size != call.size)) k = {call, starts_flow(view_of(call))};
+    return k.starts;
+  }
+
+ private:
+  static constexpr std::size_t slots = 64;
+  struct kept {
+    text call;
+    bool starts = false;
+  };
+  kept kept_[slots] = {};
+};
+
 /// GB/s = bytes / ns; Kineto leaves it out where there is no duration.
 inline char* put_bandwidth(char* to, std::uint64_t bytes, std::int64_t dur_ns) noexcept {
   to = put_field(to, ",\"bytes\":", bytes);
@@ -205,6 +224,7 @@ inline char* put_host_args(char* to, const event& e, bool spans) {
 constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
 inline char* put_common_args(char* to, const event& e, std::string_view membership) noexcept {
   if (!membership.empty()) to = put_text(put_separator(to), membership);
+  if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events) && e.start_ns <= e.end_ns)) return to;
   if (e.late) to = put_literal(put_separator(to), "\"late\":true");
   if (e.skewed) to = put_literal(put_separator(to), "\"skewed\":true");
   if (CUTRACE_UNLIKELY(e.by_events)) to = put_literal(put_separator(to), "\"by_events\":true");

@@ -65,6 +65,21 @@ class membership_fields {
     const request_ref* compared = nullptr;  ///< where equal requests lay
     std::uint64_t compared_in = 0;          ///< and in which write
   };
+  struct kept_set {
+    std::vector<std::uint64_t> ids;
+    std::uint32_t total = 0;
+    std::string json;
+
+    bool is_of(const event& e) const noexcept {
+      if (ids.size() != e.request_count || total != e.request_total) return false;
+      bool same = true;
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        same = same && ids[i] == e.requests[i].id && e.requests[i].name.size == 0;
+      return same;
+    }
+  };
+  static constexpr std::size_t set_slots = 16;
+  static constexpr std::uint32_t set_limit = 64;  // ids of one: all slots together stay below 32 KiB
   static constexpr std::size_t slots = 32;
   static constexpr std::uint32_t request_limit = 256;  // of one stage: all slots together stay below 400 KiB
 
@@ -102,13 +117,39 @@ class membership_fields {
   }
 
   const kept& render_into(kept& k, const event& e) {
-    scratch_.clear();
-    optional_field(scratch_, "stage", e.stage_name);
-    const std::size_t named = scratch_.view().size();
-    render_own(scratch_, e);
-    k.json = scratch_.view();
-    k.own_at = named != 0 && named < k.json.size() ? named + 1 : named;  // and its comma
+    const std::string_view requests = requests_of(e);
+    text_.clear();
+    char* const begin = text_.room(escaped_room(e.stage_name.size) + requests.size() + decimal_room + 32);
+    char* to = begin;
+    if (e.stage_name.size != 0) to = put_string(put_literal(to, "\"stage\":"), view_of(e.stage_name));
+    k.own_at = static_cast<std::size_t>(to - begin);
+    const bool more = e.stage_id != 0 || !requests.empty();
+    if (more && to != begin) {
+      *to++ = ',';
+      ++k.own_at;
+    }
+    if (e.stage_id != 0) to = put_decimal(put_literal(to, "\"stage_id\":"), e.stage_id);
+    if (e.stage_id != 0 && !requests.empty()) *to++ = ',';
+    to = put_text(to, requests);
+    k.json.assign(begin, static_cast<std::size_t>(to - begin));
     return k;
+  }
+
+  /// What request_fields writes. All stages of one step serve one set: sets of numbers are kept.
+  std::string_view requests_of(const event& e) {
+    if (e.requests == nullptr || e.request_count == 0) return {};
+    kept_set& k = sets_[e.requests[0].id % set_slots];
+    if (k.is_of(e)) return k.json;
+    scratch_.clear();
+    request_fields(scratch_, e);
+    if (e.request_count > set_limit) return scratch_.view();
+    k.ids.clear();  // matches nothing, should memory run out below
+    for (std::uint32_t i = 0; i < e.request_count; ++i)
+      if (e.requests[i].name.size != 0) return scratch_.view();
+    k.json = scratch_.view();
+    k.total = e.request_total;
+    for (std::uint32_t i = 0; i < e.request_count; ++i) k.ids.push_back(e.requests[i].id);
+    return k.json;
   }
 
   void keep(kept& k, const event& e) {
@@ -122,6 +163,8 @@ class membership_fields {
 
   kept kept_[slots];
   kept unkept_;
+  kept_set sets_[set_slots];
+  text_buffer text_;
   json_text scratch_;
   std::string capture_;  ///< of the stage that was asked for last
   std::uint64_t captured_in_ = 0;
