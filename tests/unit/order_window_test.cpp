@@ -2,9 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <cutrace/detail/order_window.hpp>
 #include <cutrace/detail/sort_runs.hpp>
+#include <iterator>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -55,6 +59,36 @@ TEST_CASE("what is taken back was never there") {
   taker t;
   w.drain([&](order_window::bucket& b) { t(b); });
   CHECK(t.ends == std::vector<std::int64_t>{10, 20});
+}
+
+TEST_CASE("blocks go round, and no more of them are kept than was asked for") {
+  using cutrace::detail::block_store;
+  constexpr std::size_t limit = std::size_t{8} << 20, size = sizeof(cutrace::detail::memory_block);
+  block_store store;
+  store.set_limit(limit);
+  std::set<const void*> first, again;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<block_store::block> in_use;
+    std::set<const void*> seen;
+    for (std::size_t i = 0; i < 2 * limit / size; ++i) {
+      in_use.push_back(store.take());
+      std::memset(in_use.back()->bytes, static_cast<int>(i % 251), size);
+      seen.insert(in_use.back().get());
+      CHECK(reinterpret_cast<std::uintptr_t>(in_use.back().get()) % 64 == 0);
+    }
+    CHECK(seen.size() == in_use.size());
+    std::size_t damaged = 0;
+    for (std::size_t i = 0; i < in_use.size(); ++i)
+      for (const unsigned char c : in_use[i]->bytes) damaged += c != i % 251;
+    CHECK(damaged == 0);
+    (round == 0 ? first : again) = seen;
+    for (block_store::block& b : in_use) store.give(std::move(b));
+    CHECK(store.bytes() >= limit - (std::size_t{2} << 20));
+    CHECK(store.bytes() <= limit + (std::size_t{2} << 20));
+  }
+  std::vector<const void*> common;
+  std::set_intersection(first.begin(), first.end(), again.begin(), again.end(), std::back_inserter(common));
+  CHECK(common.size() * size >= limit - (std::size_t{2} << 20));
 }
 
 TEST_CASE("runs are merged as a stable sort would order them") {

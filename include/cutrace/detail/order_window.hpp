@@ -51,7 +51,7 @@ class order_window {
     window_ns_ = window_ns;
     width_ns_ = std::max<std::uint64_t>(window_ns / 16, 1000000);
     limit_bytes_ = std::max<std::size_t>(limit_bytes, 256 * (sizeof(pending_event) + place_bytes));
-    spare_blocks_.limit = limit_bytes_ / sizeof(memory_block);
+    spare_blocks_.set_limit(limit_bytes_);
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
   /// Raw time of the pass that pushes: nothing can have ended later.
@@ -148,7 +148,7 @@ class order_window {
     advance(everything, deliver);
   }
 
-  std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.list.size() * sizeof(memory_block); }
+  std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.bytes(); }
 
  private:
   static constexpr std::size_t bucket_limit = 1024;
@@ -206,12 +206,12 @@ class order_window {
 
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
   std::vector<place> merged_;
+  block_store spare_blocks_;  ///< before the buckets, which hold its blocks
   std::deque<bucket> buckets_;
   bucket* last_ = nullptr;          ///< of the event that was appended last, while that is in the window
   std::uint64_t last_from_ns_ = 0;  ///< where that bucket begins
   std::uint64_t last_size_ns_ = 0;  ///< and how far it goes
   std::vector<bucket> spare_;
-  spare_blocks spare_blocks_;
   std::uint64_t first_ = 0;  ///< number of the oldest bucket: time / width
   std::uint64_t now_ns_ = ~std::uint64_t{0};
   std::uint64_t width_ns_ = 20000000;
