@@ -13,6 +13,7 @@
 #include <cutrace/sinks/chrome_fields.hpp>
 #include <cutrace/sinks/chrome_shapes.hpp>
 #include <cutrace/sinks/json_event.hpp>
+#include <cutrace/sinks/json_kept_arguments.hpp>
 #include <initializer_list>
 #include <limits>
 #include <string>
@@ -133,7 +134,7 @@ inline std::size_t api_args_room(const api_data& a) noexcept {
   return 160 + escaped_room(a.result_name.size) + escaped_room(a.runtime_name.size) +
          arguments_room(a.arguments, a.argument_count);
 }
-inline char* put_api_args(char* to, const api_data& a) {
+inline char* put_api_args(char* to, const api_data& a, kept_arguments& kept) {
   to = put_field(to, "\"cbid\":", a.function);
   if (a.runtime_name.size != 0) to = put_string(put_literal(to, ",\"runtime\":"), view_of(a.runtime_name));
   if (a.result != 0) {
@@ -141,7 +142,7 @@ inline char* put_api_args(char* to, const api_data& a) {
     if (a.result_name.size != 0) to = put_string(put_literal(to, ",\"result_name\":"), view_of(a.result_name));
   }
   if (a.arguments != nullptr && a.argument_count != 0) {
-    to = put_arguments(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
+    to = kept.put(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
   }
   return to;
 }

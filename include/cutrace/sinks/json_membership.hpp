@@ -55,15 +55,16 @@ class membership_fields {
   }
 
  private:
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
   struct kept {
     std::uint64_t stage_id = 0;
     text stage_name;
-    std::uint32_t request_total = 0;
+    std::uint32_t request_total = 0, request_count = 0;
     std::vector<request_ref> requests;
     std::string json;
     std::size_t own_at = 0;
     const request_ref* compared = nullptr;  ///< where equal requests lay
-    std::uint64_t compared_in = 0;          ///< and in which write
+    std::uint64_t compared_in = never;      ///< and in which write
   };
   struct kept_set {
     std::vector<std::uint64_t> ids;
@@ -93,23 +94,28 @@ class membership_fields {
     return static_cast<std::size_t>(id + 11 * (id >> 40)) % slots;
   }
 
-  const kept& find(const event& e) {
+  CUTRACE_INLINE const kept& find(const event& e) {
+    kept& k = kept_[slot_of(e.stage_id)];
+    if (CUTRACE_LIKELY(k.compared == e.requests && k.compared_in == writes_ && has_form(k, e))) return k;
+    return compare(k, e);
+  }
+  CUTRACE_ONE_COPY const kept& compare(kept& k, const event& e) {
     const std::uint32_t readable = e.requests != nullptr ? request_limit : 0;
     if (CUTRACE_UNLIKELY(e.stage_id == 0 || e.request_count > readable)) return render_into(unkept_, e);
-    kept& k = kept_[slot_of(e.stage_id)];
     if (!matches(k, e)) keep(k, e);
     k.compared = e.requests;
-    k.compared_in = writes_;
+    k.compared_in = writes_ != 0 ? writes_ : never;
     return k;
   }
 
   /// Texts are interned: equal addresses are equal texts.
   static bool same(text a, text b) noexcept { return a.data == b.data && a.size == b.size; }
-  bool matches(const kept& k, const event& e) const noexcept {
-    if (k.stage_id != e.stage_id || !same(k.stage_name, e.stage_name) || k.request_total != e.request_total ||
-        k.requests.size() != e.request_count)
-      return false;
-    if (k.compared == e.requests && k.compared_in == writes_ && writes_ != 0) return true;
+  static bool has_form(const kept& k, const event& e) noexcept {
+    return k.stage_id == e.stage_id && same(k.stage_name, e.stage_name) && k.request_total == e.request_total &&
+           k.request_count == e.request_count;
+  }
+  static bool matches(const kept& k, const event& e) noexcept {
+    if (!has_form(k, e)) return false;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       if (k.requests[i].id != e.requests[i].id || !same(k.requests[i].name, e.requests[i].name)) return false;
     }
@@ -154,10 +160,12 @@ class membership_fields {
 
   void keep(kept& k, const event& e) {
     k.stage_id = 0;  // matches nothing, should memory run out below
+    k.compared_in = never;
     render_into(k, e);
     k.requests.assign(e.requests, e.requests + e.request_count);
     k.stage_name = e.stage_name;
     k.request_total = e.request_total;
+    k.request_count = e.request_count;
     k.stage_id = e.stage_id;
   }
 
