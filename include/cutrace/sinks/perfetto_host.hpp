@@ -196,8 +196,9 @@ class perfetto_host {
       case event_kind::mark:
         return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
       case event_kind::api: {
-        const std::size_t room = e.api.result_name.size + e.api.runtime_name.size;
-        return arguments_ ? room + room_of(e.api.arguments, e.api.argument_count) : room;
+        const std::size_t room = e.api.result != 0 ? e.api.result_name.size : 0;
+        if (CUTRACE_LIKELY(!arguments_)) return room;
+        return room + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
       }
       case event_kind::system:
         return e.system.category.size + room_of(e.system.arguments, e.system.argument_count);
