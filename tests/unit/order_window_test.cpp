@@ -135,6 +135,23 @@ TEST_CASE("the window is bounded: its oldest part leaves early") {
   CHECK(out == 10000);
 }
 
+TEST_CASE("latecomers join the oldest part, what is newer than that part does not") {
+  order_window w;
+  w.configure(16000000, 64 << 20);  // parts of 1 ms
+  push(w, 0, 5500000);
+  taker t;
+  w.advance(6000000, [&](order_window::bucket& b) { t(b); });
+  push(w, 0, 2000000);  // late: into the part that ends at 7 ms
+  push(w, 0, 6900000);
+  push(w, 0, 7100000);
+  push(w, 0, 5000000);  // late again
+  push(w, 0, 9000000);
+  w.advance(7000000, [&](order_window::bucket& b) { t(b); });
+  CHECK(t.ends == std::vector<std::int64_t>{5500000, 2000000, 5000000, 6900000});
+  w.drain([&](order_window::bucket& b) { t(b); });
+  CHECK(t.ends == std::vector<std::int64_t>{5500000, 2000000, 5000000, 6900000, 7100000, 9000000});
+}
+
 TEST_CASE("a time from the far future does not hold anything up") {
   order_window w;
   w.configure(16000000, 1 << 20);
