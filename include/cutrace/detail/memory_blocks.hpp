@@ -3,9 +3,9 @@
 // on. One thread at a time.
 //
 // Problem: what waits in the ordering window is larger than what the processor has page addresses for at hand, and
-// looking one up takes twice as many steps in a virtual machine: a fifth of the collector's time. Solution: once it is
-// known to be much, blocks are cut from slabs for which the kernel is asked for huge pages. Where it gives none
-// ("transparent_hugepage/enabled" is "never") they are as any other memory.
+// looking one up takes many steps more in a virtual machine: collecting took 78 ns an event there, and 60 with huge
+// pages. Solution: once it is known to be much, blocks are cut from slabs for which the kernel is asked for such pages.
+// Where it gives none ("transparent_hugepage/enabled" is "never") they are as any other memory.
 #pragma once
 
 #include <sys/mman.h>
