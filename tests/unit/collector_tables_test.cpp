@@ -2,6 +2,7 @@
 // The collector's tables answer from what was asked last; they must not do so when that has changed.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <cutrace/detail/id_places.hpp>
 #include <cutrace/detail/stage_table.hpp>
 #include <cutrace/detail/string_table.hpp>
@@ -115,4 +116,12 @@ TEST_CASE("one address for one content; a human form for each mangled name, aske
   }
   char buffer[] = "_Z4gemmPfi";  // equal content at another address
   CHECK(strings.demangle(text{buffer, sizeof(buffer) - 1}).data == strings.demangle(first[0]).data);
+  for (int round = 0; round < 3; ++round) {  // another content at one address is another text
+    for (const char* name : {"_Z4gemmPfi", "_Z4ropePfi", "_Z4gemm"}) {
+      std::strcpy(buffer, name);
+      const text known = strings.intern(buffer, std::strlen(buffer));
+      CHECK(std::string(known.data, known.size) == name);
+      CHECK((known.data == first[0].data) == (std::string(name) == mangled[0]));
+    }
+  }
 }

@@ -2,9 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <cutrace/detail/order_window.hpp>
 #include <cutrace/detail/sort_runs.hpp>
+#include <iterator>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,7 +23,7 @@ void push(order_window& w, std::int64_t start, std::int64_t end, std::vector<std
 struct taker {
   std::vector<std::int64_t> ends;
   void operator()(order_window::bucket& b) {
-    for (const order_window::place& p : b.order) ends.push_back(b.events[p.index].end_ns);
+    for (const order_window::place& p : b.order) ends.push_back(p.as<pending_event>().end_ns);
   }
 };
 }  // namespace
@@ -57,6 +61,36 @@ TEST_CASE("what is taken back was never there") {
   CHECK(t.ends == std::vector<std::int64_t>{10, 20});
 }
 
+TEST_CASE("blocks go round, and no more of them are kept than was asked for") {
+  using cutrace::detail::block_store;
+  constexpr std::size_t limit = std::size_t{8} << 20, size = sizeof(cutrace::detail::memory_block);
+  block_store store;
+  store.set_limit(limit);
+  std::set<const void*> first, again;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<block_store::block> in_use;
+    std::set<const void*> seen;
+    for (std::size_t i = 0; i < 2 * limit / size; ++i) {
+      in_use.push_back(store.take());
+      std::memset(in_use.back()->bytes, static_cast<int>(i % 251), size);
+      seen.insert(in_use.back().get());
+      CHECK(reinterpret_cast<std::uintptr_t>(in_use.back().get()) % 64 == 0);
+    }
+    CHECK(seen.size() == in_use.size());
+    std::size_t damaged = 0;
+    for (std::size_t i = 0; i < in_use.size(); ++i)
+      for (const unsigned char c : in_use[i]->bytes) damaged += c != i % 251;
+    CHECK(damaged == 0);
+    (round == 0 ? first : again) = seen;
+    for (block_store::block& b : in_use) store.give(std::move(b));
+    CHECK(store.bytes() >= limit - (std::size_t{2} << 20));
+    CHECK(store.bytes() <= limit + (std::size_t{2} << 20));
+  }
+  std::vector<const void*> common;
+  std::set_intersection(first.begin(), first.end(), again.begin(), again.end(), std::back_inserter(common));
+  CHECK(common.size() * size >= limit - (std::size_t{2} << 20));
+}
+
 TEST_CASE("runs are merged as a stable sort would order them") {
   using pair = std::pair<int, int>;
   std::mt19937 random(11);
@@ -83,7 +117,7 @@ TEST_CASE("of two that end together the enclosing one goes first, equal ones as 
   push(w, 10, 100);
   std::vector<std::int64_t> starts;
   w.drain([&](order_window::bucket& b) {
-    for (const order_window::place& p : b.order) starts.push_back(b.events[p.index].start_ns);
+    for (const order_window::place& p : b.order) starts.push_back(p.as<pending_event>().start_ns);
   });
   CHECK(starts == std::vector<std::int64_t>{10, 50});
 }
@@ -99,6 +133,23 @@ TEST_CASE("the window is bounded: its oldest part leaves early") {
   }
   w.drain([&](order_window::bucket& b) { out += b.events.size(); });
   CHECK(out == 10000);
+}
+
+TEST_CASE("latecomers join the oldest part, what is newer than that part does not") {
+  order_window w;
+  w.configure(16000000, 64 << 20);  // parts of 1 ms
+  push(w, 0, 5500000);
+  taker t;
+  w.advance(6000000, [&](order_window::bucket& b) { t(b); });
+  push(w, 0, 2000000);  // late: into the part that ends at 7 ms
+  push(w, 0, 6900000);
+  push(w, 0, 7100000);
+  push(w, 0, 5000000);  // late again
+  push(w, 0, 9000000);
+  w.advance(7000000, [&](order_window::bucket& b) { t(b); });
+  CHECK(t.ends == std::vector<std::int64_t>{5500000, 2000000, 5000000, 6900000});
+  w.drain([&](order_window::bucket& b) { t(b); });
+  CHECK(t.ends == std::vector<std::int64_t>{5500000, 2000000, 5000000, 6900000, 7100000, 9000000});
 }
 
 TEST_CASE("a time from the far future does not hold anything up") {
@@ -121,7 +172,7 @@ TEST_CASE("argument words travel with their event") {
   push(w, 0, 10, {21});
   w.drain([&](order_window::bucket& b) {
     REQUIRE(b.order.size() == 2);
-    CHECK(b.words[b.events[b.order[0].index].words_at] == 21);
-    CHECK(b.words[b.events[b.order[1].index].words_at + 1] == 12);
+    CHECK(b.words[b.order[0].as<pending_event>().words_at] == 21);
+    CHECK(b.words[b.order[1].as<pending_event>().words_at + 1] == 12);
   });
 }

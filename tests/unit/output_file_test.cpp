@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cutrace/detail/output_file.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <thread>
@@ -137,6 +139,34 @@ TEST_CASE("output file: blocks end where the file's do, and what is left over co
   file.write(left);
   file.close();
   CHECK(content_of(folder.file("t")) == expected);
+}
+
+TEST_CASE("output file: whatever was asked for ahead, the file is as large as what was written, and keeps no more") {
+  const temporary_folder folder;
+  const std::string path = folder.file("large");
+  output_file file;
+  file.open(path.c_str());
+  const std::string text(3 * output_file::block, 'x');
+  constexpr std::size_t blocks = 48;
+  std::size_t given = 0, kept_most = 0;
+  struct stat now {};
+  for (std::size_t i = 0; i < blocks; ++i) {
+    given += file.write_blocks(text);
+    REQUIRE(::stat(path.c_str(), &now) == 0);
+    CHECK(static_cast<std::size_t>(now.st_size) == given);
+    const std::size_t kept = static_cast<std::size_t>(now.st_blocks) * 512;
+    kept_most = std::max(kept_most, kept > given ? kept - given : 0);
+  }
+  CHECK(given == blocks * text.size());
+  CHECK(kept_most <= (std::size_t{8} << 20) + text.size());
+  file.write("end");
+  file.close();
+  REQUIRE(::stat(path.c_str(), &now) == 0);
+  CHECK(static_cast<std::size_t>(now.st_size) == given + 3);
+  CHECK(static_cast<std::size_t>(now.st_blocks) * 512 <= given + (std::size_t{1} << 16));
+  std::ifstream in(path, std::ios::binary);
+  const std::string all((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  CHECK(all == std::string(given, 'x') + "end");
 }
 
 TEST_CASE("output file: an old file is emptied") {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Things of one type one after the other, in blocks that lists of any type pass round: appending moves nothing, and no
-// memory is returned to the system and faulted in again while a trace goes on (growing vectors took a quarter of the
-// collector's time). One thread at a time.
+// memory is faulted in again (growing vectors took a quarter of the collector's time). One thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cutrace/config.hpp>
-#include <memory>
+#include <cutrace/detail/memory_blocks.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -14,16 +13,6 @@
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
-
-struct alignas(64) memory_block {
-  unsigned char bytes[16384];
-};
-
-/// Blocks that nobody uses now, `limit` at the most.
-struct spare_blocks {
-  std::vector<std::unique_ptr<memory_block>> list;
-  std::size_t limit = 0;
-};
 
 template <class T>
 class block_list {
@@ -34,12 +23,9 @@ class block_list {
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  T& operator[](std::size_t i) noexcept {
-    return *std::launder(reinterpret_cast<T*>(blocks_[i / in_block]->bytes + i % in_block * sizeof(T)));
-  }
 
   /// One more, default-initialised: members without an initialiser hold anything.
-  T& append(spare_blocks& spare) {
+  T& append(block_store& spare) {
     if (CUTRACE_UNLIKELY(next_ == end_)) add_block(spare);
     T* const made = ::new (static_cast<void*>(next_)) T;
     next_ += sizeof(T);
@@ -51,24 +37,21 @@ class block_list {
     --size_;
   }
   /// Empties itself into `spare`.
-  void clear(spare_blocks& spare) {
-    for (std::unique_ptr<memory_block>& b : blocks_)
-      if (spare.list.size() < spare.limit) spare.list.push_back(std::move(b));
+  void clear(block_store& spare) {
+    for (block_store::block& b : blocks_) spare.give(std::move(b));
     blocks_.clear();
     next_ = end_ = nullptr;
     size_ = 0;
   }
 
  private:
-  CUTRACE_NOINLINE void add_block(spare_blocks& spare) {
-    if (spare.list.empty()) spare.list.emplace_back(new memory_block);
-    blocks_.push_back(std::move(spare.list.back()));
-    spare.list.pop_back();
+  CUTRACE_NOINLINE void add_block(block_store& spare) {
+    blocks_.push_back(spare.take());
     next_ = blocks_.back()->bytes;
     end_ = next_ + in_block * sizeof(T);
   }
 
-  std::vector<std::unique_ptr<memory_block>> blocks_;
+  std::vector<block_store::block> blocks_;
   unsigned char* next_ = nullptr;
   unsigned char* end_ = nullptr;
   std::size_t size_ = 0;

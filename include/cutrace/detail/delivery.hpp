@@ -5,6 +5,7 @@
 
 #include <cutrace/detail/ingest.hpp>
 #include <cutrace/detail/sink_set.hpp>
+#include <new>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -14,7 +15,8 @@ class delivery {
  public:
   delivery(ingest& from, const function_table& functions, const clock_correction& correction, sink_set& to)
       : from_(from), functions_(functions), correction_(correction), to_(to) {
-    events_.reserve(slice);
+    events_.resize(slice);
+    arguments_.resize(slice * argument_limit);
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
@@ -27,17 +29,17 @@ class delivery {
     const std::int64_t now_ns = session_ns(now_ns_);
     for (std::size_t at = 0; at < b.order.size();) {
       const std::size_t end = std::min(b.order.size(), at + slice);
-      events_.clear();
       requests_.clear();
       requests_.reserve(slice);
-      arguments_.clear();
-      arguments_.reserve(slice * 10);
+      next_argument_ = arguments_.data();
+      event* made = events_.data();
       for (; at < end; ++at) {
         ask_ahead(b, at);
-        show(b, b.order[at], now_ns);
+        show(b, b.order[at], *::new (static_cast<void*>(made++)) event, now_ns);
       }
-      to_.write(events_.data(), events_.size());
-      delivered_ += events_.size();
+      const std::size_t n = static_cast<std::size_t>(made - events_.data());
+      to_.write(events_.data(), n);
+      delivered_ += n;
     }
   }
 
@@ -67,6 +69,7 @@ class delivery {
 
  private:
   static constexpr std::size_t slice = 64;
+  static constexpr std::size_t argument_limit = 10;  ///< of one event
   /// Events by which memory is asked for early: that of the event itself, of the place of its stage, of the stage.
   static constexpr std::size_t ahead = 32, stage_place_ahead = 20, stage_ahead = 8;
 
@@ -76,45 +79,45 @@ class delivery {
     const std::size_t left = b.order.size() - at;
     if (CUTRACE_LIKELY(left > ahead)) {
       const order_window::place& p = b.order[at + ahead];
-      switch (p.shape) {
+      switch (p.shape()) {
         case order_window::form::host:
-          prefetch(b.hosts[p.index]);
+          prefetch(p.as<pending_host>());
           break;
         case order_window::form::work:
-          prefetch(b.works[p.index]);
+          prefetch(p.as<pending_work>());
           break;
         case order_window::form::whole:
-          prefetch(b.events[p.index]);
+          prefetch(p.as<pending_event>());
           break;
       }
     }
-    if (left > stage_place_ahead) from_.stages().prefetch_place(stage_of(b, b.order[at + stage_place_ahead]));
-    if (left > stage_ahead) from_.stages().prefetch(stage_of(b, b.order[at + stage_ahead]));
+    if (left > stage_place_ahead) from_.stages().prefetch_place(stage_of(b.order[at + stage_place_ahead]));
+    if (left > stage_ahead) from_.stages().prefetch(stage_of(b.order[at + stage_ahead]));
   }
   template <class T>
   static void prefetch(const T& waiting) noexcept {
     const char* const from = reinterpret_cast<const char*>(&waiting);
     for (std::size_t at = 0; at < sizeof(T); at += 64) __builtin_prefetch(from + at);
   }
-  static std::uint64_t stage_of(order_window::bucket& b, const order_window::place& p) noexcept {
-    switch (p.shape) {
-      case order_window::form::host:
-        return b.hosts[p.index].type() == record_type::stage ? b.hosts[p.index].c : b.hosts[p.index].parent;
+  static std::uint64_t stage_of(const order_window::place& p) noexcept {
+    switch (p.shape()) {
+      case order_window::form::host: {
+        const pending_host& h = p.as<pending_host>();
+        return h.type() == record_type::stage ? h.c : h.parent;
+      }
       case order_window::form::work:
-        return b.works[p.index].stage_id;
+        return p.as<pending_work>().stage_id;
       default:
         return 0;
     }
   }
 
-  /// The event of a place at the end of `events_`, complete. `now_ns`: session time of this pass.
-  void show(order_window::bucket& b, const order_window::place& p, std::int64_t now_ns) {
-    events_.emplace_back();
-    event& e = events_.back();
+  /// The event of a place, complete. `e` is new; `now_ns`: session time of this pass.
+  CUTRACE_INLINE void show(order_window::bucket& b, const order_window::place& p, event& e, std::int64_t now_ns) {
     pending_more more;
-    switch (p.shape) {
+    switch (p.shape()) {
       case order_window::form::host: {
-        const pending_host& h = b.hosts[p.index];
+        const pending_host& h = p.as<pending_host>();
         e.process_id = from_.process_id();
         e.thread_id = h.thread_id;
         if (h.type() == record_type::stage)
@@ -124,7 +127,7 @@ class delivery {
         break;
       }
       case order_window::form::work: {
-        const pending_work& w = b.works[p.index];
+        const pending_work& w = p.as<pending_work>();
         e.process_id = from_.process_id();
         w.show(e, more);
         if (w.call_function != pending_work::no_function)
@@ -133,7 +136,7 @@ class delivery {
         break;
       }
       case order_window::form::whole: {
-        const pending_event& whole = b.events[p.index];
+        const pending_event& whole = p.as<pending_event>();
         e = whole;
         more = whole;
         if (e.kind == event_kind::api)
@@ -162,7 +165,7 @@ class delivery {
 
   void show_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
     const bool runtime = h.has(flag_runtime);
-    const std::uint32_t count = std::min<std::uint32_t>(h.count(), 10);
+    const std::uint32_t count = std::min<std::uint32_t>(h.count(), argument_limit);
     const std::uint32_t rest = count > 3 ? count - 3 : 0;
     const bool enclosed = (h.epoch & pending_host::is_enclosed) != 0;
     // Not there if memory ran out when they came.
@@ -194,30 +197,22 @@ class delivery {
   /// `word(i)`: the value of one.
   template <class Word>
   void name_arguments(event& e, const known_function* f, Word word) {
-    const std::size_t first = arguments_.size();
     const std::size_t known = f != nullptr ? f->parameters.size() : 0;
+    e.api.arguments = next_argument_;
     for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
-      // Made where it stays: a copy would wait for the stores of its parts.
-      arguments_.emplace_back();
-      argument& a = arguments_.back();
+      argument& a = *next_argument_++;
+      a = i < known ? f->parameters[i] : argument{};
       a.value = word(i);
-      if (i < known) {
-        const known_function::parameter& p = f->parameters[i];
-        a.name = {p.name.data(), static_cast<std::uint32_t>(p.name.size())};
-        a.kind = p.kind;
-      }
     }
-    e.api.arguments = arguments_.data() + first;
   }
 
   void name_described(event& e, const std::uint64_t* words) {
-    const std::size_t first = arguments_.size();
+    e.system.arguments = next_argument_;
     for (std::uint32_t i = 0; i < e.system.argument_count; ++i)
-      arguments_.push_back(order_window::described(words + 3 * i));
-    e.system.arguments = arguments_.data() + first;
+      *next_argument_++ = order_window::described(words + 3 * i);
   }
 
-  void resolve(event& e, pending_more& more, std::int64_t now_ns) {
+  CUTRACE_INLINE void resolve(event& e, pending_more& more, std::int64_t now_ns) {
     e.start_ns = session_ns(e.start_ns);
     e.end_ns = session_ns(e.end_ns);
     e.late = e.end_ns < newest_end_ns_;
@@ -290,7 +285,7 @@ class delivery {
 
   void resolve_stage(event& p, pending_more& more) {
     const known_stage* s = from_.stages().find(p.stage_id);
-    if (s == nullptr) {
+    if (CUTRACE_UNLIKELY(s == nullptr)) {
       if (p.is_gpu_work()) {
         p.joined = attribution::stage_unknown;
         ++joined_[static_cast<std::size_t>(attribution::stage_unknown)];
@@ -331,9 +326,10 @@ class delivery {
   std::uint64_t start_ns_ = 0;
   std::uint64_t captured_in_ = 0;  ///< stage of the capture that was asked for last
   text captured_name_;
-  std::vector<event> events_;
+  std::vector<event> events_;  ///< of one slice, as are the next two
   std::vector<request_ref> requests_;
   std::vector<argument> arguments_;
+  argument* next_argument_ = nullptr;
   std::int64_t newest_end_ns_ = INT64_MIN;
   std::int64_t now_ns_ = 0;
   std::uint64_t delivered_ = 0;

@@ -15,12 +15,9 @@ namespace detail CUTRACE_LOCAL {
 struct known_function {
   text text_of_name() const noexcept { return {name.data(), static_cast<std::uint32_t>(name.size())}; }
 
-  struct parameter {
-    std::string name;
-    argument_kind kind;
-  };
   std::string name;
-  std::vector<parameter> parameters;
+  std::vector<argument> parameters;  ///< without their values
+  std::vector<std::string> parameter_names;
   copy_direction direction = copy_direction::unknown;
   std::int32_t bytes_parameter = -1;
   bool makes_gpu_work = false;
@@ -38,8 +35,9 @@ class function_table {
     if (place.load(std::memory_order_relaxed) != nullptr) return;
     std::unique_ptr<known_function> f(new known_function);
     f->name = info.name != nullptr ? info.name : "";
+    for (std::uint32_t i = 0; i < info.parameter_count; ++i) f->parameter_names.push_back(info.parameters[i].name);
     for (std::uint32_t i = 0; i < info.parameter_count; ++i)
-      f->parameters.push_back({info.parameters[i].name, info.parameters[i].kind});
+      f->parameters.push_back({text_of(&f->parameter_names[i]), info.parameters[i].kind, 0});
     f->direction = info.direction;
     f->bytes_parameter = info.bytes_parameter;
     f->makes_gpu_work = info.makes_gpu_work;

@@ -97,7 +97,7 @@ class ingest {
  private:
   static constexpr std::size_t thread_slots = 1u << 14;
 
-  void read_record(const traced_thread& t, const record& r) {
+  CUTRACE_INLINE void read_record(const traced_thread& t, const record& r) {
     switch (r.type()) {
       case record_type::text:
         return parts_.read_text(r);
@@ -162,7 +162,7 @@ class ingest {
     if (r.c == r.id) keep_requests(*s, r);
   }
 
-  pending_host& host_record(const traced_thread& t, const record& r) {
+  CUTRACE_INLINE pending_host& host_record(const traced_thread& t, const record& r) {
     ++produced_;
     pending_host& p = window_.append_host(static_cast<std::int64_t>(from_.scale->to_ns(r.begin)),
                                           static_cast<std::int64_t>(from_.scale->to_ns(r.end)));
@@ -236,7 +236,7 @@ class ingest {
     complete_call(p, words, e.api.argument_count);
   }
 
-  void take_call(const traced_thread& t, const record& r) {
+  CUTRACE_INLINE void take_call(const traced_thread& t, const record& r) {
     const known_function* f = from_.functions->find(function_of(r.site()), r.has(flag_runtime));
     if (f != nullptr && f->makes_gpu_work) ++launches_;
     const std::int32_t result = static_cast<std::int32_t>(r.id >> 32);
@@ -245,7 +245,7 @@ class ingest {
     p.epoch = from_.ring->epoch(static_cast<std::uint32_t>(r.id));
     p.name_size_or_words_at = 0;
     if (r.count() <= 3 && CUTRACE_LIKELY(parts_.enclosing == 0)) return;
-    parts_.words.resize(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);
+    parts_.resize_words(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);
     if (CUTRACE_UNLIKELY(parts_.enclosing != 0)) {
       p.epoch |= pending_host::is_enclosed;
       parts_.words.push_back(with_epoch(parts_.enclosing));
@@ -323,7 +323,7 @@ class ingest {
     else
       ++produced_;
   }
-  void take_work(const event& e) {
+  CUTRACE_INLINE void take_work(const event& e) {
     correlation_ring::call call{};
     attribution joined{};
     if (!find_call(e, joined, call)) return;
@@ -346,7 +346,7 @@ class ingest {
   static bool is_found(attribution a) noexcept { return a == attribution::by_call || a == attribution::outside_stage; }
   /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time. False for work
   /// that was issued while tracing was paused: it is no part of the trace.
-  bool find_call(const event& e, attribution& joined, correlation_ring::call& call) {
+  CUTRACE_INLINE bool find_call(const event& e, attribution& joined, correlation_ring::call& call) {
     joined = from_.ring->find(static_cast<std::uint32_t>(e.correlation_id), call);
     if (is_found(joined) && call.stage == api_call::not_recorded) return false;
     if (e.is_gpu_work()) ++gpu_records_;

@@ -19,11 +19,18 @@ namespace detail CUTRACE_LOCAL {
 class order_window {
  public:
   enum class form : std::uint8_t { whole, host, work };
+  static constexpr std::uintptr_t form_mask = 3;
   struct place {
     std::int64_t end_ns;
     std::int64_t start_ns;
-    std::uint32_t index;  ///< among those of its form
-    form shape;
+    std::uintptr_t where;  ///< address of the event, and its form in the bits that are always 0 there
+
+    form shape() const noexcept { return static_cast<form>(where & form_mask); }
+    /// `T`: pending_event, pending_host or pending_work, as the form says.
+    template <class T>
+    T& as() const noexcept {
+      return *reinterpret_cast<T*>(where & ~form_mask);
+    }
   };
   /// Vectors take up to twice what stands in them, and sorting needs room for as many places again.
   static constexpr std::size_t place_bytes = 3 * sizeof(place), word_bytes = 2 * sizeof(std::uint64_t);
@@ -44,7 +51,7 @@ class order_window {
     window_ns_ = window_ns;
     width_ns_ = std::max<std::uint64_t>(window_ns / 16, 1000000);
     limit_bytes_ = std::max<std::size_t>(limit_bytes, 256 * (sizeof(pending_event) + place_bytes));
-    spare_blocks_.limit = limit_bytes_ / sizeof(memory_block);
+    spare_blocks_.set_limit(limit_bytes_);
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
   /// Raw time of the pass that pushes: nothing can have ended later.
@@ -141,7 +148,7 @@ class order_window {
     advance(everything, deliver);
   }
 
-  std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.list.size() * sizeof(memory_block); }
+  std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.bytes(); }
 
  private:
   static constexpr std::size_t bucket_limit = 1024;
@@ -150,7 +157,7 @@ class order_window {
   bucket& bucket_of(std::int64_t end_ns) {
     // A time that claims to lie in the future, or before the machine was started, must not move the window.
     const std::uint64_t end = std::min(end_ns > 0 ? static_cast<std::uint64_t>(end_ns) : 0, now_ns_);
-    if (CUTRACE_LIKELY(last_ != nullptr && end - last_from_ns_ < width_ns_)) return *last_;
+    if (CUTRACE_LIKELY(last_ != nullptr && end - last_from_ns_ < last_size_ns_)) return *last_;
     return find_bucket(end / width_ns_);
   }
   CUTRACE_ONE_COPY bucket& find_bucket(std::uint64_t number) {
@@ -162,7 +169,9 @@ class order_window {
     at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
     while (buckets_.size() <= at) buckets_.push_back(fresh());
     last_ = &buckets_[static_cast<std::size_t>(at)];
-    last_from_ns_ = (first_ + at) * width_ns_;
+    // The oldest part also takes what lies before it: all of the events while they come faster than there is room for.
+    last_from_ns_ = at != 0 ? (first_ + at) * width_ns_ : 0;
+    last_size_ns_ = at != 0 ? width_ns_ : (first_ + 1) * width_ns_;
     return *last_;
   }
 
@@ -174,8 +183,8 @@ class order_window {
     place& p = b.order.back();
     p.end_ns = end_ns;
     p.start_ns = start_ns;
-    p.index = static_cast<std::uint32_t>(list.size() - 1);
-    p.shape = shape;
+    static_assert(alignof(T) > form_mask, "its address has room for the form");
+    p.where = reinterpret_cast<std::uintptr_t>(&added) | static_cast<std::uintptr_t>(shape);
     used_bytes_ += sizeof(T) + place_bytes;
     return added;
   }
@@ -183,7 +192,8 @@ class order_window {
   /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
   void sort(bucket& b) {
     sort_runs(b.order, runs_, merged_, [](const place& x, const place& y) {
-      return x.end_ns != y.end_ns ? x.end_ns < y.end_ns : x.start_ns < y.start_ns;
+      const int ends = x.end_ns < y.end_ns, same = x.end_ns == y.end_ns, starts = x.start_ns < y.start_ns;
+      return (ends | (same & starts)) != 0;  // no branch: see merge_runs
     });
   }
 
@@ -196,11 +206,12 @@ class order_window {
 
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
   std::vector<place> merged_;
+  block_store spare_blocks_;  ///< before the buckets, which hold its blocks
   std::deque<bucket> buckets_;
   bucket* last_ = nullptr;          ///< of the event that was appended last, while that is in the window
   std::uint64_t last_from_ns_ = 0;  ///< where that bucket begins
+  std::uint64_t last_size_ns_ = 0;  ///< and how far it goes
   std::vector<bucket> spare_;
-  spare_blocks spare_blocks_;
   std::uint64_t first_ = 0;  ///< number of the oldest bucket: time / width
   std::uint64_t now_ns_ = ~std::uint64_t{0};
   std::uint64_t width_ns_ = 20000000;

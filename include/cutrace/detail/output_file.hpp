@@ -4,8 +4,10 @@
 #pragma once
 
 #include <fcntl.h>
+#include <linux/magic.h>  // EXT4_SUPER_MAGIC
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,6 +77,9 @@ class output_file {
     remember_identity();
     if (regular) claim();
     kind_ = kind_of(fd_);
+    struct statfs system {};
+    allocated_ = 0;
+    allocates_ = regular && ::fstatfs(fd_, &system) == 0 && system.f_type == EXT4_SUPER_MAGIC;
   }
 
   /// Writes to a descriptor of the program, which stays open.
@@ -84,6 +89,8 @@ class output_file {
     owned_ = false;
     position_ = 0;
     old_content_ = false;
+    allocates_ = false;
+    allocated_ = 0;
     kind_ = kind_of(fd);
   }
 
@@ -127,6 +134,9 @@ class output_file {
       const int unwritten = empty_once();
       if (unwritten != 0) throw_write_error(unwritten);
       const int fd = is_ours() ? fd_ : -1;
+      if (fd >= 0 && allocated_ > position_ && ::ftruncate(fd, static_cast<off_t>(position_)) != 0) {
+        // The blocks behind its end stay with the file, which is complete.
+      }
       fd_ = -1;
       if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) throw_write_error(errno);
       if (opened_as_ != path_ && std::rename(opened_as_.c_str(), path_.c_str()) != 0) {
@@ -165,12 +175,25 @@ class output_file {
     if (owned_ && !is_ours()) regain();
     touched_ = true;
     int failure = empty_once();
+    if (failure == 0) allocate_ahead(bytes.size());
     if (failure == 0) failure = write_all(fd_, kind_, bytes.data(), bytes.size());
     if (failure != 0) {
       release();
       throw_write_error(failure);
     }
     position_ += bytes.size();
+  }
+
+  /// Problem: ext4 reserves a block for each page that is written, and keeps a list of what it has reserved: 0.18 ns a
+  /// byte, a third of the time of a Chrome JSON event. Solution: blocks are asked for ahead, up to as much as the file
+  /// has and no more than 8 MiB: 0.11 ns. Its size stays what was written; `close` gives back what is left, and of a
+  /// program that is killed it stays with the file. Elsewhere this may cost more than it gains (tmpfs, network).
+  void allocate_ahead(std::size_t n) noexcept {
+    constexpr std::uint64_t least = std::uint64_t{1} << 20, most = std::uint64_t{8} << 20;
+    if (CUTRACE_LIKELY(!allocates_ || position_ < least || position_ + n <= allocated_)) return;
+    const std::uint64_t size = n + (position_ < most ? position_ : most);
+    allocates_ = ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(position_), static_cast<off_t>(size)) == 0;
+    allocated_ = position_ + size;  // some of it, where the disk is full: the next write says so
   }
 
   void remember_identity() noexcept {
@@ -272,6 +295,8 @@ class output_file {
   std::uint64_t position_ = 0;  ///< bytes written, without those in the buffer
   int fd_ = -1;
   descriptor_kind kind_ = descriptor_kind::other;
+  bool allocates_ = false;       ///< the file system is one where that helps
+  std::uint64_t allocated_ = 0;  ///< end of what was asked for
   bool owned_ = false;
   bool regular_ = false;  ///< a file with a name, no pipe or device
   dev_t device_ = 0;

@@ -22,20 +22,31 @@ struct record_parts {
     std::memcpy(&piece, &r, sizeof(piece));
     (piece.slot == 0 ? name : request).append(piece.bytes, piece.size);
     (piece.slot == 0 ? told_name : told_request) = true;
+    any_ = true;
   }
   void read_words(const record& r) {
     words_record piece;
     std::memcpy(&piece, &r, sizeof(piece));
     words.insert(words.end(), piece.words, piece.words + piece.size);
     enclosing = piece.enclosing;
+    any_ = true;
+  }
+  void resize_words(std::size_t count) {
+    words.resize(count);
+    any_ = true;
   }
   void clear() noexcept {
+    if (!any_) return;  // most records come alone
+    any_ = false;
     name.clear();
     request.clear();
     told_name = told_request = false;
     words.clear();
     enclosing = 0;
   }
+
+ private:
+  bool any_ = false;  ///< something stands here
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -23,9 +23,10 @@ class string_table {
   text intern(const char* data, std::size_t size) {
     if (size == 0) return {};
     const std::string_view key(data, size);
-    if (last_ != nullptr && last_->first == key) return text_of(last_->first);
+    entry*& here = recent_[slot_of(data, size)];
+    if (CUTRACE_LIKELY(here != nullptr && here->first == key)) return text_of((last_ = here)->first);
     const auto found = known_.find(key);
-    if (found != known_.end()) return text_of((last_ = &*found)->first);
+    if (found != known_.end()) return text_of((here = last_ = &*found)->first);
     if (used_bytes_ + size + 1 > limit_bytes_) {
       ++refused_;
       return {"(no room for names)", 19};
@@ -34,7 +35,7 @@ class string_table {
     std::memcpy(at, data, size);
     at[size] = '\0';
     used_bytes_ += size + 1 + overhead_bytes;
-    last_ = &*known_.emplace(std::string_view(at, size), text{}).first;
+    here = last_ = &*known_.emplace(std::string_view(at, size), text{}).first;
     return text_of(last_->first);
   }
 
@@ -70,6 +71,13 @@ class string_table {
   using entry = table::value_type;
   static text text_of(std::string_view s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
 
+  /// Who asks for a name again mostly has it at the same address: a comparison instead of a hash of all its characters.
+  static constexpr std::size_t recent_count = 64;
+  static std::size_t slot_of(const char* data, std::size_t size) noexcept {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(data);
+    return (at >> 4 ^ at >> 10 ^ size) % recent_count;
+  }
+
   static constexpr std::size_t block_bytes = 64u << 10;
   static constexpr std::size_t overhead_bytes = 64;  ///< of the map's node
 
@@ -95,6 +103,7 @@ class string_table {
   std::size_t limit_bytes_;
   std::uint64_t refused_ = 0;
   entry* last_ = nullptr;  ///< entries do not move and are never erased
+  entry* recent_[recent_count] = {};
 };
 
 }  // namespace CUTRACE_LOCAL

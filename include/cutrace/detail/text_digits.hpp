@@ -27,16 +27,21 @@ CUTRACE_INLINE char* put_literal(char* to, const char (&literal)[N]) noexcept {
   return to + (N - 1);
 }
 
-/// Any text. Moves of a fixed size, the last one overlapping, copy what is not long without a call.
+/// Any text. Two moves of a fixed size, which overlap, copy what is not long without a call, and without a loop whose
+/// end no processor foresees.
 CUTRACE_INLINE char* put_text(char* to, std::string_view s) noexcept {
   const std::size_t n = s.size();
   const char* from = s.data();
-  if (n >= 16) {
-    if (n > 128) {
-      std::memcpy(to, from, n);
-      return to + n;
-    }
-    for (std::size_t at = 0; at < n - 16; at += 16) std::memcpy(to + at, from + at, 16);
+  if (n > 128) {
+    std::memcpy(to, from, n);
+  } else if (n >= 64) {
+    std::memcpy(to, from, 64);
+    std::memcpy(to + n - 64, from + n - 64, 64);
+  } else if (n >= 32) {
+    std::memcpy(to, from, 32);
+    std::memcpy(to + n - 32, from + n - 32, 32);
+  } else if (n >= 16) {
+    std::memcpy(to, from, 16);
     std::memcpy(to + n - 16, from + n - 16, 16);
   } else if (n >= 8) {
     std::memcpy(to, from, 8);
@@ -61,15 +66,18 @@ inline std::uint64_t eight_digits(std::uint32_t n) noexcept {
   high = (v * 103 >> 10) & 0x000F000F000F000Fu;  // / 10 below 100
   return high | (v - high * 10) << 8;
 }
+/// The same of n < 10,000.
+inline std::uint32_t four_digits(std::uint32_t n) noexcept {
+  const std::uint32_t pairs = n / 100 | n % 100 << 16;
+  const std::uint32_t high = (pairs * 103 >> 10) & 0x000F000Fu;
+  return high | (pairs - high * 10) << 8;
+}
 constexpr std::uint64_t ascii_zeros = 0x3030303030303030u;
 
 /// For put_decimal.
 inline char* put_long_decimal(char* to, std::uint64_t n) noexcept {
-  if (n < 10000) {  // the same for four digits
-    const std::uint32_t narrow = static_cast<std::uint32_t>(n);
-    const std::uint32_t pairs = narrow / 100 | narrow % 100 << 16;
-    const std::uint32_t high = (pairs * 103 >> 10) & 0x000F000Fu;
-    const std::uint32_t digits = high | (pairs - high * 10) << 8;
+  if (n < 10000) {
+    const std::uint32_t digits = four_digits(static_cast<std::uint32_t>(n));
     const unsigned zeros = static_cast<unsigned>(__builtin_ctz(digits)) / 8;
     const std::uint32_t shown = (digits | 0x30303030u) >> (8 * zeros);
     std::memcpy(to, &shown, 4);
@@ -132,11 +140,28 @@ inline char* put_microseconds(char* to, std::int64_t ns) noexcept {
     *to++ = '-';
     n = 0 - n;
   }
-  to = put_decimal(to, n / 1000);
-  const unsigned rest = static_cast<unsigned>(n % 1000);
-  const std::uint32_t places = rest / 100 << 8 | rest / 10 % 10 << 16 | rest % 10 << 24;
-  const std::uint32_t shown = places | 0x30303000u | '.';
-  std::memcpy(to, &shown, 4);
+  if (n < 10000) {  // most calls and kernels
+    const std::uint32_t few = four_digits(static_cast<std::uint32_t>(n)) | 0x30303030u;
+    const std::uint64_t shown = (few & 0xFFu) | 0x2E00u | std::uint64_t{few >> 8} << 16;
+    std::memcpy(to, &shown, 8);
+    return to + 5;
+  }
+  constexpr std::uint64_t base = 100000000;
+  unsigned zeros = 0;  // that would lead the last five digits before the point
+  std::uint64_t digits = 0;
+  if (n < base) {
+    digits = eight_digits(static_cast<std::uint32_t>(n));
+    zeros = static_cast<unsigned>(__builtin_ctzll(digits | std::uint64_t{1} << 32)) / 8;
+  } else {
+    to = put_decimal(to, n / base);
+    digits = eight_digits(static_cast<std::uint32_t>(n % base));
+  }
+  digits |= ascii_zeros;
+  const std::uint64_t whole = digits >> 8 * zeros;
+  std::memcpy(to, &whole, 8);
+  to += 5 - zeros;
+  const std::uint32_t point = static_cast<std::uint32_t>(digits >> 40 << 8) | '.';
+  std::memcpy(to, &point, 4);
   return to + 4;
 }
 

@@ -22,6 +22,13 @@ inline void append_printable(std::string& out, std::string_view s, std::size_t l
       out += "...";
       return;
     }
+    std::size_t plain = at;
+    while (plain < s.size() && plain < limit && bytes[plain] >= 0x20 && bytes[plain] < 0x7F) ++plain;
+    if (plain != at) {
+      out.append(s, at, plain - at);
+      at = plain;
+      continue;
+    }
     const utf8_step step = next_utf8(bytes + at, s.size() - at);
     const unsigned char c = bytes[at];
     const bool c1 = step.valid && c == 0xC2 && bytes[at + 1] < 0xA0;

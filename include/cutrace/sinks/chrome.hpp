@@ -40,7 +40,7 @@ class chrome_sink : public sink {
     rows_.name_process(info.process_id, detail::view_of(info.process_name));
     head_ = detail::chrome_head(info);
     newest_ns_ = info.start.trace_ns;
-    heads_.clear();
+    heads_.clear(), flows_.clear(), arguments_.clear();
     begin_part();
   }
 
@@ -119,7 +119,7 @@ class chrome_sink : public sink {
   /// The buffer stays in the second level of the processor's cache; see output_file::write_blocks for its size.
   static constexpr std::size_t full = 2 * detail::output_file::block;
 
-  void write_event(const event& e) {
+  CUTRACE_INLINE void write_event(const event& e) {
     switch (e.kind) {
       case event_kind::process:
         return rows_.name_process(e.process_id, detail::view_of(e.name));
@@ -164,7 +164,8 @@ class chrome_sink : public sink {
     std::string_view ts;  ///< as it stands in the buffer
   };
   /// `more`: characters that the caller will write
-  open_slice begin_slice(detail::text_buffer& out, const event& e, const detail::row_place& at, std::size_t more) {
+  CUTRACE_INLINE open_slice begin_slice(detail::text_buffer& out, const event& e, const detail::row_place& at,
+                                        std::size_t more) {
     const std::string_view head = heads_.of(e);
     char* to = out.room(head.size() + at.text.size() + slice_room + more);
     char* const ts = detail::put_text(detail::put_text(to, head), at.text);
@@ -206,7 +207,7 @@ class chrome_sink : public sink {
     char* to = detail::put_gpu_args(slice.to, e, id, at.base_tid, shapes_);
     if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
-    if (e.correlation_id != 0 && detail::knows_call(e) && detail::starts_flow(detail::view_of(e.call_name))) {
+    if (e.correlation_id != 0 && detail::knows_call(e) && flows_.has(e.call_name)) {
       // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
       if (e.start_ns >= e.call_start_ns) {
         to = put_arrival(to, id, at, slice.ts);
@@ -240,11 +241,11 @@ class chrome_sink : public sink {
     const open_slice slice = begin_slice(
         out, e, at, detail::api_args_room(e.api) + detail::common_args_room + stage.size() + 64 + flow_room(at));
     const detail::decimal_text id(e.correlation_id);
-    char* to = detail::put_common_args(detail::put_api_args(slice.to, e.api), e, stage);
+    char* to = detail::put_common_args(detail::put_api_args(slice.to, e.api, arguments_), e, stage);
     const char* const bare_end = to;
     if (e.correlation_id != 0) to = id.put(detail::put_literal(to, ",\"correlation\":"));
     to = end_slice(to);
-    if (e.correlation_id != 0 && detail::starts_flow(detail::view_of(e.name))) {
+    if (e.correlation_id != 0 && flows_.has(e.name)) {
       to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), id, at, slice.ts);
       to = detail::put_literal(to, "},\n");
     }
@@ -385,6 +386,8 @@ class chrome_sink : public sink {
   detail::text_buffer out_;     ///< what is to be written to the file
   detail::json_text json_;      ///< an object that is written seldom
   detail::slice_heads heads_;
+  detail::flow_starters flows_;
+  detail::kept_arguments arguments_;
   detail::launch_shapes shapes_;
   detail::membership_fields stages_;
   detail::chrome_rows rows_;

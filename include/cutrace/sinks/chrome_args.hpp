@@ -13,6 +13,7 @@
 #include <cutrace/sinks/chrome_fields.hpp>
 #include <cutrace/sinks/chrome_shapes.hpp>
 #include <cutrace/sinks/json_event.hpp>
+#include <cutrace/sinks/json_kept_arguments.hpp>
 #include <initializer_list>
 #include <limits>
 #include <string>
@@ -46,6 +47,25 @@ inline bool starts_flow(std::string_view call) noexcept {
   }
   return false;
 }
+
+/// The same for interned names, of which a program has few.
+class flow_starters {
+ public:
+  void clear() noexcept { *this = flow_starters(); }
+  bool has(text call) noexcept {
+    kept& k = kept_[(reinterpret_cast<std::uintptr_t>(call.data) >> 4) % slots];
+    if (CUTRACE_UNLIKELY(k.call.data != call.data || k.call.size != call.size)) k = {call, starts_flow(view_of(call))};
+    return k.starts;
+  }
+
+ private:
+  static constexpr std::size_t slots = 64;
+  struct kept {
+    text call;
+    bool starts = false;
+  };
+  kept kept_[slots] = {};
+};
 
 /// GB/s = bytes / ns; Kineto leaves it out where there is no duration.
 inline char* put_bandwidth(char* to, std::uint64_t bytes, std::int64_t dur_ns) noexcept {
@@ -114,7 +134,7 @@ inline std::size_t api_args_room(const api_data& a) noexcept {
   return 160 + escaped_room(a.result_name.size) + escaped_room(a.runtime_name.size) +
          arguments_room(a.arguments, a.argument_count);
 }
-inline char* put_api_args(char* to, const api_data& a) {
+inline char* put_api_args(char* to, const api_data& a, kept_arguments& kept) {
   to = put_field(to, "\"cbid\":", a.function);
   if (a.runtime_name.size != 0) to = put_string(put_literal(to, ",\"runtime\":"), view_of(a.runtime_name));
   if (a.result != 0) {
@@ -122,7 +142,7 @@ inline char* put_api_args(char* to, const api_data& a) {
     if (a.result_name.size != 0) to = put_string(put_literal(to, ",\"result_name\":"), view_of(a.result_name));
   }
   if (a.arguments != nullptr && a.argument_count != 0) {
-    to = put_arguments(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
+    to = kept.put(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
   }
   return to;
 }
@@ -205,6 +225,7 @@ inline char* put_host_args(char* to, const event& e, bool spans) {
 constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
 inline char* put_common_args(char* to, const event& e, std::string_view membership) noexcept {
   if (!membership.empty()) to = put_text(put_separator(to), membership);
+  if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events) && e.start_ns <= e.end_ns)) return to;
   if (e.late) to = put_literal(put_separator(to), "\"late\":true");
   if (e.skewed) to = put_literal(put_separator(to), "\"skewed\":true");
   if (CUTRACE_UNLIKELY(e.by_events)) to = put_literal(put_separator(to), "\"by_events\":true");

@@ -163,9 +163,14 @@ class chrome_rows {
     return found;
   }
 
-  row_place place(row& r, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
-    for (lane& l : r.lanes) {
-      if (l.slices.place(start_ns, end_ns, owner)) return place_on(r, l);
+  CUTRACE_INLINE row_place place(row& r, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    if (CUTRACE_LIKELY(!r.lanes.empty() && r.lanes.front().slices.place(start_ns, end_ns, owner)))
+      return place_on(r, r.lanes.front());
+    return place_further(r, start_ns, end_ns, owner);
+  }
+  CUTRACE_ONE_COPY row_place place_further(row& r, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    for (std::size_t i = 1; i < r.lanes.size(); ++i) {
+      if (r.lanes[i].slices.place(start_ns, end_ns, owner)) return place_on(r, r.lanes[i]);
     }
     if (r.lanes.size() >= lane_limit) {
       ++overlapping_;

@@ -55,7 +55,6 @@ class launch_shapes {
  private:
   /// All members before the first that put_shape does not write.
   static constexpr std::size_t shape_bytes = offsetof(kernel_data, graph_id);
-  static_assert(shape_bytes % 8 == 0, "hashed word by word");
   static constexpr std::size_t slots = 64;
   struct kept {
     unsigned char shape[shape_bytes];
@@ -75,10 +74,8 @@ class launch_shapes {
     at.size = static_cast<std::size_t>(to - at.text);
   }
   static std::size_t slot_of(const kernel_data& k) noexcept {
-    std::uint64_t words[shape_bytes / 8];
-    std::memcpy(words, &k, sizeof(words));
-    std::uint64_t mixed = 0;
-    for (const std::uint64_t word : words) mixed = mixed * 31 + word;
+    const std::uint64_t mixed = k.grid[0] + 3 * std::uint64_t{k.grid[1]} + 5 * std::uint64_t{k.block[0]} +
+                                7 * std::uint64_t{k.registers_per_thread} + 11 * std::uint64_t{k.dynamic_shared_bytes};
     return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 58);  // as slice_heads does
   }
 

@@ -72,19 +72,23 @@ inline std::size_t arguments_room(const argument* arguments, std::uint32_t count
   return room;
 }
 
-/// {"dptr":"0x7f32a4000000","bytesize":4000000}; arguments without a name are arg0, arg1, ... by position.
+/// "bytesize":4000000; arguments without a name are arg0, arg1, ... by position.
+inline char* put_argument(char* to, const argument& a, std::uint32_t position) {
+  if (a.name.size != 0) {
+    to = put_string(to, view_of(a.name));
+  } else {
+    to = put_decimal(put_literal(to, "\"arg"), position);
+    *to++ = '"';
+  }
+  *to++ = ':';
+  return put_argument_value(to, a);
+}
+/// {"dptr":"0x7f32a4000000","bytesize":4000000}
 inline char* put_arguments(char* to, const argument* arguments, std::uint32_t count) {
   *to++ = '{';
   for (std::uint32_t i = 0; i < count; ++i) {
     if (i != 0) *to++ = ',';
-    if (arguments[i].name.size != 0) {
-      to = put_string(to, view_of(arguments[i].name));
-    } else {
-      to = put_decimal(put_literal(to, "\"arg"), i);
-      *to++ = '"';
-    }
-    *to++ = ':';
-    to = put_argument_value(to, arguments[i]);
+    to = put_argument(to, arguments[i], i);
   }
   *to++ = '}';
   return to;

@@ -55,16 +55,32 @@ class membership_fields {
   }
 
  private:
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
   struct kept {
     std::uint64_t stage_id = 0;
     text stage_name;
-    std::uint32_t request_total = 0;
+    std::uint32_t request_total = 0, request_count = 0;
     std::vector<request_ref> requests;
     std::string json;
     std::size_t own_at = 0;
     const request_ref* compared = nullptr;  ///< where equal requests lay
-    std::uint64_t compared_in = 0;          ///< and in which write
+    std::uint64_t compared_in = never;      ///< and in which write
   };
+  struct kept_set {
+    std::vector<std::uint64_t> ids;
+    std::uint32_t total = 0;
+    std::string json;
+
+    bool is_of(const event& e) const noexcept {
+      if (ids.size() != e.request_count || total != e.request_total) return false;
+      bool same = true;
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        same = same && ids[i] == e.requests[i].id && e.requests[i].name.size == 0;
+      return same;
+    }
+  };
+  static constexpr std::size_t set_slots = 16;
+  static constexpr std::uint32_t set_limit = 64;  // ids of one: all slots together stay below 32 KiB
   static constexpr std::size_t slots = 32;
   static constexpr std::uint32_t request_limit = 256;  // of one stage: all slots together stay below 400 KiB
 
@@ -78,23 +94,28 @@ class membership_fields {
     return static_cast<std::size_t>(id + 11 * (id >> 40)) % slots;
   }
 
-  const kept& find(const event& e) {
+  CUTRACE_INLINE const kept& find(const event& e) {
+    kept& k = kept_[slot_of(e.stage_id)];
+    if (CUTRACE_LIKELY(k.compared == e.requests && k.compared_in == writes_ && has_form(k, e))) return k;
+    return compare(k, e);
+  }
+  CUTRACE_ONE_COPY const kept& compare(kept& k, const event& e) {
     const std::uint32_t readable = e.requests != nullptr ? request_limit : 0;
     if (CUTRACE_UNLIKELY(e.stage_id == 0 || e.request_count > readable)) return render_into(unkept_, e);
-    kept& k = kept_[slot_of(e.stage_id)];
     if (!matches(k, e)) keep(k, e);
     k.compared = e.requests;
-    k.compared_in = writes_;
+    k.compared_in = writes_ != 0 ? writes_ : never;
     return k;
   }
 
   /// Texts are interned: equal addresses are equal texts.
   static bool same(text a, text b) noexcept { return a.data == b.data && a.size == b.size; }
-  bool matches(const kept& k, const event& e) const noexcept {
-    if (k.stage_id != e.stage_id || !same(k.stage_name, e.stage_name) || k.request_total != e.request_total ||
-        k.requests.size() != e.request_count)
-      return false;
-    if (k.compared == e.requests && k.compared_in == writes_ && writes_ != 0) return true;
+  static bool has_form(const kept& k, const event& e) noexcept {
+    return k.stage_id == e.stage_id && same(k.stage_name, e.stage_name) && k.request_total == e.request_total &&
+           k.request_count == e.request_count;
+  }
+  static bool matches(const kept& k, const event& e) noexcept {
+    if (!has_form(k, e)) return false;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       if (k.requests[i].id != e.requests[i].id || !same(k.requests[i].name, e.requests[i].name)) return false;
     }
@@ -102,26 +123,56 @@ class membership_fields {
   }
 
   const kept& render_into(kept& k, const event& e) {
-    scratch_.clear();
-    optional_field(scratch_, "stage", e.stage_name);
-    const std::size_t named = scratch_.view().size();
-    render_own(scratch_, e);
-    k.json = scratch_.view();
-    k.own_at = named != 0 && named < k.json.size() ? named + 1 : named;  // and its comma
+    const std::string_view requests = requests_of(e);
+    text_.clear();
+    char* const begin = text_.room(escaped_room(e.stage_name.size) + requests.size() + decimal_room + 32);
+    char* to = begin;
+    if (e.stage_name.size != 0) to = put_string(put_literal(to, "\"stage\":"), view_of(e.stage_name));
+    k.own_at = static_cast<std::size_t>(to - begin);
+    const bool more = e.stage_id != 0 || !requests.empty();
+    if (more && to != begin) {
+      *to++ = ',';
+      ++k.own_at;
+    }
+    if (e.stage_id != 0) to = put_decimal(put_literal(to, "\"stage_id\":"), e.stage_id);
+    if (e.stage_id != 0 && !requests.empty()) *to++ = ',';
+    to = put_text(to, requests);
+    k.json.assign(begin, static_cast<std::size_t>(to - begin));
     return k;
+  }
+
+  /// What request_fields writes. All stages of one step serve one set: sets of numbers are kept.
+  std::string_view requests_of(const event& e) {
+    if (e.requests == nullptr || e.request_count == 0) return {};
+    kept_set& k = sets_[e.requests[0].id % set_slots];
+    if (k.is_of(e)) return k.json;
+    scratch_.clear();
+    request_fields(scratch_, e);
+    if (e.request_count > set_limit) return scratch_.view();
+    k.ids.clear();  // matches nothing, should memory run out below
+    for (std::uint32_t i = 0; i < e.request_count; ++i)
+      if (e.requests[i].name.size != 0) return scratch_.view();
+    k.json = scratch_.view();
+    k.total = e.request_total;
+    for (std::uint32_t i = 0; i < e.request_count; ++i) k.ids.push_back(e.requests[i].id);
+    return k.json;
   }
 
   void keep(kept& k, const event& e) {
     k.stage_id = 0;  // matches nothing, should memory run out below
+    k.compared_in = never;
     render_into(k, e);
     k.requests.assign(e.requests, e.requests + e.request_count);
     k.stage_name = e.stage_name;
     k.request_total = e.request_total;
+    k.request_count = e.request_count;
     k.stage_id = e.stage_id;
   }
 
   kept kept_[slots];
   kept unkept_;
+  kept_set sets_[set_slots];
+  text_buffer text_;
   json_text scratch_;
   std::string capture_;  ///< of the stage that was asked for last
   std::uint64_t captured_in_ = 0;

@@ -162,7 +162,7 @@ class perfetto_sink : public sink {
     if (descriptions_.wanted(e)) descriptions_.add(e, e);
   }
 
-  void write_event(const event& e) {
+  CUTRACE_INLINE void write_event(const event& e) {
     switch (e.kind) {
       case event_kind::process:
         return part_->host.name_process(e.process_id, detail::view_of(e.name), {});

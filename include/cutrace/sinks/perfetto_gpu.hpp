@@ -35,8 +35,8 @@ class perfetto_gpu {
     if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_queue(q);
     if (CUTRACE_UNLIKELY(e.context != 0 && (s.contexts.empty() || s.contexts.front() != e.context))) tell_context(s, e);
     const gpu_stage stage = stage_of(e);
-    const std::uint32_t name = state_.name_number(s, e);
-    const std::uint32_t kernel = stage == gpu_stage::kernel ? kernel_number(q, e) : 0;
+    const kernel_numbers::entry* const kernel = stage == gpu_stage::kernel ? &use_kernel(s, e) : nullptr;
+    const std::uint32_t name = kernel == nullptr ? state_.name_number(s, e) : 0;
     const std::uint32_t requests = state_.requests_number_of(s, e);
     const std::uint32_t in_stage =
         stage != gpu_stage::kernel && e.stage_id != 0 ? state_.stage_number(s, e.stage_name) : 0;
@@ -57,11 +57,18 @@ class perfetto_gpu {
     if (e.context != 0) to = put_number<pf::gpu::context>(to, e.context);
     if (e.device != 0) to = put_signed<pf::gpu::gpu_id>(to, static_cast<std::int32_t>(e.device));
     to = put_number<pf::gpu::hw_queue_iid>(to, q.number);
-    to = put_number<pf::gpu::stage_iid>(to, static_cast<std::uint64_t>(stage));
-    if (kernel != 0) to = put_number<pf::gpu::kernel_iid>(to, kernel);
-    to = put_number<pf::gpu::name_iid>(to, name);
-    char* const launch = open_message<pf::gpu::launch>(to);
-    char* end = put_launch(launch, e, stage);
+    char* launch;
+    char* end;
+    if (kernel != nullptr) {
+      const kernel_numbers::entry::open_launch opened = kernel->put(to);
+      launch = opened.body;
+      end = put_kernel(opened.end, e.kernel);
+    } else {
+      to = put_number<pf::gpu::stage_iid>(to, static_cast<std::uint64_t>(stage));
+      to = put_number<pf::gpu::name_iid>(to, name);
+      launch = open_message<pf::gpu::launch>(to);
+      end = put_launch(launch, e, stage);
+    }
     if (in_stage != 0) end = put_text_number_note<gpu_note>(end, note::stage, in_stage);
     if (captured != 0) end = put_text_number_note<gpu_note>(end, note::capture_stage, captured);
     end = state_.put_requests<gpu_note>(end, e, requests);
@@ -120,15 +127,17 @@ class perfetto_gpu {
     }
   }
 
-  CUTRACE_INLINE std::uint32_t kernel_number(perfetto_queue& q, const event& e) {
-    const std::uint32_t number = kernels_.of(e);
-    if (CUTRACE_UNLIKELY(q.sequence.kernels.first(number))) {
+  CUTRACE_INLINE const kernel_numbers::entry& use_kernel(perfetto_sequence& s, const event& e) {
+    const kernel_numbers::entry& kernel = kernels_.of(e, state_.names);
+    state_.use_name(s, kernel.name(), e);
+    if (CUTRACE_UNLIKELY(s.kernels.first(kernel.number()))) {
       const auto known = architectures_.find(e.device);
-      state_.packets.tell(q.sequence, [&](protozero::pbf_writer& data) {
-        kernel_numbers::describe(data, number, e, known != architectures_.end() ? known->second : std::string());
+      state_.packets.tell(s, [&](protozero::pbf_writer& data) {
+        kernel_numbers::describe(data, kernel.number(), e,
+                                 known != architectures_.end() ? known->second : std::string());
       });
     }
-    return number;
+    return kernel;
   }
 
   CUTRACE_NOINLINE void begin_queue(perfetto_queue& q) {
@@ -150,13 +159,8 @@ class perfetto_gpu {
                         [&](protozero::pbf_writer& data) { perfetto_packets::add_context(data, e.context, process); });
   }
 
-  template <pf::field Field>
-  CUTRACE_INLINE static char* put_size(char* to, const std::uint32_t (&v)[3]) noexcept {
-    char* const body = open_message<Field>(to);
-    to = put_number<pf::gpu::z>(put_number<pf::gpu::y>(put_number<pf::gpu::x>(body, v[0]), v[1]), v[2]);
-    return close_message(body, to);
-  }
-  static char* put_graph(char* to, std::uint32_t graph, std::uint64_t node) noexcept {
+  CUTRACE_INLINE static char* put_graph(char* to, std::uint32_t graph, std::uint64_t node) noexcept {
+    if (CUTRACE_LIKELY(graph == 0 && node == 0)) return to;
     to = put_note_unless_0<gpu_note>(to, note::graph_id, graph);
     return put_note_unless_0<gpu_note>(to, note::graph_node_id, node);
   }
@@ -164,20 +168,18 @@ class perfetto_gpu {
     return e.joined != attribution::by_call ? put_text_note<gpu_note>(to, note::attribution, to_string(e.joined)) : to;
   }
 
-  CUTRACE_INLINE char* put_launch(char* to, const event& e, gpu_stage stage) const noexcept {
+  /// What differs from launch to launch.
+  CUTRACE_INLINE char* put_kernel(char* to, const kernel_data& k) const noexcept {
+    to = put_graph(to, k.graph_id, k.graph_node_id);
+    const trace_clock& clock = state_.packets.clock;
+    if (CUTRACE_UNLIKELY(k.queued_ns != 0)) to = put_note<gpu_note>(to, note::queued_ts_ns, clock.of(k.queued_ns));
+    if (CUTRACE_UNLIKELY(k.submitted_ns != 0)) {
+      to = put_note<gpu_note>(to, note::submitted_ts_ns, clock.of(k.submitted_ns));
+    }
+    return to;
+  }
+  static char* put_launch(char* to, const event& e, gpu_stage stage) noexcept {
     switch (stage) {
-      case gpu_stage::kernel: {
-        const kernel_data& k = e.kernel;
-        to = put_size<pf::gpu::launch_grid>(to, k.grid);
-        to = put_size<pf::gpu::launch_workgroup>(to, k.block);
-        to = put_graph(to, k.graph_id, k.graph_node_id);
-        const trace_clock& clock = state_.packets.clock;
-        if (CUTRACE_UNLIKELY(k.queued_ns != 0)) to = put_note<gpu_note>(to, note::queued_ts_ns, clock.of(k.queued_ns));
-        if (CUTRACE_UNLIKELY(k.submitted_ns != 0)) {
-          to = put_note<gpu_note>(to, note::submitted_ts_ns, clock.of(k.submitted_ns));
-        }
-        return to;
-      }
       case gpu_stage::memcpy: {
         const memcpy_data& c = e.memcpy_;
         to = put_note<gpu_note>(to, note::bytes, c.bytes);
@@ -196,6 +198,7 @@ class perfetto_gpu {
       }
       case gpu_stage::graph:
         return put_attribution(put_graph(to, e.kernel.graph_id, 0), e);
+      case gpu_stage::kernel:
       case gpu_stage::event:
       case gpu_stage::none:
         break;

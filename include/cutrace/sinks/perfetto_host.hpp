@@ -25,7 +25,7 @@ class perfetto_host {
  public:
   perfetto_host(perfetto_state& state, bool arguments) : state_(state), arguments_(arguments) {}
 
-  void forget() noexcept { arrows_.clear(); }
+  void forget() noexcept { names_.clear(); }
 
   /// Stages, calls and everything else that takes time on the host; synchronisations too.
   void write_slice(const event& e) {
@@ -42,11 +42,10 @@ class perfetto_host {
     char* packet = open_message<pf::trace_packet>(to);
     to = s.put_head(packet, clock.of(e.start_ns), clock.origin(), pf::packet::needs_state);
     char* const begin = open_message<pf::packet::track_event>(to);
-    to = put_number<pf::event_field::type>(begin, pf::event_field::slice_begin);
-    to = put_number<pf::event_field::name_iid>(to, name);
-    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
+    const known_name& known = name_of(e, name);
+    to = known.put(begin);
     if (e.kind == event_kind::api) {
-      to = put_call(to, e, name);
+      to = put_call(to, e, known.calls);
     } else if (e.kind == event_kind::ioctl) {
       to = put_ioctl(to, e.ioctl_);
     } else if (e.kind == event_kind::system) {
@@ -115,7 +114,21 @@ class perfetto_host {
   }
 
  private:
-  enum class arrow : std::uint8_t { unknown, none, launch, wait };
+  enum class arrow : std::uint8_t { none, launch, wait };
+  /// What slices of one name have in common: the beginning of their event, and where their arrow goes if they are
+  /// calls.
+  struct known_name {
+    arrow calls = arrow::none;
+    slice_category category = slice_category::none;  ///< of the text; none: nothing stands here
+    std::uint8_t size = 0;
+    char text[13];  ///< type, number of the name, category: at most 8
+
+    /// Room for 13.
+    CUTRACE_INLINE char* put(char* to) const noexcept {
+      std::memcpy(to, text, sizeof(text));
+      return to + size;
+    }
+  };
   static constexpr std::size_t packet_room =
       2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room + 12 * note_room;
 
@@ -183,8 +196,9 @@ class perfetto_host {
       case event_kind::mark:
         return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
       case event_kind::api: {
-        const std::size_t room = e.api.result_name.size + e.api.runtime_name.size;
-        return arguments_ ? room + room_of(e.api.arguments, e.api.argument_count) : room;
+        const std::size_t room = e.api.result != 0 ? e.api.result_name.size : 0;
+        if (CUTRACE_LIKELY(!arguments_)) return room;
+        return room + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
       }
       case event_kind::system:
         return e.system.category.size + room_of(e.system.arguments, e.system.argument_count);
@@ -238,9 +252,9 @@ class perfetto_host {
     return i.transferred ? put_note<track_note>(to, note::transferred, 1) : to;
   }
 
-  char* put_call(char* to, const event& e, std::uint32_t name) {
+  CUTRACE_INLINE char* put_call(char* to, const event& e, arrow kind) {
     const api_data& a = e.api;
-    if (e.correlation_id != 0) to = put_arrow(to, e, arrow_of(e, name));
+    if (e.correlation_id != 0) to = put_arrow(to, e, kind);
     if (CUTRACE_UNLIKELY(a.result != 0)) {
       to = put_signed_note<track_note>(to, note::result, a.result);
       if (a.result_name.size != 0) to = put_foreign<track_note>(to, note::result_name, a.result_name);
@@ -252,19 +266,27 @@ class perfetto_host {
     return to;
   }
 
-  arrow arrow_of(const event& e, std::uint32_t name) {
-    if (name >= arrows_.size()) arrows_.resize(name + 1, arrow::unknown);
-    arrow& known = arrows_[name];
-    if (CUTRACE_UNLIKELY(known == arrow::unknown)) {
-      const std::string_view call = view_of(e.name);
-      known = !starts_flow(call)                                   ? arrow::none
-              : call.find("Synchronize") != std::string_view::npos ? arrow::wait
-                                                                   : arrow::launch;
-    }
+  CUTRACE_INLINE const known_name& name_of(const event& e, std::uint32_t number) {
+    const slice_category category = category_of(e);
+    if (CUTRACE_LIKELY(number < names_.size() && names_[number].category == category)) return names_[number];
+    return find_name(e, number, category);
+  }
+  CUTRACE_ONE_COPY const known_name& find_name(const event& e, std::uint32_t number, slice_category category) {
+    if (number >= names_.size()) names_.resize(number + 1);
+    known_name& known = names_[number];
+    const std::string_view call = view_of(e.name);
+    known.calls = !starts_flow(call)                                   ? arrow::none
+                  : call.find("Synchronize") != std::string_view::npos ? arrow::wait
+                                                                       : arrow::launch;
+    char* to = put_number<pf::event_field::type>(known.text, pf::event_field::slice_begin);
+    to = put_number<pf::event_field::name_iid>(to, number);
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category));
+    known.category = category;
+    known.size = static_cast<std::uint8_t>(to - known.text);
     return known;
   }
   /// The GPU's work has the correlation id of its call as its number; all nodes of a graph the one of their launch.
-  char* put_arrow(char* to, const event& e, arrow kind) const noexcept {
+  CUTRACE_INLINE char* put_arrow(char* to, const event& e, arrow kind) const noexcept {
     std::uint64_t work = e.correlation_id;
     if (kind == arrow::none) return to;
     if (kind == arrow::wait) {
@@ -356,7 +378,7 @@ class perfetto_host {
 
   perfetto_state& state_;
   bool arguments_;
-  std::vector<arrow> arrows_;  ///< by number of the name
+  std::vector<known_name> names_;  ///< by their numbers
   std::set<std::uint32_t> processes_;
   std::string scratch_;
 };

@@ -15,6 +15,8 @@
 #include <cutrace/sinks/perfetto_fields.hpp>
 #include <cutrace/sinks/perfetto_names.hpp>
 #include <cutrace/sinks/perfetto_notes.hpp>
+#include <cutrace/sinks/perfetto_packets.hpp>
+#include <cutrace/sinks/perfetto_wire.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <string_view>
@@ -30,19 +32,70 @@ class kernel_numbers {
   using table = number_table<words>;
 
  public:
-  CUTRACE_INLINE std::uint32_t of(const event& e) {
-    typename table::key k;
-    std::memcpy(k.word, &e.kernel, shape_bytes);
-    std::uint64_t* more = k.word + shape_bytes / 8;
-    more[0] = reinterpret_cast<std::uintptr_t>(e.name.data);
-    more[1] = reinterpret_cast<std::uintptr_t>(e.kernel.mangled_name.data);
-    more[2] = e.stage_id != 0 ? reinterpret_cast<std::uintptr_t>(e.stage_name.data) : 0;
-    more[3] = e.capture_stage_id != 0 ? reinterpret_cast<std::uintptr_t>(e.capture_stage_name.data) : 0;
-    more[4] = static_cast<std::uint64_t>(e.joined) | std::uint64_t{e.name.size} << 8;
-    return numbers_.of(k);
+  /// What the packets of equal launches have in common.
+  class entry {
+   public:
+    std::uint32_t number() const noexcept { return number_; }
+    std::uint32_t name() const noexcept { return name_; }  ///< of slice_names
+
+    /// Where the launch goes on: opened by open_message, with its grid and its block.
+    struct open_launch {
+      char* body;
+      char* end;
+    };
+    /// Everything from the stage to the block. `room`: packet_room.
+    CUTRACE_INLINE open_launch put(char* to) const noexcept {
+      std::memcpy(to, text_, sizeof(text_));
+      return {to + launch_at_, to + size_};
+    }
+
+   private:
+    friend class kernel_numbers;
+    CUTRACE_INLINE bool is_of(const event& e) const noexcept {
+      return number_ != 0 && std::memcmp(shape_, &e.kernel, shape_bytes) == 0 && same(name_text_, e.name) &&
+             mangled_ == e.kernel.mangled_name.data && stage_ == stage_of(e) && capture_ == capture_of(e) &&
+             joined_ == e.joined;
+    }
+    void fill(const event& e, std::uint32_t number, std::uint32_t name) noexcept {
+      std::memcpy(shape_, &e.kernel, shape_bytes);
+      name_text_ = e.name;
+      mangled_ = e.kernel.mangled_name.data;
+      stage_ = stage_of(e);
+      capture_ = capture_of(e);
+      joined_ = e.joined;
+      number_ = number;
+      name_ = name;
+      char* to = put_number<pf::gpu::stage_iid>(text_, static_cast<std::uint64_t>(gpu_stage::kernel));
+      to = put_number<pf::gpu::name_iid>(put_number<pf::gpu::kernel_iid>(to, number), name);
+      to = open_message<pf::gpu::launch>(to);
+      launch_at_ = static_cast<std::uint8_t>(to - text_);
+      to = put_size<pf::gpu::launch_grid>(to, e.kernel.grid);
+      to = put_size<pf::gpu::launch_workgroup>(to, e.kernel.block);
+      size_ = static_cast<std::uint8_t>(to - text_);
+    }
+
+    unsigned char shape_[shape_bytes];
+    text name_text_;
+    const char *mangled_, *stage_, *capture_;
+    std::uint32_t number_ = 0;  ///< 0: nothing stands here
+    std::uint32_t name_;
+    attribution joined_;
+    std::uint8_t launch_at_, size_;
+    /// Two numbers of the table with their tags and one of a stage, opened launch, grid and block: at most 55.
+    char text_[64];
+  };
+
+  /// Valid until the next call.
+  CUTRACE_INLINE const entry& of(const event& e, slice_names& names) {
+    entry& k = kept_[slot_of(e)];
+    if (CUTRACE_LIKELY(k.is_of(e))) return k;
+    return find(k, e, names);
   }
   bool full() const noexcept { return numbers_.full(); }
-  void clear() { numbers_.clear(); }
+  void clear() {
+    numbers_.clear();
+    for (entry& k : kept_) k.number_ = 0;
+  }
 
   /// Adds the meaning of `number`, which `of` gave for `e`, to interned data. `architecture` may be empty.
   static void describe(protozero::pbf_writer& data, std::uint32_t number, const event& e,
@@ -70,6 +123,39 @@ class kernel_numbers {
   }
 
  private:
+  static constexpr std::size_t slots = 256;
+
+  /// Texts are interned: equal addresses are equal texts.
+  static bool same(text a, text b) noexcept { return a.data == b.data && a.size == b.size; }
+  static const char* stage_of(const event& e) noexcept { return e.stage_id != 0 ? e.stage_name.data : nullptr; }
+  static const char* capture_of(const event& e) noexcept {
+    return e.capture_stage_id != 0 ? e.capture_stage_name.data : nullptr;
+  }
+  static std::size_t slot_of(const event& e) noexcept {
+    const std::uint64_t mixed = reinterpret_cast<std::uintptr_t>(e.name.data) +
+                                3 * reinterpret_cast<std::uintptr_t>(e.stage_name.data) + 5 * e.kernel.grid[0] +
+                                7 * e.kernel.grid[1];
+    return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 56);  // Fibonacci hashing, as slice_heads does
+  }
+  CUTRACE_ONE_COPY const entry& find(entry& k, const event& e, slice_names& names) {
+    typename table::key key;
+    std::memcpy(key.word, &e.kernel, shape_bytes);
+    std::uint64_t* more = key.word + shape_bytes / 8;
+    more[0] = reinterpret_cast<std::uintptr_t>(e.name.data);
+    more[1] = reinterpret_cast<std::uintptr_t>(e.kernel.mangled_name.data);
+    more[2] = reinterpret_cast<std::uintptr_t>(stage_of(e));
+    more[3] = reinterpret_cast<std::uintptr_t>(capture_of(e));
+    more[4] = static_cast<std::uint64_t>(e.joined) | std::uint64_t{e.name.size} << 8;
+    k.fill(e, numbers_.of(key), names.of(e));
+    return k;
+  }
+  template <pf::field Field>
+  static char* put_size(char* to, const std::uint32_t (&v)[3]) noexcept {
+    char* const body = open_message<Field>(to);
+    to = put_number<pf::gpu::z>(put_number<pf::gpu::y>(put_number<pf::gpu::x>(body, v[0]), v[1]), v[2]);
+    return close_message(body, to);
+  }
+
   static std::uint64_t volume(const std::uint32_t (&v)[3]) noexcept { return std::uint64_t{v[0]} * v[1] * v[2]; }
   static void argument(protozero::pbf_writer& kernel, const char* name, std::uint64_t value) {
     protozero::pbf_writer one(kernel, pf::interned::kernel_args);
@@ -83,6 +169,7 @@ class kernel_numbers {
   }
 
   table numbers_;
+  entry kept_[slots];
 };
 
 }  // namespace detail

@@ -15,6 +15,7 @@
 #include <cutrace/sinks/perfetto_wire.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <string>
+#include <string_view>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -91,6 +92,18 @@ class perfetto_packets {
       protozero::pbf_writer data(packet, pf::packet::interned_data);
       fill(data);
     });
+  }
+  /// The same for one text, of which some traces have one for each step.
+  template <pf::field Table>
+  CUTRACE_ONE_COPY void tell_text(const perfetto_sequence& s, std::uint32_t number, std::string_view text) {
+    char* to = out.room(text.size() + 8 * number_field_room);
+    char* const packet = open_message<pf::trace_packet>(to);
+    to = put_number<pf::packet::sequence_id>(packet, s.id);
+    to = put_number<pf::packet::sequence_flags>(to, pf::packet::needs_state);
+    char* const data = open_message<pf::packet::interned_data>(to);
+    char* const one = open_message<Table>(data);
+    to = put_bytes<pf::interned::text>(put_number<pf::interned::iid>(one, number), text);
+    out.commit(close_message(packet, close_message(data, close_message(one, to))));
   }
   static void add_text(protozero::pbf_writer& data, pf::field table, std::uint64_t number, const std::string& text) {
     protozero::pbf_writer one(data, table);

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/text_digits.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/perfetto_names.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -21,6 +23,7 @@ class request_sets {
     std::uint32_t number = 0;
     std::uint32_t total = 0;
     std::vector<request_ref> requests;
+    std::string text;  ///< rendered, if it was and is short
   };
 
   /// Requests at one address are one set until the next call.
@@ -49,7 +52,16 @@ class request_sets {
     return found;
   }
 
-  /// At most `shown_limit` of them.
+  /// At most `shown_limit` of them. `set` is what `of` returned; valid until the next call of either.
+  std::string_view text_of(const entry& set) {
+    if (CUTRACE_LIKELY(!set.text.empty())) return set.text;  // another sequence has asked
+    rendered_.clear();
+    render(rendered_, set);
+    if (rendered_.size() <= text_limit) kept_[static_cast<std::size_t>(&set - kept_)].text = rendered_;
+    return rendered_;
+  }
+
+ private:
   static void render(std::string& out, const entry& of) {
     std::size_t shown = 0;
     for (const request_ref& r : of.requests) {
@@ -58,14 +70,14 @@ class request_sets {
       if (r.name.size != 0) {
         append_perfetto_text(out, view_of(r.name));
       } else {
-        out += std::to_string(r.id);
+        char digits[decimal_room];
+        out.append(digits, static_cast<std::size_t>(put_decimal(digits, r.id) - digits));
       }
     }
     const std::size_t all = of.total > of.requests.size() ? of.total : of.requests.size();
     if (all > shown) out += " and " + std::to_string(all - shown) + " more";
   }
 
- private:
   struct recent {
     const request_ref* at = nullptr;
     std::uint64_t write = 0;
@@ -75,17 +87,18 @@ class request_sets {
   static constexpr std::size_t recent_size = 64;
   static constexpr std::size_t slots = 256;
   static constexpr std::size_t shown_limit = 1024;
+  static constexpr std::size_t text_limit = 512;  // so all texts that are kept stay below 128 KiB
   static constexpr std::uint32_t number_limit = 1u << 16;
 
   CUTRACE_ONE_COPY entry& find(const event& e) {
     std::uint64_t mixed = e.request_total;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      mixed =
-          (mixed ^ e.requests[i].id ^ reinterpret_cast<std::uintptr_t>(e.requests[i].name.data)) * 0x9E3779B97F4A7C15u;
+      mixed = (mixed ^ e.requests[i].id) * 0x9E3779B97F4A7C15u;
     }
     entry& k = kept_[mixed >> 56];
     if (k.number == 0 || !same(k, e)) {
       k.number = 0;  // matches nothing, should memory run out in the next line
+      k.text.clear();
       k.requests.assign(e.requests, e.requests + e.request_count);
       k.total = e.request_total;
       k.number = next_++;
@@ -102,6 +115,7 @@ class request_sets {
   }
 
   entry kept_[slots];
+  std::string rendered_;
   recent recent_[recent_size];
   std::uint64_t writes_ = 0;
   std::uint32_t next_ = 1;

@@ -41,28 +41,28 @@ struct perfetto_state {
 
   CUTRACE_INLINE std::uint32_t name_number(perfetto_sequence& s, const event& e) {
     const std::uint32_t number = names.of(e);
-    if (CUTRACE_UNLIKELY(s.names.first(number))) {
-      packets.tell(s, [&](protozero::pbf_writer& data) {
-        std::string text;
-        slice_names::render(text, e);
-        perfetto_packets::add_text(data, pf::interned::event_names, number, text);
-      });
-    }
+    use_name(s, number, e);
     return number;
+  }
+  /// Tells the sequence the name of `e` unless it knows it.
+  CUTRACE_INLINE void use_name(perfetto_sequence& s, std::uint32_t number, const event& e) {
+    if (CUTRACE_LIKELY(!s.names.first(number))) return;
+    std::string text;
+    slice_names::render(text, e);
+    packets.tell_text<pf::interned::event_names>(s, number, text);
   }
   /// Stages and request sets share one table: the former have odd numbers, the latter even ones.
   CUTRACE_INLINE std::uint32_t stage_number(perfetto_sequence& s, text stage) {
     const std::uint32_t number = 2 * stages.of({{reinterpret_cast<std::uintptr_t>(stage.data), stage.size}}) + 1;
-    if (CUTRACE_UNLIKELY(s.texts.first(number))) tell_text(s, number, perfetto_text(view_of(stage)));
+    if (CUTRACE_UNLIKELY(s.texts.first(number)))
+      packets.tell_text<pf::interned::string_values>(s, number, perfetto_text(view_of(stage)));
     return number;
   }
   CUTRACE_INLINE std::uint32_t requests_number(perfetto_sequence& s, const event& e) {
     const request_sets::entry& set = requests.of(e);
     const std::uint32_t number = 2 * set.number;
     if (CUTRACE_UNLIKELY(s.texts.first(number))) {
-      std::string text;
-      request_sets::render(text, set);
-      tell_text(s, number, text);
+      packets.tell_text<pf::interned::string_values>(s, number, requests.text_of(set));
     }
     return number;
   }
@@ -80,6 +80,7 @@ struct perfetto_state {
 
   template <class Form>
   CUTRACE_INLINE static char* put_quality(char* to, const event& e) noexcept {
+    if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events) && e.start_ns <= e.end_ns)) return to;
     if (CUTRACE_UNLIKELY(e.late)) to = put_note<Form>(to, note::late, 1);
     if (CUTRACE_UNLIKELY(e.skewed)) to = put_note<Form>(to, note::skewed, 1);
     if (CUTRACE_UNLIKELY(e.by_events)) to = put_note<Form>(to, note::by_events, 1);
@@ -90,13 +91,6 @@ struct perfetto_state {
     return to;
   }
   static constexpr std::size_t common_room = 7 * note_room;
-
- private:
-  void tell_text(const perfetto_sequence& s, std::uint32_t number, const std::string& text) {
-    packets.tell(s, [&](protozero::pbf_writer& data) {
-      perfetto_packets::add_text(data, pf::interned::string_values, number, text);
-    });
-  }
 };
 
 }  // namespace detail

@@ -20,6 +20,11 @@ CUTRACE_INLINE char* put_varint(char* to, std::uint64_t n) noexcept {
     *to = static_cast<char>(n);
     return to + 1;
   }
+  if (CUTRACE_LIKELY(n < 0x4000)) {
+    to[0] = static_cast<char>(n | 0x80u);
+    to[1] = static_cast<char>(n >> 7u);
+    return to + 2;
+  }
   return to + protozero::write_varint(to, n);
 }
 
