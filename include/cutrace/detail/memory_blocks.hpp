@@ -58,8 +58,8 @@ class block_store {
   std::size_t bytes() const noexcept { return spare_.size() * sizeof(memory_block); }
 
  private:
-  static constexpr std::size_t slab_bytes = std::size_t{2}
-                                            << 20;  ///< one huge page of x86-64, and of aarch64 as a rule
+  /// One huge page of x86-64, and of aarch64 as a rule.
+  static constexpr std::size_t slab_bytes = std::size_t{2} << 20;
   static constexpr std::size_t small_bytes = std::size_t{1} << 20;  ///< a short trace has no slab
 
   struct slab_release {
