@@ -67,7 +67,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     if (!active_) return true;
     const std::uint64_t now = clock::monotonic_ns(), age_ns = std::uint64_t{age_ms} * 1000000;
-    if (now - flushed_ns_ >= 2 * age_ns && (managed_waits_ || p.buffers.kept_since(now - age_ns)))
+    if (now - flushed_ns_ >= age_ns + age_ns / 2 && (managed_waits_ || p.buffers.kept_since(now - age_ns)))
       return flush(deadline_ms);
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     if (++polls_since_count_ >= polls_a_count) count_dropped();
