@@ -32,7 +32,6 @@ const std::set<std::string> harmless = {
     "cuptiActivityEnableLatencyTimestamps",  // not asked for, nor the next two
     "cuptiActivityEnableCudaEventDeviceTimestamps",
     "cuptiActivityConfigureUnifiedMemoryCounter",
-    "cuptiActivityGetAttribute",  // CUPTI is asked for records more often than it need be
 };
 /// Without these there are no GPU records.
 const std::set<std::string> gives_records = {"cuptiSubscribe_v2", "cuptiActivityEnable",
@@ -53,7 +52,6 @@ const std::set<std::string> optional_functions = {
     "cuptiActivityEnableAllSyncRecords",
     "cuptiActivityEnableCudaEventDeviceTimestamps",
     "cuptiActivityConfigureUnifiedMemoryCounter",
-    "cuptiActivityGetAttribute",
 };
 
 std::size_t expected_lines(const std::string& function, how h) {

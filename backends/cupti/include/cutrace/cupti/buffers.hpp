@@ -44,7 +44,7 @@ class buffer_pool {
     return b;
   }
 
-  /// CUPTI hands back what `take` gave it, or may keep it for good: its age does not matter any more. Any thread.
+  /// CUPTI hands back what `take` gave it. Any thread.
   static void returned(unsigned char* b) noexcept { head_of(b)->since_ns.store(0, std::memory_order_relaxed); }
 
   /// Whether CUPTI has kept a buffer since before `until_ns` (CLOCK_MONOTONIC). Any thread.

@@ -108,9 +108,6 @@ struct callbacks {
     *records = 0;  // as many as fit
     *buffer = p.buffers.take();
     *size = buffer_pool::buffer_bytes;
-    // For the record of the flush itself, which alone is no reason for the next one.
-    if (*buffer != nullptr && p.buffer_a_thread && p.flushing.load(std::memory_order_relaxed) == pthread_self())
-      buffer_pool::returned(*buffer);
     if (*buffer != nullptr) return;
     *size = 0;
     // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away.

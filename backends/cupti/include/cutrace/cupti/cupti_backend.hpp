@@ -268,9 +268,7 @@ class cupti_backend final : public backend {
   void hand_over(std::uint32_t flags) noexcept {
     process_state& p = process_state::get();
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
-    p.flushing.store(pthread_self(), std::memory_order_relaxed);
     complain("cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
-    p.flushing.store(pthread_t{}, std::memory_order_relaxed);
     count_dropped();
   }
 
@@ -332,11 +330,6 @@ class cupti_backend final : public backend {
     std::size_t size = sizeof(on);
     complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER), CUPTI clears buffers on the program's threads",
              p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on));
-    // By its number (CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER), which older headers lack.
-    std::uint8_t own = 0;
-    const auto per_thread = static_cast<CUpti_ActivityAttribute>(9);
-    p.buffer_a_thread = p.api.cuptiActivityGetAttribute != nullptr &&
-                        p.api.cuptiActivityGetAttribute(per_thread, &size, &own) == CUPTI_SUCCESS && own != 0;
     if (p.api.cuptiSetThreadIdType != nullptr)
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
   }

@@ -32,7 +32,7 @@ namespace cupti CUTRACE_LOCAL {
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
   X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableLatencyTimestamps)                     \
-  X(cuptiActivityConfigureUnifiedMemoryCounter) X(cuptiActivityGetAttribute)
+  X(cuptiActivityConfigureUnifiedMemoryCounter)
 // clang-format on
 
 struct functions {

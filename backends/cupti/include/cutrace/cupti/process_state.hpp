@@ -3,8 +3,6 @@
 // work for.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -48,12 +46,10 @@ struct alignas(64) process_state {
   std::uint32_t version = 0;
   std::atomic<std::uint64_t> refused{0};  ///< buffer requests that found none
   bool clock_registered = false;
-  bool latency_on = false;            ///< kernels are told with their queueing
-  bool kernels_left_on = false;       ///< the kind was not switched off at the end of a session
-  bool buffer_a_thread = false;       ///< each has its own, not one all together
-  std::atomic<pthread_t> flushing{};  ///< this thread is inside of a flush, of its own making
-  std::mutex switching;               ///< held while CUPTI is switched off and on
-  own_clock clock;                    ///< of CUPTI, where it does not take ours
+  bool latency_on = false;       ///< kernels are told with their queueing
+  bool kernels_left_on = false;  ///< the kind was not switched off at the end of a session
+  std::mutex switching;          ///< held while CUPTI is switched off and on
+  own_clock clock;               ///< of CUPTI, where it does not take ours
 
   graph_gate graphs;                      ///< of launches and instantiations, where their traits say so
   std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, but for the launch of a twin
