@@ -82,14 +82,15 @@ STATIC_INLINE __u32 device_of(struct file *file) {
   return (BPF_CORE_READ(inode, i_mode) & KIND_OF_FILE) == CHARACTER_DEVICE ? BPF_CORE_READ(inode, i_rdev) : 0;
 }
 
-/* From Linux 6.2 on a structure at any address can be read without a helper. */
+/* Newer kernels can read a structure at any address without a helper. Only the program that does so may name that
+ * function: those that lack it, and some that have it, refuse the program else, be it never called. */
 extern void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
 #define AS(type, at) ((struct type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct type)))
 
 /* The device of the file that `slot` points to, 0: it points to none, or to no character device. */
-STATIC_INLINE __u32 device_in(struct file **slot) {
+STATIC_INLINE __u32 device_in(struct file **slot, const int by_helper) {
   struct file *file = 0;
-  if (!bpf_rdonly_cast) return bpf_probe_read_kernel(&file, sizeof(file), slot) == 0 && file ? device_of(file) : 0;
+  if (by_helper) return bpf_probe_read_kernel(&file, sizeof(file), slot) == 0 && file ? device_of(file) : 0;
   /* A pointer alone has no type to be read as; so it is read as a field that has the same. */
   file = AS(vm_area_struct, (const char *)slot - bpf_core_field_offset(struct vm_area_struct, vm_file))->vm_file;
   if (!file) return 0;
@@ -132,7 +133,7 @@ STATIC_INLINE void read_before(struct open_ioctl *o, int is_uvm) {
     o->status = address + known->status;
 }
 
-STATIC_INLINE void ioctl_begins(struct pt_regs *regs) {
+STATIC_INLINE void ioctl_begins(struct pt_regs *regs, const int by_helper) {
   struct task_struct *task = bpf_get_current_task_btf();
   if (task->thread_info.status & COMPATIBLE) return;
   const __u32 fd = regs->rdi;
@@ -141,7 +142,7 @@ STATIC_INLINE void ioctl_begins(struct pt_regs *regs) {
   struct fdtable *table = opened->fdt;
   if (fd >= table->max_fds) return;
   struct file **files = table->fd;
-  const __u32 device = device_in(files + fd);
+  const __u32 device = device_in(files + fd, by_helper);
   const __u32 node = device != 0 ? node_of(device) : 0;
   if (node == 0) return;
   struct thread_state *s = state_of_current();
@@ -207,7 +208,13 @@ STATIC_INLINE void ioctl_ends(struct thread_state *s, __s64 result) {
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(system_call_begins, struct pt_regs *regs, long number) {
-  if (number == SYS_IOCTL) ioctl_begins(regs);
+  if (number == SYS_IOCTL) ioctl_begins(regs, 0);
+  return 0;
+}
+/* In its place where that is refused. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(system_call_begins_by_helper, struct pt_regs *regs, long number) {
+  if (number == SYS_IOCTL) ioctl_begins(regs, 1);
   return 0;
 }
 

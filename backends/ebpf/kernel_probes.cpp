@@ -74,7 +74,8 @@ kernel_probes::kernel_probes(const call_probes& calls, const io::device_numbers&
   for (const kind_of_event& k : kinds) {
     const std::string_view name = k.name;
     if (!wanted(k.name) || (name == "uvm" && !uvm)) continue;
-    const int why = load(k.programs, nullptr, 0);
+    int why = name == "ioctl" && options.older_kernel ? EINVAL : load(k.programs, nullptr, 0);
+    if (why != 0 && name == "ioctl") why = load({"system_call_begins_by_helper", "system_call_ends"}, nullptr, 0);
     if (why == 0)
       working_ += (working_.empty() ? "" : ",") + std::string(k.name);
     else if (name == "xid" && why == ENOENT)

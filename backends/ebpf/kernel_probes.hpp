@@ -17,6 +17,7 @@ struct kernel_options {
   std::string kinds;                 ///< of `kernel_kinds`, by commas; empty: all
   std::string interrupt = "nvidia";  ///< what the names of interrupt handlers begin with
   std::string functions;             ///< of modules, by commas, in place of NVIDIA's; for tests
+  bool older_kernel = false;         ///< as if this one had no more than helpers; for tests
 };
 
 /// What a kind is called in options and notes.

@@ -63,7 +63,7 @@ int main() {
   cutrace::session_options o;
   o.sinks = "null";
   o.backend = "none";
-  o.window_ms = 50;
+  o.window_ms = 100;
   cutrace::session trace(o);
   aged_backend backend;
   trace.add_backend(backend);
@@ -79,7 +79,7 @@ int main() {
   DO(cuStreamSynchronize, stream);
   const std::uint32_t before = backend.polls;
   const bool polled = within_a_minute([&] { return backend.polls >= before + 15; });
-  tell(polled && backend.asked_ms == 15, "a backend is polled for what is three tenths of the window old",
+  tell(polled && backend.asked_ms == 30, "a backend is polled for what is three tenths of the window old",
        std::to_string(backend.asked_ms) + " ms");
   tell(flushes == 0, "CUPTI is not asked for buffers that are younger", std::to_string(flushes) + " flushes");
   tell(kernels(sink) == 0, "and keeps what is in them", std::to_string(kernels(sink)) + " kernels");

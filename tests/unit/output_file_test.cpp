@@ -2,9 +2,11 @@
 // Output files: names, modes, failures as exceptions, and no signal for the host program.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,6 +161,8 @@ TEST_CASE("output file: whatever was asked for ahead, the file is as large as wh
   }
   CHECK(given == blocks * text.size());
   CHECK(kept_most <= (std::size_t{8} << 20) + text.size());
+  struct statfs system {};
+  if (::statfs(path.c_str(), &system) == 0 && system.f_type == EXT4_SUPER_MAGIC) CHECK(kept_most > 4 * text.size());
   file.write("end");
   file.close();
   REQUIRE(::stat(path.c_str(), &now) == 0);
@@ -167,6 +171,22 @@ TEST_CASE("output file: whatever was asked for ahead, the file is as large as wh
   std::ifstream in(path, std::ios::binary);
   const std::string all((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   CHECK(all == std::string(given, 'x') + "end");
+}
+
+TEST_CASE("output file: one that is let go, not closed, keeps no more than what was written either") {
+  const temporary_folder folder;
+  const std::string path = folder.file("left");
+  const std::string text(3 * output_file::block, 'x');
+  std::size_t given = 0;
+  {
+    output_file file;
+    file.open(path.c_str());
+    for (std::size_t i = 0; i < 24; ++i) given += file.write_blocks(text);
+  }
+  struct stat now {};
+  REQUIRE(::stat(path.c_str(), &now) == 0);
+  CHECK(static_cast<std::size_t>(now.st_size) == given);
+  CHECK(static_cast<std::size_t>(now.st_blocks) * 512 <= given + (std::size_t{1} << 16));
 }
 
 TEST_CASE("output file: an old file is emptied") {

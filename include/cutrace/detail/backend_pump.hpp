@@ -22,11 +22,11 @@ namespace detail CUTRACE_LOCAL {
 
 class backend_pump {
  public:
-  /// Records come within half of the ordering window: each fifth of it backends are asked for what they have kept for
-  /// three tenths. Windows longer than the default change nothing, since what a backend keeps dies with the process.
+  /// Records come within three fifths of the ordering window: each fifth of it backends are asked for what they have
+  /// kept for three tenths. Windows longer than the default change nothing, since what a backend keeps dies with the
+  /// process; those shorter than 100 ms neither, since asking costs the program time.
   backend_pump(reporter& errors, std::uint32_t window_ms)
-      : shared_(std::make_shared<shared>(errors, std::max(std::min(window_ms, 500u) / 5, 5u),
-                                         std::min(window_ms, 500u) * 3 / 10)) {}
+      : shared_(std::make_shared<shared>(errors, bounded(window_ms) / 5, bounded(window_ms) * 3 / 10)) {}
   ~backend_pump() { stop(0); }
 
   /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
@@ -106,6 +106,10 @@ class backend_pump {
   }
 
  private:
+  static constexpr std::uint32_t bounded(std::uint32_t window_ms) {
+    return std::min(std::max(window_ms, std::uint32_t{100}), std::uint32_t{500});
+  }
+
   struct entry {
     backend* which;
     std::unique_ptr<backend> owner;

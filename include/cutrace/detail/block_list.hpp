@@ -46,7 +46,13 @@ class block_list {
 
  private:
   CUTRACE_NOINLINE void add_block(block_store& spare) {
-    blocks_.push_back(spare.take());
+    blocks_.emplace_back();  // first, since it may throw
+    try {
+      blocks_.back() = spare.take();
+    } catch (...) {
+      blocks_.pop_back();
+      throw;
+    }
     next_ = blocks_.back()->bytes;
     end_ = next_ + in_block * sizeof(T);
   }

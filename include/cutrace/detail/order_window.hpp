@@ -129,11 +129,20 @@ class order_window {
       ++first_;
       last_ = nullptr;
       used_bytes_ -= b.bytes();
-      sort(b);
-      if (!b.order.empty()) deliver(b);
-      b.events.clear(spare_blocks_);
-      b.hosts.clear(spare_blocks_);
-      b.works.clear(spare_blocks_);
+      struct at_end {  // also where there is no memory to sort or to deliver
+        bucket& done;
+        block_store& to;
+        ~at_end() {
+          done.events.clear(to);
+          done.hosts.clear(to);
+          done.works.clear(to);
+        }
+      };
+      {
+        const at_end blocks{b, spare_blocks_};
+        sort(b);
+        if (!b.order.empty()) deliver(b);
+      }
       b.words.clear();
       b.order.clear();
       if (spare_.size() < 4) spare_.push_back(std::move(b));

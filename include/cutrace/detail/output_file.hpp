@@ -134,9 +134,7 @@ class output_file {
       const int unwritten = empty_once();
       if (unwritten != 0) throw_write_error(unwritten);
       const int fd = is_ours() ? fd_ : -1;
-      if (fd >= 0 && allocated_ > position_ && ::ftruncate(fd, static_cast<off_t>(position_)) != 0) {
-        // The blocks behind its end stay with the file, which is complete.
-      }
+      if (fd >= 0) give_back_blocks();
       fd_ = -1;
       if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) throw_write_error(errno);
       if (opened_as_ != path_ && std::rename(opened_as_.c_str(), path_.c_str()) != 0) {
@@ -148,8 +146,12 @@ class output_file {
 
   void release() noexcept {
     const bool ours = fd_ >= 0 && owned_ && is_ours();
-    // A child that was forked meanwhile shares the lock, and would hold it for as long as it lives.
-    if (ours && locked_by_ != 0 && locked_by_ == ::getpid()) ::flock(fd_, LOCK_UN);
+    // A child that was forked meanwhile shares the file, which goes on growing, and the lock, and would hold it for as
+    // long as it lives.
+    if (ours && locked_by_ != 0 && locked_by_ == ::getpid()) {
+      give_back_blocks();
+      ::flock(fd_, LOCK_UN);
+    }
     locked_by_ = 0;
     if (fd_ >= 0 && owned_ && created_by_ == ::getpid() && !touched_)
       ::unlink(opened_as_.c_str());  // nothing was ever written to it
@@ -186,14 +188,22 @@ class output_file {
 
   /// Problem: ext4 reserves a block for each page that is written, and keeps a list of what it has reserved: 0.18 ns a
   /// byte, a third of the time of a Chrome JSON event. Solution: blocks are asked for ahead, up to as much as the file
-  /// has and no more than 8 MiB: 0.11 ns. Its size stays what was written; `close` gives back what is left, and of a
-  /// program that is killed it stays with the file. Elsewhere this may cost more than it gains (tmpfs, network).
+  /// has and no more than 8 MiB: 0.11 ns. Its size stays what was written; what is left is given back at the end, or
+  /// at once when the disk is nearly full, and of a program that is killed it stays with the file. Elsewhere this may
+  /// cost more than it gains (tmpfs, network).
   void allocate_ahead(std::size_t n) noexcept {
     constexpr std::uint64_t least = std::uint64_t{1} << 20, most = std::uint64_t{8} << 20;
     if (CUTRACE_LIKELY(!allocates_ || position_ < least || position_ + n <= allocated_)) return;
     const std::uint64_t size = n + (position_ < most ? position_ : most);
+    allocated_ = position_ + size;
     allocates_ = ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(position_), static_cast<off_t>(size)) == 0;
-    allocated_ = position_ + size;  // some of it, where the disk is full: the next write says so
+    if (!allocates_) give_back_blocks();  // it may have got some, the last ones of a disk
+  }
+  /// Those behind the file's end.
+  void give_back_blocks() noexcept {
+    struct stat now {};
+    if (allocated_ > position_ && ::fstat(fd_, &now) == 0 && ::ftruncate(fd_, now.st_size) != 0) return;  // they stay
+    allocated_ = 0;
   }
 
   void remember_identity() noexcept {

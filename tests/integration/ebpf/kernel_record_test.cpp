@@ -32,7 +32,7 @@ struct told {
 /// The programs in the kernel, which trace this process.
 class tracing {
  public:
-  explicit tracing(const std::string& devices, std::uint64_t ring_bytes = 1 << 20)
+  explicit tracing(const std::string& devices, std::uint64_t ring_bytes = 1 << 20, bool older_kernel = false)
       : probes_([&] {
           cutrace_ebpf::probe_options o;
           o.ring_bytes = ring_bytes;
@@ -42,6 +42,7 @@ class tracing {
     REQUIRE(numbers.add(devices));
     cutrace_ebpf::kernel_options only;
     only.kinds = "ioctl";
+    only.older_kernel = older_kernel;
     kernel_.emplace(probes_, numbers, 580, only);
     works_ = kernel_->working() == "ioctl";
     if (!works_) MESSAGE("skipped: " << (kernel_->notes().empty() ? "" : kernel_->notes()[0]));
@@ -142,6 +143,20 @@ TEST_CASE("blocks are told as they are: short ones, long ones, and those of a co
   const told other_size = t.ask(null.fd, word_of(0x2a, 40), counted(40, 3).data());
   CHECK(other_size.entry == counted(40, 3));
   CHECK(t.result == -ENOTTY);
+}
+
+TEST_CASE(
+    "where the kernel has no more than helpers, blocks are told all the same, and those of other devices are not") {
+  tracing t("control=1:3", 1 << 20, true);
+  if (!t.works()) return;
+  const opened null("/dev/null");
+  const opened zero("/dev/zero");
+  const bytes block = counted(48, 7);
+  CHECK(::syscall(SYS_ioctl, zero.fd, word_of(0x2b, 48), block.data()) < 0);
+  const told r = t.ask(null.fd, word_of(0x2b, 48), block.data());  // the only one that is told
+  CHECK(r.entry == block);
+  CHECK(r.exit == block);
+  CHECK(r.head.device == (1u << 20 | 3));
 }
 
 TEST_CASE("a status that lies beyond what is copied is read at its place") {
