@@ -95,7 +95,7 @@ TEST_CASE("runs are merged as a stable sort would order them") {
   using pair = std::pair<int, int>;
   std::mt19937 random(11);
   std::vector<std::size_t> runs;
-  std::vector<pair> other;
+  std::vector<pair> scratch;
   for (int round = 0; round < 2000; ++round) {
     const int count = static_cast<int>(random() % 60), spread = 1 + static_cast<int>(random() % 40);
     const int rise = static_cast<int>(random() % 4);  // 0: no order at all
@@ -105,7 +105,7 @@ TEST_CASE("runs are merged as a stable sort would order them") {
     std::vector<pair> sorted = list;
     const auto less = [](const pair& a, const pair& b) { return a.first < b.first; };
     std::stable_sort(sorted.begin(), sorted.end(), less);
-    cutrace::detail::sort_runs(list, runs, other, less);
+    cutrace::detail::sort_runs(list, runs, scratch, less);
     REQUIRE(list == sorted);
   }
 }

@@ -200,7 +200,7 @@ class order_window {
 
   /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
   void sort(bucket& b) {
-    sort_runs(b.order, runs_, merged_, [](const place& x, const place& y) {
+    sort_runs(b.order, runs_, scratch_, [](const place& x, const place& y) {
       const int ends = x.end_ns < y.end_ns, same = x.end_ns == y.end_ns, starts = x.start_ns < y.start_ns;
       return (ends | (same & starts)) != 0;  // no branch: see merge_runs
     });
@@ -214,7 +214,7 @@ class order_window {
   }
 
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
-  std::vector<place> merged_;
+  std::vector<place> scratch_;
   block_store spare_blocks_;  ///< before the buckets, which hold its blocks
   std::deque<bucket> buckets_;
   bucket* last_ = nullptr;          ///< of the event that was appended last, while that is in the window
