@@ -65,9 +65,8 @@ class perfetto_sink : public sink {
         continue;
       }
       write_event(e);
-      if (CUTRACE_UNLIKELY(file_.has_parts())) note_for_parts(e);
       if (CUTRACE_UNLIKELY(out().size() >= full)) write_out();
-      if (CUTRACE_UNLIKELY(file_.part_is_full(out().size()) && !file_.is_full(out().size()))) next_part();
+      if (CUTRACE_UNLIKELY(file_.has_parts())) watch_part(e);
     }
     if (CUTRACE_UNLIKELY(part_->state.full() || part_->gpu.full())) part_->forget();
   }
@@ -156,10 +155,11 @@ class perfetto_sink : public sink {
     for (const event& e : descriptions_.all()) write_event(e);
     part_->state.requests.begin_write();
   }
-  void note_for_parts(const event& e) {
+  CUTRACE_NOINLINE void watch_part(const event& e) {
     ++part_->events;
     newest_ns_ = e.end_ns;
     if (descriptions_.wanted(e)) descriptions_.add(e, e);
+    if (file_.part_is_full(out().size()) && !file_.is_full(out().size())) next_part();
   }
 
   CUTRACE_INLINE void write_event(const event& e) {

@@ -33,7 +33,7 @@ class perfetto_gpu {
     perfetto_queue& q = state_.rows.queue(e.device, e.stream);
     perfetto_sequence& s = q.sequence;
     if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_queue(q);
-    if (CUTRACE_UNLIKELY(e.context != 0 && (s.contexts.empty() || s.contexts.front() != e.context))) tell_context(s, e);
+    if (CUTRACE_UNLIKELY(!q.place.is_in(e.context))) change_context(q, e);
     const gpu_stage stage = stage_of(e);
     const kernel_numbers::entry* const kernel = stage == gpu_stage::kernel ? &use_kernel(s, e) : nullptr;
     const std::uint32_t name = kernel == nullptr ? state_.name_number(s, e) : 0;
@@ -50,13 +50,11 @@ class perfetto_gpu {
 
     char* to = state_.packets.out.room(packet_room);
     char* const packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, start_ns, clock.origin(), pf::packet::needs_state);
+    to = s.put_head(packet, s.needing_state, start_ns, clock.origin());
     char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
     to = put_number<pf::gpu::event_id>(body, number);
     if (end_ns > start_ns) to = put_number<pf::gpu::duration>(to, end_ns - start_ns);
-    if (e.context != 0) to = put_number<pf::gpu::context>(to, e.context);
-    if (e.device != 0) to = put_signed<pf::gpu::gpu_id>(to, static_cast<std::int32_t>(e.device));
-    to = put_number<pf::gpu::hw_queue_iid>(to, q.number);
+    to = q.place.put(to);
     char* launch;
     char* end;
     if (kernel != nullptr) {
@@ -129,8 +127,8 @@ class perfetto_gpu {
 
   CUTRACE_INLINE const kernel_numbers::entry& use_kernel(perfetto_sequence& s, const event& e) {
     const kernel_numbers::entry& kernel = kernels_.of(e, state_.names);
-    state_.use_name(s, kernel.name(), e);
     if (CUTRACE_UNLIKELY(s.kernels.first(kernel.number()))) {
+      state_.use_name(s, kernel.name(), e);  // the same for each launch of this number
       const auto known = architectures_.find(e.device);
       state_.packets.tell(s, [&](protozero::pbf_writer& data) {
         kernel_numbers::describe(data, kernel.number(), e,
@@ -144,9 +142,14 @@ class perfetto_gpu {
     write_devices();
     state_.packets.begin(q.sequence, 0,
                          [&](protozero::pbf_writer& data) { perfetto_packets::add_queue_data(data, q); });
+    q.place.clear();
+  }
+  CUTRACE_NOINLINE void change_context(perfetto_queue& q, const event& e) {
+    if (e.context != 0) tell_context(q.sequence, e);
+    q.place.set(e.context, e.device, q.number);
   }
   /// The context that was used last stands first.
-  CUTRACE_NOINLINE void tell_context(perfetto_sequence& s, const event& e) {
+  void tell_context(perfetto_sequence& s, const event& e) {
     const auto known = std::find(s.contexts.begin(), s.contexts.end(), e.context);
     if (known != s.contexts.end()) {
       std::iter_swap(s.contexts.begin(), known);

@@ -40,7 +40,7 @@ class perfetto_host {
 
     char* to = state_.packets.out.room(packet_room + own_room(e));
     char* packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, clock.of(e.start_ns), clock.origin(), pf::packet::needs_state);
+    to = s.put_head(packet, s.needing_state, clock.of(e.start_ns), clock.origin());
     char* const begin = open_message<pf::packet::track_event>(to);
     const known_name& known = name_of(e, name);
     to = known.put(begin);
@@ -59,7 +59,7 @@ class perfetto_host {
 
     // Its default track and clock are the sequence's, and no interned number is in it.
     packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, clock.of(end_ns), clock.origin(), 0);
+    to = s.put_head(packet, s.head, clock.of(end_ns), clock.origin());
     char* const end = open_message<pf::packet::track_event>(to);
     to = close_message(end, put_number<pf::event_field::type>(end, pf::event_field::slice_end));
     state_.packets.out.commit(close_message(packet, to));
@@ -77,7 +77,7 @@ class perfetto_host {
 
     char* to = state_.packets.out.room(packet_room + own_room(e));
     char* const packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, clock.of(e.start_ns), clock.origin(), pf::packet::needs_state);
+    to = s.put_head(packet, s.needing_state, clock.of(e.start_ns), clock.origin());
     char* const body = open_message<pf::packet::track_event>(to);
     to = put_number<pf::event_field::type>(body, pf::event_field::instant);
     to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
@@ -190,16 +190,17 @@ class perfetto_host {
     });
   }
 
-  std::size_t own_room(const event& e) const noexcept {
+  CUTRACE_INLINE std::size_t own_room(const event& e) const noexcept {
+    if (CUTRACE_LIKELY(e.kind == event_kind::api && !arguments_)) return e.api.result_name.size;
+    return room_beside_packet(e);
+  }
+  CUTRACE_ONE_COPY std::size_t room_beside_packet(const event& e) const noexcept {
     switch (e.kind) {
       case event_kind::stage:
       case event_kind::mark:
         return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
-      case event_kind::api: {
-        const std::size_t room = e.api.result != 0 ? e.api.result_name.size : 0;
-        if (CUTRACE_LIKELY(!arguments_)) return room;
-        return room + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
-      }
+      case event_kind::api:
+        return e.api.result_name.size + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
       case event_kind::system:
         return e.system.category.size + room_of(e.system.arguments, e.system.argument_count);
       case event_kind::ioctl:

@@ -78,6 +78,8 @@ class perfetto_packets {
     tell(s, more);
     s.generation = generation;
     s.last_ns = clock.origin();
+    s.head.set(s.id, 0);
+    s.needing_state.set(s.id, pf::packet::needs_state);
     s.names.clear();
     s.texts.clear();
     s.kernels.clear();

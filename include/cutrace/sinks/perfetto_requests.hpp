@@ -31,7 +31,7 @@ class request_sets {
   /// The numbers are forgotten.
   void clear() noexcept {
     for (entry& e : kept_) e.number = 0;
-    for (recent& r : recent_) r.set = nullptr;
+    for (recent& r : recent_) r.write = 0;  // matches nothing
     next_ = 1;
   }
   bool full() const noexcept { return next_ > number_limit; }
@@ -43,7 +43,7 @@ class request_sets {
   /// Of an event that has requests. Valid until the next call.
   CUTRACE_INLINE const entry& of(const event& e) {
     recent& r = recent_[reinterpret_cast<std::uintptr_t>(e.requests) / sizeof(request_ref) % recent_size];
-    if (CUTRACE_LIKELY(r.set != nullptr && r.at == e.requests && r.write == writes_ && r.number == r.set->number &&
+    if (CUTRACE_LIKELY(r.at == e.requests && r.write == writes_ && r.number == r.set->number &&
                        r.set->requests.size() == e.request_count && r.set->total == e.request_total)) {
       return *r.set;
     }
@@ -117,7 +117,7 @@ class request_sets {
   entry kept_[slots];
   std::string rendered_;
   recent recent_[recent_size];
-  std::uint64_t writes_ = 0;
+  std::uint64_t writes_ = 1;
   std::uint32_t next_ = 1;
 };
 

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/chrome_lane.hpp>
 #include <cutrace/sinks/perfetto_sequence.hpp>
+#include <cutrace/sinks/perfetto_wire.hpp>
 #include <deque>
 #include <limits>
 #include <map>
@@ -50,6 +52,33 @@ struct perfetto_row {
   std::deque<perfetto_lane> lanes;
 };
 
+/// Where work ran, as each of its packets tells it: context, device and queue.
+class perfetto_place {
+ public:
+  CUTRACE_INLINE bool is_in(std::uint32_t context) const noexcept { return context_ == context; }
+  void set(std::uint32_t context, std::uint32_t device, std::uint32_t queue) noexcept {
+    char* to = text_;
+    if (context != 0) to = put_number<pf::gpu::context>(to, context);
+    if (device != 0) to = put_signed<pf::gpu::gpu_id>(to, static_cast<std::int32_t>(device));
+    to = put_number<pf::gpu::hw_queue_iid>(to, queue);
+    size_ = static_cast<std::uint8_t>(to - text_);
+    context_ = context;
+  }
+  /// Its sequence has not been told of any context.
+  void clear() noexcept { context_ = nowhere; }
+
+  CUTRACE_INLINE char* put(char* to) const noexcept {
+    std::memcpy(to, text_, sizeof(text_));
+    return to + size_;
+  }
+
+ private:
+  static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
+  std::uint64_t context_ = nowhere;
+  std::uint8_t size_ = 0;
+  char text_[32] = {};  ///< at most 23
+};
+
 /// Work of one stream.
 struct perfetto_queue {
   std::uint32_t device = 0;
@@ -57,6 +86,7 @@ struct perfetto_queue {
   std::uint32_t number = 0;  ///< in gpu_specifications
   perfetto_sequence sequence;
   std::uint64_t last_event = 0;  ///< what synchronisations with the stream waited for
+  perfetto_place place;
 };
 
 class perfetto_rows {
@@ -93,9 +123,12 @@ class perfetto_rows {
     return {r, r.lanes.front(), 0};
   }
 
-  perfetto_queue& queue(std::uint32_t device, std::uint64_t stream) {
+  CUTRACE_INLINE perfetto_queue& queue(std::uint32_t device, std::uint64_t stream) {
     perfetto_queue*& last = last_queues_[(stream + 7 * std::uint64_t{device}) % recent];
     if (CUTRACE_LIKELY(last != nullptr && last->device == device && last->stream == stream)) return *last;
+    return *(last = &find_queue(device, stream));
+  }
+  CUTRACE_ONE_COPY perfetto_queue& find_queue(std::uint32_t device, std::uint64_t stream) {
     auto at = queues_.find({device, stream});
     if (at == queues_.end()) {
       // Beyond the limit all further streams of a device share one.
@@ -109,8 +142,7 @@ class perfetto_rows {
         q.sequence.id = next_sequence_++;
       }
     }
-    last = &at->second;
-    return *last;
+    return at->second;
   }
 
   /// Slices that had to be put on a lane where they overlap others, for want of lanes.

@@ -53,11 +53,31 @@ class trace_clock {
   std::int64_t offset_ns_ = 0;
 };
 
+/// What the packets of a sequence begin with: its number, flags if there are any, and the tag of the time.
+class packet_head {
+ public:
+  void set(std::uint32_t sequence, std::uint32_t flags) noexcept {
+    char* to = put_number<pf::packet::sequence_id>(text_, sequence);
+    if (flags != 0) to = put_number<pf::packet::sequence_flags>(to, flags);
+    to = put_tag<pf::packet::timestamp, protozero::pbf_wire_type::varint>(to);
+    size_ = static_cast<std::uint8_t>(to - text_);
+  }
+  CUTRACE_INLINE char* put(char* to) const noexcept {
+    std::memcpy(to, text_, sizeof(text_));
+    return to + size_;
+  }
+
+ private:
+  char text_[16] = {};  ///< at most 9
+  std::uint8_t size_ = 0;
+};
+
 struct perfetto_sequence {
   std::uint32_t id = 0;
   std::uint32_t generation = 0;  ///< of the numbers that it uses; 0: not begun
   std::uint64_t track = 0;       ///< default track, 0: none
   std::uint64_t last_ns = 0;     ///< where its clock of deltas stands
+  packet_head head, needing_state;
   told_numbers names, texts, kernels;
   std::vector<std::uint32_t> contexts;  ///< of the GPU that it has told of
 
@@ -65,18 +85,17 @@ struct perfetto_sequence {
   static constexpr std::uint64_t longest_step_ns = std::uint64_t{1} << 42;  // 73 minutes
   static constexpr std::size_t head_room = 5 * number_field_room;
 
-  /// Time, sequence and flags of a packet. What lies before the packet before it (a stage, which is written after what
-  /// happened in it) is told by a clock that needs more bytes, but no order.
-  CUTRACE_INLINE char* put_head(char* to, std::uint64_t ns, std::uint64_t origin_ns, std::uint32_t flags) noexcept {
-    to = put_number<pf::packet::sequence_id>(to, id);
-    if (flags != 0) to = put_number<pf::packet::sequence_flags>(to, flags);
-    if (CUTRACE_LIKELY(ns >= last_ns && ns - last_ns < longest_step_ns)) {
-      to = put_number<pf::packet::timestamp>(to, ns - last_ns);
+  /// `with`: head or needing_state. Then the time of a packet. What lies before the packet before it (a stage, which is
+  /// written after what happened in it) is told by a clock that needs more bytes, but no order.
+  CUTRACE_INLINE char* put_head(char* to, const packet_head& with, std::uint64_t ns, std::uint64_t origin_ns) noexcept {
+    to = with.put(to);
+    if (CUTRACE_LIKELY(ns - last_ns < longest_step_ns)) {
+      to = put_varint(to, ns - last_ns);
       last_ns = ns;
       return to;
     }
     const bool in_session = ns >= origin_ns;
-    to = put_number<pf::packet::timestamp>(to, in_session ? ns - origin_ns : ns);
+    to = put_varint(to, in_session ? ns - origin_ns : ns);
     return put_number<pf::packet::timestamp_clock_id>(to, in_session ? pf::clocks::of_session : pf::clocks::monotonic);
   }
 };

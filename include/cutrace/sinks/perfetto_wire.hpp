@@ -25,6 +25,12 @@ CUTRACE_INLINE char* put_varint(char* to, std::uint64_t n) noexcept {
     to[1] = static_cast<char>(n >> 7u);
     return to + 2;
   }
+  if (CUTRACE_LIKELY(n < 0x200000)) {  // most correlation ids
+    to[0] = static_cast<char>(n | 0x80u);
+    to[1] = static_cast<char>(n >> 7u | 0x80u);
+    to[2] = static_cast<char>(n >> 14u);
+    return to + 3;
+  }
   return to + protozero::write_varint(to, n);
 }
 
