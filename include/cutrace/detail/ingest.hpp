@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <cutrace/detail/clock_map.hpp>
 #include <cutrace/detail/correlation_ring.hpp>
 #include <cutrace/detail/fatal_result.hpp>
@@ -232,9 +231,9 @@ class ingest {
   /// A call of another process, which comes with the values of its arguments.
   CUTRACE_NOINLINE void take_foreign_call(pending_event& p, const event& e) {
     std::uint64_t words[10];
-    p.api.argument_count = std::min<std::uint32_t>(e.api.argument_count, 10);
-    for (std::uint32_t i = 0; i < p.api.argument_count; ++i) words[i] = e.api.arguments[i].value;
-    complete_call(p, words, p.api.argument_count);
+    const std::uint32_t count = p.api.argument_count = std::min<std::uint32_t>(e.api.argument_count, 10);
+    for (std::uint32_t i = 0; i < count; ++i) words[i] = e.api.arguments[i].value;
+    complete_call(p, words, count);
   }
 
   CUTRACE_INLINE void take_call(const traced_thread& t, const record& r) {
@@ -317,10 +316,8 @@ class ingest {
     static_cast<event&>(p) = e;
     p.process_id = process_id_;
     if (e.kind == event_kind::api) take_foreign_call(p, e);
-    if (e.kind == event_kind::system) {
-      p.system.argument_count = 0;  // should there be no memory for them
+    if (e.kind == event_kind::system)
       p.system.argument_count = window_.add_described(p, e.system.arguments, e.system.argument_count);
-    }
     if (comes_from_call(p) && !join(p))
       window_.take_back();
     else

@@ -93,6 +93,7 @@ class order_window {
   }
   /// Its arguments with their names, three words each, no more than `described_limit`.
   std::uint32_t add_described(pending_event& p, const argument* arguments, std::uint32_t count) {
+    p.system.argument_count = 0;  // should there be no memory for them
     count = std::min(count, described_limit);
     std::uint64_t words[3 * described_limit];
     for (std::uint32_t i = 0; i < count; ++i) {
