@@ -165,9 +165,9 @@ STATIC_INLINE void ioctl_begins(struct pt_regs *regs, const int by_helper) {
   o->begin_ns = bpf_ktime_get_ns();
 }
 
-/* `blocks`: how many follow, a constant. */
-STATIC_INLINE void tell_ioctl(struct thread_state *s, __u64 now, __s64 result, __u16 kind, const __u32 blocks) {
-  const __u32 room = CUTRACE_EBPF_BLOCK;
+/* `kind`: CUTRACE_EBPF_IOCTL or _TRANSFER, a constant. */
+STATIC_INLINE void tell_ioctl(struct thread_state *s, __u64 now, __s64 result, const __u16 kind) {
+  const __u32 room = CUTRACE_EBPF_BLOCK, blocks = kind == CUTRACE_EBPF_TRANSFER ? 4 : 2;
   const struct open_ioctl *o = &s->ioctl;
   struct cutrace_ebpf_ioctl *r = bpf_ringbuf_reserve(&ring, sizeof(*r) + blocks * room, 0);
   if (!r) {
@@ -201,9 +201,9 @@ STATIC_INLINE void ioctl_ends(struct thread_state *s, __s64 result) {
   const __u64 now = bpf_ktime_get_ns();
   s->ioctl.inside = 0;
   if (s->ioctl.inner_bytes != 0)
-    tell_ioctl(s, now, result, CUTRACE_EBPF_TRANSFER, 4);
+    tell_ioctl(s, now, result, CUTRACE_EBPF_TRANSFER);
   else
-    tell_ioctl(s, now, result, CUTRACE_EBPF_IOCTL, 2);
+    tell_ioctl(s, now, result, CUTRACE_EBPF_IOCTL);
 }
 
 SEC("tp_btf/sys_enter")

@@ -41,6 +41,7 @@ namespace {
 struct kind_of_event {
   const char* name;
   std::vector<const char*> programs;
+  std::vector<const char*> by_helpers = {};  ///< in their place where the kernel refuses them
 };
 
 bool holds(std::string_view list, std::string_view word) {
@@ -66,16 +67,18 @@ kernel_probes::kernel_probes(const call_probes& calls, const io::device_numbers&
                                [](const cutrace_ebpf_node& n) { return n.mask != 0 && n.is_uvm != 0; });
   const auto wanted = [&](const char* kind) { return options.kinds.empty() || holds(options.kinds, kind); };
   std::vector<std::string> refused_ones;
-  const kind_of_event kinds[] = {{"ioctl", {"system_call_begins", "system_call_ends"}},
-                                 {"sched", {"thread_switches"}},
-                                 {"irq", {"interrupt_begins", "interrupt_ends"}},
-                                 {"xid", {"gpu_fails"}},
-                                 {"uvm", {"page_faults"}}};
+  const kind_of_event kinds[] = {
+      {"ioctl", {"system_call_begins", "system_call_ends"}, {"system_call_begins_by_helper", "system_call_ends"}},
+      {"sched", {"thread_switches"}},
+      {"irq", {"interrupt_begins", "interrupt_ends"}},
+      {"xid", {"gpu_fails"}},
+      {"uvm", {"page_faults"}}};
   for (const kind_of_event& k : kinds) {
     const std::string_view name = k.name;
     if (!wanted(k.name) || (name == "uvm" && !uvm)) continue;
-    int why = name == "ioctl" && options.older_kernel ? EINVAL : load(k.programs, nullptr, 0);
-    if (why != 0 && name == "ioctl") why = load({"system_call_begins_by_helper", "system_call_ends"}, nullptr, 0);
+    const bool may_fall_back = !k.by_helpers.empty();
+    int why = may_fall_back && options.older_kernel ? EINVAL : load(k.programs, nullptr, 0);
+    if (why != 0 && may_fall_back) why = load(k.by_helpers, nullptr, 0);
     if (why == 0)
       working_ += (working_.empty() ? "" : ",") + std::string(k.name);
     else if (name == "xid" && why == ENOENT)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/detail/text_digits.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/names.hpp>
@@ -54,7 +55,7 @@ class flow_starters {
   void clear() noexcept { *this = flow_starters(); }
   bool has(text call) noexcept {
     kept& k = kept_[(reinterpret_cast<std::uintptr_t>(call.data) >> 4) % slots];
-    if (CUTRACE_UNLIKELY(k.call.data != call.data || k.call.size != call.size)) k = {call, starts_flow(view_of(call))};
+    if (CUTRACE_UNLIKELY(!is_same_interned(k.call, call))) k = {call, starts_flow(view_of(call))};
     return k.starts;
   }
 

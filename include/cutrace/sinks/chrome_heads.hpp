@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/names.hpp>
 #include <string>
@@ -116,10 +117,7 @@ class slice_heads {
     const std::uint64_t runtime = e.kind == event_kind::api && e.api.runtime_api ? std::uint64_t{1} << 55 : 0;
     return {reinterpret_cast<std::uintptr_t>(e.name.data), kind | runtime | e.name.size};
   }
-  static std::size_t slot_of(const head_key& key) noexcept {
-    // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
-    return static_cast<std::size_t>((key.name + key.what) * 0x9E3779B97F4A7C15u >> 56);
-  }
+  static std::size_t slot_of(const head_key& key) noexcept { return kept_slot<slots>(key.name + key.what); }
 
   CUTRACE_NOINLINE std::string_view render(kept& k, const head_key& key, const event& e) {
     name_.clear();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/config.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/chrome_fields.hpp>
 #include <cutrace/sinks/chrome_occupancy.hpp>
@@ -74,9 +75,8 @@ class launch_shapes {
     at.size = static_cast<std::size_t>(to - at.text);
   }
   static std::size_t slot_of(const kernel_data& k) noexcept {
-    const std::uint64_t mixed = k.grid[0] + 3 * std::uint64_t{k.grid[1]} + 5 * std::uint64_t{k.block[0]} +
-                                7 * std::uint64_t{k.registers_per_thread} + 11 * std::uint64_t{k.dynamic_shared_bytes};
-    return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 58);  // as slice_heads does
+    return kept_slot<slots>(k.grid[0] + 3 * std::uint64_t{k.grid[1]} + 5 * std::uint64_t{k.block[0]} +
+                            7 * std::uint64_t{k.registers_per_thread} + 11 * std::uint64_t{k.dynamic_shared_bytes});
   }
 
   kept kept_[slots];

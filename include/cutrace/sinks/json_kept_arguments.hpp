@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/config.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/detail/text_digits.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/json_event.hpp>
@@ -68,8 +69,7 @@ class kept_arguments {
   static constexpr std::size_t slots = 128;
 
   static std::size_t slot_of(const argument& a) noexcept {
-    const std::uint64_t mixed = a.value + reinterpret_cast<std::uintptr_t>(a.name.data);
-    return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 57);  // Fibonacci hashing, as slice_heads does
+    return kept_slot<slots>(a.value + reinterpret_cast<std::uintptr_t>(a.name.data));
   }
 
   kept kept_[slots] = {};

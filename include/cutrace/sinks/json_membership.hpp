@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/json_event.hpp>
 #include <string>
@@ -109,15 +110,15 @@ class membership_fields {
   }
 
   /// Texts are interned: equal addresses are equal texts.
-  static bool same(text a, text b) noexcept { return a.data == b.data && a.size == b.size; }
   static bool has_form(const kept& k, const event& e) noexcept {
-    return k.stage_id == e.stage_id && same(k.stage_name, e.stage_name) && k.request_total == e.request_total &&
-           k.request_count == e.request_count;
+    return k.stage_id == e.stage_id && is_same_interned(k.stage_name, e.stage_name) &&
+           k.request_total == e.request_total && k.request_count == e.request_count;
   }
   static bool matches(const kept& k, const event& e) noexcept {
     if (!has_form(k, e)) return false;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      if (k.requests[i].id != e.requests[i].id || !same(k.requests[i].name, e.requests[i].name)) return false;
+      if (k.requests[i].id != e.requests[i].id || !is_same_interned(k.requests[i].name, e.requests[i].name))
+        return false;
     }
     return true;
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/sinks/perfetto_about.hpp>
@@ -52,7 +53,7 @@ class kernel_numbers {
    private:
     friend class kernel_numbers;
     CUTRACE_INLINE bool is_of(const event& e) const noexcept {
-      return number_ != 0 && std::memcmp(shape_, &e.kernel, shape_bytes) == 0 && same(name_text_, e.name) &&
+      return number_ != 0 && std::memcmp(shape_, &e.kernel, shape_bytes) == 0 && is_same_interned(name_text_, e.name) &&
              mangled_ == e.kernel.mangled_name.data && stage_ == stage_of(e) && capture_ == capture_of(e) &&
              joined_ == e.joined;
     }
@@ -125,17 +126,14 @@ class kernel_numbers {
  private:
   static constexpr std::size_t slots = 256;
 
-  /// Texts are interned: equal addresses are equal texts.
-  static bool same(text a, text b) noexcept { return a.data == b.data && a.size == b.size; }
   static const char* stage_of(const event& e) noexcept { return e.stage_id != 0 ? e.stage_name.data : nullptr; }
   static const char* capture_of(const event& e) noexcept {
     return e.capture_stage_id != 0 ? e.capture_stage_name.data : nullptr;
   }
   static std::size_t slot_of(const event& e) noexcept {
-    const std::uint64_t mixed = reinterpret_cast<std::uintptr_t>(e.name.data) +
-                                3 * reinterpret_cast<std::uintptr_t>(e.stage_name.data) + 5 * e.kernel.grid[0] +
-                                7 * e.kernel.grid[1];
-    return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 56);  // Fibonacci hashing, as slice_heads does
+    return kept_slot<slots>(reinterpret_cast<std::uintptr_t>(e.name.data) +
+                            3 * reinterpret_cast<std::uintptr_t>(e.stage_name.data) + 5 * e.kernel.grid[0] +
+                            7 * e.kernel.grid[1]);
   }
   CUTRACE_ONE_COPY const entry& find(entry& k, const event& e, slice_names& names) {
     typename table::key key;
