@@ -19,30 +19,30 @@ using cutrace::detail::string_table;
 TEST_CASE("a stage is found until enough others have ended after it, and not after that") {
   stage_table stages;
   REQUIRE(stages.find(1) == nullptr);
-  stages.open(1)->parent = 77;
-  CHECK(stages.find(1)->parent == 77);
+  stages.open(1)->word = 77;
+  CHECK(stages.find(1)->word == 77);
   stages.close(1);
   for (std::uint64_t id = 2; id <= stage_table::closed_limit; ++id) {
-    stages.open(id)->parent = id;
+    stages.open(id)->word = id;
     stages.close(id);
   }
   REQUIRE(stages.find(1) != nullptr);
-  CHECK(stages.find(1)->parent == 77);
+  CHECK(stages.find(1)->word == 77);
   constexpr std::uint64_t other = std::uint64_t{5} << 40 | 7;
   stages.open(other);
   stages.close(other);
   CHECK(stages.find(1) == nullptr);
-  CHECK(stages.find(2)->parent == 2);
+  CHECK(stages.find(2)->word == 2);
 }
 
 TEST_CASE("stages of several threads do not stand in for each other") {
   stage_table stages;
   for (std::uint64_t thread = 1; thread <= 20; ++thread)
-    for (std::uint64_t n = 0; n < 100; ++n) stages.open(thread << 40 | n)->parent = thread * 1000 + n;
+    for (std::uint64_t n = 0; n < 100; ++n) stages.open(thread << 40 | n)->word = thread * 1000 + n;
   for (int round = 0; round < 2; ++round)
     for (std::uint64_t n = 0; n < 100; ++n)
       for (std::uint64_t thread = 1; thread <= 20; ++thread)
-        REQUIRE(stages.find(thread << 40 | n)->parent == thread * 1000 + n);
+        REQUIRE(stages.find(thread << 40 | n)->word == thread * 1000 + n);
 }
 
 TEST_CASE("numbers are found while they are in the table, whatever was taken out of it before") {
@@ -85,11 +85,12 @@ TEST_CASE("stages that never end do not lock out those to come, nor does what is
     const std::uint64_t newest = stage_table::open_limit + id;
     cutrace::detail::known_stage* s = stages.open(newest);
     REQUIRE(s != nullptr);
-    CHECK(s->requests.empty());
+    CHECK(s->requests == nullptr);
+    CHECK(s->request_count == 0);
     CHECK(s->total == 0);
-    s->total = 3;
-    s->requests.resize(3);
-    stages.charge(*s);
+    stages.keep_requests(*s, cutrace::request_form::batch, 5, {7, 8, 9}, nullptr);
+    CHECK(s->total == 5);
+    CHECK(s->requests[2].id == 9);
     CHECK(stages.find(newest) == s);
     if (id % 2 == 0) stages.close(newest);
   }

@@ -12,8 +12,8 @@
 using cutrace::attribution;
 using cutrace::event;
 using cutrace::event_kind;
-using cutrace::detail::pending_more;
 using cutrace::detail::pending_work;
+using cutrace::detail::work_shape;
 
 namespace {
 
@@ -27,7 +27,7 @@ event work(event_kind kind, std::mt19937_64& random) {
   e.device = small(1u << 16);
   e.context = small(~0u);
   e.stream = random();
-  e.correlation_id = random();
+  e.correlation_id = small(~0u);
   e.stage_id = random();
   e.name = {"gemm", small(5)};
   if (kind == event_kind::memcpy) {
@@ -52,12 +52,12 @@ event work(event_kind kind, std::mt19937_64& random) {
     e.sync.event_id = small(~0u);
   } else {
     cutrace::kernel_data& k = e.kernel;
-    for (int i = 0; i < 3; ++i) k.grid[i] = small(~0u), k.block[i] = small(~0u), k.cluster[i] = small(256);
+    for (int i = 0; i < 3; ++i) k.grid[i] = small(~0u), k.block[i] = small(~0u), k.cluster[i] = small(~0u);
     k.registers_per_thread = small(~0u);
     k.static_shared_bytes = small(~0u);
     k.dynamic_shared_bytes = small(~0u);
     k.local_bytes_per_thread = small(~0u);
-    k.priority = static_cast<std::int32_t>(word(65536)) - 32768;
+    k.priority = static_cast<std::int32_t>(random());
     k.graph_id = small(~0u);
     k.graph_node_id = random();
     k.mangled_name = {"_Z4gemm", small(8)};
@@ -68,14 +68,21 @@ event work(event_kind kind, std::mt19937_64& random) {
 event through(const event& e) {
   pending_work waiting;
   std::memset(static_cast<void*>(&waiting), 0xa5, sizeof(waiting));  // as memory that was used before
+  work_shape shape;
+  std::memset(static_cast<void*>(&shape), 0x5a, sizeof(shape));
+  shape.keep(e);
+  CHECK(shape.is_of(e));
   waiting.keep(e);
+  waiting.shape = &shape;
   waiting.joined = e.joined;
   waiting.call_start_ns = e.call_start_ns;
   waiting.call_thread = 7;
+  waiting.epoch = 3;
   event out;
-  pending_more more;
-  waiting.show(out, more);
-  CHECK(more.call_thread == 7);
+  waiting.show(out);
+  CHECK((waiting.call_thread == 7 && waiting.epoch == 3));
+  CHECK((out.correlation_id >> 32) == 3);
+  out.correlation_id &= 0xffffffffu;
   return out;
 }
 
@@ -99,6 +106,7 @@ TEST_CASE("GPU work waits in its short form without losing a bit") {
 TEST_CASE("work with more to say than the short form holds waits whole") {
   std::mt19937_64 random(37);
   const std::vector<std::function<void(event&)>> more = {[](event& e) { e.device = 1u << 16; },
+                                                         [](event& e) { e.correlation_id = std::uint64_t{1} << 32; },
                                                          [](event& e) { e.thread_id = 1; },
                                                          [](event& e) { e.depth = 1; },
                                                          [](event& e) { e.late = true; },
@@ -110,10 +118,8 @@ TEST_CASE("work with more to say than the short form holds waits whole") {
                                                          [](event& e) { e.capture_stage_id = 1; },
                                                          [](event& e) { e.call_name.size = 1; },
                                                          [](event& e) { e.more.size = 1; },
-                                                         [](event& e) { e.kernel.cluster[1] = 256; },
                                                          [](event& e) { e.kernel.queued_ns = 1; },
                                                          [](event& e) { e.kernel.submitted_ns = 1; },
-                                                         [](event& e) { e.kernel.priority = 32768; },
                                                          [](event& e) { e.kind = event_kind::jit; },
                                                          [](event& e) { e.kind = event_kind::api; }};
   for (std::size_t i = 0; i < more.size(); ++i) {

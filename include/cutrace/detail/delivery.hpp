@@ -3,6 +3,7 @@
 // arguments get their names. Late, so that what another thread told meanwhile is known. Collector's thread only.
 #pragma once
 
+#include <cstring>
 #include <cutrace/detail/ingest.hpp>
 #include <cutrace/detail/sink_set.hpp>
 #include <new>
@@ -25,17 +26,19 @@ class delivery {
   std::uint64_t start_ns() const noexcept { return start_ns_; }
 
   /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
-  void deliver(order_window::bucket& b) {
-    const std::int64_t now_ns = session_ns(now_ns_);
-    for (std::size_t at = 0; at < b.order.size();) {
-      const std::size_t end = std::min(b.order.size(), at + slice);
+  void deliver(const order_window::bucket& b) {
+    now_session_ns_ = session_ns(now_ns_);
+    const order_window::place* const order = b.order.data();
+    const std::size_t count = b.order.size();
+    for (std::size_t at = 0; at < count;) {
+      const std::size_t end = std::min(count, at + slice);
       requests_.clear();
-      requests_.reserve(slice);
+      requests_.reserve(2 * slice);  // a mark may have that of its stage and its own
       next_argument_ = arguments_.data();
       event* made = events_.data();
       for (; at < end; ++at) {
-        ask_ahead(b, at);
-        show(b, b.order[at], *::new (static_cast<void*>(made++)) event, now_ns);
+        ask_ahead(order + at, count - at);
+        show(b.words, order[at], *::new (static_cast<void*>(made++)) event);
       }
       const std::size_t n = static_cast<std::size_t>(made - events_.data());
       to_.write(events_.data(), n);
@@ -70,109 +73,116 @@ class delivery {
  private:
   static constexpr std::size_t slice = 64;
   static constexpr std::size_t argument_limit = 10;  ///< of one event
-  /// Events by which memory is asked for early: that of the event itself, of the place of its stage, of the stage.
-  static constexpr std::size_t ahead = 32, stage_place_ahead = 20, stage_ahead = 8;
+  /// Events by which memory is asked for early: that of the event itself, of its stage, and of the stage
+  /// that names its requests.
+  static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
 
   /// The window is larger than caches are, and its order is not that of memory; nor are stages in a cache that were
-  /// opened when the events came. Each step needs what the one before it has brought.
-  void ask_ahead(order_window::bucket& b, std::size_t at) {
-    const std::size_t left = b.order.size() - at;
-    if (CUTRACE_LIKELY(left > ahead)) {
-      const order_window::place& p = b.order[at + ahead];
-      switch (p.shape()) {
-        case order_window::form::host:
-          prefetch(p.as<pending_host>());
-          break;
-        case order_window::form::work:
-          prefetch(p.as<pending_work>());
-          break;
-        case order_window::form::whole:
-          prefetch(p.as<pending_event>());
-          break;
-      }
-    }
-    if (left > stage_place_ahead) from_.stages().prefetch_place(stage_of(b.order[at + stage_place_ahead]));
-    if (left > stage_ahead) from_.stages().prefetch(stage_of(b.order[at + stage_ahead]));
+  /// opened when the events came. Which forms they have is not asked: the next lines of a shorter one do no harm.
+  CUTRACE_INLINE void ask_ahead(const order_window::place* from, std::size_t left) {
+    if (CUTRACE_UNLIKELY(left <= ahead)) return;
+    const char* const waiting = from[ahead].address();
+    __builtin_prefetch(waiting);
+    __builtin_prefetch(waiting + 64);
+    if (CUTRACE_UNLIKELY(from[ahead].shape() == order_window::form::whole))
+      for (std::size_t at = 128; at < sizeof(pending_event); at += 64) __builtin_prefetch(waiting + at);
+    from_.stages().prefetch(stage_place_of(from[stage_ahead]));
+    from_.stages().prefetch_owner(stage_place_of(from[owner_ahead]));
   }
-  template <class T>
-  static void prefetch(const T& waiting) noexcept {
-    const char* const from = reinterpret_cast<const char*>(&waiting);
-    for (std::size_t at = 0; at < sizeof(T); at += 64) __builtin_prefetch(from + at);
-  }
-  static std::uint64_t stage_of(const order_window::place& p) noexcept {
-    switch (p.shape()) {
-      case order_window::form::host: {
-        const pending_host& h = p.as<pending_host>();
-        return h.type() == record_type::stage ? h.c : h.parent;
-      }
-      case order_window::form::work:
-        return p.as<pending_work>().stage_id;
-      default:
-        return 0;
-    }
+  /// Any number where there is none.
+  static std::uint32_t stage_place_of(const order_window::place& p) noexcept {
+    std::uint32_t place;
+    std::memcpy(&place, p.address() + stage_place_at, sizeof(place));
+    return place;
   }
 
-  /// The event of a place, complete. `e` is new; `now_ns`: session time of this pass.
-  CUTRACE_INLINE void show(order_window::bucket& b, const order_window::place& p, event& e, std::int64_t now_ns) {
-    pending_more more;
+  /// The event of a place, complete. `e` is new.
+  CUTRACE_INLINE void show(const std::vector<std::uint64_t>& words, const order_window::place& p, event& e) {
+    e.start_ns = session_ns(p.start_ns);
+    e.end_ns = session_ns(p.end_ns);
     switch (p.shape()) {
       case order_window::form::host: {
         const pending_host& h = p.as<pending_host>();
         e.process_id = from_.process_id();
         e.thread_id = h.thread_id;
-        if (h.type() == record_type::stage)
-          show_marker_stage(h, e, more);
-        else
-          show_call(h, b.words, e);
+        if (h.type() == record_type::stage) {
+          show_marker_stage(h, e);
+        } else {
+          show_call(h, words, e);
+          if (e.stage_id != 0) resolve_stage(e, h.at.stage_place);
+        }
         break;
       }
       case order_window::form::work: {
         const pending_work& w = p.as<pending_work>();
         e.process_id = from_.process_id();
-        w.show(e, more);
+        w.show(e);
         if (w.call_function != pending_work::no_function)
           e.call_name = functions_.name_of(w.call_function & ~pending_work::runtime_bit,
                                            (w.call_function & pending_work::runtime_bit) != 0);
+        resolve_gpu(e, w.call_thread);
+        if (e.stage_id != 0) resolve_stage(e, w.stage_place);
         break;
       }
-      case order_window::form::whole: {
-        const pending_event& whole = p.as<pending_event>();
-        e = whole;
-        more = whole;
-        if (e.kind == event_kind::api)
-          name_arguments(e, functions_.find(e.api.function, e.api.runtime_api),
-                         [&](std::uint32_t i) { return b.words[more.words_at + i]; });
-        if (e.kind == event_kind::system) name_described(e, b.words.data() + more.words_at);
+      case order_window::form::whole:
+        show_whole(p.as<pending_event>(), words, e);
         break;
-      }
     }
-    e.start_ns = p.start_ns;
-    e.end_ns = p.end_ns;
-    resolve(e, more, now_ns);
+    e.late = e.end_ns < newest_end_ns_;
+    if (CUTRACE_UNLIKELY(e.late))
+      ++late_;
+    else
+      newest_end_ns_ = std::min(e.end_ns, now_session_ns_);  // a time from the future makes nothing else late
+    ++by_kind_[static_cast<std::size_t>(e.kind)];
   }
 
-  void show_marker_stage(const pending_host& h, event& e, pending_more& more) {
+  CUTRACE_NOINLINE void show_whole(const pending_event& p, const std::vector<std::uint64_t>& words, event& e) {
+    const std::int64_t start_ns = e.start_ns, end_ns = e.end_ns;
+    e = p;
+    e.start_ns = start_ns;
+    e.end_ns = end_ns;
+    if (e.kind == event_kind::api)
+      name_arguments(e, functions_.find(e.api.function, e.api.runtime_api),
+                     [&](std::uint32_t i) { return words[p.words_at + i]; });
+    if (e.kind == event_kind::system) name_described(e, words.data() + p.words_at);
+    if (ingest::comes_from_call(e)) resolve_gpu(e, p.call_thread);
+    if (e.kind == event_kind::kernel && e.kernel.queued_ns != 0) e.kernel.queued_ns = session_ns(e.kernel.queued_ns);
+    if (e.kind == event_kind::kernel && e.kernel.submitted_ns != 0)
+      e.kernel.submitted_ns = session_ns(e.kernel.submitted_ns);
+    if (e.kind == event_kind::stage)
+      resolve_name(e);
+    else if (e.stage_id != 0)
+      resolve_stage(e, stage_table::no_place);
+    if (p.form != request_form::none)  // marks may bring their own
+      show_requests(e, p.form, p.request_word, p.request_owner, stage_table::no_place);
+  }
+
+  void show_marker_stage(const pending_host& h, event& e) {
+    pending_more more;
     show_stage(h, e, more);
     if (h.has(flag_dynamic)) {
       e.name = {h.name, h.name_size_or_words_at};
-      return;
+    } else {
+      const site_table::entry& site = from_.site(h.site());
+      e.name = site.name;
+      e.stage.file = site.file;
+      e.stage.line = site.line;
     }
-    const site_table::entry& site = from_.site(h.site());
-    e.name = site.name;
-    e.stage.file = site.file;
-    e.stage.line = site.line;
+    resolve_name(e);
+    const std::uint32_t owner_place = h.has(flag_dynamic) ? stage_table::no_place : h.at.stage_place;
+    show_requests(e, more.form, more.request_word, more.request_owner, owner_place);
   }
 
   void show_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
     const bool runtime = h.has(flag_runtime);
     const std::uint32_t count = std::min<std::uint32_t>(h.count(), argument_limit);
     const std::uint32_t rest = count > 3 ? count - 3 : 0;
-    const bool enclosed = (h.epoch & pending_host::is_enclosed) != 0;
+    const bool enclosed = (h.at.epoch & pending_host::is_enclosed) != 0;
     // Not there if memory ran out when they came.
     const bool told = h.name_size_or_words_at + rest + (enclosed ? 1u : 0u) <= words.size();
     const std::uint64_t* more = told ? words.data() + h.name_size_or_words_at : nothing;
     e.kind = event_kind::api;
-    e.correlation_id = (h.id & 0xffffffffu) | (h.epoch & 0xffu) << 32;
+    e.correlation_id = (h.id & 0xffffffffu) | static_cast<std::uint64_t>(h.at.epoch & 0xffu) << 32;
     e.stage_id = h.parent;
     e.api.function = function_of(h.site());
     e.api.result = static_cast<std::int32_t>(h.id >> 32);
@@ -212,26 +222,6 @@ class delivery {
       *next_argument_++ = order_window::described(words + 3 * i);
   }
 
-  CUTRACE_INLINE void resolve(event& e, pending_more& more, std::int64_t now_ns) {
-    e.start_ns = session_ns(e.start_ns);
-    e.end_ns = session_ns(e.end_ns);
-    e.late = e.end_ns < newest_end_ns_;
-    if (e.late)
-      ++late_;
-    else
-      newest_end_ns_ = std::min(e.end_ns, now_ns);  // a time from the future makes nothing else late
-    if (ingest::comes_from_call(e)) resolve_gpu(e, more);
-    if (e.kind == event_kind::kernel && e.kernel.queued_ns != 0) e.kernel.queued_ns = session_ns(e.kernel.queued_ns);
-    if (e.kind == event_kind::kernel && e.kernel.submitted_ns != 0)
-      e.kernel.submitted_ns = session_ns(e.kernel.submitted_ns);
-    if (e.kind == event_kind::stage)
-      resolve_name(e);
-    else if (e.stage_id != 0)
-      resolve_stage(e, more);
-    resolve_requests(e, more);
-    ++by_kind_[static_cast<std::size_t>(e.kind)];
-  }
-
   /// Asked with the time of the launch in the raw frame: an update of the graph concerns later ones.
   void resolve_capture(event& p) {
     const graph_table::capture* c = nullptr;
@@ -260,11 +250,10 @@ class delivery {
     p.capture_stage_name = captured_name_;
   }
 
-  void resolve_gpu(event& p, const pending_more& more) {
+  void resolve_gpu(event& p, std::uint32_t call_thread) {
     if (!from_.graphs().empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
-    if (p.thread_id == 0)
-      p.thread_id = from_.thread_id_of(more.call_thread);  // its records may have come after the GPU's
+    if (p.thread_id == 0) p.thread_id = from_.thread_id_of(call_thread);  // its records may have come after the GPU's
     // Counted, not clipped: who reads the trace may decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
     if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
@@ -278,13 +267,13 @@ class delivery {
   void resolve_name(event& p) {
     if (p.name.data == nullptr) {
       const known_stage* s = from_.stages().find(p.stage_id);
-      p.name = s != nullptr ? s->name : ingest::name_lost;
+      p.name = s != nullptr ? s->name_text() : ingest::name_lost;
     }
     p.stage_name = p.name;
   }
 
-  void resolve_stage(event& p, pending_more& more) {
-    const known_stage* s = from_.stages().find(p.stage_id);
+  CUTRACE_INLINE void resolve_stage(event& p, std::uint32_t place) {
+    const known_stage* const s = from_.stages().find_at(place, p.stage_id);
     if (CUTRACE_UNLIKELY(s == nullptr)) {
       if (p.is_gpu_work()) {
         p.joined = attribution::stage_unknown;
@@ -292,30 +281,29 @@ class delivery {
       }
       return;
     }
-    p.stage_name = s->name;
-    if (more.form == request_form::none) {  // marks may bring their own
-      more.form = s->form;
-      more.request_word = s->word;
-      more.request_owner = s->owner;
-    }
+    p.stage_name = s->name_text();
+    show_requests(p, s->form, s->word, s->owner, s->owner_place);
   }
 
-  void resolve_requests(event& p, const pending_more& more) {
-    if (more.form == request_form::none) return;
-    if (more.form == request_form::id) {
-      requests_.push_back({more.request_word, {}});
+  CUTRACE_INLINE void show_requests(event& p, request_form form, std::uint64_t word, std::uint64_t owner,
+                                    std::uint32_t owner_place) {
+    if (form == request_form::none) return;
+    if (form == request_form::id) {
+      requests_.push_back({word, {}});
       p.requests = &requests_.back();
       p.request_count = p.request_total = 1;
       return;
     }
-    const known_stage* owner = from_.stages().find(more.request_owner);
-    if (owner == nullptr) {  // its record was lost: at least the number stays
-      p.request_total = more.form == request_form::batch ? static_cast<std::uint32_t>(more.request_word) : 1;
+    const known_stage* const s = from_.stages().find_at(owner_place, owner);
+    if (CUTRACE_UNLIKELY(s == nullptr)) {  // its record was lost: at least the number stays
+      p.requests = nullptr;
+      p.request_count = 0;
+      p.request_total = form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
       return;
     }
-    p.requests = owner->requests.data();
-    p.request_count = static_cast<std::uint32_t>(owner->requests.size());
-    p.request_total = owner->total;
+    p.requests = s->requests.get();
+    p.request_count = s->request_count;
+    p.request_total = s->total;
   }
 
   static constexpr std::uint64_t nothing[8] = {};
@@ -331,7 +319,8 @@ class delivery {
   std::vector<argument> arguments_;
   argument* next_argument_ = nullptr;
   std::int64_t newest_end_ns_ = INT64_MIN;
-  std::int64_t now_ns_ = 0;
+  std::int64_t now_ns_ = 0;          ///< raw, of this pass
+  std::int64_t now_session_ns_ = 0;  ///< the same in session time, as of the last delivery
   std::uint64_t delivered_ = 0;
   std::uint64_t by_kind_[event_kind_count] = {};
   std::uint64_t joined_[6] = {};

@@ -134,28 +134,16 @@ class ingest {
   }
 
   void keep_requests(known_stage& s, const record& r) {
-    s.total = 0;
-    s.requests.clear();
-    if (r.form() == request_form::text) {
-      s.total = 1;
-      if (!parts_.told_request) return;  // to an earlier trace, in which the stage began
-      s.request_text = parts_.request;   // not interned: requests come and go without end
-      s.requests.push_back({hash_text(parts_.request.data(), parts_.request.size()),
-                            {s.request_text.data(), static_cast<std::uint32_t>(s.request_text.size())}});
-    } else if (r.form() == request_form::batch) {
-      s.total = static_cast<std::uint32_t>(r.a);
-      s.requests.reserve(parts_.words.size());
-      for (const std::uint64_t id : parts_.words) s.requests.push_back({id, {}});
-    }
-    stages_.charge(s);
+    stages_.keep_requests(s, r.form(), r.a, parts_.words, parts_.told_request ? &parts_.request : nullptr);
   }
 
   void open_stage(const record& r) {
+    const std::uint32_t owner_place = stages_.place_of(r.c);
     known_stage* s = stages_.open(r.id);
     if (s == nullptr) return;
-    s->name = name_of(r);
-    s->parent = r.parent;
+    s->set_name(name_of(r));
     s->owner = r.c;
+    s->owner_place = r.c == r.id ? stages_.place_of(r.id) : owner_place;
     s->word = r.a;
     s->form = r.form();
     if (r.c == r.id) keep_requests(*s, r);
@@ -185,7 +173,7 @@ class ingest {
       end_nvtx(t, r);
     } else {
       pending_host& p = host_record(t, r);
-      p.name = nullptr;
+      p.at = {0, stages_.place_of(r.c)};
       if (named_here) {
         const text name = name_of_instance(r.id);
         p.name = name.data;
@@ -198,7 +186,7 @@ class ingest {
   /// No address: an adopted part that is read first; delivery asks again.
   text name_of_instance(std::uint64_t id) {
     const known_stage* s = stages_.find(id);
-    return s != nullptr ? s->name : text{nullptr, 0};
+    return s != nullptr ? s->name_text() : text{nullptr, 0};
   }
   CUTRACE_NOINLINE void end_nvtx(const traced_thread& t, const record& r) {
     pending_event& p = host_event(event_kind::stage, t, r);
@@ -242,12 +230,12 @@ class ingest {
     const std::int32_t result = static_cast<std::int32_t>(r.id >> 32);
     if (CUTRACE_UNLIKELY(loses_context(result))) note_lost_context(f, r.has(flag_runtime), result);
     pending_host& p = host_record(t, r);
-    p.epoch = from_.ring->epoch(static_cast<std::uint32_t>(r.id));
+    p.at = {from_.ring->epoch(static_cast<std::uint32_t>(r.id)), stages_.place_of(r.parent)};
     p.name_size_or_words_at = 0;
     if (r.count() <= 3 && CUTRACE_LIKELY(parts_.enclosing == 0)) return;
     parts_.resize_words(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);
     if (CUTRACE_UNLIKELY(parts_.enclosing != 0)) {
-      p.epoch |= pending_host::is_enclosed;
+      p.at.epoch |= pending_host::is_enclosed;
       parts_.words.push_back(with_epoch(parts_.enclosing));
     }
     p.name_size_or_words_at = window_.add_words(parts_.words.data(), parts_.words.size());
@@ -298,7 +286,7 @@ class ingest {
     switch (static_cast<graph_change::action>(r.count())) {
       case graph_change::action::node_added: {
         const known_stage* s = stages_.find(r.parent);  // told by the same thread, so before
-        return from_.graphs->added(r.id, r.parent, s != nullptr ? s->name : name_lost);
+        return from_.graphs->added(r.id, r.parent, s != nullptr ? s->name_text() : name_lost);
       }
       case graph_change::action::node_copied:
         return from_.graphs->copied(r.id, r.a);
@@ -327,18 +315,21 @@ class ingest {
     correlation_ring::call call{};
     attribution joined{};
     if (!find_call(e, joined, call)) return;
-    pending_work& p = window_.append_work(e.start_ns, e.end_ns);
+    pending_work& p = window_.append_work(e);
     p.keep(e);
     p.joined = joined;
     p.call_start_ns = e.start_ns;
     p.call_thread = 0;
+    p.epoch = 0;
     p.call_function = pending_work::no_function;
+    p.stage_place = stage_table::no_place;
     ++produced_;
     if (!is_found(joined)) return;
-    p.correlation_id |= std::uint64_t{call.epoch} << 32;
+    p.epoch = call.epoch & 0xff;
     p.stage_id = call.stage;
+    p.stage_place = stages_.place_of(call.stage);
     p.call_start_ns = static_cast<std::int64_t>(from_.scale->to_ns(call.begin_ticks));
-    p.call_thread = call.thread_index;
+    p.call_thread = call.thread_index & 0xffffff;
     p.call_function =
         pending_work::function_word(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
   }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/detail/block_list.hpp>
+#include <cutrace/detail/kept_slot.hpp>
 #include <cutrace/detail/pending.hpp>
 #include <cutrace/detail/sort_runs.hpp>
 #include <deque>
@@ -26,6 +28,7 @@ class order_window {
     std::uintptr_t where;  ///< address of the event, and its form in the bits that are always 0 there
 
     form shape() const noexcept { return static_cast<form>(where & form_mask); }
+    const char* address() const noexcept { return reinterpret_cast<const char*>(where & ~form_mask); }
     /// `T`: pending_event, pending_host or pending_work, as the form says.
     template <class T>
     T& as() const noexcept {
@@ -38,12 +41,15 @@ class order_window {
     block_list<pending_event> events;
     block_list<pending_host> hosts;
     block_list<pending_work> works;
+    block_list<work_shape> shapes;
     std::vector<std::uint64_t> words;
     std::vector<place> order;  ///< sorted once the bucket is handed over: places are small, events are not
+    std::uint64_t number = 0;  ///< no other bucket has or had it
 
     std::size_t bytes() const noexcept {
       return events.size() * sizeof(pending_event) + hosts.size() * sizeof(pending_host) +
-             works.size() * sizeof(pending_work) + order.size() * place_bytes + words.size() * word_bytes;
+             works.size() * sizeof(pending_work) + shapes.size() * sizeof(work_shape) + order.size() * place_bytes +
+             words.size() * word_bytes;
     }
   };
 
@@ -80,9 +86,13 @@ class order_window {
     bucket& b = bucket_of(end_ns);
     return add(b, b.hosts, start_ns, end_ns, form::host);
   }
-  pending_work& append_work(std::int64_t start_ns, std::int64_t end_ns) {
-    bucket& b = bucket_of(end_ns);
-    return add(b, b.works, start_ns, end_ns, form::work);
+  /// With its shape: that of `e`.
+  pending_work& append_work(const event& e) {
+    bucket& b = bucket_of(e.end_ns);
+    const work_shape* const shape = shape_of(b, e);
+    pending_work& p = add(b, b.works, e.start_ns, e.end_ns, form::work);
+    p.shape = shape;
+    return p;
   }
   /// Arguments of the event that was appended last. @returns where they are in its bucket
   std::uint32_t add_words(const std::uint64_t* words, std::size_t count) {
@@ -137,6 +147,7 @@ class order_window {
           done.events.clear(to);
           done.hosts.clear(to);
           done.works.clear(to);
+          done.shapes.clear(to);
         }
       };
       {
@@ -161,7 +172,12 @@ class order_window {
   std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.bytes(); }
 
  private:
-  static constexpr std::size_t bucket_limit = 1024;
+  static constexpr std::size_t bucket_limit = 1024, shape_count = 256;
+
+  struct known_shape {
+    std::uint64_t bucket = 0;  ///< 0: none; one that is gone says nothing of what is there now
+    const work_shape* shape = nullptr;
+  };
 
   /// Nearly always that of the event before: no division.
   bucket& bucket_of(std::int64_t end_ns) {
@@ -199,6 +215,23 @@ class order_window {
     return added;
   }
 
+  /// The shape that a bucket has already, if it is one of those that came last.
+  CUTRACE_INLINE const work_shape* shape_of(bucket& b, const event& e) {
+    std::uint64_t first[2];
+    std::memcpy(first, &e.kernel, sizeof(first));
+    known_shape& k = shapes_[kept_slot<shape_count>(first[0] + 3 * first[1] +
+                                                    reinterpret_cast<std::uintptr_t>(e.name.data) + b.number)];
+    if (CUTRACE_LIKELY(k.bucket == b.number && k.shape->is_of(e))) return k.shape;
+    return add_shape(k, b, e);
+  }
+  CUTRACE_NOINLINE const work_shape* add_shape(known_shape& k, bucket& b, const event& e) {
+    work_shape& s = b.shapes.append(spare_blocks_);
+    s.keep(e);
+    used_bytes_ += sizeof(work_shape);
+    k = {b.number, &s};
+    return &s;
+  }
+
   /// By end; of two that end together the one that encloses the other goes first; equal ones as they came.
   void sort(bucket& b) {
     sort_runs(b.order, runs_, scratch_, [](const place& x, const place& y) {
@@ -208,12 +241,17 @@ class order_window {
   }
 
   CUTRACE_NOINLINE bucket fresh() {
-    if (spare_.empty()) return {};
-    bucket b = std::move(spare_.back());
-    spare_.pop_back();
+    bucket b;
+    if (!spare_.empty()) {
+      b = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    b.number = ++buckets_made_;
     return b;
   }
 
+  known_shape shapes_[shape_count];
+  std::uint64_t buckets_made_ = 0;
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
   std::vector<place> scratch_;
   block_store spare_blocks_;  ///< before the buckets, which hold its blocks

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How events wait for their turn. An event is 288 bytes, most of which say nothing or what tables know: what comes by
-// the million waits as the 64 or 128 bytes that it is made of, and takes its shape when it is delivered. The window is
-// larger than caches are, so these bytes are what waiting costs.
+// the million waits as the 64 bytes that it is made of, and takes its shape when it is delivered. The window is larger
+// than caches are, so these bytes are what waiting costs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/detail/function_table.hpp>
 #include <cutrace/detail/record.hpp>
 #include <cutrace/event.hpp>
@@ -30,13 +31,16 @@ struct pending_event : event, pending_more {};
 struct alignas(64) pending_host {
   std::uint64_t head, id, parent, a, b, c;  ///< see `record`
   union {
-    const char* name;     ///< of a stage whose name was made at run time; nullptr: not known yet
-    std::uint64_t epoch;  ///< of a call's correlation id; with `is_enclosed`, its last word is the id of that call
+    const char* name;  ///< of a stage whose name was made at run time; nullptr: not known yet
+    struct {
+      std::uint32_t epoch;  ///< of a call's correlation id; with `is_enclosed`, its last word is the id of that call
+      std::uint32_t stage_place;  ///< of `parent`, of a stage that of `c`; see stage_table::place_of
+    } at;
   };
   std::uint32_t name_size_or_words_at;  ///< a call's words beyond the third, in those of its bucket
   std::uint32_t thread_id;
 
-  static constexpr std::uint64_t is_enclosed = std::uint64_t{1} << 32;
+  static constexpr std::uint32_t is_enclosed = 1u << 31;
 
   record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }
   bool has(std::uint8_t flag) const noexcept { return (head & head_flags(flag)) != 0; }
@@ -70,37 +74,56 @@ void show_stage(const Record& r, event& e, pending_more& more) noexcept {
   more.form = r.form();
 }
 
+/// What GPU work of one name often has in common, as it stands in the event: launches of one shape, copies of one size.
+struct work_shape {
+  static constexpr std::size_t size = offsetof(kernel_data, graph_node_id);
+  static_assert(sizeof(memcpy_data) <= size && sizeof(memset_data) <= size && sizeof(sync_data) <= size, "whole");
+
+  unsigned char bytes[size];  ///< of the union
+  const char *name, *mangled;
+  std::uint32_t name_size, mangled_size;
+
+  static bool is_kernel(const event& e) noexcept {
+    return e.kind == event_kind::kernel || e.kind == event_kind::graph_launch;
+  }
+  CUTRACE_INLINE bool is_of(const event& e) const noexcept {
+    const text other = is_kernel(e) ? e.kernel.mangled_name : text{};
+    return std::memcmp(bytes, &e.kernel, size) == 0 && name == e.name.data && name_size == e.name.size &&
+           mangled == other.data && mangled_size == other.size;
+  }
+  void keep(const event& e) noexcept {
+    const text other = is_kernel(e) ? e.kernel.mangled_name : text{};
+    std::memcpy(bytes, &e.kernel, size);
+    name = e.name.data;
+    name_size = e.name.size;
+    mangled = other.data;
+    mangled_size = other.size;
+  }
+  /// Into a new event of the same kind.
+  CUTRACE_INLINE void show(event& e) const noexcept {
+    std::memcpy(static_cast<void*>(&e.kernel), bytes, size);
+    e.name = {name, name_size};
+    if (is_kernel(e)) e.kernel.mangled_name = {mangled, mangled_size};
+  }
+};
+
 /// GPU work and synchronisations, as backends tell of them.
 struct alignas(64) pending_work {
   event_kind kind;
   attribution joined;
   bool by_events;
-  std::uint8_t cluster_x, cluster_y, cluster_z;
   std::uint16_t device;
+  std::uint16_t call_function;  ///< see `function_word`
   std::uint32_t context;
-  std::uint32_t call_thread;
-  std::uint64_t correlation_id;
+  std::uint32_t call_thread : 24;
+  std::uint32_t epoch : 8;  ///< of `correlation`
   std::uint64_t stage_id;
   std::uint64_t stream;
   std::int64_t call_start_ns;
-  std::int16_t priority;
-  std::uint16_t call_function;  ///< see `function_word`
-  std::uint32_t name_size;
-  const char* name;
-  struct launch {
-    const char* mangled;
-    std::uint32_t mangled_size;
-    std::uint32_t graph_id;
-    std::uint64_t graph_node_id;
-    std::uint32_t grid[3], block[3];
-    std::uint32_t registers_per_thread, static_shared_bytes, dynamic_shared_bytes, local_bytes_per_thread;
-  };
-  union {
-    launch kernel;  ///< of graph launches, too
-    memcpy_data memcpy_;
-    memset_data memset_;
-    sync_data sync;
-  };
+  std::uint64_t graph_node_id;  ///< of kernels
+  std::uint32_t correlation;    ///< as CUPTI counts
+  std::uint32_t stage_place;    ///< of `stage_id`, see stage_table::place_of
+  const work_shape* shape;      ///< in the same bucket
 
   /// Function of a call and whether it is of the runtime API.
   static constexpr std::uint16_t no_function = 0xffff, runtime_bit = 0x8000;
@@ -113,14 +136,11 @@ struct alignas(64) pending_work {
   static bool holds(const event& e) noexcept {
     if ((e.thread_id | e.depth | e.request_total | e.request_count) != 0 || e.device > 0xffff) return false;
     if ((e.stage_name.size | e.capture_stage_name.size | e.call_name.size | e.more.size) != 0) return false;
-    if (e.capture_stage_id != 0 || e.late || e.skewed) return false;
+    if (e.capture_stage_id != 0 || e.late || e.skewed || e.correlation_id > 0xffffffffu) return false;
     switch (e.kind) {
       case event_kind::kernel:
-      case event_kind::graph_launch: {
-        const kernel_data& k = e.kernel;
-        return (k.cluster[0] | k.cluster[1] | k.cluster[2]) <= 0xff && k.queued_ns == 0 && k.submitted_ns == 0 &&
-               k.priority == static_cast<std::int16_t>(k.priority);
-      }
+      case event_kind::graph_launch:
+        return e.kernel.queued_ns == 0 && e.kernel.submitted_ns == 0;
       case event_kind::memcpy:
       case event_kind::memset:
       case event_kind::sync:
@@ -130,88 +150,40 @@ struct alignas(64) pending_work {
     }
   }
 
-  /// All but what its call tells.
+  /// All but what its call tells, where its stage is, and its shape.
   void keep(const event& e) noexcept {
     kind = e.kind;
     by_events = e.by_events;
     device = static_cast<std::uint16_t>(e.device);
     context = e.context;
-    correlation_id = e.correlation_id;
     stage_id = e.stage_id;
     stream = e.stream;
-    name_size = e.name.size;
-    name = e.name.data;
-    switch (e.kind) {
-      case event_kind::memcpy:
-        memcpy_ = e.memcpy_;
-        return;
-      case event_kind::memset:
-        memset_ = e.memset_;
-        return;
-      case event_kind::sync:
-        sync = e.sync;
-        return;
-      default:
-        break;
-    }
-    const kernel_data& k = e.kernel;
-    cluster_x = static_cast<std::uint8_t>(k.cluster[0]);
-    cluster_y = static_cast<std::uint8_t>(k.cluster[1]);
-    cluster_z = static_cast<std::uint8_t>(k.cluster[2]);
-    priority = static_cast<std::int16_t>(k.priority);
-    kernel.mangled = k.mangled_name.data;
-    kernel.mangled_size = k.mangled_name.size;
-    kernel.graph_id = k.graph_id;
-    kernel.graph_node_id = k.graph_node_id;
-    for (int i = 0; i < 3; ++i) kernel.grid[i] = k.grid[i], kernel.block[i] = k.block[i];
-    kernel.registers_per_thread = k.registers_per_thread;
-    kernel.static_shared_bytes = k.static_shared_bytes;
-    kernel.dynamic_shared_bytes = k.dynamic_shared_bytes;
-    kernel.local_bytes_per_thread = k.local_bytes_per_thread;
+    graph_node_id = work_shape::is_kernel(e) ? e.kernel.graph_node_id : 0;
+    correlation = static_cast<std::uint32_t>(e.correlation_id);
   }
 
   /// The event again, as far as it was kept. `e` is new; its times and its call's name are the caller's to fill in.
-  void show(event& e, pending_more& more) const noexcept {
+  CUTRACE_INLINE void show(event& e) const noexcept {
     e.kind = kind;
     e.joined = joined;
     e.by_events = by_events;
     e.device = device;
     e.context = context;
-    e.correlation_id = correlation_id;
+    e.correlation_id = correlation | std::uint64_t{epoch} << 32;
     e.stage_id = stage_id;
     e.stream = stream;
     e.call_start_ns = call_start_ns;
-    e.name = {name, name_size};
-    more.call_thread = call_thread;
-    switch (kind) {
-      case event_kind::memcpy:
-        e.memcpy_ = memcpy_;
-        return;
-      case event_kind::memset:
-        e.memset_ = memset_;
-        return;
-      case event_kind::sync:
-        e.sync = sync;
-        return;
-      default:
-        break;
-    }
-    kernel_data& k = e.kernel;
-    k.cluster[0] = cluster_x;
-    k.cluster[1] = cluster_y;
-    k.cluster[2] = cluster_z;
-    k.priority = priority;
-    k.mangled_name = {kernel.mangled, kernel.mangled_size};
-    k.graph_id = kernel.graph_id;
-    k.graph_node_id = kernel.graph_node_id;
-    for (int i = 0; i < 3; ++i) k.grid[i] = kernel.grid[i], k.block[i] = kernel.block[i];
-    k.registers_per_thread = kernel.registers_per_thread;
-    k.static_shared_bytes = kernel.static_shared_bytes;
-    k.dynamic_shared_bytes = kernel.dynamic_shared_bytes;
-    k.local_bytes_per_thread = kernel.local_bytes_per_thread;
+    shape->show(e);
+    if (work_shape::is_kernel(e)) e.kernel.graph_node_id = graph_node_id;
   }
 };
-static_assert(sizeof(pending_work) == 128, "two cache lines");
+static_assert(sizeof(pending_work) == 64, "one cache line");
+
+/// Where a call or GPU work says where its stage is. Asking ahead must not ask first which of them waits there: no
+/// processor predicts that.
+constexpr std::size_t stage_place_at = offsetof(pending_work, stage_place);
+static_assert(offsetof(pending_host, at.stage_place) == stage_place_at, "the same place in both");
+static_assert(sizeof(pending_event) >= stage_place_at + sizeof(std::uint32_t), "and some number in the others");
 
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

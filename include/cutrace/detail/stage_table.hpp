@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/detail/id_places.hpp>
+#include <cutrace/detail/stage_write.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/request.hpp>
 #include <deque>
@@ -16,53 +18,62 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-struct known_stage {
+/// One cache line: what is known of a stage is read long after it was told, from further away than any cache.
+struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
-  text name;
-  std::uint64_t parent = 0;
-  std::uint64_t owner = 0;  ///< instance that named the request, 0 for none
-  std::uint64_t word = 0;   ///< its request word
+  const char* name = "";
+  std::uint64_t owner = 0;                  ///< instance that named the request, 0 for none
+  std::uint64_t word = 0;                   ///< its request word
+  std::unique_ptr<request_ref[]> requests;  ///< of the owner itself, text or batch; behind them what names point to
+  std::uint32_t name_size = 0;
+  std::uint32_t owner_place = ~0u;  ///< see stage_table::place_of
+  std::uint32_t total = 0;          ///< requests named
+  std::uint32_t request_count = 0;  ///< of those that stand here
+  std::uint32_t charged = 0;        ///< bytes of requests, as the table counts them
   request_form form = request_form::none;
   bool closed = false;
-  std::uint32_t number = 0;           ///< of its place in the table
-  std::uint32_t total = 0;            ///< requests named
-  std::vector<request_ref> requests;  ///< of the owner itself: text or batch
-  std::string request_text;           ///< what the one request of text form points to
-  std::size_t charged = 0;            ///< bytes of requests, as the table counts them
 
-  /// As a new one, without its memory.
-  void empty() noexcept {
-    id = parent = owner = word = 0;
-    name = text{};
-    form = request_form::none;
-    closed = false;
-    total = 0;
-    charged = 0;
-    if (requests.capacity() != 0) std::vector<request_ref>().swap(requests);
-    std::string().swap(request_text);
+  text name_text() const noexcept { return {name, name_size}; }
+  void set_name(text t) noexcept {
+    name = t.data;
+    name_size = t.size;
   }
 };
+static_assert(sizeof(known_stage) == 64, "one cache line");
 
 class stage_table {
  public:
   static constexpr std::size_t closed_limit = 32768;
   static constexpr std::size_t open_limit = 131072;
 
+  static constexpr std::uint32_t no_place = id_places::none;
+
   known_stage* find(std::uint64_t id) noexcept {
-    if (id == 0) return nullptr;
-    recent& r = recent_of(id);
-    if (id == r.id) return r.stage;
-    known_stage* const found = look_up(id);
-    if (found != nullptr) r = {id, found};
-    return found;
+    const std::uint32_t place = find_place(id);
+    return place != no_place ? &at(place) : nullptr;
   }
 
-  /// Asks for the memory that `find` will want: first that of the place, some time later the stage itself.
-  void prefetch_place(std::uint64_t id) const noexcept {
-    if (id != recent_[slot_of(id)].id) places_.prefetch(id);
+  /// Where a stage stands as long as it is known, `no_place` for one that is not. Said of the one that was asked for
+  /// last, it may be what was so then: who uses it looks whether the stage stands there.
+  CUTRACE_INLINE std::uint32_t place_of(std::uint64_t id) noexcept {
+    if (CUTRACE_LIKELY(id == last_.id)) return last_.place;
+    last_ = {id, find_place(id)};
+    return last_.place;
   }
-  void prefetch(std::uint64_t id) noexcept {
-    if (const known_stage* s = find(id)) prefetch(*s);
+  /// The same as `find(id)`. `place`: what place_of said of it some time ago.
+  CUTRACE_INLINE const known_stage* find_at(std::uint32_t place, std::uint64_t id) noexcept {
+    if (CUTRACE_LIKELY(place < made_)) {
+      const known_stage& s = at(place);
+      if (CUTRACE_LIKELY(s.id == id)) return &s;
+    }
+    return find(id);
+  }
+  /// Asks for the memory of a stage, and for that of its owner when its own is there. `place`: any number.
+  CUTRACE_INLINE void prefetch(std::uint32_t place) const noexcept {
+    if (CUTRACE_LIKELY(place < made_)) __builtin_prefetch(&at(place));
+  }
+  CUTRACE_INLINE void prefetch_owner(std::uint32_t place) const noexcept {
+    if (CUTRACE_LIKELY(place < made_)) prefetch(at(place).owner_place);
   }
 
   /// Enters a stage that runs. Beyond the limit (stages that never end) the oldest closed one makes room, or any.
@@ -75,29 +86,42 @@ class stage_table {
       else
         forget(victim_++ % made_);  // stages whose end was lost must not lock out those to come
     }
-    known_stage* s = look_up(id);
-    if (s == nullptr) s = enter(id);
-    recent_of(id) = {id, s};  // its end comes soon
-    return s;
+    std::uint32_t place = look_up(id);
+    if (place == no_place) place = enter(id);
+    recent_of(id) = last_ = {id, place};  // its end comes soon
+    places_.prefetch(id + 8);             // where the thread's next stages will go
+    return &at(place);
   }
 
   /// The stage has ended: it is kept until `closed_limit` others have ended after it.
   void close(std::uint64_t id) {
-    known_stage* s = find(id);
-    if (s == nullptr || s->closed) return;
-    s->closed = true;
-    closed_.push_back(s->number);
+    const std::uint32_t place = find_place(id);
+    if (place == no_place || at(place).closed) return;
+    at(place).closed = true;
+    closed_.push_back(place);
     if (closed_.size() <= closed_limit) return;
     forget_oldest();
-    prefetch(at(closed_[8]));  // no cache holds those that will be forgotten next
-    places_.prefetch(at(closed_[4]).id);
+    prefetch(closed_[8]);  // no cache holds those that will be forgotten next
+    const known_stage& soon = at(closed_[4]);
+    places_.prefetch(soon.id);
+    if (soon.requests) __builtin_prefetch(soon.requests.get());
   }
 
-  /// Counts the requests of a stage that was just filled; old stages make room when they become too many.
-  void charge(known_stage& s) {
-    request_bytes_ -= s.charged;
-    s.charged = s.requests.capacity() * sizeof(request_ref) + s.request_text.capacity();
-    request_bytes_ += s.charged;
+  /// What a stage that was just opened serves: a batch of `number`, of which `ids` are known, or one text, which is
+  /// nullptr where it was told to an earlier trace. Old stages make room when there is too much of it, and this may be
+  /// one of them: it is not used again.
+  void keep_requests(known_stage& s, request_form form, std::uint64_t number, const std::vector<std::uint64_t>& ids,
+                     const std::string* text) {
+    const bool is_batch = form == request_form::batch, is_text = form == request_form::text;
+    const std::size_t count = is_batch ? ids.size() : is_text && text != nullptr ? 1 : 0;
+    s.total = is_batch ? static_cast<std::uint32_t>(number) : is_text ? 1 : 0;
+    char* const behind = make_requests(s, count, is_text && text != nullptr ? text->size() : 0);
+    if (is_text && text != nullptr) {  // not interned: requests come and go without end
+      std::memcpy(behind, text->data(), text->size());
+      s.requests[0] = {hash_text(text->data(), text->size()), {behind, static_cast<std::uint32_t>(text->size())}};
+    } else {
+      for (std::size_t i = 0; i < count; ++i) s.requests[i].id = ids[i];
+    }
     while (request_bytes_ > request_limit_bytes && !closed_.empty()) forget_oldest();
   }
 
@@ -106,19 +130,15 @@ class stage_table {
   }
 
  private:
-  /// What was found last: each event asks for its stage and for that which names the requests, threads take turns.
+  /// What was found last: threads take turns.
   struct recent {
     std::uint64_t id = 0;
-    known_stage* stage = nullptr;
+    std::uint32_t place = no_place;
   };
   static constexpr std::size_t recent_count = 64;
   /// Instances count up from a start that each thread has of its own, in the upper bits.
   static std::size_t slot_of(std::uint64_t id) noexcept { return (id + 11 * (id >> 40)) % recent_count; }
   recent& recent_of(std::uint64_t id) noexcept { return recent_[slot_of(id)]; }
-  static void prefetch(const known_stage& s) noexcept {
-    __builtin_prefetch(&s);
-    __builtin_prefetch(reinterpret_cast<const char*>(&s) + sizeof(s) - 1);
-  }
 
   static constexpr std::size_t request_limit_bytes = std::size_t{6} << 20;
 
@@ -126,21 +146,38 @@ class stage_table {
     known_stage stages[512];
   };
 
-  known_stage& at(std::uint32_t number) noexcept { return blocks_[number / 512]->stages[number % 512]; }
-  known_stage* look_up(std::uint64_t id) noexcept {
-    const std::uint32_t number = places_.find(id, [&](std::uint32_t n) { return at(n).id == id; });
-    return number != id_places::none ? &at(number) : nullptr;
+  known_stage& at(std::uint32_t place) const noexcept { return blocks_[place / 512]->stages[place % 512]; }
+  std::uint32_t look_up(std::uint64_t id) const noexcept {
+    return places_.find(id, [&](std::uint32_t place) { return at(place).id == id; });
+  }
+  std::uint32_t find_place(std::uint64_t id) noexcept {
+    if (id == 0) return no_place;
+    recent& r = recent_of(id);
+    if (id == r.id) return r.place;
+    const std::uint32_t found = look_up(id);
+    if (found != no_place) r = {id, found};
+    return found;
   }
 
-  known_stage* enter(std::uint64_t id) {
+  /// New ones, and behind them room for so many bytes. @returns where that is
+  char* make_requests(known_stage& s, std::size_t count, std::size_t text_bytes) {
+    const std::size_t all = count + (text_bytes + sizeof(request_ref) - 1) / sizeof(request_ref);
+    request_bytes_ -= s.charged;
+    s.charged = s.request_count = 0;
+    s.requests.reset(all != 0 ? new request_ref[all] : nullptr);
+    s.request_count = static_cast<std::uint32_t>(count);
+    s.charged = static_cast<std::uint32_t>(all * sizeof(request_ref));
+    request_bytes_ += s.charged;
+    return reinterpret_cast<char*>(s.requests.get() + count);
+  }
+
+  std::uint32_t enter(std::uint64_t id) {
     if (free_.empty()) add_block();
-    const std::uint32_t number = free_.back();
-    places_.add(id, number);
+    const std::uint32_t place = free_.back();
+    places_.add(id, place);
     free_.pop_back();
-    known_stage& s = at(number);
-    s.id = id;
-    s.number = number;
-    return &s;
+    at(place).id = id;
+    return place;
   }
   CUTRACE_NOINLINE void add_block() {
     free_.reserve(made_ + 512);  // all that there are: forgetting needs no memory
@@ -149,15 +186,15 @@ class stage_table {
     made_ += 512;
   }
 
-  void forget(std::uint32_t number) noexcept {
-    known_stage& s = at(number);
+  void forget(std::uint32_t place) noexcept {
+    known_stage& s = at(place);
     if (s.id == 0) return;
     recent& r = recent_of(s.id);
     if (s.id == r.id) r = {};
-    places_.remove(s.id, number);
+    places_.remove(s.id, place);
     request_bytes_ -= s.charged;
-    s.empty();
-    free_.push_back(number);
+    s = known_stage{};
+    free_.push_back(place);
   }
 
   void forget_oldest() noexcept {
@@ -173,6 +210,7 @@ class stage_table {
   std::deque<std::uint32_t> closed_;  ///< in the order in which they ended
   std::uint32_t victim_ = 0;
   std::size_t request_bytes_ = 0;
+  recent last_;  ///< of place_of
   recent recent_[recent_count];
 };
 
