@@ -100,6 +100,32 @@ TEST_CASE("stages that never end do not lock out those to come, nor does what is
   CHECK(stages.bytes() < full + (std::size_t{1} << 17));
 }
 
+TEST_CASE("where a stage was said to stand is asked again once another one stands there") {
+  std::mt19937_64 random(41);
+  stage_table stages;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> told;
+  std::uint64_t wrong = 0, gone = 0, elsewhere = 0;
+  CHECK(stages.place_of(0) == stage_table::no_place);
+  CHECK(stages.place_of(3) == stage_table::no_place);
+  CHECK(stages.find_at(stage_table::no_place, 3) == nullptr);
+  for (std::uint64_t id = 1; id <= 3 * stage_table::closed_limit; ++id) {
+    const std::uint64_t named = std::uint64_t{id % 3 + 1} << 40 | id;
+    stages.open(named)->word = id;
+    told.emplace_back(named, stages.place_of(named));
+    if (random() % 4 == 0) stages.place_of(told[random() % told.size()].first);
+    stages.close(named);
+    const auto& asked = told[random() % told.size()];
+    const cutrace::detail::known_stage* const s = stages.find_at(asked.second, asked.first);
+    const cutrace::detail::known_stage* const now = stages.find(asked.first);
+    wrong += s != now || (s != nullptr && s->id != asked.first);
+    gone += s == nullptr;
+    elsewhere += stages.find_at(asked.second + 1, asked.first) != now;
+  }
+  CHECK(wrong == 0);
+  CHECK(elsewhere == 0);
+  CHECK(gone > 1000);
+}
+
 TEST_CASE("one address for one content; a human form for each mangled name, asked for in any order") {
   string_table strings(1 << 20);
   const std::string mangled[] = {"_Z4gemmPfi", "_Z4ropePf", "plain", "_Znonsense"};

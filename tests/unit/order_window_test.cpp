@@ -61,6 +61,52 @@ TEST_CASE("what is taken back was never there") {
   CHECK(t.ends == std::vector<std::int64_t>{10, 20});
 }
 
+TEST_CASE("GPU work shares a shape within its part of the window and nowhere else, be they many or few") {
+  using cutrace::detail::pending_work;
+  for (const std::uint64_t shapes : {1u, 200u, 5000u}) {
+    std::mt19937_64 random(shapes);
+    order_window w;
+    w.configure(16000000, 64 << 20);
+    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: what tells one from another
+    std::int64_t end = 1;
+    std::size_t wrong = 0, taken = 0;
+    std::set<const cutrace::detail::work_shape*> in_use;
+    const auto take = [&](order_window::bucket& b) {
+      in_use.clear();
+      for (const order_window::place& p : b.order) {
+        const pending_work& work = p.as<pending_work>();
+        cutrace::event out;
+        work.show(out);
+        const std::vector<std::uint64_t>& want = given[static_cast<std::size_t>(p.end_ns)];
+        const std::uint64_t words[] = {out.kernel.grid[0], out.kernel.graph_node_id, out.stream, out.name.size};
+        wrong += !std::equal(want.begin(), want.end(), words);
+        in_use.insert(work.shape);
+        ++taken;
+      }
+      wrong += in_use.size() != b.shapes.size();  // none of a bucket that is gone, be it still intact
+      if (shapes == 1) wrong += in_use.size() != 1;
+    };
+    const int rounds = shapes == 1 ? 1000 : 3;  // blocks, and so addresses of shapes, come again
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 3000 / rounds; ++i, ++end) {
+        const std::uint64_t shape = random() % shapes;
+        cutrace::event e;
+        e.kind = cutrace::event_kind::kernel;
+        e.start_ns = e.end_ns = end;
+        e.name = {"a kernel", static_cast<std::uint32_t>(shape % 8)};
+        e.kernel.grid[0] = static_cast<std::uint32_t>(shape);
+        e.kernel.graph_node_id = random();
+        e.stream = random();
+        given[static_cast<std::size_t>(end)] = {shape, e.kernel.graph_node_id, e.stream, shape % 8};
+        w.append_work(e).keep(e);
+      }
+      w.drain(take);
+    }
+    CHECK(taken == 3000);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("blocks go round, and no more of them are kept than was asked for") {
   using cutrace::detail::block_store;
   constexpr std::size_t limit = std::size_t{8} << 20, size = sizeof(cutrace::detail::memory_block);

@@ -29,13 +29,15 @@ struct pending_event : event, pending_more {};
 
 /// A stage or a call: its record, without its times.
 struct alignas(64) pending_host {
+  struct whereabouts {
+    std::uint32_t epoch;  ///< of a call's correlation id; with `is_enclosed`, its last word is the id of that call
+    std::uint32_t stage_place;  ///< of `parent`, of a stage that of `c`; see stage_table::place_of
+  };
+
   std::uint64_t head, id, parent, a, b, c;  ///< see `record`
   union {
     const char* name;  ///< of a stage whose name was made at run time; nullptr: not known yet
-    struct {
-      std::uint32_t epoch;  ///< of a call's correlation id; with `is_enclosed`, its last word is the id of that call
-      std::uint32_t stage_place;  ///< of `parent`, of a stage that of `c`; see stage_table::place_of
-    } at;
+    whereabouts at;    ///< of all others
   };
   std::uint32_t name_size_or_words_at;  ///< a call's words beyond the third, in those of its bucket
   std::uint32_t thread_id;
@@ -87,12 +89,12 @@ struct work_shape {
     return e.kind == event_kind::kernel || e.kind == event_kind::graph_launch;
   }
   CUTRACE_INLINE bool is_of(const event& e) const noexcept {
-    const text other = is_kernel(e) ? e.kernel.mangled_name : text{};
+    const text other = is_kernel(e) ? e.kernel.mangled_name : text{nullptr, 0};
     return std::memcmp(bytes, &e.kernel, size) == 0 && name == e.name.data && name_size == e.name.size &&
            mangled == other.data && mangled_size == other.size;
   }
   void keep(const event& e) noexcept {
-    const text other = is_kernel(e) ? e.kernel.mangled_name : text{};
+    const text other = is_kernel(e) ? e.kernel.mangled_name : text{nullptr, 0};
     std::memcpy(bytes, &e.kernel, size);
     name = e.name.data;
     name_size = e.name.size;

@@ -53,11 +53,10 @@ class stage_table {
     return place != no_place ? &at(place) : nullptr;
   }
 
-  /// Where a stage stands as long as it is known, `no_place` for one that is not. Said of the one that was asked for
-  /// last, it may be what was so then: who uses it looks whether the stage stands there.
+  /// Where a stage is likely to stand, `no_place` for one that is not known. Not looked at: its memory is far away, and
+  /// by the time it is wanted another one may stand there.
   CUTRACE_INLINE std::uint32_t place_of(std::uint64_t id) noexcept {
-    if (CUTRACE_LIKELY(id == last_.id)) return last_.place;
-    last_ = {id, find_place(id)};
+    if (CUTRACE_UNLIKELY(id != last_.id)) last_ = {id, guess_place(id)};
     return last_.place;
   }
   /// The same as `find(id)`. `place`: what place_of said of it some time ago.
@@ -169,6 +168,12 @@ class stage_table {
     s.charged = static_cast<std::uint32_t>(all * sizeof(request_ref));
     request_bytes_ += s.charged;
     return reinterpret_cast<char*>(s.requests.get() + count);
+  }
+
+  std::uint32_t guess_place(std::uint64_t id) noexcept {
+    if (id == 0) return no_place;
+    const recent& r = recent_of(id);
+    return id == r.id ? r.place : places_.find(id, [](std::uint32_t) { return true; });
   }
 
   std::uint32_t enter(std::uint64_t id) {
