@@ -3,10 +3,14 @@
 // dropped or shown as errors there, so each row of the trace is split into as many lanes as it needs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/config.hpp>
-#include <vector>
+#include <limits>
+#include <memory>
+#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -16,55 +20,73 @@ namespace detail {
 class slice_lane {
  public:
   /// `nesting`: slices may lie within each other (calls of a thread). Otherwise they may only follow each other (GPU).
-  explicit slice_lane(bool nesting) : nesting_(nesting) {}
+  explicit slice_lane(bool nesting) : nesting_(nesting) { move_to(least_room); }
 
   /// Takes the half-open slice if it fits. `owner` names what directly encloses it (a stage), 0 nothing: neighbours
-  /// with one owner are never parted by a later slice, so joining them loses nothing. `apart`: nor does it fit if one
-  /// begins where it ends.
-  bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool apart = false) {
-    if (CUTRACE_LIKELY(taken_.empty() || taken_.back().end_ns <= start_ns)) {
-      taken_.emplace_back(start_ns, end_ns, owner);
-      if (CUTRACE_UNLIKELY(taken_.size() > limit)) compact();
-      return true;
-    }
-    return place_between(start_ns, end_ns, owner, apart);
+  /// with one owner are never parted by a later slice, so joining them loses nothing. `late_apart`: nor does one that
+  /// ends before another did, where a slice begins at its end.
+  CUTRACE_INLINE bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool late_apart = false) {
+    if (newest_end_ns_ > start_ns) return place_between(start_ns, end_ns, owner, late_apart);
+    add(end_, start_ns, end_ns, owner);
+    return true;
   }
 
  private:
   struct interval {
-    /// Made where it stays: g++ 12 would store the parts of a copy one by one and read them back together.
-    interval(std::int64_t start, std::int64_t end, std::uint64_t by) noexcept
-        : start_ns(start), end_ns(end), owner(by) {}
     std::int64_t start_ns;
     std::int64_t end_ns;
     std::uint64_t owner;
   };
   static constexpr std::size_t limit = 512;
+  static constexpr std::size_t least_room = 8;
   static constexpr std::size_t recent = 64;  // a runtime call still encloses the driver calls right before it
 
-  bool place_between(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool apart) {
-    std::size_t first = taken_.size();  // slices from here on end after our start
+  /// As the last one.
+  CUTRACE_INLINE void add(interval* at, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    newest_end_ns_ = end_ns;
+    put(at, start_ns, end_ns, owner);
+    end_ = at + 1;
+    if (CUTRACE_UNLIKELY(end_ == room_end_)) make_room();
+  }
+  /// Member by member: g++ 12 would make a copy, store its parts one by one and read them back together.
+  CUTRACE_INLINE static void put(interval* at, std::int64_t start_ns, std::int64_t end_ns,
+                                 std::uint64_t owner) noexcept {
+    at->start_ns = start_ns;
+    at->end_ns = end_ns;
+    at->owner = owner;
+  }
+
+  CUTRACE_ONE_COPY bool place_between(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner,
+                                      bool late_apart) {
+    interval* const begin = taken_.get();
+    if (nesting_ && end_ns >= newest_end_ns_ && end_[-1].start_ns < end_ns) {
+      // Around the newest ones, as a stage is: being in order, all that begin after it also end in it.
+      interval* first = end_;
+      while (first != begin && first[-1].start_ns > start_ns) --first;
+      if (first != end_ && (first == begin || first[-1].end_ns <= start_ns)) {
+        add(first, start_ns, end_ns, owner);
+        return true;
+      }
+    }
+    const bool apart = late_apart && end_ns < newest_end_ns_;
+    interval* first = end_;  // slices from here on end after our start
     bool inside = false;
-    while (first > 0 && taken_[first - 1].end_ns > start_ns) {
-      const interval& other = taken_[first - 1];
+    for (; first != begin && first[-1].end_ns > start_ns; --first) {
+      const interval& other = first[-1];
       if (other.start_ns < end_ns) {
         if (!nesting_ || !encloses(start_ns, end_ns, other)) return false;
         inside = true;
       } else if (apart && other.start_ns == end_ns) {
         return false;
       }
-      --first;
     }
-    std::size_t last = first;  // what we enclose is [first, last)
-    while (inside && last < taken_.size() && taken_[last].start_ns < end_ns) ++last;
-    const auto at = taken_.begin() + static_cast<std::ptrdiff_t>(first);
-    if (first == last) {
-      taken_.insert(at, interval(start_ns, end_ns, owner));
-      if (taken_.size() > limit) compact();
-    } else {
-      *at = interval(start_ns, end_ns, owner);
-      taken_.erase(at + 1, taken_.begin() + static_cast<std::ptrdiff_t>(last));
-    }
+    interval* last = first;  // what we enclose is [first, last)
+    while (inside && last != end_ && last->start_ns < end_ns) ++last;
+    std::memmove(first + 1, last, static_cast<std::size_t>(end_ - last) * sizeof(interval));
+    put(first, start_ns, end_ns, owner);
+    end_ += 1 - (last - first);
+    newest_end_ns_ = std::max(newest_end_ns_, end_ns);
+    if (end_ == room_end_) make_room();
     return true;
   }
 
@@ -75,26 +97,45 @@ class slice_lane {
     return start_ns < inner.start_ns && inner.end_ns <= end_ns;
   }
 
+  std::size_t size() const noexcept { return static_cast<std::size_t>(end_ - taken_.get()); }
+
+  /// For one more.
+  CUTRACE_NOINLINE void make_room() {
+    if (size() > limit) return compact();
+    --end_;  // there is room even if memory runs out in the next line
+    move_to(std::min(2 * (size() + 1), limit + 1), 1);
+  }
+  void move_to(std::size_t room, std::size_t more = 0) {
+    std::unique_ptr<interval[]> larger(new interval[room]);
+    const std::size_t taken = size() + more;
+    std::copy_n(taken_.get(), taken, larger.get());
+    taken_ = std::move(larger);
+    end_ = taken_.get() + taken;
+    room_end_ = taken_.get() + room;
+  }
+
   void compact() {
     join([](const interval& a, const interval& b) { return a.owner == b.owner; });
-    if (taken_.size() > limit / 2) join([](const interval&, const interval&) { return true; });
+    if (size() > limit / 2) join([](const interval&, const interval&) { return true; });
   }
 
   template <class Same>
   void join(Same same) {
-    const std::size_t old = taken_.size() - recent;
-    std::size_t to = 0;
-    for (std::size_t from = 1; from < taken_.size(); ++from) {
-      if (from < old && same(taken_[to], taken_[from])) {
-        taken_[to].end_ns = taken_[from].end_ns;
+    interval* const old = end_ - recent;
+    interval* to = taken_.get();
+    for (const interval* from = to + 1; from != end_; ++from) {
+      if (from < old && same(*to, *from)) {
+        to->end_ns = from->end_ns;
       } else {
-        taken_[++to] = taken_[from];
+        *++to = *from;
       }
     }
-    taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(to + 1), taken_.end());
+    end_ = to + 1;
   }
 
-  std::vector<interval> taken_;
+  std::unique_ptr<interval[]> taken_;
+  interval *end_ = nullptr, *room_end_ = nullptr;
+  std::int64_t newest_end_ns_ = std::numeric_limits<std::int64_t>::min();
   bool nesting_;
 };
 

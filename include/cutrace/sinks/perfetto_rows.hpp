@@ -12,7 +12,6 @@
 #include <cutrace/sinks/perfetto_sequence.hpp>
 #include <cutrace/sinks/perfetto_wire.hpp>
 #include <deque>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -35,21 +34,17 @@ struct perfetto_lane {
   explicit perfetto_lane(bool nesting) : slices(nesting) {}
   perfetto_sequence sequence;
   slice_lane slices;
-  std::int64_t newest_end_ns = std::numeric_limits<std::int64_t>::min();
 
   /// Takes a slice if viewers would nest it rightly. They take what happens at one time in the order of the file, so a
   /// slice that comes late must not even touch the one after it.
-  bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
-    const bool behind = end_ns < newest_end_ns;
-    if (!slices.place(start_ns, end_ns, owner, behind)) return false;
-    if (!behind) newest_end_ns = end_ns;
-    return true;
+  CUTRACE_INLINE bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
+    return slices.place(start_ns, end_ns, owner, true);
   }
 };
 
 struct perfetto_row {
   perfetto_row_key key;
-  std::deque<perfetto_lane> lanes;
+  std::deque<perfetto_lane> lanes;  ///< never empty
 };
 
 /// Where work ran, as each of its packets tells it: context, device and queue.
@@ -100,8 +95,8 @@ class perfetto_rows {
   CUTRACE_INLINE place_result place(const perfetto_row_key& key, std::int64_t start_ns, std::int64_t end_ns,
                                     std::uint64_t owner) {
     perfetto_row& r = row(key);
-    if (CUTRACE_LIKELY(!r.lanes.empty() && r.lanes.front().place(start_ns, end_ns, owner)))
-      return {r, r.lanes.front(), 0};
+    perfetto_lane& first = r.lanes.front();
+    if (CUTRACE_LIKELY(first.place(start_ns, end_ns, owner))) return {r, first, 0};
     return place_further(r, start_ns, end_ns, owner);
   }
   CUTRACE_ONE_COPY place_result place_further(perfetto_row& r, std::int64_t start_ns, std::int64_t end_ns,
@@ -119,7 +114,6 @@ class perfetto_rows {
   /// The first lane, for what takes no time.
   place_result first_lane(const perfetto_row_key& key) {
     perfetto_row& r = row(key);
-    if (r.lanes.empty()) add_lane(r);
     return {r, r.lanes.front(), 0};
   }
 
@@ -170,6 +164,7 @@ class perfetto_rows {
       if (rows_.size() >= row_limit) key.id = other_id;
       at = rows_.emplace(key, perfetto_row{key, {}}).first;
     }
+    if (at->second.lanes.empty()) add_lane(at->second);
     return at->second;
   }
   perfetto_lane& add_lane(perfetto_row& r) {
