@@ -184,6 +184,7 @@ class perfetto_sink : public sink {
       case event_kind::mark:
         return e.is_cuda_event() ? part_->gpu.write(e) : part_->host.write_instant(e);
       case event_kind::kernel:
+        return part_->gpu.write_kernel(e);
       case event_kind::memcpy:
       case event_kind::memset:
       case event_kind::graph_launch:

@@ -28,52 +28,9 @@ class perfetto_gpu {
   bool full() const noexcept { return kernels_.full(); }
   void forget() { kernels_.clear(); }
 
-  /// Work of the GPU, and the moments at which CUDA events were reached.
-  void write(const event& e) {
-    perfetto_queue& q = state_.rows.queue(e.device, e.stream);
-    perfetto_sequence& s = q.sequence;
-    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_queue(q);
-    if (CUTRACE_UNLIKELY(!q.place.is_in(e.context))) change_context(q, e);
-    const gpu_stage stage = stage_of(e);
-    const kernel_numbers::entry* const kernel = stage == gpu_stage::kernel ? &use_kernel(s, e) : nullptr;
-    const std::uint32_t name = kernel == nullptr ? state_.name_number(s, e) : 0;
-    const std::uint32_t requests = state_.requests_number_of(s, e);
-    const std::uint32_t in_stage =
-        stage != gpu_stage::kernel && e.stage_id != 0 ? state_.stage_number(s, e.stage_name) : 0;
-    const std::uint32_t captured =
-        stage != gpu_stage::kernel && e.capture_stage_id != 0 ? state_.stage_number(s, e.capture_stage_name) : 0;
-    const std::uint64_t number = e.correlation_id != 0 ? e.correlation_id : first_own_number + own_numbers_++;
-    if (e.is_gpu_work()) q.last_event = number;
-    const trace_clock& clock = state_.packets.clock;
-    const std::uint64_t start_ns = clock.of(e.start_ns);
-    const std::uint64_t end_ns = clock.of(e.end_ns);
-
-    char* to = state_.packets.out.room(packet_room);
-    char* const packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, s.needing_state, start_ns, clock.origin());
-    char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
-    to = put_number<pf::gpu::event_id>(body, number);
-    if (end_ns > start_ns) to = put_number<pf::gpu::duration>(to, end_ns - start_ns);
-    to = q.place.put(to);
-    char* launch;
-    char* end;
-    if (kernel != nullptr) {
-      const kernel_numbers::entry::open_launch opened = kernel->put(to);
-      launch = opened.body;
-      end = put_kernel(opened.end, e.kernel);
-    } else {
-      to = put_number<pf::gpu::stage_iid>(to, static_cast<std::uint64_t>(stage));
-      to = put_number<pf::gpu::name_iid>(to, name);
-      launch = open_message<pf::gpu::launch>(to);
-      end = put_launch(launch, e, stage);
-    }
-    if (in_stage != 0) end = put_text_number_note<gpu_note>(end, note::stage, in_stage);
-    if (captured != 0) end = put_text_number_note<gpu_note>(end, note::capture_stage, captured);
-    end = state_.put_requests<gpu_note>(end, e, requests);
-    end = perfetto_state::put_quality<gpu_note>(end, e);
-    if (end != launch) to = close_message(launch, end);
-    state_.packets.out.commit(close_message(packet, close_message(body, to)));
-  }
+  void write_kernel(const event& e) { write_as<true>(e); }
+  /// Other work of the GPU, and the moments at which CUDA events were reached.
+  void write(const event& e) { write_as<false>(e); }
 
   /// A synchronisation with a stream waits for what the stream did last.
   void note_sync(const event& e) {
@@ -109,6 +66,53 @@ class perfetto_gpu {
   static constexpr std::uint64_t first_own_number = std::uint64_t{1} << 62;
   static constexpr std::uint32_t device_limit = 64;  ///< GpuInfo lists all devices up to the last one
   static constexpr std::size_t context_limit = 1024;
+
+  template <bool IsKernel>
+  CUTRACE_INLINE void write_as(const event& e) {
+    perfetto_queue& q = state_.rows.queue(e.device, e.stream);
+    perfetto_sequence& s = q.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_queue(q);
+    if (CUTRACE_UNLIKELY(!q.place.is_in(e.context))) change_context(q, e);
+    const kernel_numbers::entry* const kernel = IsKernel ? &use_kernel(s, e) : nullptr;
+    const std::uint32_t name = IsKernel ? 0 : state_.name_number(s, e);
+    const std::uint32_t requests = state_.requests_number_of(s, e);
+    const std::uint32_t in_stage = !IsKernel && e.stage_id != 0 ? state_.stage_number(s, e.stage_name) : 0;
+    const std::uint32_t captured =
+        !IsKernel && e.capture_stage_id != 0 ? state_.stage_number(s, e.capture_stage_name) : 0;
+    const std::uint64_t number = e.correlation_id != 0 ? e.correlation_id : first_own_number + own_numbers_++;
+    if (e.is_gpu_work()) q.last_event = number;
+    const trace_clock clock = state_.packets.clock;
+    const std::uint64_t start_ns = clock.of(e.start_ns);
+    const std::uint64_t end_ns = clock.of(e.end_ns);
+
+    char* to = state_.packets.out.room(packet_room);
+    char* const packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.needing_state, clock, e.start_ns);
+    char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
+    to = put_number<pf::gpu::event_id>(body, number);
+    if (end_ns > start_ns) to = put_number<pf::gpu::duration>(to, end_ns - start_ns);
+    to = q.place.put(to);
+    char* launch;
+    char* end;
+    if constexpr (IsKernel) {
+      const kernel_numbers::entry::open_launch opened = kernel->put(to);
+      launch = opened.body;
+      end = put_kernel(opened.end, e.kernel);
+    } else {
+      const gpu_stage stage = stage_of(e);
+      to = put_number<pf::gpu::stage_iid>(to, static_cast<std::uint64_t>(stage));
+      to = put_number<pf::gpu::name_iid>(to, name);
+      launch = open_message<pf::gpu::launch>(to);
+      end = put_launch(launch, e, stage);
+      if (in_stage != 0) end = put_text_number_note<gpu_note>(end, note::stage, in_stage);
+      if (captured != 0) end = put_text_number_note<gpu_note>(end, note::capture_stage, captured);
+    }
+    end = state_.put_requests<gpu_note>(end, e, requests);
+    end = perfetto_state::put_quality<gpu_note>(end, e);
+    const bool has_launch = IsKernel || end != launch;
+    state_.packets.out.commit(has_launch ? close_messages(packet, body, launch, end)
+                                         : close_messages(packet, body, to));
+  }
 
   static gpu_stage stage_of(const event& e) noexcept {
     switch (e.kind) {

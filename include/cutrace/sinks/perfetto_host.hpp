@@ -36,11 +36,11 @@ class perfetto_host {
     if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
     const std::uint32_t name = state_.name_number(s, e);
     const std::uint32_t requests = is_stage ? state_.requests_number_of(s, e) : 0;
-    const trace_clock& clock = state_.packets.clock;
+    const trace_clock clock = state_.packets.clock;
 
     char* to = state_.packets.out.room(packet_room + own_room(e));
-    char* packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, s.needing_state, clock.of(e.start_ns), clock.origin());
+    char* packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const begin = open_message<pf::packet::track_event>(to);
     const known_name& known = name_of(e, name);
     to = known.put(begin);
@@ -55,14 +55,14 @@ class perfetto_host {
       to = state_.put_requests<track_note>(to, e, requests);
     }
     to = perfetto_state::put_quality<track_note>(to, e);
-    to = close_message(packet, close_message(begin, to));
+    to = close_messages(packet, begin, to);
 
     // Its default track and clock are the sequence's, and no interned number is in it.
-    packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, s.head, clock.of(end_ns), clock.origin());
+    packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.head, clock, end_ns);
     char* const end = open_message<pf::packet::track_event>(to);
-    to = close_message(end, put_number<pf::event_field::type>(end, pf::event_field::slice_end));
-    state_.packets.out.commit(close_message(packet, to));
+    to = put_number<pf::event_field::type>(end, pf::event_field::slice_end);
+    state_.packets.out.commit(close_messages(packet, end, to));
   }
 
   /// Marks, and device memory that is allocated or freed.
@@ -73,11 +73,11 @@ class perfetto_host {
     const bool is_memory = e.kind == event_kind::memory;
     const std::uint32_t name = is_memory ? 0 : state_.name_number(s, e);
     const std::uint32_t requests = state_.requests_number_of(s, e);
-    const trace_clock& clock = state_.packets.clock;
+    const trace_clock clock = state_.packets.clock;
 
     char* to = state_.packets.out.room(packet_room + own_room(e));
-    char* const packet = open_message<pf::trace_packet>(to);
-    to = s.put_head(packet, s.needing_state, clock.of(e.start_ns), clock.origin());
+    char* const packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const body = open_message<pf::packet::track_event>(to);
     to = put_number<pf::event_field::type>(body, pf::event_field::instant);
     to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
@@ -92,7 +92,7 @@ class perfetto_host {
     }
     to = state_.put_requests<track_note>(to, e, requests);
     to = perfetto_state::put_quality<track_note>(to, e);
-    state_.packets.out.commit(close_message(packet, close_message(body, to)));
+    state_.packets.out.commit(close_messages(packet, body, to));
   }
 
   void name_process(std::uint32_t id, std::string_view name, std::string_view command_line) {

@@ -105,7 +105,7 @@ class perfetto_packets {
     char* const data = open_message<pf::packet::interned_data>(to);
     char* const one = open_message<Table>(data);
     to = put_bytes<pf::interned::text>(put_number<pf::interned::iid>(one, number), text);
-    out.commit(close_message(packet, close_message(data, close_message(one, to))));
+    out.commit(close_messages(packet, data, one, to));
   }
   static void add_text(protozero::pbf_writer& data, pf::field table, std::uint64_t number, const std::string& text) {
     protozero::pbf_writer one(data, table);

@@ -19,17 +19,24 @@ class told_numbers {
  public:
   /// True once for each number.
   CUTRACE_INLINE bool first(std::uint32_t number) {
-    const std::size_t word = number / 64;
-    const std::uint64_t bit = std::uint64_t{1} << number % 64;
-    if (CUTRACE_LIKELY(word < words_.size() && (words_[word] & bit) != 0)) return false;
-    if (word >= words_.size()) words_.resize(word + 1);
-    words_[word] |= bit;
+    if (CUTRACE_LIKELY(number < limit_ && (words_.data()[number / 64] >> number % 64 & 1) != 0)) return false;
+    add(number);
     return true;
   }
-  void clear() noexcept { words_.clear(); }
+  void clear() noexcept {
+    words_.clear();
+    limit_ = 0;
+  }
 
  private:
+  CUTRACE_ONE_COPY void add(std::uint32_t number) {
+    const std::size_t word = number / 64;
+    if (word >= words_.size()) words_.resize(word + 1);
+    words_[word] |= std::uint64_t{1} << number % 64;
+    limit_ = 64 * words_.size();
+  }
   std::vector<std::uint64_t> words_;
+  std::uint64_t limit_ = 0;  ///< numbers below it have a word; its size would have to be computed
 };
 
 /// Session time as nanoseconds of CLOCK_MONOTONIC, which is the clock of the trace. Clamped to what readers hold.
@@ -40,11 +47,13 @@ class trace_clock {
       : offset_ns_(static_cast<std::int64_t>(monotonic_ns - static_cast<std::uint64_t>(trace_ns))) {}
 
   CUTRACE_INLINE std::uint64_t of(std::int64_t trace_ns) const noexcept {
-    std::int64_t sum = 0;
-    if (CUTRACE_UNLIKELY(__builtin_add_overflow(trace_ns, offset_ns_, &sum))) {
-      return trace_ns < 0 ? 0 : static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    }
-    return sum < 0 ? 0 : static_cast<std::uint64_t>(sum);
+    std::int64_t ns = 0;
+    if (CUTRACE_LIKELY(is_held(trace_ns, ns))) return static_cast<std::uint64_t>(ns);
+    return trace_ns < 0 || offset_ns_ < 0 ? 0 : static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  }
+  /// Is it a time that needs no clamping? Then `ns` is that time.
+  CUTRACE_INLINE bool is_held(std::int64_t trace_ns, std::int64_t& ns) const noexcept {
+    return !__builtin_add_overflow(trace_ns, offset_ns_, &ns) && ns >= 0;
   }
   /// Of session time 0: where the clocks of sequences begin.
   std::uint64_t origin() const noexcept { return of(0); }
@@ -56,8 +65,11 @@ class trace_clock {
 /// What the packets of a sequence begin with: its number, flags if there are any, and the tag of the time.
 class packet_head {
  public:
+  /// Where an opened packet stands: behind its tag and its length.
+  static constexpr std::size_t packet_at = 2;
+
   void set(std::uint32_t sequence, std::uint32_t flags) noexcept {
-    char* to = put_number<pf::packet::sequence_id>(text_, sequence);
+    char* to = put_number<pf::packet::sequence_id>(open_message<pf::trace_packet>(text_), sequence);
     if (flags != 0) to = put_number<pf::packet::sequence_flags>(to, flags);
     to = put_tag<pf::packet::timestamp, protozero::pbf_wire_type::varint>(to);
     size_ = static_cast<std::uint8_t>(to - text_);
@@ -68,7 +80,7 @@ class packet_head {
   }
 
  private:
-  char text_[16] = {};  ///< at most 9
+  char text_[16] = {};  ///< at most 11
   std::uint8_t size_ = 0;
 };
 
@@ -85,11 +97,26 @@ struct perfetto_sequence {
   static constexpr std::uint64_t longest_step_ns = std::uint64_t{1} << 42;  // 73 minutes
   static constexpr std::size_t head_room = 5 * number_field_room;
 
-  /// `with`: head or needing_state. Then the time of a packet. What lies before the packet before it (a stage, which is
-  /// written after what happened in it) is told by a clock that needs more bytes, but no order.
-  CUTRACE_INLINE char* put_head(char* to, const packet_head& with, std::uint64_t ns, std::uint64_t origin_ns) noexcept {
+  /// Opens a packet, at packet_head::packet_at of `to`, and puts its time. `with`: head or needing_state.
+  CUTRACE_INLINE char* put_head(char* to, const packet_head& with, const trace_clock& clock,
+                                std::int64_t trace_ns) noexcept {
     to = with.put(to);
-    if (CUTRACE_LIKELY(ns - last_ns < longest_step_ns)) {
+    std::int64_t ns = 0;
+    if (CUTRACE_LIKELY(clock.is_held(trace_ns, ns))) {
+      const std::uint64_t step = static_cast<std::uint64_t>(ns) - last_ns;
+      if (CUTRACE_LIKELY(step < longest_step_ns)) {
+        last_ns = static_cast<std::uint64_t>(ns);
+        return put_varint(to, step);
+      }
+    }
+    return put_far_time(to, clock.of(trace_ns), clock.origin());
+  }
+
+ private:
+  /// What lies before the packet before it (a stage, which is written after what happened in it) is told by a clock
+  /// that needs more bytes, but no order.
+  CUTRACE_ONE_COPY char* put_far_time(char* to, std::uint64_t ns, std::uint64_t origin_ns) noexcept {
+    if (ns - last_ns < longest_step_ns) {
       to = put_varint(to, ns - last_ns);
       last_ns = ns;
       return to;

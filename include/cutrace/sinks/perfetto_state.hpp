@@ -80,7 +80,7 @@ struct perfetto_state {
 
   template <class Form>
   CUTRACE_INLINE static char* put_quality(char* to, const event& e) noexcept {
-    if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events) && e.start_ns <= e.end_ns)) return to;
+    if (CUTRACE_LIKELY(!(e.late | e.skewed | e.by_events) && e.start_ns <= e.end_ns)) return to;
     if (CUTRACE_UNLIKELY(e.late)) to = put_note<Form>(to, note::late, 1);
     if (CUTRACE_UNLIKELY(e.skewed)) to = put_note<Form>(to, note::skewed, 1);
     if (CUTRACE_UNLIKELY(e.by_events)) to = put_note<Form>(to, note::by_events, 1);

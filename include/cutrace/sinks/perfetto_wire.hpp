@@ -15,6 +15,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
+CUTRACE_ONE_COPY inline char* put_long_varint(char* to, std::uint64_t n) noexcept {
+  return to + protozero::write_varint(to, n);
+}
 CUTRACE_INLINE char* put_varint(char* to, std::uint64_t n) noexcept {
   if (CUTRACE_LIKELY(n < 0x80)) {
     *to = static_cast<char>(n);
@@ -31,7 +34,7 @@ CUTRACE_INLINE char* put_varint(char* to, std::uint64_t n) noexcept {
     to[2] = static_cast<char>(n >> 14u);
     return to + 3;
   }
-  return to + protozero::write_varint(to, n);
+  return put_long_varint(to, n);
 }
 
 /// Longest field of a number: a tag of three bytes and a varint of ten.
@@ -69,17 +72,33 @@ template <pf::field Field>
 CUTRACE_INLINE char* open_message(char* to) noexcept {
   return put_tag<Field, protozero::pbf_wire_type::length_delimited>(to) + 1;
 }
-/// `body` is what open_message returned. Room for nine bytes more is needed. @returns the new end
-CUTRACE_INLINE char* close_message(char* body, char* end) noexcept {
+CUTRACE_ONE_COPY inline char* close_long_message(char* body, char* end) noexcept {
   const std::size_t size = static_cast<std::size_t>(end - body);
-  if (CUTRACE_LIKELY(size < 0x80)) {
-    body[-1] = static_cast<char>(size);
-    return end;
-  }
   const std::size_t more = static_cast<std::size_t>(protozero::length_of_varint(size)) - 1;
   std::memmove(body + more, body, size);
   put_varint(body - 1, size);
   return end + more;
+}
+/// `body` is what open_message returned. Room for nine bytes more is needed. @returns the new end
+CUTRACE_INLINE char* close_message(char* body, char* end) noexcept {
+  const std::size_t size = static_cast<std::size_t>(end - body);
+  if (CUTRACE_UNLIKELY(size >= 0x80)) return close_long_message(body, end);
+  body[-1] = static_cast<char>(size);
+  return end;
+}
+/// The same of messages that end together, the outermost one first: where its size takes one byte, so do all.
+CUTRACE_INLINE char* close_messages(char* body, char* inner, char* end) noexcept {
+  if (CUTRACE_UNLIKELY(end - body >= 0x80)) return close_long_message(body, close_message(inner, end));
+  inner[-1] = static_cast<char>(end - inner);
+  body[-1] = static_cast<char>(end - body);
+  return end;
+}
+CUTRACE_INLINE char* close_messages(char* body, char* inner, char* innermost, char* end) noexcept {
+  if (CUTRACE_UNLIKELY(end - body >= 0x80)) return close_message(body, close_messages(inner, innermost, end));
+  innermost[-1] = static_cast<char>(end - innermost);
+  inner[-1] = static_cast<char>(end - inner);
+  body[-1] = static_cast<char>(end - body);
+  return end;
 }
 
 template <pf::field Field>
