@@ -193,7 +193,9 @@ class perfetto_sink : public sink {
         part_->gpu.note_sync(e);
         return part_->host.write_slice(e);
       case event_kind::stage:
+        return part_->host.write_stage(e);
       case event_kind::api:
+        return part_->host.write_call(e);
       case event_kind::overhead:
       case event_kind::jit:
       case event_kind::nvtx:

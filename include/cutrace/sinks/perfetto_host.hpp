@@ -10,13 +10,13 @@
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/chrome_args.hpp>
 #include <cutrace/sinks/perfetto_about.hpp>
+#include <cutrace/sinks/perfetto_begins.hpp>
 #include <cutrace/sinks/perfetto_notes.hpp>
 #include <cutrace/sinks/perfetto_state.hpp>
 #include <cutrace/sinks/perfetto_wire.hpp>
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -25,45 +25,12 @@ class perfetto_host {
  public:
   perfetto_host(perfetto_state& state, bool arguments) : state_(state), arguments_(arguments) {}
 
-  void forget() noexcept { names_.clear(); }
+  void forget() noexcept { begins_.clear(); }
 
-  /// Stages, calls and everything else that takes time on the host; synchronisations too.
-  void write_slice(const event& e) {
-    const bool is_stage = e.kind == event_kind::stage;
-    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
-    const auto at = state_.rows.place(row_of(e), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
-    perfetto_sequence& s = at.lane.sequence;
-    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
-    const std::uint32_t name = state_.name_number(s, e);
-    const std::uint32_t requests = is_stage ? state_.requests_number_of(s, e) : 0;
-    const trace_clock clock = state_.packets.clock;
-
-    char* to = state_.packets.out.room(packet_room + own_room(e));
-    char* packet = to + packet_head::packet_at;
-    to = s.put_head(to, s.needing_state, clock, e.start_ns);
-    char* const begin = open_message<pf::packet::track_event>(to);
-    const known_name& known = name_of(e, name);
-    to = known.put(begin);
-    if (e.kind == event_kind::api) {
-      to = put_call(to, e, known.calls);
-    } else if (e.kind == event_kind::ioctl) {
-      to = put_ioctl(to, e.ioctl_);
-    } else if (e.kind == event_kind::system) {
-      to = put_system(to, e.system);
-    } else if (is_stage) {
-      to = put_stage(to, e);
-      to = state_.put_requests<track_note>(to, e, requests);
-    }
-    to = perfetto_state::put_quality<track_note>(to, e);
-    to = close_messages(packet, begin, to);
-
-    // Its default track and clock are the sequence's, and no interned number is in it.
-    packet = to + packet_head::packet_at;
-    to = s.put_head(to, s.head, clock, end_ns);
-    char* const end = open_message<pf::packet::track_event>(to);
-    to = put_number<pf::event_field::type>(end, pf::event_field::slice_end);
-    state_.packets.out.commit(close_messages(packet, end, to));
-  }
+  void write_call(const event& e) { write_as(e, event_kind::api); }
+  void write_stage(const event& e) { write_as(e, event_kind::stage); }
+  /// Everything else that takes time on the host; synchronisations too.
+  void write_slice(const event& e) { write_as(e, e.kind); }
 
   /// Marks, and device memory that is allocated or freed.
   void write_instant(const event& e) {
@@ -75,12 +42,12 @@ class perfetto_host {
     const std::uint32_t requests = state_.requests_number_of(s, e);
     const trace_clock clock = state_.packets.clock;
 
-    char* to = state_.packets.out.room(packet_room + own_room(e));
+    char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
     char* const packet = to + packet_head::packet_at;
     to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const body = open_message<pf::packet::track_event>(to);
     to = put_number<pf::event_field::type>(body, pf::event_field::instant);
-    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e, e.kind)));
     if (is_memory) {
       to = put_bytes<pf::event_field::name>(to, to_string(e.memory.operation));
       to = put_note<track_note>(to, note::bytes, e.memory.bytes);
@@ -114,26 +81,51 @@ class perfetto_host {
   }
 
  private:
-  enum class arrow : std::uint8_t { none, launch, wait };
-  /// What slices of one name have in common: the beginning of their event, and where their arrow goes if they are
-  /// calls.
-  struct known_name {
-    arrow calls = arrow::none;
-    slice_category category = slice_category::none;  ///< of the text; none: nothing stands here
-    std::uint8_t size = 0;
-    char text[13];  ///< type, number of the name, category: at most 8
-
-    /// Room for 13.
-    CUTRACE_INLINE char* put(char* to) const noexcept {
-      std::memcpy(to, text, sizeof(text));
-      return to + size;
-    }
-  };
   static constexpr std::size_t packet_room =
       2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room + 12 * note_room;
 
-  static perfetto_row_key row_of(const event& e) noexcept {
-    switch (e.kind) {
+  /// `kind` is the event's; where it is a constant, so is most of what depends on it.
+  CUTRACE_INLINE void write_as(const event& e, event_kind kind) {
+    const bool is_stage = kind == event_kind::stage;
+    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
+    const auto at = state_.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
+    perfetto_sequence& s = at.lane.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
+    const slice_begins::head& head = begins_.of(e, kind, state_.names);
+    state_.use_name(s, head.name(), e);
+    const std::uint32_t requests = is_stage ? state_.requests_number_of(s, e) : 0;
+    const bool is_plain_call = kind == event_kind::api && e.api.result == 0 && !arguments_;
+    const trace_clock clock = state_.packets.clock;
+
+    char* to = state_.packets.out.room(packet_room + (is_plain_call ? 0 : room_beside_packet(e)));
+    char* packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.needing_state, clock, e.start_ns);
+    char* const begin = open_message<pf::packet::track_event>(to);
+    to = head.put(begin);
+    if (kind == event_kind::api) {
+      to = put_arrow(to, e, head.calls());
+      if (CUTRACE_UNLIKELY(!is_plain_call)) to = put_call(to, e.api);
+    } else if (kind == event_kind::ioctl) {
+      to = put_ioctl(to, e.ioctl_);
+    } else if (kind == event_kind::system) {
+      to = put_system(to, e.system);
+    } else if (is_stage) {
+      to = put_stage(to, e);
+      to = state_.put_requests<track_note>(to, e, requests);
+    }
+    to = perfetto_state::put_quality<track_note>(to, e);
+    to = close_messages(packet, begin, to);
+
+    // Its default track and clock are the sequence's, and no interned number is in it.
+    packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.head, clock, end_ns);
+    char* const end = open_message<pf::packet::track_event>(to);
+    to = put_number<pf::event_field::type>(end, pf::event_field::slice_end);
+    state_.packets.out.commit(close_messages(packet, end, to));
+  }
+
+  CUTRACE_INLINE static perfetto_row_key row_of(const event& e, event_kind kind) noexcept {
+    switch (kind) {
       case event_kind::stage:
         if (e.stage.span) return {perfetto_row_kind::spans, e.process_id, 0};
         break;
@@ -190,10 +182,6 @@ class perfetto_host {
     });
   }
 
-  CUTRACE_INLINE std::size_t own_room(const event& e) const noexcept {
-    if (CUTRACE_LIKELY(e.kind == event_kind::api && !arguments_)) return e.api.result_name.size;
-    return room_beside_packet(e);
-  }
   CUTRACE_ONE_COPY std::size_t room_beside_packet(const event& e) const noexcept {
     switch (e.kind) {
       case event_kind::stage:
@@ -253,10 +241,9 @@ class perfetto_host {
     return i.transferred ? put_note<track_note>(to, note::transferred, 1) : to;
   }
 
-  CUTRACE_INLINE char* put_call(char* to, const event& e, arrow kind) {
-    const api_data& a = e.api;
-    if (e.correlation_id != 0) to = put_arrow(to, e, kind);
-    if (CUTRACE_UNLIKELY(a.result != 0)) {
+  /// Its result, and its arguments where they are wanted.
+  CUTRACE_ONE_COPY char* put_call(char* to, const api_data& a) {
+    if (a.result != 0) {
       to = put_signed_note<track_note>(to, note::result, a.result);
       if (a.result_name.size != 0) to = put_foreign<track_note>(to, note::result_name, a.result_name);
     }
@@ -266,39 +253,16 @@ class perfetto_host {
       to = put_argument(to, a.arguments[i], i);
     return to;
   }
-
-  CUTRACE_INLINE const known_name& name_of(const event& e, std::uint32_t number) {
-    const slice_category category = category_of(e);
-    if (CUTRACE_LIKELY(number < names_.size() && names_[number].category == category)) return names_[number];
-    return find_name(e, number, category);
-  }
-  CUTRACE_ONE_COPY const known_name& find_name(const event& e, std::uint32_t number, slice_category category) {
-    if (number >= names_.size()) names_.resize(number + 1);
-    known_name& known = names_[number];
-    const std::string_view call = view_of(e.name);
-    known.calls = !starts_flow(call)                                   ? arrow::none
-                  : call.find("Synchronize") != std::string_view::npos ? arrow::wait
-                                                                       : arrow::launch;
-    char* to = put_number<pf::event_field::type>(known.text, pf::event_field::slice_begin);
-    to = put_number<pf::event_field::name_iid>(to, number);
-    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category));
-    known.category = category;
-    known.size = static_cast<std::uint8_t>(to - known.text);
-    return known;
-  }
   /// The GPU's work has the correlation id of its call as its number; all nodes of a graph the one of their launch.
-  CUTRACE_INLINE char* put_arrow(char* to, const event& e, arrow kind) const noexcept {
+  CUTRACE_INLINE char* put_arrow(char* to, const event& e, slice_begins::arrow kind) const noexcept {
     std::uint64_t work = e.correlation_id;
-    if (kind == arrow::none) return to;
-    if (kind == arrow::wait) {
-      const perfetto_state::awaited& known = state_.waits[e.correlation_id % 64];
-      if (known.correlation != e.correlation_id || known.event == 0) return to;
+    if (kind == slice_begins::arrow::none || work == 0) return to;
+    if (CUTRACE_UNLIKELY(kind == slice_begins::arrow::wait)) {
+      const perfetto_state::awaited& known = state_.waits[work % 64];
+      if (known.correlation != work || known.event == 0) return to;
       work = known.event;
     }
-    char* const body = open_message<pf::event_field::gpu_correlation>(to);
-    to = kind == arrow::wait ? put_number<pf::event_field::wait_event_ids>(body, work)
-                             : put_number<pf::event_field::submission_event_ids>(body, work);
-    return close_message(body, to);
+    return slice_begins::head::put_arrow(to, work);
   }
 
   char* put_argument(char* to, const argument& a, std::uint32_t position) {
@@ -379,7 +343,7 @@ class perfetto_host {
 
   perfetto_state& state_;
   bool arguments_;
-  std::vector<known_name> names_;  ///< by their numbers
+  slice_begins begins_;
   std::set<std::uint32_t> processes_;
   std::string scratch_;
 };
