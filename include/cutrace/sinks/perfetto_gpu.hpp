@@ -80,7 +80,7 @@ class perfetto_gpu {
     const std::uint32_t captured =
         !IsKernel && e.capture_stage_id != 0 ? state_.stage_number(s, e.capture_stage_name) : 0;
     const std::uint64_t number = e.correlation_id != 0 ? e.correlation_id : first_own_number + own_numbers_++;
-    if (e.is_gpu_work()) q.last_event = number;
+    if (IsKernel || e.is_gpu_work()) q.last_event = number;
     const trace_clock clock = state_.packets.clock;
     const std::uint64_t start_ns = clock.of(e.start_ns);
     const std::uint64_t end_ns = clock.of(e.end_ns);

@@ -8,7 +8,6 @@
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/perfetto_fields.hpp>
 #include <cutrace/sinks/perfetto_wire.hpp>
-#include <limits>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -39,27 +38,39 @@ class told_numbers {
   std::uint64_t limit_ = 0;  ///< numbers below it have a word; its size would have to be computed
 };
 
-/// Session time as nanoseconds of CLOCK_MONOTONIC, which is the clock of the trace. Clamped to what readers hold.
+/// Session time as nanoseconds of CLOCK_MONOTONIC, which is the clock of the trace. Clamped to what readers hold:
+/// int64, from 0.
 class trace_clock {
  public:
   trace_clock() = default;
   trace_clock(std::uint64_t monotonic_ns, std::int64_t trace_ns) noexcept
-      : offset_ns_(static_cast<std::int64_t>(monotonic_ns - static_cast<std::uint64_t>(trace_ns))) {}
+      : offset_ns_(monotonic_ns - static_cast<std::uint64_t>(trace_ns)),
+        limit_ns_(is_behind() ? beyond_ns + offset_ns_ : beyond_ns) {}
 
   CUTRACE_INLINE std::uint64_t of(std::int64_t trace_ns) const noexcept {
-    std::int64_t ns = 0;
-    if (CUTRACE_LIKELY(is_held(trace_ns, ns))) return static_cast<std::uint64_t>(ns);
-    return trace_ns < 0 || offset_ns_ < 0 ? 0 : static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    std::uint64_t ns = 0;
+    return CUTRACE_LIKELY(is_held(trace_ns, ns)) ? ns : clamped(trace_ns);
   }
-  /// Is it a time that needs no clamping? Then `ns` is that time.
-  CUTRACE_INLINE bool is_held(std::int64_t trace_ns, std::int64_t& ns) const noexcept {
-    return !__builtin_add_overflow(trace_ns, offset_ns_, &ns) && ns >= 0;
+  /// Is it a time that needs no clamping? `ns` is that time then. One comparison: a sum that is negative, or too large,
+  /// wraps around to `limit_ns_` or more.
+  CUTRACE_INLINE bool is_held(std::int64_t trace_ns, std::uint64_t& ns) const noexcept {
+    ns = static_cast<std::uint64_t>(trace_ns) + offset_ns_;
+    return ns < limit_ns_;
   }
   /// Of session time 0: where the clocks of sequences begin.
   std::uint64_t origin() const noexcept { return of(0); }
 
  private:
-  std::int64_t offset_ns_ = 0;
+  static constexpr std::uint64_t beyond_ns = std::uint64_t{1} << 63;
+
+  /// Is the offset, an int64, negative?
+  bool is_behind() const noexcept { return offset_ns_ >= beyond_ns; }
+  CUTRACE_NOINLINE std::uint64_t clamped(std::int64_t trace_ns) const noexcept {
+    return trace_ns < 0 || is_behind() ? 0 : beyond_ns - 1;
+  }
+
+  std::uint64_t offset_ns_ = 0;
+  std::uint64_t limit_ns_ = beyond_ns;
 };
 
 /// What the packets of a sequence begin with: its number, flags if there are any, and the tag of the time.
@@ -101,26 +112,22 @@ struct perfetto_sequence {
   CUTRACE_INLINE char* put_head(char* to, const packet_head& with, const trace_clock& clock,
                                 std::int64_t trace_ns) noexcept {
     to = with.put(to);
-    std::int64_t ns = 0;
-    if (CUTRACE_LIKELY(clock.is_held(trace_ns, ns))) {
-      const std::uint64_t step = static_cast<std::uint64_t>(ns) - last_ns;
-      if (CUTRACE_LIKELY(step < longest_step_ns)) {
-        last_ns = static_cast<std::uint64_t>(ns);
-        return put_varint(to, step);
-      }
-    }
-    return put_far_time(to, clock.of(trace_ns), clock.origin());
+    std::uint64_t ns = 0;
+    if (CUTRACE_LIKELY(clock.is_held(trace_ns, ns) && ns - last_ns < longest_step_ns)) return put_step(to, ns);
+    return put_far_time(to, clock, trace_ns);
   }
 
  private:
+  CUTRACE_INLINE char* put_step(char* to, std::uint64_t ns) noexcept {
+    const std::uint64_t step = ns - last_ns;
+    last_ns = ns;
+    return put_varint(to, step);
+  }
   /// What lies before the packet before it (a stage, which is written after what happened in it) is told by a clock
   /// that needs more bytes, but no order.
-  CUTRACE_ONE_COPY char* put_far_time(char* to, std::uint64_t ns, std::uint64_t origin_ns) noexcept {
-    if (ns - last_ns < longest_step_ns) {
-      to = put_varint(to, ns - last_ns);
-      last_ns = ns;
-      return to;
-    }
+  CUTRACE_ONE_COPY char* put_far_time(char* to, const trace_clock& clock, std::int64_t trace_ns) noexcept {
+    const std::uint64_t ns = clock.of(trace_ns), origin_ns = clock.origin();
+    if (ns - last_ns < longest_step_ns) return put_step(to, ns);
     const bool in_session = ns >= origin_ns;
     to = put_varint(to, in_session ? ns - origin_ns : ns);
     return put_number<pf::packet::timestamp_clock_id>(to, in_session ? pf::clocks::of_session : pf::clocks::monotonic);
