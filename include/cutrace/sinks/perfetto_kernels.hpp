@@ -151,7 +151,7 @@ class kernel_numbers {
   static char* put_size(char* to, const std::uint32_t (&v)[3]) noexcept {
     char* const body = open_message<Field>(to);
     to = put_number<pf::gpu::z>(put_number<pf::gpu::y>(put_number<pf::gpu::x>(body, v[0]), v[1]), v[2]);
-    return close_message(body, to);
+    return close_short_message(body, to);
   }
 
   static std::uint64_t volume(const std::uint32_t (&v)[3]) noexcept { return std::uint64_t{v[0]} * v[1] * v[2]; }

@@ -180,8 +180,8 @@ constexpr std::size_t note_room = 4 * number_field_room;
 template <class Form>
 CUTRACE_INLINE char* put_note(char* to, note key, std::uint64_t value) noexcept {
   char* const body = open_message<Form::message>(to);
-  return close_message(body,
-                       put_number<Form::of_uint>(put_number<Form::name>(body, static_cast<std::uint64_t>(key)), value));
+  return close_short_message(
+      body, put_number<Form::of_uint>(put_number<Form::name>(body, static_cast<std::uint64_t>(key)), value));
 }
 template <class Form>
 inline char* put_note_unless_0(char* to, note key, std::uint64_t value) noexcept {
@@ -190,13 +190,13 @@ inline char* put_note_unless_0(char* to, note key, std::uint64_t value) noexcept
 template <class Form>
 inline char* put_signed_note(char* to, note key, std::int64_t value) noexcept {
   char* const body = open_message<Form::message>(to);
-  return close_message(body,
-                       put_signed<Form::of_int>(put_number<Form::name>(body, static_cast<std::uint64_t>(key)), value));
+  return close_short_message(
+      body, put_signed<Form::of_int>(put_number<Form::name>(body, static_cast<std::uint64_t>(key)), value));
 }
 template <class Form>
 CUTRACE_INLINE char* put_text_number_note(char* to, note key, std::uint32_t number) noexcept {
   char* const body = open_message<Form::message>(to);
-  return close_message(
+  return close_short_message(
       body, put_number<Form::of_text_iid>(put_number<Form::name>(body, static_cast<std::uint64_t>(key)), number));
 }
 /// Room: `text` and note_room.

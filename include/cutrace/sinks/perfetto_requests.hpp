@@ -26,12 +26,30 @@ class request_sets {
     std::string text;  ///< rendered, if it was and is short
   };
 
+  /// The set that a sequence has used last.
+  struct used {
+    const request_ref* at = nullptr;
+    std::uint32_t count = 0, total = 0;
+    std::uint32_t number = 0;   ///< as that sequence was told it
+    std::uint64_t version = 0;  ///< of the sets: 0 matches nothing
+  };
+  CUTRACE_INLINE bool is_used(const used& u, const event& e) const noexcept {
+    return u.at == e.requests && u.version == version_ && u.count == e.request_count && u.total == e.request_total;
+  }
+  used use(const event& e, std::uint32_t number) const noexcept {
+    return {e.requests, e.request_count, e.request_total, number, version_};
+  }
+
   /// Requests at one address are one set until the next call.
-  void begin_write() noexcept { ++writes_; }
+  void begin_write() noexcept {
+    ++writes_;
+    ++version_;
+  }
   /// The numbers are forgotten.
   void clear() noexcept {
     for (entry& e : kept_) e.number = 0;
     for (recent& r : recent_) r.write = 0;  // matches nothing
+    ++version_;
     next_ = 1;
   }
   bool full() const noexcept { return next_ > number_limit; }
@@ -98,6 +116,7 @@ class request_sets {
     entry& k = kept_[mixed >> 56];
     if (k.number == 0 || !same(k, e)) {
       k.number = 0;  // matches nothing, should memory run out in the next line
+      ++version_;
       k.text.clear();
       k.requests.assign(e.requests, e.requests + e.request_count);
       k.total = e.request_total;
@@ -118,6 +137,7 @@ class request_sets {
   std::string rendered_;
   recent recent_[recent_size];
   std::uint64_t writes_ = 1;
+  std::uint64_t version_ = 1;  ///< rises when a set may have another number than before
   std::uint32_t next_ = 1;
 };
 

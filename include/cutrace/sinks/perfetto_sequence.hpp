@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto_requests.hpp>
 #include <cutrace/sinks/perfetto_wire.hpp>
 #include <vector>
 
@@ -102,6 +103,7 @@ struct perfetto_sequence {
   std::uint64_t last_ns = 0;     ///< where its clock of deltas stands
   packet_head head, needing_state;
   told_numbers names, texts, kernels;
+  request_sets::used requests;
   std::vector<std::uint32_t> contexts;  ///< of the GPU that it has told of
 
   /// The clock of deltas takes steps up to this; one time from far in the future must not make all others late.

@@ -58,12 +58,14 @@ struct perfetto_state {
       packets.tell_text<pf::interned::string_values>(s, number, perfetto_text(view_of(stage)));
     return number;
   }
-  CUTRACE_INLINE std::uint32_t requests_number(perfetto_sequence& s, const event& e) {
+  CUTRACE_ONE_COPY std::uint32_t requests_number(perfetto_sequence& s, const event& e) {
+    if (!request_sets::has(e) || request_sets::is_plain(e)) return 0;
     const request_sets::entry& set = requests.of(e);
     const std::uint32_t number = 2 * set.number;
-    if (CUTRACE_UNLIKELY(s.texts.first(number))) {
+    if (s.texts.first(number)) {
       packets.tell_text<pf::interned::string_values>(s, number, requests.text_of(set));
     }
+    s.requests = requests.use(e, number);
     return number;
   }
   /// One number as it is, more of them or names as a text. Room: two times note_room.
@@ -75,7 +77,8 @@ struct perfetto_state {
   }
   /// 0 where there is no set to speak of. Before the packet is begun: it may write one of its own.
   CUTRACE_INLINE std::uint32_t requests_number_of(perfetto_sequence& s, const event& e) {
-    return request_sets::has(e) && !request_sets::is_plain(e) ? requests_number(s, e) : 0;
+    if (e.request_count == 0) return 0;
+    return CUTRACE_LIKELY(requests.is_used(s.requests, e)) ? s.requests.number : requests_number(s, e);
   }
 
   template <class Form>

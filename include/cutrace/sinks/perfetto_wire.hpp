@@ -79,26 +79,25 @@ CUTRACE_ONE_COPY inline char* close_long_message(char* body, char* end) noexcept
   put_varint(body - 1, size);
   return end + more;
 }
-/// `body` is what open_message returned. Room for nine bytes more is needed. @returns the new end
+/// `body` is what open_message returned, of a message shorter than 128 bytes. @returns the new end
+CUTRACE_INLINE char* close_short_message(char* body, char* end) noexcept {
+  body[-1] = static_cast<char>(end - body);
+  return end;
+}
+/// The same of any message. Room for nine bytes more is needed.
 CUTRACE_INLINE char* close_message(char* body, char* end) noexcept {
   const std::size_t size = static_cast<std::size_t>(end - body);
   if (CUTRACE_UNLIKELY(size >= 0x80)) return close_long_message(body, end);
-  body[-1] = static_cast<char>(size);
-  return end;
+  return close_short_message(body, end);
 }
 /// The same of messages that end together, the outermost one first: where its size takes one byte, so do all.
 CUTRACE_INLINE char* close_messages(char* body, char* inner, char* end) noexcept {
   if (CUTRACE_UNLIKELY(end - body >= 0x80)) return close_long_message(body, close_message(inner, end));
-  inner[-1] = static_cast<char>(end - inner);
-  body[-1] = static_cast<char>(end - body);
-  return end;
+  return close_short_message(body, close_short_message(inner, end));
 }
 CUTRACE_INLINE char* close_messages(char* body, char* inner, char* innermost, char* end) noexcept {
   if (CUTRACE_UNLIKELY(end - body >= 0x80)) return close_message(body, close_messages(inner, innermost, end));
-  innermost[-1] = static_cast<char>(end - innermost);
-  inner[-1] = static_cast<char>(end - inner);
-  body[-1] = static_cast<char>(end - body);
-  return end;
+  return close_short_message(body, close_short_message(inner, close_short_message(innermost, end)));
 }
 
 template <pf::field Field>
