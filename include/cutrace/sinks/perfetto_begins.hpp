@@ -44,11 +44,12 @@ class slice_begins {
     friend class slice_begins;
     static constexpr int arrow_size = 5;
 
-    CUTRACE_INLINE bool is_of(const slice_names::table::key& key, slice_category category) const noexcept {
-      return category_ == category && key_ == key;
+    CUTRACE_INLINE bool is_of(slice_names::table::key key, slice_category category) const noexcept {
+      return category_ == category && key_[0] == key.word[0] && key_[1] == key.word[1];
     }
-    void fill(const slice_names::table::key& key, slice_category category, std::uint32_t name, arrow calls) noexcept {
-      key_ = key;
+    void fill(slice_names::table::key key, slice_category category, std::uint32_t name, arrow calls) noexcept {
+      key_[0] = key.word[0];
+      key_[1] = key.word[1];
       name_ = name;
       calls_ = calls;
       category_ = category;
@@ -61,7 +62,7 @@ class slice_begins {
                            : put_tag<pf::event_field::submission_event_ids, protozero::pbf_wire_type::varint>(to);
     }
 
-    slice_names::table::key key_;
+    std::uint64_t key_[2];
     std::uint32_t name_;
     slice_category category_ = slice_category::none;  ///< none: nothing stands here
     arrow calls_;
@@ -84,7 +85,7 @@ class slice_begins {
  private:
   static constexpr std::size_t slots = 256;
 
-  CUTRACE_ONE_COPY static const head& find(head& h, const slice_names::table::key& key, slice_category category,
+  CUTRACE_ONE_COPY static const head& find(head& h, slice_names::table::key key, slice_category category,
                                            const event& e, slice_names& names) {
     const std::string_view call = view_of(e.name);
     const bool waits = call.find("Synchronize") != std::string_view::npos;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
 #include <cutrace/event.hpp>
@@ -34,9 +35,9 @@ class perfetto_host {
 
   /// Marks, and device memory that is allocated or freed.
   void write_instant(const event& e) {
-    const auto at = state_.rows.first_lane({perfetto_row_kind::thread, e.process_id, e.thread_id});
-    perfetto_sequence& s = at.lane.sequence;
-    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
+    perfetto_lane& lane = state_.rows.first_lane({perfetto_row_kind::thread, e.process_id, e.thread_id});
+    perfetto_sequence& s = lane.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(lane);
     const bool is_memory = e.kind == event_kind::memory;
     const std::uint32_t name = is_memory ? 0 : state_.name_number(s, e);
     const std::uint32_t requests = state_.requests_number_of(s, e);
@@ -88,9 +89,10 @@ class perfetto_host {
   CUTRACE_INLINE void write_as(const event& e, event_kind kind) {
     const bool is_stage = kind == event_kind::stage;
     const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
-    const auto at = state_.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
-    perfetto_sequence& s = at.lane.sequence;
-    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(at);
+    perfetto_lane& lane =
+        state_.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
+    perfetto_sequence& s = lane.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(lane);
     const slice_begins::head& head = begins_.of(e, kind, state_.names);
     state_.use_name(s, head.name(), e);
     const std::uint32_t requests = is_stage ? state_.requests_number_of(s, e) : 0;
@@ -119,10 +121,12 @@ class perfetto_host {
     // Its default track and clock are the sequence's, and no interned number is in it.
     packet = to + packet_head::packet_at;
     to = s.put_head(to, s.head, clock, end_ns);
-    char* const end = open_message<pf::packet::track_event>(to);
-    to = put_number<pf::event_field::type>(end, pf::event_field::slice_end);
-    state_.packets.out.commit(close_messages(packet, end, to));
+    std::memcpy(to, slice_end, sizeof(slice_end));
+    state_.packets.out.commit(close_short_message(packet, to + sizeof(slice_end)));
   }
+  /// The track event of a packet that ends a slice: an opened message and its type.
+  static constexpr char slice_end[] = {pf::packet::track_event << 3 | 2, 2, pf::event_field::type << 3,
+                                       pf::event_field::slice_end};
 
   CUTRACE_INLINE static perfetto_row_key row_of(const event& e, event_kind kind) noexcept {
     switch (kind) {
@@ -146,14 +150,14 @@ class perfetto_host {
     return {perfetto_row_kind::thread, e.process_id, e.thread_id};
   }
 
-  CUTRACE_NOINLINE void begin_lane(const perfetto_rows::place_result& at) {
-    const perfetto_row_key& row = at.row.key;
-    if (at.lane.sequence.generation == 0) {
+  CUTRACE_NOINLINE void begin_lane(perfetto_lane& lane) {
+    const perfetto_row_key& row = lane.row.key;
+    if (lane.sequence.generation == 0) {
       describe_process(is_gpu(row) ? state_.process_id : row.owner);
-      if (at.index != 0 && !at.row.lanes.front().sequence.generation) describe_lane(row, 0, {});
-      describe_lane(row, at.index, {});
+      if (lane.index != 0 && !lane.row.lanes.front().sequence.generation) describe_lane(row, 0, {});
+      describe_lane(row, lane.index, {});
     }
-    state_.packets.begin(at.lane.sequence, state_.tracks.lane(row, at.index), perfetto_packets::add_lane_data);
+    state_.packets.begin(lane.sequence, state_.tracks.lane(row, lane.index), perfetto_packets::add_lane_data);
   }
   static bool is_gpu(const perfetto_row_key& row) noexcept {
     return row.kind == perfetto_row_kind::stream_sync || row.kind == perfetto_row_kind::context_sync;

@@ -18,7 +18,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-enum class perfetto_row_kind : std::uint8_t { thread, spans, overhead, windows, system, stream_sync, context_sync };
+/// As wide as `owner`, so that both are compared at once.
+enum class perfetto_row_kind : std::uint32_t { thread, spans, overhead, windows, system, stream_sync, context_sync };
 
 struct perfetto_row_key {
   perfetto_row_kind kind;
@@ -30,8 +31,12 @@ struct perfetto_row_key {
   bool operator==(const perfetto_row_key& o) const noexcept { return kind == o.kind && owner == o.owner && id == o.id; }
 };
 
+struct perfetto_row;
+
 struct perfetto_lane {
-  explicit perfetto_lane(bool nesting) : slices(nesting) {}
+  perfetto_lane(const perfetto_row& of, std::size_t number, bool nesting) : row(of), index(number), slices(nesting) {}
+  const perfetto_row& row;
+  std::size_t index;  ///< in its row
   perfetto_sequence sequence;
   slice_lane slices;
 
@@ -87,35 +92,26 @@ struct perfetto_queue {
 class perfetto_rows {
  public:
   /// The lane that has room; `owner` as in slice_lane.
-  struct place_result {
-    const perfetto_row& row;
-    perfetto_lane& lane;
-    std::size_t index;
-  };
-  CUTRACE_INLINE place_result place(const perfetto_row_key& key, std::int64_t start_ns, std::int64_t end_ns,
-                                    std::uint64_t owner) {
+  CUTRACE_INLINE perfetto_lane& place(const perfetto_row_key& key, std::int64_t start_ns, std::int64_t end_ns,
+                                      std::uint64_t owner) {
     perfetto_row& r = row(key);
     perfetto_lane& first = r.lanes.front();
-    if (CUTRACE_LIKELY(first.place(start_ns, end_ns, owner))) return {r, first, 0};
-    return place_further(r, start_ns, end_ns, owner);
+    return CUTRACE_LIKELY(first.place(start_ns, end_ns, owner)) ? first : place_further(r, start_ns, end_ns, owner);
   }
-  CUTRACE_ONE_COPY place_result place_further(perfetto_row& r, std::int64_t start_ns, std::int64_t end_ns,
-                                              std::uint64_t owner) {
+  CUTRACE_ONE_COPY perfetto_lane& place_further(perfetto_row& r, std::int64_t start_ns, std::int64_t end_ns,
+                                                std::uint64_t owner) {
     for (std::size_t i = 1; i < r.lanes.size(); ++i) {
-      if (r.lanes[i].place(start_ns, end_ns, owner)) return {r, r.lanes[i], i};
+      if (r.lanes[i].place(start_ns, end_ns, owner)) return r.lanes[i];
     }
     if (r.lanes.size() >= lane_limit) {
       ++overlapping_;
-      return {r, r.lanes.back(), r.lanes.size() - 1};
+      return r.lanes.back();
     }
     add_lane(r).place(start_ns, end_ns, owner);
-    return {r, r.lanes.back(), r.lanes.size() - 1};
+    return r.lanes.back();
   }
   /// The first lane, for what takes no time.
-  place_result first_lane(const perfetto_row_key& key) {
-    perfetto_row& r = row(key);
-    return {r, r.lanes.front(), 0};
-  }
+  perfetto_lane& first_lane(const perfetto_row_key& key) { return row(key).lanes.front(); }
 
   CUTRACE_INLINE perfetto_queue& queue(std::uint32_t device, std::uint64_t stream) {
     perfetto_queue*& last = last_queues_[(stream + 7 * std::uint64_t{device}) % recent];
@@ -169,7 +165,7 @@ class perfetto_rows {
   }
   perfetto_lane& add_lane(perfetto_row& r) {
     const bool nesting = r.key.kind == perfetto_row_kind::thread;
-    r.lanes.emplace_back(nesting);
+    r.lanes.emplace_back(r, r.lanes.size(), nesting);
     r.lanes.back().sequence.id = next_sequence_++;
     return r.lanes.back();
   }
