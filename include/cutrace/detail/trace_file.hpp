@@ -146,6 +146,9 @@ class trace_file {
     begin();
   }
 
+  /// Can it become full, or a part of it?
+  bool has_limits() const noexcept { return limits_.parts() || limits_.max_bytes != 0; }
+
   /// For sink::left_out: counts events that came when `is_full`.
   void leave_out(std::uint64_t events) noexcept { left_out_ += events; }
   std::uint64_t left_out() const noexcept { return left_out_; }
