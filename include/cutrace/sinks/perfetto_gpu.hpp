@@ -28,7 +28,7 @@ class perfetto_gpu {
   bool full() const noexcept { return kernels_.full(); }
   void forget() { kernels_.clear(); }
 
-  void write_kernel(const event& e) { write_as<true>(e); }
+  CUTRACE_INLINE void write_kernel(const event& e) { write_as<true>(e); }
   /// Other work of the GPU, and the moments at which CUDA events were reached.
   void write(const event& e) { write_as<false>(e); }
 

@@ -28,7 +28,7 @@ class perfetto_host {
 
   void forget() noexcept { begins_.clear(); }
 
-  void write_call(const event& e) { write_as(e, event_kind::api); }
+  CUTRACE_INLINE void write_call(const event& e) { write_as(e, event_kind::api); }
   void write_stage(const event& e) { write_as(e, event_kind::stage); }
   /// Everything else that takes time on the host; synchronisations too.
   void write_slice(const event& e) { write_as(e, e.kind); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
+#include <cutrace/detail/text_buffer.hpp>
 #include <cutrace/detail/text_digits.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/perfetto_names.hpp>
@@ -65,7 +66,9 @@ class request_sets {
                        r.set->requests.size() == e.request_count && r.set->total == e.request_total)) {
       return *r.set;
     }
-    entry& found = find(e);
+    // What stood there when it was last written is what most often stands there now.
+    const bool is_same = r.at == e.requests && r.number == r.set->number && same(*r.set, e);
+    entry& found = is_same ? *r.set : find(e);
     r = recent{e.requests, writes_, &found, found.number};
     return found;
   }
@@ -73,27 +76,30 @@ class request_sets {
   /// At most `shown_limit` of them. `set` is what `of` returned; valid until the next call of either.
   std::string_view text_of(const entry& set) {
     if (CUTRACE_LIKELY(!set.text.empty())) return set.text;  // another sequence has asked
-    rendered_.clear();
-    render(rendered_, set);
-    if (rendered_.size() <= text_limit) kept_[static_cast<std::size_t>(&set - kept_)].text = rendered_;
-    return rendered_;
+    render(set);
+    const std::string_view text = rendered_.view();
+    if (text.size() <= text_limit) kept_[static_cast<std::size_t>(&set - kept_)].text = text;
+    return text;
   }
 
  private:
-  static void render(std::string& out, const entry& of) {
+  void render(const entry& of) {
+    rendered_.clear();
     std::size_t shown = 0;
     for (const request_ref& r : of.requests) {
-      if (shown == shown_limit || out.size() > perfetto_text_limit) break;
-      if (shown++ != 0) out += ", ";
+      if (shown == shown_limit || rendered_.size() > perfetto_text_limit) break;
+      char* to = rendered_.room(2 + decimal_room);
+      if (shown++ != 0) to = put_literal(to, ", ");
+      if (r.name.size == 0) to = put_decimal(to, r.id);
+      rendered_.commit(to);
       if (r.name.size != 0) {
-        append_perfetto_text(out, view_of(r.name));
-      } else {
-        char digits[decimal_room];
-        out.append(digits, static_cast<std::size_t>(put_decimal(digits, r.id) - digits));
+        name_.clear();
+        append_perfetto_text(name_, view_of(r.name));
+        rendered_.append(name_);
       }
     }
     const std::size_t all = of.total > of.requests.size() ? of.total : of.requests.size();
-    if (all > shown) out += " and " + std::to_string(all - shown) + " more";
+    if (all > shown) rendered_.append(" and " + std::to_string(all - shown) + " more");
   }
 
   struct recent {
@@ -134,7 +140,8 @@ class request_sets {
   }
 
   entry kept_[slots];
-  std::string rendered_;
+  text_buffer rendered_;
+  std::string name_;
   recent recent_[recent_size];
   std::uint64_t writes_ = 1;
   std::uint64_t version_ = 1;  ///< rises when a set may have another number than before
