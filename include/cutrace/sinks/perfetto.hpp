@@ -110,7 +110,7 @@ class perfetto_sink : public sink {
   /// Of one file: what it has told its readers so far.
   struct part {
     explicit part(bool arguments) : host(state, arguments), gpu(state) {}
-    void forget() {
+    CUTRACE_NOINLINE void forget() {
       state.forget();
       gpu.forget();
       host.forget();

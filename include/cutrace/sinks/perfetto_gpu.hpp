@@ -69,23 +69,24 @@ class perfetto_gpu {
 
   template <bool IsKernel>
   CUTRACE_INLINE void write_as(const event& e) {
-    perfetto_queue& q = state_.rows.queue(e.device, e.stream);
+    perfetto_state& state = state_;  // which the compiler would read again after each byte that is written
+    perfetto_queue& q = state.rows.queue(e.device, e.stream);
     perfetto_sequence& s = q.sequence;
-    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_queue(q);
+    if (CUTRACE_UNLIKELY(!state.packets.is_known(s))) begin_queue(q);
     if (CUTRACE_UNLIKELY(!q.place.is_in(e.context))) change_context(q, e);
     const kernel_numbers::entry* const kernel = IsKernel ? &use_kernel(s, e) : nullptr;
-    const std::uint32_t name = IsKernel ? 0 : state_.name_number(s, e);
-    const std::uint32_t requests = state_.requests_number_of(s, e);
-    const std::uint32_t in_stage = !IsKernel && e.stage_id != 0 ? state_.stage_number(s, e.stage_name) : 0;
+    const std::uint32_t name = IsKernel ? 0 : state.name_number(s, e);
+    const std::uint32_t requests = state.requests_number_of(s, e);
+    const std::uint32_t in_stage = !IsKernel && e.stage_id != 0 ? state.stage_number(s, e.stage_name) : 0;
     const std::uint32_t captured =
-        !IsKernel && e.capture_stage_id != 0 ? state_.stage_number(s, e.capture_stage_name) : 0;
+        !IsKernel && e.capture_stage_id != 0 ? state.stage_number(s, e.capture_stage_name) : 0;
     const std::uint64_t number = e.correlation_id != 0 ? e.correlation_id : first_own_number + own_numbers_++;
     if (IsKernel || e.is_gpu_work()) q.last_event = number;
-    const trace_clock clock = state_.packets.clock;
+    const trace_clock& clock = state.packets.clock;
     const std::uint64_t start_ns = clock.of(e.start_ns);
     const std::uint64_t end_ns = clock.of(e.end_ns);
 
-    char* to = state_.packets.out.room(packet_room);
+    char* to = state.packets.out.room(packet_room);
     char* const packet = to + packet_head::packet_at;
     to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
@@ -107,11 +108,10 @@ class perfetto_gpu {
       if (in_stage != 0) end = put_text_number_note<gpu_note>(end, note::stage, in_stage);
       if (captured != 0) end = put_text_number_note<gpu_note>(end, note::capture_stage, captured);
     }
-    end = state_.put_requests<gpu_note>(end, e, requests);
+    end = state.put_requests<gpu_note>(end, e, requests);
     end = perfetto_state::put_quality<gpu_note>(end, e);
     const bool has_launch = IsKernel || end != launch;
-    state_.packets.out.commit(has_launch ? close_messages(packet, body, launch, end)
-                                         : close_messages(packet, body, to));
+    state.packets.out.commit(has_launch ? close_messages(packet, body, launch, end) : close_messages(packet, body, to));
   }
 
   static gpu_stage stage_of(const event& e) noexcept {

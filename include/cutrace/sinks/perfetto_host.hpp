@@ -41,7 +41,7 @@ class perfetto_host {
     const bool is_memory = e.kind == event_kind::memory;
     const std::uint32_t name = is_memory ? 0 : state_.name_number(s, e);
     const std::uint32_t requests = state_.requests_number_of(s, e);
-    const trace_clock clock = state_.packets.clock;
+    const trace_clock& clock = state_.packets.clock;
 
     char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
     char* const packet = to + packet_head::packet_at;
@@ -87,19 +87,19 @@ class perfetto_host {
 
   /// `kind` is the event's; where it is a constant, so is most of what depends on it.
   CUTRACE_INLINE void write_as(const event& e, event_kind kind) {
+    perfetto_state& state = state_;  // which the compiler would read again after each byte that is written
     const bool is_stage = kind == event_kind::stage;
     const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
-    perfetto_lane& lane =
-        state_.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
+    perfetto_lane& lane = state.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
     perfetto_sequence& s = lane.sequence;
-    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(lane);
-    const slice_begins::head& head = begins_.of(e, kind, state_.names);
-    state_.use_name(s, head.name(), e);
-    const std::uint32_t requests = is_stage ? state_.requests_number_of(s, e) : 0;
+    if (CUTRACE_UNLIKELY(!state.packets.is_known(s))) begin_lane(lane);
+    const slice_begins::head& head = begins_.of(e, kind, state.names);
+    state.use_name(s, head.name(), e);
+    const std::uint32_t requests = is_stage ? state.requests_number_of(s, e) : 0;
     const bool is_plain_call = kind == event_kind::api && e.api.result == 0 && !arguments_;
-    const trace_clock clock = state_.packets.clock;
+    const trace_clock& clock = state.packets.clock;
 
-    char* to = state_.packets.out.room(packet_room + (is_plain_call ? 0 : room_beside_packet(e)));
+    char* to = state.packets.out.room(packet_room + (is_plain_call ? 0 : room_beside_packet(e)));
     char* packet = to + packet_head::packet_at;
     to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const begin = open_message<pf::packet::track_event>(to);
@@ -113,7 +113,7 @@ class perfetto_host {
       to = put_system(to, e.system);
     } else if (is_stage) {
       to = put_stage(to, e);
-      to = state_.put_requests<track_note>(to, e, requests);
+      to = state.put_requests<track_note>(to, e, requests);
     }
     to = perfetto_state::put_quality<track_note>(to, e);
     to = close_messages(packet, begin, to);
@@ -122,7 +122,7 @@ class perfetto_host {
     packet = to + packet_head::packet_at;
     to = s.put_head(to, s.head, clock, end_ns);
     std::memcpy(to, slice_end, sizeof(slice_end));
-    state_.packets.out.commit(close_short_message(packet, to + sizeof(slice_end)));
+    state.packets.out.commit(close_short_message(packet, to + sizeof(slice_end)));
   }
   /// The track event of a packet that ends a slice: an opened message and its type.
   static constexpr char slice_end[] = {pf::packet::track_event << 3 | 2, 2, pf::event_field::type << 3,

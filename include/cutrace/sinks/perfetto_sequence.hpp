@@ -111,7 +111,8 @@ struct perfetto_sequence {
   static constexpr std::size_t head_room = 5 * number_field_room;
 
   /// Opens a packet, at packet_head::packet_at of `to`, and puts its time. `with`: head or needing_state.
-  CUTRACE_INLINE char* put_head(char* to, const packet_head& with, trace_clock clock, std::int64_t trace_ns) noexcept {
+  CUTRACE_INLINE char* put_head(char* to, const packet_head& with, const trace_clock& clock,
+                                std::int64_t trace_ns) noexcept {
     to = with.put(to);
     std::uint64_t ns = 0;
     if (CUTRACE_LIKELY(clock.is_held(trace_ns, ns) && ns - last_ns < longest_step_ns)) return put_step(to, ns);
@@ -126,7 +127,7 @@ struct perfetto_sequence {
   }
   /// What lies before the packet before it (a stage, which is written after what happened in it) is told by a clock
   /// that needs more bytes, but no order.
-  CUTRACE_ONE_COPY char* put_far_time(char* to, trace_clock clock, std::int64_t trace_ns) noexcept {
+  CUTRACE_ONE_COPY char* put_far_time(char* to, const trace_clock& clock, std::int64_t trace_ns) noexcept {
     const std::uint64_t ns = clock.of(trace_ns), origin_ns = clock.origin();
     if (ns - last_ns < longest_step_ns) return put_step(to, ns);
     const bool in_session = ns >= origin_ns;

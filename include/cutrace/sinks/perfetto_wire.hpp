@@ -43,18 +43,13 @@ constexpr std::size_t number_field_room = 13;
 template <pf::field Field, protozero::pbf_wire_type Type>
 CUTRACE_INLINE char* put_tag(char* to) noexcept {
   constexpr std::uint32_t tag = Field << 3u | static_cast<std::uint32_t>(Type);
-  if constexpr (tag < 0x80) {
-    *to++ = static_cast<char>(tag);
-  } else if constexpr (tag < 0x4000) {
-    *to++ = static_cast<char>(tag | 0x80u);
-    *to++ = static_cast<char>(tag >> 7u);
-  } else {
-    static_assert(tag < 0x200000, "three bytes");
-    *to++ = static_cast<char>(tag | 0x80u);
-    *to++ = static_cast<char>(tag >> 7u | 0x80u);
-    *to++ = static_cast<char>(tag >> 14u);
-  }
-  return to;
+  static_assert(tag < 0x200000, "three bytes");
+  constexpr std::size_t size = tag < 0x80 ? 1 : tag < 0x4000 ? 2 : 3;
+  // Copied: of two stores of constants g++ 12 makes one that it reads from memory.
+  constexpr unsigned char bytes[] = {(tag & 0x7Fu) | (size > 1 ? 0x80u : 0u),
+                                     (tag >> 7u & 0x7Fu) | (size > 2 ? 0x80u : 0u), tag >> 14u};
+  std::memcpy(to, bytes, size);
+  return to + size;
 }
 
 template <pf::field Field>
