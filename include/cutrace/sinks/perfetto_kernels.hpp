@@ -131,9 +131,9 @@ class kernel_numbers {
     return e.capture_stage_id != 0 ? e.capture_stage_name.data : nullptr;
   }
   static std::size_t slot_of(const event& e) noexcept {
-    return kept_slot<slots>(reinterpret_cast<std::uintptr_t>(e.name.data) +
-                            3 * reinterpret_cast<std::uintptr_t>(e.stage_name.data) + 5 * e.kernel.grid[0] +
-                            7 * e.kernel.grid[1]);
+    return kept_slot<slots>(
+        (reinterpret_cast<std::uintptr_t>(e.name.data) + 3 * reinterpret_cast<std::uintptr_t>(e.stage_name.data)) ^
+        (e.kernel.grid[0] | std::uint64_t{e.kernel.grid[1]} << 32));
   }
   CUTRACE_ONE_COPY const entry& find(entry& k, const event& e, slice_names& names) {
     typename table::key key;

@@ -2,7 +2,9 @@
 // What the host half and the GPU half of a Perfetto trace share: packets, rows, and the numbers of names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/detail/json_text.hpp>
 #include <cutrace/event.hpp>
@@ -83,7 +85,14 @@ struct perfetto_state {
 
   template <class Form>
   CUTRACE_INLINE static char* put_quality(char* to, const event& e) noexcept {
-    if (CUTRACE_LIKELY(!(e.late | e.skewed | e.by_events) && e.start_ns <= e.end_ns)) return to;
+    // The three flags at once, with `joined` before them in the lowest byte.
+    static_assert(offsetof(event, late) == offsetof(event, joined) + 1 &&
+                      offsetof(event, skewed) == offsetof(event, joined) + 2 &&
+                      offsetof(event, by_events) == offsetof(event, joined) + 3,
+                  "one word");
+    std::uint32_t flags = 0;
+    std::memcpy(&flags, reinterpret_cast<const char*>(&e) + offsetof(event, joined), sizeof(flags));
+    if (CUTRACE_LIKELY(flags < 0x100 && e.start_ns <= e.end_ns)) return to;
     if (CUTRACE_UNLIKELY(e.late)) to = put_note<Form>(to, note::late, 1);
     if (CUTRACE_UNLIKELY(e.skewed)) to = put_note<Form>(to, note::skewed, 1);
     if (CUTRACE_UNLIKELY(e.by_events)) to = put_note<Form>(to, note::by_events, 1);
