@@ -91,7 +91,9 @@ class perfetto_gpu {
     to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
     to = put_number<pf::gpu::event_id>(body, number);
-    if (end_ns > start_ns) to = put_number<pf::gpu::duration>(to, end_ns - start_ns);
+    if (end_ns > start_ns) {
+      to = put_time(put_tag<pf::gpu::duration, protozero::pbf_wire_type::varint>(to), end_ns - start_ns);
+    }
     to = q.place.put(to);
     char* launch;
     char* end;

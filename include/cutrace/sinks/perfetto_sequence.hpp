@@ -123,7 +123,7 @@ struct perfetto_sequence {
   CUTRACE_INLINE char* put_step(char* to, std::uint64_t ns) noexcept {
     const std::uint64_t step = ns - last_ns;
     last_ns = ns;
-    return put_varint(to, step);
+    return put_time(to, step);
   }
   /// What lies before the packet before it (a stage, which is written after what happened in it) is told by a clock
   /// that needs more bytes, but no order.
