@@ -96,23 +96,24 @@ class perfetto_host {
     const slice_begins::head& head = begins_.of(e, kind, state.names);
     state.use_name(s, head.name(), e);
     const std::uint32_t requests = is_stage ? state.requests_number_of(s, e) : 0;
-    const bool is_plain_call = kind == event_kind::api && e.api.result == 0 && !arguments_;
+    const bool is_plain = has_no_room(e, kind);
     const trace_clock& clock = state.packets.clock;
 
-    char* to = state.packets.out.room(packet_room + (is_plain_call ? 0 : room_beside_packet(e)));
+    char* to = state.packets.out.room(packet_room + (is_plain ? 0 : room_beside_packet(e)));
     char* packet = to + packet_head::packet_at;
     to = s.put_head(to, s.needing_state, clock, e.start_ns);
     char* const begin = open_message<pf::packet::track_event>(to);
     to = head.put(begin);
     if (kind == event_kind::api) {
       to = put_arrow(to, e, head.calls());
-      if (CUTRACE_UNLIKELY(!is_plain_call)) to = put_call(to, e.api);
+      if (CUTRACE_UNLIKELY(!is_plain)) to = put_call(to, e.api);
     } else if (kind == event_kind::ioctl) {
       to = put_ioctl(to, e.ioctl_);
     } else if (kind == event_kind::system) {
       to = put_system(to, e.system);
     } else if (is_stage) {
-      to = put_stage(to, e);
+      to = put_part(to, e);
+      if (CUTRACE_UNLIKELY(!is_plain)) to = put_origin(to, e.stage);
       to = state.put_requests<track_note>(to, e, requests);
     }
     to = perfetto_state::put_quality<track_note>(to, e);
@@ -186,6 +187,11 @@ class perfetto_host {
     });
   }
 
+  /// Is `room_beside_packet` 0, as of most calls and stages? Nothing of what it is for is told then.
+  CUTRACE_INLINE bool has_no_room(const event& e, event_kind kind) const noexcept {
+    if (kind == event_kind::api) return e.api.result == 0 && !arguments_;
+    return kind == event_kind::stage && e.stage.origin == stage_origin::marker;
+  }
   CUTRACE_ONE_COPY std::size_t room_beside_packet(const event& e) const noexcept {
     switch (e.kind) {
       case event_kind::stage:
@@ -304,13 +310,13 @@ class perfetto_host {
     return to + sizeof(bits);
   }
 
-  char* put_stage(char* to, const event& e) {
-    if (e.stage.adopted) to = put_note<track_note>(to, note::adopted, 1);
-    if (e.stage.span && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
-    return put_origin(to, e.stage);
+  CUTRACE_INLINE static char* put_part(char* to, const event& e) noexcept {
+    if (CUTRACE_UNLIKELY(e.stage.adopted)) to = put_note<track_note>(to, note::adopted, 1);
+    if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
+    return to;
   }
   /// What NVTX told.
-  char* put_origin(char* to, const stage_data& s) {
+  CUTRACE_ONE_COPY char* put_origin(char* to, const stage_data& s) {
     if (CUTRACE_LIKELY(s.origin == stage_origin::marker)) return to;
     if (s.domain.size != 0) to = put_foreign<track_note>(to, note::domain, s.domain);
     if (s.category_name.size != 0) {
