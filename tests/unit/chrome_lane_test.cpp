@@ -84,3 +84,15 @@ TEST_CASE("lane: latecomers fit where there is room") {
   CHECK(!lane.place(240, 260, 0));
   CHECK(lane.place(0, 100, 0));
 }
+
+TEST_CASE("lane: where it is asked for, what comes late does not touch the slice behind it") {
+  for (const bool nesting : {false, true}) {
+    slice_lane lane(nesting);
+    CHECK(lane.place(100, 200, 0, true));
+    CHECK(lane.place(200, 300, 0, true));
+    CHECK(lane.place(400, 500, 0, true));
+    CHECK(!lane.place(350, 400, 0, true));
+    CHECK(lane.place(350, 400, 0));
+    CHECK(lane.place(310, 349, 0, true));
+  }
+}

@@ -23,6 +23,7 @@ class slice_begins {
  public:
   enum class arrow : std::uint8_t { none, launch, wait };
 
+  /// Of slices that have kind, name and category in common.
   class head {
    public:
     std::uint32_t name() const noexcept { return name_; }  ///< of slice_names
@@ -42,7 +43,7 @@ class slice_begins {
 
    private:
     friend class slice_begins;
-    static constexpr int arrow_size = 5;
+    static constexpr int arrow_size = 5;  ///< before `work`: a tag of three bytes, a length, a tag
 
     CUTRACE_INLINE bool is_of(slice_names::table::key key, slice_category category) const noexcept {
       return category_ == category && key_[0] == key.word[0] && key_[1] == key.word[1];
@@ -67,7 +68,7 @@ class slice_begins {
     slice_category category_ = slice_category::none;  ///< none: nothing stands here
     arrow calls_;
     std::uint8_t size_;
-    char text_[16];  ///< at most 15
+    char text_[16] = {};  ///< at most 15
   };
 
   /// Valid until the next call. `kind` is the event's.

@@ -28,9 +28,9 @@ class perfetto_gpu {
   bool full() const noexcept { return kernels_.full(); }
   void forget() { kernels_.clear(); }
 
-  CUTRACE_INLINE void write_kernel(const event& e) { write_as<true>(e); }
-  /// Other work of the GPU, and the moments at which CUDA events were reached.
+  /// Work of the GPU except kernels, and the moments at which CUDA events were reached.
   void write(const event& e) { write_as<false>(e); }
+  CUTRACE_INLINE void write_kernel(const event& e) { write_as<true>(e); }
 
   /// A synchronisation with a stream waits for what the stream did last.
   void note_sync(const event& e) {

@@ -125,7 +125,7 @@ class perfetto_host {
     std::memcpy(to, slice_end, sizeof(slice_end));
     state.packets.out.commit(close_short_message(packet, to + sizeof(slice_end)));
   }
-  /// The track event of a packet that ends a slice: an opened message and its type.
+  /// The track event of a packet that ends a slice: tag and length of the message, tag and value of its type.
   static constexpr char slice_end[] = {pf::packet::track_event << 3 | 2, 2, pf::event_field::type << 3,
                                        pf::event_field::slice_end};
 
@@ -310,6 +310,7 @@ class perfetto_host {
     return to + sizeof(bits);
   }
 
+  /// Which part of a stage it is.
   CUTRACE_INLINE static char* put_part(char* to, const event& e) noexcept {
     if (CUTRACE_UNLIKELY(e.stage.adopted)) to = put_note<track_note>(to, note::adopted, 1);
     if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);

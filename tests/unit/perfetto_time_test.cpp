@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of a Perfetto trace: clamped to what readers hold, and the same bytes as protozero's varints.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/sinks/perfetto_sequence.hpp>
+#include <limits>
+#include <protozero/varint.hpp>
+#include <string>
+
+namespace {
+
+__extension__ using wide = __int128;
+constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t edges[] = {lowest, lowest + 1, -5, -1, 0, 1, 5, highest - 1, highest};
+
+std::string varint(std::uint64_t n) {
+  char text[protozero::max_varint_length];
+  return std::string(text, static_cast<std::size_t>(protozero::write_varint(text, n)));
+}
+
+}  // namespace
+
+TEST_CASE("perfetto times: those that a reader does not hold are the nearest that it does") {
+  for (const std::int64_t offset : edges) {
+    const cutrace::detail::trace_clock clock(static_cast<std::uint64_t>(offset), 0);
+    for (const std::int64_t ns : edges) {
+      const wide sum = wide{ns} + offset;
+      const wide held = sum < 0 ? wide{0} : sum > highest ? wide{highest} : sum;
+      CHECK(clock.of(ns) == static_cast<std::uint64_t>(held));
+      std::uint64_t exact = 0;
+      CHECK(clock.is_held(ns, exact) == (held == sum));
+    }
+  }
+}
+
+TEST_CASE("perfetto times: numbers of any size are varints") {
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const std::uint64_t power = std::uint64_t{1} << bit;
+    for (const std::uint64_t n : {power - 1, power, power + 1}) {
+      char text[16];
+      CHECK(std::string(text, cutrace::detail::put_time(text, n)) == varint(n));
+      CHECK(std::string(text, cutrace::detail::put_varint(text, n)) == varint(n));
+    }
+  }
+}
