@@ -2,13 +2,14 @@
 // What an event costs from the chunk to the file: CPU time of the collector's thread and bytes, for each sink, as the
 // trace grows. The budgets are on uncompressed Chrome JSON and Perfetto traces.
 //
-//   sink_cost [--rounds N] [--sink NAME] [--events N]     all sinks and three sizes unless told
+//   sink_cost [--rounds N] [--sink NAME]... [--events N]     all sinks and three sizes unless told
 //
 // Two threads offer records as fast as the collector takes them, so it is never idle; "events/s" is what a trace can
 // hold without loss. Files go to a folder under TMPDIR (or /tmp) and are removed.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/runtime.hpp>
@@ -101,11 +102,11 @@ void print_table(const std::vector<subject>& subjects, const std::vector<std::ui
 
 int main(int argc, char** argv) {
   int rounds = 5;
-  const char* only = nullptr;
+  std::vector<std::string> only;
   std::vector<std::uint64_t> sizes = {10000, 100000, 1000000};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
-    if (std::strcmp(argv[i], "--sink") == 0) only = argv[i + 1];
+    if (std::strcmp(argv[i], "--sink") == 0) only.push_back(argv[i + 1]);
     if (std::strcmp(argv[i], "--events") == 0) sizes = {std::strtoull(argv[i + 1], nullptr, 10)};
   }
   std::vector<subject> subjects = {{"null", "null"},
@@ -124,8 +125,9 @@ int main(int argc, char** argv) {
                                    {"jsonl.gz", "jsonl:%s.gz"},
                                    {"chrome.gz", "chrome:%s.gz"},
                                    {"perfetto.gz", "perfetto:%s.gz"}};
-  for (std::size_t i = subjects.size(); only != nullptr && i-- > 0;)
-    if (std::strcmp(subjects[i].name, only) != 0) subjects.erase(subjects.begin() + static_cast<std::ptrdiff_t>(i));
+  for (std::size_t i = subjects.size(); !only.empty() && i-- > 0;)
+    if (std::find(only.begin(), only.end(), subjects[i].name) == only.end())
+      subjects.erase(subjects.begin() + static_cast<std::ptrdiff_t>(i));
   const char* temporary = std::getenv("TMPDIR");
   std::string folder = std::string(temporary != nullptr ? temporary : "/tmp") + "/cutrace-sink-cost-XXXXXX";
   if (subjects.empty() || mkdtemp(&folder[0]) == nullptr) return 2;
