@@ -14,7 +14,7 @@ CUTRACE_BEGIN_NAMESPACE
 /// apart from what was measured for this request alone; its share of a batch is an estimate and is called one.
 struct request_done {
   std::uint64_t id = 0;  ///< the number given, or the hash of the text
-  text name;             ///< text form, empty for numbers; lives as long as the session
+  text name;             ///< text form, empty for numbers; lives until the function that is told returns
 
   std::int64_t start_ns = 0;  ///< first start of its stages, since the session's start
   std::int64_t end_ns = 0;    ///< last end of its stages and of their GPU work

@@ -100,6 +100,20 @@ TEST_CASE("stages that never end do not lock out those to come, nor does what is
   CHECK(stages.bytes() < full + (std::size_t{1} << 17));
 }
 
+TEST_CASE("the text of a request ends in NUL, whatever its size") {
+  stage_table stages;
+  const std::vector<std::uint64_t> none;
+  for (std::size_t size = 0; size <= 480; ++size) {
+    const std::string text(size, static_cast<char>('a' + size % 26));
+    cutrace::detail::known_stage* s = stages.open(size + 1);
+    stages.keep_requests(*s, cutrace::request_form::text, 0, none, &text);
+    REQUIRE(s->request_count == 1);
+    REQUIRE(s->requests[0].name.size == size);
+    REQUIRE(std::strlen(s->requests[0].name.data) == size);
+    REQUIRE(s->requests[0].name.data == text);
+  }
+}
+
 TEST_CASE("where a stage was said to stand is asked again once another one stands there") {
   std::mt19937_64 random(41);
   stage_table stages;

@@ -107,6 +107,33 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
   }
 }
 
+TEST_CASE("two launches by turns are two shapes, whatever they differ in") {
+  using change = void (*)(cutrace::event&);
+  const change changes[] = {[](cutrace::event& e) { e.kernel.grid[2] = 2; },
+                            [](cutrace::event& e) { e.kernel.block[1] = 4; },
+                            [](cutrace::event& e) { e.kernel.cluster[2] = 2; },
+                            [](cutrace::event& e) { e.kernel.registers_per_thread = 40; },
+                            [](cutrace::event& e) { e.kernel.dynamic_shared_bytes = 4096; },
+                            [](cutrace::event& e) { e.kernel.priority = -1; },
+                            [](cutrace::event& e) { e.kernel.graph_id = 3; },
+                            [](cutrace::event& e) { e.name.size = 3; }};
+  std::size_t apart = 0;
+  for (const change c : changes) {
+    order_window w;
+    w.configure(16000000, 64 << 20);
+    for (std::int64_t i = 1; i <= 100; ++i) {
+      cutrace::event e;
+      e.kind = cutrace::event_kind::kernel;
+      e.start_ns = e.end_ns = i;
+      e.name = {"a kernel", 8};
+      if (i % 2 == 0) c(e);
+      w.append_work(e).keep(e);
+    }
+    w.drain([&](order_window::bucket& b) { apart += b.shapes.size() == 2; });
+  }
+  CHECK(apart >= 7);  // the last one has the same slot: the name's size is no part of it
+}
+
 TEST_CASE("blocks go round, and no more of them are kept than was asked for") {
   using cutrace::detail::block_store;
   constexpr std::size_t limit = std::size_t{8} << 20, size = sizeof(cutrace::detail::memory_block);

@@ -104,6 +104,23 @@ session_options quiet_session() {
 
 }  // namespace
 
+TEST_CASE("a request's text is there when it is told, whatever became of the events") {
+  request_watch watch(quick());
+  for (int round = 0; round < 2; ++round) {
+    one_request r(7, 100000 * round, 1 + static_cast<std::uint64_t>(round));
+    std::string name = round == 0 ? "chat-17" : "a longer one, which no small string holds in itself";
+    r.request[0].name = {name.data(), static_cast<std::uint32_t>(name.size())};
+    for (const event& e : r.events) watch.add(e);
+    watch.add(end_mark(r, 100000 * round + 60));
+    const std::string expected = name;
+    name.assign(name.size(), '?');
+    watch.advance(100000 * round + 10000);
+    REQUIRE(watch.done().size() == 1);
+    CHECK(watch.done()[0].name.data == expected);
+    watch.clear_done();
+  }
+}
+
 TEST_CASE("request_done: of random traces the same numbers as the report's, whenever stages settle") {
   for (std::uint32_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);

@@ -22,6 +22,7 @@
 #include <cutrace/analysis/request_watch_limits.hpp>
 #include <cutrace/analysis/stage_work.hpp>
 #include <cutrace/request_done.hpp>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -99,7 +100,7 @@ class request_watch {
 
   /// Requests that are done, in the order in which they became so. Whoever reads them clears them.
   const std::vector<request_done>& done() const noexcept { return done_; }
-  void clear_done() noexcept { done_.clear(); }
+  void clear_done() noexcept { done_.clear(), done_names_.clear(); }
   /// Events of requests that had been told already, too old to be another request of the same id.
   std::uint64_t too_late() const noexcept { return too_late_; }
   std::size_t open_requests() const noexcept { return requests_.size(); }
@@ -125,6 +126,7 @@ class request_watch {
   };
   struct open_request {
     request_done numbers;
+    std::unique_ptr<char[]> name;  ///< of `numbers`; events' names live no longer than their sinks write them
     interval_set host{32, 64};
     std::uint32_t open = 0;  ///< stages that have not settled
     std::int64_t last_ns = INT64_MIN;
@@ -236,8 +238,13 @@ class request_watch {
 
   void begin(open_request& r, const event& e, std::uint64_t id) {
     r.numbers.id = id;
-    for (std::uint32_t i = 0; i < e.request_count; ++i)
-      if (e.requests[i].id == id) r.numbers.name = e.requests[i].name;
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      const text name = e.requests[i].name;
+      if (e.requests[i].id != id || name.size == 0) continue;
+      r.name.reset(new char[name.size + 1]());
+      std::copy_n(name.data, name.size, r.name.get());
+      r.numbers.name = {r.name.get(), name.size};
+    }
     r.numbers.start_ns = INT64_MAX;
     r.numbers.end_ns = INT64_MIN;
     r.numbers.lost = lost_;
@@ -299,6 +306,7 @@ class request_watch {
     if (c.start_ns == INT64_MAX) c.start_ns = c.end_ns;                          // no stage of it has ended
     c.lost = lost_ - c.lost;
     told_[place_of(c.id)] = {c.id, c.end_ns, true};
+    done_names_.push_back(std::move(r.name));
     done_.push_back(c);
   }
 
@@ -383,6 +391,7 @@ class request_watch {
   bool gpu_seen_ = false;
   std::int64_t next_scan_ns_ = INT64_MIN;
   std::vector<request_done> done_;
+  std::vector<std::unique_ptr<char[]>> done_names_;
   std::vector<told> told_ = std::vector<told>(remembered);  ///< by place_of their id: the newest of each
   std::vector<std::uint64_t> settled_ = std::vector<std::uint64_t>(remembered);
 };

@@ -167,9 +167,9 @@ class graph_table {
   static std::uint32_t index_of(std::uint64_t node) noexcept { return static_cast<std::uint32_t>(node); }
 
   graph_ref at(std::uint32_t graph) {
-    graph_ref& g = graphs_[graph];
-    if (g == nullptr) g = std::make_shared<known>(nodes_);
-    return g;
+    const auto found = graphs_.find(graph);
+    if (found != graphs_.end()) return found->second;
+    return graphs_.emplace(graph, std::make_shared<known>(nodes_)).first->second;  // made first: no entry without one
   }
 
   static const capture* resolve(const known& g, std::uint32_t index, std::int64_t at_ns, unsigned depth) {

@@ -219,9 +219,11 @@ class ingest {
   /// A call of another process, which comes with the values of its arguments.
   CUTRACE_NOINLINE void take_foreign_call(pending_event& p, const event& e) {
     std::uint64_t words[10];
-    const std::uint32_t count = p.api.argument_count = std::min<std::uint32_t>(e.api.argument_count, 10);
+    const std::uint32_t count = std::min<std::uint32_t>(e.api.argument_count, 10);
+    p.api.argument_count = 0;  // should there be no memory for them
     for (std::uint32_t i = 0; i < count; ++i) words[i] = e.api.arguments[i].value;
     complete_call(p, words, count);
+    p.api.argument_count = count;
   }
 
   CUTRACE_INLINE void take_call(const traced_thread& t, const record& r) {

@@ -217,10 +217,11 @@ class order_window {
 
   /// The shape that a bucket has already, if it is one of those that came last.
   CUTRACE_INLINE const work_shape* shape_of(bucket& b, const event& e) {
-    std::uint64_t first[2];
-    std::memcpy(first, &e.kernel, sizeof(first));
-    known_shape& k = shapes_[kept_slot<shape_count>(first[0] + 3 * first[1] +
-                                                    reinterpret_cast<std::uintptr_t>(e.name.data) + b.number)];
+    std::uint64_t w[8];  // all of them: launches by turns may differ in any
+    static_assert(sizeof(w) == work_shape::size, "what is compared");
+    std::memcpy(w, &e.kernel, sizeof(w));
+    const std::uint64_t mixed = (w[0] ^ w[4]) + 3 * (w[1] ^ w[5]) + 5 * (w[2] ^ w[6]) + 9 * (w[3] ^ w[7]);
+    known_shape& k = shapes_[kept_slot<shape_count>(mixed + reinterpret_cast<std::uintptr_t>(e.name.data) + b.number)];
     if (CUTRACE_LIKELY(k.bucket == b.number && k.shape->is_of(e))) return k.shape;
     return add_shape(k, b, e);
   }

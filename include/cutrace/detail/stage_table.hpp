@@ -114,9 +114,9 @@ class stage_table {
     const bool is_batch = form == request_form::batch, is_text = form == request_form::text;
     const std::size_t count = is_batch ? ids.size() : is_text && text != nullptr ? 1 : 0;
     s.total = is_batch ? static_cast<std::uint32_t>(number) : is_text ? 1 : 0;
-    char* const behind = make_requests(s, count, is_text && text != nullptr ? text->size() : 0);
+    char* const behind = make_requests(s, count, is_text && text != nullptr ? text->size() + 1 : 0);
     if (is_text && text != nullptr) {  // not interned: requests come and go without end
-      std::memcpy(behind, text->data(), text->size());
+      std::memcpy(behind, text->c_str(), text->size() + 1);
       s.requests[0] = {hash_text(text->data(), text->size()), {behind, static_cast<std::uint32_t>(text->size())}};
     } else {
       for (std::size_t i = 0; i < count; ++i) s.requests[i].id = ids[i];

@@ -109,7 +109,7 @@ class membership_fields {
     return k;
   }
 
-  /// Texts are interned: equal addresses are equal texts.
+  /// Names of stages are interned. Texts of requests are not, but beside them stands their hash, which is the id.
   static bool has_form(const kept& k, const event& e) noexcept {
     return k.stage_id == e.stage_id && is_same_interned(k.stage_name, e.stage_name) &&
            k.request_total == e.request_total && k.request_count == e.request_count;

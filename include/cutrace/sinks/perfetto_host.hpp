@@ -96,7 +96,7 @@ class perfetto_host {
     const slice_begins::head& head = begins_.of(e, kind, state.names);
     state.use_name(s, head.name(), e);
     const std::uint32_t requests = is_stage ? state.requests_number_of(s, e) : 0;
-    const bool is_plain = has_no_room(e, kind);
+    const bool is_plain = needs_no_room_beside(e, kind);
     const trace_clock& clock = state.packets.clock;
 
     char* to = state.packets.out.room(packet_room + (is_plain ? 0 : room_beside_packet(e)));
@@ -187,8 +187,8 @@ class perfetto_host {
     });
   }
 
-  /// Is `room_beside_packet` 0, as of most calls and stages? Nothing of what it is for is told then.
-  CUTRACE_INLINE bool has_no_room(const event& e, event_kind kind) const noexcept {
+  /// Is nothing told of what `room_beside_packet` is for, as of most calls and stages?
+  CUTRACE_INLINE bool needs_no_room_beside(const event& e, event_kind kind) const noexcept {
     if (kind == event_kind::api) return e.api.result == 0 && !arguments_;
     return kind == event_kind::stage && e.stage.origin == stage_origin::marker;
   }
