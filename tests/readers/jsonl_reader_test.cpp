@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSONL keeps everything: what is read and written again is the same file, byte by byte.
+#include <algorithm>
+#include <random>
+#include <string>
+
 #include "reading.hpp"
 
 using namespace reading_test;
@@ -176,6 +180,19 @@ TEST_CASE("a trace that is cut anywhere") {
       }
     }
     at = end;
+  }
+}
+
+TEST_CASE("a trace that is cut at any of 1,000 bytes holds each whole event before the cut") {
+  const std::string whole = sample_text();
+  const std::size_t first = whole.find('\n') + 1, last = whole.rfind('\n', whole.size() - 2) + 1;  // events lie between
+  std::mt19937_64 random(47);
+  for (int i = 0; i < 1000; ++i) {
+    const std::size_t cut = first + random() % (last - first);
+    CAPTURE(cut);
+    const tried t = try_text(whole.substr(0, cut));
+    const std::ptrdiff_t lines = std::count(whole.data() + first, whole.data() + cut, '\n');
+    REQUIRE(t.read.size() == static_cast<std::size_t>(lines) + (cut != first && whole[cut] == '\n' ? 1 : 0));
   }
 }
 
