@@ -138,12 +138,11 @@ class ingest {
   }
 
   void open_stage(const record& r) {
-    const std::uint32_t owner_place = stages_.place_of(r.c);
     known_stage* s = stages_.open(r.id);
     if (s == nullptr) return;
     s->set_name(name_of(r));
     s->owner = r.c;
-    s->owner_place = r.c == r.id ? stages_.place_of(r.id) : owner_place;
+    s->owner_place = stages_.place_of(r.c);
     s->word = r.a;
     s->form = r.form();
     if (r.c == r.id) keep_requests(*s, r);

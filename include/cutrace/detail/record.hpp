@@ -3,6 +3,7 @@
 // (CUTRACE_ABI_VERSION): every object of a process that holds markers must agree on it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cutrace/request.hpp>
 #include <type_traits>
@@ -91,6 +92,13 @@ struct alignas(64) words_record {
   std::uint64_t words[7];
 };
 static_assert(sizeof(words_record) == 64, "continuations are one cache line");
+
+/// The number of a request that is named by a text.
+inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
+  std::uint64_t h = 14695981039346656037u;  // FNV-1a, 64 bits
+  for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 1099511628211u;
+  return h;
+}
 
 constexpr std::uint32_t text_limit_bytes = 480;  ///< longer run-time names and text requests are cut here
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/detail/id_places.hpp>
-#include <cutrace/detail/stage_write.hpp>
+#include <cutrace/detail/record.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/request.hpp>
 #include <deque>

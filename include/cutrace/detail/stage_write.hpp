@@ -12,12 +12,6 @@ namespace detail {
 constexpr std::uint32_t request_limit =
     1600;  ///< ids of one batch that are kept (a chunk holds them); the count is kept
 
-inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
-  std::uint64_t h = 14695981039346656037u;  // FNV-1a, 64 bits
-  for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 1099511628211u;
-  return h;
-}
-
 inline std::uint32_t text_records(std::size_t size) noexcept {
   const std::size_t kept = size < text_limit_bytes ? size : text_limit_bytes;
   return kept == 0 ? 1u : static_cast<std::uint32_t>((kept + 47) / 48);

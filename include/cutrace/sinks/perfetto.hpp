@@ -65,14 +65,7 @@ class perfetto_sink : public sink {
         file_.leave_out(1);
         continue;
       }
-      // Most events are one of these: branches that are foreseen better than a jump through a table.
-      if (e.kind == event_kind::api) {
-        part_->host.write_call(e);
-      } else if (e.kind == event_kind::kernel) {
-        part_->gpu.write_kernel(e);
-      } else {
-        write_event(e);
-      }
+      write_event(e);
       if (CUTRACE_UNLIKELY(out().size() >= full)) write_out();
       if (CUTRACE_UNLIKELY(limited) && file_.has_parts()) watch_part(e);
     }
@@ -160,7 +153,7 @@ class perfetto_sink : public sink {
     begin_part();
     write_about(newest_ns_, "part begins",
                 [&](protozero::pbf_writer& e) { detail::about_notes(e).add("part", file_.part()); });
-    for (const event& e : descriptions_.all()) write_event(e);
+    for (const event& e : descriptions_.all()) write_other(e);
     part_->state.requests.begin_write();
   }
   CUTRACE_NOINLINE void watch_part(const event& e) {
@@ -170,7 +163,17 @@ class perfetto_sink : public sink {
     if (file_.part_is_full(out().size()) && !file_.is_full(out().size())) next_part();
   }
 
-  void write_event(const event& e) {
+  /// Most events are calls or kernels: branches that are foreseen better than a jump through a table.
+  CUTRACE_INLINE void write_event(const event& e) {
+    if (e.kind == event_kind::api) {
+      part_->host.write_call(e);
+    } else if (e.kind == event_kind::kernel) {
+      part_->gpu.write_kernel(e);
+    } else {
+      write_other(e);
+    }
+  }
+  CUTRACE_ONE_COPY void write_other(const event& e) {
     switch (e.kind) {
       case event_kind::process:
         return part_->host.name_process(e.process_id, detail::view_of(e.name), {});
@@ -182,6 +185,8 @@ class perfetto_sink : public sink {
       case event_kind::stream:
         return;  // told with the work in them
       case event_kind::other:
+      case event_kind::api:
+      case event_kind::kernel:
         return;
       case event_kind::counter:
         return write_counter(e);
@@ -191,8 +196,6 @@ class perfetto_sink : public sink {
         return part_->host.write_instant(e);
       case event_kind::mark:
         return e.is_cuda_event() ? part_->gpu.write(e) : part_->host.write_instant(e);
-      case event_kind::kernel:
-        return part_->gpu.write_kernel(e);
       case event_kind::memcpy:
       case event_kind::memset:
       case event_kind::graph_launch:
@@ -202,8 +205,6 @@ class perfetto_sink : public sink {
         return part_->host.write_slice(e);
       case event_kind::stage:
         return part_->host.write_stage(e);
-      case event_kind::api:
-        return part_->host.write_call(e);
       case event_kind::overhead:
       case event_kind::jit:
       case event_kind::nvtx:
