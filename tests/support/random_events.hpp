@@ -68,13 +68,20 @@ class trace {
     event whole = sample::stage(name, pass(3000), 0, id, 0, 0, thread);
     for (std::uint64_t n = 1 + below(6); n != 0; --n) call(to, in, thread);
     if (below(3) == 0) to.push_back(in(at_thread(sample::mark("token", pass(100)), thread)));
-    if (below(4) == 0) to.push_back(sample::counter("queue depth", pass(10), static_cast<std::int64_t>(below(64)), -1));
+    // Random numbers are drawn one a statement: the order of a call's arguments is the compiler's choice.
+    if (below(4) == 0) {
+      const auto depth = static_cast<std::int64_t>(below(64));
+      to.push_back(sample::counter("queue depth", pass(10), depth, -1));
+    }
     whole.end_ns = pass(2000);
     event done = in(whole);
     done.joined = attribution::none;
     if (below(8) == 0) done.request_total = done.request_count + 7;
     to.push_back(done);
-    if (below(10) == 0) to.push_back(sample::base(event_kind::overhead, "Buffer Flush", now_, pass(500), thread));
+    if (below(10) == 0) {
+      const std::int64_t begins = now_, ends = pass(500);
+      to.push_back(sample::base(event_kind::overhead, "Buffer Flush", begins, ends, thread));
+    }
     if (below(20) == 0) to.push_back(sample::loss(loss_cause::buffer_limit, 1 + below(9), now_));
   }
   cutrace::request_ref named_request() {
