@@ -15,11 +15,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <cutrace/analysis/findings.hpp>
-#include <cutrace/runtime.hpp>
+#include <cutrace/backend.hpp>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sink.hpp>
 #include <thread>
 #include <vector>
 
+#include "report/findings.hpp"
 #include "support/launch_mix.hpp"
 #include "support/pairs.hpp"
 

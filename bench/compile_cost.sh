@@ -5,7 +5,7 @@
 #
 #   bench/compile_cost.sh [--pairs N] [--build FOLDER] [--flags "-O2"] [--only PATTERN]
 #
-# FOLDER is a build with the CUPTI backend, whose generated table that backend needs; without one it is left out.
+# FOLDER is a build, for its generated headers. Without the CUPTI backend's table of functions that backend is left out.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 pairs=11 build=$root/build/bench flags=-O2 only=. cxx=${CXX:-g++}
@@ -21,7 +21,7 @@ while [ $# -gt 1 ]; do
 done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-options=(-std=c++17 $flags -I"$root/include")
+options=(-std=c++17 $flags -I"$build/include" -I"$root/include")
 
 # subject <name> <mode> <budget of the ratio, 0: none> <headers or sources...>; mode: whole (to machine code) or reading
 names=() modes=() budgets=()
@@ -39,11 +39,11 @@ subject "cutrace/stage.hpp" whole 0 cutrace/stage.hpp
 subject "cutrace/cutrace.hpp" whole 0 cutrace/cutrace.hpp
 subject "cutrace/runtime.hpp, reading alone" reading 0 cutrace/runtime.hpp
 subject "cutrace/runtime.hpp" whole 3 cutrace/runtime.hpp
-for source in runtime text_sinks file_sinks; do  # what the CMake target compiles instead, at the same time
-  subject "cutrace_$source.cpp of the target" whole 3 "$root/cmake/cutrace_$source.cpp"
+for source in runtime text_sinks file_sinks; do  # what cutrace::header_only compiles instead, at the same time
+  subject "cutrace_$source.cpp of cutrace::header_only" whole 3 "$root/cmake/cutrace_$source.cpp"
 done
 cuda=$(sed -n 's/^CUPTI_INCLUDE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null)
-if [ -f "$build/backends/cupti/include/cutrace_cuda_functions.hpp" ]; then
+if [ -f "$build/backends/cupti/include/cutrace/cupti/cuda_functions.hpp" ]; then
   cuda_headers=$(sed -n 's/^CUPTI_CUDA_INCLUDE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")
   options+=(-I"$root/backends/cupti/include" -I"$build/backends/cupti/include" -isystem "$cuda")
   [ -z "$cuda_headers" ] || options+=(-isystem "$cuda_headers")

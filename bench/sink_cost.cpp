@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <cutrace/runtime.hpp>
+#include <cutrace/backend.hpp>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sink.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <string>
 #include <thread>

@@ -3,26 +3,53 @@
 # build tree gets the same package files, so that it can be used without installing.
 include(CMakePackageConfigHelpers)
 
-set(CUTRACE_PACKAGE_COMPONENTS marker)
-foreach(component cutrace cupti sim)
+set(CUTRACE_PACKAGE_COMPONENTS marker sim_headers)
+foreach(component header_only cutrace cupti sim)
   if(TARGET cutrace_${component})
     list(APPEND CUTRACE_PACKAGE_COMPONENTS ${component})
   endif()
 endforeach()
 
-# The package knows which find module it needs, and which components this build could make.
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cutraceConfig.cmake.in
-                              ${PROJECT_BINARY_DIR}/cutraceConfig.cmake
-                              INSTALL_DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR} NO_SET_AND_CHECK_MACRO)
-# Before 1.0 each minor version may change the API.
+# cutrace_configure_package(<output>): cutraceConfig.cmake for folders that the variables below name. The package knows
+# which find module it needs, and which components this build could make.
+function(cutrace_configure_package output)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cutraceConfig.cmake.in ${output}
+                                INSTALL_DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR} NO_SET_AND_CHECK_MACRO)
+endfunction()
+set(CUTRACE_MODULES FindCUPTI.cmake CutraceArchive.cmake CutraceCuptiTable.cmake CutraceFit.cmake)
+set(CUTRACE_PACKAGE_MODULES ${PROJECT_SOURCE_DIR}/cmake)
+set(CUTRACE_PACKAGE_SOURCES ${PROJECT_SOURCE_DIR}/cmake)
+set(CUTRACE_PACKAGE_CODEGEN ${PROJECT_SOURCE_DIR}/backends/cupti/codegen)
+set(CUTRACE_PACKAGE_INCLUDES ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/backends/cupti/include
+                             ${PROJECT_BINARY_DIR}/backends/cupti/include)
+set(CUTRACE_PACKAGE_ARCHIVE ${PROJECT_BINARY_DIR}/libcutrace.a)
+cutrace_configure_package(${PROJECT_BINARY_DIR}/cutraceConfig.cmake)
+set(CUTRACE_PACKAGE_MODULES "\${CMAKE_CURRENT_LIST_DIR}")
+set(CUTRACE_PACKAGE_SOURCES "\${CMAKE_CURRENT_LIST_DIR}")
+set(CUTRACE_PACKAGE_CODEGEN "\${CMAKE_CURRENT_LIST_DIR}/codegen")
+set(CUTRACE_PACKAGE_INCLUDES "\${PACKAGE_PREFIX_DIR}/${CUTRACE_INCLUDE_INSTALL_DIR}")
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  set(CUTRACE_PACKAGE_ARCHIVE ${CMAKE_INSTALL_LIBDIR}/libcutrace.a)
+  set(archive_folder ${CMAKE_INSTALL_LIBDIR})
+else()
+  set(CUTRACE_PACKAGE_ARCHIVE "\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_LIBDIR}/libcutrace.a")
+  set(archive_folder "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+cutrace_configure_package(${PROJECT_BINARY_DIR}/package/cutraceConfig.cmake)
+
+# Before 1.0 each minor version may change the API. Headers fit every processor, and where the archive does not fit, the
+# package falls back to them.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cutraceConfigVersion.cmake COMPATIBILITY SameMinorVersion
                                  ARCH_INDEPENDENT)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/FindCUPTI.cmake ${PROJECT_BINARY_DIR}/FindCUPTI.cmake COPYONLY)
 foreach(component IN LISTS CUTRACE_PACKAGE_COMPONENTS)
   set_target_properties(cutrace_${component} PROPERTIES EXPORT_NAME ${component})
-  install(TARGETS cutrace_${component} EXPORT cutrace_${component})
-  export(EXPORT cutrace_${component} NAMESPACE cutrace::
-         FILE ${PROJECT_BINARY_DIR}/cutrace_${component}Targets.cmake)
+  if(CUTRACE_INSTALL)
+    install(TARGETS cutrace_${component} EXPORT cutrace_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    set(exported EXPORT cutrace_${component})
+  else()
+    set(exported TARGETS cutrace_${component})
+  endif()
+  export(${exported} NAMESPACE cutrace:: FILE ${PROJECT_BINARY_DIR}/cutrace_${component}Targets.cmake)
 endforeach()
 
 if(NOT CUTRACE_INSTALL)
@@ -33,26 +60,45 @@ foreach(component IN LISTS CUTRACE_PACKAGE_COMPONENTS)
   install(EXPORT cutrace_${component} NAMESPACE cutrace:: FILE cutrace_${component}Targets.cmake
           DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
 endforeach()
-install(FILES ${PROJECT_BINARY_DIR}/cutraceConfig.cmake ${PROJECT_BINARY_DIR}/cutraceConfigVersion.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindCUPTI.cmake
+# `cmake --install --strip` leaves archives alone, since they need their symbols; debug information they do not need.
+foreach(component cutrace cupti sim)
+  if(TARGET cutrace_${component} AND CMAKE_STRIP)
+    install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+  execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+                  \"\$ENV{DESTDIR}${archive_folder}/$<TARGET_FILE_NAME:cutrace_${component}>\")
+endif()")
+  endif()
+endforeach()
+
+install(FILES ${PROJECT_BINARY_DIR}/package/cutraceConfig.cmake ${PROJECT_BINARY_DIR}/cutraceConfigVersion.cmake
         DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
-list(TRANSFORM CUTRACE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/cmake/ OUTPUT_VARIABLE cutrace_source_files)
-install(FILES ${cutrace_source_files} DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR} FILES_MATCHING PATTERN *.hpp)
+# Sources for cutrace::header_only, and for the CUPTI backend where this build has none.
+foreach(file IN LISTS CUTRACE_MODULES CUTRACE_SOURCES ITEMS cutrace_cupti.cpp cutrace_sim.cpp)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/${file} DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/cupti/codegen DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Headers of the backends go below one include folder, so that the installed tree looks like the include names.
-foreach(backend cupti sim)
-  if(TARGET cutrace_${backend})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/${backend}/include/ DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR}
-            FILES_MATCHING PATTERN *.hpp)
-  endif()
+foreach(folder ${PROJECT_SOURCE_DIR}/include ${CUTRACE_GENERATED_INCLUDE_DIR} ${PROJECT_SOURCE_DIR}/backends/cupti/include
+               ${PROJECT_SOURCE_DIR}/backends/sim/include)
+  install(DIRECTORY ${folder}/ DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR}
+          FILES_MATCHING PATTERN *.hpp)
 endforeach()
 if(TARGET cutrace_cupti)
-  install(FILES ${PROJECT_BINARY_DIR}/backends/cupti/include/cutrace_cuda_functions.hpp
-          DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR})
+  install(FILES ${PROJECT_BINARY_DIR}/backends/cupti/include/cutrace/cupti/cuda_functions.hpp
+          DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR}/cutrace/cupti)
 endif()
 
+# pkg-config: the compiled library with what this build has of CUPTI, headers alone, markers alone.
 file(RELATIVE_PATH CUTRACE_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(${PROJECT_SOURCE_DIR}/cmake/cutrace-marker.pc.in ${PROJECT_BINARY_DIR}/cutrace-marker.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/cutrace-marker.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(CUTRACE_PC_DEFINITIONS -DCUTRACE_COMPILED=1)
+set(CUTRACE_PC_LIBS "-Wl,-u,cutrace_runtime_${cutrace_version_name} -lcutrace")
+if(TARGET cutrace_cupti)
+  string(APPEND CUTRACE_PC_DEFINITIONS " -DCUTRACE_COMPILED_CUPTI=1")
+  string(APPEND CUTRACE_PC_LIBS " -Wl,-u,cutrace_cupti_${cutrace_version_name} -lcutrace_cupti")
+endif()
+foreach(package cutrace cutrace-header-only cutrace-marker)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -1,40 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-# cutrace::marker, the light headers alone, and cutrace::cutrace, markers with the runtime behind them.
-# (cutrace::cupti and cutrace::sim are made in the folders of their backends.)
+# cutrace::marker, the light headers alone; cutrace::header_only, markers and the runtime as source files that each
+# program compiles; cutrace::cutrace, the same compiled once. (cutrace::cupti and cutrace::sim are made in the folders of
+# their backends.)
 set(CUTRACE_INCLUDE_INSTALL_DIR ${CMAKE_INSTALL_INCLUDEDIR})
 set(CUTRACE_PACKAGE_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cutrace)
 
 add_library(cutrace_marker INTERFACE)
 add_library(cutrace::marker ALIAS cutrace_marker)
-set_target_properties(cutrace_marker PROPERTIES EXPORT_NAME marker)
 target_compile_features(cutrace_marker INTERFACE cxx_std_17)
-target_include_directories(cutrace_marker INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+# A release archive has the generated headers in include/, too: those of the build are found first.
+target_include_directories(cutrace_marker INTERFACE $<BUILD_INTERFACE:${CUTRACE_GENERATED_INCLUDE_DIR}>
+                                                    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                     $<INSTALL_INTERFACE:${CUTRACE_INCLUDE_INSTALL_DIR}>)
 
-# Problem: the library is headers only, but a program needs the runtime compiled exactly once, and nobody should have
-# to know. Solution: the target brings its source files along, which each executable or library that links it compiles.
-# There are three, because that takes seconds, and compilers can share them. Caveat: a static library that links it
-# carries a copy of its own; the linker keeps one of them.
+string(REPLACE . _ cutrace_version_name v${PROJECT_VERSION})
+include(CutraceArchive)
+set(CUTRACE_ARCHIVE_FOLDER ${PROJECT_BINARY_DIR})
+
+# cutrace_link_archive(<target>): libcutrace.a alone, of which the linker takes what the target's own files refer to,
+# without the backends that come along with cutrace::cutrace.
+function(cutrace_link_archive target)
+  target_link_libraries(${target} PRIVATE $<TARGET_FILE:cutrace_cutrace> Threads::Threads ${CMAKE_DL_LIBS})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:cutrace_cutrace>)
+  add_dependencies(${target} cutrace_cutrace)
+endfunction()
+
 set(CUTRACE_SOURCES cutrace_runtime.cpp cutrace_text_sinks.cpp cutrace_file_sinks.cpp)
 if(NOT CUTRACE_MISSING)
-  add_library(cutrace_cutrace INTERFACE)
-  add_library(cutrace::cutrace ALIAS cutrace_cutrace)
-  set_target_properties(cutrace_cutrace PROPERTIES EXPORT_NAME cutrace)
+  # Three files and those of the backends, because that takes seconds, and compilers can share them. Caveat: a static
+  # library that links this target carries a copy of its own; the linker keeps one of them.
+  add_library(cutrace_header_only INTERFACE)
+  add_library(cutrace::header_only ALIAS cutrace_header_only)
+  set(build_sources ${PROJECT_SOURCE_DIR}/cmake)
+  set(installed_sources $<INSTALL_PREFIX>/${CUTRACE_PACKAGE_INSTALL_DIR})
   foreach(source IN LISTS CUTRACE_SOURCES)
-    target_sources(cutrace_cutrace INTERFACE
-                   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cmake/${source}>
-                   $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CUTRACE_PACKAGE_INSTALL_DIR}/${source}>)
+    target_sources(cutrace_header_only INTERFACE $<BUILD_INTERFACE:${build_sources}/${source}>
+                                                 $<INSTALL_INTERFACE:${installed_sources}/${source}>)
   endforeach()
-  # cutrace::cupti is looked up where the consumer stands: it comes along whenever that machine has the headers.
-  target_link_libraries(cutrace_cutrace INTERFACE cutrace_marker fmt::fmt Boost::headers Threads::Threads
-                                                  ${CMAKE_DL_LIBS} $<TARGET_NAME_IF_EXISTS:cutrace::cupti>)
-  # Who uses the package finds protozero by its own include path, or does without.
+  # The CUPTI backend is looked up where the consumer stands: it comes along whenever that machine has the headers.
+  set(has_cupti $<TARGET_EXISTS:cutrace::cupti_headers>)
+  target_sources(cutrace_header_only INTERFACE
+                 $<BUILD_INTERFACE:$<${has_cupti}:${build_sources}/cutrace_cupti.cpp>>
+                 $<INSTALL_INTERFACE:$<${has_cupti}:${installed_sources}/cutrace_cupti.cpp>>)
+  target_link_libraries(cutrace_header_only INTERFACE cutrace_marker fmt::fmt Boost::headers Threads::Threads
+                                                      ${CMAKE_DL_LIBS}
+                                                      $<TARGET_NAME_IF_EXISTS:cutrace::cupti_headers>)
+
+  list(TRANSFORM CUTRACE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/cmake/ OUTPUT_VARIABLE archive_sources)
+  cutrace_archive(cutrace ${archive_sources} ${PROJECT_SOURCE_DIR}/cmake/cutrace_compiled.cpp)
+  set_target_properties(cutrace_cutrace PROPERTIES OUTPUT_NAME cutrace)
+  target_link_libraries(cutrace_cutrace INTERFACE $<TARGET_NAME_IF_EXISTS:cutrace::cupti>)
+
+  # What the headers of the runtime and of the sinks that write need. For programs of this tree that include them.
+  add_library(cutrace_header_needs INTERFACE)
+  target_link_libraries(cutrace_header_needs INTERFACE fmt::fmt Boost::headers)
+
+  # Who uses the package with headers alone finds protozero by its own include path, or does without.
   if(CUTRACE_WITH_PERFETTO)
     if(NOT CUTRACE_PROTOZERO_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
-      target_include_directories(cutrace_cutrace SYSTEM INTERFACE $<BUILD_INTERFACE:${CUTRACE_PROTOZERO_INCLUDE_DIR}>)
+      foreach(target cutrace_header_only cutrace_header_needs)
+        target_include_directories(${target} SYSTEM INTERFACE $<BUILD_INTERFACE:${CUTRACE_PROTOZERO_INCLUDE_DIR}>)
+      endforeach()
+      target_include_directories(cutrace_cutrace SYSTEM PRIVATE ${CUTRACE_PROTOZERO_INCLUDE_DIR})
     endif()
   elseif(CUTRACE_PERFETTO STREQUAL "OFF")
-    target_compile_definitions(cutrace_cutrace INTERFACE CUTRACE_WITHOUT_PERFETTO)
+    target_compile_definitions(cutrace_header_only INTERFACE CUTRACE_WITHOUT_PERFETTO)
+    target_compile_definitions(cutrace_header_needs INTERFACE CUTRACE_WITHOUT_PERFETTO)
+    target_compile_definitions(cutrace_cutrace PRIVATE CUTRACE_WITHOUT_PERFETTO)
   endif()
 else()
   string(REPLACE ";" ", " cutrace_missing_text "${CUTRACE_MISSING}")

@@ -56,9 +56,10 @@ if(CUTRACE_OTHER_CXX)
 endif()
 
 # Include folders for checks that call a compiler by themselves: ours, and foreign ones as system folders.
-set(CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/backends/sim/include
+set(CUTRACE_CHECK_INCLUDES -I${CUTRACE_GENERATED_INCLUDE_DIR} -I${PROJECT_SOURCE_DIR}/include
+                           -I${PROJECT_SOURCE_DIR}/backends/sim/include
                            -I${PROJECT_SOURCE_DIR}/backends/ioctl/include)
-if(TARGET cutrace_cupti)
+if(TARGET cutrace_cupti_headers)
   list(APPEND CUTRACE_CHECK_INCLUDES -I${PROJECT_SOURCE_DIR}/backends/cupti/include
                                      -I${PROJECT_BINARY_DIR}/backends/cupti/include)
   set(cutrace_cuda_dirs ${CUPTI_INCLUDE_DIRS})

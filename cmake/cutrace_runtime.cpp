@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime half of cutrace, compiled once in each program or library that links cutrace::cutrace; its sinks are
-// compiled beside it. Backends take part by being included here: the build says which ones it has, and no header that
-// other files see depends on that.
+// The runtime half of cutrace: compiled into the archive of cutrace::cutrace, and in each program or library that links
+// cutrace::header_only. Its sinks and the backends have source files of their own; it depends on none of them.
 #define CUTRACE_RUNTIME_WITHOUT_SINKS
+#include <cutrace/compiled.hpp>
 #include <cutrace/runtime.hpp>
 
-#if defined(CUTRACE_WITH_CUPTI)
-#include <cutrace/cupti/register.hpp>
-#endif
-#if defined(CUTRACE_WITH_SIM)
-#include <cutrace/detail/backend_registry.hpp>
-#include <cutrace/sim/sim_backend.hpp>
-namespace {
-// Never automatic: who wants simulated times asks for them, by CUTRACE_BACKEND=sim or session_options::backend.
-__attribute__((init_priority(101))) const cutrace::detail::backend_registration cutrace_sim_registration{
-    "sim", false, []() -> cutrace::backend* { return new cutrace::sim::sim_backend(); }};
-}  // namespace
+#if CUTRACE_ENABLED
+CUTRACE_ANCHOR(runtime)
 #endif

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <cutrace/detail/told_backend.hpp>
+#include <cutrace/run/remote_backend.hpp>
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <cutrace/detail/file_content.hpp>
+#include <cutrace/base/file_content.hpp>
 #include <fstream>
 #include <set>
 

@@ -3,11 +3,11 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <cutrace/detail/word_list.hpp>
 #include <cutrace/ioctl/names.hpp>
 #include <fstream>
 #include <iterator>
@@ -34,7 +34,6 @@ extern const char cutrace_ebpf_kernel_end[] __attribute__((visibility("hidden"))
 namespace cutrace_ebpf {
 
 namespace io = cutrace::ioctls;
-using cutrace::detail::word_list;
 
 namespace {
 
@@ -89,7 +88,8 @@ kernel_probes::kernel_probes(const call_probes& calls, const io::device_numbers&
       refused_ones.push_back(name == "xid" ? "xid: " + std::string(std::strerror(why))
                                            : std::string(k.name) + ": " + std::strerror(why));
   }
-  if (!refused_ones.empty()) notes_.push_back("kernel probes refused: " + word_list(refused_ones));
+  if (!refused_ones.empty())
+    notes_.push_back("kernel probes refused: " + fmt::format("{}", fmt::join(refused_ones, ", ")));
   if (wanted("module")) load_functions(options.functions);
 }
 
@@ -208,8 +208,8 @@ void kernel_probes::load_functions(const std::string& wanted) {
   }
   if (!functions_.empty()) working_ += (working_.empty() ? "" : ",") + std::string("module");
   if (!refused_ones.empty())
-    notes_.push_back("kernel probes refused: " + word_list(refused_ones) + " (" + std::strerror(last) +
-                     "); ioctls come from tracepoints");
+    notes_.push_back("kernel probes refused: " + fmt::format("{}", fmt::join(refused_ones, ", ")) + " (" +
+                     std::strerror(last) + "); ioctls come from tracepoints");
 }
 
 cutrace_ebpf_totals kernel_probes::totals() const {

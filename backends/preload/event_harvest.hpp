@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <cutrace/detail/own_thread.hpp>
+#include <cutrace/base/helper_thread.hpp>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcutrace_preload.so: what LD_PRELOAD names. Hooks every function of the driver that the program is handed, and
 // opens a session at the first call of one. Without libcuda in the process it does nothing.
+#define CUTRACE_RUNTIME_WITHOUT_SINKS
 #include <unistd.h>
 #include <unwind.h>
 
 #include <cstdlib>
 #include <ctime>
-#include <cutrace/detail/backend_registry.hpp>
-#include <cutrace/detail/outside_session.hpp>
 #include <cutrace/nvtx/ingest.hpp>
+#include <cutrace/run/backend_registry.hpp>
+#include <cutrace/run/outside_session.hpp>
 #include <cutrace/runtime.hpp>
 
 #include "preload_backend.hpp"

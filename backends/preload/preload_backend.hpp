@@ -5,7 +5,7 @@
 
 #include <cstdio>
 #include <cutrace/backend.hpp>
-#include <cutrace/detail/settings.hpp>
+#include <cutrace/run/settings.hpp>
 #include <memory>
 #include <string>
 

@@ -10,7 +10,7 @@
 
 #include "frame.hpp"
 #if defined(CUTRACE_WITH_SIGNATURES)
-#include <cutrace_cuda_signatures.hpp>
+#include <cutrace/cupti/cuda_signatures.hpp>
 #else
 #include "signature_entry.hpp"
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw time: the cheapest monotonic counter of the machine, and its fixed conversion to nanoseconds. How that is
-// calibrated and corrected is the runtime's matter (detail/clock_map.hpp).
+// calibrated and corrected is the runtime's matter (collect/clock_map.hpp).
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,7 @@ enum class argument_kind : std::uint8_t {
 /// Kind of the device node that an ioctl went to, by its device number.
 enum class ioctl_device : std::uint8_t { unknown, control, gpu, modeset, uvm, uvm_tools, caps };
 inline constexpr std::size_t ioctl_device_count = 7;
-/// Same order as stats.hpp tells causes of loss; see `loss_cause` there.
+/// Why a record was lost. `stats::lost` (stats.hpp) counts by cause, in this order.
 enum class loss_cause : std::uint8_t {
   chunk_full,
   buffer_limit,
@@ -220,7 +220,7 @@ struct device_data {
   std::uint8_t uuid[16];
 };
 struct context_data {
-  bool derived;  ///< from the first work seen in it, the context being older than the session
+  bool derived;  ///< from the first work seen in it: nothing else described the context in time
 };
 struct stream_data {
   std::int32_t priority;

@@ -19,7 +19,7 @@
 #include <utility>
 
 #if CUTRACE_ENABLED
-#include <cutrace/detail/slot.hpp>
+#include <cutrace/marker/slot.hpp>
 #endif
 
 CUTRACE_BEGIN_NAMESPACE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heavy half: compiled once in each executable or shared library that owns sessions. The CMake target
-// cutrace::cutrace does it by itself; without CMake, include this header in one source file (and, for GPU time, the
-// backend's header behind it).
+// cutrace::cutrace brings it compiled, cutrace::header_only compiles it; without CMake, include this header in one
+// source file (and, for GPU time, the backend's header behind it).
 #pragma once
 
 #include <cstring>
@@ -10,10 +10,11 @@
 #if CUTRACE_ENABLED
 
 #include <cstdio>
-#include <cutrace/detail/runtime_owner.hpp>
+#include <cutrace/run/runtime_owner.hpp>
 #include <cutrace/session.hpp>
 #ifndef CUTRACE_RUNTIME_WITHOUT_SINKS  // they are compiled in source files of their own, as the CMake target does it
-#include <cutrace/sinks/sink_specs.hpp>
+#include <cutrace/sinks/make_file_sinks.hpp>
+#include <cutrace/sinks/make_text_sinks.hpp>
 #endif
 #include <memory>
 #include <mutex>

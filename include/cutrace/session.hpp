@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The owner of a trace, as the application sees it. Opaque: the runtime behind it is compiled once in a program
-// (runtime.hpp), by the CMake target cutrace::cutrace or by including that header in one source file.
+// (runtime.hpp): in the archive that the CMake target cutrace::cutrace brings, by cutrace::header_only, or by including
+// that header in one source file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/compiled.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
 #include <cutrace/request_done.hpp>

@@ -32,7 +32,7 @@ struct trace_info {
   const char* backend;         ///< "cupti", "sim", "none", ...
   const char* backend_detail;  ///< versions, or why there is no GPU time
   const char* clock;           ///< "tsc", "cntvct" or "monotonic"
-  std::int32_t rank;           ///< as the launcher says (detail/rank.hpp), -1 where there is none
+  std::int32_t rank;           ///< as the launcher says (base/process_info.hpp), -1 where there is none
   std::int32_t world_size;
   clock_anchor start;
 };

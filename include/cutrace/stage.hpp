@@ -19,7 +19,7 @@
 
 #if CUTRACE_ENABLED
 
-#include <cutrace/detail/stage_write.hpp>
+#include <cutrace/marker/stage_write.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -142,4 +142,4 @@ CUTRACE_END_NAMESPACE
 
 #endif  // CUTRACE_ENABLED
 
-#include <cutrace/detail/stage_macros.hpp>
+#include <cutrace/marker/stage_macros.hpp>

@@ -6,6 +6,8 @@
 #include "contract/sink_contract.hpp"
 #include "support/gzip_file.hpp"
 
+namespace ascii_sink_test {
+
 namespace {
 
 void check_report(cutrace::sink&, const std::string& path, const sink_contract::events& all) {
@@ -58,3 +60,5 @@ TEST_CASE("ascii: the file has its name only when the report is complete") {
   sink.close(sample::summary(30));
   CHECK(::access(folder.file("report.txt").c_str(), F_OK) == 0);
 }
+
+}  // namespace ascii_sink_test

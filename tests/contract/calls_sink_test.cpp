@@ -8,6 +8,8 @@
 #include "contract/sink_contract.hpp"
 #include "support/gzip_file.hpp"
 
+namespace calls_sink_test {
+
 namespace {
 
 std::vector<std::string> lines_in(const std::string& text) {
@@ -133,3 +135,5 @@ TEST_CASE("calls: head and totals") {
   CHECK(lines_in(text)[0] == "# 112 events produced, 100 delivered, 12 lost, 12 chunk_full");
   CHECK(lines_in(text).size() == 3);
 }
+
+}  // namespace calls_sink_test

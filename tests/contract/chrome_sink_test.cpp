@@ -16,6 +16,8 @@
 #include "contract/sink_contract.hpp"
 #include "support/gzip_file.hpp"
 
+namespace chrome_sink_test {
+
 namespace {
 
 using json = nlohmann::json;
@@ -434,3 +436,5 @@ TEST_CASE("chrome: two traces into one file are refused, not mixed") {
   first.close(sample::summary(0));
   CHECK(json::parse(content_of(folder.file("t.json"))).is_object());
 }
+
+}  // namespace chrome_sink_test

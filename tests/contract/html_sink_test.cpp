@@ -7,6 +7,8 @@
 
 #include "contract/sink_contract.hpp"
 
+namespace html_sink_test {
+
 namespace {
 
 std::string between(const std::string& page, const std::string& before, const std::string& after) {
@@ -263,3 +265,5 @@ TEST_CASE("html: the file has its name only when the report is complete") {
   sink.close(sample::summary(30));
   CHECK(::access(o.path.c_str(), F_OK) == 0);
 }
+
+}  // namespace html_sink_test

@@ -10,6 +10,8 @@
 #include "contract/sink_contract.hpp"
 #include "support/gzip_file.hpp"
 
+namespace jsonl_sink_test {
+
 namespace {
 
 using json = nlohmann::json;
@@ -263,3 +265,5 @@ TEST_CASE("jsonl: the paired form keeps its order within the lines it may hold")
   CHECK(out_of_order(1000).empty());
   CHECK(out_of_order(10) == std::set<std::string>{"long"});  // nothing but the stage that is too long for ten lines
 }
+
+}  // namespace jsonl_sink_test

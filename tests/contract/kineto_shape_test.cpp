@@ -14,6 +14,8 @@
 #include "support/sample_events.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace kineto_shape_test {
+
 namespace {
 
 using json = nlohmann::json;
@@ -143,3 +145,5 @@ TEST_CASE("kineto: rows of threads and streams have its names") {
   CHECK(names_of(kineto()).count("stream 7 ") == 1);
   CHECK(names_of(ours()).count("stream 7 ") == 1);
 }
+
+}  // namespace kineto_shape_test

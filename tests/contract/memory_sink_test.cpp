@@ -6,6 +6,8 @@
 
 #include "contract/sink_contract.hpp"
 
+namespace memory_sink_test {
+
 namespace {
 
 std::string string_of(cutrace::text t) { return std::string(t.data, t.size); }
@@ -98,3 +100,5 @@ TEST_CASE("memory sink: snapshots while another thread writes") {
   writer.join();
   CHECK(sink.events().size() == 200 * sample::server_run().size());
 }
+
+}  // namespace memory_sink_test

@@ -4,6 +4,8 @@
 
 #include "contract/sink_contract.hpp"
 
+namespace null_sink_test {
+
 TEST_CASE("null sink keeps the contract of sinks") {
   sink_contract::subject s;
   s.has_file = false;
@@ -13,3 +15,5 @@ TEST_CASE("null sink keeps the contract of sinks") {
   };
   sink_contract::check_sink_contract(s);
 }
+
+}  // namespace null_sink_test

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cutrace/detail/process_info.hpp>
+#include <cutrace/base/clocks.hpp>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/sinks/perfetto.hpp>
 #include <filesystem>
 #include <limits>
@@ -21,6 +22,8 @@
 #include "contract/sink_contract.hpp"
 #include "support/gzip_file.hpp"
 #include "support/perfetto_trace.hpp"
+
+namespace perfetto_sink_test {
 
 namespace {
 
@@ -379,13 +382,13 @@ TEST_CASE("perfetto: clocks are written while the trace runs, once in a while, a
   const auto snapshots = [](cutrace::trace_info info) {
     const temporary_folder folder;
     cutrace::perfetto_sink sink(folder.file("t.pftrace"));
-    info.start = cutrace::detail::read_clocks();
+    info.start = cutrace::detail::read_anchor(0);
     info.start.monotonic_ns -= 5000000000u;  // so that the first flush is late enough
     sink.open(info);
     sink.flush();
     sink.flush();
     cutrace::trace_summary end = sample::summary(0);
-    end.stop = cutrace::detail::read_clocks();
+    end.stop = cutrace::detail::read_anchor(0);
     sink.close(end);
     return trace(content_of(folder.file("t.pftrace"))).snapshots.size();
   };
@@ -498,3 +501,5 @@ TEST_CASE("perfetto: protoc decodes every packet, and knows every field") {
   CHECK(packets == trace(file).packets);
   CHECK(unknown == 0);
 }
+
+}  // namespace perfetto_sink_test

@@ -8,6 +8,8 @@
 #include "contract/sink_contract.hpp"
 #include "support/prometheus_text.hpp"
 
+namespace prometheus_sink_test {
+
 namespace {
 
 using prometheus_text::document;
@@ -225,3 +227,5 @@ TEST_CASE("prometheus: a file is rewritten while the trace runs, whole each time
   CHECK(document(content_of(path)).value("cutrace_trace_running") == 0);
   CHECK(::access((path + ".tmp").c_str(), F_OK) != 0);
 }
+
+}  // namespace prometheus_sink_test

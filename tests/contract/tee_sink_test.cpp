@@ -9,6 +9,8 @@
 
 #include "contract/sink_contract.hpp"
 
+namespace tee_sink_test {
+
 namespace {
 
 enum class when { never, open, write, flush, close };
@@ -125,3 +127,5 @@ TEST_CASE("tee: a sink that leaves events out goes on, and is counted and told o
   REQUIRE(tee.failures().size() == 1);
   CHECK(tee.failures()[0].lost == 3 * (all.size() / 2));
 }
+
+}  // namespace tee_sink_test

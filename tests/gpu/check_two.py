@@ -50,8 +50,8 @@ print("  GPU work by stage", dict(stages), "attribution", dict(collections.Count
 print("  NVTX ranges", sorted(ranges), "contexts", contexts)
 expect(footer is not None and footer["lost_total"] == 0, "the trace has no end, or something was lost")
 expect(all(contexts.get(w[2]) == w[1] for w in gpu_work), "GPU work whose context is not one of its device")
-undescribed = {w[1:4] for w in gpu_work if w[1:4] not in streams}
-print("  streams of GPU work that are not described", sorted(undescribed))
+undescribed = {w[1:4] for w in gpu_work if w[3] != 0 and w[1:4] not in streams}
+expect(not undescribed, f"streams of GPU work that are not described: {sorted(undescribed)}")
 expect({w[4] for w in gpu_work} <= {"by_call", "outside_stage"}, "GPU work without its call")
 expect(set(counted["ranges"]) <= ranges, f"NVTX ranges {counted['ranges']}")
 

@@ -48,7 +48,7 @@ build_check_trace() {
 }
 
 compile() { # <output> <source or option...>
-  g++ -std=c++17 -O2 -DFMT_HEADER_ONLY -I"$root/include" -I"$root/backends/cupti/include" \
+  g++ -std=c++17 -O2 -DFMT_HEADER_ONLY -I"$build/include" -I"$root/include" -I"$root/backends/cupti/include" \
     -I"$build/backends/cupti/include" -I"$cuda_include" -o "$@" -pthread -ldl
 }
 # <name...>: programs of tests/integration, side by side, with the runtime compiled once.

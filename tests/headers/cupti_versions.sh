@@ -62,11 +62,11 @@ for version in $(printf '%s\n' "${!include_of[@]}" | sort); do
     [ "$folder" = /usr/include ] || system+=(-isystem "$folder")
   done
   own=$work/$version
-  mkdir -p "$own"
+  mkdir -p "$own/cutrace/cupti"
   if ! "$work/generate" "$own/probe.cpp" "${folders[@]}"; then fail "$version: generating the table"; continue; fi
   if ! "$compiler" -std=c++17 -O0 -I"$source/backends/cupti/codegen" -I"$source/backends/cupti/include" \
     "-I$source/include" ${system[@]+"${system[@]}"} -o "$own/probe" "$own/probe.cpp" ||
-    ! "$own/probe" "$own/cutrace_cuda_functions.hpp"; then fail "$version: the table"; continue; fi
+    ! "$own/probe" "$own/cutrace/cupti/cuda_functions.hpp"; then fail "$version: the table"; continue; fi
   all=("${flags[@]}" -fsyntax-only -x c++ "-I$source/backends/cupti/include" "-I$own" ${system[@]+"${system[@]}"})
   { for header in "$source"/backends/cupti/include/cutrace/cupti/*.hpp; do
       echo "#include <cutrace/cupti/${header##*/}>"

@@ -1,22 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The direction of includes: data flows from producers through the collector to sinks, and no room may include what
-# comes after it. One line for each room: files, and the cutrace includes that it may have, or must not have.
+# comes after it. One line for each room: its folder, and what its headers may include of cutrace.
 # layers.sh <source folder>
 set -u
 source=$1
 failed=0 checked=0
 
-light='(config|version|event|clock|stage|mark|context|stats|error|request|request_done|names|twin_choice)'
-hot='detail/(record|slot|stage_macros|stage_write|table|thread)'
+# Headers of applications and of those who write sinks or backends. runtime.hpp is the door to the runtime, not one of
+# them.
+light='(config|compiled|version|event|clock|stage|mark|context|stats|error|request|request_done|names|twin_choice)'
 
-room() {  # <what> <allowed cutrace includes, a regular expression> <files...>
-  local what=$1 allowed=$2 file bad
-  shift 2
-  for file in "$@"; do
-    [ -f "$file" ] || continue
+room() { # <folder> <what it is> <allowed cutrace includes, a regular expression> [files, if not all of the folder]
+  local folder=$1 what=$2 allowed=$3 file bad files=("${@:4}")
+  if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(find "$source/$folder" -maxdepth 1 -name '*.hpp' 2>/dev/null); fi
+  [ ${#files[@]} -gt 0 ] || { echo "FAILED: no header in $folder"; failed=1; }
+  for file in "${files[@]}"; do
     checked=$((checked + 1))
-    bad=$(grep -nE '^ *# *include [<"]cutrace/' "$file" | grep -vE "[<\"]cutrace/($allowed)(\.hpp|/[a-z]+\.inc)[>\"]")
+    bad=$(grep -nE '^ *# *include [<"](cutrace|report|trace)/' "$file" | grep -vE "[<\"]($allowed)(\.hpp|/[a-z]+\.inc)[>\"]")
     if [ -n "$bad" ]; then
       printf 'FAILED: %s (%s) may not include\n%s\n' "${file#"$source"/}" "$what" "$bad"
       failed=1
@@ -24,47 +25,64 @@ room() {  # <what> <allowed cutrace includes, a regular expression> <files...>
   done
 }
 
-closed_room() {  # <what> <forbidden cutrace includes, a regular expression> <files...>
-  local what=$1 forbidden=$2 file bad
+here=include/cutrace
+top() { printf "$source/$here/%s.hpp\n" "$@"; }
+mapfile -t markers < <(top version config compiled clock request stage mark context error event stats names twin_choice request_done)
+mapfile -t interfaces < <(top session sink backend window)
+room $here "markers" "cutrace/($light|marker/[a-z0-9_]+)" "${markers[@]}"
+room $here "umbrella" "cutrace/($light|session)" "$source/$here/cutrace.hpp"
+room $here "interfaces" "cutrace/($light|session)" "${interfaces[@]}"
+room $here "graphs of an application" "cutrace/($light|marker/slot)" "$source/$here/graph_exec.hpp"
+room $here "door to the runtime" "cutrace/($light|session|run/[a-z0-9_]+|sinks/make_[a-z]+_sinks)" "$source/$here/runtime.hpp"
+room $here/marker "hot path" "cutrace/($light|marker/[a-z0-9_]+)"
+room $here/base "what any inner room may use" "cutrace/($light|sink|base/[a-z0-9_]+)"
+room $here/output "files and text" "cutrace/($light|(base|output)/[a-z0-9_]+)"
+room $here/nvtx "NVTX" "cutrace/($light|(marker|nvtx)/[a-z0-9_]+)"
+# Nothing flows back: the collector never names a sink, an analysis or a backend.
+room $here/collect "collector" "cutrace/($light|session|sink|backend|(marker|base|collect)/[a-z0-9_]+)"
+# The runtime's owner names sinks once, by their words: it makes those that CUTRACE_SINKS asks for.
+room $here/run "runtime" "cutrace/($light|session|sink|backend|(marker|base|collect|nvtx|run)/[a-z0-9_]+|sinks/sink_registry)"
+room $here/analysis "analysis: pure functions over events" "cutrace/($light|analysis/[a-z0-9_]+)"
+# Sinks see events and what writes text and files; nothing of the way the events came.
+behind='(base|output|analysis)/[a-z0-9_]+'
+room $here/sinks "sinks" "cutrace/($light|sink|$behind|sinks/[a-z0-9_]+(/[a-z0-9_]+)?)"
+while read -r folder; do
+  name=${folder##*/} more=''
+  [ "$name" = html ] && more='|ascii' # its page has the lines that the terminal has
+  [ "$name" = common ] && more='|ascii'
+  room "$here/sinks/$name" "inside of one sink" "cutrace/($light|sink|$behind|sinks/($name|common$more)/[a-z0-9_]+)"
+done < <(find "$source/$here/sinks" -mindepth 1 -maxdepth 1 -type d)
+mapfile -t backends < <(find "$source/backends" -path '*/include/*' -name '*.hpp')
+room backends "backends know only the event writer" \
+  "cutrace/($light|marker/[a-z0-9_]+|backend|run/(backend_[a-z0-9_]+|remote_backend)|(cupti|sim|ioctl)/[a-z0-9_]+)" \
+  "${backends[@]}"
+report="report/[a-z_/]+|cutrace/($light|sink|(output|analysis)/[a-z0-9_]+|sinks/(ascii|common)/[a-z0-9_]+)"
+room tools/report "whole traces" "$report"
+room tools/report/pages "the report's pages" "$report"
+# Each folder of the library is a room.
+while read -r folder; do
+  case ${folder#"$source/$here"} in
+    '' | /marker | /base | /output | /nvtx | /collect | /run | /analysis | /sinks | /sinks/*) ;;
+    *) echo "FAILED: ${folder#"$source"/} is no room of this list"; failed=1 ;;
+  esac
+done < <(find "$source/$here" -type d)
+
+# What only some rooms may use.
+without() { # <what> <pattern> <files>
+  local what=$1 pattern=$2
   shift 2
-  for file in "$@"; do
-    checked=$((checked + 1))
-    bad=$(grep -nE "^ *# *include [<\"]($forbidden)[>\"]" "$file")
-    if [ -n "$bad" ]; then
-      printf 'FAILED: %s (%s) may not include\n%s\n' "${file#"$source"/}" "$what" "$bad"
-      failed=1
-    fi
-  done
-}
-
-cd "$source/include/cutrace" || exit 1
-mapfile -t analysis < <(find "$source/include/cutrace/analysis" -name '*.hpp' 2>/dev/null)
-mapfile -t sinks < <(find "$source/include/cutrace/sinks" -name '*.hpp' 2>/dev/null)
-mapfile -t backends < <(find "$source/backends" -path '*/include/*' -name '*.hpp' 2>/dev/null)
-room "markers" "$light|$hot" {version,config,clock,request,stage,mark,context,error,event,stats,names,twin_choice,request_done}.hpp
-room "hot path" "$light|$hot" detail/{record,slot,stage_macros,stage_write,table,thread}.hpp
-room "umbrella" "$light|session" cutrace.hpp
-room "interfaces" "$light" session.hpp sink.hpp backend.hpp
-room "analysis: pure functions over events" "$light|analysis/[a-z_]+" "${analysis[@]}"
-# Sinks see events and what detail/ has for writing text; nothing of the way the events came.
-collector='chunk_pool|clock_map|collector|correlation_ring|delivery|function_table|ingest|order_window|sink_set|site_table|stage_table|thread_registry|wake|writer'
-owner='runtime_core|runtime_owner|session_call|trace|backend_pump|backend_registry|settings'
-closed_room "sinks" "cutrace/((session|runtime|backend)\.hpp|(cupti|sim)/.*|$hot\.hpp|detail/($collector|$owner)\.hpp)" "${sinks[@]}"
-# Nothing flows back: the collector never names a sink, an analysis or a backend. (The runtime's owner does, once: it
-# makes the sinks that CUTRACE_SINKS asks for.)
-mapfile -t others < <(find detail -name '*.hpp' ! -name runtime_owner.hpp)
-closed_room "collector" 'cutrace/((sinks|cupti|sim)/.*|runtime\.hpp)' "${others[@]}"
-mapfile -t collector_files < <(for name in ${collector//|/ }; do find detail -name "$name.hpp"; done)
-closed_room "collector" 'cutrace/analysis/.*|fmt/.*' "${collector_files[@]}"
-room "backends know only the event writer" "$light|$hot|backend|detail/(backend_[a-z_]+|told_backend)|(cupti|sim)/[a-z_]+|ioctl/[a-z_]+|cupti/cutrace_cuda_functions" "${backends[@]}"
-
-# Light headers write text nowhere: no fmt, Boost or CUDA in them.
-while read -r header; do
-  if grep -nE '^ *# *include <(fmt|boost|cuda|cupti|iostream|string|vector)' "$source/include/$header"; then
-    echo "FAILED: $header is on the light side"
+  if grep -nE "^ *# *include <($pattern)" "$@"; then
+    echo "FAILED: $what may not include the above"
     failed=1
   fi
+}
+mapfile -t pure < <(find "$source/$here"/{collect,run,marker,base,analysis} -name '*.hpp')
+without "collector, runtime and analyses write no text for people" 'fmt/' "${pure[@]}"
+mapfile -t all < <(find "$source/$here" -name '*.hpp' ! -path '*/collect/*')
+without "Boost is the collector's" 'boost/' "${all[@]}"
+while read -r header; do
+  without "the light side" '(fmt|boost|cuda|cupti|iostream|string|vector)' "$source/include/$header"
 done <"$source/tests/headers/light_headers.txt"
 echo "$checked headers checked"
-[ "$checked" -gt 10 ] || failed=1
+[ "$checked" -gt 100 ] || failed=1
 exit $failed

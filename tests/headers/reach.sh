@@ -8,7 +8,7 @@ failed=0
 
 reached() { echo "#include <cutrace/$1>" | "$compiler" -std=c++17 -I"$source/include" -M -x c++ - | grep -oE '[^ ]*/[^ ]+'; }
 
-heavy='cutrace/(sink|backend|runtime)\.hpp|cutrace/(sinks|analysis|cupti|sim)/|/boost/|/fmt/|/cuda|/cupti|<?iostream|/x86intrin|/(string|vector|map|functional|thread|mutex)$'
+heavy='cutrace/(sink|backend|runtime)\.hpp|cutrace/(base|collect|run|output|sinks|analysis|cupti|sim)/|/boost/|/fmt/|/cuda|/cupti|<?iostream|/x86intrin|/(string|vector|map|functional|thread|mutex)$'
 must_not_reach() {  # <header> <pattern>
   local list
   list=$(reached "$1")
@@ -33,7 +33,7 @@ reached sink.hpp | grep -qE "$heavy" || { echo "control failed: sink.hpp is not 
 
 # A translation unit without markers includes nothing at all behind the switch but the macros and the request type.
 if echo '#include <cutrace/stage.hpp>' | "$compiler" -std=c++17 -DCUTRACE_DISABLE -I"$source/include" -M -x c++ - |
-  grep -oE '[^ ]*/[^ ]+' | grep -E 'detail/(slot|table|thread|record|stage_write)\.hpp|/atomic$'; then
+  grep -oE '[^ ]*/[^ ]+' | grep -E 'marker/(slot|table|thread|record|stage_write)\.hpp|/atomic$'; then
   echo "FAILED: with CUTRACE_DISABLE stage.hpp still includes the recording half"
   failed=1
 fi

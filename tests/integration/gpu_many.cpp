@@ -3,7 +3,7 @@
 // the stand-in driver in each test run, and as it is on a real one; prints a line a scenario and ends with the number
 // of those that failed, or with 77 where the machine lacks what a scenario needs.
 //
-//   gpu_many devices|streams|clients|fork
+//   gpu_many devices|library|older|streams|clients|fork
 #include <cuda.h>
 #include <cupti.h>
 #include <sys/wait.h>
@@ -15,9 +15,12 @@
 #include <cstring>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "../support/gpu_program.hpp"
@@ -158,6 +161,87 @@ int devices() {
   return failures;
 }
 
+/// Each device, context and stream that GPU work names is described once, with the right device and before that work.
+/// What was wrong, or empty.
+std::string undescribed(const cutrace::memory_sink& sink) {
+  using place = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+  std::map<place, int> before, after;
+  std::set<place> used;
+  const auto count = [](std::map<place, int>& in, const cutrace::event& e) {
+    if (e.kind == cutrace::event_kind::device) ++in[{e.device, 0, 0}];
+    if (e.kind == cutrace::event_kind::context) ++in[{e.device, e.context, 0}];
+    if (e.kind == cutrace::event_kind::stream) ++in[{e.device, e.context, e.stream}];
+  };
+  std::string wrong;
+  for (const cutrace::event& e : sink.events()) count(after, e);
+  for (const cutrace::event& e : sink.events()) {
+    count(before, e);
+    if (!e.is_gpu_work()) continue;
+    for (const place& p : {place{e.device, 0, 0}, place{e.device, e.context, 0}, place{e.device, e.context, e.stream}})
+      if (used.insert(p).second && (before[p] != 1 || after[p] != 1))
+        wrong += " " + std::to_string(std::get<0>(p)) + "/" + std::to_string(std::get<1>(p)) + "/" +
+                 std::to_string(std::get<2>(p)) + " " + std::to_string(before[p]) + " and " + std::to_string(after[p]);
+  }
+  for (const auto& d : after)
+    if (d.second > 1) wrong += " " + std::to_string(d.second) + " descriptions of one";
+  return wrong;
+}
+
+/// Descriptions that say no more than the work itself.
+std::size_t derived(const cutrace::memory_sink& sink, cutrace::event_kind kind) {
+  std::size_t n = 0;
+  for (const cutrace::event& e : only(sink, kind))
+    n += (kind == cutrace::event_kind::stream ? e.stream_.derived : e.context_.derived) ? 1 : 0;
+  return n;
+}
+
+/// Contexts of both devices, made by a library's thread before the session (`older`) or during it. The program uses
+/// them on threads of its own, whose records come first: a stream it makes and the default streams.
+int library(bool older) {
+  std::unique_ptr<cutrace::session> trace;
+  const auto begin = [&] { trace.reset(new cutrace::session(plain())); };
+  if (!older) begin();
+  DO(cuInit, 0);
+  int count = 0;
+  DO(cuDeviceGetCount, &count);
+  if (count < 2) {
+    std::puts("skipped: one device only");
+    return 77;
+  }
+  std::thread([] {
+    for (int i = 0; i < 2; ++i) {
+      CUdevice device = 0;
+      CUcontext context{};
+      DO(cuDeviceGet, &device, i);
+      DO(cuDevicePrimaryCtxRetain, &context, device);
+    }
+  }).join();
+  if (older) begin();
+  cutrace::memory_sink& sink = trace->emplace_sink<cutrace::memory_sink>();
+  const device_work first(0), second(1);
+  for (const device_work* gpu : {&second, &first, &second}) {
+    gpu->launch(5);
+    DO(cuLaunchKernel, gpu->kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+    DO(cuLaunchKernel, gpu->kernel, 1, 1, 1, 32, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
+    DO(cuCtxSynchronize, );
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));  // the records of one turn come before the next
+  }
+  trace->stop();
+  const std::string wrong = undescribed(sink);
+  const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
+  const std::size_t streams = only(sink, cutrace::event_kind::stream).size();
+  tell(kernels == 21 && streams >= 6 && wrong.empty() && whole(*trace),
+       older ? "contexts older than the session: all streams are described"
+             : "contexts that a library made: all streams are described",
+       std::to_string(kernels) + " kernels, " + std::to_string(streams) + " streams" + wrong);
+  const std::size_t streams_derived = derived(sink, cutrace::event_kind::stream);
+  const std::size_t contexts_derived = derived(sink, cutrace::event_kind::context);
+  tell(streams_derived + 2 <= streams && contexts_derived == (older ? 2 : 0),
+       "what CUPTI says of a place is not replaced by what its work says",
+       std::to_string(streams_derived) + " streams and " + std::to_string(contexts_derived) + " contexts derived");
+  return failures;
+}
+
 /// Each thread's default stream is its own: by handle and by the functions that nvcc's --default-stream per-thread
 /// chooses.
 int streams() {
@@ -291,9 +375,10 @@ int forked() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "devices") return devices();
+  if (what == "library" || what == "older") return library(what == "older");
   if (what == "streams") return streams();
   if (what == "clients") return clients();
   if (what == "fork") return forked();
-  std::puts("gpu_many devices|streams|clients|fork");
+  std::puts("gpu_many devices|library|older|streams|clients|fork");
   return 2;
 }

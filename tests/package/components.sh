@@ -26,13 +26,18 @@ refused() { # <pattern> <configure arguments...>
 
 # Controls: what is there is accepted.
 text=$(configure -DWANTED=marker) || { printf 'control failed: marker\n%s\n' "$text"; failed=1; }
-text=$(configure -DWANTED="marker;cutrace") || { printf 'control failed: cutrace\n%s\n' "$text"; failed=1; }
+text=$(configure -DWANTED="marker;header_only;cutrace;sim") || { printf 'control failed: cutrace\n%s\n' "$text"; failed=1; }
 
 refused "component 'metal' does not exist" -DWANTED=metal
 refused "component 'cupti' needs: .*(CUDA with CUPTI headers|not part of this build)" -DWANTED=cupti \
   -DCMAKE_DISABLE_FIND_PACKAGE_CUPTI=ON
-refused "component 'cutrace' needs: .*fmt >= 8" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
-refused "component 'cutrace' needs: .*Boost headers" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+refused "component 'header_only' needs: .*fmt >= 8" -DWANTED=header_only -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
+refused "component 'header_only' needs: .*Boost headers" -DWANTED=header_only -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+# So does the compiled library where it does not fit, and nowhere else.
+refused "component 'cutrace' needs: .*fmt >= 8" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON \
+  -DCMAKE_CXX_FLAGS=-fsanitize=address
+text=$(configure -DWANTED="cutrace;sim" -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON) ||
+  { printf 'FAILED: the compiled library alone\n%s\n' "$text"; failed=1; }
 # Markers need nothing of all that.
 text=$(configure -DWANTED=marker -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON \
   -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON) || { printf 'FAILED: marker alone\n%s\n' "$text"; failed=1; }

@@ -13,7 +13,7 @@ if grep -rnF -e "$build" -e "$source" -e "$prefix" "$prefix"; then
   echo "FAILED: the installed files hold paths of the machine they were built on"
   failed=1
 fi
-for file in include/cutrace/cutrace.hpp include/cutrace/runtime.hpp; do
+for file in include/cutrace/{cutrace,runtime,sinks/html/assets}.hpp; do
   [ -f "$prefix/$file" ] || { echo "FAILED: $file is not installed"; failed=1; }
 done
 echo "$(find "$prefix" -type f | wc -l) files"
@@ -28,8 +28,10 @@ if [ -x "$prefix/bin/cutrace" ] && compgen -G "$prefix/lib*/libcutrace_inject.so
 else
   echo "skipped: no command or no injected library was installed"
 fi
-# Every public header is there.
+# Every public header is there, and below one folder: a name beside it could be anybody's.
 while read -r header; do
   [ -f "$prefix/include/$header" ] || { echo "FAILED: $header is not installed"; failed=1; }
 done < <(cd "$source/include" && find . -name '*.hpp' | sed 's,^\./,,')
+outside=$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name cutrace)
+[ -z "$outside" ] || { echo "FAILED: installed outside of include/cutrace: $outside"; failed=1; }
 exit $failed

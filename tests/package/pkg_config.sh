@@ -1,13 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The markers through pkg-config alone.
-# pkg_config.sh <pkg-config> <compiler> <prefix> <source> <version>
+# The markers, the compiled library and the headers alone, through pkg-config.
+# pkg_config.sh <pkg-config> <compiler> <prefix> <folder of projects> <version>
 set -u
-pkg_config=$1 compiler=$2 prefix=$3 source=$4 version=$5
+pkg_config=$1 compiler=$2 prefix=$3 projects=$4 version=$5
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 folder=$(dirname "$(find "$prefix" -name cutrace-marker.pc)")
-export PKG_CONFIG_PATH=$folder
-[ "$("$pkg_config" --modversion cutrace-marker)" = "$version" ] || { echo "FAILED: version"; exit 1; }
-read -ra flags < <("$pkg_config" --cflags cutrace-marker)
-"$compiler" -std=c++17 "${flags[@]}" "$source" -o "$out/consumer" && "$out/consumer"
+export PKG_CONFIG_PATH=$folder CUTRACE_SINKS=null CUTRACE_BACKEND=none
+failed=0
+
+for package in cutrace-marker cutrace cutrace-header-only; do
+  [ "$("$pkg_config" --modversion $package)" = "$version" ] || { echo "FAILED: version of $package"; failed=1; }
+done
+build() { # <package> <sources...>
+  local compile link
+  read -ra compile < <("$pkg_config" --cflags "$1")
+  read -ra link < <("$pkg_config" --libs "$1")
+  "$compiler" -std=c++17 -O0 "${compile[@]}" "${@:2}" ${link[@]+"${link[@]}"} -o "$out/consumer" && "$out/consumer" ||
+    { echo "FAILED: $1"; failed=1; }
+}
+build cutrace-marker "$projects/marker_only/main.cpp"
+build cutrace "$projects"/full/{main,part}.cpp
+# What is registered came along, too.
+if [ -n "$(find "$prefix" -name libcutrace_cupti.a)" ]; then
+  build cutrace "$projects/archive/main.cpp" >"$out/said" 2>&1
+  grep -q 'accepted: .*cupti' "$out/said" || { echo "FAILED: no backend cupti"; cat "$out/said"; failed=1; }
+fi
+if "$pkg_config" --exists fmt; then
+  echo '#include <cutrace/runtime.hpp>' >"$out/runtime.cpp"
+  build cutrace-header-only "$projects"/full/{main,part}.cpp "$out/runtime.cpp"
+else
+  echo "skipped: cutrace-header-only, since this fmt has no file for pkg-config"
+fi
+exit $failed

@@ -8,6 +8,8 @@
 
 #include "reading.hpp"
 
+namespace chrome_reader_test {
+
 using namespace reading_test;
 using cutrace::event;
 using cutrace::event_kind;
@@ -397,3 +399,5 @@ TEST_CASE("a file that PyTorch wrote on an H200") {
   for (const auto& n : by_name) CHECK(our_names.at(n.first) == doctest::Approx(n.second).epsilon(1e-9));
   CHECK(kept.info.start.realtime_ns > 1790857026000000000u);
 }
+
+}  // namespace chrome_reader_test

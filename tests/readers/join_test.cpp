@@ -9,6 +9,8 @@
 
 #include "reading.hpp"
 
+namespace join_test {
+
 namespace {
 
 using namespace cutrace;
@@ -201,3 +203,5 @@ TEST_CASE("join: traces of two processes are refused") {
   CHECK(t.opened == 0);
   CHECK_THROWS_AS(join(f.calls, f.folder.file("none.jsonl"), t), reading_error);
 }
+
+}  // namespace join_test

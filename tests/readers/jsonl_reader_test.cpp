@@ -6,6 +6,8 @@
 
 #include "reading.hpp"
 
+namespace jsonl_reader_test {
+
 using namespace reading_test;
 
 namespace {
@@ -429,3 +431,5 @@ TEST_CASE("compressed files that are cut or broken") {
   kept_trace two;
   CHECK(cutrace_reading::read({folder.file("two")}, two).events >= trace.events().size());
 }
+
+}  // namespace jsonl_reader_test

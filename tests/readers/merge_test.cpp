@@ -11,6 +11,8 @@
 #include "trace/merge_events.hpp"
 #include "trace/merge_ids.hpp"
 
+namespace merge_test {
+
 namespace {
 
 using namespace cutrace;
@@ -310,3 +312,5 @@ TEST_CASE("what is enclosed in a call stays with the call of its own process") {
   numbers.change(1, 0, alone);
   CHECK(alone.system.enclosing == 0);
 }
+
+}  // namespace merge_test

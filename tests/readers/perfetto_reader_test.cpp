@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Perfetto traces, and exactly what they do not keep: `as_kept` takes it away from the events that were written.
-#include <cutrace/detail/text_printable.hpp>
+#include <cutrace/output/utf8.hpp>
 #include <cutrace/sinks/perfetto.hpp>
 #include <map>
 #include <set>
 
 #include "reading.hpp"
+
+namespace perfetto_reader_test {
 
 using namespace reading_test;
 using cutrace::event;
@@ -337,3 +339,5 @@ TEST_CASE("broken packets") {
   CHECK(complains(read(whole + std::string("\x09\x01", 2)), "no packet begins here"));
   CHECK(complains(read(whole + std::string("\x0a\x06\x50\x63\x5a\x02\x48\x02", 8)), "an end without its begin"));
 }
+
+}  // namespace perfetto_reader_test

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# No file refers to somebody's machine; a toolkit's usual place is named only where such places are searched.
+# No file refers to somebody's machine, no golden file either; a toolkit's usual place is named only where such places
+# are searched.
 set -u
 source=$1
 . "$(dirname "$0")/files.sh"
 cd "$source" || exit 1
 failed=0
-mapfile -t files < <(project_files . ! -name LICENSE)
+mapfile -t files < <(project_files . ! -name LICENSE; find "$golden_files" -type f)
 
 personal='(^|[^A-Za-z0-9_.)}])/(home|root|work|Users)/[A-Za-z0-9_.-]+|\.\./shared/'
 if grep -nIE "$personal" "${files[@]}"; then

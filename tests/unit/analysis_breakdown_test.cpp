@@ -14,6 +14,8 @@
 
 #include "support/sample_events.hpp"
 
+namespace analysis_breakdown_test {
+
 namespace {
 
 using namespace cutrace;
@@ -250,3 +252,5 @@ TEST_CASE("a trace in pieces: what was not recorded is nobody's, and no idle tim
   CHECK(more.recorded_ns == 520);
   CHECK(more.time_ns(owner::nothing) == 0);
 }
+
+}  // namespace analysis_breakdown_test

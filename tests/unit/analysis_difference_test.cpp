@@ -4,16 +4,18 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cutrace/sinks/difference_json.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "report/pages/difference_json.hpp"
 #include "support/hostile_events.hpp"
 #include "support/random_trace.hpp"
 #include "support/sample_events.hpp"
+
+namespace analysis_difference_test {
 
 namespace {
 
@@ -248,3 +250,5 @@ TEST_CASE("difference: text fits, and JSON has each row") {
     for (const nlohmann::json& one : j["totals"]) CHECK(one["name"].is_string());
   }
 }
+
+}  // namespace analysis_difference_test

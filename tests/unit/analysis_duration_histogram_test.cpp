@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace analysis_duration_histogram_test {
+
 namespace {
 
 void check_against_sorted(std::vector<std::uint64_t> list) {
@@ -46,3 +48,5 @@ TEST_CASE("duration histogram: any percentile is within 1/32") {
     check_against_sorted(list);
   }
 }
+
+}  // namespace analysis_duration_histogram_test

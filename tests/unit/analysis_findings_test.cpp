@@ -4,13 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/analysis/findings.hpp>
-#include <cutrace/sinks/finding_text.hpp>
+#include <cutrace/sinks/common/finding_text.hpp>
 #include <string>
 #include <vector>
 
+#include "report/findings.hpp"
 #include "support/planted_traces.hpp"
 #include "support/random_trace.hpp"
+
+namespace analysis_findings_test {
 
 namespace {
 
@@ -228,3 +230,5 @@ TEST_CASE("analysis.findings: all that a device can win is less than the time re
     REQUIRE(sum[1] <= r.time.everything.recorded_ns);
   }
 }
+
+}  // namespace analysis_findings_test

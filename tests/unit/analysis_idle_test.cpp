@@ -4,14 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/analysis/trace_analysis.hpp>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "report/trace_analysis.hpp"
 #include "support/random_trace.hpp"
+
+namespace analysis_idle_test {
 
 namespace {
 
@@ -274,3 +276,5 @@ TEST_CASE("analysis.idle: live and peak bytes, by stage, and what was never free
     REQUIRE(steps.back().live_bytes == now);
   }
 }
+
+}  // namespace analysis_idle_test

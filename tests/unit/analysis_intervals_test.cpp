@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+namespace analysis_intervals_test {
+
 namespace {
 
 using cutrace::analysis::interval;
@@ -193,3 +195,5 @@ TEST_CASE("times at the ends of the range do not overflow") {
   set.insert(cutrace::analysis::interval_of(e));
   CHECK(set.length_ns() == std::int64_t{1} << 61);
 }
+
+}  // namespace analysis_intervals_test

@@ -3,14 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/analysis/layers.hpp>
-#include <cutrace/analysis/trace_analysis.hpp>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "report/layers.hpp"
+#include "report/trace_analysis.hpp"
 #include "support/sample_events.hpp"
+
+namespace analysis_layers_test {
 
 namespace {
 
@@ -145,3 +147,5 @@ TEST_CASE("layers: without ioctls there are none") {
   CHECK(r.stages.empty());
   CHECK(r.ioctls.empty());
 }
+
+}  // namespace analysis_layers_test

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cutrace/analysis/distinct.hpp>
 #include <cutrace/analysis/stages.hpp>
 #include <map>
 #include <random>
@@ -13,6 +12,8 @@
 #include <vector>
 
 #include "support/sample_events.hpp"
+
+namespace analysis_stages_test {
 
 namespace {
 
@@ -200,3 +201,5 @@ TEST_CASE("the distinct count is exact up to its limit and close beyond it") {
   CHECK(all.exact());
   CHECK(all.count() == 5000);
 }
+
+}  // namespace analysis_stages_test

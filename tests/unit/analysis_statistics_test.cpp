@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cutrace/analysis/statistics.hpp>
 #include <random>
 #include <vector>
+
+#include "report/statistics.hpp"
+
+namespace analysis_statistics_test {
 
 namespace {
 
@@ -131,3 +134,5 @@ TEST_CASE("statistics: Benjamini and Hochberg") {
   CHECK(with_none[0] == doctest::Approx(0.02));
   CHECK(std::isnan(with_none[1]));
 }
+
+}  // namespace analysis_statistics_test

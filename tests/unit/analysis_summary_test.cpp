@@ -6,11 +6,13 @@
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/analysis/ranking.hpp>
 #include <cutrace/analysis/summary.hpp>
-#include <cutrace/analysis/timeline.hpp>
+#include <cutrace/analysis/time_bins.hpp>
 #include <string>
 #include <vector>
 
 #include "support/sample_events.hpp"
+
+namespace analysis_summary_test {
 
 namespace {
 
@@ -181,3 +183,5 @@ TEST_CASE("timeline columns are all of the window, and show the largest share") 
   for (std::size_t c = 0; c < 7; ++c) sum += analysis::timeline_row::part({-5, 1000}, c, 7).length_ns();
   CHECK(sum == 1005);
 }
+
+}  // namespace analysis_summary_test

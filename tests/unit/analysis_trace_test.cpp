@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cutrace/analysis/trace_analysis.hpp>
 #include <functional>
 #include <map>
 #include <random>
@@ -12,7 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "report/trace_analysis.hpp"
 #include "support/random_trace.hpp"
+
+namespace analysis_trace_test {
 
 namespace {
 
@@ -326,3 +328,5 @@ TEST_CASE("analysis.trace: percentiles lie within a bucket of the nearest rank")
     }
   });
 }
+
+}  // namespace analysis_trace_test

@@ -17,6 +17,8 @@
 #include "support/hostile_events.hpp"
 #include "support/sample_events.hpp"
 
+namespace ascii_report_test {
+
 namespace {
 
 using namespace cutrace;
@@ -354,3 +356,5 @@ TEST_CASE("colour changes no text") {
     colored.erase(at, colored.find('m', at) - at + 1);
   CHECK(colored == report(all, ended(200000, all.size(), 12)));
 }
+
+}  // namespace ascii_report_test

@@ -3,11 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/sinks/ascii_page.hpp>
-#include <cutrace/sinks/ascii_text.hpp>
+#include <cutrace/sinks/ascii/page.hpp>
 #include <string>
 
 #include "support/hostile_events.hpp"
+
+namespace ascii_text_test {
 
 namespace ascii = cutrace::ascii;
 
@@ -101,3 +102,5 @@ TEST_CASE("a page never exceeds its width, and has colour only where asked") {
   CHECK(plain.text() == "0123456789\nx\n");
   CHECK(colored.text() == "\x1b[1;31m0123456789\x1b[0m\nx\n");
 }
+
+}  // namespace ascii_text_test

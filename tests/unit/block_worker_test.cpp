@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cutrace/detail/block_worker.hpp>
+#include <cutrace/output/block_worker.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+namespace block_worker_test {
 
 using cutrace::detail::block_worker;
 
@@ -77,3 +79,5 @@ TEST_CASE("block worker: ends at once with what it has in hand") {
   worker.reset();
   CHECK(consumed <= 5);
 }
+
+}  // namespace block_worker_test

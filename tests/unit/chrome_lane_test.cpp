@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/sinks/chrome_lane.hpp>
+#include <cutrace/sinks/common/lane.hpp>
 #include <random>
 #include <vector>
+
+namespace chrome_lane_test {
 
 namespace {
 
@@ -96,3 +98,5 @@ TEST_CASE("lane: where it is asked for, what comes late does not touch the slice
     CHECK(lane.place(310, 349, 0, true));
   }
 }
+
+}  // namespace chrome_lane_test

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cutrace/detail/clock_map.hpp>
+#include <cutrace/base/clocks.hpp>
+#include <cutrace/collect/clock_map.hpp>
 #include <random>
 #include <vector>
+
+namespace clock_test {
 
 TEST_CASE("the fixed conversion is linear, exact over days, and holds before its base") {
   cutrace::tick_scale s;
@@ -102,3 +105,5 @@ TEST_CASE("three clocks of one moment are read together") {
   CHECK(a.boottime_ns + 1000000000 >= a.monotonic_ns);
   CHECK(a.trace_ns == static_cast<std::int64_t>(a.monotonic_ns));
 }
+
+}  // namespace clock_test

@@ -3,14 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <cutrace/detail/id_places.hpp>
-#include <cutrace/detail/stage_table.hpp>
-#include <cutrace/detail/string_table.hpp>
+#include <cutrace/collect/stage_table.hpp>
+#include <cutrace/collect/string_table.hpp>
 #include <map>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace collector_tables_test {
 
 using cutrace::text;
 using cutrace::detail::stage_table;
@@ -166,3 +167,5 @@ TEST_CASE("one address for one content; a human form for each mangled name, aske
     }
   }
 }
+
+}  // namespace collector_tables_test

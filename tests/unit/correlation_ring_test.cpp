@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cutrace/detail/correlation_ring.hpp>
+#include <cutrace/collect/correlation_ring.hpp>
 #include <thread>
 #include <vector>
+
+namespace correlation_ring_test {
 
 using cutrace::attribution;
 using ring = cutrace::detail::correlation_ring;
@@ -118,3 +120,5 @@ TEST_CASE("writers in many threads never leave a torn entry") {
   CHECK(r.find(next, c) == attribution::by_call);
   static_cast<void>(found);
 }
+
+}  // namespace correlation_ring_test

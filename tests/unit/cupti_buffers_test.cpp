@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+namespace cupti_buffers_test {
+
 namespace {
 
 using cutrace::cupti::buffer_pool;
@@ -186,3 +188,5 @@ TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age until it come
   CHECK_FALSE(p.kept_since(between - 1));  // its age begins anew
   CHECK(p.kept_since(now()));
 }
+
+}  // namespace cupti_buffers_test

@@ -6,6 +6,8 @@
 #include <cutrace/cupti/call_recipe.hpp>
 #include <random>
 
+namespace cupti_call_recipe_test {
+
 namespace {
 
 using namespace cutrace::cupti;  // NOLINT(google-build-using-namespace)
@@ -65,3 +67,5 @@ TEST_CASE("an unknown function has its traits and no plain values") {
 }
 
 }  // namespace
+
+}  // namespace cupti_call_recipe_test

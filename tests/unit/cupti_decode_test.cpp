@@ -13,6 +13,8 @@
 
 #include "recording_emitter.hpp"
 
+namespace cupti_decode_test {
+
 namespace {
 
 using namespace cutrace;         // NOLINT(google-build-using-namespace)
@@ -869,3 +871,5 @@ TEST_CASE("cupti decode: a library that answers nonsense ends the walk with a lo
     CHECK(d.emitter.lost[loss_cause::unknown_record] == 1);
   }
 }
+
+}  // namespace cupti_decode_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace cupti_functions_test {
+
 namespace {
 
 using namespace cutrace;         // NOLINT(google-build-using-namespace)
@@ -379,3 +381,5 @@ TEST_CASE("cupti functions: results have the names of the headers, each code one
   for (const result_entry* table : {tables::driver_results, tables::runtime_results})
     for (const result_entry* r = table; r->name != nullptr; ++r) name(table, r->code);
 }
+
+}  // namespace cupti_functions_test

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+namespace cupti_graph_gate_test {
+
 using cutrace::cupti::graph_gate;
 using namespace std::chrono_literals;
 
@@ -120,3 +122,5 @@ TEST_CASE("calls that nest, calls whose end is never told, and threads that die 
   CHECK(gate.try_hold(1ms));
   gate.release();
 }
+
+}  // namespace cupti_graph_gate_test

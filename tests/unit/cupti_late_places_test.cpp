@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and streams that are older than the session are described by the first work seen in them.
+// Contexts and streams that GPU work names are described once, whenever and whether CUPTI describes them.
 #include <doctest/doctest.h>
 
 #include <cutrace/cupti/late_places.hpp>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "recording_emitter.hpp"
+
+namespace cupti_late_places_test {
 
 using namespace cutrace;         // NOLINT(google-build-using-namespace)
 using namespace cutrace::cupti;  // NOLINT(google-build-using-namespace)
@@ -38,7 +40,7 @@ std::string told(const std::vector<event>& events) {
 
 }  // namespace
 
-TEST_CASE("cupti late places: a context and its streams are described once, before their first work") {
+TEST_CASE("cupti late places: what CUPTI does not describe is described once, by its first work") {
   support::recording_emitter out;
   known_places known;
   {
@@ -46,13 +48,16 @@ TEST_CASE("cupti late places: a context and its streams are described once, befo
     d.emit(at(event_kind::kernel, 1, 2, 7));
     d.emit(at(event_kind::kernel, 1, 2, 7));
     d.emit(at(event_kind::memcpy, 1, 2, 8));
+    d.settle();
   }
   place_deriver d(out, known);  // of the next buffer
   d.emit(at(event_kind::memset, 1, 2, 7));
   d.emit(at(event_kind::graph_launch, 0, 1, 7));
+  d.settle();
+  d.settle();
   CHECK(told(out.events) ==
-        "context*1/2/0 stream*1/2/7 other1/2/7 other1/2/7 stream*1/2/8 other1/2/8 other1/2/7 "
-        "context*0/1/0 stream*0/1/7 other0/1/7 ");
+        "other1/2/7 other1/2/7 other1/2/8 context*1/2/0 stream*1/2/7 stream*1/2/8 other1/2/7 "
+        "other0/1/7 context*0/1/0 stream*0/1/7 ");
 }
 
 TEST_CASE("cupti late places: what CUPTI describes is not described again, and what has no place not at all") {
@@ -66,7 +71,35 @@ TEST_CASE("cupti late places: what CUPTI describes is not described again, and w
   d.emit(at(event_kind::memcpy, 0, 0, 0));   // a migration of managed memory
   d.emit(at(event_kind::memory, 0, 3, 20));  // these may know less of their device
   d.emit(at(event_kind::sync, 0, 4, 21));
+  d.settle();
   CHECK(told(out.events) == "context0/1/7 stream0/1/13 other0/1/13 other0/1/0 other0/0/0 other0/3/20 other0/4/21 ");
+}
+
+TEST_CASE("cupti late places: a stream that is told before its context waits for it, and for its device") {
+  support::recording_emitter out;
+  known_places known;
+  place_deriver d(out, known);
+  d.emit(at(event_kind::stream, 0, 2, 13));
+  d.emit(at(event_kind::stream, 0, 3, 14));
+  d.emit(at(event_kind::kernel, 1, 2, 13));
+  d.emit(at(event_kind::context, 1, 2, 7));
+  CHECK(told(out.events) == "other1/2/13 context1/2/7 stream1/2/13 ");
+  d.settle();
+  CHECK(out.events.size() == 3);
+  d.emit(at(event_kind::kernel, 1, 3, 14));  // in a context that is older than the session
+  d.settle();
+  CHECK(told({out.events.begin() + 3, out.events.end()}) == "other1/3/14 context*1/3/0 stream1/3/14 ");
+}
+
+TEST_CASE("cupti late places: a description that comes too late is not the second one") {
+  support::recording_emitter out;
+  known_places known;
+  place_deriver d(out, known);
+  d.emit(at(event_kind::kernel, 1, 2, 13));
+  d.settle();
+  d.emit(at(event_kind::stream, 0, 2, 13));
+  d.emit(at(event_kind::context, 1, 2, 7));
+  CHECK(told(out.events) == "other1/2/13 context*1/2/0 stream*1/2/13 ");
 }
 
 TEST_CASE("cupti late places: a program that makes streams without end does not fill the memory") {
@@ -75,6 +108,15 @@ TEST_CASE("cupti late places: a program that makes streams without end does not 
   place_deriver d(out, known);
   for (std::uint64_t stream = 1; stream <= 3 * known_places::limit; ++stream)
     d.emit(at(event_kind::kernel, 0, 1, stream));
-  CHECK(known.keys.size() == known_places::limit);
+  CHECK(known.all.size() == known_places::limit);
+  CHECK(known.awaited.size() == known_places::limit);
+  d.settle();
+  CHECK(known.awaited.empty());
   CHECK(out.events.size() == 4 * known_places::limit);
+  for (std::uint64_t stream = 1; stream <= 3 * known_places::limit; ++stream)
+    d.emit(at(event_kind::stream, 0, 9, stream));  // of a context that nobody names
+  CHECK(known.streams.size() == known_places::limit);
+  CHECK(out.events.size() == 6 * known_places::limit);
 }
+
+}  // namespace cupti_late_places_test

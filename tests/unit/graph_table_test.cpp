@@ -2,8 +2,10 @@
 // The stage of a graph node's capture: what threads tell in any order, what updates change, and that nothing grows.
 #include <doctest/doctest.h>
 
-#include <cutrace/detail/graph_table.hpp>
+#include <cutrace/collect/graph_table.hpp>
 #include <string>
+
+namespace graph_table_test {
 
 using cutrace::text;
 using cutrace::detail::graph_table;
@@ -148,3 +150,5 @@ TEST_CASE("more nodes than the table takes: the rest has no stage") {
   CHECK(name_of(t, node(2, 0)).empty());
   CHECK(name_of(t, node(3, 0xffffffffu)).empty());
 }
+
+}  // namespace graph_table_test

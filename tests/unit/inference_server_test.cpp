@@ -15,6 +15,8 @@
 #include "../../examples/inference_server/service.hpp"
 #include "../support/host_gpu.hpp"
 
+namespace inference_server_test {
+
 namespace {
 
 struct outcome {
@@ -183,3 +185,5 @@ TEST_CASE("inference server: options") {
   for (const std::vector<const char*>& words : bad)
     CHECK_THROWS_AS(server::parse_options(static_cast<int>(words.size()), words.data()), std::invalid_argument);
 }
+
+}  // namespace inference_server_test

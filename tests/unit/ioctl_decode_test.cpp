@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace ioctl_decode_test {
+
 namespace {
 
 using namespace cutrace;          // NOLINT(google-build-using-namespace)
@@ -298,3 +300,5 @@ TEST_CASE("words of device kinds") {
 }
 
 }  // namespace
+
+}  // namespace ioctl_decode_test

@@ -15,6 +15,8 @@
 
 #include "recording_emitter.hpp"
 
+namespace ioctl_record_test {
+
 namespace {
 
 using namespace cutrace;          // NOLINT(google-build-using-namespace)
@@ -145,3 +147,5 @@ TEST_CASE("memory is read up to the page that is not there") {
 }
 
 }  // namespace
+
+}  // namespace ioctl_record_test

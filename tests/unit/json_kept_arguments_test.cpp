@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <cutrace/sinks/json_kept_arguments.hpp>
+#include <cutrace/sinks/common/json_event.hpp>
 #include <random>
 #include <string>
 #include <vector>
+
+namespace json_kept_arguments_test {
 
 using cutrace::argument;
 using cutrace::argument_kind;
@@ -40,3 +42,5 @@ TEST_CASE("kept text of arguments is what writing them anew gives, whatever chan
     if (draw(5000) == 0) kept.clear();
   }
 }
+
+}  // namespace json_kept_arguments_test

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cutrace/sinks/json_membership.hpp>
+#include <cutrace/sinks/common/json_membership.hpp>
 #include <random>
 #include <string>
 #include <vector>
+
+namespace json_membership_test {
 
 using cutrace::event;
 using cutrace::request_ref;
@@ -108,3 +110,5 @@ TEST_CASE("what a stage says of itself leaves out its name") {
   CHECK(fields.own_fields(e) == "");
   CHECK(fields.fields(e) == "\"stage\":\"alone\"");
 }
+
+}  // namespace json_membership_test

@@ -3,13 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/detail/json_text.hpp>
+#include <cutrace/output/json_text.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 
 #include "support/hostile_events.hpp"
+
+namespace json_text_test {
 
 namespace {
 
@@ -184,3 +186,5 @@ TEST_CASE("json text: commas come where they belong, whatever strings end in") {
         "{\"a\":\"{\",\"b\":\"[\",\"c\":[\":\",\",\",{},[],\"0xff\"],\"d\\\"\\n\":{\"e\":1},\"f\":false}");
   CHECK(nlohmann::json::accept(json.view()));
 }
+
+}  // namespace json_text_test

@@ -14,6 +14,8 @@
 #include "backends/ebpf/module_functions.hpp"
 #include "recording_emitter.hpp"
 
+namespace kernel_events_test {
+
 namespace {
 
 using namespace cutrace_ebpf;  // NOLINT(google-build-using-namespace)
@@ -267,3 +269,5 @@ TEST_CASE("kernel: functions of NVIDIA's modules, and of no other") {
   CHECK(found == std::vector<std::string>{"nvidia_unlocked_ioctl", "uvm_unlocked_ioctl_entry", "nvidia_mmap"});
   CHECK(module_functions("").empty());
 }
+
+}  // namespace kernel_events_test

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace names_test {
+
 namespace {
 
 template <class Enum>
@@ -37,3 +39,5 @@ TEST_CASE("names: Kineto's spelling") {
   CHECK(std::string(to_string(memory_kind::device_static)) == "Device Static");
   CHECK(std::string(to_string(sync_kind::stream_wait_event)) == "Stream Wait Event");
 }
+
+}  // namespace names_test

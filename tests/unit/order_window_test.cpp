@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/detail/order_window.hpp>
-#include <cutrace/detail/sort_runs.hpp>
+#include <cutrace/collect/order_window.hpp>
 #include <iterator>
 #include <random>
 #include <set>
 #include <utility>
 #include <vector>
+
+namespace order_window_test {
 
 using cutrace::detail::order_window;
 using cutrace::detail::pending_event;
@@ -249,3 +250,5 @@ TEST_CASE("argument words travel with their event") {
     CHECK(b.words[b.order[1].as<pending_event>().words_at + 1] == 12);
   });
 }
+
+}  // namespace order_window_test

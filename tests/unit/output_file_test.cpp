@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cutrace/detail/output_file.hpp>
+#include <cutrace/output/output_file.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "support/temporary_folder.hpp"
+
+namespace output_file_test {
 
 namespace {
 
@@ -468,3 +470,5 @@ TEST_CASE("output file: short writes, interruptions and a descriptor that does n
     CHECK(interruptions > 0);
   }
 }
+
+}  // namespace output_file_test

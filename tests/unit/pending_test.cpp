@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <cutrace/detail/pending.hpp>
+#include <cutrace/collect/pending.hpp>
 #include <functional>
 #include <random>
 #include <vector>
+
+namespace pending_test {
 
 using cutrace::attribution;
 using cutrace::event;
@@ -130,3 +132,5 @@ TEST_CASE("work with more to say than the short form holds waits whole") {
     CHECK_FALSE(pending_work::holds(e));
   }
 }
+
+}  // namespace pending_test

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/sinks/perfetto_sequence.hpp>
+#include <cutrace/sinks/perfetto/sequence.hpp>
 #include <limits>
 #include <protozero/varint.hpp>
 #include <string>
+
+namespace perfetto_time_test {
 
 namespace {
 
@@ -46,3 +48,5 @@ TEST_CASE("perfetto times: numbers of any size are varints") {
     }
   }
 }
+
+}  // namespace perfetto_time_test

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cutrace/detail/process_info.hpp>
+#include <cutrace/base/process_info.hpp>
+
+namespace process_info_test {
 
 using cutrace::detail::process_info;
 
@@ -19,3 +21,5 @@ TEST_CASE("this process is named by its program") {
   CHECK(p.name == "cutrace_unit_tests");
   CHECK(p.command_line.find("cutrace_unit_tests") != std::string::npos);
 }
+
+}  // namespace process_info_test

@@ -3,11 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cutrace/sinks/prometheus_histogram.hpp>
-#include <cutrace/sinks/prometheus_runs.hpp>
-#include <cutrace/sinks/prometheus_text.hpp>
+#include <cutrace/sinks/prometheus/runs.hpp>
+#include <cutrace/sinks/prometheus/text.hpp>
 #include <random>
 #include <vector>
+
+namespace prometheus_runs_test {
 
 using cutrace::analysis::interval;
 using cutrace::prometheus::run;
@@ -134,3 +135,5 @@ TEST_CASE("labels are valid UTF-8, without control characters, cut at a characte
   for (int i = 0; i < 100; ++i) wide += "\xe6\xbc\xa2";
   CHECK(label_value(wide).size() == 126);
 }
+
+}  // namespace prometheus_runs_test

@@ -19,6 +19,8 @@
 #include "support/prometheus_text.hpp"
 #include "support/sample_events.hpp"
 
+namespace prometheus_server_test {
+
 using cutrace::prometheus::answer_to;
 using cutrace::prometheus::metrics_server;
 
@@ -253,3 +255,5 @@ TEST_CASE("metrics server: a program that closes all descriptors gets its own ba
   ::close(own);
 }
 #endif
+
+}  // namespace prometheus_server_test

@@ -12,6 +12,8 @@
 #include "../../examples/inference_server/exponential.hpp"
 #include "../../examples/inference_server/model.hpp"
 
+namespace reference_model_test {
+
 namespace {
 
 using row = std::vector<double>;
@@ -165,3 +167,5 @@ TEST_CASE("inference server: a near tie accepts either token and is counted") {
   }
   CHECK(!server::check_tokens(m, prompt, {(best + 2) % m.config.vocabulary}).right());
 }
+
+}  // namespace reference_model_test

@@ -3,16 +3,18 @@
 // is, and have the numbers of the analyses.
 #include <doctest/doctest.h>
 
-#include <cutrace/sinks/report_csv.hpp>
-#include <cutrace/sinks/report_json.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "report/pages/csv.hpp"
+#include "report/pages/json.hpp"
 #include "support/hostile_events.hpp"
 #include "support/planted_traces.hpp"
 #include "support/random_trace.hpp"
+
+namespace report_forms_test {
 
 namespace {
 
@@ -171,3 +173,5 @@ TEST_CASE("report.forms: random traces") {
   }
   CHECK(forms_of(random_trace::make(3).events, 0, 1).document["calls"].size() <= 1);
 }
+
+}  // namespace report_forms_test

@@ -3,14 +3,16 @@
 // trace, however odd, breaks it.
 #include <doctest/doctest.h>
 
-#include <cutrace/sinks/report_text.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "report/pages/text.hpp"
 #include "support/hostile_events.hpp"
 #include "support/planted_traces.hpp"
 #include "support/random_trace.hpp"
+
+namespace report_text_test {
 
 namespace {
 
@@ -204,3 +206,5 @@ TEST_CASE("report.text: traces with broken times, ids and kinds") {
     check_lines(report_of(t.events), 100);
   }
 }
+
+}  // namespace report_text_test

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <cutrace/detail/reporter.hpp>
+#include <cutrace/collect/reporter.hpp>
 #include <string>
 #include <thread>
+
+namespace reporter_test {
 
 using cutrace::detail::reporter;
 
@@ -50,3 +52,5 @@ TEST_CASE("a handler may take itself away") {
   r.report("sink", "once");
   CHECK(r.count_of("sink") == 1);
 }
+
+}  // namespace reporter_test

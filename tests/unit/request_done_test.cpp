@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cutrace/analysis/request_watch.hpp>
-#include <cutrace/analysis/trace_analysis.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sim/sim_backend.hpp>
 #include <cutrace/sinks/memory.hpp>
@@ -15,7 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "report/trace_analysis.hpp"
 #include "support/random_trace.hpp"
+
+namespace request_done_test {
 
 namespace {
 
@@ -342,3 +344,5 @@ TEST_CASE("request_done: without a function it is a mistake, and said so") {
   session trace(quiet_session());
   CHECK_THROWS_AS(trace.on_request_done(nullptr), config_error);
 }
+
+}  // namespace request_done_test

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cutrace/detail/sampling.hpp>
+#include <cutrace/run/sampling.hpp>
+
+namespace sampling_test {
 
 using cutrace::detail::sampling;
 using std::chrono::milliseconds;
@@ -76,3 +78,5 @@ TEST_CASE("sampling: a part of the time") {
   CHECK(s.until_edge(milliseconds(105)) == milliseconds(15));
   CHECK(s.until_edge(milliseconds(149)) == milliseconds(1));
 }
+
+}  // namespace sampling_test

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+namespace session_edges_test {
+
 using cutrace::event;
 using cutrace::event_kind;
 
@@ -359,3 +361,5 @@ TEST_CASE("a variable that cannot be used never reaches the program, however lat
   bad.backend = "nonsense";
   CHECK_THROWS_AS(cutrace::session{bad}, cutrace::config_error);
 }
+
+}  // namespace session_edges_test

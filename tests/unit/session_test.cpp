@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace session_test {
+
 using cutrace::event;
 using cutrace::event_kind;
 
@@ -378,3 +380,5 @@ TEST_CASE("threads come and go: their states and chunks are used again") {
   CHECK(s.lost_total() == 0);
   CHECK(s.memory_bytes < after_warm_up + (1u << 20));
 }
+
+}  // namespace session_test

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+namespace sim_backend_test {
+
 namespace {
 
 using cutrace::event_kind;
@@ -243,3 +245,5 @@ TEST_CASE("sim backend: threads launch while sessions come and go") {
   for (auto& t : threads) t.join();
   CHECK(failures == 0);
 }
+
+}  // namespace sim_backend_test

@@ -4,6 +4,8 @@
 
 #include "../../backends/sim/cuda/faults.hpp"
 
+namespace sim_faults_test {
+
 TEST_CASE("sim faults: every word is understood") {
   standin::fault_set f;
   CHECK(
@@ -47,3 +49,5 @@ TEST_CASE("sim faults: nothing else is") {
   CHECK(standin::parse_faults("", none));
   CHECK(standin::parse_faults(nullptr, none));
 }
+
+}  // namespace sim_faults_test

@@ -4,6 +4,8 @@
 
 #include "../support/manual_gpu.hpp"
 
+namespace sim_graph_test {
+
 using cutrace::sim::graph;
 using cutrace::sim::graph_node;
 using cutrace::sim::status;
@@ -174,3 +176,5 @@ TEST_CASE("sim capture: what may not be done") {
     CHECK(g.machine.finish(e).what == status::captured_event);
   }
 }
+
+}  // namespace sim_graph_test

@@ -7,6 +7,8 @@
 
 #include "../support/manual_gpu.hpp"
 
+namespace sim_memory_test {
+
 using cutrace::memory_kind;
 using cutrace::sim::status;
 using test_support::manual_gpu;
@@ -129,3 +131,5 @@ TEST_CASE("sim memory: a copy that leaves its allocation is refused and moves no
   c.width_bytes = 100;
   CHECK(g.machine.issue(g.stream(), c).what == status::invalid_value);
 }
+
+}  // namespace sim_memory_test

@@ -4,6 +4,8 @@
 
 #include "../support/manual_gpu.hpp"
 
+namespace sim_model_test {
+
 using cutrace::sim::interval;
 using cutrace::sim::status;
 using cutrace::sim::stream_kind;
@@ -162,3 +164,5 @@ TEST_CASE("sim: handles end with their objects") {
   CHECK(g.machine.destroy_context(g.context));
   CHECK_FALSE(g.machine.alive(legacy));
 }
+
+}  // namespace sim_model_test

@@ -4,12 +4,14 @@
 
 #include <cstdlib>
 #include <cutrace/sinks/memory.hpp>
-#include <cutrace/sinks/sink_specs.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
 #include <string>
 #include <vector>
 
 #include "support/sample_events.hpp"
 #include "support/temporary_folder.hpp"
+
+namespace sink_specs_test {
 
 namespace {
 
@@ -113,3 +115,5 @@ TEST_CASE("sink specs: a program adds sinks of its own, or puts one in place of 
   CHECK(std::string(sinks[0]->name()) == "memory");
   CHECK(std::string(sinks[1]->name()) == "memory");
 }
+
+}  // namespace sink_specs_test

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cutrace/detail/site_table.hpp>
+#include <cutrace/collect/site_table.hpp>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+namespace site_table_test {
 
 using cutrace::detail::site_kind;
 using cutrace::detail::site_table;
@@ -72,3 +74,5 @@ TEST_CASE("names longer than any line are cut, and an unknown id is readable") {
   CHECK(t.at(0).name.size > 0);
   CHECK(t.at(0xffffffff).name.size > 0);
 }
+
+}  // namespace site_table_test

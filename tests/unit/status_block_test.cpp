@@ -3,11 +3,13 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <cutrace/detail/status_block.hpp>
+#include <cutrace/collect/status_block.hpp>
 #include <memory>
 #include <string>
 
 #include "temporary_folder.hpp"
+
+namespace status_block_test {
 
 using cutrace::detail::run_state;
 using cutrace::detail::status_block;
@@ -100,3 +102,5 @@ TEST_CASE("status block: one for each program of a process, and none where there
   nowhere.add_sink("s", "p");
   nowhere.set_state(run_state::ended);
 }
+
+}  // namespace status_block_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace system_events_test {
+
 namespace {
 
 using cutrace::argument;
@@ -123,3 +125,5 @@ TEST_CASE("no more than ten arguments, and none at all") {
   REQUIRE(bare.size() == 1);
   CHECK(bare[0].system.argument_count == 0);
 }
+
+}  // namespace system_events_test

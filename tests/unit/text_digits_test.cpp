@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cutrace/detail/text_digits.hpp>
+#include <cutrace/output/text_buffer.hpp>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
+
+namespace text_digits_test {
 
 namespace {
 
@@ -92,3 +94,5 @@ TEST_CASE("digits: a text of any length is copied, and nothing after it is touch
     REQUIRE(to[n] == '\x7f');
   }
 }
+
+}  // namespace text_digits_test

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cutrace/cutrace.hpp>
-#include <cutrace/detail/trace_file.hpp>
-#include <cutrace/sinks/sink_specs.hpp>
+#include <cutrace/output/trace_file.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -26,6 +26,8 @@
 #include "support/gzip_file.hpp"
 #include "support/sample_events.hpp"
 #include "support/temporary_folder.hpp"
+
+namespace trace_file_test {
 
 namespace {
 
@@ -429,3 +431,5 @@ TEST_CASE("gzip: a child that is forked while the worker works leaves the file t
   const std::size_t lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   CHECK(lines == 2100 * sample::server_run().size() + 2);
 }
+
+}  // namespace trace_file_test

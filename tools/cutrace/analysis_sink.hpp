@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cutrace/analysis/trace_analysis.hpp>
 #include <cutrace/sink.hpp>
 #include <memory>
+
+#include "report/trace_analysis.hpp"
 
 namespace cutrace_tool {
 

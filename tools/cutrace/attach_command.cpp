@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/attach_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@
 #include <cstdio>
 #include <cstring>
 #include <cutrace/clock.hpp>
-#include <cutrace/detail/sampling.hpp>
+#include <cutrace/run/sampling.hpp>
 #include <fstream>
 
 #include "cutrace/call_relay.hpp"

@@ -2,7 +2,9 @@
 // `cutrace attach`: the calls of a process that runs already, for a while.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

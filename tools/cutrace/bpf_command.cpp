@@ -18,13 +18,13 @@ namespace cutrace_tool {
 
 namespace {
 
-struct wishes {
+struct bpf_wishes {
   list_options list;
   bool script = false;
   std::vector<std::string> probes;
 };
 
-int run_bpf(const wishes& w) {
+int run_bpf(const bpf_wishes& w) {
 #if defined(CUTRACE_WITH_EBPF)
   if (w.list.pattern.empty() == !w.script)
     throw usage_error(
@@ -46,7 +46,7 @@ void add_bpf(CLI::App& app, int& exit_status) {
   CLI::App* bpf =
       app.add_subcommand("bpf", "Say which functions and tracepoints can be probed here; print a script for bpftrace");
   bpf->formatter(std::make_shared<help_format>("cutrace bpf [options]"));
-  auto w = std::make_shared<wishes>();
+  auto w = std::make_shared<bpf_wishes>();
   bpf->add_option(
          "--list", w->list.pattern,
          "What can be probed and has such a name: nv*, or [KIND:][LIBRARY or MODULE:]PATTERN; kinds are uprobe, "

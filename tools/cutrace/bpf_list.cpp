@@ -6,7 +6,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cutrace/detail/json_text.hpp>
+#include <cutrace/output/json_text.hpp>
 #include <map>
 #include <optional>
 #include <vector>

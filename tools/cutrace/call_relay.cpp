@@ -2,6 +2,7 @@
 #if defined(CUTRACE_WITH_EBPF)
 #include "cutrace/call_relay.hpp"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <cutrace/clock.hpp>
-#include <cutrace/detail/word_list.hpp>
 #include <fstream>
 
 #include "call_backend.hpp"
@@ -249,12 +249,12 @@ void call_relay::close(writer& w) {
   if (!added_.empty())
     put_note(
         w, "no exported symbols, so probes came with the answer of cuGetProcAddress and first calls may be missing: " +
-               cutrace::detail::word_list(added_));
+               fmt::format("{}", fmt::join(added_, ", ")));
   if (!probes_.left_out().empty())
     put_note(w, "calls of these are not seen, since the kernel cannot probe their first instruction: " +
-                    cutrace::detail::word_list(probes_.left_out()));
+                    fmt::format("{}", fmt::join(probes_.left_out(), ", ")));
   if (!probes_.same_places().empty())
-    put_note(w, "one function under several symbols: " + cutrace::detail::word_list(probes_.same_places()));
+    put_note(w, "one function under several symbols: " + fmt::format("{}", fmt::join(probes_.same_places(), ", ")));
   if (probes_.links() == eb::link_kind::single)
     put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
   for (const std::string& note : notes_) put_note(w, note);

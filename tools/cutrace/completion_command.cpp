@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/completion_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <string>

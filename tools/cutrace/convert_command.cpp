@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/convert_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,13 +15,13 @@ namespace cutrace_tool {
 
 namespace {
 
-struct wishes {
+struct convert_wishes {
   std::vector<std::string> files;
   std::string output;
   bool quiet = false;
 };
 
-int run_convert(const wishes& w) {
+int run_convert(const convert_wishes& w) {
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   return status_of(read_trace(w.files, *to, w.quiet));
 }
@@ -29,7 +30,7 @@ int run_convert(const wishes& w) {
 
 void add_convert(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("convert", "Write a trace file in another format");
-  const auto w = std::make_shared<wishes>();
+  const auto w = std::make_shared<convert_wishes>();
   command->formatter(std::make_shared<help_format>("cutrace convert [options] FILE... -o OUTPUT"));
   command
       ->add_option("files", w->files,

@@ -2,7 +2,9 @@
 // `cutrace convert`: a trace file in another format.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

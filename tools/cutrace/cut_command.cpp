@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/cut_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,14 +17,14 @@ namespace cutrace_tool {
 
 namespace {
 
-struct wishes {
+struct cut_wishes {
   std::vector<std::string> files;
   std::string output;
   choice_words choice;
   bool quiet = false;
 };
 
-int run_cut(wishes& w) {
+int run_cut(cut_wishes& w) {
   w.choice.parsed();  // what is no choice is said before a file is made
   if (w.choice.empty())
     throw usage_error(
@@ -38,7 +39,7 @@ int run_cut(wishes& w) {
 
 void add_cut(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("cut", "Write a part of a trace file: a time, a stage, a request, a device");
-  const auto w = std::make_shared<wishes>();
+  const auto w = std::make_shared<cut_wishes>();
   command->formatter(std::make_shared<help_format>("cutrace cut [options] FILE... -o OUTPUT"));
   command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
   command->add_option("-o,--output", w->output, "As of cutrace convert")->required()->type_name("OUTPUT");

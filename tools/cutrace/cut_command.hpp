@@ -2,7 +2,9 @@
 // `cutrace cut`: a part of a trace file, by time, stage, request or device.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/diff_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cutrace/analysis/trace_difference.hpp>
-#include <cutrace/sinks/difference_json.hpp>
-#include <cutrace/sinks/difference_text.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +18,9 @@
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
 #include "cutrace/view_options.hpp"
+#include "report/pages/difference_json.hpp"
+#include "report/pages/difference_text.hpp"
+#include "report/trace_difference.hpp"
 
 namespace cutrace_tool {
 
@@ -27,7 +28,7 @@ namespace {
 
 namespace analysis = cutrace::analysis;
 
-struct wishes {
+struct diff_wishes {
   std::vector<std::string> pair, before, after;
   choice_words choice;
   std::string fail_over, json;
@@ -70,7 +71,7 @@ double parse_share(const std::string& text) {
 /// What is read of the traces, one after the other.
 class runs {
  public:
-  runs(wishes& w, std::size_t keep) : wishes_(w), keep_(keep) {}
+  runs(diff_wishes& w, std::size_t keep) : wishes_(w), keep_(keep) {}
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {
@@ -86,12 +87,12 @@ class runs {
   int status() const noexcept { return status_; }
 
  private:
-  wishes& wishes_;
+  diff_wishes& wishes_;
   std::size_t keep_;
   int status_ = 0;
 };
 
-int run_diff(wishes& w) {
+int run_diff(diff_wishes& w) {
   if (!w.pair.empty() && (!w.before.empty() || !w.after.empty()))
     throw usage_error("name two files, or several with --before and --after, not both");
   if (!w.pair.empty() && w.pair.size() != 2)
@@ -126,7 +127,7 @@ int run_diff(wishes& w) {
 
 void add_diff(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("diff", "What became slower or faster between traces");
-  const auto w = std::make_shared<wishes>();
+  const auto w = std::make_shared<diff_wishes>();
   command->formatter(
       std::make_shared<help_format>("cutrace diff [options] BEFORE AFTER | --before FILE... --after FILE..."));
   command->add_option("files", w->pair, "Two trace files, before and after, as of cutrace convert")

@@ -2,7 +2,9 @@
 // `cutrace diff`: what became slower or faster between traces.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

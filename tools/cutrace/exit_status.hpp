@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the command ends: with the program's own status, or with one of these, as env, nice and timeout have them. And
-// the one place where the command line is parsed and errors become a line.
+// How the command ends: with the program's own status, or with one of these, as env, nice and timeout have them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <exception>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 
@@ -24,19 +20,5 @@ class usage_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-
-inline int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::cerr << "cutrace: " << e.what() << "\n(cutrace --help and cutrace COMMAND --help say what can be given)\n";
-    return exit_own_failure;
-  } catch (const std::exception& e) {
-    std::cerr << "cutrace: " << e.what() << '\n';
-    return exit_own_failure;
-  }
-  return exit_status;
-}
 
 }  // namespace cutrace_tool

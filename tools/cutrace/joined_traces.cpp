@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
-#include <cutrace/detail/told_process.hpp>
+#include <cutrace/base/traced_process.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <exception>
 #include <filesystem>

@@ -2,6 +2,8 @@
 // The command `cutrace`: names its commands and lets them work.
 #include <CLI/CLI.hpp>
 #include <cutrace/version.hpp>
+#include <exception>
+#include <iostream>
 #include <memory>
 
 #include "cutrace/arguments.hpp"
@@ -17,6 +19,25 @@
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
+
+namespace {
+
+/// The one place where the command line is parsed and errors become a line.
+int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    std::cerr << "cutrace: " << e.what() << "\n(cutrace --help and cutrace COMMAND --help say what can be given)\n";
+    return cutrace_tool::exit_own_failure;
+  } catch (const std::exception& e) {
+    std::cerr << "cutrace: " << e.what() << '\n';
+    return cutrace_tool::exit_own_failure;
+  }
+  return exit_status;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   cutrace_tool::arguments::split(argc, argv);
@@ -48,5 +69,5 @@ int main(int argc, char** argv) {
   cutrace_tool::add_diff(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);
-  return cutrace_tool::parse_and_run(app, argc, argv, exit_status);
+  return parse_and_run(app, argc, argv, exit_status);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/merge_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -16,12 +17,12 @@ namespace cutrace_tool {
 
 namespace {
 
-struct wishes {
+struct merge_wishes {
   std::vector<std::string> files;
   std::string output;
 };
 
-int run_merge(const wishes& w) {
+int run_merge(const merge_wishes& w) {
   if (w.files.size() < 2) throw usage_error("cutrace merge takes two traces or more, each of a process");
   if (std::count(w.files.begin(), w.files.end(), "-") != 0)
     throw usage_error("cutrace merge cannot read standard input; give files");
@@ -49,7 +50,7 @@ int run_merge(const wishes& w) {
 
 void add_merge(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("merge", "Put traces of ranks and processes on one clock, into one file");
-  const auto w = std::make_shared<wishes>();
+  const auto w = std::make_shared<merge_wishes>();
   command->formatter(std::make_shared<help_format>("cutrace merge FILE... -o OUTPUT"));
   command->add_option("files", w->files, "Traces, a file for each process, as of cutrace convert")
       ->required()

@@ -2,7 +2,9 @@
 // `cutrace merge`: traces of ranks and processes on one clock.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

@@ -2,7 +2,7 @@
 #include "cutrace/nvidia_devices.hpp"
 
 #include <cstdlib>
-#include <cutrace/detail/file_content.hpp>
+#include <cutrace/base/file_content.hpp>
 #include <string>
 
 #include "cutrace/exit_status.hpp"

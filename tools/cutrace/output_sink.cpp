@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/output_sink.hpp"
 
-#include <cutrace/detail/path_pattern.hpp>
+#include <cutrace/output/path_pattern.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/probe_choice.hpp"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
 #include "cutrace/exit_status.hpp"
 
 #if defined(CUTRACE_WITH_EBPF)
 #include <algorithm>
 #include <cstdlib>
-#include <cutrace/detail/word_list.hpp>
 
 #include "cutrace/bpf_places.hpp"
 #endif
@@ -60,7 +63,8 @@ eb::kernel_function find_in_kernel(const eb::probe_spec& p, const eb::kernel_cat
   if (found.size() > 1) {
     std::vector<std::string> ways;
     for (const eb::kernel_function& f : found) ways.push_back(eb::probe_spec{p.kind, f.module, f.name}.text());
-    throw usage_error("--probe " + p.text() + ": there are several; choose " + cutrace::detail::word_list(ways));
+    throw usage_error("--probe " + p.text() + ": there are several; choose " +
+                      fmt::format("{}", fmt::join(ways, ", ")));
   }
   if (p.kind == eb::probe_kind::fentry && found[0].type_id == 0)
     throw usage_error("--probe " + p.text() + ": the kernel tells no types of this function, which fentry needs; " +

@@ -2,7 +2,6 @@
 // Probes that the user asked for by name: what they mean on this machine, found out before anything is started.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,10 @@
 #include "kernel_catalog.hpp"
 #include "user_probes.hpp"
 #endif
+
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

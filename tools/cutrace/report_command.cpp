@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/report_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <cutrace/analysis/findings.hpp>
-#include <cutrace/sinks/report_text.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +15,8 @@
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
 #include "cutrace/view_options.hpp"
+#include "report/findings.hpp"
+#include "report/pages/text.hpp"
 
 namespace cutrace_tool {
 
@@ -23,7 +24,7 @@ namespace {
 
 namespace analysis = cutrace::analysis;
 
-struct wishes {
+struct report_wishes {
   std::vector<std::string> files;
   choice_words choice;
   report_outputs outputs;
@@ -72,7 +73,7 @@ class report_sink : public analysis_sink {
   std::string text_;
 };
 
-int run_report(wishes& w) {
+int run_report(report_wishes& w) {
   w.outputs.check(w.files);
   report_sink report(w.outputs, w.view.of_text(), w.view.top);
   const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet);
@@ -85,7 +86,7 @@ int run_report(wishes& w) {
 
 void add_report(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("report", "Where the time of a trace file went, and what to fix first");
-  const auto w = std::make_shared<wishes>();
+  const auto w = std::make_shared<report_wishes>();
   command->formatter(std::make_shared<help_format>("cutrace report [options] FILE..."));
   command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
   w->choice.add_options(*command);

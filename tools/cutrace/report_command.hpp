@@ -2,7 +2,9 @@
 // `cutrace report`: where the time of a trace file went, why the GPU was idle and what to do about it.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

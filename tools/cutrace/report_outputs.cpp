@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/report_outputs.hpp"
 
-#include <cutrace/detail/output_file.hpp>
-#include <cutrace/detail/path_pattern.hpp>
+#include <CLI/CLI.hpp>
 #include <cutrace/error.hpp>
-#include <cutrace/sinks/report_csv.hpp>
-#include <cutrace/sinks/report_json.hpp>
+#include <cutrace/output/output_file.hpp>
+#include <cutrace/output/path_pattern.hpp>
 #include <filesystem>
 #include <system_error>
 
 #include "cutrace/exit_status.hpp"
+#include "report/pages/csv.hpp"
+#include "report/pages/json.hpp"
 
 namespace cutrace_tool {
 

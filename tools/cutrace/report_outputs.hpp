@@ -2,12 +2,16 @@
 // Where a report goes besides the terminal: JSON, CSV and HTML files. Names are checked before anything is read.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cutrace/sinks/html.hpp>
-#include <cutrace/sinks/report_tables.hpp>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "report/pages/tables.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

@@ -4,10 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <cutrace/detail/switch_value.hpp>
+#include <cutrace/run/settings.hpp>
 #include <memory>
 
 #include "cutrace/arguments.hpp"

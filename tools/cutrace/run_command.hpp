@@ -2,7 +2,9 @@
 // cutrace run: traces a program that knows nothing of cutrace.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

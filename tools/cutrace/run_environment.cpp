@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cutrace/detail/path_pattern.hpp>
-#include <cutrace/detail/sampling.hpp>
-#include <cutrace/sinks/prometheus_address.hpp>
-#include <cutrace/sinks/sink_specs.hpp>
+#include <cutrace/output/path_pattern.hpp>
+#include <cutrace/run/sampling.hpp>
+#include <cutrace/sinks/prometheus/address.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/program_file.hpp"

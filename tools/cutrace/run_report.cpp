@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cutrace/sinks/ascii_figure.hpp>
+#include <cutrace/sinks/ascii/page.hpp>
 #include <fstream>
 #include <sstream>
 

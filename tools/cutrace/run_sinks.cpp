@@ -2,8 +2,8 @@
 #include "cutrace/run_sinks.hpp"
 
 #include <algorithm>
-#include <cutrace/detail/path_pattern.hpp>
-#include <cutrace/sinks/prometheus_address.hpp>
+#include <cutrace/output/path_pattern.hpp>
+#include <cutrace/sinks/prometheus/address.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
 #include <map>

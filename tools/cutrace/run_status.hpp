@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <cutrace/detail/status_block.hpp>
+#include <cutrace/collect/status_block.hpp>
 #include <map>
 #include <string>
 #include <vector>

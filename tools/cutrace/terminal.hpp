@@ -7,7 +7,8 @@
 
 #include <cstddef>
 #include <cstdlib>
-#include <cutrace/sinks/report_text.hpp>
+
+#include "report/pages/text.hpp"
 
 namespace cutrace_tool {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/told_trace.hpp"
 
-#define CUTRACE_RUNTIME_WITHOUT_SINKS
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -10,9 +9,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cutrace/detail/file_content.hpp>
-#include <cutrace/detail/told_process.hpp>
-#include <cutrace/runtime.hpp>
+#include <cutrace/base/file_content.hpp>
+#include <cutrace/base/traced_process.hpp>
+#include <cutrace/run/backend_registry.hpp>
+#include <cutrace/session.hpp>
 #include <exception>
 
 #include "cutrace/exit_status.hpp"

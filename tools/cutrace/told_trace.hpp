@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <cutrace/detail/told_backend.hpp>
+#include <cutrace/run/remote_backend.hpp>
 #include <functional>
 #include <map>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/trace_filter.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -3,7 +3,6 @@
 // that it works behind any reader.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cutrace/sink.hpp>
 #include <limits>
@@ -11,6 +10,10 @@
 #include <vector>
 
 #include "trace/trace_reader.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace cutrace_tool {
 

@@ -5,6 +5,7 @@
 
 #include "trace/chrome_reader.hpp"
 #include "trace/spoken_names.hpp"
+#include "trace/words.hpp"
 
 namespace cutrace_reading {
 
@@ -13,7 +14,6 @@ using cutrace::event_kind;
 
 namespace {
 
-bool begins_with(std::string_view s, std::string_view word) noexcept { return s.substr(0, word.size()) == word; }
 constexpr std::uint64_t no_stream = 0xFFFFFFFFu;
 /// Numbers of stages that the reader gives, beyond those that Kineto gives.
 constexpr std::uint64_t first_own_stage = std::uint64_t{1} << 62;

@@ -80,8 +80,7 @@ class chrome_reader {
   std::int64_t base_ns_ = 0, origin_ns_ = 0;
   std::uint64_t own_stages_ = 0;
   place at_;
-  bool ours_ = false, began_ = false, totals_seen_ = false, further_ = false, has_origin_ = false, lanes_said_ = false,
-       has_path_ = false;
+  bool ours_ = false, began_ = false, totals_seen_ = false, has_origin_ = false, lanes_said_ = false, has_path_ = false;
 };
 
 }  // namespace cutrace_reading

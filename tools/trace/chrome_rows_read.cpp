@@ -7,6 +7,7 @@
 #include "trace/input.hpp"
 #include "trace/json_arguments.hpp"
 #include "trace/json_value.hpp"
+#include "trace/words.hpp"
 
 namespace cutrace_reading {
 
@@ -15,8 +16,6 @@ using cutrace::event_kind;
 namespace {
 
 constexpr std::string_view metadata = "{\"ph\":\"M\"", device = "{\"id\":";
-
-bool begins_with(std::string_view s, std::string_view word) noexcept { return s.substr(0, word.size()) == word; }
 
 }  // namespace
 

@@ -18,7 +18,7 @@
 
 namespace cutrace_reading {
 
-/// Process ids and numbers of rows as the sink moves them (sinks/chrome_rows.hpp).
+/// Process ids and numbers of rows as the sink moves them (sinks/chrome/rows.hpp).
 constexpr std::uint32_t moved_pid = 0x40000000u, far_gpu_pid = 0x60000000u, first_free_tid = 0x40000000u;
 constexpr std::uint32_t host_process(std::uint64_t pid) noexcept {
   const auto n = static_cast<std::uint32_t>(pid);

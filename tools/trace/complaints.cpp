@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/complaints.hpp"
 
-#include <cutrace/detail/text_printable.hpp>
+#include <cutrace/output/utf8.hpp>
 
 namespace cutrace_reading {
 

@@ -2,7 +2,7 @@
 #include "trace/join.hpp"
 
 #include <algorithm>
-#include <cutrace/sinks/ascii_figure.hpp>
+#include <cutrace/sinks/ascii/page.hpp>
 #include <deque>
 #include <map>
 #include <set>

@@ -124,7 +124,7 @@ inline value_state read_uuid(json_value& v, std::uint8_t (&to)[16]) {
   return state;
 }
 
-/// What only ioctls have (sinks/json_event.hpp). False: another field.
+/// What only ioctls have (sinks/common/json_event.hpp). False: another field.
 inline bool read_ioctl_field(std::string_view key, json_value& v, text_pool& texts, cutrace::ioctl_data& to,
                              field_watch& watch) {
   const auto text = [&](cutrace::text& into) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/jsonl_reader.hpp"
 
-#include <cutrace/sinks/json_trace.hpp>
+#include <cutrace/sinks/common/json_trace.hpp>
 
 #include "trace/json_arguments.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands on a Perfetto trace's own track: its beginning, its end with the totals, its parts, and losses.
-#include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What describes a Perfetto trace: clocks, processes, threads and other tracks, devices.
-#include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of a Perfetto trace: slices, instants and counters of the host, and work of the GPU.
 #include <algorithm>
-#include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"

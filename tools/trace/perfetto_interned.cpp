@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the numbers of a Perfetto trace mean: names, categories, kernels, streams.
-#include <cutrace/sinks/perfetto_fields.hpp>
-#include <cutrace/sinks/perfetto_notes.hpp>
-#include <cutrace/sinks/perfetto_packets.hpp>
+#include <cutrace/sinks/perfetto/fields.hpp>
+#include <cutrace/sinks/perfetto/notes.hpp>
+#include <cutrace/sinks/perfetto/packets.hpp>
 
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"

@@ -2,7 +2,7 @@
 // What events of a Perfetto trace say beside their name: debug annotations, and arguments of GPU work.
 #include <algorithm>
 #include <charconv>
-#include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/perfetto_reader.hpp"
 
-#include <cutrace/sinks/perfetto_fields.hpp>
+#include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
 

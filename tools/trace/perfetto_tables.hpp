@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/event.hpp>
-#include <cutrace/sinks/perfetto_notes.hpp>
+#include <cutrace/sinks/perfetto/notes.hpp>
 #include <string>
 #include <string_view>
 #include <unordered_map>

@@ -49,7 +49,7 @@ class request_list {
     return finish();
   }
 
-  /// FNV-1a, as markers make ids of texts (detail/stage_write.hpp).
+  /// FNV-1a, as markers make ids of texts (marker/stage_write.hpp).
   static std::uint64_t hash(std::string_view s) noexcept {
     std::uint64_t h = 14695981039346656037u;
     for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;

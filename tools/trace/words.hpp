@@ -10,6 +10,8 @@
 
 namespace cutrace_reading {
 
+inline bool begins_with(std::string_view s, std::string_view word) noexcept { return s.substr(0, word.size()) == word; }
+
 /// First eight bytes, last eight bytes and size, mixed: exact for texts up to 16 bytes but for accidents of mixing.
 constexpr std::uint64_t word_key(std::string_view s) noexcept {
   const std::size_t n = s.size(), half = n < 8 ? n : 8;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // First step of the function tables: reads the text of CUPTI's headers (callback ids and parameter structures) and
 // writes a C++ probe that includes the same headers, so that the compiler tells sizes and offsets. The probe, built
-// and run, writes cutrace_cuda_functions.hpp. Works on the headers of any CUDA release: it knows their style only.
+// and run, writes <cutrace/cupti/cuda_functions.hpp>. Works on the headers of any CUDA release, of which it knows the
+// style alone.
 //
 //   generate_functions PROBE.cpp INCLUDE_DIR...      directories with cupti.h and cuda.h, searched in this order
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the classified functions as the header cutrace_cuda_functions.hpp. Second half of the generated probe.
+// Writes the classified functions as the header cutrace/cupti/cuda_functions.hpp. Second half of the generated probe.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thing to fix: what is wrong, what it costs, where, and the events that prove it. Plain data; its sentences are
-// made where text is made (sinks/finding_text.hpp).
+// made where text is made (sinks/common/finding_text.hpp).
 #pragma once
 
 #include <cstddef>

@@ -7,17 +7,186 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
-#include <cutrace/analysis/distinct.hpp>
 #include <cutrace/analysis/interval_set.hpp>
+#include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/ranking.hpp>
-#include <cutrace/analysis/stage_tree.hpp>
+#include <cutrace/config.hpp>
+#include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
+
+// Number of distinct 64-bit ids in fixed memory: exact up to a limit, then estimated from the smallest hashes.
+// Source: Bar-Yossef et al., "Counting distinct elements in a data stream" (2002), the k-minimum-values estimator.
+
+class distinct_count {
+ public:
+  /// @param limit ids up to which the count is exact; beyond it the standard error is about 1 / sqrt(limit). 0: always
+  /// exact.
+  explicit distinct_count(std::size_t limit = 0) noexcept : limit_(limit) {}
+
+  void add(std::uint64_t id) {
+    const std::uint64_t h = mix(id);
+    if (limit_ == 0) return append(h);
+    const bool full = smallest_.size() >= limit_;
+    if (full && h > smallest_.back()) {
+      estimated_ = true;
+      return;
+    }
+    const auto place = std::lower_bound(smallest_.begin(), smallest_.end(), h);
+    if (place != smallest_.end() && *place == h) return;
+    if (full) {
+      estimated_ = true;
+      std::move_backward(place, smallest_.end() - 1, smallest_.end());
+      *place = h;
+    } else {
+      smallest_.insert(place, h);
+    }
+  }
+
+  bool exact() const noexcept { return !estimated_; }
+  CUTRACE_NOINLINE std::uint64_t count() const noexcept {
+    if (limit_ == 0) return sorted(smallest_).size();
+    if (!estimated_) return smallest_.size();
+    const double fraction = static_cast<double>(smallest_.back()) / 18446744073709551616.0;  // of the range of hashes
+    return static_cast<std::uint64_t>(static_cast<double>(limit_ - 1) / fraction);
+  }
+
+ private:
+  // Finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection, so distinct ids stay distinct.
+  static std::uint64_t mix(std::uint64_t x) noexcept {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
+  CUTRACE_NOINLINE static std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> list) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return list;
+  }
+  // Without a limit: sort only when the list has doubled, instead of moving it for each id.
+  void append(std::uint64_t h) {
+    if (smallest_.size() >= sort_at_) {
+      smallest_ = sorted(std::move(smallest_));
+      sort_at_ = std::max<std::size_t>(1024, 2 * smallest_.size());
+    }
+    smallest_.push_back(h);
+  }
+
+  std::size_t limit_;
+  std::vector<std::uint64_t> smallest_;  ///< hashes; sorted where there is a limit
+  std::size_t sort_at_ = 1024;
+  bool estimated_ = false;
+};
+
+// Carries GPU work from the stage in which it was issued up to the stages around that one. A stage tells its parent
+// only when it ends, so work waits at the instances that still run. Used by stage_table.
+
+class stage_tree {
+ public:
+  /// @param open instances with waiting work, `closed` ended ones that late work still finds; 0: no limit.
+  explicit stage_tree(std::size_t open = 0, std::size_t closed = 0) : open_limit_(open), closed_limit_(closed) {}
+
+  /// GPU work `v` of instance `id`. Calls `inside(row, v)` for each enclosing stage that has ended; the others get it
+  /// when they end. The instance itself is not told.
+  template <class Inside>
+  void work(std::uint64_t id, interval v, Inside&& inside) {
+    if (v.empty() || id == 0) return;
+    const auto own = closed_.find(id);
+    if (own == closed_.end())
+      wait_at(id, v);
+    else
+      climb(own->second.parent, v, inside);
+  }
+
+  /// Instance `id` of table row `row` has ended. Calls `inside(row, v)` for all work that waited at it.
+  template <class Inside>
+  void close(std::uint64_t id, std::uint64_t parent, std::uint32_t row, Inside&& inside) {
+    if (id == 0 || !closed_.emplace(id, ended{parent, row}).second) return;
+    order_.push_back(id);
+    const auto waiting = open_.find(id);
+    if (waiting != open_.end()) {
+      const std::vector<interval> work = std::move(waiting->second.work);
+      open_.erase(waiting);
+      for (const interval v : work) {
+        inside(row, v);
+        climb(parent, v, inside);
+      }
+    }
+    if (closed_limit_ != 0 && order_.size() > closed_limit_) {
+      closed_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+
+  /// Nanoseconds of short gaps that were counted as work, to keep lists short.
+  std::int64_t filled_ns() const noexcept { return filled_ns_; }
+  /// Pieces of work that reached no enclosing stage, because too many instances were open.
+  std::uint64_t given_up() const noexcept { return given_up_; }
+
+ private:
+  struct ended {
+    std::uint64_t parent;
+    std::uint32_t row;
+  };
+  struct running {
+    std::vector<interval> work;  ///< as it came; roughly ordered
+  };
+  static constexpr std::size_t open_intervals = 512;
+
+  template <class Inside>
+  void climb(std::uint64_t id, interval v, Inside& inside) {
+    for (int level = 0; id != 0 && level < 64; ++level) {  // a bound, should ids ever form a ring
+      const auto found = closed_.find(id);
+      if (found == closed_.end()) return wait_at(id, v);
+      inside(found->second.row, v);
+      id = found->second.parent;
+    }
+  }
+
+  CUTRACE_ONE_COPY void wait_at(std::uint64_t id, interval v) {
+    auto found = open_.find(id);
+    if (found == open_.end()) {
+      if (open_limit_ != 0 && open_.size() >= open_limit_) give_up_oldest();
+      found = open_.emplace(id, running{}).first;
+    }
+    std::vector<interval>& work = found->second.work;
+    if (!work.empty() && v.start_ns <= work.back().end_ns && v.start_ns >= work.back().start_ns) {
+      work.back().end_ns = std::max(work.back().end_ns, v.end_ns);
+      return;
+    }
+    if (open_limit_ != 0 && work.size() >= open_intervals) {
+      work = merged(std::move(work));
+      filled_ns_ += fill_small_gaps(work, open_intervals / 2);
+    }
+    work.push_back(v);
+  }
+
+  // Ids grow, so the smallest one runs longest: most likely its end was lost.
+  CUTRACE_NOINLINE void give_up_oldest() {
+    auto oldest = open_.begin();
+    for (auto i = open_.begin(); i != open_.end(); ++i)
+      if (i->first < oldest->first) oldest = i;
+    given_up_ += oldest->second.work.size();
+    open_.erase(oldest);
+  }
+
+  std::size_t open_limit_;
+  std::size_t closed_limit_;
+  std::unordered_map<std::uint64_t, running> open_;
+  std::unordered_map<std::uint64_t, ended> closed_;
+  std::deque<std::uint64_t> order_;  ///< of closing
+  std::int64_t filled_ns_ = 0;
+  std::uint64_t given_up_ = 0;
+};
 
 /// One row, by name of the stage. All times in ns.
 struct stage_time {

@@ -11,7 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cutrace/detail/stage_write.hpp>
+#include <cutrace/marker/stage_write.hpp>
 #include <cutrace/nvtx/attributes.hpp>
 #include <mutex>
 #include <new>

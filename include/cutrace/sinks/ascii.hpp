@@ -9,13 +9,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/detail/trace_file.hpp>
+#include <cutrace/output/trace_file.hpp>
 #include <cutrace/sink.hpp>
-#include <cutrace/sinks/ascii_collect.hpp>
-#include <cutrace/sinks/ascii_head.hpp>
-#include <cutrace/sinks/ascii_quality.hpp>
-#include <cutrace/sinks/ascii_tables.hpp>
-#include <cutrace/sinks/ascii_timeline.hpp>
+#include <cutrace/sinks/ascii/collect.hpp>
+#include <cutrace/sinks/ascii/head.hpp>
+#include <cutrace/sinks/ascii/tables.hpp>
 #include <memory>
 #include <string>
 #include <vector>

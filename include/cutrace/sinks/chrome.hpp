@@ -1,26 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chrome Trace Event JSON in the shape of PyTorch's Kineto: opens in ui.perfetto.dev, speedscope and HTA as it is.
 // Streamed to "<path>.tmp" as events come, in bounded memory, and renamed when complete: a cut file of this format is
-// of no use to any viewer. Rows: threads under the process, streams under pid = device; see sinks/chrome_rows.hpp.
+// of no use to any viewer. Rows: threads under the process, streams under pid = device; see sinks/chrome/rows.hpp.
 #pragma once
 
 #include <cstdint>
 #include <cutrace/config.hpp>
-#include <cutrace/detail/json_text.hpp>
-#include <cutrace/detail/text_digits.hpp>
-#include <cutrace/detail/trace_file.hpp>
+#include <cutrace/output/json_text.hpp>
+#include <cutrace/output/text_buffer.hpp>
+#include <cutrace/output/trace_file.hpp>
 #include <cutrace/sink.hpp>
-#include <cutrace/sinks/chrome_args.hpp>
-#include <cutrace/sinks/chrome_document.hpp>
-#include <cutrace/sinks/chrome_heads.hpp>
-#include <cutrace/sinks/chrome_rows.hpp>
-#include <cutrace/sinks/json_membership.hpp>
-#include <cutrace/sinks/json_trace.hpp>
+#include <cutrace/sinks/chrome/rows.hpp>
+#include <cutrace/sinks/common/arguments.hpp>
+#include <cutrace/sinks/common/json_membership.hpp>
+#include <cutrace/sinks/common/json_trace.hpp>
+#include <cutrace/sinks/common/slice_heads.hpp>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+// The document around the events of a Chrome JSON trace: Kineto's keys, and those of our own that begin with "cutrace".
+
+/// From the first brace to before "traceEvents".
+inline std::string chrome_head(const trace_info& info) {
+  // HTA finds the rank with a regular expression that wants white space after the colon, early in the file.
+  std::string head = "{\n\"schemaVersion\": 1,\n\"distributedInfo\": {\"rank\": ";
+  head += std::to_string(info.rank < 0 ? 0 : info.rank);
+  head += ", \"world_size\": " + std::to_string(info.world_size <= 0 ? 1 : info.world_size);
+  head += "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ";
+  // UTC of trace time 0: Kineto's readers add it to each ts.
+  head += std::to_string(static_cast<std::int64_t>(info.start.realtime_ns) - info.start.trace_ns);
+  head += ",\n\"cutraceInfo\": ";
+  json_text json;
+  json.begin_object();
+  info_fields(json, info);
+  json.end_object();
+  return head.append(json.view()).append(",\n");
+}
+
+/// From behind the last event to the end. `devices`: an object of each; `totals`: an object.
+inline std::string chrome_tail(const std::map<std::uint32_t, std::string>& devices, const std::string& totals,
+                               const std::string& path) {
+  std::string tail = "\n],\n\"deviceProperties\": [";
+  for (const auto& d : devices) tail += (d.first == devices.begin()->first ? "\n" : ",\n") + d.second;
+  tail.append("\n],\n\"cutraceSummary\": ").append(totals);
+  json_text name;
+  name.value(path);
+  return tail.append(",\n\"traceName\": ").append(name.view()).append("\n}\n");
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE
 
 CUTRACE_BEGIN_NAMESPACE
 

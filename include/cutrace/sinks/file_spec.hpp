@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cutrace/config.hpp>
-#include <cutrace/detail/trace_file.hpp>
+#include <cutrace/output/trace_file.hpp>
 #include <cutrace/sinks/sink_spec.hpp>
 #include <string>
 #include <string_view>

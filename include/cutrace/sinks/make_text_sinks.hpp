@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sinks for people, ascii, calls and html, as sink_registry.hpp names them. Compiled in one source file of a
-// program; in more it does no harm.
+// program; in more it does no harm. With CUTRACE_WITHOUT_HTML the name "html" remains, and says what is missing: for
+// programs that include a clone, which lacks the generated header of that sink.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,15 @@
 #include <cutrace/sinks/ascii.hpp>
 #include <cutrace/sinks/calls.hpp>
 #include <cutrace/sinks/file_spec.hpp>
-#include <cutrace/sinks/html.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <string>
 #include <utility>
+
+// Included nowhere else, so no two files of a program can see it differently.
+#ifndef CUTRACE_WITHOUT_HTML
+#include <cutrace/sinks/html.hpp>
+#endif
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -28,6 +33,7 @@ CUTRACE_WEAK std::unique_ptr<sink> make_calls_sink(sink_spec& spec) {
   const file_limits limits = take_file_limits(spec);
   return std::unique_ptr<sink>(new calls_sink(spec.take_path(), limits));
 }
+#ifndef CUTRACE_WITHOUT_HTML
 CUTRACE_WEAK std::unique_ptr<sink> make_html_sink(sink_spec& spec) {
   html_options o;
   const std::string path = spec.take_path();
@@ -35,6 +41,13 @@ CUTRACE_WEAK std::unique_ptr<sink> make_html_sink(sink_spec& spec) {
   o.memory_limit_bytes = spec.take_number("memory", o.memory_limit_bytes >> 20, 4096, 2) << 20;
   return std::unique_ptr<sink>(new html_sink(std::move(o)));
 }
+#else
+CUTRACE_WEAK std::unique_ptr<sink> make_html_sink(sink_spec& spec) {
+  spec.fail(
+      "this program was built without the html sink (CUTRACE_WITHOUT_HTML): build it with an installation or a release "
+      "archive of cutrace, or choose ascii, which reports on the terminal");
+}
+#endif
 
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -7,16 +7,17 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cutrace/base/clocks.hpp>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/config.hpp>
-#include <cutrace/detail/json_text.hpp>
-#include <cutrace/detail/process_info.hpp>
-#include <cutrace/detail/trace_file.hpp>
+#include <cutrace/output/json_text.hpp>
+#include <cutrace/output/trace_file.hpp>
 #include <cutrace/sink.hpp>
-#include <cutrace/sinks/kept_descriptions.hpp>
-#include <cutrace/sinks/perfetto_about.hpp>
-#include <cutrace/sinks/perfetto_gpu.hpp>
-#include <cutrace/sinks/perfetto_host.hpp>
-#include <cutrace/sinks/perfetto_state.hpp>
+#include <cutrace/sinks/common/descriptions.hpp>
+#include <cutrace/sinks/perfetto/about.hpp>
+#include <cutrace/sinks/perfetto/gpu.hpp>
+#include <cutrace/sinks/perfetto/host.hpp>
+#include <cutrace/sinks/perfetto/state.hpp>
 #include <memory>
 #include <set>
 #include <string>
@@ -78,7 +79,7 @@ class perfetto_sink : public sink {
   void flush() override {
     if (part_->events != 0 && file_.part_is_old()) next_part();
     part_->gpu.write_devices();
-    if (reads_clocks_) write_clocks(detail::read_clocks(), snapshot_period_ns);
+    if (reads_clocks_) write_clocks(detail::read_anchor(start_.monotonic_ns), snapshot_period_ns);
     write_all();
     file_.flush();
   }

@@ -2,6 +2,8 @@
 // Machines made of files: what kernels, containers and drivers say of themselves, and what doctor makes of it.
 #include "doctor_run.hpp"
 
+namespace machine_test {
+
 using namespace doctor_run;  // NOLINT(google-build-using-namespace)
 
 TEST_SUITE_BEGIN("doctor.machine");
@@ -189,3 +191,5 @@ TEST_CASE("doctor: limits of memory") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace machine_test

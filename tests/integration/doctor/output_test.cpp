@@ -4,6 +4,8 @@
 
 #include "doctor_run.hpp"
 
+namespace output_test {
+
 using namespace doctor_run;  // NOLINT(google-build-using-namespace)
 
 TEST_SUITE_BEGIN("doctor.output");
@@ -104,3 +106,5 @@ TEST_CASE("doctor: wrong arguments are neither yes nor no") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace output_test

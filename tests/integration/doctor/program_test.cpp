@@ -8,6 +8,8 @@
 
 #include "doctor_run.hpp"
 
+namespace program_test {
+
 using namespace doctor_run;  // NOLINT(google-build-using-namespace)
 
 TEST_SUITE_BEGIN("doctor.program");
@@ -129,3 +131,5 @@ TEST_CASE("doctor: programs that become another user") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace program_test

@@ -5,6 +5,8 @@
 
 #include "doctor_run.hpp"
 
+namespace setups_test {
+
 using namespace doctor_run;  // NOLINT(google-build-using-namespace)
 
 TEST_SUITE_BEGIN("doctor.setups");
@@ -284,3 +286,5 @@ TEST_CASE("doctor: variables that turn tracing off") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace setups_test

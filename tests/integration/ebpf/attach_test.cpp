@@ -16,6 +16,8 @@
 #include "../run_command/run_support.hpp"
 #include "links.hpp"
 
+namespace attach_test {
+
 namespace {
 
 using run_support::jsonl_trace;
@@ -141,3 +143,5 @@ TEST_CASE("no such process, no sense, no rights") {
 }
 
 }  // namespace
+
+}  // namespace attach_test

@@ -16,6 +16,8 @@
 #include "../run_command/run_support.hpp"
 #include "links.hpp"
 
+namespace ebpf_ends_test {
+
 namespace {
 
 using run_support::jsonl_trace;
@@ -192,3 +194,5 @@ TEST_CASE("options and variables that make no sense are refused") {
 }
 
 }  // namespace
+
+}  // namespace ebpf_ends_test

@@ -11,6 +11,8 @@
 
 #include "ebpf_support.hpp"
 
+namespace ebpf_test {
+
 namespace {
 
 using ebpf_support::notes;
@@ -197,3 +199,5 @@ TEST_CASE("arguments are those of the headers, also behind pointers and on the s
 #endif
 
 }  // namespace
+
+}  // namespace ebpf_test

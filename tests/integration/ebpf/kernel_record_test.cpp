@@ -20,6 +20,8 @@
 #include "call_stream.hpp"
 #include "kernel_probes.hpp"
 
+namespace kernel_record_test {
+
 namespace {
 
 using bytes = std::vector<unsigned char>;
@@ -255,3 +257,5 @@ TEST_CASE("what the device writes into the block is told as it is after the call
 }
 
 }  // namespace
+
+}  // namespace kernel_record_test

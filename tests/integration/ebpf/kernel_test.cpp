@@ -19,6 +19,8 @@
 
 #include "ebpf_support.hpp"
 
+namespace kernel_test {
+
 namespace {
 
 using ebpf_support::notes;
@@ -234,3 +236,5 @@ TEST_CASE("--kernel asks for --method ebpf, and its variable for known words") {
 }
 
 }  // namespace
+
+}  // namespace kernel_test

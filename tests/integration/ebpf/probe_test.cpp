@@ -11,6 +11,8 @@
 
 #include "ebpf_support.hpp"
 
+namespace probe_test {
+
 namespace {
 
 using nlohmann::json;
@@ -212,3 +214,5 @@ TEST_CASE("what cannot be probed, and a driver without such a function") {
 }
 
 }  // namespace
+
+}  // namespace probe_test

@@ -8,6 +8,8 @@
 
 #include "faults_run.hpp"
 
+namespace calls_test {
+
 using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -243,3 +245,5 @@ TEST_CASE("faults: some kinds of records cannot be had, the others are there") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace calls_test

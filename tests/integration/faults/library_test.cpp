@@ -3,6 +3,8 @@
 // missing and why, and the trace holds the rest.
 #include "faults_run.hpp"
 
+namespace library_test {
+
 using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -187,3 +189,5 @@ TEST_CASE("faults: the second session of a process is as good as the first") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace library_test

@@ -3,6 +3,8 @@
 // exception where the program's own code is to blame.
 #include "faults_run.hpp"
 
+namespace options_test {
+
 using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("faults: options from code are named as such") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace options_test

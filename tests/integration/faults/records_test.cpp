@@ -3,6 +3,8 @@
 // unit, and what arrives is attributed.
 #include "faults_run.hpp"
 
+namespace records_test {
+
 using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -152,3 +154,5 @@ TEST_CASE("faults: activity buffers run out, which is counted") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace records_test

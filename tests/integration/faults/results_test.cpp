@@ -2,6 +2,8 @@
 // Calls that fail stand in the trace with the name of their result, and the program sees what it would see untraced.
 #include "faults_run.hpp"
 
+namespace results_test {
+
 using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -89,3 +91,5 @@ TEST_CASE("faults: a call that fails makes no GPU record, all others do") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace results_test

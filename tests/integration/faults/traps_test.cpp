@@ -5,6 +5,8 @@
 
 #include "faults_run.hpp"
 
+namespace traps_test {
+
 using namespace faults;  // NOLINT(google-build-using-namespace)
 
 TEST_SUITE_BEGIN("faults.traps");
@@ -212,6 +214,25 @@ TEST_CASE("faults: managed memory cannot be recorded: one line, and the rest is 
     }
 }
 
+TEST_CASE("faults: managed memory is waited for, also where a later kind cannot be had") {
+  const words arguments = {"--rounds=60", "--launches=20", "--pause-ms=20"};
+  // A session of the program's own enables before CUDA is initialised: three kinds of descriptions, kernels, and then
+  // whole graphs.
+  const environment env = {{"CUTRACE_KINDS", "kernel,unified"},
+                           {"CUTRACE_GRAPHS", "graph"},
+                           {"CUTRACE_SIM_FAULTS", "cuptiActivityEnable=999@5,unified=7"}};
+  const outcome o = traced(how::own_session, env, arguments);
+  CAPTURE(o.all_lines());
+  check_unchanged(o, untraced(how::own_session, arguments));
+  check_numbers(o);
+  REQUIRE(o.lines.size() == 1);
+  CHECK(o.lines[0].find("no records of GRAPH_TRACE") != std::string::npos);
+  CHECK(o.of("kernel") == std::size_t{60} * 20);
+  std::size_t moves = 0;
+  for (const json& e : o.trace->of("memcpy")) moves += e.at("name") == "migration HtoD" ? 1 : 0;
+  CHECK(moves == 7);
+}
+
 TEST_CASE("faults: a call into CUPTI that never returns does not keep the program from ending") {
   // The flush that comes every 250 ms, or the last one: there is little to wait for before it.
   for (const char* arguments : {"--linger-ms=600", "--linger-ms=0"}) {
@@ -230,3 +251,5 @@ TEST_CASE("faults: a call into CUPTI that never returns does not keep the progra
 }
 
 TEST_SUITE_END();
+
+}  // namespace traps_test

@@ -9,6 +9,8 @@
 
 #include "run_support.hpp"
 
+namespace run_command_test {
+
 using run_support::jsonl_trace;
 using run_support::kernels;
 using run_support::run;
@@ -309,3 +311,5 @@ TEST_CASE("nothing that is there is overwritten") {
   CHECK(jsonl_trace(folder.file("t.same.jsonl")).complete());
   CHECK(jsonl_trace(folder.file("t.same-2.jsonl")).complete());
 }
+
+}  // namespace run_command_test

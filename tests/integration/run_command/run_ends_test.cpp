@@ -10,6 +10,8 @@
 #include "../process_life/sanitized.hpp"
 #include "run_support.hpp"
 
+namespace run_ends_test {
+
 using run_support::jsonl_trace;
 using run_support::kernels;
 using run_support::run;
@@ -193,3 +195,5 @@ TEST_CASE("strict: a trace that is not whole is a failure of its own, unless the
   CHECK(not_strict.ended.exit_status == 0);
   CHECK(not_strict.says("/no/libcupti.so"));
 }
+
+}  // namespace run_ends_test

@@ -10,6 +10,8 @@
 #include "../../support/perfetto_trace.hpp"
 #include "run_support.hpp"
 
+namespace run_perfetto_test {
+
 using run_support::jsonl_trace;
 using run_support::run;
 
@@ -55,3 +57,5 @@ TEST_CASE("a Perfetto trace and a JSONL trace of one run tell the same") {
   CHECK(t.snapshots.size() >= 2);
   CHECK(t.gpus.size() == 1);
 }
+
+}  // namespace run_perfetto_test

@@ -16,6 +16,8 @@
 
 #include "run_support.hpp"
 
+namespace run_signals_test {
+
 using run_support::jsonl_trace;
 
 namespace {
@@ -279,3 +281,5 @@ TEST_CASE("no progress where stderr is no terminal, even if the program has one"
   CHECK(err.find('\r') == std::string::npos);
   CHECK(err.find("WHERE THE TIME WENT") != std::string::npos);
 }
+
+}  // namespace run_signals_test

@@ -21,7 +21,7 @@ bool names_stage(const std::string& path) {
 }  // namespace
 
 int trace_with_every_sink(const char* folder) {
-  const char* const names[] = {"ascii", "calls", "chrome", "jsonl"};
+  const char* const names[] = {"ascii", "calls", "chrome", "html", "jsonl"};
   std::string sinks;
   for (const char* name : names) {
     if (!sinks.empty()) sinks += ',';

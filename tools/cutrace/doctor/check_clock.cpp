@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which clock a trace will have, as the runtime chooses it.
-#include <cutrace/detail/clock_map.hpp>
+#include <cutrace/collect/clock_map.hpp>
 
 #include "checks.hpp"
 

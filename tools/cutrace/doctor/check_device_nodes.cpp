@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // /dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ...: there, and open to this user. A node without a driver
 // behind it can only be told by opening it.
+#include <fmt/format.h>
 #include <sys/stat.h>
-
-#include <cutrace/detail/word_list.hpp>
 
 #include "checks.hpp"
 #include "child_probe.hpp"
@@ -60,12 +59,13 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
   const std::vector<std::string> closed = refused(s, found, failure);
   if (!missing.empty() || !closed.empty() || !failure.empty()) f.state = state::broken;
   if (!missing.empty()) {
-    f.what = "missing: " + cutrace::detail::word_list(missing);
+    f.what = "missing: " + fmt::format("{}", fmt::join(missing, ", "));
     f.remedy =
         "in a container, give it the GPU (docker run --gpus all); on the host, nvidia-modprobe -c 0 -u makes them";
   }
   if (!closed.empty()) {
-    f.what += std::string(f.what.empty() ? "" : "; ") + "cannot be opened: " + cutrace::detail::word_list(closed);
+    f.what +=
+        std::string(f.what.empty() ? "" : "; ") + "cannot be opened: " + fmt::format("{}", fmt::join(closed, ", "));
     if (f.remedy.empty())
       f.remedy =
           "join the group that owns them (often video or render), or have NVreg_DeviceFileMode=0666 set; a "
@@ -73,7 +73,7 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
   }
   if (!failure.empty()) f.what += (f.what.empty() ? "" : "; ") + failure;
   if (f.state == state::ok) {
-    f.what = cutrace::detail::word_list(found) + " can be opened";
+    f.what = fmt::format("{}", fmt::join(found, ", ")) + " can be opened";
   } else if (driver.usable()) {  // what it does not need is not broken
     f.state = state::ok;
     f.what += "; the driver works all the same, as a stand-in does";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variables that bring other tools into each program, and those that turn cutrace off.
-#include <cutrace/detail/settings.hpp>
+#include <cutrace/run/settings.hpp>
 #include <exception>
 
 #include "checks.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report for scripts. The schema changes by additions only; `v` rises with each change.
-#include <cutrace/detail/json_text.hpp>
+#include <cutrace/output/json_text.hpp>
 #include <cutrace/version.hpp>
 
 #include "report.hpp"

@@ -36,8 +36,8 @@ class buffer_pool {
   /// A zeroed buffer, aligned to 8 bytes and more; nullptr when the limit is reached or memory is. Lock-free; any
   /// thread.
   unsigned char* take() noexcept {
-    unsigned char* b = nullptr;
-    if (!free_.pop(b)) b = make();
+    pooled reused{nullptr};
+    unsigned char* b = free_.pop(reused) ? reused.bytes : make();
     if (b == nullptr) return nullptr;
     out_.fetch_add(1, std::memory_order_relaxed);
     head_of(b)->since_ns.store(clock::monotonic_ns(), std::memory_order_relaxed);
@@ -59,7 +59,7 @@ class buffer_pool {
   /// Takes a buffer back that `used` bytes were written to.
   void give(unsigned char* b, std::size_t used) noexcept {
     std::memset(b, 0, used < buffer_bytes ? used : buffer_bytes);
-    free_.bounded_push(b);
+    free_.bounded_push({b});
     out_.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -109,7 +109,11 @@ class buffer_pool {
   }
   bool crowded() const noexcept { return queued_.load(std::memory_order_relaxed) != 0 && out() > limit() / 2; }
 
-  boost::lockfree::queue<unsigned char*> free_;
+  /// A type of its own, so that a program whose Boost is another one than the archive's shares no function with it.
+  struct pooled {
+    unsigned char* bytes;
+  };
+  boost::lockfree::queue<pooled> free_;
   std::atomic<head*> all_{nullptr};
   std::atomic<std::uint32_t> limit_{0};
   std::atomic<std::uint32_t> made_{0};

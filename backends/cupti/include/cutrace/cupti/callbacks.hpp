@@ -151,8 +151,7 @@ struct callbacks {
   static void decode(const activity_buffer& b, event_emitter& to) {
     process_state& p = process_state::get();
     decode_context& context = *static_cast<decode_context*>(b.owner);
-    place_deriver derived(to, context.places);
-    event_emitter& out = context.places.wanted ? static_cast<event_emitter&>(derived) : to;
+    place_deriver out(to, context.places);
     walk_result read;
     if (p.clock_registered) {
       read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, out);
@@ -160,10 +159,28 @@ struct callbacks {
       shifting_emitter shifted(out, p.clock.offset_ns());
       read = walk_buffer(p.api.cuptiActivityGetNextRecord, b.data, b.valid_bytes, context, shifted);
     }
+    note_awaited(p, context);
     event_writer* w = p.last_writer.load(std::memory_order_acquire);
     if (!read.complete && w != nullptr)
       w->report("cupti", "cuptiActivityGetNextRecord cannot read a buffer to its end: the GPU records in it are lost");
   }
+
+  /// Queued behind the buffers that came before: GPU work's contexts and streams that none of them described are
+  /// described now. Any thread.
+  static void settle_places(process_state& p, event_writer& w) noexcept {
+    const auto settle = [](const activity_buffer& b, event_emitter& to) {
+      decode_context& context = *static_cast<decode_context*>(b.owner);
+      place_deriver(to, context.places).settle();
+      note_awaited(process_state::get(), context);
+    };
+    w.submit({nullptr, 0, p.decoder.load(std::memory_order_acquire), settle, [](const activity_buffer&) {}});
+  }
+  static void note_awaited(process_state& p, const decode_context& context) noexcept {
+    const bool waits = !context.places.awaited.empty();
+    if (waits && p.places_wait_since_ns.load(std::memory_order_relaxed) != 0) return;
+    p.places_wait_since_ns.store(waits ? clock::monotonic_ns() : 0, std::memory_order_relaxed);
+  }
+
   static void release(const activity_buffer& b) {
     buffer_pool& buffers = process_state::get().buffers;
     buffers.queued(false);

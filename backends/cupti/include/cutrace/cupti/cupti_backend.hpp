@@ -69,6 +69,9 @@ class cupti_backend final : public backend {
     const std::uint64_t now = clock::monotonic_ns(), age_ns = std::uint64_t{age_ms} * 1000000;
     if (now - flushed_ns_ >= age_ns + age_ns / 2 && (managed_waits_ || p.buffers.kept_since(now - age_ns)))
       return flush(deadline_ms);
+    // Without a flush meanwhile CUPTI keeps nothing that old: what it has to say of those places has come.
+    const std::uint64_t since = p.places_wait_since_ns.load(std::memory_order_relaxed);
+    if (since != 0 && now - since >= age_ns + age_ns / 2) callbacks::settle_places(p, *writer_);
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     if (++polls_since_count_ >= polls_a_count) count_dropped();
     return true;
@@ -121,7 +124,7 @@ class cupti_backend final : public backend {
     p.overflow_wait_us.store(writer_->overflow_wait_us(), std::memory_order_relaxed);
     decoder_.cupti_version = p.version;
     const bool late = cuda_is_running();
-    decoder_.places.wanted = late;
+    p.places_wait_since_ns.store(0, std::memory_order_relaxed);
     p.decoder.store(&decoder_, std::memory_order_release);
     p.writer.store(writer_, std::memory_order_release);
     p.last_writer.store(writer_, std::memory_order_release);
@@ -162,8 +165,10 @@ class cupti_backend final : public backend {
         any = any || k.group != kind::always;
         continue;
       }
-      managed_waits_ = is_managed_memory(k) && is_too_early(r);
-      if (managed_waits_) continue;
+      if (is_managed_memory(k) && is_too_early(r)) {
+        managed_waits_ = true;
+        continue;
+      }
       why = r;
       missing += std::string(missing.empty() ? "" : ", ") + k.name;
     }
@@ -269,6 +274,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     complain("cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
+    callbacks::settle_places(p, *writer_);
     count_dropped();
   }
 

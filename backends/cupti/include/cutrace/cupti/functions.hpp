@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/backend.hpp>
+#include <cutrace/cupti/cuda_functions.hpp>  // generated: namespace tables
 #include <cutrace/cupti/functions_entry.hpp>
 #include <cutrace/cupti/word_reader.hpp>
-#include <cutrace_cuda_functions.hpp>  // generated: namespace tables
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti {

@@ -1,65 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and streams that are older than the session: CUPTI described them when they were made, and having it do so
-// again could hold the session up for ever (cupti_backend::enable). So each is described by the first work seen in it.
+// Contexts and streams that GPU work names before CUPTI has described them, or that CUPTI does not describe at all. A
+// description stands in the buffer of the thread that made the context or stream, which may come after that of the
+// thread that used it; contexts and streams that are older than the session were described when they were made, and
+// having CUPTI do so again could hold the session up for ever (cupti_backend::enable).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cutrace/cupti/forwarding_emitter.hpp>
-#include <unordered_set>
+#include <unordered_map>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti {
 
-/// Those that a session knows of. Collector's thread, but for `wanted`, which is set before the first record.
+/// Contexts and streams of a session. Collector's thread.
 struct known_places {
   static constexpr std::size_t limit = 8192;  ///< as many descriptions as the collector keeps
-  bool wanted = false;                        ///< the session began later than CUDA
-  std::uint64_t newest = 0;                   ///< of the work seen last: nearly always that of the next
-  std::unordered_set<std::uint64_t> keys;
+  struct place {
+    std::uint32_t device = 0;
+    bool described = false;
+  };
+  struct awaited_place {
+    std::uint32_t device, context;
+    std::uint64_t stream;  ///< 0: the context itself
+  };
+
+  std::unordered_map<std::uint64_t, place> all;
+  std::vector<awaited_place> awaited;  ///< named by work, not described yet; a context before its streams
+  std::vector<event> streams;          ///< descriptions of streams whose context, hence device, is not known yet
+  std::uint64_t newest[16] = {};       ///< keys of work: nearly always that of the next
 
   static std::uint64_t key_of(std::uint32_t context, std::uint64_t stream) noexcept {
     return std::uint64_t{context} << 32 | (stream & 0xffffffffu);
   }
-  /// False for what is known already, or cannot be kept. 0 for `stream`: the context itself.
-  bool add(std::uint32_t context, std::uint64_t stream) {
-    return keys.size() < limit && keys.insert(key_of(context, stream)).second;
+  std::uint64_t& newest_of(std::uint64_t key) noexcept { return newest[(key * 0x9e3779b97f4a7c15u) >> 60]; }
+
+  /// Null where the limit is reached. 0 for `stream`: the context itself.
+  place* find_or_add(std::uint32_t context, std::uint64_t stream, std::uint32_t device, bool& added) {
+    const std::uint64_t key = key_of(context, stream);
+    const auto found = all.find(key);
+    added = found == all.end() && all.size() < limit;
+    if (found != all.end()) return &found->second;
+    return added ? &all.emplace(key, place{device, false}).first->second : nullptr;
   }
 };
 
-/// Hands all events on; before the first work of a context or stream that CUPTI has not described goes a description
-/// of as much as that work tells: the ids, marked as derived. One buffer's life, collector's thread.
+/// Hands all events on. Each context and stream that GPU work names is described once: by CUPTI, with the device that a
+/// stream's record lacks, or, where CUPTI has said nothing until `settle`, by what the work says of it: the ids, marked
+/// as derived. One buffer's life, collector's thread.
 class CUTRACE_LOCAL place_deriver final : public forwarding_emitter {
  public:
   place_deriver(event_emitter& to, known_places& known) : forwarding_emitter(to), known_(known) {}
 
   void emit(const event& e) override {
-    if (e.is_gpu_work() && e.context != 0)
-      derive(e);
-    else if (e.kind == event_kind::context)
-      known_.add(e.context, 0);
-    else if (e.kind == event_kind::stream)
-      known_.add(e.context, e.stream);
+    if (e.kind == event_kind::context) return describe_context(e);
+    if (e.kind == event_kind::stream) return describe_stream(e);
+    if (e.is_gpu_work() && e.context != 0) note(e);
     to_.emit(e);
   }
 
- private:
-  void derive(const event& work) {
-    const std::uint64_t key = known_places::key_of(work.context, work.stream);
-    if (key == known_.newest) return;
-    known_.newest = key;
-    event e;
-    e.device = work.device;
-    e.context = work.context;
-    if (known_.add(work.context, 0)) {
-      e.kind = event_kind::context;
-      e.context_.derived = true;
-      to_.emit(e);
+  /// What CUPTI had to say of the places of all work so far has been emitted: the others are described now.
+  void settle() {
+    std::vector<known_places::awaited_place> now;
+    now.swap(known_.awaited);
+    for (const known_places::awaited_place& a : now) {
+      event e;
+      e.device = a.device;
+      e.context = a.context;
+      e.stream = a.stream;
+      e.kind = a.stream == 0 ? event_kind::context : event_kind::stream;
+      if (a.stream == 0)
+        e.context_.derived = true;
+      else
+        e.stream_ = stream_data{0, 0, true};
+      if (a.stream == 0)
+        describe_context(e);
+      else
+        describe_stream(e);
     }
-    if (work.stream == 0 || !known_.add(work.context, work.stream)) return;
-    e.kind = event_kind::stream;
-    e.stream = work.stream;
-    e.stream_ = stream_data{0, 0, true};
+  }
+
+ private:
+  void note(const event& work) {
+    const std::uint64_t key = known_places::key_of(work.context, work.stream);
+    std::uint64_t& newest = known_.newest_of(key);
+    if (key == newest) return;
+    newest = key;
+    await(work, 0);
+    if (work.stream != 0) await(work, work.stream);
+  }
+  void await(const event& work, std::uint64_t stream) {
+    bool added = false;
+    known_.find_or_add(work.context, stream, work.device, added);
+    if (added) known_.awaited.push_back({work.device, work.context, stream});
+  }
+
+  void describe_context(const event& e) {
+    bool added = false;
+    known_places::place* p = known_.find_or_add(e.context, 0, e.device, added);
+    if (p != nullptr) {
+      if (p->described) return;
+      *p = {e.device, true};
+    }
     to_.emit(e);
+    release_streams(e.context);
+  }
+
+  void describe_stream(const event& e) {
+    const auto context = known_.all.find(known_places::key_of(e.context, 0));
+    const bool located = context != known_.all.end() && context->second.described;
+    if (!located && !e.stream_.derived && known_.streams.size() < known_places::limit)
+      return known_.streams.push_back(e);
+    event copy = e;
+    if (located) copy.device = context->second.device;
+    bool added = false;
+    known_places::place* p = known_.find_or_add(e.context, e.stream, copy.device, added);
+    if (p != nullptr) {
+      if (p->described) return;
+      p->described = true;
+    }
+    to_.emit(copy);
+  }
+
+  void release_streams(std::uint32_t context) {
+    std::vector<event> waiting;
+    waiting.swap(known_.streams);
+    for (const event& e : waiting) {
+      if (e.context == context)
+        describe_stream(e);
+      else
+        known_.streams.push_back(e);
+    }
   }
 
   known_places& known_;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cutrace/cupti/cupti_backend.hpp>
-#include <cutrace/detail/backend_registry.hpp>
+#include <cutrace/run/backend_registry.hpp>
 
 namespace {
 // Before the objects of the program: a session that is a global of another file must find it.

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <cutrace/detail/told_backend.hpp>
 #include <cutrace/ioctl/decode.hpp>
 #include <cutrace/ioctl/trace_record.hpp>
+#include <cutrace/run/remote_backend.hpp>
 #include <map>
 #include <memory>
 #include <string>

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who this process is: what a trace's header says of it.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cutrace/base/traced_process.hpp>
+#include <cutrace/config.hpp>
+#include <cutrace/sink.hpp>
+#include <initializer_list>
+#include <string>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+// Which of many processes this one is, as launchers say it in the environment.
+
+/// First of these variables that holds a number, -1 if none does.
+CUTRACE_NOINLINE inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
+  for (const char* n : names) {
+    const char* v = std::getenv(n);
+    if (v == nullptr || *v == '\0') continue;
+    char* end = nullptr;
+    const long value = std::strtol(v, &end, 10);
+    if (*end == '\0' && value >= 0 && value < 1 << 30) return static_cast<std::int32_t>(value);
+  }
+  return -1;
+}
+
+/// Rank in the whole job: torchrun, Open MPI, Slurm, MPICH and Intel MPI. A launcher that numbers the processes of one
+/// machine only (LOCAL_RANK) is taken at its word. -1 where there is none.
+inline std::int32_t process_rank() {
+  return number_from_environment({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "LOCAL_RANK"});
+}
+/// Number of processes of the job, or -1.
+inline std::int32_t process_world_size() {
+  return number_from_environment({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "PMI_SIZE"});
+}
+
+CUTRACE_NOINLINE inline std::string read_small_file(const char* path, std::size_t limit_bytes) {
+  std::string out(limit_bytes, '\0');
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t n = fd >= 0 ? read(fd, &out[0], limit_bytes) : -1;
+  if (fd >= 0) close(fd);
+  out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!out.empty() && (out.back() == '\n' || out.back() == '\0')) out.pop_back();
+  return out;
+}
+
+struct process_info {
+  std::string name, command_line, host, boot_id;
+  std::int32_t rank, world_size;
+
+  CUTRACE_NOINLINE static process_info read() {
+    process_info p;
+    const told_process& told = told_process::own();
+    p.name = told.other() ? told.name : read_small_file("/proc/self/comm", 64);
+    p.command_line = told.other() ? told.command_line : read_small_file("/proc/self/cmdline", 4096);
+    p.name = whole_name(p.name, p.command_line.substr(0, p.command_line.find('\0')));
+    for (char& c : p.command_line)
+      if (c == '\0') c = ' ';
+    char host[256] = {};
+    if (gethostname(host, sizeof(host) - 1) == 0) p.host = host;
+    p.boot_id = read_small_file("/proc/sys/kernel/random/boot_id", 64);
+    p.rank = process_rank();
+    p.world_size = process_world_size();
+    return p;
+  }
+
+  /// The kernel cuts names after 15 bytes (TASK_COMM_LEN); where the program's path ends in the whole name, that one.
+  CUTRACE_NOINLINE static std::string whole_name(const std::string& name, const std::string& path) {
+    const std::string file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    return name.size() == 15 && file.compare(0, 15, name) == 0 ? file : name;
+  }
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other threads ask the collector's thread to do between two passes, and how they wait for it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cutrace/base/wake.hpp>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class action_queue {
+ public:
+  /// Has `action` run and waits for it. False after `timeout_ms`, or when no more actions are run.
+  bool call(std::function<void()> action, std::uint32_t timeout_ms, wake_signal& wake) {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (ending_) return false;
+    const std::uint64_t ticket = ask(std::move(action), wake);
+    const auto limit = std::chrono::milliseconds(timeout_ms);
+    changed_.wait_for(hold, limit, [&] { return done_ >= ticket || ended_; });
+    return done_ >= ticket;
+  }
+
+  /// The same for as long as `gets_on()` says so, which is asked every half of `patience_ms` and must deny it twice
+  /// running: a process that was stopped for long finds the first half over as soon as it goes on.
+  template <class Progress>
+  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on) {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (ending_) return false;
+    const std::uint64_t ticket = ask(std::move(action), wake);
+    const std::chrono::milliseconds half(patience_ms / 2 + 1);
+    for (int without = 0; without < 2;) {
+      if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
+      without = gets_on() ? 0 : without + 1;
+    }
+    return false;
+  }
+
+  /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread.
+  template <class Guarded>
+  bool run(Guarded guarded) {
+    std::vector<std::function<void()>> now;
+    std::uint64_t upto = 0;
+    bool ending = false;
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      now.swap(actions_);
+      upto = asked_;
+      ending = ending_;
+    }
+    for (const std::function<void()>& a : now)
+      if (!cancelled_.load(std::memory_order_acquire)) guarded(a);
+    if (!now.empty()) {
+      std::lock_guard<std::mutex> hold(mutex_);
+      done_ = upto;
+      changed_.notify_all();
+    }
+    return !ending;
+  }
+
+  /// Makes the next `run` the last one.
+  void end() {
+    std::lock_guard<std::mutex> hold(mutex_);
+    ending_ = true;
+  }
+  /// The same, and nothing that was asked for is run: who asked has given up, and may be gone with all that it uses.
+  void cancel() {
+    cancelled_.store(true, std::memory_order_release);
+    end();
+  }
+  /// Nothing will be run any more: who still waits goes on.
+  void ended() {
+    std::lock_guard<std::mutex> hold(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::uint64_t ask(std::function<void()> action, wake_signal& wake) {
+    actions_.push_back(std::move(action));
+    wake.signal();
+    return ++asked_;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> actions_;
+  std::uint64_t asked_ = 0, done_ = 0;
+  bool ending_ = false, ended_ = false;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

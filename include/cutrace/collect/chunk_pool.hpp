@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks: 16 KiB of records that one thread fills and the collector reads meanwhile. They live in few mappings, are
+// found by index (so that a mapping may be backed by a file and still be read after the process has died) and go round
+// through a lock-free stack of free ones: the chunk that was read last is written next, so that a thread which the
+// collector keeps up with stays in few cache lines (28 ns a stage against 43 with a queue over the whole pool).
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/lockfree/stack.hpp>
+#include <cstdint>
+#include <cutrace/marker/record.hpp>
+#include <mutex>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+constexpr std::uint32_t chunk_bytes = 16u << 10;
+constexpr std::uint32_t chunk_records = chunk_bytes / 64 - 1;
+
+/// The first cache line of a chunk, before its records.
+struct alignas(64) chunk {
+  std::atomic<std::uint32_t> committed;  ///< records that may be read, counted from the first lap on; wraps
+  std::atomic<std::uint32_t> next;       ///< index + 1 of the chunk in which this thread goes on, 0 while there is none
+  std::uint32_t thread_index;
+  std::uint32_t thread_id;
+  std::uint64_t sequence;  ///< of this chunk in its thread
+  std::uint32_t index;
+  std::atomic<std::uint32_t> consumed;  ///< records that the collector has read
+  std::atomic<std::uint32_t> lap;       ///< value of `committed` when the thread last began again at the first record
+
+  record* records() noexcept { return reinterpret_cast<record*>(this) + 1; }
+};
+static_assert(sizeof(chunk) == 64, "a chunk's header is one record wide");
+
+class chunk_pool {
+ public:
+  /// Puts `count` chunks into circulation, mapping what is missing. Fewer than before: the surplus is retired as it
+  /// comes back. Returns false when memory is not to be had. Session's thread.
+  CUTRACE_NOINLINE bool resize(std::uint32_t count) {
+    std::lock_guard<std::mutex> hold(growth_);
+    while (mapped_ < count) {
+      const std::uint32_t more = count - mapped_ < region_chunks ? count - mapped_ : region_chunks;
+      if (regions_used_ == regions_.size()) return false;
+      // Lazily backed by memory: what is never used costs nothing.
+      void* at = mmap(nullptr, std::size_t{more} * chunk_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (at == MAP_FAILED) return false;
+      regions_[regions_used_] = static_cast<char*>(at);
+      if (regions_used_ == 0) first_region_bytes_ = std::size_t{more} * chunk_bytes;
+      const std::uint32_t first = static_cast<std::uint32_t>(regions_used_) * region_chunks;
+      // Nodes for every chunk exist before the first of them travels, so that no later push allocates.
+      free_.reserve(more);
+      spare_.reserve(more);
+      for (std::uint32_t i = 0; i < more; ++i) spare_.bounded_push({first + i});
+      ++regions_used_;
+      mapped_ += more;
+      // A region that is not full cannot be filled up later: its indices end here.
+    }
+    limit_.store(count, std::memory_order_relaxed);
+    pooled index{0};
+    while (circulating_.load(std::memory_order_relaxed) < count && spare_.pop(index)) {
+      circulating_.fetch_add(1, std::memory_order_relaxed);
+      free_.bounded_push(index);
+    }
+    while (circulating_.load(std::memory_order_relaxed) > count && free_.pop(index)) retire(index.value);
+    return true;
+  }
+
+  chunk* at(std::uint32_t index) noexcept {
+    return reinterpret_cast<chunk*>(regions_[index / region_chunks] + std::size_t{index % region_chunks} * chunk_bytes);
+  }
+
+  /// An empty chunk, or nullptr. Lock-free; any thread.
+  chunk* take() noexcept {
+    pooled index{0};
+    if (!free_.pop(index)) return nullptr;
+    taken_.fetch_add(1, std::memory_order_relaxed);
+    chunk* c = at(index.value);
+    c->index = index.value;
+    c->committed.store(0, std::memory_order_relaxed);
+    c->next.store(0, std::memory_order_relaxed);
+    c->consumed.store(0, std::memory_order_relaxed);
+    c->lap.store(0, std::memory_order_relaxed);
+    return c;
+  }
+
+  /// True when half of the chunks are out: time for the collector to hurry.
+  bool running_low() const noexcept {
+    return taken_.load(std::memory_order_relaxed) * 2 > limit_.load(std::memory_order_relaxed);
+  }
+
+  /// Gives a chunk back that nobody writes any more. Collector's thread.
+  void give(chunk* c) noexcept {
+    taken_.fetch_sub(1, std::memory_order_relaxed);
+    if (circulating_.load(std::memory_order_relaxed) > limit_.load(std::memory_order_relaxed))
+      retire(c->index);
+    else
+      free_.bounded_push({c->index});
+  }
+
+  /// Backs the first chunks with memory now, so that no application thread takes their page faults. Contents stay as
+  /// they are. Does nothing on kernels before 5.14. Collector's thread.
+  void populate() noexcept {
+#ifdef MADV_POPULATE_WRITE
+    if (mapped_ != 0) madvise(regions_[0], std::min(first_region_bytes_, populate_bytes), MADV_POPULATE_WRITE);
+#endif
+  }
+
+  /// Chunks that there are for all threads together.
+  std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes() const noexcept {
+    return std::uint64_t{circulating_.load(std::memory_order_relaxed)} * chunk_bytes;
+  }
+
+ private:
+  static constexpr std::size_t populate_bytes = std::size_t{16} << 20;
+  static constexpr std::uint32_t region_chunks = 1u << 16;  // 1 GiB of address space a region at the most
+
+  void retire(std::uint32_t index) noexcept {
+    // Where pages are larger than chunks (64 KiB on some aarch64 kernels) neighbours would be emptied, too.
+    if (page_bytes_ <= chunk_bytes) madvise(at(index), chunk_bytes, MADV_DONTNEED);
+    circulating_.fetch_sub(1, std::memory_order_relaxed);
+    spare_.bounded_push({index});
+  }
+
+  /// A type of its own, so that a program whose Boost is another one than the archive's shares no function with it.
+  struct pooled {
+    std::uint32_t value;
+  };
+  using index_stack = boost::lockfree::stack<pooled>;
+  const std::size_t page_bytes_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::array<char*, 16> regions_{};
+  std::size_t first_region_bytes_ = 0;
+  std::size_t regions_used_ = 0;
+  std::uint32_t mapped_ = 0;
+  std::atomic<std::uint32_t> limit_{0};
+  std::atomic<std::uint32_t> circulating_{0};
+  std::atomic<std::uint32_t> taken_{0};
+  index_stack free_{0};
+  index_stack spare_{0};
+  std::mutex growth_;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only consumer: one thread that reads chunks, decodes activity buffers, orders and delivers. What other threads
+// want of it (add a sink, flush, end) is queued as an action and runs between two passes.
+#pragma once
+
+#include <cutrace/base/clocks.hpp>
+#include <cutrace/base/helper_thread.hpp>
+#include <cutrace/base/traced_process.hpp>
+#include <cutrace/collect/action_queue.hpp>
+#include <cutrace/collect/delivery.hpp>
+#include <cutrace/collect/ingest.hpp>
+#include <cutrace/collect/loss_counts.hpp>
+#include <cutrace/collect/record_writer.hpp>
+#include <cutrace/collect/status_block.hpp>
+#include <cutrace/collect/thread_registry.hpp>
+#include <functional>
+#include <thread>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class collector final : private event_emitter {
+ public:
+  struct limits {
+    std::uint64_t window_ns;
+    std::size_t window_bytes;
+    std::size_t string_bytes;
+  };
+
+  /// `command`: where `cutrace run` looks, or nullptr.
+  CUTRACE_NOINLINE collector(runtime_core& core, record_writer& writer, const limits& l, status_writer* command)
+      : core_(core),
+        writer_(writer),
+        sinks_(core.errors),
+        tables_(core, l.string_bytes, told_process_id()),
+        ingest_(tables_, window_, core.errors),
+        delivery_(tables_, correction_, sinks_),
+        published_(command) {
+    window_.configure(l.window_ns, l.window_bytes);
+    correction_.set_floor(core.scale.error_ns);
+    correction_.sample(core.scale);
+    losses_.begin(core.lost);
+    skip_leftovers();
+  }
+  ~collector() override { end(); }
+
+  CUTRACE_NOINLINE void start(std::uint64_t start_monotonic_ns) {
+    delivery_.set_start(start_monotonic_ns);
+    thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
+  }
+
+  /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
+  /// later, so it must own what it touches) or when the collector has ended.
+  bool call(std::function<void()> action, std::uint32_t timeout_ms) {
+    return actions_.call(std::move(action), timeout_ms, core_.wake);
+  }
+
+  /// The same without a limit, for as long as it gets on: false when one call of a sink took longer than `patience_ms`.
+  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms) {
+    std::uint64_t before = sinks_.calls();
+    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, [&] {
+      const std::uint64_t now = sinks_.calls();
+      const bool held_up = now == before && sinks_.busy();
+      before = now;
+      return !held_up;
+    });
+  }
+
+  /// Leaves the thread behind, in the sink that holds it up; it calls no sink again and ends when that one returns. The
+  /// collector, and all that it uses, must then never be destroyed.
+  void abandon() {
+    const std::string line = "sink '" + std::string(sinks_.current()) +
+                             "' has not returned in time: the trace ends here, its files are incomplete";
+    core_.errors.report("session", line.c_str());
+    sinks_.abandon();
+    actions_.cancel();
+    if (thread_.joinable()) thread_.detach();
+  }
+
+  /// Actions for `call`.
+  CUTRACE_NOINLINE void deliver_all() {
+    pass();
+    const std::uint64_t now = core_.scale.now_ns();
+    correction_.sample(core_.scale);
+    sample_counters(now);
+    tell_losses(now);
+    advance(order_window::everything);
+    sinks_.flush();
+    publish();
+  }
+  CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
+    sinks_.add(s, session);
+    std::vector<event> known(descriptions_);
+    sinks_.write_to_last(known.data(), known.size());
+  }
+  /// `stop`: when the session was asked to end. What it takes to end is no part of the trace.
+  CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop) {
+    deliver_all();
+    trace_summary summary{};
+    summary.stop = stop;
+    summary.totals = stats_now();
+    const std::vector<std::string> notes = core_.errors.notes();
+    std::vector<const char*> lines;
+    for (const std::string& n : notes) lines.push_back(n.c_str());
+    summary.notes = lines.data();
+    summary.note_count = static_cast<std::uint32_t>(lines.size());
+    sinks_.close(session, summary);
+    publish();
+  }
+
+  /// Work that ended before belongs to no trace. Any thread.
+  void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
+
+  /// A piece of the trace, from `start_ns` (raw frame) until now, is complete. Any thread; does not wait.
+  CUTRACE_NOINLINE void tell_window(std::uint64_t start_ns) noexcept {
+    event e = moment(event_kind::window, {"recorded", 8}, core_.scale.now_ns());
+    e.start_ns = static_cast<std::int64_t>(start_ns);
+    guarded([&] { actions_.call([this, e] { ingest_.take(e); }, 0, core_.wake); });
+  }
+
+  /// Ends the thread after a last pass. The sinks must have been closed.
+  void end() {
+    if (!thread_.joinable()) return;
+    actions_.end();
+    core_.wake.signal();
+    thread_.join();
+  }
+
+  stats snapshot() const { return published_.snapshot(); }
+  std::uint64_t clock_error_ns() const noexcept { return correction_.error_ns(); }
+  void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
+
+ private:
+  static constexpr std::uint32_t busy_ms = 4, idle_ms = 10;
+  static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
+                                 flush_period_ns = 1000000000;
+
+  void run() {
+    pthread_setname_np(pthread_self(), "cutrace");
+    inside_runtime() = true;
+    core_.pool.populate();
+    std::uint64_t seen = 0;
+    for (;;) {
+      guarded([this] { turn(); });
+      if (!actions_.run([this](const std::function<void()>& a) { guarded(a); })) break;
+      const bool busy = ingest_.produced() != seen;
+      seen = ingest_.produced();
+      core_.wake.sleep(busy ? busy_ms : idle_ms);
+    }
+    actions_.ended();
+  }
+
+  void turn() {
+    pass();
+    const std::uint64_t now = core_.scale.now_ns();
+    periodic(now);
+    const std::uint64_t window = window_.window_ns();
+    advance(now > window ? now - window : 0);
+  }
+
+  CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
+    window_.advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
+  }
+
+  /// Nothing that goes wrong here, be it for lack of memory, may end the traced program.
+  template <class Action>
+  void guarded(const Action& action) noexcept {
+    try {
+      action();
+    } catch (const std::exception& e) {
+      core_.errors.report("collector", e.what());
+    } catch (...) {
+      core_.errors.report("collector", "something that is no std::exception was thrown");
+    }
+  }
+
+  /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
+  /// records can be in them.
+  CUTRACE_ONE_COPY void pass() {
+    const std::uint64_t now = core_.scale.now_ns();
+    window_.set_now(now);
+    delivery_.set_now(now);
+    std::vector<activity_buffer>& full = buffers_;
+    full.clear();
+    activity_buffer b;
+    while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
+    writer_.take_descriptions([this](event& e) { describe(e); });
+    std::uint32_t threads = 0;
+    const bool renamed = core_.thread_names.changed_since(names_seen_);
+    core_.threads.for_each([&](traced_thread& t) {
+      read_thread(t, renamed);
+      ++threads;
+    });
+    if (threads > core_.pool.limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
+    for (const activity_buffer& one : full) {
+      guarded([&] { one.decode(one, *this); });
+      one.release(one);
+      trim();
+    }
+  }
+
+  /// A thread keeps its chunk while it lives, so that those beyond the number of chunks get none.
+  void tell_crowd(std::uint32_t threads) {
+    if (crowd_told_) return;
+    crowd_told_ = true;
+    const std::string line = "there is memory for the events of " + std::to_string(core_.pool.limit()) +
+                             " threads at once, and there are " + std::to_string(threads) +
+                             ": events of the others are lost; raise CUTRACE_MEMORY_LIMIT";
+    core_.errors.report("collector", line.c_str());
+  }
+
+  /// Keeps the window within its memory while much arrives at once.
+  void trim() {
+    if (!window_.over_limit()) return;
+    core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
+    advance(0);
+  }
+
+  CUTRACE_ONE_COPY void read_thread(traced_thread& t, bool renamed) {
+    const bool ended =
+        t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
+    if (!t.attached || renamed) {
+      t.attached = true;
+      name_thread(t);
+    }
+    if (t.reading == nullptr) {
+      t.reading = t.first.load(std::memory_order_acquire);
+      t.read = 0;
+    }
+    while (t.reading != nullptr) {
+      chunk* c = t.reading;
+      const std::uint32_t next = c->next.load(std::memory_order_acquire);  // before `committed`: if set, that is final
+      const std::uint32_t committed = c->committed.load(std::memory_order_acquire);
+      if (committed != t.read) {
+        const std::uint32_t lap = c->lap.load(std::memory_order_relaxed);  // the thread waits for us to change it
+        ingest_.read(t, c->records() + (t.read - lap), c->records() + (committed - lap));
+        t.read = committed;
+        c->consumed.store(committed, std::memory_order_release);
+        trim();
+      }
+      if (next == 0) break;
+      t.reading = core_.pool.at(next - 1);
+      t.read = 0;
+      core_.pool.give(c);
+    }
+    const std::uint64_t lost = t.lost.load(std::memory_order_relaxed);
+    lose(loss_cause::chunk_full, lost - t.lost_seen);
+    t.lost_seen = lost;
+    if (!ended) return;
+    if (t.reading != nullptr) core_.pool.give(t.reading);
+    core_.thread_names.forget(t.thread_id);
+    thread_registry::recycle(&t);
+  }
+
+  /// What was committed or handed over after the last session had ended belongs to no session.
+  CUTRACE_NOINLINE void skip_leftovers() {
+    writer_.drop_buffers();
+    core_.threads.for_each([this](traced_thread& t) { skip_records(t, core_.pool); });
+  }
+
+  void periodic(std::uint64_t now) {
+    if (now - clock_at_ >= clock_period_ns) {
+      clock_at_ = now;
+      correction_.sample(core_.scale);
+    }
+    if (now - counter_at_ >= counter_period_ns) {
+      counter_at_ = now;
+      sample_counters(now);
+      tell_losses(now);
+      publish();
+    }
+    if (now - flush_at_ >= flush_period_ns) {
+      flush_at_ = now;
+      sinks_.flush();
+      core_.threads.for_each([this](traced_thread& t) {
+        name_thread(t);
+        thread_registry::mark_if_gone(&t);
+      });
+    }
+  }
+
+  event moment(event_kind kind, text name, std::uint64_t raw_ns) const {
+    event e;
+    e.kind = kind;
+    e.process_id = told_process_id();
+    e.name = name;
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(raw_ns);
+    return e;
+  }
+
+  CUTRACE_NOINLINE void sample_counters(std::uint64_t now) {
+    core_.sites.for_each_counter([&](site_table::entry& c) {
+      const std::int64_t value = static_cast<std::int64_t>(c.cell.load(std::memory_order_relaxed));
+      if (value == c.sampled) return;
+      event e = moment(event_kind::counter, c.name, now);
+      e.counter = counter_data{value, value - c.sampled, c.kind == static_cast<std::uint8_t>(site_kind::gauge)};
+      c.sampled = value;
+      ingest_.take(e);
+    });
+  }
+
+  void lose(loss_cause cause, std::uint64_t n) noexcept {
+    losses_.add(cause, n);
+    if (n != 0) ingest_.add_produced(n);
+  }
+
+  /// Losses stand in the trace where they were noticed, too.
+  CUTRACE_NOINLINE void tell_losses(std::uint64_t now) {
+    ingest_.add_produced(losses_.take(core_.lost));
+    losses_.tell([&](const loss_data& data) {
+      event e = moment(event_kind::loss, tables_.strings.intern("lost records", 12), now);
+      e.loss = data;
+      ingest_.take(e);
+    });
+  }
+
+  CUTRACE_NOINLINE void name_thread(traced_thread& t) {
+    text name;
+    if (!thread_name_changed(t, core_.thread_names, core_.scale.now_ns(), tables_.strings, name)) return;
+    event e = moment(event_kind::thread, name, core_.scale.now_ns());
+    e.thread_id = t.thread_id;
+    describe(e);
+  }
+
+  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for later sinks.
+  CUTRACE_NOINLINE void describe(event& e) {
+    e.process_id = told_process_id();
+    e.name = tables_.strings.intern(e.name.data, e.name.size);
+    e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
+    if (descriptions_.size() < description_limit) descriptions_.push_back(e);
+    ingest_.add_produced(1);
+    delivery_.deliver_now(e);
+  }
+
+  // event_emitter
+  void emit(const event& e) override {
+    if (e.kind == event_kind::device || e.kind == event_kind::context || e.kind == event_kind::stream) {
+      event copy = e;
+      if (copy.start_ns == 0) copy.start_ns = copy.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
+      return describe(copy);
+    }
+    ingest_.take(e);
+  }
+  text intern(const char* data, std::size_t size) override { return tables_.strings.intern(data, size); }
+  text demangle(text mangled) override { return tables_.strings.demangle(mangled); }
+  void count_loss(loss_cause cause, std::uint64_t n) override { lose(cause, n); }
+  void count_quality(std::uint32_t index) override {
+    if (index < quality_count) ++quality_[index];
+  }
+
+  CUTRACE_NOINLINE stats stats_now() {
+    ingest_.add_produced(losses_.take(core_.lost));
+    stats s{};
+    delivery_.fill(s);
+    for (std::size_t i = 0; i < quality_count; ++i) s.quality_of[i] += quality_[i];
+    losses_.fill(s);
+    s.produced = ingest_.produced();
+    s.pending = window_.size();
+    s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
+                     window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes();
+    s.memory_limit_bytes = memory_limit_;
+    s.clock_error_ns = correction_.error_ns();
+    s.launches_seen = ingest_.launches();
+    s.gpu_records_seen = ingest_.gpu_records();
+    s.collector_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    sinks_.fill(s);
+    return s;
+  }
+  void publish() { published_.publish(stats_now()); }
+
+  static constexpr std::size_t description_limit = 8192;
+  runtime_core& core_;
+  record_writer& writer_;
+  sink_set sinks_;
+  clock_correction correction_;
+  order_window window_;
+  event_tables tables_;
+  ingest ingest_;
+  delivery delivery_;
+  std::vector<activity_buffer> buffers_;
+  std::vector<event> descriptions_;
+  loss_counts losses_;
+  std::uint64_t quality_[quality_count] = {};
+  std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
+  std::uint64_t memory_limit_ = 0;
+  std::uint32_t names_seen_ = 0;  ///< of given_thread_names
+  bool crowd_told_ = false;
+
+  action_queue actions_;
+  published_stats published_;
+  std::thread thread_;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

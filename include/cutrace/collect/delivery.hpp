@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last step before the sinks: times of the raw frame become session time, stages and requests are looked up,
+// arguments get their names. Late, so that what another thread told meanwhile is known. Collector's thread only.
+#pragma once
+
+#include <cstring>
+#include <cutrace/collect/clock_map.hpp>
+#include <cutrace/collect/event_tables.hpp>
+#include <cutrace/collect/order_window.hpp>
+#include <cutrace/collect/sink_set.hpp>
+#include <new>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class delivery {
+ public:
+  delivery(event_tables& tables, const clock_correction& correction, sink_set& to)
+      : tables_(tables), correction_(correction), to_(to) {
+    events_.resize(slice);
+    arguments_.resize(slice * argument_limit);
+  }
+
+  void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
+  /// Raw time of the pass that delivers.
+  void set_now(std::uint64_t raw_ns) noexcept { now_ns_ = static_cast<std::int64_t>(raw_ns); }
+  std::uint64_t start_ns() const noexcept { return start_ns_; }
+
+  /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
+  void deliver(const order_window::bucket& b) {
+    now_session_ns_ = session_ns(now_ns_);
+    const order_window::place* const order = b.order.data();
+    const std::size_t count = b.order.size();
+    for (std::size_t at = 0; at < count;) {
+      const std::size_t end = std::min(count, at + slice);
+      requests_.clear();
+      requests_.reserve(2 * slice);  // a mark may have that of its stage and its own
+      next_argument_ = arguments_.data();
+      event* made = events_.data();
+      for (; at < end; ++at) {
+        ask_ahead(order + at, count - at);
+        show(b.words, order[at], *::new (static_cast<void*>(made++)) event);
+      }
+      const std::size_t n = static_cast<std::size_t>(made - events_.data());
+      to_.write(events_.data(), n);
+      delivered_ += n;
+    }
+  }
+
+  /// An event that is complete and does not wait for its turn.
+  void deliver_now(const event& e) {
+    to_.write(&e, 1);
+    ++delivered_;
+    ++by_kind_[static_cast<std::size_t>(e.kind)];
+  }
+
+  /// Session time of a time of the raw frame.
+  std::int64_t session_ns(std::int64_t raw_ns) const noexcept {
+    return static_cast<std::int64_t>(correction_.apply(static_cast<std::uint64_t>(raw_ns)) - start_ns_);
+  }
+
+  std::uint64_t delivered() const noexcept { return delivered_; }
+  void fill(stats& s) const noexcept {
+    s.delivered = delivered_;
+    for (std::size_t i = 0; i < event_kind_count; ++i) s.by_kind[i] = by_kind_[i];
+    for (std::size_t i = 0; i < 6; ++i) s.unattributed_by[i] = joined_[i];
+    s.quality_of[static_cast<std::size_t>(quality::unattributed)] =
+        joined_[static_cast<std::size_t>(attribution::no_callback)] +
+        joined_[static_cast<std::size_t>(attribution::expired)];
+    s.quality_of[static_cast<std::size_t>(quality::skew)] = skewed_;
+    s.quality_of[static_cast<std::size_t>(quality::late)] = late_;
+  }
+
+ private:
+  static constexpr std::size_t slice = 64;
+  static constexpr std::size_t argument_limit = 10;  ///< of one event
+  /// Events by which memory is asked for early: that of the event itself, of its stage, and of the stage
+  /// that names its requests.
+  static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
+
+  /// The window is larger than caches are, and its order is not that of memory; nor are stages in a cache that were
+  /// opened when the events came. Which forms they have is not asked: the next lines of a shorter one do no harm.
+  CUTRACE_INLINE void ask_ahead(const order_window::place* from, std::size_t left) {
+    if (CUTRACE_UNLIKELY(left <= ahead)) return;
+    const char* const waiting = from[ahead].address();
+    __builtin_prefetch(waiting);
+    __builtin_prefetch(waiting + 64);
+    if (CUTRACE_UNLIKELY(from[ahead].shape() == order_window::form::whole))
+      for (std::size_t at = 128; at < sizeof(pending_event); at += 64) __builtin_prefetch(waiting + at);
+    tables_.stages.prefetch(stage_place_of(from[stage_ahead]));
+    tables_.stages.prefetch_owner(stage_place_of(from[owner_ahead]));
+  }
+  /// Any number where there is none.
+  static std::uint32_t stage_place_of(const order_window::place& p) noexcept {
+    std::uint32_t place;
+    std::memcpy(&place, p.address() + stage_place_at, sizeof(place));
+    return place;
+  }
+
+  /// The event of a place, complete. `e` is new.
+  CUTRACE_INLINE void show(const std::vector<std::uint64_t>& words, const order_window::place& p, event& e) {
+    e.start_ns = session_ns(p.start_ns);
+    e.end_ns = session_ns(p.end_ns);
+    switch (p.shape()) {
+      case order_window::form::host: {
+        const pending_host& h = p.as<pending_host>();
+        e.process_id = tables_.process_id;
+        e.thread_id = h.thread_id;
+        if (h.type() == record_type::stage) {
+          show_marker_stage(h, e);
+        } else {
+          show_call(h, words, e);
+          if (e.stage_id != 0) resolve_stage(e, h.at.stage_place);
+        }
+        break;
+      }
+      case order_window::form::work: {
+        const pending_work& w = p.as<pending_work>();
+        e.process_id = tables_.process_id;
+        w.show(e);
+        if (w.call_function != pending_work::no_function)
+          e.call_name = tables_.functions.name_of(w.call_function & ~pending_work::runtime_bit,
+                                                  (w.call_function & pending_work::runtime_bit) != 0);
+        resolve_gpu(e, w.call_thread);
+        if (e.stage_id != 0) resolve_stage(e, w.stage_place);
+        break;
+      }
+      case order_window::form::whole:
+        show_whole(p.as<pending_event>(), words, e);
+        break;
+    }
+    e.late = e.end_ns < newest_end_ns_;
+    if (CUTRACE_UNLIKELY(e.late))
+      ++late_;
+    else
+      newest_end_ns_ = std::min(e.end_ns, now_session_ns_);  // a time from the future makes nothing else late
+    ++by_kind_[static_cast<std::size_t>(e.kind)];
+  }
+
+  CUTRACE_NOINLINE void show_whole(const pending_event& p, const std::vector<std::uint64_t>& words, event& e) {
+    const std::int64_t start_ns = e.start_ns, end_ns = e.end_ns;
+    e = p;
+    e.start_ns = start_ns;
+    e.end_ns = end_ns;
+    if (e.kind == event_kind::api)
+      name_arguments(e, tables_.functions.find(e.api.function, e.api.runtime_api),
+                     [&](std::uint32_t i) { return words[p.words_at + i]; });
+    if (e.kind == event_kind::system) name_described(e, words.data() + p.words_at);
+    if (comes_from_call(e)) resolve_gpu(e, p.call_thread);
+    if (e.kind == event_kind::kernel && e.kernel.queued_ns != 0) e.kernel.queued_ns = session_ns(e.kernel.queued_ns);
+    if (e.kind == event_kind::kernel && e.kernel.submitted_ns != 0)
+      e.kernel.submitted_ns = session_ns(e.kernel.submitted_ns);
+    if (e.kind == event_kind::stage)
+      resolve_name(e);
+    else if (e.stage_id != 0)
+      resolve_stage(e, stage_table::no_place);
+    if (p.form != request_form::none)  // marks may bring their own
+      show_requests(e, p.form, p.request_word, p.request_owner, stage_table::no_place);
+  }
+
+  void show_marker_stage(const pending_host& h, event& e) {
+    pending_more more;
+    show_stage(h, e, more);
+    if (h.has(flag_dynamic)) {
+      e.name = {h.name, h.name_size_or_words_at};
+    } else {
+      const site_table::entry& site = tables_.sites.at(h.site());
+      e.name = site.name;
+      e.stage.file = site.file;
+      e.stage.line = site.line;
+    }
+    resolve_name(e);
+    const std::uint32_t owner_place = h.has(flag_dynamic) ? stage_table::no_place : h.at.stage_place;
+    show_requests(e, more.form, more.request_word, more.request_owner, owner_place);
+  }
+
+  void show_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
+    const bool runtime = h.has(flag_runtime);
+    const std::uint32_t count = std::min<std::uint32_t>(h.count(), argument_limit);
+    const std::uint32_t rest = count > 3 ? count - 3 : 0;
+    const bool enclosed = (h.at.epoch & pending_host::is_enclosed) != 0;
+    // Not there if memory ran out when they came.
+    const bool told = h.name_size_or_words_at + rest + (enclosed ? 1u : 0u) <= words.size();
+    const std::uint64_t* more = told ? words.data() + h.name_size_or_words_at : nothing;
+    e.kind = event_kind::api;
+    e.correlation_id = (h.id & 0xffffffffu) | static_cast<std::uint64_t>(h.at.epoch & 0xffu) << 32;
+    e.stage_id = h.parent;
+    e.api.function = function_of(h.site());
+    e.api.result = static_cast<std::int32_t>(h.id >> 32);
+    e.api.runtime_api = runtime;
+    e.api.argument_count = count;
+    if (const std::uint32_t caller = runtime_function_of(h.site()))
+      e.api.runtime_name = tables_.functions.name_of(caller, true);
+    if (CUTRACE_UNLIKELY(enclosed)) e.api.enclosing = more[rest];
+    e.api.result_name = tables_.functions.result(runtime, e.api.result);
+    const known_function* f = tables_.functions.find(e.api.function, runtime);
+    e.name = event_tables::name_of(f);
+    const std::uint64_t head[3] = {h.a, h.b, h.c};
+    const auto word = [&](std::uint32_t i) { return i < 3 ? head[i] : more[i - 3]; };
+    if (f != nullptr) {
+      e.api.direction = f->direction;
+      const std::uint32_t bytes = static_cast<std::uint32_t>(f->bytes_parameter);
+      if (f->bytes_parameter >= 0 && bytes < count) e.api.bytes = word(bytes);
+    }
+    name_arguments(e, f, word);
+  }
+
+  /// `word(i)`: the value of one.
+  template <class Word>
+  void name_arguments(event& e, const known_function* f, Word word) {
+    const std::size_t known = f != nullptr ? f->parameters.size() : 0;
+    e.api.arguments = next_argument_;
+    for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
+      argument& a = *next_argument_++;
+      a = i < known ? f->parameters[i] : argument{};
+      a.value = word(i);
+    }
+  }
+
+  void name_described(event& e, const std::uint64_t* words) {
+    e.system.arguments = next_argument_;
+    for (std::uint32_t i = 0; i < e.system.argument_count; ++i)
+      *next_argument_++ = described_argument::get(words + described_argument::words * i);
+  }
+
+  /// Asked with the time of the launch in the raw frame: an update of the graph concerns later ones.
+  void resolve_capture(event& p) {
+    const graph_table::capture* c = nullptr;
+    switch (p.kind) {
+      case event_kind::kernel:
+        if (p.kernel.graph_node_id != 0) c = tables_.graphs.find(p.kernel.graph_node_id, p.call_start_ns);
+        break;
+      case event_kind::memcpy:
+        if (p.memcpy_.graph_node_id != 0) c = tables_.graphs.find(p.memcpy_.graph_node_id, p.call_start_ns);
+        break;
+      case event_kind::memset:
+        if (p.memset_.graph_node_id != 0) c = tables_.graphs.find(p.memset_.graph_node_id, p.call_start_ns);
+        break;
+      case event_kind::graph_launch:
+        c = tables_.graphs.find_common(p.kernel.graph_id, p.call_start_ns);
+        break;
+      default:
+        break;
+    }
+    if (c == nullptr) return;
+    if (c->stage != captured_in_) {  // the table's copy of the name may go before the session does
+      captured_in_ = c->stage;
+      captured_name_ = tables_.strings.intern(c->name.data(), c->name.size());
+    }
+    p.capture_stage_id = c->stage;
+    p.capture_stage_name = captured_name_;
+  }
+
+  void resolve_gpu(event& p, std::uint32_t call_thread) {
+    if (!tables_.graphs.empty()) resolve_capture(p);
+    p.call_start_ns = session_ns(p.call_start_ns);
+    if (p.thread_id == 0) p.thread_id = tables_.thread_id_of(call_thread);  // its records may have come after the GPU's
+    // Counted, not clipped: who reads the trace may decide what to make of it.
+    const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
+    if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
+        p.start_ns + bound < p.call_start_ns) {
+      p.skewed = true;
+      ++skewed_;
+    }
+    if (p.is_gpu_work() && p.joined != attribution::by_call) ++joined_[static_cast<std::size_t>(p.joined)];
+  }
+
+  void resolve_name(event& p) {
+    if (p.name.data == nullptr) {
+      const known_stage* s = tables_.stages.find(p.stage_id);
+      p.name = s != nullptr ? s->name_text() : event_tables::name_lost;
+    }
+    p.stage_name = p.name;
+  }
+
+  CUTRACE_INLINE void resolve_stage(event& p, std::uint32_t place) {
+    const known_stage* const s = tables_.stages.find_at(place, p.stage_id);
+    if (CUTRACE_UNLIKELY(s == nullptr)) {
+      if (p.is_gpu_work()) {
+        p.joined = attribution::stage_unknown;
+        ++joined_[static_cast<std::size_t>(attribution::stage_unknown)];
+      }
+      return;
+    }
+    p.stage_name = s->name_text();
+    show_requests(p, s->form, s->word, s->owner, s->owner_place);
+  }
+
+  CUTRACE_INLINE void show_requests(event& p, request_form form, std::uint64_t word, std::uint64_t owner,
+                                    std::uint32_t owner_place) {
+    if (form == request_form::none) return;
+    if (form == request_form::id) {
+      requests_.push_back({word, {}});
+      p.requests = &requests_.back();
+      p.request_count = p.request_total = 1;
+      return;
+    }
+    const known_stage* const s = tables_.stages.find_at(owner_place, owner);
+    if (CUTRACE_UNLIKELY(s == nullptr)) {  // its record was lost: at least the number stays
+      p.requests = nullptr;
+      p.request_count = 0;
+      p.request_total = form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
+      return;
+    }
+    p.requests = s->requests.get();
+    p.request_count = s->request_count;
+    p.request_total = s->total;
+  }
+
+  static constexpr std::uint64_t nothing[8] = {};
+  event_tables& tables_;
+  const clock_correction& correction_;
+  sink_set& to_;
+  std::uint64_t start_ns_ = 0;
+  std::uint64_t captured_in_ = 0;  ///< stage of the capture that was asked for last
+  text captured_name_;
+  std::vector<event> events_;  ///< of one slice, as are the next two
+  std::vector<request_ref> requests_;
+  std::vector<argument> arguments_;
+  argument* next_argument_ = nullptr;
+  std::int64_t newest_end_ns_ = INT64_MIN;
+  std::int64_t now_ns_ = 0;          ///< raw, of this pass
+  std::int64_t now_session_ns_ = 0;  ///< the same in session time, as of the last delivery
+  std::uint64_t delivered_ = 0;
+  std::uint64_t by_kind_[event_kind_count] = {};
+  std::uint64_t joined_[6] = {};
+  std::uint64_t skewed_ = 0;
+  std::uint64_t late_ = 0;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+// From records and backend events to pending events: names, stages, calls. Collector's thread only.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <cutrace/collect/event_tables.hpp>
+#include <cutrace/collect/gpu_record.hpp>
+#include <cutrace/collect/order_window.hpp>
+#include <cutrace/collect/reporter.hpp>
+#include <cutrace/marker/record.hpp>
+#include <cutrace/marker/stage_write.hpp>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+// What NVTX says of a range or mark beside name and time. Collector's thread only.
+
+inline bool is_nvtx(const site_table::entry& site) noexcept {
+  return site.kind == static_cast<std::uint8_t>(site_kind::nvtx);
+}
+
+/// `words`: of its record. Nothing where the site is a marker's.
+inline void keep_origin(stage_data& s, const site_table::entry& site, const std::vector<std::uint64_t>& words,
+                        const site_table& sites) {
+  if (!is_nvtx(site)) return;
+  s.origin = stage_origin::nvtx;
+  s.domain = site.file;
+  if (words.size() < 3) return;
+  s.payload = words[0];
+  s.payload_kind = static_cast<argument_kind>(words[1] & 0xff);
+  s.color = static_cast<std::uint32_t>(words[1] >> 32);
+  s.category = static_cast<std::uint32_t>(words[2]);
+  if (const std::uint32_t named = static_cast<std::uint32_t>(words[2] >> 32)) s.category_name = sites.at(named).name;
+}
+
+// Which results of a CUDA call say that the context is lost: cuda.h says of each that "any further CUDA work will
+// return the same error" or that the context "must be destroyed". The runtime's numbers are the same (driver_types.h).
+
+inline bool loses_context(std::int32_t result) noexcept {
+  if (result < 214) return false;  // the usual way out
+  switch (result) {
+    case 214:  // ECC_UNCORRECTABLE
+    case 220:  // NVLINK_UNCORRECTABLE
+    case 226:  // CONTAINED
+    case 700:  // ILLEGAL_ADDRESS
+    case 702:  // LAUNCH_TIMEOUT
+    case 710:  // ASSERT
+    case 714:  // HARDWARE_STACK_ERROR
+    case 715:  // ILLEGAL_INSTRUCTION
+    case 716:  // MISALIGNED_ADDRESS
+    case 717:  // INVALID_ADDRESS_SPACE
+    case 718:  // INVALID_PC
+    case 719:  // LAUNCH_FAILED
+    case 721:  // TENSOR_MEMORY_LEAK
+    case 810:  // MPS_CLIENT_TERMINATED
+    case 911:  // EXTERNAL_DEVICE
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The line for the notes. `result_name` may be empty.
+inline void describe_lost_context(char (&line)[280], const char* call, text result_name, std::int32_t result) noexcept {
+  std::snprintf(
+      line, sizeof(line),
+      "%.60s returned %.60s (%d), after which CUDA does no more work: GPU records of that time may be missing", call,
+      result_name.size != 0 ? result_name.data : "a fatal error", static_cast<int>(result));
+}
+
+// What stands in a chunk before the record that it belongs to: texts and words. Collector's thread only.
+
+struct record_parts {
+  std::string name, request;
+  bool told_name = false, told_request = false;  ///< whether there was one, be it empty
+  std::vector<std::uint64_t> words;
+  std::uint32_t enclosing = 0;
+
+  void read_text(const record& r) {
+    text_record piece;
+    std::memcpy(&piece, &r, sizeof(piece));
+    (piece.slot == 0 ? name : request).append(piece.bytes, piece.size);
+    (piece.slot == 0 ? told_name : told_request) = true;
+    any_ = true;
+  }
+  void read_words(const record& r) {
+    words_record piece;
+    std::memcpy(&piece, &r, sizeof(piece));
+    words.insert(words.end(), piece.words, piece.words + piece.size);
+    enclosing = piece.enclosing;
+    any_ = true;
+  }
+  void resize_words(std::size_t count) {
+    words.resize(count);
+    any_ = true;
+  }
+  void clear() noexcept {
+    if (!any_) return;  // most records come alone
+    any_ = false;
+    name.clear();
+    request.clear();
+    told_name = told_request = false;
+    words.clear();
+    enclosing = 0;
+  }
+
+ private:
+  bool any_ = false;  ///< something stands here
+};
+
+class ingest {
+ public:
+  static constexpr std::uint32_t function_runtime_bit = 1u << 31;
+  /// All three outlive it.
+  ingest(event_tables& tables, order_window& window, reporter& errors)
+      : tables_(tables), window_(window), errors_(errors) {}
+
+  /// Reads committed records [first, last) of a chunk. Groups never span chunks.
+  void read(const traced_thread& t, const record* first, const record* last) {
+    tables_.set_thread(t.index, t.thread_id);
+    for (const record* r = first; r != last; ++r) read_record(t, *r);
+  }
+
+  /// A record of a backend, times in the raw frame, joined to its call.
+  void take(const event& e) {
+    // Work from before this trace, which CUPTI hands over late, is no part of it.
+    if (e.is_gpu_work() && e.end_ns != 0 && e.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
+    if (e.start_ns == 0 && e.end_ns == 0) return take_timeless(e);
+    take_joined(e);
+  }
+
+  /// Raw time at which the gate was opened first. Any thread.
+  void set_start(std::uint64_t raw_ns) noexcept {
+    start_ns_.store(static_cast<std::int64_t>(raw_ns), std::memory_order_relaxed);
+  }
+
+  std::uint64_t produced() const noexcept { return produced_; }
+  void add_produced(std::uint64_t n) noexcept { produced_ += n; }
+  std::uint64_t gpu_records() const noexcept { return gpu_records_; }
+  std::uint64_t launches() const noexcept { return launches_; }
+
+ private:
+  CUTRACE_INLINE void read_record(const traced_thread& t, const record& r) {
+    switch (r.type()) {
+      case record_type::text:
+        return parts_.read_text(r);
+      case record_type::requests:
+      case record_type::words:
+        return parts_.read_words(r);
+      case record_type::stage_open:
+        open_stage(r);
+        break;
+      case record_type::stage:
+        end_stage(t, r);
+        break;
+      case record_type::mark:
+        take_mark(t, r);
+        break;
+      case record_type::api:
+        take_call(t, r);
+        break;
+      case record_type::gpu:
+        take_gpu(r);
+        break;
+      case record_type::graph:
+        take_graph(r);
+        break;
+      default:
+        break;
+    }
+    parts_.clear();
+  }
+
+  text name_of(const record& r) {
+    if (!r.has(flag_dynamic)) return tables_.sites.at(r.site()).name;
+    if (!parts_.told_name) return event_tables::name_lost;  // told to an earlier trace, in which the stage began
+    return tables_.strings.intern(parts_.name.data(), parts_.name.size());
+  }
+
+  void keep_requests(known_stage& s, const record& r) {
+    tables_.stages.keep_requests(s, r.form(), r.a, parts_.words, parts_.told_request ? &parts_.request : nullptr);
+  }
+
+  void open_stage(const record& r) {
+    known_stage* s = tables_.stages.open(r.id);
+    if (s == nullptr) return;
+    s->set_name(name_of(r));
+    s->owner = r.c;
+    s->owner_place = tables_.stages.place_of(r.c);
+    s->word = r.a;
+    s->form = r.form();
+    if (r.c == r.id) keep_requests(*s, r);
+  }
+
+  CUTRACE_INLINE pending_host& host_record(const traced_thread& t, const record& r) {
+    ++produced_;
+    pending_host& p = window_.append_host(static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)),
+                                          static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
+    p.keep(r, t.thread_id);
+    return p;
+  }
+  /// In the window already: it takes shape there.
+  pending_event& host_event(event_kind kind, const traced_thread& t, const record& r) {
+    ++produced_;
+    pending_event& p = window_.append(static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)),
+                                      static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
+    p.kind = kind;
+    p.process_id = tables_.process_id;
+    p.thread_id = t.thread_id;
+    return p;
+  }
+
+  void end_stage(const traced_thread& t, const record& r) {
+    const bool named_here = r.has(flag_dynamic);
+    if (CUTRACE_UNLIKELY(r.site() != 0 && is_nvtx(tables_.sites.at(r.site())))) {
+      end_nvtx(t, r);
+    } else {
+      pending_host& p = host_record(t, r);
+      p.at = {0, tables_.stages.place_of(r.c)};
+      if (named_here) {
+        const text name = name_of_instance(r.id);
+        p.name = name.data;
+        p.name_size_or_words_at = name.size;
+      }
+    }
+    const bool opened = (r.b >> 16 & 0xffff) != 0;
+    if (opened && !r.has(flag_adopted)) tables_.stages.close(r.id);
+  }
+  /// No address: an adopted part that is read first; delivery asks again.
+  text name_of_instance(std::uint64_t id) {
+    const known_stage* s = tables_.stages.find(id);
+    return s != nullptr ? s->name_text() : text{nullptr, 0};
+  }
+  CUTRACE_NOINLINE void end_nvtx(const traced_thread& t, const record& r) {
+    pending_event& p = host_event(event_kind::stage, t, r);
+    show_stage(r, p, p);
+    const site_table::entry& site = tables_.sites.at(r.site());
+    p.name = r.has(flag_dynamic) ? name_of_instance(r.id) : site.name;
+    keep_origin(p.stage, site, parts_.words, tables_.sites);
+  }
+
+  void take_mark(const traced_thread& t, const record& r) {
+    pending_event& p = host_event(event_kind::mark, t, r);
+    p.name = name_of(r);
+    if (r.site() != 0) keep_origin(p.stage, tables_.sites.at(r.site()), parts_.words, tables_.sites);
+    p.stage_id = r.parent;
+    p.request_word = r.a;
+    p.request_owner = r.c;
+    p.form = r.form();
+    if (r.form() >= request_form::text && r.id != 0) {  // its own text or batch: kept like a stage's
+      if (known_stage* s = tables_.stages.open(r.id)) {
+        keep_requests(*s, r);
+        tables_.stages.close(r.id);
+      }
+    }
+  }
+
+  std::uint64_t with_epoch(std::uint32_t id) const noexcept {
+    return id | static_cast<std::uint64_t>(tables_.ring.epoch(id)) << 32;
+  }
+
+  /// A call of another process, which comes with the values of its arguments.
+  CUTRACE_NOINLINE void take_foreign_call(pending_event& p, const event& e) {
+    std::uint64_t words[10];
+    const std::uint32_t count = std::min<std::uint32_t>(e.api.argument_count, 10);
+    p.api.argument_count = 0;  // should there be no memory for them
+    for (std::uint32_t i = 0; i < count; ++i) words[i] = e.api.arguments[i].value;
+    complete_call(p, words, count);
+    p.api.argument_count = count;
+  }
+
+  CUTRACE_INLINE void take_call(const traced_thread& t, const record& r) {
+    const known_function* f = tables_.functions.find(function_of(r.site()), r.has(flag_runtime));
+    if (f != nullptr && f->makes_gpu_work) ++launches_;
+    const std::int32_t result = static_cast<std::int32_t>(r.id >> 32);
+    if (CUTRACE_UNLIKELY(loses_context(result))) note_lost_context(f, r.has(flag_runtime), result);
+    pending_host& p = host_record(t, r);
+    p.at = {tables_.ring.epoch(static_cast<std::uint32_t>(r.id)), tables_.stages.place_of(r.parent)};
+    p.name_size_or_words_at = 0;
+    if (r.count() <= 3 && CUTRACE_LIKELY(parts_.enclosing == 0)) return;
+    parts_.resize_words(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);
+    if (CUTRACE_UNLIKELY(parts_.enclosing != 0)) {
+      p.at.epoch |= pending_host::is_enclosed;
+      parts_.words.push_back(with_epoch(parts_.enclosing));
+    }
+    p.name_size_or_words_at = window_.add_words(parts_.words.data(), parts_.words.size());
+  }
+
+  /// What is known of its function, and the values of its arguments.
+  void complete_call(pending_event& p, const std::uint64_t* words, std::uint32_t count) {
+    const known_function* f = tables_.functions.find(p.api.function, p.api.runtime_api);
+    p.name = event_tables::name_of(f);
+    if (f != nullptr) {
+      p.api.direction = f->direction;
+      const std::size_t bytes = static_cast<std::size_t>(f->bytes_parameter);
+      if (f->bytes_parameter >= 0 && bytes < count) p.api.bytes = words[bytes];
+      if (f->makes_gpu_work) ++launches_;
+    }
+    p.api.result_name = tables_.functions.result(p.api.runtime_api, p.api.result);
+    if (CUTRACE_UNLIKELY(loses_context(p.api.result))) note_lost_context(f, p.api.runtime_api, p.api.result);
+    p.words_at = window_.add_words(words, count);
+  }
+
+  /// For the files: the program has the error itself, but who reads the trace must know why it thins out. Once.
+  CUTRACE_NOINLINE void note_lost_context(const known_function* f, bool runtime, std::int32_t result) {
+    if (lost_context_noted_) return;
+    lost_context_noted_ = true;
+    char line[280];
+    describe_lost_context(line, event_tables::name_of(f).data, tables_.functions.result(runtime, result), result);
+    errors_.report("session", line, false);
+  }
+
+  void take_gpu(const record& r) {
+    if (parts_.words.size() < 7) return;
+    std::uint64_t words[7];
+    std::copy(parts_.words.begin(), parts_.words.begin() + 7, words);
+    const bool ns = r.has(flag_ns_times);
+    event e;
+    e.start_ns = static_cast<std::int64_t>(ns ? r.begin : tables_.scale.to_ns(r.begin));
+    e.end_ns = static_cast<std::int64_t>(ns ? r.end : tables_.scale.to_ns(r.end));
+    decode_gpu(r, words, e);
+    e.name = tables_.sites.at(r.site()).name;
+    if (e.kind == event_kind::kernel) {
+      e.kernel.mangled_name = e.name;
+      e.name = tables_.strings.demangle(tables_.strings.intern(e.name.data, e.name.size));
+    }
+    take_joined(e);
+  }
+
+  void take_graph(const record& r) {
+    switch (static_cast<graph_change::action>(r.count())) {
+      case graph_change::action::node_added: {
+        const known_stage* s = tables_.stages.find(r.parent);  // told by the same thread, so before
+        return tables_.graphs.added(r.id, r.parent, s != nullptr ? s->name_text() : event_tables::name_lost);
+      }
+      case graph_change::action::node_copied:
+        return tables_.graphs.copied(r.id, r.a);
+      case graph_change::action::updated:
+        return tables_.graphs.updated(static_cast<std::uint32_t>(r.id >> 32), static_cast<std::uint32_t>(r.a >> 32),
+                                      static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)));
+      case graph_change::action::gone:
+        return tables_.graphs.gone(static_cast<std::uint32_t>(r.id >> 32));
+    }
+  }
+
+  void take_joined(const event& e) {
+    if (pending_work::holds(e)) return take_work(e);
+    pending_event& p = window_.append(e.start_ns, e.end_ns);
+    static_cast<event&>(p) = e;
+    p.process_id = tables_.process_id;
+    if (e.kind == event_kind::api) take_foreign_call(p, e);
+    if (e.kind == event_kind::system) add_described(p, e);
+    if (comes_from_call(p) && !join(p))
+      window_.take_back();
+    else
+      ++produced_;
+  }
+  /// Arguments that bring their names along, no more than described_argument::limit.
+  CUTRACE_NOINLINE void add_described(pending_event& p, const event& e) {
+    p.system.argument_count = 0;  // should there be no memory for them
+    const std::uint32_t count = std::min(e.system.argument_count, described_argument::limit);
+    std::uint64_t words[described_argument::words * described_argument::limit];
+    for (std::uint32_t i = 0; i < count; ++i)
+      described_argument::put(e.system.arguments[i], words + described_argument::words * i);
+    p.words_at = window_.add_words(words, described_argument::words * count);
+    p.system.argument_count = count;
+  }
+
+  CUTRACE_INLINE void take_work(const event& e) {
+    correlation_ring::call call{};
+    attribution joined{};
+    if (!find_call(e, joined, call)) return;
+    pending_work& p = window_.append_work(e);
+    p.keep(e);
+    p.joined = joined;
+    p.call_start_ns = e.start_ns;
+    p.call_thread = 0;
+    p.epoch = 0;
+    p.call_function = pending_work::no_function;
+    p.stage_place = stage_table::no_place;
+    ++produced_;
+    if (!is_found(joined)) return;
+    p.epoch = call.epoch & 0xff;
+    p.stage_id = call.stage;
+    p.stage_place = tables_.stages.place_of(call.stage);
+    p.call_start_ns = static_cast<std::int64_t>(tables_.scale.to_ns(call.begin_ticks));
+    p.call_thread = call.thread_index & 0xffffff;
+    p.call_function =
+        pending_work::function_word(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
+  }
+
+  static bool is_found(attribution a) noexcept { return a == attribution::by_call || a == attribution::outside_stage; }
+  /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time. False for work
+  /// that was issued while tracing was paused: it is no part of the trace.
+  CUTRACE_INLINE bool find_call(const event& e, attribution& joined, correlation_ring::call& call) {
+    joined = tables_.ring.find(static_cast<std::uint32_t>(e.correlation_id), call);
+    if (is_found(joined) && call.stage == api_call::not_recorded) return false;
+    if (e.is_gpu_work()) ++gpu_records_;
+    return true;
+  }
+  bool join(pending_event& p) {
+    correlation_ring::call call{};
+    if (!find_call(p, p.joined, call)) return false;
+    p.call_start_ns = p.start_ns;
+    if (!is_found(p.joined)) return true;
+    p.correlation_id |= std::uint64_t{call.epoch} << 32;
+    p.stage_id = call.stage;
+    p.call_start_ns = static_cast<std::int64_t>(tables_.scale.to_ns(call.begin_ticks));
+    p.call_thread = call.thread_index;
+    p.call_name =
+        tables_.functions.name_of(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
+    return true;
+  }
+
+  /// A record without times (quality no_timestamp) is an instant at its call, else at its arrival: at 0 it would stand
+  /// before the machine was started.
+  CUTRACE_NOINLINE void take_timeless(const event& e) {
+    pending_event p;
+    static_cast<event&>(p) = e;
+    p.process_id = tables_.process_id;
+    if (comes_from_call(p) && !join(p)) return;
+    if (!is_found(p.joined)) p.call_start_ns = static_cast<std::int64_t>(tables_.scale.now_ns());
+    p.start_ns = p.end_ns = p.call_start_ns;
+    window_.append(p.start_ns, p.end_ns) = p;
+    ++produced_;
+  }
+
+  event_tables& tables_;
+  order_window& window_;
+  reporter& errors_;
+  record_parts parts_;  ///< of the next record
+  std::atomic<std::int64_t> start_ns_{0};
+  std::uint64_t produced_ = 0;
+  std::uint64_t gpu_records_ = 0;
+  std::uint64_t launches_ = 0;
+  bool lost_context_noted_ = false;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

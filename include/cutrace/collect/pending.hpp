@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// How events wait for their turn. An event is 288 bytes, most of which say nothing or what tables know: what comes by
+// the million waits as the 64 bytes that it is made of, and takes its shape when it is delivered. The window is larger
+// than caches are, so these bytes are what waiting costs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cutrace/collect/function_table.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/marker/record.hpp>
+#include <cutrace/request.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// What an event that is not resolved yet has besides.
+struct pending_more {
+  std::uint64_t request_word = 0;
+  std::uint64_t request_owner = 0;
+  request_form form = request_form::none;
+  std::uint32_t words_at = 0;     ///< api: arguments, in the words of its bucket
+  std::uint32_t call_thread = 0;  ///< GPU work: index of the thread of its call
+};
+
+/// An argument that brings its name along, as it waits among the words of a bucket. Names are interned.
+struct described_argument {
+  static constexpr std::uint32_t words = 3;
+  static constexpr std::uint32_t limit = 10;  ///< of one event
+
+  static void put(const argument& a, std::uint64_t* to) noexcept {
+    to[0] = argument::word_of(a.name.data);
+    to[1] = std::uint64_t{a.name.size} << 32 | static_cast<std::uint64_t>(a.kind);
+    to[2] = a.value;
+  }
+  static argument get(const std::uint64_t* from) noexcept {
+    argument a;
+    a.name = {reinterpret_cast<const char*>(from[0]), static_cast<std::uint32_t>(from[1] >> 32)};
+    a.kind = static_cast<argument_kind>(from[1] & 0xff);
+    a.value = from[2];
+    return a;
+  }
+};
+
+/// What carries the correlation id of a call.
+inline bool comes_from_call(const event& e) noexcept {
+  return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+}
+
+/// Whatever has no shorter form. Times are those of the raw frame, stage and requests are not looked up yet.
+struct pending_event : event, pending_more {};
+
+/// A stage or a call: its record, without its times.
+struct alignas(64) pending_host {
+  struct whereabouts {
+    std::uint32_t epoch;  ///< of a call's correlation id; with `is_enclosed`, its last word is the id of that call
+    std::uint32_t stage_place;  ///< of `parent`, of a stage that of `c`; see stage_table::place_of
+  };
+
+  std::uint64_t head, id, parent, a, b, c;  ///< see `record`
+  union {
+    const char* name;  ///< of a stage whose name was made at run time; nullptr: not known yet
+    whereabouts at;    ///< of all others
+  };
+  std::uint32_t name_size_or_words_at;  ///< a call's words beyond the third, in those of its bucket
+  std::uint32_t thread_id;
+
+  static constexpr std::uint32_t is_enclosed = 1u << 31;
+
+  record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }
+  bool has(std::uint8_t flag) const noexcept { return (head & head_flags(flag)) != 0; }
+  request_form form() const noexcept { return static_cast<request_form>(head >> 16 & 0xff); }
+  std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(head >> 24 & 0xff); }
+  std::uint32_t site() const noexcept { return static_cast<std::uint32_t>(head >> 32); }
+
+  void keep(const record& r, std::uint32_t thread) noexcept {
+    head = r.head;
+    id = r.id;
+    parent = r.parent;
+    a = r.a;
+    b = r.b;
+    c = r.c;
+    thread_id = thread;
+  }
+};
+static_assert(sizeof(pending_host) == 64, "one cache line");
+
+/// What the record of a stage says of it, in whichever form. `e` is new.
+template <class Record>
+void show_stage(const Record& r, event& e, pending_more& more) noexcept {
+  e.kind = event_kind::stage;
+  e.stage_id = r.id;
+  e.depth = static_cast<std::uint32_t>(r.b & 0xffff);
+  e.stage.parent = r.parent;
+  e.stage.adopted = r.has(flag_adopted);
+  e.stage.span = r.has(flag_span);
+  more.request_word = r.a;
+  more.request_owner = r.c;
+  more.form = r.form();
+}
+
+/// What GPU work of one name often has in common, as it stands in the event: launches of one shape, copies of one size.
+struct work_shape {
+  static constexpr std::size_t size = offsetof(kernel_data, graph_node_id);
+  static_assert(sizeof(memcpy_data) <= size && sizeof(memset_data) <= size && sizeof(sync_data) <= size, "whole");
+
+  unsigned char bytes[size];  ///< of the union
+  const char *name, *mangled;
+  std::uint32_t name_size, mangled_size;
+
+  static bool is_kernel(const event& e) noexcept {
+    return e.kind == event_kind::kernel || e.kind == event_kind::graph_launch;
+  }
+  CUTRACE_INLINE bool is_of(const event& e) const noexcept {
+    const text other = is_kernel(e) ? e.kernel.mangled_name : text{nullptr, 0};
+    return std::memcmp(bytes, &e.kernel, size) == 0 && name == e.name.data && name_size == e.name.size &&
+           mangled == other.data && mangled_size == other.size;
+  }
+  void keep(const event& e) noexcept {
+    const text other = is_kernel(e) ? e.kernel.mangled_name : text{nullptr, 0};
+    std::memcpy(bytes, &e.kernel, size);
+    name = e.name.data;
+    name_size = e.name.size;
+    mangled = other.data;
+    mangled_size = other.size;
+  }
+  /// Into a new event of the same kind.
+  CUTRACE_INLINE void show(event& e) const noexcept {
+    std::memcpy(static_cast<void*>(&e.kernel), bytes, size);
+    e.name = {name, name_size};
+    if (is_kernel(e)) e.kernel.mangled_name = {mangled, mangled_size};
+  }
+};
+
+/// GPU work and synchronisations, as backends tell of them.
+struct alignas(64) pending_work {
+  event_kind kind;
+  attribution joined;
+  bool by_events;
+  std::uint16_t device;
+  std::uint16_t call_function;  ///< see `function_word`
+  std::uint32_t context;
+  std::uint32_t call_thread : 24;
+  std::uint32_t epoch : 8;  ///< of `correlation`
+  std::uint64_t stage_id;
+  std::uint64_t stream;
+  std::int64_t call_start_ns;
+  std::uint64_t graph_node_id;  ///< of kernels
+  std::uint32_t correlation;    ///< as CUPTI counts
+  std::uint32_t stage_place;    ///< of `stage_id`, see stage_table::place_of
+  const work_shape* shape;      ///< in the same bucket
+
+  /// Function of a call and whether it is of the runtime API.
+  static constexpr std::uint16_t no_function = 0xffff, runtime_bit = 0x8000;
+  static std::uint16_t function_word(std::uint32_t function, bool runtime) noexcept {
+    if (function >= function_table::limit) return no_function;  // has no name either
+    return static_cast<std::uint16_t>(function | (runtime ? runtime_bit : 0u));
+  }
+
+  /// Whether nothing of it would be left out here.
+  static bool holds(const event& e) noexcept {
+    if ((e.thread_id | e.depth | e.request_total | e.request_count) != 0 || e.device > 0xffff) return false;
+    if ((e.stage_name.size | e.capture_stage_name.size | e.call_name.size | e.more.size) != 0) return false;
+    if (e.capture_stage_id != 0 || e.late || e.skewed || e.correlation_id > 0xffffffffu) return false;
+    switch (e.kind) {
+      case event_kind::kernel:
+      case event_kind::graph_launch:
+        return e.kernel.queued_ns == 0 && e.kernel.submitted_ns == 0;
+      case event_kind::memcpy:
+      case event_kind::memset:
+      case event_kind::sync:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /// All but what its call tells, where its stage is, and its shape.
+  void keep(const event& e) noexcept {
+    kind = e.kind;
+    by_events = e.by_events;
+    device = static_cast<std::uint16_t>(e.device);
+    context = e.context;
+    stage_id = e.stage_id;
+    stream = e.stream;
+    graph_node_id = work_shape::is_kernel(e) ? e.kernel.graph_node_id : 0;
+    correlation = static_cast<std::uint32_t>(e.correlation_id);
+  }
+
+  /// The event again, as far as it was kept. `e` is new; its times and its call's name are the caller's to fill in.
+  CUTRACE_INLINE void show(event& e) const noexcept {
+    e.kind = kind;
+    e.joined = joined;
+    e.by_events = by_events;
+    e.device = device;
+    e.context = context;
+    e.correlation_id = correlation | std::uint64_t{epoch} << 32;
+    e.stage_id = stage_id;
+    e.stream = stream;
+    e.call_start_ns = call_start_ns;
+    shape->show(e);
+    if (work_shape::is_kernel(e)) e.kernel.graph_node_id = graph_node_id;
+  }
+};
+static_assert(sizeof(pending_work) == 64, "one cache line");
+
+/// Where a call or GPU work says where its stage is. Asking ahead must not ask first which of them waits there: no
+/// processor predicts that.
+constexpr std::size_t stage_place_at = offsetof(pending_work, stage_place);
+static_assert(offsetof(pending_host, at.stage_place) == stage_place_at, "the same place in both");
+static_assert(sizeof(pending_event) >= stage_place_at + sizeof(std::uint32_t), "and some number in the others");
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event writer that backends get: calls and GPU work as records in the calling thread's chunk, activity buffers by
+// pointer through a lock-free queue of fixed capacity.
+#pragma once
+
+#include <boost/lockfree/queue.hpp>
+#include <cstring>
+#include <cutrace/backend.hpp>
+#include <cutrace/collect/gpu_record.hpp>
+#include <cutrace/collect/runtime_core.hpp>
+#include <cutrace/marker/stage_write.hpp>
+#include <mutex>
+#include <new>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class record_writer final : public event_writer {
+ public:
+  static constexpr std::size_t buffer_capacity = 1024;
+
+  explicit record_writer(runtime_core& core) : core_(core), buffers_(buffer_capacity) {}
+  void set_in_windows(bool yes) noexcept { in_windows_ = yes; }
+  void set_buffer_budget(std::size_t bytes) noexcept { buffer_budget_ = bytes; }
+
+  std::uint64_t ticks() const noexcept override { return clock::ticks(core_.scale.use_counter); }
+  std::uint64_t raw_ns(std::uint64_t t) const noexcept override { return core_.scale.to_ns(t); }
+
+  tick_scale scale() const noexcept override { return core_.scale; }
+
+  void name_function(std::uint32_t id, bool runtime_api, const function_info& info) noexcept override {
+    try {
+      core_.functions.add(id, runtime_api, info);
+    } catch (...) {  // out of memory: the function stays unnamed
+    }
+  }
+  void name_result(bool runtime_api, std::int32_t code, const char* name) noexcept override {
+    try {
+      core_.functions.add_result(runtime_api, code, name);
+    } catch (...) {
+    }
+  }
+
+  std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
+                      bool makes_gpu_work) noexcept override {
+    const std::atomic<std::uint32_t>& gate = own_slot().gate;  // the runtime's own gate turns a little earlier
+    const bool open = gate.load(std::memory_order_relaxed) != gate_off;
+    thread_state* t = this_thread();
+    if (CUTRACE_UNLIKELY(t == nullptr)) {
+      // Open before and after: no memory for the state of this thread. Else the gate has just been opened or closed.
+      if (open && gate.load(std::memory_order_acquire) != gate_off) {
+        count_loss(loss_cause::chunk_full, 1);
+        if (makes_gpu_work) core_.ring.put(correlation, 0, begin_ticks, 0, function);
+        return api_call::not_recorded;
+      }
+      // Paused. What such a call makes the GPU do is to be left out as well.
+      if (makes_gpu_work) core_.ring.put(correlation, api_call::not_recorded, begin_ticks, 0, function);
+      return api_call::not_recorded;
+    }
+    const std::uint64_t stage = current_stage(t);
+    if (makes_gpu_work) core_.ring.put(correlation, stage, begin_ticks, t->index, function);
+    return stage;
+  }
+
+  void exit(const api_call& c) noexcept override {
+    thread_state* t = tls_state;  // set at the call's begin; the gate may have closed since
+    if (t != nullptr) write_call(t, c);
+  }
+
+  CUTRACE_HOT std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
+                                       bool makes_gpu_work) noexcept override {
+    thread_state* t = this_thread();
+    if (CUTRACE_UNLIKELY(t == nullptr)) return event_writer::begin_call(function, correlation, makes_gpu_work);
+    const std::uint64_t begin = clock::ticks(t->use_counter);
+    const std::uint64_t stage = current_stage(t);
+    if (makes_gpu_work) core_.ring.put(correlation, stage, begin, t->index, function);
+    return begin;
+  }
+  CUTRACE_HOT void end_call(api_call& c) noexcept override {
+    thread_state* t = tls_state;
+    if (CUTRACE_UNLIKELY(t == nullptr)) return;
+    c.end_ticks = clock::ticks(t->use_counter);
+    write_call(t, c);
+  }
+
+  void gpu(const gpu_work& w) noexcept override {
+    thread_state* t = this_thread();
+    if (t == nullptr) return;
+    const char* name = w.name != nullptr ? w.name : "";
+    const std::uint32_t id = core_.sites.add(site_table::name_only, name, std::strlen(name), nullptr, 0);
+    record* r = reserve(t, gpu_records);
+    if (r == nullptr) return;
+    encode_gpu(w, id, r);
+    commit(t, gpu_records);
+  }
+
+  void graph(const graph_change& c) noexcept override {
+    thread_state* t = this_thread();
+    if (t == nullptr) return;
+    std::uint64_t stage = 0;
+    if (c.what == graph_change::action::node_added) {
+      stage = current_stage(t);
+      if (stage == 0) return;  // nothing to remember
+      core_.stages_captured.store(true, std::memory_order_relaxed);
+    } else if (!core_.stages_captured.load(std::memory_order_relaxed)) {
+      return;  // a program without stages shall not pay for each of its nodes
+    }
+    record* r = reserve(t, 1);
+    if (r == nullptr) return;
+    *r = record{make_head(record_type::graph, 0, request_form::none, static_cast<std::uint8_t>(c.what), 0),
+                ticks(),
+                0,
+                c.node,
+                stage,
+                c.from,
+                0,
+                0};
+    commit(t, 1);
+  }
+
+  bool submit(const activity_buffer& b) noexcept override {
+    const bool taken = buffers_.bounded_push(b);
+    if (taken) core_.wake.signal_if_asleep();
+    return taken;
+  }
+
+  void describe(const event& e) noexcept override {
+    try {
+      std::lock_guard<std::mutex> hold(mutex_);
+      if (descriptions_.size() < description_limit) descriptions_.push_back(copy(e));
+    } catch (...) {  // out of memory: a description less
+    }
+  }
+
+  void count_loss(loss_cause cause, std::uint64_t n) noexcept override {
+    core_.lost[static_cast<std::size_t>(cause)].fetch_add(n, std::memory_order_relaxed);
+  }
+  void offer(twin_chooser chooser) noexcept override { core_.twins.store(chooser, std::memory_order_release); }
+  bool in_windows() const noexcept override { return in_windows_; }
+  std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
+  std::uint32_t overflow_wait_us() const noexcept override {
+    return core_.overflow_wait_us.load(std::memory_order_relaxed);
+  }
+  void report(const char* component, const char* message) noexcept override { core_.errors.report(component, message); }
+  void note(const char* component, const char* message) noexcept override {
+    core_.errors.report(component, message, false);
+  }
+
+  /// Collector's side.
+  void drop_buffers() noexcept {
+    activity_buffer stale;
+    while (next_buffer(stale)) stale.release(stale);
+    std::lock_guard<std::mutex> hold(mutex_);
+    descriptions_.clear();
+  }
+  bool next_buffer(activity_buffer& out) noexcept { return buffers_.pop(out); }
+  /// Calls `take(event&)` for each description since the last call; its name is valid only then.
+  template <class Take>
+  void take_descriptions(Take take) {
+    std::vector<described> now;
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      now.swap(descriptions_);
+    }
+    for (described& d : now) {
+      d.what.name = {d.name.data(), static_cast<std::uint32_t>(d.name.size())};
+      take(d.what);
+    }
+  }
+
+ private:
+  struct described {
+    event what;
+    std::string name;
+  };
+  static constexpr std::size_t description_limit = 65536;
+  static described copy(const event& e) { return {e, std::string(e.name.data, e.name.size)}; }
+
+  CUTRACE_INLINE static void write_call(thread_state* t, const api_call& c) noexcept {
+    const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
+    const std::uint32_t records = count > 3 || CUTRACE_UNLIKELY(c.enclosing != 0) ? 2 : 1;
+    record* r = reserve(t, records);
+    if (r == nullptr) return;
+    if (records == 2) {
+      const std::uint32_t rest = count > 3 ? count - 3 : 0;
+      // Word by word and in place: a copy of what has just been stored in other sizes would wait for these stores.
+      words_record* more = ::new (static_cast<void*>(r)) words_record;
+      more->type = record_type::words;
+      more->size = static_cast<std::uint8_t>(rest);
+      more->enclosing = c.enclosing;
+      for (std::uint32_t i = 0; i < rest; ++i) more->words[i] = c.words[i + 3];
+      ++r;
+    }
+    const std::uint8_t flags =
+        static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
+    r->head = make_head(record_type::api, flags, request_form::none, static_cast<std::uint8_t>(count),
+                        api_site(c.function, c.runtime_function));
+    r->begin = c.begin_ticks;
+    r->end = c.end_ticks;
+    r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
+    r->parent = c.stage == api_call::stage_of_thread ? current_id(t) : c.stage;
+    r->a = count > 0 ? c.words[0] : 0;
+    r->b = count > 1 ? c.words[1] : 0;
+    r->c = count > 2 ? c.words[2] : 0;
+    commit(t, records);
+  }
+
+  runtime_core& core_;
+  boost::lockfree::queue<activity_buffer> buffers_;
+  std::mutex mutex_;
+  std::vector<described> descriptions_;
+  bool in_windows_ = false;
+  std::size_t buffer_budget_ = std::size_t{11} << 20;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

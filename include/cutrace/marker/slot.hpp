@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// How objects of one process find each other. A header-only "global" is one object per executable and per library
+// loaded with RTLD_LOCAL and hidden visibility, and dlsym cannot see them. So every object carries an ELF note whose
+// descriptor is the distance from itself to the object's slot; dl_iterate_phdr visits the notes of all of them.
+#pragma once
+
+#include <link.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cutrace/marker/table.hpp>
+
+#define CUTRACE_SLOT_SYMBOL CUTRACE_CONCAT(cutrace_slot_abi, CUTRACE_ABI_VERSION)
+#define CUTRACE_QUOTE_2(x) #x
+#define CUTRACE_QUOTE(x) CUTRACE_QUOTE_2(x)
+
+// Weak: the translation units of one object share it. Hidden: no other object ever binds to it. Used: an optimiser
+// that sees the whole program must not drop or rename what only the note refers to.
+extern "C" {
+__attribute__((weak, used, visibility("hidden")))
+cutrace::detail::slot CUTRACE_SLOT_SYMBOL = {{cutrace::detail::gate_unresolved}, CUTRACE_ABI_VERSION, {nullptr}};
+}
+
+// Note: name "cutrace", type = contract version, descriptor = 64-bit distance from the descriptor to the slot.
+// Not in a section group, since linkers that collect garbage keep notes only outside of groups; the duplicates of
+// several translation units all lead to the same slot.
+#if defined(__aarch64__)
+#define CUTRACE_WORD64 ".xword "
+#else
+#define CUTRACE_WORD64 ".quad "
+#endif
+// clang-format off
+__asm__(
+    ".pushsection .note.cutrace,\"a\",%note\n"
+    ".balign 4\n"
+    ".long 8\n"
+    ".long 8\n"
+    ".long " CUTRACE_QUOTE(CUTRACE_ABI_VERSION) "\n"
+    ".asciz \"cutrace\"\n"
+    CUTRACE_WORD64 CUTRACE_QUOTE(CUTRACE_SLOT_SYMBOL) " - .\n"
+    ".popsection\n");
+// clang-format on
+#undef CUTRACE_WORD64
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+CUTRACE_INLINE slot& own_slot() noexcept { return CUTRACE_SLOT_SYMBOL; }
+
+using slot_visitor = void (*)(slot*, void*);
+
+struct slot_walk {
+  slot_visitor visit;
+  void* data;
+};
+
+CUTRACE_LOCAL CUTRACE_NOINLINE inline int visit_object(dl_phdr_info* info, std::size_t, void* data) noexcept {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const char* at = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+    const char* end = at + segment.p_memsz;
+    while (static_cast<std::size_t>(end - at) >= sizeof(ElfW(Nhdr))) {
+      const ElfW(Nhdr)* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+      const char* name = at + sizeof(*note);
+      // Words are 4 bytes in notes of 4-byte aligned segments and 8 in the others (glibc does the same).
+      const std::size_t align = segment.p_align == 8 ? 8 : 4;
+      const std::size_t name_bytes = (note->n_namesz + align - 1) & ~(align - 1);
+      const std::size_t desc_bytes = (note->n_descsz + align - 1) & ~(align - 1);
+      if (static_cast<std::size_t>(end - name) < name_bytes + desc_bytes) break;
+      const char* desc = name + name_bytes;
+      if (note->n_type == CUTRACE_ABI_VERSION && note->n_namesz == 8 && note->n_descsz == 8 &&
+          __builtin_memcmp(name, "cutrace", 8) == 0) {
+        std::int64_t distance;
+        __builtin_memcpy(&distance, desc, sizeof(distance));
+        slot* found = reinterpret_cast<slot*>(const_cast<char*>(desc) + distance);
+        const slot_walk* walk = static_cast<const slot_walk*>(data);
+        walk->visit(found, walk->data);
+      }
+      at = desc + desc_bytes;
+    }
+  }
+  return 0;
+}
+
+/// Calls `visit` for the slot of every loaded object (more than once each is possible). Holds the loader's lock
+/// meanwhile, so that two threads that elect an owner see each other. Any thread.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline void for_each_slot(slot_visitor visit, void* data) noexcept {
+  slot_walk walk{visit, data};
+  dl_iterate_phdr(&visit_object, &walk);
+}
+
+CUTRACE_LOCAL CUTRACE_NOINLINE inline void find_owner(slot* s, void* found) noexcept {
+  const table* owner = s->owner.load(std::memory_order_acquire);
+  if (owner != nullptr) *static_cast<const table**>(found) = owner;
+}
+
+/// Runtime of the process, or nullptr while there is none. Any thread.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline const table* find_runtime() noexcept {
+  const table* owner = own_slot().owner.load(std::memory_order_acquire);
+  if (owner == nullptr) for_each_slot(&find_owner, &owner);
+  return owner;
+}
+
+/// First marker of an object that no session has met yet: joins the runtime if there is one, else waits closed; a
+/// session that starts later opens the gate of every object it finds.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint32_t resolve_gate() noexcept {
+  slot& own = own_slot();
+  const table* owner = find_runtime();
+  std::uint32_t expected = gate_unresolved;
+  if (owner == nullptr) {
+    own.gate.compare_exchange_strong(expected, gate_off, std::memory_order_acq_rel);
+    return own.gate.load(std::memory_order_acquire);
+  }
+  own.owner.store(owner, std::memory_order_release);
+  own.gate.compare_exchange_strong(expected, owner->gate_state(), std::memory_order_acq_rel);
+  return own.gate.load(std::memory_order_acquire);
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

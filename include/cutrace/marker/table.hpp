@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C table through which all objects of a process (executable, plug-ins, injected library) reach the one runtime,
+// and the per-thread state that their markers write to. Plain data and function pointers only: no std:: type whose
+// layout depends on the compiler crosses here. std::atomic of an integer or pointer is that integer or pointer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cutrace/marker/record.hpp>
+#include <cutrace/twin_choice.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+struct table;
+
+/// A stage that is running: lives in the scope, span or adoption object and is linked from the thread's state, so that
+/// a driver callback on this thread finds it without a lookup.
+///
+/// Members that stand side by side in the record do not here: the compiler would copy them as one 16-byte word, which
+/// waits until both 8-byte stores have left the store buffer.
+struct stage_frame {
+  stage_frame* outer;
+  std::uint64_t head;     ///< of the record that its end will write: site, form of the request, flags
+  std::uint64_t id;       ///< instance, unique in the process: thread index << 40 | sequence
+  std::uint64_t begin;    ///< ticks
+  std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
+  std::uint64_t depth;    ///< enclosing stages on the thread, 16 bits | number of the trace that knows this stage << 16
+  std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
+  std::uint64_t owner;    ///< instance that named the request, 0 when none did
+
+  /// `in`: as thread_state::trace_number. A stage may outlive the trace in which it was told.
+  bool opened(std::uint16_t in) const noexcept { return (depth >> 16 & 0xffff) == in; }
+  void set_opened(std::uint16_t in) noexcept { depth = (depth & 0xffff) | std::uint64_t{in} << 16; }
+};
+
+/// What one thread's markers touch. Owned by the runtime, recycled only after the thread is gone.
+struct thread_state {
+  record* cursor;                           ///< next free record
+  record* limit;                            ///< one past the chunk's last record
+  std::atomic<std::uint32_t>* committed;    ///< records of the current chunk that the collector may read
+  std::uint32_t count;                      ///< mirror of *committed, so that the hot path never loads it
+  bool use_counter;                         ///< see clock::ticks
+  bool plain;                               ///< the counter is the clock, and nobody is told of stages and marks
+  std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
+  stage_frame* top;                         ///< innermost running stage
+  std::uint64_t next_stage;                 ///< instance id of the next stage
+  const table* owner;
+  std::uint32_t index;              ///< of the thread in this process, never reused before 2^24 threads
+  std::uint32_t thread_id;          ///< the kernel's
+  std::atomic<std::uint64_t> lost;  ///< events that found no chunk
+};
+
+/// `nvtx`: a name that came through NVTX; `file` of the site is its domain.
+enum class site_kind : std::uint8_t { stage = 0, mark = 1, counter = 2, gauge = 3, nvtx = 4 };
+
+/// Facts of a call site. Static storage of the object that holds the marker; the runtime copies what it needs when the
+/// site is first passed, so that records stay readable after dlclose.
+struct site {
+  std::atomic<std::uint32_t> id;  ///< 0: not yet known to the runtime
+  site_kind kind;
+  const char* name;
+  const char* file;
+  std::uint32_t line;
+  std::atomic<std::atomic<std::uint64_t>*> cell;  ///< counters: where to add
+};
+
+/// `gate_told`: on, and stages and marks are told to the owner. Markers come by attach_thread then, where each thread
+/// notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
+enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_told = 3 };
+
+/// One an object (executable or shared library). Its ELF note lets the others find it.
+struct slot {
+  std::atomic<std::uint32_t> gate;
+  std::uint32_t abi;
+  std::atomic<const table*> owner;
+};
+
+struct session_request;  // see run/session_call.hpp
+
+/// The runtime's functions. Grows only at the end; `size` tells what an older owner has.
+struct table {
+  std::uint32_t abi;
+  std::uint32_t size;
+  const char* version;
+  /// State of the calling thread; nullptr when tracing is off for good (after fork) or threads ran out. Any thread.
+  thread_state* (*attach_thread)(slot*) noexcept;
+  /// Room for `records` more in one chunk; nullptr when there is none, one event then counts as lost. Owning thread.
+  record* (*refill)(thread_state*, std::uint32_t records, slot*) noexcept;
+  /// Gives the site its id (and counters their cell). Lock-free, allocates nothing, idempotent. Any thread.
+  void (*register_site)(site*) noexcept;
+  /// Current state of the gate, for objects that are loaded later.
+  std::uint32_t (*gate_state)() noexcept;
+  /// What a `session` object asks of the runtime. Returns 0, or writes a message and returns non-zero.
+  int (*session_call)(session_request*) noexcept;
+  // From here on: only where the `size` of the owner says so.
+  /// Names a thread by the kernel's number. The text is copied. Any thread.
+  void (*name_thread)(std::uint32_t thread_id, const char* name) noexcept;
+  /// Threads whose `plain` is false tell here of a stage that begins, with its name where it is known at run time only,
+  /// of one that ended, and of a mark. Owning thread.
+  void (*stage_begins)(thread_state*, stage_frame*, const char* dynamic_name) noexcept;
+  void (*stage_ended)(thread_state*, const stage_frame*) noexcept;
+  void (*mark_passed)(thread_state*, std::uint32_t site) noexcept;
+  /// See twin_choice.hpp. Any thread.
+  twin_choice (*graph_twin)(twin_step) noexcept;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

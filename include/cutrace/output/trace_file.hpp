@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sink of text writes to: one file, or numbered parts of it, compressed where the name ends in ".gz", within a
+// limit of bytes. When a part is full the sink ends it and begins the next one, since only the sink knows what each
+// must hold to be read alone. One thread at a time.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cutrace/clock.hpp>
+#include <cutrace/config.hpp>
+#include <cutrace/error.hpp>
+#include <cutrace/output/block_worker.hpp>
+#include <cutrace/output/gzip.hpp>
+#include <cutrace/output/output_file.hpp>
+#include <cutrace/output/path_pattern.hpp>
+#include <deque>
+#include <string>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+
+/// Of a sink's file. 0: no limit.
+struct file_limits {
+  std::uint64_t rotate_bytes = 0;  ///< size at which a part ends and the next one begins
+  std::uint64_t rotate_ns = 0;     ///< time after which it does
+  std::uint32_t keep = 0;          ///< newest parts that stay
+  std::uint64_t max_bytes = 0;     ///< of all parts that exist; events that come then are left out, and counted
+
+  bool parts() const noexcept { return rotate_bytes != 0 || rotate_ns != 0; }
+};
+
+namespace detail {
+
+inline bool ends_in_gz(std::string_view path) noexcept {
+  return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
+}
+
+/// "t.jsonl.gz" -> 1: where ".0001" goes in the name of a part, before its extension. An extension with a pattern in it
+/// is none.
+inline std::size_t part_number_at(std::string_view name) noexcept {
+  const std::size_t folder = name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1;
+  std::string_view stem = name;
+  if (ends_in_gz(stem)) stem.remove_suffix(3);
+  const std::size_t dot = stem.rfind('.');
+  if (dot == std::string_view::npos || dot <= folder || name.find('%', dot) != std::string_view::npos)
+    return stem.size();
+  return dot;
+}
+
+class trace_file {
+ public:
+  /// As output_file::open. Sizes are those on the disk, so compressed ones of a compressed file. @throws error,
+  /// config_error
+  void open(const char* pattern, publish when = publish::at_once, const file_limits& limits = {}) {
+    limits_ = limits;
+    when_ = when;
+    part_ = 1;
+    parts_.clear();
+    others_bytes_ = left_out_ = 0;
+    std::string name = pattern;
+    const std::size_t at = part_number_at(name);
+    behind_number_ = name.size() - at;
+    if (limits.parts()) {
+      if (name == "-") throw config_error("standard output cannot be rotated; name a file");
+      name.insert(at, number(1));
+    }
+    file_.open(name.c_str(), when);
+    begin();
+  }
+
+  void adopt(int fd, const char* description) {
+    limits_ = {};
+    file_.adopt(fd, description);
+    begin();
+  }
+
+  void write(std::string_view text) {
+    given_ += text.size();
+    if (!zipped_.started()) {
+      add_bytes(text.size());
+      return file_.write(text);
+    }
+    unzipped_.append(text.data(), text.size());
+    if (CUTRACE_UNLIKELY(unzipped_.size() >= zip_at_once)) zip_elsewhere();
+  }
+  /// As output_file::write_blocks.
+  std::size_t write_blocks(std::string_view text) {
+    if (zipped_.started()) {
+      write(text);
+      return text.size();
+    }
+    const std::size_t n = file_.write_blocks(text);
+    add_bytes(n);
+    given_ += n;
+    return n;
+  }
+
+  /// Makes all whole lines readable, compressed ones too.
+  void flush() {
+    if (zipped_.started()) {
+      zip_here();
+      zipped_.sync([this](std::string_view bytes) { put(bytes); });
+    }
+    file_.flush();
+  }
+
+  /// Ends the file, or its last part.
+  void close() {
+    if (!is_open()) return;
+    if (zipped_.started()) {
+      zip_here();
+      worker_.reset();
+      zipped_.finish([this](std::string_view bytes) { put(bytes); });
+    }
+    file_.close();
+  }
+
+  /// Should the sink end this part and call next_part? `held`: bytes that it has not given yet. Costs one comparison.
+  bool part_is_full(std::size_t held = 0) const noexcept { return bytes() + held >= part_limit_; }
+  /// Is it time to, whatever its size? Looks at the clock.
+  bool part_is_old() const noexcept {
+    return limits_.rotate_ns != 0 && clock::monotonic_ns() - begun_ns_ >= limits_.rotate_ns;
+  }
+  /// Must the sink leave events out?
+  bool is_full(std::size_t held = 0) const noexcept { return bytes() + held >= file_limit_; }
+
+  /// Ends this part, which stands complete then, opens the next one and removes those that are too old.
+  void next_part() {
+    const std::string path = file_.path();
+    close();
+    parts_.push_back({path, bytes()});
+    others_bytes_ += bytes();
+    if (limits_.keep != 0 && parts_.size() >= limits_.keep) {
+      ::unlink(parts_.front().path.c_str());
+      others_bytes_ -= parts_.front().bytes;
+      parts_.pop_front();
+    } else if (parts_.size() > remembered) {
+      parts_.pop_front();
+    }
+    file_.open(pattern_of_path(path_of_next(path)).c_str(), when_);
+    ++part_;
+    begin();
+  }
+
+  /// Can it become full, or a part of it?
+  bool has_limits() const noexcept { return limits_.parts() || limits_.max_bytes != 0; }
+
+  /// For sink::left_out: counts events that came when `is_full`.
+  void leave_out(std::uint64_t events) noexcept { left_out_ += events; }
+  std::uint64_t left_out() const noexcept { return left_out_; }
+  const char* left_out_because() const noexcept { return "the file has reached its limit (max=)"; }
+
+  /// Not after a failure. While the worker is at work, the file is its own.
+  bool is_open() const noexcept { return worker_ != nullptr || file_.is_open(); }
+  const std::string& path() const noexcept { return file_.path(); }
+  /// Bytes of this part that were given, before compression.
+  std::uint64_t written() const noexcept { return given_; }
+  bool has_parts() const noexcept { return limits_.parts(); }
+  std::uint32_t part() const noexcept { return part_; }
+  /// Name of the next part, without its folder.
+  std::string next_name() const {
+    const std::string next = path_of_next(file_.path());
+    return next.substr(next.rfind('/') + 1);
+  }
+
+ private:
+  struct past_part {
+    std::string path;
+    std::uint64_t bytes;
+  };
+  static constexpr std::size_t zip_at_once = 256 * 1024;
+  static constexpr std::size_t remembered = 1024;  ///< parts whose names are kept where none are removed
+
+  static std::string number(std::uint32_t part) {
+    char text[16];
+    std::snprintf(text, sizeof(text), ".%04u", static_cast<unsigned>(part));
+    return text;
+  }
+  std::string path_of_next(std::string path) const {
+    const std::size_t size = number(part_).size();
+    return path.replace(path.size() - behind_number_ - size, size, number(part_ + 1));
+  }
+
+  void begin() {
+    bytes_.store(0, std::memory_order_relaxed);
+    given_ = 0;
+    worker_.reset();
+    unzipped_.clear();
+    zipped_.stop();
+    part_limit_ = limits_.rotate_bytes != 0 ? limits_.rotate_bytes : UINT64_MAX;
+    file_limit_ = limits_.max_bytes == 0
+                      ? UINT64_MAX
+                      : limits_.max_bytes - (others_bytes_ < limits_.max_bytes ? others_bytes_ : limits_.max_bytes);
+    if (limits_.rotate_ns != 0) begun_ns_ = clock::monotonic_ns();
+    if (ends_in_gz(file_.path())) zipped_.start(file_.path());
+  }
+  /// Problem: compressing takes four times as long as making the text, and the collector would take a fourth of the
+  /// events a second. Solution: a worker does it, once there is enough to do; short files never start one.
+  CUTRACE_NOINLINE void zip_elsewhere() {
+    if (worker_ == nullptr)
+      worker_.reset(new block_worker(
+          [this](const std::string& block) { zipped_.add(block, [this](std::string_view bytes) { put(bytes); }); }));
+    checked([this] { worker_->hand(unzipped_); });
+  }
+  /// Everything so far, and the worker rests.
+  void zip_here() {
+    if (worker_ != nullptr) checked([this] { worker_->wait(); });
+    if (unzipped_.empty()) return;
+    zipped_.add(unzipped_, [this](std::string_view bytes) { put(bytes); });
+    unzipped_.clear();
+  }
+  /// After its failure the worker goes, and the file is closed already.
+  template <class Action>
+  void checked(Action action) {
+    try {
+      action();
+    } catch (...) {
+      worker_.reset();
+      throw;
+    }
+  }
+  void put(std::string_view bytes) {
+    add_bytes(bytes.size());
+    file_.write(bytes);
+  }
+  /// By one thread at a time.
+  void add_bytes(std::size_t n) noexcept {
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+  file_limits limits_;
+  publish when_ = publish::at_once;
+  output_file file_;
+  gzip_text zipped_;
+  std::string unzipped_;                 ///< on its way to zipped_
+  std::atomic<std::uint64_t> bytes_{0};  ///< of this part, on the disk; of a compressed one the worker counts
+  std::uint64_t given_ = 0;              ///< of this part, before compression
+  std::uint64_t part_limit_ = UINT64_MAX;
+  std::uint64_t file_limit_ = UINT64_MAX;
+  std::uint64_t others_bytes_ = 0;  ///< of the parts before this one that exist
+  std::uint64_t begun_ns_ = 0;
+  std::uint64_t left_out_ = 0;
+  std::uint32_t part_ = 1;
+  std::size_t behind_number_ = 0;  ///< characters of the path behind a part's number
+  std::deque<past_part> parts_;
+  block_worker::owner worker_;  ///< last: it uses the file
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread of its own for everything that may hang in a backend: asking for what is old, the flush before a sink's
+// flush, the begin and end of windows, and the final stop. Who waits for it does so with a deadline.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cutrace/backend.hpp>
+#include <cutrace/base/helper_thread.hpp>
+#include <cutrace/collect/reporter.hpp>
+#include <cutrace/run/sampling.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class backend_pump {
+ public:
+  /// Records come within three fifths of the ordering window: each fifth of it backends are asked for what they have
+  /// kept for three tenths. Windows longer than the default change nothing, since what a backend keeps dies with the
+  /// process; those shorter than 100 ms neither, since asking costs the program time.
+  backend_pump(reporter& errors, std::uint32_t window_ms)
+      : shared_(std::make_shared<shared>(errors, bounded(window_ms) / 5, bounded(window_ms) * 3 / 10)) {}
+  ~backend_pump() { stop(0); }
+
+  /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
+  CUTRACE_NOINLINE void add(backend* b, bool owned, std::uint64_t session) {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    start();
+    shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr), session});
+    if (!shared_->open) b->suspend();
+  }
+
+  /// Windows as `how` says. `gate` is told of each that opens (after the backends record
+  /// again) and closes (before they rest), on the pump's thread, and is not called any more once `stop` has returned.
+  CUTRACE_NOINLINE void sample(const sampling& how, std::function<void(bool)> gate) {
+    {
+      std::lock_guard<std::mutex> hold(shared_->mutex);
+      shared_->samples = how;
+      shared_->gate = std::move(gate);
+      shared_->begun = sampling::clock::now();
+      start();
+    }
+    request(shared::turning, 1000);
+  }
+
+  /// A window is open when this returns true, and stays so until as many calls of close_window as of this. False after
+  /// the deadline; it must be closed all the same.
+  CUTRACE_NOINLINE bool open_window(std::uint32_t deadline_ms) {
+    {
+      std::lock_guard<std::mutex> hold(shared_->mutex);
+      if (!shared_->samples.gated()) return true;
+      ++shared_->windows_wanted;
+      if (shared_->open && shared_->windows_wanted > 1) return true;  // open, and nobody is about to close it
+    }
+    static_cast<void>(request(shared::turning, deadline_ms));
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    return shared_->open;
+  }
+  CUTRACE_NOINLINE void close_window() {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    if (shared_->windows_wanted == 0 || --shared_->windows_wanted != 0) return;
+    ++shared_->asked;
+    shared_->changed.notify_all();
+  }
+
+  /// Stops the backends that a session brought along and forgets them.
+  CUTRACE_NOINLINE bool stop_of(std::uint64_t session, std::uint32_t deadline_ms) {
+    {
+      std::lock_guard<std::mutex> hold(shared_->mutex);
+      shared_->session = session;
+    }
+    return request(shared::stopping_session, deadline_ms);
+  }
+
+  /// True when every backend handed over what it had before the call, within the deadline.
+  bool flush(std::uint32_t deadline_ms) { return request(shared::flushing, deadline_ms); }
+
+  /// Stops all backends. False when one did not return in time: its thread is then left behind, with all that it uses.
+  CUTRACE_NOINLINE bool stop(std::uint32_t deadline_ms) {
+    if (!thread_.joinable()) return true;
+    const bool done = request(shared::stopping, deadline_ms);
+    if (done) {
+      thread_.join();
+    } else {
+      {
+        std::lock_guard<std::mutex> hold(shared_->gate_mutex);
+        shared_->gate = nullptr;
+      }
+      thread_.detach();  // shared_ keeps itself alive through the thread
+      shared_->errors.report("backend", "a backend did not stop within its deadline; its last records are missing");
+    }
+    return done;
+  }
+
+  template <class Action>
+  void for_each(Action action) {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    for (entry& e : shared_->backends) action(*e.which);
+  }
+
+ private:
+  static constexpr std::uint32_t bounded(std::uint32_t window_ms) {
+    return std::min(std::max(window_ms, std::uint32_t{100}), std::uint32_t{500});
+  }
+
+  struct entry {
+    backend* which;
+    std::unique_ptr<backend> owner;
+    std::uint64_t session;
+  };
+  struct shared {
+    enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8 };  // bits
+    /// Between windows CUPTI's buffers are still asked for, for that long: what was running when the window closed.
+    static constexpr std::chrono::seconds linger{1};
+    shared(reporter& r, std::uint32_t period, std::uint32_t age) : errors(r), period_ms(period), age_ms(age) {}
+    reporter& errors;
+    const std::uint32_t period_ms, age_ms;  ///< between two polls, and of what they ask for
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<entry> backends;
+    unsigned wanted = 0;
+    std::uint32_t deadline_ms = 0;
+    std::uint64_t session = 0;  ///< whose backends stop
+    std::uint64_t asked = 0;
+    std::uint64_t done = 0;
+    bool ok = true;
+    bool ended = false;
+
+    sampling samples;
+    std::mutex gate_mutex;
+    std::function<void(bool)> gate;
+    sampling::clock::time_point begun, closed;
+    std::uint32_t windows_wanted = 0;  ///< by the program
+    bool open = true;
+
+    void turn_gate(bool to) {
+      std::lock_guard<std::mutex> hold(gate_mutex);
+      if (gate) gate(to);
+    }
+    bool open_at(sampling::clock::time_point t) const { return samples.open(t - begun, windows_wanted != 0); }
+    bool rests(sampling::clock::time_point t) const { return !open && t - closed > linger; }
+    /// When to look at the clock again.
+    sampling::clock::time_point next(sampling::clock::time_point t) const {
+      const sampling::clock::duration poll = rests(t) ? std::chrono::hours(1) : std::chrono::milliseconds(period_ms);
+      const sampling::clock::duration edge =
+          samples.gated() ? samples.until_edge(t - begun) : sampling::clock::duration::max();
+      return t + (poll < edge ? poll : edge);
+    }
+  };
+  using held = std::shared_ptr<shared>;
+
+  /// With the lock held.
+  CUTRACE_NOINLINE void start() {
+    if (thread_.joinable()) return;
+    std::unique_ptr<held> state(new held(shared_));
+    thread_ = start_thread(&backend_pump::run, state.get());
+    state.release();  // the thread's, which may outlive the pump
+  }
+
+  CUTRACE_NOINLINE bool request(typename shared::what what, std::uint32_t deadline_ms) {
+    std::unique_lock<std::mutex> hold(shared_->mutex);
+    if (!thread_.joinable() || shared_->ended) return true;
+    shared_->wanted |= what;
+    shared_->deadline_ms = deadline_ms;
+    const std::uint64_t ticket = ++shared_->asked;
+    shared_->changed.notify_all();
+    const auto limit = std::chrono::milliseconds(deadline_ms);
+    const bool in_time = shared_->changed.wait_for(hold, limit, [&] { return shared_->done >= ticket; });
+    return in_time && shared_->ok;
+  }
+
+  CUTRACE_NOINLINE static void run(void* state) {
+    const std::unique_ptr<held> own(static_cast<held*>(state));
+    const held& s = *own;
+    inside_runtime() = true;
+    std::unique_lock<std::mutex> hold(s->mutex);
+    for (;;) {
+      s->changed.wait_until(hold, s->next(sampling::clock::now()), [&] { return s->asked > s->done; });
+      const std::uint64_t ticket = s->asked;
+      unsigned what = s->wanted;
+      const std::uint32_t deadline = what != 0 ? s->deadline_ms : 1000;
+      const std::uint64_t session = s->session;
+      s->wanted = 0;
+      const bool turns = s->open != s->open_at(sampling::clock::now());
+      if (turns) {
+        turn(*s, hold);
+        what |= s->open ? 0u : unsigned{shared::flushing};
+      } else if (ticket == s->done && !s->rests(sampling::clock::now())) {
+        what = shared::polling;
+      }
+      hold.unlock();
+      // Without the lock: `backends` only grows while this thread runs, and shrinks only here.
+      bool ok = true;
+      for (const auto one : {shared::stopping_session, shared::polling, shared::flushing, shared::stopping})
+        if ((what & one) != 0) ok = serve(*s, one, deadline, session) && ok;
+      hold.lock();
+      s->ok = ok;
+      s->done = ticket;
+      s->ended = (what & shared::stopping) != 0;
+      s->changed.notify_all();
+      if (s->ended) return;
+    }
+  }
+
+  /// Opens or closes the window. Calls are let in last and shut out first, so that none is recorded without its GPU
+  /// work.
+  CUTRACE_NOINLINE static void turn(shared& s, std::unique_lock<std::mutex>& hold) {
+    const bool open = !s.open;
+    const std::size_t count = s.backends.size();
+    if (!open) s.open = false;
+    hold.unlock();
+    if (!open) s.turn_gate(false);
+    for (std::size_t i = 0; i < count; ++i) {
+      backend* b = nullptr;
+      {
+        std::lock_guard<std::mutex> look(s.mutex);
+        b = s.backends[i].which;
+      }
+      if (open)
+        b->restart();
+      else
+        b->suspend();
+    }
+    if (open) s.turn_gate(true);
+    hold.lock();
+    if (open) s.open = true;
+    if (!open) s.closed = sampling::clock::now();
+  }
+
+  static bool ask(backend& b, typename shared::what what, std::uint32_t deadline_ms, std::uint32_t age_ms) noexcept {
+    if (what == shared::polling) return b.poll(age_ms, deadline_ms);
+    return what == shared::flushing ? b.flush(deadline_ms) : b.stop(deadline_ms);
+  }
+
+  /// A backend that throws, against its contract, has failed; the program goes on.
+  CUTRACE_NOINLINE static bool serve(shared& s, typename shared::what what, std::uint32_t deadline_ms,
+                                     std::uint64_t session) noexcept {
+    bool ok = true;
+    for (std::size_t i = 0;;) {
+      backend* b = nullptr;
+      {
+        std::lock_guard<std::mutex> hold(s.mutex);
+        if (i == s.backends.size()) return ok;
+        if (what != shared::stopping_session || s.backends[i].session == session) b = s.backends[i].which;
+      }
+      if (b != nullptr) ok = ask(*b, what, deadline_ms, s.age_ms) && ok;
+      std::lock_guard<std::mutex> hold(s.mutex);
+      if (b != nullptr && what == shared::stopping_session)
+        s.backends.erase(s.backends.begin() + static_cast<std::ptrdiff_t>(i));
+      else
+        ++i;
+    }
+  }
+
+  std::shared_ptr<shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

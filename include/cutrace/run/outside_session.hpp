@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session of a program that knows nothing of cutrace, opened by a library that got into it from outside: injected
+// by the driver or by NVTX, or preloaded.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <cutrace/nvtx/ingest.hpp>
+#include <cutrace/run/keep_for_ever.hpp>
+#include <cutrace/run/settings.hpp>
+#include <cutrace/session.hpp>
+#include <exception>
+#include <memory>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+struct outside_session {
+  /// Sinks that are used when the environment names none: the report, on stderr.
+  static constexpr const char* default_sinks = "ascii";
+
+  /// False when CUTRACE=0, and in processes that `cutrace run` is told to leave out. A value that means nothing is the
+  /// session's to tell.
+  static bool wanted() noexcept {
+    if (what_command_says() == command_says::leave_out) return false;
+    try {
+      return tracing_wanted();
+    } catch (...) {
+      return true;
+    }
+  }
+
+  /// Opens the session once in a process; true when it has been opened. No exception and no exit ever leaves it, and
+  /// the program goes on untraced when it fails. `way` is how the message calls the library; `backend` is used where
+  /// the environment names none, null: the automatic one. `before` is called by who opens it.
+  ///
+  /// Nobody waits here: one thread may come from within the driver, which holds its locks, while another one that came
+  /// from NVTX opens the session and asks the driver for something. And who opens it may come here again, since what it
+  /// calls may use NVTX.
+  static bool open(const char* way, const char* backend, void (*before)() noexcept = nullptr) noexcept {
+    static std::atomic<int> begun{0};  // 1: somebody opens it; 2: it is open
+    int expected = 0;
+    if (!begun.compare_exchange_strong(expected, 1)) return expected == 2;
+    try {
+      if (before != nullptr) before();
+      session_options options;
+      if (environment("CUTRACE_SINKS") == nullptr) options.sinks = default_sinks;
+      if (environment("CUTRACE_BACKEND") == nullptr) options.backend = backend;
+      // The runtime's own exit handler ends the trace when the program exits.
+      keep_for_ever(std::unique_ptr<session>(new session(options)));
+      begun = 2;
+      return true;
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "cutrace: not traced by the %s library: %s\n", way, e.what());
+    } catch (...) {
+      std::fprintf(stderr, "cutrace: not traced by the %s library\n", way);
+    }
+    return false;
+  }
+
+  /// What NVTX calls: each instance of it in the process, the executable's and those of libraries, at its first call.
+  /// Functions that are not set do nothing there, so a program that is not traced pays one test of a pointer.
+  static int attach_nvtx(nvtx::get_export_table tables, const char* way, const char* backend) noexcept {
+    if (!wanted()) return 1;
+    open(way, backend);
+    nvtx::ingest::attach(tables);
+    return 1;
+  }
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

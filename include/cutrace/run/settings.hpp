@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of a session, completed from the environment and checked. A value that cannot be used is an error that names
+// the option and what it accepts.
+#pragma once
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/config.hpp>
+#include <cutrace/run/sampling.hpp>
+#include <cutrace/session.hpp>
+#include <new>
+#include <optional>
+#include <string>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+// What a process knows of the command that traces it, `cutrace run`. It leaves word in the environment:
+//   CUTRACE_RUN      folder for status blocks. The sinks of CUTRACE_SINKS are then the process's, not a session's: they
+//                    open with its first session and close when it exits.
+//   CUTRACE_RUN_PID  the one process that is traced, where those that it starts are not
+
+enum class command_says : unsigned char {
+  nothing,  ///< no command runs this process
+  trace,
+  leave_out,  ///< it was started by the program that is traced, which is meant to be traced alone
+};
+
+inline command_says what_command_says() noexcept {
+  const char* folder = std::getenv("CUTRACE_RUN");
+  if (folder == nullptr || *folder == '\0') return command_says::nothing;
+  const char* only = std::getenv("CUTRACE_RUN_PID");
+  if (only == nullptr || *only == '\0') return command_says::trace;
+  return std::strtol(only, nullptr, 10) == static_cast<long>(::getpid()) ? command_says::trace
+                                                                         : command_says::leave_out;
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+// What the value of a switch in the environment says.
+
+/// Nothing: neither a yes nor a no.
+inline std::optional<bool> switch_value(const char* v) noexcept {
+  for (const char* yes : {"1", "on", "true", "yes"})
+    if (strcasecmp(v, yes) == 0) return true;
+  for (const char* no : {"0", "off", "false", "no"})
+    if (strcasecmp(v, no) == 0) return false;
+  return std::nullopt;
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+struct settings {
+  std::string sinks;
+  const char* sinks_option = "CUTRACE_SINKS";
+  std::string backend = "auto";
+  const char* backend_option = "CUTRACE_BACKEND";
+  std::size_t memory_limit_bytes = std::size_t{48} << 20;
+  std::uint32_t overflow_wait_us = 0;
+  bool emit_nvtx = false;
+  sampling samples;
+  std::uint32_t window_ms = 500;
+  bool by_command = false;  ///< `cutrace run` says itself what there is to say
+  std::uint32_t stop_deadline_ms = 5000;
+  std::uint32_t sink_deadline_ms = 30000;
+  error_handler on_error = nullptr;
+  void* on_error_user = nullptr;
+};
+
+/// Tracing cannot be had, and the program's code is not to blame: the environment asks for what cannot be done, or the
+/// machine lacks something. Ends as one line, with an inert session; the program never sees it.
+class untraced : public error {
+ public:
+  using error::error;
+};
+
+/// Why there is no trace, where the program's code cannot help it.
+CUTRACE_NOINLINE inline void tell_untraced(error_handler handler, void* user, const char* why) noexcept {
+  char line[1200];
+  std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
+  if (handler != nullptr)
+    handler("session", line, user);
+  else
+    std::fprintf(stderr, "cutrace: %s\n", line);
+}
+
+/// Runs `action`, whose errors are the environment's or the machine's.
+template <class Action>
+auto not_the_program(Action action) -> decltype(action()) {
+  try {
+    return action();
+  } catch (const error& e) {
+    throw untraced(e.what());
+  } catch (const std::bad_alloc&) {
+    throw untraced("out of memory");
+  }
+}
+
+[[noreturn]] CUTRACE_NOINLINE inline void reject(const char* option, const std::string& value, const char* accepted) {
+  throw config_error((std::string(option) + "=\"" + value + "\" cannot be used; accepted: " + accepted).c_str());
+}
+
+/// "64M", "1G", "512K" or bytes.
+CUTRACE_NOINLINE inline std::size_t parse_bytes(const char* option, const std::string& value) {
+  static const char* const accepted = "a number of bytes, or one with K, M or G behind it, from 1M to 64G";
+  char* end = nullptr;
+  const unsigned long long n = std::strtoull(value.c_str(), &end, 10);
+  unsigned shift = 0;
+  if (*end == 'K' || *end == 'k')
+    shift = 10, ++end;
+  else if (*end == 'M' || *end == 'm')
+    shift = 20, ++end;
+  else if (*end == 'G' || *end == 'g')
+    shift = 30, ++end;
+  if (value.empty() || value[0] == '-' || *end != '\0' || n > (1ull << 36) >> shift || (n << shift) < 1u << 20)
+    reject(option, value, accepted);
+  return static_cast<std::size_t>(n << shift);
+}
+
+CUTRACE_NOINLINE inline std::uint32_t parse_count(const char* option, const std::string& value, unsigned long low,
+                                                  unsigned long high, const char* accepted) {
+  char* end = nullptr;
+  const unsigned long n = std::strtoul(value.c_str(), &end, 10);
+  if (value.empty() || value[0] == '-' || *end != '\0' || n < low || n > high) reject(option, value, accepted);
+  return static_cast<std::uint32_t>(n);
+}
+
+inline const char* environment(const char* name) noexcept {
+  const char* v = std::getenv(name);
+  return v != nullptr && *v != '\0' ? v : nullptr;
+}
+
+/// @throws untraced
+CUTRACE_NOINLINE inline bool parse_switch(const char* name, bool usual) {
+  const char* v = environment(name);
+  if (v == nullptr) return usual;
+  if (const std::optional<bool> told = switch_value(v)) return *told;
+  not_the_program([&] { reject(name, v, usual ? "0 (off), 1 (on, the default)" : "0 (off, the default), 1 (on)"); });
+  return usual;
+}
+
+/// False when CUTRACE=0 asks for no tracing at all. @throws untraced
+inline bool tracing_wanted() { return parse_switch("CUTRACE", true); }
+
+/// @throws untraced
+CUTRACE_NOINLINE inline std::uint32_t parse_time(const char* name, const char* value) {
+  std::uint32_t ms = 0;
+  if (!sampling::parse_time(value, ms)) not_the_program([&] { reject(name, value, sampling::accepted_time); });
+  return ms;
+}
+
+/// What options and environment say together. @throws config_error for an option, untraced for a variable
+CUTRACE_NOINLINE inline settings complete(const session_options& o) {
+  settings s;
+  if (o.sinks != nullptr) {
+    s.sinks = o.sinks;
+    s.sinks_option = "session_options::sinks";
+  } else if (what_command_says() == command_says::nothing) {  // else they are not the session's
+    if (const char* v = environment("CUTRACE_SINKS")) s.sinks = v;
+  }
+  if (o.backend != nullptr) {
+    s.backend = o.backend;
+    s.backend_option = "session_options::backend";
+  } else if (const char* v = environment("CUTRACE_BACKEND")) {
+    s.backend = v;
+  }
+  if (o.memory_limit_bytes != 0)
+    s.memory_limit_bytes = parse_bytes("session_options::memory_limit_bytes", std::to_string(o.memory_limit_bytes));
+  else if (const char* v = environment("CUTRACE_MEMORY_LIMIT"))
+    s.memory_limit_bytes = not_the_program([v] { return parse_bytes("CUTRACE_MEMORY_LIMIT", v); });
+  bool wait = o.overflow == overflow_policy::wait;
+  if (const char* v = wait ? nullptr : environment("CUTRACE_OVERFLOW")) {
+    if (std::strcmp(v, "wait") == 0)
+      wait = true;
+    else if (std::strcmp(v, "drop") != 0)
+      not_the_program([v] { reject("CUTRACE_OVERFLOW", v, "drop (the default), wait"); });
+  }
+  s.overflow_wait_us = wait ? o.overflow_wait_us : 0;
+  if (o.window_ms != 0)
+    s.window_ms = o.window_ms;
+  else if (const char* v = environment("CUTRACE_WINDOW_MS"))
+    s.window_ms =
+        not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
+  if (o.sample != nullptr) {
+    if (!sampling::parse(o.sample, s.samples)) reject("session_options::sample", o.sample, sampling::accepted);
+  } else if (const char* v = environment("CUTRACE_SAMPLE")) {
+    if (!sampling::parse(v, s.samples)) not_the_program([v] { reject("CUTRACE_SAMPLE", v, sampling::accepted); });
+  }
+  if (const char* v = environment("CUTRACE_START_AFTER")) s.samples.after_ms = parse_time("CUTRACE_START_AFTER", v);
+  if (const char* v = environment("CUTRACE_DURATION")) {
+    s.samples.duration_ms = parse_time("CUTRACE_DURATION", v);
+    if (s.samples.duration_ms == 0) not_the_program([v] { reject("CUTRACE_DURATION", v, sampling::accepted_time); });
+  }
+  s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
+  s.stop_deadline_ms = o.stop_deadline_ms;
+  s.sink_deadline_ms = o.sink_deadline_ms;
+  if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)
+    if (const char* v = environment("CUTRACE_SINK_DEADLINE_MS"))
+      s.sink_deadline_ms = not_the_program(
+          [v] { return parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000"); });
+  s.on_error = o.on_error;
+  s.on_error_user = o.on_error_user;
+  return s;
+}
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

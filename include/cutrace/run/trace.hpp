@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace: what exists while at least one session lives. Puts writer, backends, collector and sinks together, and
+// takes them apart in the right order.
+#pragma once
+
+#include <algorithm>
+#include <cutrace/base/clocks.hpp>
+#include <cutrace/base/process_info.hpp>
+#include <cutrace/collect/collector.hpp>
+#include <cutrace/run/backend_pump.hpp>
+#include <cutrace/run/backend_registry.hpp>
+#include <cutrace/run/keep_for_ever.hpp>
+#include <cutrace/run/nvtx_output.hpp>
+#include <cutrace/run/session_call.hpp>
+#include <cutrace/run/settings.hpp>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// How the memory limit is divided; the parts are 48ths, so that the default of 48 MiB reads as MiB. What is not named
+/// here goes to call sites, names of functions and the table of stages.
+struct memory_plan {
+  std::uint32_t chunks;
+  unsigned ring_bits;
+  std::size_t buffer_bytes, window_bytes, string_bytes;
+
+  static memory_plan of(std::size_t limit) noexcept {
+    const std::size_t part = limit / 48;
+    memory_plan p{};
+    p.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(part * 11 / chunk_bytes, 4));
+    p.ring_bits = 10;
+    while ((std::size_t{32} << (p.ring_bits + 1)) <= part * 8 && p.ring_bits < 22) ++p.ring_bits;
+    p.buffer_bytes = part * 11;
+    p.window_bytes = part * 12;
+    p.string_bytes = part * 2;
+    return p;
+  }
+};
+
+class trace {
+ public:
+  /// Starts everything but the sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
+  CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s, status_writer* command)
+      : core_(core), settings_(s), writer_(writer), pump_(core.errors, s.window_ms), process_(process_info::read()) {
+    const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
+    const backend_maker wanted = find_backend(s.backend, s.backend_option);
+    core_.errors.clear();
+    core_.errors.set_handler(s.on_error, s.on_error_user);
+    if (!core_.pool.resize(plan.chunks))
+      throw error("no memory for the trace: lower CUTRACE_MEMORY_LIMIT or raise the process's limit of address space");
+    // The ring stays where it is for good: a thread of an earlier session may be in the middle of a call.
+    if (core_.ring.bytes() == 0 && !core_.ring.reset(plan.ring_bits))
+      throw error("no memory for the correlation ring: lower CUTRACE_MEMORY_LIMIT");
+    core_.overflow_wait_us.store(s.overflow_wait_us, std::memory_order_relaxed);
+    writer_.set_buffer_budget(plan.buffer_bytes);
+    writer_.set_in_windows(s.samples.gated());
+    start_ = read_anchor(0);
+    start_.trace_ns = 0;
+    if (const std::uint64_t since = told_process::own().since_ns) {
+      const std::uint64_t before = start_.monotonic_ns - since;
+      start_.monotonic_ns -= before;
+      start_.realtime_ns -= before;
+      start_.boottime_ns -= before;
+    }
+    collector_.reset(new collector(
+        core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}, command));
+    collector_->set_memory(s.memory_limit_bytes);
+    collector_->start(start_.monotonic_ns);
+    core_.threads.begin_trace();
+    if (s.emit_nvtx) show_stages();
+    try {
+      if (wanted != nullptr) start_backend(wanted(), true, 0);
+      open_since_ns_ = core_.scale.now_ns();
+      collector_->set_start(open_since_ns_);
+      if (s.samples.gated() && !s.samples.open({})) {
+        resting_ = in_pieces_ = true;
+        open_ = false;
+      }
+      turn_gate([] {});  // now: what a backend saw while it started is no part of the trace
+      if (info_.backend == nullptr) no_backend(s.backend);
+      describe_process();
+      if (s.samples.gated()) pump_.sample(s.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
+    } catch (...) {  // what has begun must not go on without an owner
+      stop_all({});
+      throw;
+    }
+  }
+  CUTRACE_NOINLINE ~trace() { stop(); }
+
+  /// Opens a sink on the calling thread. Throws what its `open` throws.
+  CUTRACE_NOINLINE void open_sink(sink& s) { s.open(current_info()); }
+
+  /// Hands an open sink to the collector.
+  CUTRACE_NOINLINE void take_sink(std::unique_ptr<sink> s, std::uint64_t session) {
+    sink* raw = s.get();
+    sinks_.push_back({std::move(s), session});
+    if (!patiently([this, raw, session] { collector_->add_sink(raw, session); }))
+      throw error("a sink holds up the trace, which ends here; sinks that were given to it must not be destroyed");
+  }
+
+  /// True once a sink did not return in time: nothing more will be written, and this object must never be destroyed.
+  bool abandoned() const noexcept { return abandoned_; }
+
+  CUTRACE_NOINLINE void start_backend(backend* b, bool owned, std::uint64_t session) {
+    std::unique_ptr<backend> own(owned ? b : nullptr);
+    backend_status status{};
+    try {
+      status = b->start(writer_);
+    } catch (const config_error&) {
+      throw;
+    } catch (const std::exception& e) {
+      std::snprintf(status.detail, sizeof(status.detail), "%s", e.what());
+    }
+    if (info_.backend == nullptr || status.active) {
+      backend_name_ = b->name();
+      backend_detail_ = status.detail;
+      info_.backend = backend_name_.c_str();
+    }
+    gpu_expected_ = gpu_expected_ || status.active;
+    if (!status.active) core_.errors.report(b->name(), status.detail, !settings_.by_command);
+    // The headers of the sinks that are open name what was there before.
+    if (status.active && !owned)
+      core_.errors.report(b->name(), (std::string("added by the program: ") + status.detail).c_str(), false);
+    told_at_start_ = core_.errors.count_of(backend_name_);
+    static_cast<void>(own.release());  // the pump's from here on
+    pump_.add(b, owned, session);
+  }
+
+  CUTRACE_NOINLINE bool flush(std::uint32_t timeout_ms) {
+    const bool told = pump_.flush(timeout_ms);
+    return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && told;
+  }
+
+  /// A session that is not the last one leaves: its sinks close, the others go on.
+  CUTRACE_NOINLINE void close_session(std::uint64_t session) {
+    const clock_anchor asked = read_anchor(start_.monotonic_ns);
+    pump_.stop_of(session, settings_.stop_deadline_ms);
+    pump_.flush(settings_.stop_deadline_ms);
+    if (!patiently([this, session, asked] { collector_->close_sinks(session, asked); })) return;
+    const auto left = [session](const owned_sink& s) { return s.session == session; };
+    sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
+  }
+
+  /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
+  /// comes with the last, forced flush reaches every one of them.
+  CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
+    const clock_anchor asked = read_anchor(start_.monotonic_ns);
+    const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
+    turn_gate([&] { ended_ = true; });
+    nvtx_output().close();
+    patiently([this] { collector_->deliver_all(); });
+    last_ = collector_->snapshot();
+    if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
+      // Said aloud, unless the backend has said aloud what went wrong while it ran.
+      const bool explained = core_.errors.count_of(backend_name_) > told_at_start_;
+      core_.errors.report("session",
+                          "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time",
+                          !explained && !settings_.by_command);
+    }
+    for (const std::uint64_t session : sessions)
+      patiently([this, session, asked] { collector_->close_sinks(session, asked); });
+    last_ = collector_->snapshot();
+    stopped_ = true;
+    if (abandoned_) return;
+    collector_->end();
+    if (!backends_stopped) keep_for_ever(std::move(collector_));  // a backend may still call: what it uses stays
+  }
+
+  CUTRACE_NOINLINE void pause() {
+    turn_gate([&] { paused_ = true; });
+    pump_.for_each([](backend& b) { b.pause(); });
+  }
+  CUTRACE_NOINLINE void resume() {
+    pump_.for_each([](backend& b) { b.resume(); });
+    turn_gate([&] { paused_ = false; });
+  }
+  bool open_window(std::uint32_t timeout_ms) { return pump_.open_window(timeout_ms); }
+  void close_window() { pump_.close_window(); }
+
+  /// The backend that was started first, and what it says of itself.
+  std::string backend_line() const { return backend_name_ + ": " + backend_detail_; }
+  bool gpu_expected() const noexcept { return gpu_expected_; }
+
+  stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
+
+ private:
+  struct owned_sink {
+    std::unique_ptr<sink> what;
+    std::uint64_t session;
+  };
+
+  /// Runs `action` on the collector's thread. Problem: a sink may block for good (a pipe that nobody reads, a server
+  /// that is gone), and the program must end all the same. Solution: who takes too long over one call ends the trace.
+  bool patiently(const std::function<void()>& action) {
+    if (abandoned_) return false;
+    if (collector_->call_patiently(action, settings_.sink_deadline_ms)) return true;
+    abandoned_ = true;
+    turn_gate([&] { ended_ = true; });
+    collector_->abandon();
+    return false;
+  }
+
+  void stop() {
+    if (!stopped_) stop_all({});
+  }
+
+  /// The gate follows from who wants it shut. A trace that is not one piece tells its pieces. Any thread.
+  template <class Change>
+  CUTRACE_NOINLINE void turn_gate(Change change) {
+    std::lock_guard<std::mutex> hold(gate_mutex_);
+    change();
+    const bool open = !paused_ && !resting_ && !ended_;
+    const std::uint64_t now = core_.scale.now_ns();
+    core_.set_gate(open ? open_gate_ : std::uint32_t{gate_off});
+    if (open == open_) return;
+    open_ = open;
+    in_pieces_ = in_pieces_ || (!open && !ended_);
+    if (open)
+      open_since_ns_ = now;
+    else if (in_pieces_)
+      collector_->tell_window(open_since_ns_);
+  }
+
+  CUTRACE_NOINLINE void show_stages() {
+    if (const char* why = nvtx_output().open())
+      core_.errors.report("nvtx", why);
+    else
+      open_gate_ = gate_told;
+  }
+
+  CUTRACE_NOINLINE void no_backend(const std::string& asked) {
+    backend_name_ = "none";
+    if (asked == "none")
+      backend_detail_ = "switched off by CUTRACE_BACKEND=none";
+    else
+      backend_detail_ = "this program was built without CUPTI: no GPU time, but from backends that it adds itself";
+    info_.backend = backend_name_.c_str();
+    core_.errors.report("session", backend_detail_.c_str(), asked != "none" && !settings_.by_command);
+  }
+
+  CUTRACE_NOINLINE trace_info current_info() {
+    info_.process_id = told_process_id();
+    info_.process_name = process_.name.c_str();
+    info_.command_line = process_.command_line.c_str();
+    info_.host_name = process_.host.c_str();
+    info_.boot_id = process_.boot_id.c_str();
+    info_.backend_detail = backend_detail_.c_str();
+#if defined(__aarch64__)
+    info_.clock = core_.scale.use_counter ? "cntvct" : "monotonic";
+#else
+    info_.clock = core_.scale.use_counter ? "tsc" : "monotonic";
+#endif
+    info_.rank = process_.rank;
+    info_.world_size = process_.world_size;
+    info_.start = start_;
+    return info_;
+  }
+
+  CUTRACE_NOINLINE void describe_process() {
+    event e;
+    e.kind = event_kind::process;
+    e.process_id = told_process_id();
+    e.name = {process_.name.data(), static_cast<std::uint32_t>(process_.name.size())};
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
+    writer_.describe(e);
+  }
+
+  runtime_core& core_;
+  settings settings_;
+  record_writer& writer_;
+  backend_pump pump_;
+  process_info process_;
+  trace_info info_{};
+  std::string backend_name_, backend_detail_;
+  clock_anchor start_{};
+  std::vector<owned_sink> sinks_;
+  std::unique_ptr<collector> collector_;
+  std::mutex gate_mutex_;
+  std::uint32_t open_gate_ = gate_on;
+  std::uint64_t open_since_ns_ = 0;
+  bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
+  bool in_pieces_ = false;                                               ///< it was shut and opened again
+  bool gpu_expected_ = false;
+  std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
+  bool stopped_ = false;
+  bool abandoned_ = false;
+  stats last_{};
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

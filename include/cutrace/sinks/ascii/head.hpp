@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first lines of the ASCII report: what was traced, whether all of it is there, and the answer in one sentence;
+// then where the wall time went.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/sink.hpp>
+#include <cutrace/sinks/ascii/collect.hpp>
+#include <cutrace/sinks/ascii/page.hpp>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace ascii {
+
+// The end of the ASCII report: what is missing, what is doubtful, what the report itself had to shorten. A trace
+// without a flaw says so too.
+
+/// What the memory limit did to the report.
+CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& data, const analysis::bounds& limits,
+                                                           const analysis::breakdown_table& time,
+                                                           const analysis::breakdown_table& host,
+                                                           const std::vector<analysis::stage_time>& stages) {
+  std::vector<std::string> list;
+  const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
+  if (off_ns > 0)
+    list.push_back(joined({"memory limit: WHERE THE TIME WENT is approximate, off by at most ", duration(off_ns)}));
+  if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
+    list.push_back("memory limit: times of stages marked with ~ are approximate");
+  if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.number == 0; }))
+    list.push_back(joined({"memory limit: stages beyond ", digits(limits.stages), " names share one row"}));
+  if (data.gpu_operations.names_left_out() || data.calls.names_left_out())
+    list.push_back("memory limit: names beyond the table share the row \"(other names)\"");
+  if (data.other_streams.used)
+    list.push_back(joined({"memory limit: streams beyond ", digits(limits.streams), " share one row of the timeline"}));
+  if (data.time.devices_left_out()) list.push_back("memory limit: some devices have no row of their own");
+  if (data.numbers.numbers().live_approximate)
+    list.push_back("memory limit: more live allocations than can be followed; live and peak bytes are too small");
+  return list;
+}
+
+class quality_section {
+ public:
+  quality_section(page& out, const trace_summary& end) : out_(out), end_(end), totals_(end.totals) {}
+
+  CUTRACE_NOINLINE void print(const std::vector<std::string>& shortened, bool launches_without_records) {
+    out_.heading("LOSSES AND NOTES");
+    losses();
+    qualities();
+    sinks();
+    if (launches_without_records)
+      note({"launches were seen, but not one GPU record: GPU times are missing, not zero"}, tone::alarm);
+    for (std::uint32_t i = 0; i < end_.note_count && end_.notes != nullptr; ++i)
+      if (end_.notes[i] != nullptr) note({escaped(end_.notes[i])}, tone::plain);
+    for (const std::string& s : shortened) note({s}, tone::plain);
+  }
+
+ private:
+  CUTRACE_NOINLINE void note(std::initializer_list<piece> pieces, tone t) {
+    std::string text = "  ";
+    append(text, pieces);
+    out_.paragraph(text, 4, t);
+  }
+
+  CUTRACE_NOINLINE void losses() {
+    constexpr const char* why[loss_cause_count] = {
+        "no free chunk (chunk_full): a larger CUTRACE_MEMORY_LIMIT, or CUTRACE_OVERFLOW=wait",
+        "no room for activity buffers (buffer_limit): a larger CUTRACE_MEMORY_LIMIT",
+        "dropped by CUPTI itself (cupti_dropped)",
+        "of a kind or version that this build does not know (unknown_record)",
+        "never completed (incomplete): the device was still at work when tracing ended",
+        "by a sink that failed (sink_failed)"};
+    if (totals_.lost_total() == 0) {
+      note({"nothing lost: ", count(totals_.produced), " produced, ", count(totals_.delivered), " delivered"},
+           tone::plain);
+      return;
+    }
+    note({count(totals_.lost_total()), " of ", count(totals_.produced), " records LOST; ", count(totals_.delivered),
+          " delivered"},
+         tone::alarm);
+    for (std::size_t c = 0; c < loss_cause_count; ++c)
+      if (totals_.lost[c] > 0) note({{count(totals_.lost[c]), 13}, "  ", why[c]}, tone::alarm);
+  }
+
+  CUTRACE_NOINLINE void qualities() {
+    constexpr const char* what[quality_count] = {
+        "GPU records without times: their work is missing in all times above", "GPU operations without a known call",
+        "GPU operations that seem to start before their call, by more than the clock's bound",
+        "events delivered late, after later ones"};
+    constexpr const char* reasons[] = {"",
+                                       "",
+                                       "made outside of stages",
+                                       "no call seen",
+                                       "call forgotten before its record came",
+                                       "stage's record lost"};
+    bool any = false;
+    for (std::size_t q = 0; q < quality_count; ++q) {
+      if (totals_.quality_of[q] == 0) continue;
+      any = true;
+      std::string s = joined({count(totals_.quality_of[q]), " ", what[q]});
+      if (q == static_cast<std::size_t>(quality::unattributed))
+        for (std::size_t a = 3; a < 6; ++a)
+          if (totals_.unattributed_by[a] > 0) append(s, {"; ", reasons[a], ": ", count(totals_.unattributed_by[a])});
+      note({s}, tone::plain);
+    }
+    if (!any) note({"all delivered records have times, a known call and their place in the order"}, tone::plain);
+  }
+
+  CUTRACE_NOINLINE void sinks() {
+    for (std::uint32_t i = 0; i < std::min<std::size_t>(totals_.sink_count, sink_limit); ++i) {
+      const sink_stats& s = totals_.sinks[i];
+      if (!s.failed && s.lost == 0) continue;
+      note({"sink ", label(text_of(s.name, sizeof(s.name)), 31), ": ", count(s.lost), " of ", count(s.delivered),
+            " events not written. ", escaped(text_of(s.failure, sizeof(s.failure)))},
+           tone::alarm);
+    }
+  }
+
+  /// Text of a fixed field, whether it is terminated or not.
+  static std::string_view text_of(const char* s, std::size_t size) noexcept {
+    return {s, static_cast<std::size_t>(std::find(s, s + size, '\0') - s)};
+  }
+
+  page& out_;
+  const trace_summary& end_;
+  const stats& totals_;
+};
+
+/// Copy of what trace_info points to.
+struct identity {
+  std::string process_name, host_name, backend, backend_detail, clock;
+  std::uint32_t process_id = 0;
+  std::int32_t rank = -1, world_size = 0;
+  std::int64_t start_ns = 0;
+
+  identity() = default;
+  CUTRACE_NOINLINE explicit identity(const trace_info& i)
+      : process_name(text_or_empty(i.process_name)),
+        host_name(text_or_empty(i.host_name)),
+        backend(text_or_empty(i.backend)),
+        backend_detail(text_or_empty(i.backend_detail)),
+        clock(text_or_empty(i.clock)),
+        process_id(i.process_id),
+        rank(i.rank),
+        world_size(i.world_size),
+        start_ns(i.start.trace_ns) {}
+
+ private:
+  static const char* text_or_empty(const char* s) noexcept { return s != nullptr ? s : ""; }
+};
+
+/// How the owners of time are called in the report.
+inline const char* words_of(analysis::owner o) noexcept {
+  constexpr const char* words[] = {
+      "kernel",           "transfer",      "memset",      "init",           "memory",
+      "transfer",         "kernel launch", "other calls", "sync (waiting)", "own code, in a stage",
+      "no call, no stage"};
+  return words[static_cast<std::size_t>(o)];
+}
+
+/// What the backend said of itself when the sink was opened; the program may have added another one since.
+CUTRACE_NOINLINE inline std::string backend_words(const identity& who, bool gpu_seen) {
+  const std::string_view detail = who.backend_detail;
+  const bool other = gpu_seen && (who.backend == "none" || detail.find("no GPU time") != std::string_view::npos);
+  return joined({label(who.backend, 16), detail.empty() ? "" : ": ", escaped(detail),
+                 other ? "; GPU times here are from a backend that the program added" : ""});
+}
+
+CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, const trace_summary& end,
+                                            const analysis::breakdown_table& time, bool gpu_seen) {
+  std::string title = joined(
+      {"cutrace: ", label(who.process_name, 32), " (pid ", digits(who.process_id), ") on ", label(who.host_name, 24)});
+  if (who.rank >= 0)
+    append(title, {", rank ", digits(static_cast<std::uint32_t>(who.rank)), " of ", signed_digits(who.world_size)});
+  out.line(title, tone::heading);
+  out.paragraph({"traced   ", duration(time.window.length_ns()), "; clock ", label(who.clock, 16), ", within ",
+                 duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"},
+                9);
+  if (time.pieces != 0)
+    out.paragraph({"recorded ", duration(time.recorded_ns), " of it, in ", counted(time.pieces, "window"),
+                   "; shares and idle times below are of the time recorded"},
+                  9, tone::alarm);
+  out.paragraph({"backend  ", backend_words(who, gpu_seen)}, 9);
+  const std::uint64_t lost = end.totals.lost_total();
+  if (lost == 0)
+    out.line({"events   ", count(end.totals.delivered), " delivered, nothing lost"});
+  else
+    out.line(
+        {"events   ", count(end.totals.delivered), " delivered, ", count(lost), " LOST (see the end of this report)"},
+        tone::alarm);
+}
+
+/// The sentence that a reader in a hurry needs.
+class verdict {
+ public:
+  verdict(const collection& data, const analysis::breakdown_table& time,
+          const std::vector<analysis::stage_time>& stages)
+      : data_(data),
+        time_(time),
+        stages_(stages),
+        worst_(analysis::bottleneck(time)),
+        shares_(analysis::permille_of(time)) {}
+
+  CUTRACE_NOINLINE std::string text() const {
+    if (time_.gpu_busy_ns() == 0 && worst_ == analysis::owner::nothing && data_.calls.total_count() == 0 &&
+        (data_.gpu_operations.total_count() != 0 || time_.events(analysis::owner::host_stage) == 0))
+      return data_.gpu_operations.total_count() == 0 ? "no call, no stage and no GPU work was seen"
+                                                     : "GPU work was seen, but none of it has times";
+    const double whole = static_cast<double>(time_.recorded_ns);
+    const double busy = static_cast<double>(time_.gpu_busy_ns());
+    std::string s;
+    if (!gpu_seen())
+      s = "no GPU work was seen; ";
+    else
+      append(s, {"GPU busy ", share_of(busy, whole), ", idle ", share_of(whole - busy, whole), "; "});
+    if (analysis::is_gpu(worst_)) {
+      append_busy_reason(s);
+      if (busy >= whole) return s;
+      s += "; largest cause of idle time: ";
+    }
+    const analysis::owner idle = analysis::largest_host_owner(time_, true);
+    append_cause(s, idle);
+    // Time without any work is what there is most of, but not what one can look at.
+    const analysis::owner next = analysis::largest_host_owner(time_, false);
+    if (idle == analysis::owner::nothing && next != analysis::owner::nothing) append_cause(s += ", then ", next);
+    if (gpu_seen() && !analysis::is_gpu(worst_)) append_top_operation(s += "; the GPU's work is");
+    return s;
+  }
+
+ private:
+  bool gpu_seen() const noexcept { return data_.gpu_operations.total_count() > 0; }
+
+  CUTRACE_NOINLINE void append_busy_reason(std::string& s) const {
+    const char* what = worst_ == analysis::owner::gpu_kernel     ? "kernels"
+                       : worst_ == analysis::owner::gpu_transfer ? "copies that no kernel hides"
+                                                                 : "sets of memory";
+    append(s, {what, " ", share(shares_[static_cast<std::size_t>(worst_)]), ","});
+    append_top_operation(s);
+  }
+
+  CUTRACE_NOINLINE void append_top_operation(std::string& s) const {
+    const std::vector<analysis::operation> top = data_.gpu_operations.top(1);
+    append(s, {" most of all \"", label(top[0].name, 40), "\" (",
+               share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())),
+               " of GPU time)"});
+  }
+
+  CUTRACE_NOINLINE void append_cause(std::string& s, analysis::owner o) const {
+    append(s, {share(shares_[static_cast<std::size_t>(o)]), " "});
+    append_idle_reason(s, o);
+  }
+
+  CUTRACE_NOINLINE void append_idle_reason(std::string& s, analysis::owner o) const {
+    switch (o) {
+      case analysis::owner::nothing:
+        s += time_.events(analysis::owner::host_stage) > 0
+                 ? "with no call running and no stage open"
+                 : "with the host outside of CUDA calls (stages would tell more)";
+        return;
+      case analysis::owner::host_stage:
+        s += "with the host in its own code";
+        return append_worst_stage(s);
+      case analysis::owner::host_sync:
+        s += "with the host waiting in ";
+        return append_longest_call(s, analysis::category::sync);
+      default:
+        s += "with the host in ";
+        return append_longest_call(s, category_of(o));
+    }
+  }
+
+  /// Of the owners that are calls.
+  static analysis::category category_of(analysis::owner o) noexcept {
+    using analysis::category;
+    for (const category c : {category::init, category::memory, category::transfer, category::kernel, category::sync})
+      if (analysis::host_owner(c) == o) return c;
+    return category::other;
+  }
+
+  CUTRACE_NOINLINE void append_longest_call(std::string& s, analysis::category c) const {
+    for (const analysis::operation& o : data_.calls.top(data_.calls.size()))
+      if (o.is == c)
+        return append(s, {label(o.name, 40), " (", counted(o.count, "call"), ", ", duration(o.mean_ns()),
+                          o.count == 1 ? ")" : " each)"});
+    append(s, {analysis::name_of(c), " calls"});
+  }
+
+  /// An outer stage has at least the idle time of its inner ones. Of those with nearly the most, the one that the GPU
+  /// leaves idle for the largest part of its time says more.
+  CUTRACE_NOINLINE void append_worst_stage(std::string& s) const {
+    std::int64_t most_ns = 0;
+    for (const analysis::stage_time& t : stages_) most_ns = std::max(most_ns, t.gpu_idle_inside_ns);
+    const analysis::stage_time* worst = nullptr;
+    double worst_part = 0;
+    for (const analysis::stage_time& t : stages_) {
+      if (t.host_ns == 0 || t.gpu_idle_inside_ns < most_ns - most_ns / 5) continue;
+      const double part = static_cast<double>(t.gpu_idle_inside_ns) / static_cast<double>(t.host_ns);
+      if (part > worst_part) worst = &t, worst_part = part;
+    }
+    if (worst == nullptr) return;
+    append(s, {", most of it in stage \"", label(worst->name, 32), "\" ("});
+    if (gpu_seen()) append(s, {"idle ", duration(worst->gpu_idle_inside_ns), " of its "});
+    append(s, {duration(worst->host_ns), ")"});
+  }
+
+  const collection& data_;
+  const analysis::breakdown_table& time_;
+  const std::vector<analysis::stage_time>& stages_;
+  analysis::owner worst_;
+  std::array<std::uint32_t, analysis::owner_count> shares_;
+};
+
+/// Where the wall time went: GPU before host, and beside it the host alone.
+class breakdown_section {
+ public:
+  breakdown_section(page& out, const analysis::breakdown_table& all, const analysis::breakdown_table& host)
+      : out_(out),
+        wide_(out.width() >= 100),
+        gpu_(all.count[0] + all.count[1] + all.count[2] > 0),
+        all_(all),
+        host_(host),
+        shares_(analysis::permille_of(all)),
+        host_shares_(analysis::permille_of(host)) {}
+
+  CUTRACE_NOINLINE void print() {
+    out_.heading("WHERE THE TIME WENT", {{"events", 9},
+                                         {"time", 10},
+                                         {"share", 9},
+                                         {"", 15},
+                                         {!gpu_   ? ""
+                                          : wide_ ? "host alone"
+                                                  : "host",
+                                          wide_ ? 19 : 9}});
+    const bool any = std::any_of(all_.count.begin(), all_.count.end(), [](std::uint64_t n) { return n > 0; });
+    const std::size_t worst = any ? static_cast<std::size_t>(analysis::bottleneck(all_)) : analysis::owner_count;
+    for (std::size_t i = 0; i < analysis::owner_count; ++i) {
+      const analysis::owner o = static_cast<analysis::owner>(i);
+      const bool seen = all_.count[i] > 0 || all_.ns[i] > 0 || host_.ns[i] > 0;
+      if (!seen) continue;
+      row(o,
+          !gpu_                 ? "host: "
+          : analysis::is_gpu(o) ? "GPU at work: "
+          : wide_               ? "GPU idle, host: "
+                                : "idle: ",
+          worst == i);
+    }
+    line("", "all", 0, false, all_.recorded_ns, all_.recorded_ns == 0 ? 0 : 1000, "", {}, {});
+    out_.paragraph({"  Each moment counts once, in the first row that applies.",
+                    gpu_ ? " Host alone: the same without the GPU." : ""},
+                   2);
+  }
+
+ private:
+  CUTRACE_NOINLINE void row(analysis::owner o, const char* side, bool worst) {
+    const std::size_t i = static_cast<std::size_t>(o);
+    figure host_time, host_share;
+    if (gpu_ && !analysis::is_gpu(o)) {
+      if (wide_) host_time = duration(host_.ns[i]);
+      host_share = share(host_shares_[i]);
+    }
+    const bool counted = o != analysis::owner::nothing;
+    const bool stages = all_.events(analysis::owner::host_stage) > 0;
+    line(side, counted || stages ? words_of(o) : "outside of CUDA calls", all_.count[i], counted, all_.ns[i],
+         shares_[i], worst && all_.ns[i] > 0 ? "  <- BOTTLENECK" : "", host_time, host_share);
+  }
+
+  CUTRACE_NOINLINE void line(const char* side, const char* what, std::uint64_t events, bool counted, std::int64_t ns,
+                             std::uint64_t permille, const char* mark, const figure& host_time,
+                             const figure& host_share) {
+    const std::size_t room = out_.width() - (wide_ ? 62 : 52) - 2;
+    out_.line({"  ",
+               {cut(joined({side, what}), room), left(room)},
+               {counted ? count(events) : figure(), 9},
+               {duration(ns), 10},
+               {share(permille), 9},
+               {mark, -15},
+               {host_time, wide_ ? 10 : 0},
+               {host_share, 9}},
+              *mark != '\0' ? tone::alarm : tone::plain);
+  }
+
+  page& out_;
+  bool wide_;  ///< room for all columns
+  bool gpu_;   ///< any work of a GPU; without, the host alone is all there is
+  const analysis::breakdown_table& all_;
+  const analysis::breakdown_table& host_;
+  std::array<std::uint32_t, analysis::owner_count> shares_, host_shares_;
+};
+
+}  // namespace ascii
+CUTRACE_END_NAMESPACE

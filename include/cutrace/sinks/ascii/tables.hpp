@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the ASCII report: stages, devices, top operations, plain numbers.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/names.hpp>
+#include <cutrace/sinks/ascii/collect.hpp>
+#include <cutrace/sinks/ascii/page.hpp>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace ascii {
+
+// The timeline of the ASCII report: a row for each depth of stages and of calls, one for each stream, a letter for
+// what fills most of a column.
+
+/// Stages have the number of their row in the table of stages, '+' beyond the ninth.
+class stage_digits {
+ public:
+  explicit stage_digits(const std::vector<analysis::stage_time>& rows) : rows_(rows) {}
+  char digit(std::uint32_t number) const noexcept {
+    for (std::size_t i = 0; i < rows_.size() && i < 9; ++i)
+      if (rows_[i].number == number) return static_cast<char>('1' + i);
+    return '+';
+  }
+
+ private:
+  const std::vector<analysis::stage_time>& rows_;
+};
+
+/// '.' nothing, ':' less than half of the column, else the letter of the colour with the largest share: a stage where
+/// there are `digits`, else a category.
+CUTRACE_NOINLINE inline std::string chart_text(const chart_row& row, analysis::interval window, std::size_t columns,
+                                               const stage_digits* digits) {
+  const std::vector<analysis::timeline_cell> cells = row.colors.cells(window, columns);
+  std::string out(columns, '.');
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::int64_t column_ns = analysis::timeline_row::part(window, c, columns).length_ns();
+    if (cells[c].ns <= 0) continue;
+    if (2 * cells[c].ns < column_ns)
+      out[c] = ':';
+    else
+      out[c] = digits != nullptr ? digits->digit(cells[c].color)
+                                 : analysis::letter_of(static_cast<analysis::category>(cells[c].color));
+  }
+  return out;
+}
+
+class timeline_section {
+ public:
+  timeline_section(page& out, const collection& data, analysis::interval window)
+      : out_(out), data_(data), window_(window), columns_(out.width() - label_width - 11) {}
+
+  CUTRACE_NOINLINE void print(const std::vector<analysis::stage_time>& stages) {
+    if (empty()) return;
+    const double column_ns = static_cast<double>(window_.length_ns()) / static_cast<double>(columns_);
+    out_.heading({"TIMELINE  0 .. ", duration(window_.length_ns()), ", a column is ", duration(column_ns)},
+                 "% of time");
+    print_host(stages);
+    print_streams();
+    const bool categories = any_call() || !data_.stream_rows.empty();
+    out_.paragraph({categories ? "  i init  m memory  t transfer  K kernel  s sync  o other" : "",
+                    "  : under half of the column  . nothing"},
+                   2);
+    print_stage_legend(stages);
+  }
+
+ private:
+  static constexpr std::size_t label_width = 13;
+
+  bool empty() const {
+    for (const chart_row& r : data_.stage_rows)
+      if (r.used) return false;
+    return !any_call() && data_.stream_rows.empty();
+  }
+  bool any_call() const {
+    for (const chart_row& r : data_.call_rows)
+      if (r.used) return true;
+    return false;
+  }
+
+  CUTRACE_NOINLINE void row(std::string_view name, const chart_row& r, const stage_digits* digits = nullptr) {
+    const double busy_ns = static_cast<double>(r.busy.length_ns());
+    out_.line({"  ",
+               {cut(std::string(name), label_width - 1), left(label_width - 1)},
+               "|",
+               chart_text(r, window_, columns_, digits),
+               "|",
+               {share_of(busy_ns, static_cast<double>(window_.length_ns())), 7}});
+  }
+
+  CUTRACE_NOINLINE void print_host(const std::vector<analysis::stage_time>& stages) {
+    const stage_digits digits(stages);
+    for (std::size_t d = 0; d < stage_depth_count; ++d)
+      if (data_.stage_rows[d].used)
+        row(figure("stages ").add(ascii::digits(d)).add(d + 1 == stage_depth_count ? "+" : ""), data_.stage_rows[d],
+            &digits);
+    constexpr const char* names[call_depth_count] = {"runtime API", "driver API", "ioctl", "system"};
+    for (std::size_t d = 0; d < call_depth_count; ++d)
+      if (data_.call_rows[d].used) row(names[d], data_.call_rows[d]);
+  }
+
+  CUTRACE_NOINLINE void print_streams() {
+    for (const auto& s : data_.stream_rows)
+      row(figure("GPU ").add(digits(s.first.first)).add(":").add(digits(s.first.second)), s.second);
+    if (data_.other_streams.used) row("GPU others", data_.other_streams);
+  }
+
+  CUTRACE_NOINLINE void print_stage_legend(const std::vector<analysis::stage_time>& stages) {
+    const std::size_t shown = std::min<std::size_t>(stages.size(), 9);
+    std::string text;
+    for (std::size_t i = 0; i < shown; ++i) {
+      const std::string entry = joined({"  ", digits(i + 1), " ", label(stages[i].name, 24)});
+      if (text.size() + entry.size() > out_.width()) {
+        out_.line(text);
+        text.clear();
+      }
+      text += entry;
+    }
+    if (stages.size() > shown) text += "  + others";
+    if (!text.empty()) out_.line(text);
+  }
+
+  page& out_;
+  const collection& data_;
+  analysis::interval window_;
+  std::size_t columns_;
+};
+
+CUTRACE_NOINLINE inline void print_left_out(page& out, std::size_t all, std::size_t shown, const char* what) {
+  if (all > shown) out.line({"    .. and ", count(all - shown), " more ", what, all - shown == 1 ? "" : "s"});
+}
+
+CUTRACE_NOINLINE inline figure request_count(const analysis::stage_time& s) {
+  // ">=": a marker named more requests than its record holds. "~": estimated, more than the table remembers.
+  if (s.requests == 0) return figure("-");
+  return figure(s.requests_cut ? ">=" : s.requests_exact ? "" : "~").add(count(s.requests));
+}
+
+/// "~" before times that are approximate.
+CUTRACE_NOINLINE inline figure stage_time_text(const analysis::stage_time& s, std::int64_t ns) {
+  return figure(s.approximate ? "~" : "").add(duration(ns));
+}
+
+/// @param gpu_seen without any work of a GPU its columns are left out
+CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis::stage_time>& rows, std::size_t top,
+                                          bool gpu_seen, std::int64_t gpu_outside_ns) {
+  if (rows.empty()) return;
+  // On narrow pages the mean makes room for names.
+  const bool wide = out.width() >= 100;
+  const int column = wide ? 10 : 9;
+  const int mean_column = wide ? column : 0;
+  const int gpu_column = gpu_seen ? column : 0;
+  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(3 * column + mean_column + 3 * gpu_column);
+  out.heading("STAGES", {{"calls", column},
+                         {wide ? "mean" : "", mean_column},
+                         {"host", column},
+                         {gpu_seen ? "GPU own" : "", gpu_column},
+                         {gpu_seen ? "GPU all" : "", gpu_column},
+                         {gpu_seen ? "GPU idle" : "", gpu_column},
+                         {"requests", column}});
+  const auto gpu = [&](const analysis::stage_time& s, std::int64_t ns) {
+    return gpu_seen ? stage_time_text(s, ns) : figure();
+  };
+  const std::size_t shown = std::min(rows.size(), top);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const analysis::stage_time& s = rows[i];
+    const double mean_ns = s.calls == 0 ? 0 : static_cast<double>(s.host_sum_ns) / static_cast<double>(s.calls);
+    out.line({{digits(i + 1), 3},
+              " ",
+              {label(s.name, room - 1), left(room)},
+              {count(s.calls), column},
+              {!wide          ? figure()
+               : s.calls == 0 ? figure("-")
+                              : duration(mean_ns),
+               mean_column},
+              {stage_time_text(s, s.host_ns), column},
+              {gpu(s, s.gpu_own_ns), gpu_column},
+              {gpu(s, s.gpu_inclusive_ns), gpu_column},
+              {gpu(s, s.gpu_idle_inside_ns), gpu_column},
+              {request_count(s), column}});
+  }
+  print_left_out(out, rows.size(), shown, "stage");
+  if (gpu_outside_ns > 0)
+    out.line({"    ",
+              {label("(in no stage)", room - 1), left(room)},
+              {"", 2 * column + mean_column},
+              {duration(gpu_outside_ns), column}});
+  out.paragraph({"    Host: union over threads.",
+                 gpu_seen ? " GPU own: work issued in the stage itself; all: with nested stages. GPU "
+                            "idle: part of the host time in which no GPU was at work."
+                          : ""},
+                4);
+}
+
+CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, std::int64_t recorded_ns) {
+  const std::vector<analysis::device_time> devices = data.time.devices();
+  if (devices.empty()) return;
+  const std::size_t room = out.width() - 64;
+  out.heading("GPUS",
+              {{"busy", 10}, {"of trace", 10}, {"active span", 12}, {"of span", 12}, {"idle", 10}, {"gaps", 10}});
+  for (const analysis::device_time& d : devices) {
+    const auto name = data.device_names.find(d.device);
+    const double busy = static_cast<double>(d.busy_ns);
+    const std::string_view shown = name == data.device_names.end() ? std::string_view("(not described)") : name->second;
+    out.line({{digits(d.device), 3},
+              " ",
+              {label(shown, room - 5), left(room - 4)},
+              {duration(d.busy_ns), 10},
+              {share_of(busy, static_cast<double>(recorded_ns)), 10},
+              {duration(d.active.length_ns()), 12},
+              {share_of(busy, static_cast<double>(d.active.length_ns())), 12},
+              {duration(d.idle_ns(recorded_ns)), 10},
+              {count(d.gap_count), 10}});
+  }
+}
+
+/// @param what "GPU" or "HOST"
+CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, const analysis::operation_table& table,
+                                              std::size_t top) {
+  if (table.total_count() == 0) return;
+  const std::size_t room = out.width() - 50;
+  out.heading(title, {{"count", 11}, {"total", 10}, {"mean", 10}, {"longest", 10}, {"share", 9}});
+  const std::vector<analysis::operation> rows = table.top(top);
+  for (const analysis::operation& o : rows) {
+    std::string name = label(o.name, room - 5);
+    if (o.failed > 0) {
+      const figure failed = figure(" (").add(count(o.failed)).add(" FAILED)");
+      name = label(o.name, room - 5 - std::min(failed.view().size(), room - 10));
+      name += failed.view();
+    }
+    const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
+    out.line({letter,
+              {name, left(room - 4)},
+              {count(o.count), 11},
+              {duration(o.total_ns), 10},
+              {duration(o.mean_ns()), 10},
+              {duration(o.longest_ns), 10},
+              {share_of(static_cast<double>(o.total_ns), static_cast<double>(table.total_ns())), 9}});
+  }
+  print_left_out(out, table.size(), rows.size(), "name");
+}
+
+/// Calls, launches, memory, copies, waits: a line each.
+class numbers_section {
+ public:
+  numbers_section(page& out, const analysis::trace_numbers& n, std::int64_t total_ns)
+      : out_(out), n_(n), total_s_(static_cast<double>(total_ns) / 1e9) {}
+
+  CUTRACE_NOINLINE void print() {
+    out_.heading("SUMMARY");
+    calls();
+    launches();
+    memory();
+    copies();
+    row("waiting", {"synchronising calls ", count(n_.sync_calls), ", time in them ", duration(n_.sync_ns),
+                    " (summed over threads)"});
+    row("program", {"stages ", count(n_.stages), ", marks ", count(n_.marks)});
+    if (n_.tracing_overhead_ns > 0)
+      row("overhead",
+          {duration(n_.tracing_overhead_ns), " of the driver's own, for tracing and lazy loading (overhead records)"});
+  }
+
+ private:
+  CUTRACE_NOINLINE void row(const char* what, std::initializer_list<piece> pieces) {
+    std::string text = joined({"  ", {what, -10}});
+    append(text, pieces);
+    out_.paragraph(text, 12);
+  }
+  figure per_second(std::uint64_t n) const {
+    if (total_s_ <= 0) return {};
+    const double rate = static_cast<double>(n) / total_s_ + 0.5;
+    return figure(" (").add(count(static_cast<std::uint64_t>(rate))).add("/s)");
+  }
+
+  CUTRACE_NOINLINE void calls() {
+    const bool failed = n_.failed_calls > 0;
+    row("calls", {"driver ", count(n_.driver_calls), ", runtime ", count(n_.runtime_calls), failed ? "; FAILED " : "",
+                  failed ? count(n_.failed_calls) : figure()});
+  }
+  CUTRACE_NOINLINE void launches() {
+    row("launches", {count(n_.launches()), per_second(n_.launches()), "; on the GPU: kernels ", count(n_.kernels),
+                     ", graphs ", count(n_.graph_launches), ", memsets ", count(n_.memsets)});
+  }
+  CUTRACE_NOINLINE void total(const char* what, const char* place, const analysis::memory_total& m) {
+    const char* about = n_.live_approximate ? "~" : "";
+    row(what, {place, "allocations ", count(m.allocations), " (", bytes(m.allocated_bytes), "), frees ", count(m.frees),
+               ", live at the end ", about, bytes(m.live_bytes), ", peak ", about, bytes(m.peak_live_bytes)});
+  }
+  CUTRACE_NOINLINE void memory() {
+    if (n_.memory_records) {
+      total("memory", "device: ", n_.device);
+      if (n_.host.allocations + n_.host.frees > 0) total("", "host:   ", n_.host);
+      return;
+    }
+    const bool runtime = n_.runtime_allocation_bytes > n_.driver_allocation_bytes;
+    const std::uint64_t calls = runtime ? n_.runtime_allocation_calls : n_.driver_allocation_calls;
+    if (calls == 0) return row("memory", {"no allocation seen"});
+    row("memory", {"allocating calls ", count(calls), " (",
+                   bytes(runtime ? n_.runtime_allocation_bytes : n_.driver_allocation_bytes),
+                   "); peak unknown (no memory records)"});
+  }
+  CUTRACE_NOINLINE void copies() {
+    bool any = false;
+    for (std::size_t d = 0; d < analysis::copy_direction_count; ++d) {
+      const analysis::copy_total& c = n_.copies[d];
+      if (c.count == 0) continue;
+      const bool timed = c.gpu_ns > 0;
+      row(any ? "" : "copies",
+          {to_string(static_cast<copy_direction>(d)), ": ", count(c.count), ", ", bytes(c.bytes), " in ",
+           duration(c.gpu_ns), timed ? ", " : "", timed ? bandwidth(c.bytes_per_s()) : figure()});
+      any = true;
+    }
+    if (!any) row("copies", {"none on the GPU"});
+  }
+
+  page& out_;
+  const analysis::trace_numbers& n_;
+  double total_s_;
+};
+
+}  // namespace ascii
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// "args" of Chrome JSON slices under Kineto's keys (libkineto output_json.cpp, CuptiActivity.h); keys of our own are
+// lower case with underscores. Written at a cursor, into room that the caller made: see text_digits.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cutrace/base/recent_slot.hpp>
+#include <cutrace/config.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/names.hpp>
+#include <cutrace/output/json_text.hpp>
+#include <cutrace/output/text_buffer.hpp>
+#include <cutrace/sinks/common/json_event.hpp>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+// Single fields of a JSON object at a cursor: see text_digits.hpp. Keys are literals that bring their punctuation
+// along, so that a field is one move and a number.
+
+/// `key` is a literal with comma, quotes and colon.
+template <std::size_t N, class Integer>
+CUTRACE_INLINE char* put_field(char* to, const char (&key)[N], Integer n) noexcept {
+  return put_integer(put_literal(to, key), n);
+}
+template <std::size_t N>
+CUTRACE_INLINE char* put_field_unless_0(char* to, const char (&key)[N], std::uint64_t n) noexcept {
+  return n != 0 ? put_field(to, key, n) : to;
+}
+template <std::size_t N>
+inline char* put_triple(char* to, const char (&key)[N], const std::uint32_t (&v)[3]) noexcept {
+  to = put_decimal(put_literal(to, key), v[0]);
+  *to++ = ',';
+  to = put_decimal(to, v[1]);
+  *to++ = ',';
+  to = put_decimal(to, v[2]);
+  *to++ = ']';
+  return to;
+}
+/// A word of ours, in quotes: to_string of an enumeration.
+template <std::size_t N>
+inline char* put_word(char* to, const char (&key)[N], const char* word) noexcept {
+  to = put_literal(to, key);
+  *to++ = '"';
+  to = put_text(to, word);
+  *to++ = '"';
+  return to;
+}
+
+/// Before a field that may be the first of its object.
+inline char* put_separator(char* to) noexcept {
+  if (to[-1] != '{') *to++ = ',';
+  return to;
+}
+
+// How full a kernel's launch makes its GPU, as Kineto's files say it, from the device's description and what is fixed
+// for its compute capability (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability";
+// cuda_occupancy.h of CUDA 13.0). Pure functions.
+
+/// All zero where the compute capability is not known.
+struct multiprocessor_limits {
+  std::uint32_t threads;             ///< resident on a multiprocessor
+  std::uint32_t blocks;              ///< likewise
+  std::uint32_t shared_bytes;        ///< of a multiprocessor
+  std::uint32_t shared_optin_bytes;  ///< that one block can have
+};
+constexpr std::uint32_t warp_threads = 32, multiprocessor_registers = 65536;
+
+constexpr multiprocessor_limits limits_of(std::uint32_t major, std::uint32_t minor) noexcept {
+  constexpr std::uint32_t kib = 1024;
+  switch (major * 10 + minor) {
+    case 70:
+    case 72:
+      return {2048, 32, 96 * kib, 96 * kib};
+    case 75:
+      return {1024, 16, 64 * kib, 64 * kib};
+    case 80:
+      return {2048, 32, 164 * kib, 163 * kib};
+    case 86:
+      return {1536, 16, 100 * kib, 99 * kib};
+    case 87:
+      return {1536, 16, 164 * kib, 163 * kib};
+    case 89:
+      return {1536, 24, 100 * kib, 99 * kib};
+    case 90:
+    case 100:
+    case 103:
+      return {2048, 32, 228 * kib, 227 * kib};
+    case 120:
+    case 121:
+      return {1536, 24, 100 * kib, 99 * kib};
+    default:
+      return {0, 0, 0, 0};
+  }
+}
+
+/// Blocks of one kernel that a multiprocessor holds at a time; 0 where that cannot be known.
+inline std::uint32_t resident_blocks(const device_data& d, const kernel_data& k) noexcept {
+  const multiprocessor_limits limits = limits_of(d.compute_major, d.compute_minor);
+  const std::uint64_t threads = std::uint64_t{k.block[0]} * k.block[1] * k.block[2];
+  if (limits.threads == 0 || threads == 0 || threads > 1024) return 0;
+  const auto rounded = [](std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; };
+  const std::uint64_t warps = rounded(threads, warp_threads) / warp_threads;
+  std::uint64_t n = std::min<std::uint64_t>(limits.blocks, limits.threads / warp_threads / warps);
+  if (k.registers_per_thread != 0) {
+    constexpr std::uint64_t parts = 4, unit = 256;  // each quarter of the registers serves the warps of its own
+    const std::uint64_t a_warp = rounded(std::uint64_t{k.registers_per_thread} * warp_threads, unit);
+    n = std::min(n, multiprocessor_registers / parts / a_warp * parts / warps);
+  }
+  const std::uint64_t reserved = d.compute_major >= 8 ? 1024 : 0, unit = d.compute_major >= 8 ? 128 : 256;
+  const std::uint64_t shared = rounded(std::uint64_t{k.static_shared_bytes} + k.dynamic_shared_bytes + reserved, unit);
+  if (shared != 0) n = std::min(n, limits.shared_bytes / shared);
+  return static_cast<std::uint32_t>(n);
+}
+
+/// What Kineto's CuptiActivity.h and cuda_occupancy give a kernel.
+struct launch_fill {
+  double blocks_per_multiprocessor;
+  double warps_per_multiprocessor;
+  std::uint32_t occupancy_percent;
+};
+/// @returns false where the device is not known
+inline bool fill_of(const device_data& d, const kernel_data& k, launch_fill& fill) noexcept {
+  if (d.multiprocessors == 0) return false;
+  const auto volume = [](const std::uint32_t(&v)[3]) {
+    return static_cast<double>(v[0]) * static_cast<double>(v[1]) * static_cast<double>(v[2]);
+  };
+  const double threads = volume(k.block);
+  fill.blocks_per_multiprocessor = volume(k.grid) / static_cast<double>(d.multiprocessors);
+  fill.warps_per_multiprocessor = fill.blocks_per_multiprocessor * threads / warp_threads;
+  const multiprocessor_limits limits = limits_of(d.compute_major, d.compute_minor);
+  if (limits.threads == 0) return false;
+  const double blocks = std::min<double>(resident_blocks(d, k), fill.blocks_per_multiprocessor);
+  fill.occupancy_percent = static_cast<std::uint32_t>(100.0 * blocks * threads / limits.threads + 0.5);
+  return true;
+}
+
+// How kernels are launched, in Chrome JSON args under Kineto's keys. A program launches its kernels in few shapes, so
+// the text of the last ones is kept. One thread at a time.
+
+inline char* put_shape(char* to, const kernel_data& k) noexcept {
+  to = put_field(to, ",\"registers per thread\":", k.registers_per_thread);
+  to = put_field(to, ",\"shared memory\":", std::uint64_t{k.static_shared_bytes} + k.dynamic_shared_bytes);
+  to = put_triple(to, ",\"grid\":[", k.grid);
+  to = put_triple(to, ",\"block\":[", k.block);
+  if (k.cluster[0] != 0) to = put_triple(to, ",\"cluster\":[", k.cluster);
+  return put_field(to, ",\"priority\":", k.priority);
+}
+
+/// At most what a GPU can be asked for, but any number may stand in a record.
+inline char* put_ratio(char* to, double ratio) noexcept {
+  return put_millionths(to, ratio < 1e12 ? static_cast<std::uint64_t>(ratio * 1e6 + 0.5) : 1000000000000000000u);
+}
+inline char* put_fill(char* to, const launch_fill& f) noexcept {
+  to = put_ratio(put_literal(to, ",\"blocks per SM\":"), f.blocks_per_multiprocessor);
+  to = put_ratio(put_literal(to, ",\"warps per SM\":"), f.warps_per_multiprocessor);
+  return put_field(to, ",\"est. achieved occupancy %\":", f.occupancy_percent);
+}
+
+class launch_shapes {
+ public:
+  /// Kernels of this device tell from now on how full they make it.
+  void describe(std::uint32_t device, const device_data& d) {
+    if (devices_.size() >= device_limit) return;
+    devices_[device] = d;
+    for (kept& k : kept_) k.size = 0;
+  }
+
+  /// What put_shape and put_fill write.
+  std::string_view of(std::uint32_t device, const kernel_data& k) noexcept {
+    kept& at = kept_[slot_of(k)];
+    if (CUTRACE_UNLIKELY(at.size == 0 || at.device != device || std::memcmp(at.shape, &k, shape_bytes) != 0))
+      render(at, device, k);
+    return std::string_view(at.text, at.size);
+  }
+
+ private:
+  /// All members before the first that put_shape does not write.
+  static constexpr std::size_t shape_bytes = offsetof(kernel_data, graph_id);
+  static constexpr std::size_t slots = 64;
+  struct kept {
+    unsigned char shape[shape_bytes];
+    std::size_t size = 0;
+    std::uint32_t device = 0;
+    char text[448];
+  };
+  static constexpr std::size_t device_limit = 1024;
+
+  CUTRACE_NOINLINE void render(kept& at, std::uint32_t device, const kernel_data& k) noexcept {
+    std::memcpy(at.shape, &k, shape_bytes);
+    at.device = device;
+    char* to = put_shape(at.text, k);
+    const auto known = devices_.find(device);
+    launch_fill fill;
+    if (known != devices_.end() && fill_of(known->second, k, fill)) to = put_fill(to, fill);
+    at.size = static_cast<std::size_t>(to - at.text);
+  }
+  static std::size_t slot_of(const kernel_data& k) noexcept {
+    return kept_slot<slots>(k.grid[0] + 3 * std::uint64_t{k.grid[1]} + 5 * std::uint64_t{k.block[0]} +
+                            7 * std::uint64_t{k.registers_per_thread} + 11 * std::uint64_t{k.dynamic_shared_bytes});
+  }
+
+  kept kept_[slots];
+  std::map<std::uint32_t, device_data> devices_;
+};
+
+/// Duration for a viewer: never negative, at most what a signed number holds.
+inline std::int64_t shown_duration_ns(const event& e) noexcept {
+  if (e.end_ns <= e.start_ns) return 0;
+  const std::int64_t dur_ns = difference_ns(e.end_ns, e.start_ns);
+  return dur_ns < 0 ? std::numeric_limits<std::int64_t>::max() : dur_ns;
+}
+
+/// CUPTI's invalid stream id, of synchronisations that wait for no stream in particular.
+inline bool is_no_stream(std::uint64_t stream) noexcept { return stream == 0xFFFFFFFFu || stream == ~std::uint64_t{0}; }
+
+/// Calls from which an arrow goes to GPU work: those that Kineto starts flows at, by the beginnings of their names.
+inline bool starts_flow(std::string_view call) noexcept {
+  if (call.substr(0, 4) == "cuda") {
+    call.remove_prefix(4);
+  } else if (call.substr(0, 2) == "cu") {
+    call.remove_prefix(2);
+  } else {
+    return false;
+  }
+  for (const std::string_view word : {"Launch", "GraphLaunch", "Memcpy", "Memset", "StreamSynchronize",
+                                      "DeviceSynchronize", "CtxSynchronize", "EventSynchronize", "StreamWaitEvent"}) {
+    if (call.substr(0, word.size()) == word) return true;
+  }
+  return false;
+}
+
+/// The same for interned names, of which a program has few.
+class flow_starters {
+ public:
+  void clear() noexcept { *this = flow_starters(); }
+  bool has(text call) noexcept {
+    kept& k = kept_[(reinterpret_cast<std::uintptr_t>(call.data) >> 4) % slots];
+    if (CUTRACE_UNLIKELY(!is_same_interned(k.call, call))) k = {call, starts_flow(view_of(call))};
+    return k.starts;
+  }
+
+ private:
+  static constexpr std::size_t slots = 64;
+  struct kept {
+    text call;
+    bool starts = false;
+  };
+  kept kept_[slots] = {};
+};
+
+/// GB/s = bytes / ns; Kineto leaves it out where there is no duration.
+inline char* put_bandwidth(char* to, std::uint64_t bytes, std::int64_t dur_ns) noexcept {
+  to = put_field(to, ",\"bytes\":", bytes);
+  if (dur_ns <= 0) return to;
+  to = put_literal(to, ",\"memory bandwidth (GB/s)\":");
+  const double rate = static_cast<double>(bytes) / static_cast<double>(dur_ns);
+  // From an integer: printing a double exactly takes longer than the rest of the slice.
+  if (rate < 1e9) return put_millionths(to, static_cast<std::uint64_t>(rate * 1e6 + 0.5));
+  return put_double(to, rate);
+}
+
+inline char* put_graph(char* to, std::uint32_t graph, std::uint64_t node) noexcept {
+  to = put_field_unless_0(to, ",\"graph id\":", graph);
+  return put_field_unless_0(to, ",\"graph node id\":", node);
+}
+
+inline char* put_copy_args(char* to, const memcpy_data& c, std::int64_t dur_ns) noexcept {
+  to = put_bandwidth(to, c.bytes, dur_ns);
+  if (c.direction == copy_direction::peer) {
+    to = put_field(to, ",\"fromDevice\":", c.source_device);
+    to = put_field(to, ",\"toDevice\":", c.destination_device);
+  }
+  return put_graph(to, c.graph_id, c.graph_node_id);
+}
+
+/// `stream` is the row of the viewer; where that cannot be CUDA's number (0, or too large), `cuda_stream` tells it.
+inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexcept {
+  if (is_no_stream(e.stream)) return put_literal(to, ",\"stream\":-1");
+  if (e.kind == event_kind::sync) {
+    to = put_field(to, ",\"stream\":", e.stream != 0 ? static_cast<std::int64_t>(e.stream) : std::int64_t{base_tid});
+    return e.stream == 0 ? put_literal(to, ",\"cuda_stream\":0") : to;
+  }
+  to = put_field(to, ",\"stream\":", base_tid);
+  return base_tid != e.stream ? put_field(to, ",\"cuda_stream\":", e.stream) : to;
+}
+
+constexpr std::size_t gpu_args_room = 896;  ///< the longest of them, a kernel with all it may have, is below 768
+inline char* put_gpu_args(char* to, const event& e, const decimal_text& correlation, std::uint32_t base_tid,
+                          launch_shapes& shapes) noexcept {
+  to = put_field(to, "\"device\":", e.device);
+  to = put_field(to, ",\"context\":", e.context);
+  to = put_stream(to, e, base_tid);
+  if (e.correlation_id != 0) to = correlation.put(put_literal(to, ",\"correlation\":"));
+  if (e.kind == event_kind::kernel) {
+    // Kineto's files always have it; nanoseconds in the session here, 0 where it was not asked for.
+    to = put_field(to, ",\"queued\":", e.kernel.queued_ns);
+    to = put_text(to, shapes.of(e.device, e.kernel));
+    to = put_graph(to, e.kernel.graph_id, e.kernel.graph_node_id);
+  }
+  if (e.kind == event_kind::graph_launch) to = put_graph(to, e.kernel.graph_id, 0);
+  if (e.kind == event_kind::memcpy) to = put_copy_args(to, e.memcpy_, shown_duration_ns(e));
+  if (e.kind == event_kind::memset) {
+    to = put_bandwidth(to, e.memset_.bytes, shown_duration_ns(e));
+    to = put_graph(to, e.memset_.graph_id, e.memset_.graph_node_id);
+  }
+  if (e.kind == event_kind::sync) {
+    to = put_word(to, ",\"cuda_sync_kind\":", to_string(e.sync.what));
+    to = put_field_unless_0(to, ",\"wait_on_cuda_event_id\":", e.sync.event_id);
+  }
+  return e.joined != attribution::by_call ? put_word(to, ",\"attribution\":", to_string(e.joined)) : to;
+}
+
+/// Arguments and result of a call, without its correlation id.
+inline std::size_t api_args_room(const api_data& a) noexcept {
+  return 160 + escaped_room(a.result_name.size) + escaped_room(a.runtime_name.size) +
+         arguments_room(a.arguments, a.argument_count);
+}
+inline char* put_api_args(char* to, const api_data& a, kept_arguments& kept) {
+  to = put_field(to, "\"cbid\":", a.function);
+  if (a.runtime_name.size != 0) to = put_string(put_literal(to, ",\"runtime\":"), view_of(a.runtime_name));
+  if (a.result != 0) {
+    to = put_field(to, ",\"result\":", a.result);
+    if (a.result_name.size != 0) to = put_string(put_literal(to, ",\"result_name\":"), view_of(a.result_name));
+  }
+  if (a.arguments != nullptr && a.argument_count != 0) {
+    to = kept.put(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
+  }
+  return to;
+}
+
+/// Of an ioctl, under the names of docs/jsonl.md.
+inline std::size_t ioctl_args_room(const ioctl_data& i) noexcept {
+  return 480 + escaped_room(i.node.size) + escaped_room(i.command_name.size) + escaped_room(i.status_name.size);
+}
+CUTRACE_NOINLINE inline char* put_ioctl_args(char* to, const ioctl_data& i) {
+  if (i.device == ioctl_device::unknown && i.request == 0) return to;
+  to = put_word(to, "\"device_kind\":", to_string(i.device));
+  if (i.node.size != 0) to = put_string(put_literal(to, ",\"node\":"), view_of(i.node));
+  to = put_hex(put_literal(to, ",\"request_word\":"), i.request);
+  to = put_field_unless_0(to, ",\"bytes\":", i.bytes);
+  to = put_field(to, ",\"errno\":", i.error);
+  if (i.status_name.size != 0) {
+    to = put_hex(put_literal(to, ",\"status\":"), i.status);
+    to = put_string(put_literal(to, ",\"status_name\":"), view_of(i.status_name));
+  }
+  if (i.has_command) {
+    to = put_hex(put_literal(to, ",\"command\":"), i.command);
+    if (i.command_name.size != 0) to = put_string(put_literal(to, ",\"command_name\":"), view_of(i.command_name));
+  }
+  if (i.client != 0) to = put_hex(put_literal(to, ",\"client\":"), i.client);
+  if (i.parent != 0) to = put_hex(put_literal(to, ",\"parent_object\":"), i.parent);
+  if (i.object != 0) to = put_hex(put_literal(to, ",\"object\":"), i.object);
+  to = put_field_unless_0(to, ",\"enclosing\":", i.enclosing);
+  return i.transferred ? put_literal(to, ",\"transferred\":true") : to;
+}
+
+/// What the kernel did, or a probe saw; likewise.
+inline std::size_t system_args_room(const system_data& s) noexcept {
+  return 256 + escaped_room(s.category.size) + arguments_room(s.arguments, s.argument_count);
+}
+CUTRACE_NOINLINE inline char* put_system_args(char* to, const system_data& s) {
+  to = put_field(to, "\"cpu\":", s.cpu);
+  if (s.category.size != 0) to = put_string(put_literal(to, ",\"category_name\":"), view_of(s.category));
+  to = put_field_unless_0(to, ",\"enclosing\":", s.enclosing);
+  if (s.has_result) to = put_field(to, ",\"result\":", s.result);
+  if (s.arguments == nullptr || s.argument_count == 0) return to;
+  return put_arguments(put_literal(to, ",\"arguments\":"), s.arguments, s.argument_count);
+}
+
+inline std::size_t stage_args_room(const stage_data& s) noexcept {
+  return 320 + escaped_room(s.domain.size) + escaped_room(s.category_name.size);
+}
+/// What NVTX told of a stage or mark.
+CUTRACE_NOINLINE inline char* put_origin(char* to, const stage_data& s) {
+  to = put_word(put_separator(to), "\"origin\":", to_string(s.origin));
+  if (s.domain.size != 0) to = put_string(put_literal(to, ",\"domain\":"), view_of(s.domain));
+  to = put_field_unless_0(to, ",\"category\":", s.category);
+  if (s.category_name.size != 0) to = put_string(put_literal(to, ",\"category_name\":"), view_of(s.category_name));
+  if (s.color != 0) to = put_hex(put_literal(to, ",\"color\":"), s.color);
+  if (s.payload_kind != argument_kind::word)
+    to = put_argument_value(put_literal(to, ",\"payload\":"), argument{{}, s.payload_kind, s.payload});
+  return to;
+}
+/// What only a stage says. `spans`: on a row that it shares with spans of other threads.
+inline char* put_stage_args(char* to, const event& e, bool spans) noexcept {
+  if (e.stage.parent != 0) to = put_field(to, "\"parent\":", e.stage.parent);
+  if (e.stage.adopted) to = put_literal(put_separator(to), "\"adopted\":true");
+  if (spans && e.thread_id != 0) to = put_field(put_separator(to), "\"thread\":", e.thread_id);
+  if (e.stage.origin != stage_origin::marker) to = put_origin(to, e.stage);
+  return to;
+}
+/// Both of them, for slices of the host but calls.
+inline std::size_t host_args_room(const event& e) noexcept {
+  return e.kind == event_kind::stage    ? stage_args_room(e.stage)
+         : e.kind == event_kind::ioctl  ? ioctl_args_room(e.ioctl_)
+         : e.kind == event_kind::system ? system_args_room(e.system)
+                                        : 0;
+}
+inline char* put_host_args(char* to, const event& e, bool spans) {
+  if (e.kind == event_kind::stage) return put_stage_args(to, e, spans);
+  if (e.kind == event_kind::system) return put_system_args(to, e.system);
+  return e.kind == event_kind::ioctl ? put_ioctl_args(to, e.ioctl_) : to;
+}
+
+/// Stage and requests as they stand rendered in `membership`, and the event's quality. Of any slice.
+constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
+inline char* put_common_args(char* to, const event& e, std::string_view membership) noexcept {
+  if (!membership.empty()) to = put_text(put_separator(to), membership);
+  if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events) && e.start_ns <= e.end_ns)) return to;
+  if (e.late) to = put_literal(put_separator(to), "\"late\":true");
+  if (e.skewed) to = put_literal(put_separator(to), "\"skewed\":true");
+  if (CUTRACE_UNLIKELY(e.by_events)) to = put_literal(put_separator(to), "\"by_events\":true");
+  if (e.end_ns < e.start_ns) {
+    to = put_field(put_separator(to), "\"ended_before_start_ns\":", difference_ns(e.start_ns, e.end_ns));
+  }
+  return to;
+}
+
+/// One entry of "deviceProperties".
+inline void device_properties(json_text& json, const event& e) {
+  const device_data& d = e.device_;
+  json.begin_object();
+  json.field("id", e.device);
+  json.field("name", e.name);
+  json.field("totalGlobalMem", d.memory_bytes);
+  json.field("computeMajor", d.compute_major);
+  json.field("computeMinor", d.compute_minor);
+  json.field("numSms", d.multiprocessors);
+  const multiprocessor_limits limits = limits_of(d.compute_major, d.compute_minor);
+  if (limits.threads != 0) {  // the same for each device of its compute capability
+    json.field("maxThreadsPerBlock", 1024);
+    json.field("maxThreadsPerMultiprocessor", limits.threads);
+    json.field("regsPerBlock", multiprocessor_registers);
+    json.field("warpSize", warp_threads);
+    json.field("sharedMemPerBlock", 48 * 1024);
+    json.field("regsPerMultiprocessor", multiprocessor_registers);
+    json.field("sharedMemPerBlockOptin", limits.shared_optin_bytes);
+    json.field("sharedMemPerMultiprocessor", limits.shared_bytes);
+  }
+  json.field("memory_bandwidth_bytes_per_s", d.memory_bandwidth_bytes_per_s);
+  json.field("core_clock_khz", d.core_clock_khz);
+  std::string uuid;
+  append_uuid(uuid, d.uuid);
+  json.field("uuid", uuid);
+  json.end_object();
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's half of a Perfetto trace: stages, calls and instants as track events, a begin and an end packet for each
+// slice; calls that make the GPU work name it (gpu_correlation), from which viewers draw arrows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cutrace/base/recent_slot.hpp>
+#include <cutrace/config.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/output/json_text.hpp>
+#include <cutrace/sinks/common/arguments.hpp>
+#include <cutrace/sinks/perfetto/about.hpp>
+#include <cutrace/sinks/perfetto/names.hpp>
+#include <cutrace/sinks/perfetto/notes.hpp>
+#include <cutrace/sinks/perfetto/state.hpp>
+#include <cutrace/sinks/perfetto/wire.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+// What host slices of one name begin with in a Perfetto trace, as it stands in the file: type, number of the name,
+// category, and for calls that make the GPU work the beginning of their arrow. One thread at a time.
+
+class slice_begins {
+ public:
+  enum class arrow : std::uint8_t { none, launch, wait };
+
+  /// Of slices that have kind, name and category in common.
+  class head {
+   public:
+    std::uint32_t name() const noexcept { return name_; }  ///< of slice_names
+    arrow calls() const noexcept { return calls_; }
+
+    /// Room for 16.
+    CUTRACE_INLINE char* put(char* to) const noexcept {
+      std::memcpy(to, text_, sizeof(text_));
+      return to + size_;
+    }
+    /// Right behind `put`, which has written all of it but its length and `work`, the number of the GPU's work.
+    CUTRACE_INLINE static char* put_arrow(char* to, std::uint64_t work) noexcept {
+      char* const end = put_varint(to + arrow_size, work);
+      to[arrow_size - 2] = static_cast<char>(end - to - (arrow_size - 1));
+      return end;
+    }
+
+   private:
+    friend class slice_begins;
+    static constexpr int arrow_size = 5;  ///< before `work`: a tag of three bytes, a length, a tag
+
+    CUTRACE_INLINE bool is_of(slice_names::table::key key, slice_category category) const noexcept {
+      return category_ == category && key_[0] == key.word[0] && key_[1] == key.word[1];
+    }
+    void fill(slice_names::table::key key, slice_category category, std::uint32_t name, arrow calls) noexcept {
+      key_[0] = key.word[0];
+      key_[1] = key.word[1];
+      name_ = name;
+      calls_ = calls;
+      category_ = category;
+      char* to = put_number<pf::event_field::type>(text_, pf::event_field::slice_begin);
+      to = put_number<pf::event_field::name_iid>(to, name);
+      to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category));
+      size_ = static_cast<std::uint8_t>(to - text_);
+      to = open_message<pf::event_field::gpu_correlation>(to);
+      calls == arrow::wait ? put_tag<pf::event_field::wait_event_ids, protozero::pbf_wire_type::varint>(to)
+                           : put_tag<pf::event_field::submission_event_ids, protozero::pbf_wire_type::varint>(to);
+    }
+
+    std::uint64_t key_[2];
+    std::uint32_t name_;
+    slice_category category_ = slice_category::none;  ///< none: nothing stands here
+    arrow calls_;
+    std::uint8_t size_;
+    char text_[16] = {};  ///< at most 15
+  };
+
+  /// Valid until the next call. `kind` is the event's.
+  CUTRACE_INLINE const head& of(const event& e, event_kind kind, slice_names& names) {
+    const slice_names::table::key key = slice_names::key_of(e, kind);
+    const slice_category category = category_of(e, kind);
+    head& h = kept_[kept_slot<slots>(key.word[0] ^ key.word[1])];
+    if (CUTRACE_LIKELY(h.is_of(key, category))) return h;
+    return find(h, key, category, e, names);
+  }
+  void clear() noexcept {
+    for (head& h : kept_) h.category_ = slice_category::none;
+  }
+
+ private:
+  static constexpr std::size_t slots = 256;
+
+  CUTRACE_ONE_COPY static const head& find(head& h, slice_names::table::key key, slice_category category,
+                                           const event& e, slice_names& names) {
+    const std::string_view call = view_of(e.name);
+    const bool waits = call.find("Synchronize") != std::string_view::npos;
+    const arrow calls = e.kind != event_kind::api || !starts_flow(call) ? arrow::none
+                        : waits                                         ? arrow::wait
+                                                                        : arrow::launch;
+    h.fill(key, category, names.of(e), calls);
+    return h;
+  }
+
+  head kept_[slots];
+};
+
+class perfetto_host {
+ public:
+  perfetto_host(perfetto_state& state, bool arguments) : state_(state), arguments_(arguments) {}
+
+  void forget() noexcept { begins_.clear(); }
+
+  CUTRACE_INLINE void write_call(const event& e) { write_as(e, event_kind::api); }
+  void write_stage(const event& e) { write_as(e, event_kind::stage); }
+  /// Everything else that takes time on the host; synchronisations too.
+  void write_slice(const event& e) { write_as(e, e.kind); }
+
+  /// Marks, and device memory that is allocated or freed.
+  void write_instant(const event& e) {
+    perfetto_lane& lane = state_.rows.first_lane({perfetto_row_kind::thread, e.process_id, e.thread_id});
+    perfetto_sequence& s = lane.sequence;
+    if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(lane);
+    const bool is_memory = e.kind == event_kind::memory;
+    const std::uint32_t name = is_memory ? 0 : state_.name_number(s, e);
+    const std::uint32_t requests = state_.requests_number_of(s, e);
+    const trace_clock& clock = state_.packets.clock;
+
+    char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
+    char* const packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.needing_state, clock, e.start_ns);
+    char* const body = open_message<pf::packet::track_event>(to);
+    to = put_number<pf::event_field::type>(body, pf::event_field::instant);
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e, e.kind)));
+    if (is_memory) {
+      to = put_bytes<pf::event_field::name>(to, to_string(e.memory.operation));
+      to = put_note<track_note>(to, note::bytes, e.memory.bytes);
+      to = put_note<track_note>(to, note::address, e.memory.address);
+      to = put_note<track_note>(to, note::device, e.device);
+    } else {
+      to = put_number<pf::event_field::name_iid>(to, name);
+      to = put_origin(to, e.stage);
+    }
+    to = state_.put_requests<track_note>(to, e, requests);
+    to = perfetto_state::put_quality<track_note>(to, e);
+    state_.packets.out.commit(close_messages(packet, body, to));
+  }
+
+  void name_process(std::uint32_t id, std::string_view name, std::string_view command_line) {
+    if (id == 0) return;
+    processes_.insert(id);
+    state_.packets.add(perfetto_rows::main_sequence, [&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer track(packet, pf::packet::track_descriptor);
+      track.add_uint64(pf::track::uuid, state_.tracks.process(id));
+      add_process(track, id, name, command_line);
+    });
+  }
+  void name_thread(const event& e) {
+    if (e.process_id == 0 || e.thread_id == 0) return;
+    describe_process(e.process_id);
+    describe_lane({perfetto_row_kind::thread, e.process_id, e.thread_id}, 0, view_of(e.name));
+  }
+  void describe_process(std::uint32_t id) {
+    if (processes_.count(id) == 0) name_process(id, {}, {});
+  }
+
+ private:
+  static constexpr std::size_t packet_room =
+      2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room + 12 * note_room;
+
+  /// `kind` is the event's; where it is a constant, so is most of what depends on it.
+  CUTRACE_INLINE void write_as(const event& e, event_kind kind) {
+    perfetto_state& state = state_;  // which the compiler would read again after each byte that is written
+    const bool is_stage = kind == event_kind::stage;
+    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
+    perfetto_lane& lane = state.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
+    perfetto_sequence& s = lane.sequence;
+    if (CUTRACE_UNLIKELY(!state.packets.is_known(s))) begin_lane(lane);
+    const slice_begins::head& head = begins_.of(e, kind, state.names);
+    state.use_name(s, head.name(), e);
+    const std::uint32_t requests = is_stage ? state.requests_number_of(s, e) : 0;
+    const bool is_plain = needs_no_room_beside(e, kind);
+    const trace_clock& clock = state.packets.clock;
+
+    char* to = state.packets.out.room(packet_room + (is_plain ? 0 : room_beside_packet(e)));
+    char* packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.needing_state, clock, e.start_ns);
+    char* const begin = open_message<pf::packet::track_event>(to);
+    to = head.put(begin);
+    if (kind == event_kind::api) {
+      to = put_arrow(to, e, head.calls());
+      if (CUTRACE_UNLIKELY(!is_plain)) to = put_call(to, e.api);
+    } else if (kind == event_kind::ioctl) {
+      to = put_ioctl(to, e.ioctl_);
+    } else if (kind == event_kind::system) {
+      to = put_system(to, e.system);
+    } else if (is_stage) {
+      to = put_part(to, e);
+      if (CUTRACE_UNLIKELY(!is_plain)) to = put_origin(to, e.stage);
+      to = state.put_requests<track_note>(to, e, requests);
+    }
+    to = perfetto_state::put_quality<track_note>(to, e);
+    to = close_messages(packet, begin, to);
+
+    // Its default track and clock are the sequence's, and no interned number is in it.
+    packet = to + packet_head::packet_at;
+    to = s.put_head(to, s.head, clock, end_ns);
+    std::memcpy(to, slice_end, sizeof(slice_end));
+    state.packets.out.commit(close_short_message(packet, to + sizeof(slice_end)));
+  }
+  /// The track event of a packet that ends a slice: tag and length of the message, tag and value of its type.
+  static constexpr char slice_end[] = {pf::packet::track_event << 3 | 2, 2, pf::event_field::type << 3,
+                                       pf::event_field::slice_end};
+
+  CUTRACE_INLINE static perfetto_row_key row_of(const event& e, event_kind kind) noexcept {
+    switch (kind) {
+      case event_kind::stage:
+        if (e.stage.span) return {perfetto_row_kind::spans, e.process_id, 0};
+        break;
+      case event_kind::overhead:
+        return {perfetto_row_kind::overhead, e.process_id, 0};
+      case event_kind::window:
+        return {perfetto_row_kind::windows, e.process_id, 0};
+      case event_kind::system:
+        if (e.thread_id == 0) return {perfetto_row_kind::system, e.process_id, e.system.cpu};
+        break;
+      case event_kind::sync:
+        if (e.sync.what == sync_kind::context || is_no_stream(e.stream))
+          return {perfetto_row_kind::context_sync, e.device, e.context};
+        return {perfetto_row_kind::stream_sync, e.device, e.stream};
+      default:
+        break;
+    }
+    return {perfetto_row_kind::thread, e.process_id, e.thread_id};
+  }
+
+  CUTRACE_NOINLINE void begin_lane(perfetto_lane& lane) {
+    const perfetto_row_key& row = lane.row.key;
+    if (lane.sequence.generation == 0) {
+      describe_process(is_gpu(row) ? state_.process_id : row.owner);
+      if (lane.index != 0 && !lane.row.lanes.front().sequence.generation) describe_lane(row, 0, {});
+      describe_lane(row, lane.index, {});
+    }
+    state_.packets.begin(lane.sequence, state_.tracks.lane(row, lane.index), perfetto_packets::add_lane_data);
+  }
+  static bool is_gpu(const perfetto_row_key& row) noexcept {
+    return row.kind == perfetto_row_kind::stream_sync || row.kind == perfetto_row_kind::context_sync;
+  }
+  /// A thread is described by its ids; whatever is none, or lies beside a thread, is a track with a name.
+  void describe_lane(const perfetto_row_key& row, std::size_t index, std::string_view thread_name) {
+    const bool is_thread = row.kind == perfetto_row_kind::thread && row.id != 0 && row.id != perfetto_rows::other_id &&
+                           row.owner != 0 && index == 0;
+    const std::uint32_t process = is_gpu(row) ? state_.process_id : row.owner;
+    state_.packets.add(perfetto_rows::main_sequence, [&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer track(packet, pf::packet::track_descriptor);
+      track.add_uint64(pf::track::uuid, state_.tracks.lane(row, index));
+      if (is_thread) {
+        protozero::pbf_writer thread(track, pf::track::thread);
+        thread.add_int32(pf::track::thread_pid, static_cast<std::int32_t>(row.owner));
+        thread.add_int64(pf::track::thread_tid, static_cast<std::int64_t>(row.id));
+        if (!thread_name.empty()) thread.add_string(pf::track::thread_name, perfetto_text(thread_name));
+        return;
+      }
+      track.add_string(pf::track::name, row_name(row, index));
+      if (index != 0) {
+        track.add_uint64(pf::track::parent_uuid, state_.tracks.lane(row, 0));
+      } else if (process != 0) {
+        track.add_uint64(pf::track::parent_uuid, state_.tracks.process(process));
+      }
+    });
+  }
+
+  /// Is nothing told of what `room_beside_packet` is for, as of most calls and stages?
+  CUTRACE_INLINE bool needs_no_room_beside(const event& e, event_kind kind) const noexcept {
+    if (kind == event_kind::api) return e.api.result == 0 && !arguments_;
+    return kind == event_kind::stage && e.stage.origin == stage_origin::marker;
+  }
+  CUTRACE_ONE_COPY std::size_t room_beside_packet(const event& e) const noexcept {
+    switch (e.kind) {
+      case event_kind::stage:
+      case event_kind::mark:
+        return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
+      case event_kind::api:
+        return e.api.result_name.size + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
+      case event_kind::system:
+        return e.system.category.size + room_of(e.system.arguments, e.system.argument_count);
+      case event_kind::ioctl:
+        return e.ioctl_.node.size + e.ioctl_.command_name.size + e.ioctl_.status_name.size + 4 * note_room;
+      default:
+        return 0;
+    }
+  }
+
+  static std::size_t room_of(const argument* arguments, std::uint32_t count) noexcept {
+    std::size_t room = 0;
+    for (std::uint32_t i = 0; arguments != nullptr && i < count; ++i) {
+      room += arguments[i].name.size + note_room;
+      if (arguments[i].kind != argument_kind::string) continue;
+      const std::size_t size = std::strlen(arguments[i].string_value());
+      room += 4 * (size < perfetto_text_limit ? size : perfetto_text_limit) + 4;  // an escape takes four characters
+    }
+    return room;
+  }
+
+  /// As docs/jsonl.md names them; its arguments are few, and most of what it says, so they always stand there.
+  char* put_system(char* to, const system_data& s) {
+    to = put_note<track_note>(to, note::cpu, s.cpu);
+    if (s.category.size != 0) to = put_foreign<track_note>(to, note::category, s.category);
+    to = put_note_unless_0<track_note>(to, note::enclosing, s.enclosing);
+    if (s.has_result) to = put_signed_note<track_note>(to, note::result, s.result);
+    for (std::uint32_t i = 0; s.arguments != nullptr && i < s.argument_count; ++i)
+      to = put_argument(to, s.arguments[i], i);
+    return to;
+  }
+  char* put_ioctl(char* to, const ioctl_data& i) {
+    if (i.device == ioctl_device::unknown && i.request == 0) return to;
+    to = put_note<track_note>(to, note::device_kind, static_cast<std::uint64_t>(i.device));
+    if (i.node.size != 0) to = put_foreign<track_note>(to, note::node, i.node);
+    to = put_note<track_note>(to, note::request_word, i.request);
+    to = put_note_unless_0<track_note>(to, note::bytes, i.bytes);
+    if (i.error != 0) to = put_signed_note<track_note>(to, note::error_number, i.error);
+    if (i.status_name.size != 0) {
+      to = put_note<track_note>(to, note::status, i.status);
+      to = put_foreign<track_note>(to, note::status_name, i.status_name);
+    }
+    if (i.has_command) {
+      to = put_note<track_note>(to, note::command, i.command);
+      if (i.command_name.size != 0) to = put_foreign<track_note>(to, note::command_name, i.command_name);
+    }
+    to = put_note_unless_0<track_note>(to, note::client, i.client);
+    to = put_note_unless_0<track_note>(to, note::parent_object, i.parent);
+    to = put_note_unless_0<track_note>(to, note::object, i.object);
+    to = put_note_unless_0<track_note>(to, note::enclosing, i.enclosing);
+    return i.transferred ? put_note<track_note>(to, note::transferred, 1) : to;
+  }
+
+  /// Its result, and its arguments where they are wanted.
+  CUTRACE_ONE_COPY char* put_call(char* to, const api_data& a) {
+    if (a.result != 0) {
+      to = put_signed_note<track_note>(to, note::result, a.result);
+      if (a.result_name.size != 0) to = put_foreign<track_note>(to, note::result_name, a.result_name);
+    }
+    if (!arguments_) return to;
+    if (a.runtime_name.size != 0) to = put_foreign<track_note>(to, note::runtime, a.runtime_name);
+    for (std::uint32_t i = 0; a.arguments != nullptr && i < a.argument_count; ++i)
+      to = put_argument(to, a.arguments[i], i);
+    return to;
+  }
+  /// The GPU's work has the correlation id of its call as its number; all nodes of a graph the one of their launch.
+  CUTRACE_INLINE char* put_arrow(char* to, const event& e, slice_begins::arrow kind) const noexcept {
+    std::uint64_t work = e.correlation_id;
+    if (kind == slice_begins::arrow::none || work == 0) return to;
+    if (CUTRACE_UNLIKELY(kind == slice_begins::arrow::wait)) {
+      const perfetto_state::awaited& known = state_.waits[work % 64];
+      if (known.correlation != work || known.event == 0) return to;
+      work = known.event;
+    }
+    return slice_begins::head::put_arrow(to, work);
+  }
+
+  char* put_argument(char* to, const argument& a, std::uint32_t position) {
+    char* const body = open_message<pf::event_field::debug_annotations>(to);
+    scratch_.clear();
+    if (a.name.size != 0 && a.name.size <= argument_name_limit) {
+      append_perfetto_text(scratch_, view_of(a.name));
+    }
+    // A name that its escapes have made longer than the room that was asked for is told by its position.
+    if (scratch_.empty() || scratch_.size() > a.name.size) scratch_ = "arg" + std::to_string(position);
+    to = put_bytes<pf::annotation::name>(body, scratch_);
+    switch (a.kind) {
+      case argument_kind::integer:
+        return close_message(body, put_number<pf::annotation::int_value>(to, a.value));
+      case argument_kind::unsigned_integer:
+      case argument_kind::bytes:
+        return close_message(body, put_number<pf::annotation::uint_value>(to, a.value));
+      case argument_kind::floating:
+        return close_message(body, put_double(to, a.value));
+      case argument_kind::string: {
+        const std::string_view s = a.string_value();
+        scratch_.clear();
+        append_perfetto_text(scratch_, s);
+        return close_message(body, put_bytes<pf::annotation::string_value>(to, scratch_));
+      }
+      default:
+        return close_message(body, put_number<pf::annotation::pointer_value>(to, a.value));
+    }
+  }
+  static constexpr std::size_t argument_name_limit = 256;
+  /// `bits` of a double.
+  static char* put_double(char* to, std::uint64_t bits) noexcept {
+    to = put_tag<pf::annotation::double_value, protozero::pbf_wire_type::fixed64>(to);
+    std::memcpy(to, &bits, sizeof(bits));  // little-endian, as both processors that are supported (config.hpp)
+    return to + sizeof(bits);
+  }
+
+  /// Which part of a stage it is.
+  CUTRACE_INLINE static char* put_part(char* to, const event& e) noexcept {
+    if (CUTRACE_UNLIKELY(e.stage.adopted)) to = put_note<track_note>(to, note::adopted, 1);
+    if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
+    return to;
+  }
+  /// What NVTX told.
+  CUTRACE_ONE_COPY char* put_origin(char* to, const stage_data& s) {
+    if (CUTRACE_LIKELY(s.origin == stage_origin::marker)) return to;
+    if (s.domain.size != 0) to = put_foreign<track_note>(to, note::domain, s.domain);
+    if (s.category_name.size != 0) {
+      to = put_foreign<track_note>(to, note::category, s.category_name);
+    } else if (s.category != 0) {
+      to = put_note<track_note>(to, note::category, s.category);
+    }
+    to = put_note_unless_0<track_note>(to, note::color, s.color);
+    if (s.payload_kind == argument_kind::integer || s.payload_kind == argument_kind::unsigned_integer) {
+      const bool is_signed = s.payload_kind == argument_kind::integer;
+      to = is_signed ? put_signed_note<track_note>(to, note::payload, static_cast<std::int64_t>(s.payload))
+                     : put_note<track_note>(to, note::payload, s.payload);
+    } else if (s.payload_kind == argument_kind::floating) {
+      char* const body = open_message<track_note::message>(to);
+      to = put_number<track_note::name>(body, static_cast<std::uint64_t>(note::payload));
+      to = close_message(body, put_double(to, s.payload));
+    }
+    return to;
+  }
+
+  /// A text from elsewhere in the room of its size: what its escapes make longer is cut.
+  template <class Form>
+  char* put_foreign(char* to, note key, text t) {
+    scratch_.clear();
+    append_perfetto_text(scratch_, view_of(t));
+    if (scratch_.size() > t.size) cut_text(scratch_, t.size);
+    return put_text_note<Form>(to, key, scratch_);
+  }
+  /// At a character's begin.
+  static void cut_text(std::string& s, std::size_t size) {
+    while (size > 0 && (static_cast<unsigned char>(s[size]) & 0xC0u) == 0x80u) --size;
+    s.resize(size);
+  }
+
+  perfetto_state& state_;
+  bool arguments_;
+  slice_begins begins_;
+  std::set<std::uint32_t> processes_;
+  std::string scratch_;
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE

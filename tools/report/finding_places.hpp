@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the rules: evidence from the log, and the stage in which something took most time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/finding.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/idle_gaps.hpp"
+#include "report/trace_log.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+inline evidence proof_of(const trace_log& log, const gpu_work& w) {
+  evidence e;
+  e.is = evidence::kind::work;
+  e.when = w.when;
+  e.device = log.lanes()[w.lane].device;
+  e.stream = log.lanes()[w.lane].stream;
+  e.thread_id = log.thread_id(w.thread);
+  if (const host_call* call = log.launch_of(w).call) e.correlation = call->correlation;
+  e.name = w.name != 0 ? log.names().name(w.name) : name_of(w.is);
+  return e;
+}
+
+inline evidence proof_of(const trace_log& log, const idle_gap& g) {
+  evidence e = proof_of(log, log.work()[g.next]);
+  e.is = evidence::kind::gap;
+  e.when = g.when;
+  return e;
+}
+
+/// Collects work by stage: which has the most time, and the longest pieces.
+class work_places {
+ public:
+  explicit work_places(const trace_log& log) : log_(log) {}
+
+  void add(const gpu_work& w) {
+    ++count_;
+    bytes_ += is_copy(w.is) ? w.amount : 0;
+    add_ns(by_stage_[log_.stages()[w.stage].name], w.when.length_ns());
+    add_ns(by_name_[w.name], w.when.length_ns());
+    const auto longer = [](const gpu_work* a, const gpu_work* b) { return a->when.length_ns() > b->when.length_ns(); };
+    longest_.push_back(&w);
+    std::push_heap(longest_.begin(), longest_.end(), longer);
+    if (longest_.size() <= finding::proofs) return;
+    std::pop_heap(longest_.begin(), longest_.end(), longer);
+    longest_.pop_back();
+  }
+
+  std::uint64_t count() const noexcept { return count_; }
+
+  /// Fills in where it is and what proves it.
+  CUTRACE_ONE_COPY void tell(finding& f) const {
+    f.count = count_;
+    f.bytes = bytes_;
+    const std::uint32_t stage = most(by_stage_), name = most(by_name_);
+    if (stage != 0) f.stage = log_.names().name(stage);
+    f.site = log_.site(stage);
+    if (name != 0) f.kernel = log_.names().name(name);
+    f.places = by_stage_.size();
+    for (const gpu_work* w : longest_) f.proof.push_back(proof_of(log_, *w));
+    std::sort(f.proof.begin(), f.proof.end(),
+              [](const evidence& a, const evidence& b) { return a.when.length_ns() > b.when.length_ns(); });
+  }
+
+ private:
+  static std::uint32_t most(const std::map<std::uint32_t, std::int64_t>& times) {
+    std::uint32_t best = 0;
+    std::int64_t most_ns = -1;
+    for (const auto& t : times)
+      if (t.second > most_ns) best = t.first, most_ns = t.second;
+    return best;
+  }
+
+  const trace_log& log_;
+  std::uint64_t count_ = 0, bytes_ = 0;
+  std::map<std::uint32_t, std::int64_t> by_stage_, by_name_;  ///< by name number
+  std::vector<const gpu_work*> longest_;
+};
+
+/// Collects gaps of one device with the same remedy.
+class gap_places {
+ public:
+  explicit gap_places(const trace_log& log) : log_(log) {}
+
+  void add(const idle_blame& b) {
+    if (worst_ == nullptr || b.total.ns > worst_->total.ns) worst_ = &b;
+    ns_ += b.total.ns;
+    count_ += b.total.count;
+    ++places_;
+    longest_.insert(longest_.end(), b.longest.begin(), b.longest.end());
+  }
+
+  std::int64_t ns() const noexcept { return ns_; }
+  std::uint64_t count() const noexcept { return count_; }
+
+  CUTRACE_ONE_COPY void tell(finding& f) {
+    f.cost_ns = ns_;
+    f.count = count_;
+    f.places = places_;
+    if (worst_ != nullptr) {
+      f.stage = worst_->stage;
+      if (!worst_->longest.empty()) f.site = log_.site(log_.stages()[worst_->longest[0].stage].name);
+      f.call = worst_->call;
+    }
+    std::sort(longest_.begin(), longest_.end(),
+              [](const idle_gap& a, const idle_gap& b) { return a.when.length_ns() > b.when.length_ns(); });
+    if (longest_.size() > finding::proofs) longest_.resize(finding::proofs);
+    for (const idle_gap& g : longest_) f.proof.push_back(proof_of(log_, g));
+  }
+
+ private:
+  const trace_log& log_;
+  const idle_blame* worst_ = nullptr;
+  std::int64_t ns_ = 0;
+  std::uint64_t count_ = 0;
+  std::size_t places_ = 0;
+  std::vector<idle_gap> longest_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules on the time in which a device had nothing to do. Each gap has one cause, so what these findings win is disjoint
+// and together at most the idle time of the active span.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "report/finding_places.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// A finding that happens fewer times is start-up or shut-down, not the loop.
+constexpr std::uint64_t least_repeats = 3;
+
+/// Time that the calls of one name spend waiting, in all stages. One pass over the calls.
+class waiting_time {
+ public:
+  explicit waiting_time(const trace_log& log) : log_(log) {
+    for (const thread_calls& t : log.threads())
+      for (std::size_t i = 0; i < t.calls().size(); ++i) {
+        const host_call& c = t.calls()[i];
+        const call_traits& is = log.traits(c.name);
+        if (is.waits || is.blocks) add_ns(ns_[c.name], c.when.length_ns());
+      }
+  }
+  std::int64_t of(const std::vector<std::string>& calls) const {
+    std::int64_t total = 0;
+    for (const auto& c : ns_)
+      if (std::find(calls.begin(), calls.end(), log_.names().name(c.first)) != calls.end()) add_ns(total, c.second);
+    return total;
+  }
+
+ private:
+  const trace_log& log_;
+  std::unordered_map<std::uint32_t, std::int64_t> ns_;
+};
+
+class idle_rules {
+ public:
+  /// @param least_ns findings that win less are left out
+  idle_rules(const trace_log& log, const idle_report& idle, double least_ns)
+      : log_(log), idle_(idle), least_ns_(least_ns), waiting_(log) {}
+
+  CUTRACE_ONE_COPY void find(std::uint32_t device, std::vector<finding>& list) {
+    waits(device, false, finding_kind::synchronisation, list);
+    waits(device, true, finding_kind::blocking_copies, list);
+    launches(device, list);
+    simple(device, idle_cause::allocation, finding_kind::allocation, list);
+    simple(device, idle_cause::host_wait, finding_kind::host_bound, list);
+  }
+
+ private:
+  static finding start(std::uint32_t device, finding_kind k) {
+    finding f;
+    f.is = k;
+    f.device = device;
+    return f;
+  }
+
+  bool worth(const gap_places& gaps) const noexcept {
+    return gaps.count() >= least_repeats && static_cast<double>(gaps.ns()) >= least_ns_;
+  }
+
+  bool copies(const std::string& call) const {
+    text t;
+    t.data = call.data();
+    t.size = static_cast<std::uint32_t>(call.size());
+    return traits_of_call(t).copies;
+  }
+
+  /// The host waited for the device, and so could not give it the next work in time. Won: the gaps. But without the
+  /// wait the host still needs its own time between two launches; a thread that never waits gains at most the time that
+  /// it waited. So: min(gaps, time in those calls).
+  void waits(std::uint32_t device, bool by_copy, finding_kind k, std::vector<finding>& list) {
+    gap_places gaps(log_);
+    std::vector<std::string> calls;
+    for (const idle_blame& b : idle_.blames)
+      if (b.device == device && b.cause == idle_cause::sync_wait && copies(b.call) == by_copy) {
+        gaps.add(b);
+        calls.push_back(b.call);
+      }
+    if (!worth(gaps)) return;
+    finding f = start(device, k);
+    gaps.tell(f);
+    std::sort(calls.begin(), calls.end());
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+    f.win_ns = std::min(f.cost_ns, waiting_.of(calls));
+    list.push_back(std::move(f));
+  }
+
+  /// Kernels so short that launching them takes longer than running them. Won by launching them as one graph: the gaps,
+  /// without the microsecond that the device itself takes from one node to the next.
+  void launches(std::uint32_t device, std::vector<finding>& list) {
+    constexpr std::int64_t node_ns = 1000;
+    constexpr std::int64_t tiny_ns = 10000;
+    gap_places gaps(log_);
+    for (const idle_blame& b : idle_.blames)
+      if (b.device == device && b.cause == idle_cause::launch_latency) gaps.add(b);
+    if (!worth(gaps)) return;
+    duration_histogram kernels;
+    std::uint64_t tiny = 0, all = 0;
+    std::unordered_map<std::uint32_t, std::uint64_t> by_name;
+    for (const std::uint32_t i : log_.devices().at(device).order) {
+      const gpu_work& w = log_.work()[i];
+      if (!is_kernel(w.is) || w.graph) continue;
+      ++all;
+      kernels.add(static_cast<std::uint64_t>(w.when.length_ns()));
+      if (w.when.length_ns() >= tiny_ns) continue;
+      ++tiny;
+      ++by_name[w.name];
+    }
+    if (2 * tiny < all) return;
+    finding f = start(device, finding_kind::launch_bound);
+    gaps.tell(f);
+    f.win_ns = std::max<std::int64_t>(0, f.cost_ns - node_ns * static_cast<std::int64_t>(gaps.count()));
+    f.count = tiny;
+    f.typical_ns = kernels.percentile_ns(50);
+    std::uint64_t most = 0;
+    for (const auto& n : by_name)
+      if (n.second > most) most = n.second, f.kernel = log_.names().name(n.first);
+    list.push_back(std::move(f));
+  }
+
+  /// Won: the gaps, all of which end as soon as the host no longer does that between two launches. For the host's own
+  /// work this is the bound: it can be moved to where the device is busy, or be made faster.
+  void simple(std::uint32_t device, idle_cause cause, finding_kind k, std::vector<finding>& list) {
+    gap_places gaps(log_);
+    for (const idle_blame& b : idle_.blames)
+      if (b.device == device && b.cause == cause) gaps.add(b);
+    if (!worth(gaps)) return;
+    finding f = start(device, k);
+    gaps.tell(f);
+    f.win_ns = f.cost_ns;
+    list.push_back(std::move(f));
+  }
+
+  const trace_log& log_;
+  const idle_report& idle_;
+  double least_ns_;
+  waiting_time waiting_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory: live and peak bytes, by device and by the stage that allocated them, and what was never freed.
+//
+//   live(t) = sum of bytes of allocations made and not freed until t; peak = largest live; leak = live at the end
+// From memory records where the trace has any, else from allocating and freeing calls whose arguments are known (the
+// address as an output, the bytes as an argument). Only what the trace saw allocated is counted.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/ranking.hpp>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+struct memory_step {
+  std::int64_t at_ns = 0;
+  std::uint64_t live_bytes = 0;  ///< from then on
+};
+
+struct memory_owner {
+  std::string stage;  ///< empty: in no stage
+  std::uint64_t allocations = 0, frees = 0, allocated_bytes = 0;
+  std::uint64_t live_bytes = 0;  ///< at the end of the trace
+  std::uint64_t live_allocations = 0;
+  std::uint64_t peak_bytes = 0;
+};
+
+struct memory_report {
+  bool from_records = false;  ///< else from calls
+  std::uint64_t allocations = 0, frees = 0;
+  std::uint64_t unknown_frees = 0;  ///< of what was allocated before the trace began
+  std::uint64_t live_bytes = 0, live_allocations = 0, peak_bytes = 0;
+  std::vector<memory_owner> stages;                         ///< largest peak first
+  std::map<std::uint32_t, std::vector<memory_step>> steps;  ///< by device, in order
+};
+
+/// Takes events in the order of delivery.
+class memory_use {
+ public:
+  void add(const event& e) {
+    if (e.kind == event_kind::memory)
+      add_record(e);
+    else if (e.kind == event_kind::api && (e.api.argument_count > 0 || e.api.bytes > 0))
+      add_call(e);
+  }
+
+  CUTRACE_ONE_COPY memory_report result() const {
+    const bool records = from_records_.total.allocations + from_records_.total.frees > 0;
+    const ledger& l = records ? from_records_ : from_calls_;
+    memory_report r;
+    r.from_records = records;
+    r.allocations = l.total.allocations;
+    r.frees = l.total.frees;
+    r.unknown_frees = l.unknown_frees;
+    r.live_bytes = l.total.live_bytes;
+    r.live_allocations = l.total.live_allocations;
+    r.peak_bytes = l.total.peak_bytes;
+    std::vector<ranked> order;
+    for (std::uint32_t i = 0; i < l.stages.size(); ++i)
+      if (l.stages[i].allocations > 0) order.push_back({static_cast<std::int64_t>(l.stages[i].peak_bytes >> 1), 0, i});
+    rank(order);
+    for (const ranked& o : order) {
+      r.stages.push_back(l.stages[o.index]);
+      if (o.index != 0) r.stages.back().stage = names_.name(o.index);
+    }
+    r.steps = l.steps;
+    for (auto& d : r.steps)
+      std::stable_sort(d.second.begin(), d.second.end(),
+                       [](const memory_step& a, const memory_step& b) { return a.at_ns < b.at_ns; });
+    return r;
+  }
+
+ private:
+  struct block {
+    std::uint64_t bytes = 0;
+    std::uint32_t stage = 0;
+    std::uint32_t device = 0;
+  };
+  struct ledger {
+    std::unordered_map<std::uint64_t, block> live;  ///< by address_in_process
+    std::vector<memory_owner> stages;               ///< by name number
+    memory_owner total;
+    std::uint64_t unknown_frees = 0;
+    std::map<std::uint32_t, std::uint64_t> live_on;
+    std::map<std::uint32_t, std::vector<memory_step>> steps;
+  };
+
+  void add_record(const event& e) {
+    if (in_host_memory(e)) return;
+    if (e.memory.operation == memory_operation::allocate)
+      allocate(from_records_, e, address_in_process(e, e.memory.address), e.memory.bytes);
+    else
+      release(from_records_, e, e.memory.address == 0 ? 0 : address_in_process(e, e.memory.address));
+  }
+
+  void add_call(const event& e) {
+    if (e.api.result != 0) return;
+    const kind is = kind_of(e.name);
+    if (is == kind::other) return;
+    for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
+      const argument& a = e.api.arguments[i];
+      if (is == kind::allocates && a.kind == argument_kind::output && e.api.bytes > 0 && a.value != 0)
+        return allocate(from_calls_, e, address_in_process(e, a.value), e.api.bytes);
+      if (is == kind::frees && a.kind == argument_kind::pointer)
+        return release(from_calls_, e, a.value == 0 ? 0 : address_in_process(e, a.value));
+    }
+  }
+
+  enum class kind : std::uint8_t { unseen, other, allocates, frees };
+  kind kind_of(text name) {
+    const std::uint32_t n = functions_.number(name);
+    if (n >= kinds_.size()) kinds_.resize(functions_.size(), kind::unseen);
+    if (kinds_[n] == kind::unseen) {
+      const std::string_view f(name.data, name.size);
+      const auto has = [&](const char* part) { return f.find(part) != std::string_view::npos; };
+      const bool host = has("Host") || has("Array") || has("Managed");
+      kinds_[n] = host                                   ? kind::other
+                  : has("MemAlloc") || has("cudaMalloc") ? kind::allocates
+                  : has("MemFree") || has("cudaFree")    ? kind::frees
+                                                         : kind::other;
+    }
+    return kinds_[n];
+  }
+
+  memory_owner& owner_of(ledger& l, std::uint32_t stage) {
+    if (stage >= l.stages.size()) l.stages.resize(stage + 1);
+    return l.stages[stage];
+  }
+
+  void allocate(ledger& l, const event& e, std::uint64_t address, std::uint64_t bytes) {
+    const auto known = l.live.find(address);
+    if (known != l.live.end()) forget(l, known, e.end_ns);  // handed out again: it was freed unseen
+    const std::uint32_t stage = e.stage_name.size == 0 ? 0 : names_.number(e.stage_name);
+    l.live[address] = {bytes, stage, e.device};
+    for (memory_owner* o : {&l.total, &owner_of(l, stage)}) {
+      ++o->allocations;
+      ++o->live_allocations;
+      o->allocated_bytes += bytes;
+      o->live_bytes += bytes;
+      o->peak_bytes = std::max(o->peak_bytes, o->live_bytes);
+    }
+    l.steps[e.device].push_back({e.end_ns, l.live_on[e.device] += bytes});
+  }
+
+  void release(ledger& l, const event& e, std::uint64_t address) {
+    if (address == 0) return;
+    const auto found = l.live.find(address);
+    ++l.total.frees;
+    if (found == l.live.end()) {
+      ++l.unknown_frees;
+      return;
+    }
+    ++owner_of(l, found->second.stage).frees;
+    forget(l, found, e.end_ns);
+  }
+
+  void forget(ledger& l, std::unordered_map<std::uint64_t, block>::iterator which, std::int64_t at_ns) {
+    const block b = which->second;
+    l.live.erase(which);
+    for (memory_owner* o : {&l.total, &owner_of(l, b.stage)}) {
+      o->live_bytes -= b.bytes;
+      --o->live_allocations;
+    }
+    l.steps[b.device].push_back({at_ns, l.live_on[b.device] -= b.bytes});
+  }
+
+  name_table names_, functions_;
+  std::vector<kind> kinds_;
+  ledger from_records_, from_calls_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

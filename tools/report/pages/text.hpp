@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `cutrace report` prints: a trace from a file, analysed as a whole. The first screen answers where the time went,
+// whether the GPU is idle and why, what to fix first and whether anything was lost; the tables behind it follow.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/sinks/ascii/head.hpp>
+#include <cutrace/sinks/ascii/tables.hpp>
+#include <string>
+#include <vector>
+
+#include "report/findings.hpp"
+#include "report/pages/text_gpu.hpp"
+#include "report/pages/text_head.hpp"
+#include "report/pages/text_layers.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+
+struct report_options {
+  std::size_t width = 100;  ///< columns of a line, 80 to 400
+  bool color = false;       ///< ANSI bold and red; everything is readable without
+  std::size_t top = 10;     ///< rows of each table by name
+};
+
+namespace ascii {
+
+/// Stages with what waiting, computing and copying took of each.
+CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_report& r, std::size_t top, bool gpu) {
+  if (r.stages.empty()) return;
+  const int column = 10, g = gpu ? column : 0;
+  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(2 * column + 5 * g) + 2;
+  out.heading("STAGES", {{"calls", 8},
+                         {"host", column},
+                         {gpu ? "queue" : "", g},
+                         {gpu ? "kernels" : "", g},
+                         {gpu ? "copies" : "", g},
+                         {gpu ? "idle" : "", g},
+                         {gpu ? "requests" : "", g}});
+  const auto time = [&](std::int64_t ns) { return gpu ? duration(ns) : figure(); };
+  const std::size_t shown = std::min(top, r.stages.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const analysis::stage_cost& s = r.stages[i];
+    out.line({{digits(i + 1), 3},
+              " ",
+              {label(s.name, room - 1), left(room)},
+              {count(s.calls), 8},
+              {duration(s.host_ns), column},
+              {time(s.queue_ns), g},
+              {time(s.execution_ns), g},
+              {time(s.transfer_ns), g},
+              {time(s.gpu_idle_inside_ns), g},
+              {gpu ? request_count(s) : figure(), g}});
+  }
+  print_left_out(out, r.stages.size(), shown, "stage");
+  if (gpu && r.gpu_outside_ns > 0)
+    out.line({"    GPU work in no stage: ", counted(r.gpu_outside_operations, "operation"), ", ",
+              duration(r.gpu_outside_ns)});
+  if (gpu)
+    out.paragraph(
+        "    Unions, nested stages included; they overlap. Queue: launched, not started. Idle: no GPU at work.", 4);
+}
+
+/// Requests by latency. What batches took stays apart from the estimated share of each request.
+CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log& log,
+                                            const std::vector<analysis::request_cost>& all, std::size_t top) {
+  if (all.empty()) return;
+  analysis::duration_histogram latency;
+  std::vector<analysis::ranked> order;
+  for (const analysis::request_cost& r : all) {
+    latency.add(static_cast<std::uint64_t>(r.span.length_ns()));
+    order.push_back({r.span.length_ns(), 0, r.request});
+  }
+  analysis::rank(order);
+  out.heading("REQUESTS", {{"latency", 10},
+                           {"host", 10},
+                           {"queue", 10},
+                           {"alone", 10},
+                           {"in batches", 11},
+                           {"share, est.", 12},
+                           {"idle", 10}});
+  const std::size_t room = out.width() - 2 - 73;
+  const std::size_t shown = std::min(top, order.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const analysis::request_cost& r = all[order[i].index];
+    const std::string& name = log.stages().request_name(r.request);
+    const std::uint64_t id = log.stages().request_ids()[r.request];
+    out.line({"  ",
+              {name.empty() ? cut(std::string(digits(id).view()), room - 1) : label(name, room - 1), left(room)},
+              {duration(r.span.length_ns()), 10},
+              {duration(r.host_ns), 10},
+              {duration(r.queue_ns), 10},
+              {duration(r.execution_alone_ns + r.transfer_alone_ns), 10},
+              {duration(r.execution_in_batches_ns + r.transfer_in_batches_ns), 11},
+              {duration(r.estimated_share_ns), 12},
+              {duration(r.idle_inside_ns), 10}});
+  }
+  print_left_out(out, order.size(), shown, "request");
+  out.paragraph({"    Latency of all ", count(all.size()), ": p50 ", duration(latency.percentile_ns(50)), ", p90 ",
+                 duration(latency.percentile_ns(90)), ", p99 ", duration(latency.percentile_ns(99)),
+                 ". Alone, in batches: GPU time measured. The share of batches is an estimate: time / requests."},
+                4);
+}
+
+CUTRACE_NOINLINE inline void print_percentiles(page& out, const char* title, const analysis::operation_table& table,
+                                               std::size_t top) {
+  if (table.total_count() == 0) return;
+  out.heading(title, {{"count", 11}, {"total", 10}, {"p50", 9}, {"p90", 9}, {"p99", 9}, {"share", 8}});
+  const std::size_t room = out.width() - 56;
+  const std::vector<analysis::operation> rows = table.top(top);
+  for (const analysis::operation& o : rows) {
+    std::string name = label(o.name, room - 5);
+    if (o.failed > 0) {
+      const figure failed = figure(" (").add(count(o.failed)).add(" FAILED)");
+      name = label(o.name, room - 5 - std::min(failed.view().size(), room - 10));
+      name += failed.view();
+    }
+    const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
+    out.line({letter,
+              {name, left(room - 4)},
+              {count(o.count), 11},
+              {duration(o.total_ns), 10},
+              {duration(o.p50_ns), 9},
+              {duration(o.p90_ns), 9},
+              {duration(o.p99_ns), 9},
+              {share_of(static_cast<double>(o.total_ns), static_cast<double>(table.total_ns())), 8}});
+  }
+  print_left_out(out, table.size(), rows.size(), "name");
+}
+
+CUTRACE_NOINLINE inline void print_depth(page& out, const analysis::depth_report& depth) {
+  std::size_t levels = 0;
+  for (std::size_t i = 0; i < depth.size(); ++i)
+    if (depth[i].calls + depth[i].stages > 0) levels = i + 1;
+  if (levels < 2) return;
+  out.heading("DEPTH", {{"calls", 12}, {"time", 10}, {"stages", 12}, {"time", 10}});
+  for (std::size_t i = 0; i < levels; ++i) {
+    const analysis::depth_level& l = depth[i];
+    out.line({"  ",
+              {i == 0 ? "by the program itself" : joined({"nested ", digits(i), i == 1 ? " level" : " levels"}),
+               left(out.width() - 46)},
+              {count(l.calls), 12},
+              {duration(l.call_ns), 10},
+              {count(l.stages), 12},
+              {duration(l.stage_ns), 10}});
+  }
+}
+
+}  // namespace ascii
+
+/// The report, lines of at most `options.width` columns.
+/// @param a after `finish`, whose result is `r`
+/// @param who, end what the file tells of the process and of its totals; a file without a footer has totals of its own
+///        making: what was read as delivered
+CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& a, const analysis::trace_results& r,
+                                                const std::vector<analysis::finding>& found, const ascii::identity& who,
+                                                const trace_summary& end, const report_options& options = {}) {
+  using namespace ascii;
+  const analysis::breakdown_table& time = r.time.everything;
+  const bool gpu = a.gpu_operations().total_count() > 0;
+  page out(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color);
+  print_identity(out, who, end, time, gpu);
+  const std::uint64_t lost = std::max(end.totals.lost_total(), a.log().lost_total());
+  out.paragraph({"answer   ", answer_of(r, found, lost)}, 9, tone::alarm);
+  breakdown_section(out, time, r.time.host).print();
+  print_idle(out, r);
+  out.heading(found.empty() ? "WHAT TO FIX: nothing stands out" : "WHAT TO FIX, by the time to be won");
+  print_findings(out, found, options.top, time.recorded_ns);
+  print_stage_costs(out, r.stages, options.top, gpu);
+  print_requests(out, a.log(), r.requests, options.top);
+  print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top);
+  print_percentiles(out, "HOST CALLS", a.calls(), options.top);
+  gpu_tables(out, a.log(), r).print(options.top);
+  layer_tables(out, r.layers).print(options.top);
+  print_depth(out, r.depth);
+  numbers_section(out, r.numbers, time.recorded_ns).print();
+  if (!found.empty()) {
+    out.heading("EVIDENCE, the longest of each");
+    for (std::size_t i = 0; i < std::min(options.top, found.size()); ++i)
+      for (const analysis::evidence& e : found[i].proof) out.paragraph({{digits(i + 1), 3}, " ", words_of(e)}, 6);
+  }
+  quality_section(out, end).print({}, r.numbers.launches() > 0 && !gpu);
+  return out.text();
+}
+
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each stage cost, from a sealed trace: host, queue, transfer and execution, and the idle time inside of it.
+//
+// All are lengths of unions over the instances of the stage, in ns:
+//   host        the instances themselves and their adopted parts
+//   calls       host calls made in the stage or in stages nested in it
+//   queue       [end of the launching call, start of the work) of work of the stage and of nested ones
+//   execution   kernels of the stage and of nested ones; transfer: copies; own: all work of the stage alone
+//   idle inside host without the time in which any GPU was at work, for anyone
+// Queue, transfer and execution overlap each other and the host; nothing is divided among the requests of a batch.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/intervals.hpp>
+#include <cutrace/analysis/ranking.hpp>
+#include <cutrace/analysis/stages.hpp>
+#include <utility>
+#include <vector>
+
+#include "report/containers.hpp"
+#include "report/trace_log.hpp"
+#include "report/wall_time.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+// In how much of any stretch of time a GPU was at work: the union of all work with its running length, 16 bytes for
+// each busy stretch.
+
+class busy_line {
+ public:
+  /// By start.
+  void add(interval v) {
+    if (v.empty()) return;
+    if (line_.empty() || v.start_ns > until_ns_) {
+      line_.push_back({v.start_ns, total_ns_});
+      until_ns_ = v.start_ns;
+    }
+    total_ns_ += std::max<std::int64_t>(0, v.end_ns - until_ns_);
+    until_ns_ = std::max(until_ns_, v.end_ns);
+  }
+
+  std::int64_t total_ns() const noexcept { return total_ns_; }
+
+  /// Busy time in `v`. Cheapest for stretches in about the order of time.
+  std::int64_t inside(interval v) noexcept {
+    return v.empty() ? 0 : before(v.end_ns, near_end_) - before(v.start_ns, near_start_);
+  }
+
+ private:
+  struct stretch {
+    std::int64_t start_ns;
+    std::int64_t before_ns;  ///< busy time before it
+  };
+
+  std::int64_t before(std::int64_t t_ns, std::size_t& near) noexcept {
+    near = search_near(line_.size(), near, [&](std::size_t i) { return line_[i].start_ns < t_ns; });
+    if (near == 0) return 0;
+    const stretch& s = line_[near - 1];
+    const std::int64_t after_ns = near < line_.size() ? line_[near].before_ns : total_ns_;
+    return std::min(s.before_ns + (t_ns - s.start_ns), after_ns);
+  }
+
+  chunked<stretch> line_;
+  std::int64_t total_ns_ = 0;
+  std::int64_t until_ns_ = 0;
+  std::size_t near_start_ = 0, near_end_ = 0;
+};
+
+// All intervals of a sealed trace in the order of their start: devices, calls, stages merged, without a list of them.
+
+/// Merges lists that are each sorted by start, with a heap of their heads: O(n log k) for k lists.
+class by_start {
+ public:
+  enum class source : std::uint8_t { work, call, inner_call, stage };
+
+  explicit by_start(const trace_log& log) : log_(log) {
+    for (const auto& d : log.devices()) push(source::work, d.second.order.size(), &d.second.order, 0);
+    for (std::size_t t = 0; t < log.threads().size(); ++t) {
+      push(source::call, log.threads()[t].calls().size(), nullptr, t);
+      push(source::inner_call, log.threads()[t].inner().size(), nullptr, t);
+    }
+    push(source::stage, log.stage_order().size(), &log.stage_order(), 0);
+  }
+
+  /// Calls `work(const gpu_work&)`, `call(const host_call&)` or `stage(number)`.
+  template <class Work, class Call, class Stage>
+  void for_each(Work&& work, Call&& call, Stage&& stage) {
+    while (!heads_.empty()) {
+      head& h = heads_.front();
+      switch (h.from) {
+        case source::work:
+          work(log_.work()[(*h.order)[h.at]]);
+          break;
+        case source::call:
+          call(log_.threads()[h.thread].calls()[h.at]);
+          break;
+        case source::inner_call:
+          call(log_.threads()[h.thread].inner()[h.at]);
+          break;
+        case source::stage:
+          stage((*h.order)[h.at]);
+          break;
+      }
+      if (++h.at == h.size) {
+        h = heads_.back();
+        heads_.pop_back();
+        if (heads_.empty()) return;
+      } else {
+        h.start_ns = start_of(h);
+      }
+      sink_front();
+    }
+  }
+
+ private:
+  struct head {
+    std::int64_t start_ns;
+    std::size_t at, size, thread;
+    const std::vector<std::uint32_t>* order;
+    source from;
+  };
+
+  void push(source from, std::size_t size, const std::vector<std::uint32_t>* order, std::size_t thread) {
+    if (size == 0) return;
+    head h{0, 0, size, thread, order, from};
+    h.start_ns = start_of(h);
+    heads_.push_back(h);
+    std::push_heap(heads_.begin(), heads_.end(), [](const head& a, const head& b) { return a.start_ns > b.start_ns; });
+  }
+
+  std::int64_t start_of(const head& h) const noexcept {
+    switch (h.from) {
+      case source::work:
+        return log_.work()[(*h.order)[h.at]].when.start_ns;
+      case source::call:
+        return log_.threads()[h.thread].calls()[h.at].when.start_ns;
+      case source::inner_call:
+        return log_.threads()[h.thread].inner()[h.at].when.start_ns;
+      default:
+        return log_.stages()[(*h.order)[h.at]].when.start_ns;
+    }
+  }
+
+  void sink_front() noexcept {
+    for (std::size_t i = 0;;) {
+      std::size_t child = 2 * i + 1;
+      if (child >= heads_.size()) return;
+      if (child + 1 < heads_.size() && heads_[child + 1].start_ns < heads_[child].start_ns) ++child;
+      if (heads_[i].start_ns <= heads_[child].start_ns) return;
+      std::swap(heads_[i], heads_[child]);
+      i = child;
+    }
+  }
+
+  const trace_log& log_;
+  std::vector<head> heads_;
+};
+
+/// Calls `each(const gpu_work&)` for the work of all devices, from the last start to the first.
+template <class Each>
+void for_each_work_backward(const trace_log& log, Each&& each) {
+  struct place {
+    const std::vector<std::uint32_t>* order;
+    std::size_t left;
+  };
+  std::vector<place> devices;
+  for (const auto& d : log.devices()) devices.push_back({&d.second.order, d.second.order.size()});
+  const auto last_of = [&](const place& p) -> const gpu_work& { return log.work()[(*p.order)[p.left - 1]]; };
+  for (;;) {
+    place* last = nullptr;
+    for (place& p : devices)
+      if (p.left > 0 && (last == nullptr || last_of(p).when.start_ns > last_of(*last).when.start_ns)) last = &p;
+    if (last == nullptr) return;
+    const gpu_work& w = last_of(*last);
+    --last->left;
+    each(w);
+  }
+}
+
+struct stage_cost : stage_time {
+  std::int64_t call_ns = 0;
+  std::int64_t queue_ns = 0;
+  std::int64_t execution_ns = 0;
+  std::int64_t transfer_ns = 0;
+};
+
+struct stage_report {
+  std::vector<stage_cost> stages;   ///< most host time first
+  std::int64_t gpu_busy_ns = 0;     ///< union over all devices
+  std::int64_t gpu_outside_ns = 0;  ///< union of work that belongs to no stage
+  std::uint64_t gpu_outside_operations = 0;
+};
+
+/// GPU work of one instance of a stage, work of nested ones left out: unions, in ns.
+struct instance_work {
+  std::int64_t execution_ns = 0, transfer_ns = 0, gpu_ns = 0, queue_ns = 0;
+  std::int64_t execution_until = INT64_MIN, transfer_until = INT64_MIN;
+  std::int64_t gpu_until = INT64_MIN;  ///< end of the last work, INT64_MIN where there is none
+  std::int64_t queue_from = INT64_MAX;
+};
+
+class stage_cost_finder {
+ public:
+  explicit stage_cost_finder(const trace_log& log) : log_(log) {}
+
+  /// @param wall takes the same pass over the whole trace, the longest one there is
+  CUTRACE_ONE_COPY stage_report find(wall_sweep& wall) {
+    const stage_log& stages = log_.stages();
+    row_of_.assign(log_.names().size(), 0);
+    rows_.emplace_back();  // of no stage
+    instance_row_.assign(stages.size(), 0);
+    instances_.resize(stages.size());
+    parent_.assign(stages.size(), 0);
+    for (std::uint32_t n = 1; n < stages.size(); ++n) {
+      std::uint32_t& number = row_of_[stages[n].name];
+      if (number == 0) {
+        number = static_cast<std::uint32_t>(rows_.size());
+        rows_.emplace_back();
+        rows_.back().result.number = stages[n].name;
+      }
+      instance_row_[n] = number;
+      parent_[n] = stages.parent_of(n);
+      if (!stages[n].ended) continue;
+      stage_cost& c = rows_[number].result;
+      const std::uint64_t ns = static_cast<std::uint64_t>(stages[n].when.length_ns());
+      ++c.calls;
+      c.host_sum_ns += ns;
+      c.longest_ns = std::max(c.longest_ns, ns);
+    }
+    forward(wall);
+    backward();
+    host();
+    return report();
+  }
+
+  /// By stage_log number, after `find`.
+  const std::vector<instance_work>& instances() const noexcept { return instances_; }
+  busy_line& busy() noexcept { return busy_; }
+
+ private:
+  struct row {
+    stage_cost result;
+    std::int64_t own_until = INT64_MIN, all_until = INT64_MIN, execution_until = INT64_MIN, transfer_until = INT64_MIN,
+                 call_until = INT64_MIN, host_until = INT64_MIN, queue_from = INT64_MAX;
+  };
+
+  /// Lengthens a union by an interval that starts no earlier than those before.
+  static interval grow(std::int64_t& length_ns, std::int64_t& until_ns, interval v) noexcept {
+    v.start_ns = std::max(v.start_ns, until_ns);
+    length_ns += v.length_ns();
+    until_ns = std::max(until_ns, v.end_ns);
+    return v;
+  }
+
+  template <class Each>
+  void with_enclosing(std::uint32_t instance, Each&& each) {
+    for (int level = 0; instance != stage_log::none && level < 64; ++level) {
+      each(rows_[instance_row_[instance]]);
+      instance = parent_[instance];
+    }
+  }
+
+  void forward(wall_sweep& wall) {
+    by_start(log_).for_each(
+        [&](const gpu_work& w) {
+          wall.work(w);
+          busy_.add(w.when);
+          row& own = rows_[w.stage == 0 ? 0 : instance_row_[w.stage]];
+          ++own.result.gpu_operations;
+          grow(own.result.gpu_own_ns, own.own_until, w.when);
+          if (w.stage == stage_log::none) return;
+          instance_work& i = instances_[w.stage];
+          grow(i.gpu_ns, i.gpu_until, w.when);
+          if (is_kernel(w.is)) grow(i.execution_ns, i.execution_until, w.when);
+          if (is_copy(w.is)) grow(i.transfer_ns, i.transfer_until, w.when);
+          with_enclosing(w.stage, [&](row& r) {
+            grow(r.result.gpu_inclusive_ns, r.all_until, w.when);
+            if (is_kernel(w.is)) grow(r.result.execution_ns, r.execution_until, w.when);
+            if (is_copy(w.is)) grow(r.result.transfer_ns, r.transfer_until, w.when);
+          });
+        },
+        [&](const host_call& c) {
+          wall.call(c);
+          with_enclosing(c.stage, [&](row& r) { grow(r.result.call_ns, r.call_until, c.when); });
+        },
+        [&](std::uint32_t stage) { wall.stage(stage); });
+  }
+
+  /// Waiting ends when work starts. Going back through the starts, those ends come in order, from the last to the
+  /// first, and the union grows at its front.
+  void backward() {
+    for_each_work_backward(log_, [&](const gpu_work& w) {
+      const trace_log::launch l = log_.launch_of(w);
+      if (w.stage == stage_log::none || !l.known || l.when.end_ns >= w.when.start_ns) return;
+      instance_work& i = instances_[w.stage];
+      i.queue_ns += interval{l.when.end_ns, std::min(w.when.start_ns, i.queue_from)}.length_ns();
+      i.queue_from = std::min(i.queue_from, l.when.end_ns);
+      with_enclosing(w.stage, [&](row& r) {
+        const interval waiting{l.when.end_ns, std::min(w.when.start_ns, r.queue_from)};
+        r.result.queue_ns += waiting.length_ns();
+        r.queue_from = std::min(r.queue_from, l.when.end_ns);
+      });
+    });
+  }
+
+  void host() {
+    struct piece {
+      interval when;
+      std::uint32_t row;
+      bool operator<(const piece& o) const noexcept { return when.start_ns < o.when.start_ns; }
+    };
+    std::vector<piece> parts;
+    for (std::size_t i = 0; i < log_.stages().parts().size(); ++i) {
+      const adopted_part& p = log_.stages().parts()[i];
+      parts.push_back({p.when, instance_row_[p.instance]});
+      ++rows_[instance_row_[p.instance]].result.adopted_parts;
+    }
+    std::sort(parts.begin(), parts.end());
+    const auto add = [&](std::uint32_t number, interval v) {
+      row& r = rows_[number];
+      const interval fresh = grow(r.result.host_ns, r.host_until, v);
+      r.result.gpu_idle_inside_ns += fresh.length_ns() - busy_.inside(fresh);
+    };
+    std::size_t at = 0;
+    for (const std::uint32_t n : log_.stage_order()) {
+      for (; at < parts.size() && parts[at].when.start_ns <= log_.stages()[n].when.start_ns; ++at)
+        add(parts[at].row, parts[at].when);
+      add(instance_row_[n], log_.stages()[n].when);
+    }
+    for (; at < parts.size(); ++at) add(parts[at].row, parts[at].when);
+  }
+
+  stage_report report() {
+    count_requests();
+    stage_report r;
+    r.gpu_busy_ns = busy_.total_ns();
+    r.gpu_outside_ns = rows_[0].result.gpu_own_ns;
+    r.gpu_outside_operations = rows_[0].result.gpu_operations;
+    std::vector<ranked> order;
+    for (std::uint32_t i = 1; i < rows_.size(); ++i)
+      order.push_back({rows_[i].result.host_ns, rows_[i].result.gpu_inclusive_ns, i});
+    rank(order);
+    for (const ranked& o : order) {
+      r.stages.push_back(std::move(rows_[o.index].result));
+      r.stages.back().name = log_.names().name(r.stages.back().number);
+    }
+    return r;
+  }
+
+  /// Distinct requests of each stage: one pass over the instances for each stage's name.
+  void count_requests() {
+    const stage_log& stages = log_.stages();
+    std::vector<std::vector<std::uint32_t>> seen(rows_.size());
+    for (std::uint32_t n = 1; n < stages.size(); ++n) {
+      std::vector<std::uint32_t>& s = seen[instance_row_[n]];
+      const stage_log::request_list list = stages.requests_of(n);
+      if (stages[n].request_total > list.size) rows_[instance_row_[n]].result.requests_cut = true;
+      for (const std::uint32_t request : list) {
+        if ((request >> 5) >= s.size()) s.resize((request >> 5) + 1, 0);
+        const std::uint32_t bit = 1u << (request & 31u);
+        rows_[instance_row_[n]].result.requests += (s[request >> 5] & bit) == 0;
+        s[request >> 5] |= bit;
+      }
+    }
+  }
+
+  const trace_log& log_;
+  std::vector<std::uint32_t> row_of_;        ///< by name number
+  std::vector<std::uint32_t> instance_row_;  ///< by instance
+  std::vector<std::uint32_t> parent_;        ///< by instance
+  std::vector<row> rows_;
+  std::vector<instance_work> instances_;
+  busy_line busy_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

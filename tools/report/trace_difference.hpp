@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became slower or faster between two programs, or two versions of one: by totals, stage, GPU operation and call.
+//
+//   value     of a total the total; of a row by name its mean duration in a run, total / count
+//   change    mean over the runs after - mean over the runs before, and that / the mean before
+//   p         repeated runs: permutation test over the runs' values, in the direction of the change. One run each:
+//             Mann-Whitney's over the single durations, a weaker thing: they depend on each other, and two runs of the
+//             same program may differ as well
+//   q         p adjusted for the number of rows (Benjamini and Hochberg)
+//   significant   a change of at least `least_share`, and q <= alpha. Few runs cannot reach that, 1 / ways to part them
+//             being above alpha / rows; then p <= alpha and each run after lies beyond each run before, the most that
+//             they can show, and `by_chance` says how many rows would do so by chance
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "report/trace_profile.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+struct difference_options {
+  double alpha = 0.05;
+  double least_share = 0.01;  ///< of a change that counts as one
+};
+
+struct difference_side {
+  std::size_t runs = 0;  ///< in which it occurs
+  double count = 0;      ///< the next three: means over those runs
+  double total_ns = 0;
+  double value_ns = 0;
+};
+
+struct difference {
+  std::string name;
+  difference_side before, after;
+  double change_ns = 0;        ///< of the value
+  double change_share = 0;     ///< of the value before; 0 where it occurs on one side only
+  double total_change_ns = 0;  ///< of the total of a run
+  confidence interval_of_share;
+  double p = std::numeric_limits<double>::quiet_NaN();
+  double q = std::numeric_limits<double>::quiet_NaN();
+  bool significant = false;
+
+  bool on_both_sides() const noexcept { return before.runs > 0 && after.runs > 0; }
+};
+
+struct trace_difference {
+  std::array<difference, total_figure_count> totals;
+  std::array<std::vector<difference>, profile_group_count> rows;  ///< largest change of the total first
+  bool repeated = false;  ///< several runs on a side; else p is of durations within two runs, and totals have none
+  bool adjusted = false;  ///< q decides, else p; then `by_chance` rows would look changed by chance
+  std::size_t tested = 0;
+  double least_p = 1;  ///< that so many runs can reach
+  double by_chance = 0;
+  difference_options options;
+
+  const std::vector<difference>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
+  const difference& of(total_figure f) const { return totals[static_cast<std::size_t>(f)]; }
+};
+
+class difference_finder {
+ public:
+  difference_finder(const std::vector<trace_profile>& before, const std::vector<trace_profile>& after,
+                    const difference_options& options)
+      : before_(before), after_(after) {
+    result_.options = options;
+    result_.repeated = before.size() > 1 || after.size() > 1;
+    result_.least_p = 1 / ways_to_part(before.size(), after.size());
+  }
+
+  CUTRACE_NOINLINE trace_difference find() {
+    for (std::size_t f = 0; f < total_figure_count; ++f) find_total(f);
+    for (std::size_t g = 0; g < profile_group_count; ++g) {
+      std::set<std::string> names;
+      for (const auto* side : {&before_, &after_})
+        for (const trace_profile& p : *side)
+          for (const auto& row : p.rows[g]) names.insert(row.first);
+      for (const std::string& name : names) result_.rows[g].push_back(find_row(g, name));
+    }
+    judge();
+    for (auto& rows : result_.rows)
+      std::stable_sort(rows.begin(), rows.end(), [](const difference& a, const difference& b) {
+        return std::fabs(a.total_change_ns) > std::fabs(b.total_change_ns);
+      });
+    return std::move(result_);
+  }
+
+ private:
+  void compare(difference& d, const std::vector<double>& a, const std::vector<double>& b) const {
+    d.before.runs = a.size();
+    d.after.runs = b.size();
+    d.before.value_ns = mean_of(a);
+    d.after.value_ns = mean_of(b);
+    d.total_change_ns = d.after.total_ns - d.before.total_ns;
+    if (!d.on_both_sides()) return;
+    d.change_ns = d.after.value_ns - d.before.value_ns;
+    if (d.before.value_ns > 0) d.change_share = d.change_ns / d.before.value_ns;
+    if (!result_.repeated) return;
+    d.interval_of_share = bootstrap_change(a, b);
+    d.p = permutation_p(a, b);
+  }
+  void find_total(std::size_t f) {
+    difference& d = result_.totals[f];
+    d.name = name_of(static_cast<total_figure>(f));
+    std::vector<double> values[2];
+    for (int side = 0; side < 2; ++side)
+      for (const trace_profile& p : side == 0 ? before_ : after_)
+        values[side].push_back(static_cast<double>(p.totals_ns[f]));
+    d.before.count = d.after.count = 1;
+    d.before.total_ns = mean_of(values[0]);
+    d.after.total_ns = mean_of(values[1]);
+    compare(d, values[0], values[1]);
+  }
+  difference find_row(std::size_t g, const std::string& name) const {
+    difference d;
+    d.name = name;
+    std::vector<double> values[2];
+    const profile_row* last[2] = {};
+    for (int side = 0; side < 2; ++side) {
+      difference_side& s = side == 0 ? d.before : d.after;
+      for (const trace_profile& p : side == 0 ? before_ : after_) {
+        const auto found = p.rows[g].find(name);
+        if (found == p.rows[g].end() || found->second.count == 0) continue;
+        last[side] = &found->second;
+        values[side].push_back(found->second.mean_ns());
+        s.count += static_cast<double>(found->second.count);
+        s.total_ns += static_cast<double>(found->second.total_ns);
+      }
+      if (values[side].empty()) continue;
+      s.count /= static_cast<double>(values[side].size());
+      s.total_ns /= static_cast<double>(values[side].size());
+    }
+    compare(d, values[0], values[1]);
+    if (result_.repeated || !d.on_both_sides()) return d;
+    const rank_test t = mann_whitney(last[0]->sample, last[1]->sample);
+    // A mean that a few outliers move against all others says nothing of the rest.
+    d.p = (t.greater - 0.5) * d.change_ns < 0 ? 1.0 : t.p;
+    return d;
+  }
+
+  void judge() {
+    std::vector<difference*> all;
+    for (difference& d : result_.totals) all.push_back(&d);
+    for (auto& rows : result_.rows)
+      for (difference& d : rows) all.push_back(&d);
+    std::vector<double> p;
+    for (const difference* d : all) {
+      p.push_back(d->p);
+      result_.tested += !std::isnan(d->p);
+    }
+    const double alpha = result_.options.alpha, rows = static_cast<double>(std::max<std::size_t>(result_.tested, 1));
+    result_.adjusted = !result_.repeated || result_.least_p <= alpha / rows;
+    if (!result_.adjusted && result_.least_p <= alpha)
+      result_.by_chance = 2 * result_.least_p * rows;  // both directions
+    const std::vector<double> q = adjusted_for_many(p);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      difference& d = *all[i];
+      d.q = q[i];
+      const bool beyond = d.p <= alpha && d.p <= (1 + 1e-9) / ways_to_part(d.before.runs, d.after.runs);
+      d.significant =
+          (result_.adjusted ? d.q <= alpha : beyond) && std::fabs(d.change_share) >= result_.options.least_share;
+    }
+  }
+
+  const std::vector<trace_profile>& before_;
+  const std::vector<trace_profile>& after_;
+  trace_difference result_;
+};
+
+/// Runs of the one thing and of the other, at least one each.
+inline trace_difference find_difference(const std::vector<trace_profile>& before,
+                                        const std::vector<trace_profile>& after,
+                                        const difference_options& options = {}) {
+  return difference_finder(before, after, options).find();
+}
+
+/// Whether a row became slower by more than `share`, and with repeated runs significantly so. What takes less than a
+/// thousandth of the wall time does not count. Of wall time, GPU busy time, stages and GPU operations.
+inline bool is_slower(const trace_difference& all, const difference& d, double share) noexcept {
+  const double wall_ns = all.of(total_figure::wall).after.total_ns;
+  return d.on_both_sides() && d.change_share > share && d.after.total_ns >= wall_ns / 1000 &&
+         (d.significant || !all.repeated);
+}
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the analyses keep of a whole trace: not its events, but the 30 to 60 bytes of each that they need, once for all
+// of them. Fed event by event, then sealed; after that the analyses of this folder are pure functions of it.
+//
+// Memory grows with the trace (about 45 bytes an event), so sinks, which must stay small for any length, use the
+// accumulators with `bounds` instead; this is for files.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/gpu_work.hpp>
+#include <cutrace/analysis/names.hpp>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "report/call_log.hpp"
+#include "report/containers.hpp"
+#include "report/stage_log.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// A device as the trace describes it, and the order of its work.
+struct device_work {
+  std::uint32_t device = 0;
+  bool described = false;
+  std::string name;
+  device_data about{};
+  std::vector<std::uint32_t> order;  ///< its work by start; filled by `seal`
+};
+
+class trace_log {
+ public:
+  /// Start of a trace whose file does not tell it: that of the first call, work, stage or mark.
+  static constexpr std::int64_t first_event = INT64_MIN;
+  /// More devices, as only a broken file has, are told as one with this number.
+  static constexpr std::uint32_t other_devices = UINT32_MAX;
+  static constexpr std::size_t device_limit = 256;
+
+  /// @param start_ns what began before is cut there, as in breakdown.
+  explicit trace_log(std::int64_t start_ns = 0) : start_ns_(start_ns) {
+    threads_.emplace_back();  // of work whose thread is not known
+    thread_ids_.push_back(0);
+  }
+
+  /// Events in the order of delivery; late ones are put into their place by `seal`.
+  void add(const event& e) {
+    const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
+    if (v.end_ns >= v.start_ns) last_ns_ = std::max(last_ns_, v.end_ns);
+    if (e.kind < event_kind::process && e.kind != event_kind::loss) first_ns_ = std::min(first_ns_, v.start_ns);
+    switch (e.kind) {
+      case event_kind::api:
+      case event_kind::jit:
+        return add_call(e, v);
+      case event_kind::kernel:
+      case event_kind::memcpy:
+      case event_kind::memset:
+      case event_kind::graph_launch:
+        return add_work(e, v);
+      case event_kind::stage:
+        stages_.add(e, v, thread(e), names_);
+        return add_site(e);
+      case event_kind::window:
+        return windows_.push_back(v);
+      case event_kind::device: {
+        device_work& d = device(device_number(e.device));
+        d.described = true;
+        d.about = e.device_;
+        d.name = std::string(e.name.data, std::min<std::size_t>(e.name.size, 128));
+        return;
+      }
+      case event_kind::loss:
+        lost_[static_cast<std::size_t>(e.loss.cause) % loss_cause_count] += e.loss.count;
+        return;
+      default:
+        return;
+    }
+  }
+
+  /// Sorts, and joins work with its calls. Nothing may be added afterwards. @param end_ns of the trace, where known.
+  CUTRACE_ONE_COPY void seal(std::int64_t end_ns = INT64_MIN) {
+    last_ns_ = std::max(last_ns_, end_ns);
+    for (thread_calls& t : threads_) t.seal();
+    order_work();
+    for (const auto& d : devices_) join(d.second.order);
+    order_stages();
+    if (windows_.empty())
+      recorded_ = {window()};
+    else
+      recorded_ = merged(windows_);
+  }
+
+  interval window() const noexcept {
+    const std::int64_t start_ns = start_ns_ == first_event ? std::min(first_ns_, last_ns_) : start_ns_;
+    return {start_ns, std::max(start_ns, last_ns_)};
+  }
+  /// Merged. What was recorded of a trace that was paused or sampled, else the whole window.
+  const std::vector<interval>& recorded() const noexcept { return recorded_; }
+  std::size_t pieces() const noexcept { return windows_.size(); }
+
+  const chunked<gpu_work>& work() const noexcept { return work_; }
+  const std::map<std::uint32_t, device_work>& devices() const noexcept { return devices_; }
+  const std::vector<work_lane>& lanes() const noexcept { return lanes_; }
+  const std::vector<thread_calls>& threads() const noexcept { return threads_; }
+  std::uint32_t thread_id(std::uint16_t thread) const noexcept { return thread_ids_[thread]; }
+  const stage_log& stages() const noexcept { return stages_; }
+  /// Numbers of the instances that ended, by start.
+  const std::vector<std::uint32_t>& stage_order() const noexcept { return stage_order_; }
+  const name_table& names() const noexcept { return names_; }
+  /// By name number; of names that are no call's, meaningless.
+  const call_traits& traits(std::uint32_t name) const noexcept { return traits_[name].call; }
+  /// Where stages of that name are marked in the source, "server.cpp:120"; empty where the trace does not tell.
+  std::string site(std::uint32_t name) const { return name < sites_.size() ? sites_[name] : std::string(); }
+  std::uint64_t lost(loss_cause c) const noexcept { return lost_[static_cast<std::size_t>(c)]; }
+  std::uint64_t lost_total() const noexcept {
+    std::uint64_t n = 0;
+    for (const std::uint64_t v : lost_) n += v;
+    return n;
+  }
+
+  /// The launching call: {start, end}; end = start where only that is known; nullptr-like `known` false where nothing.
+  struct launch {
+    bool known = false;
+    interval when;
+    const host_call* call = nullptr;  ///< nullptr where the call itself was not seen
+  };
+  launch launch_of(const gpu_work& w) const noexcept {
+    if (w.call_is == call_reference::index) {
+      const host_call& c = threads_[w.thread].calls()[static_cast<std::size_t>(w.call)];
+      return {true, c.when, &c};
+    }
+    if (w.call_is == call_reference::start) return {true, {w.call, w.call}, nullptr};
+    return {};
+  }
+
+  std::size_t memory_bytes() const noexcept {
+    std::size_t n = work_.memory_bytes() + stages_.memory_bytes() + 4 * stage_order_.capacity();
+    for (const thread_calls& t : threads_) n += t.memory_bytes();
+    for (const auto& d : devices_) n += 4 * d.second.order.capacity();
+    return n;
+  }
+
+ private:
+  struct name_traits {
+    call_traits call;
+    bool communication = false;
+    bool known = false;
+  };
+
+  const name_traits& traits_of(std::uint32_t n, const event& e) {
+    if (CUTRACE_UNLIKELY(n >= traits_.size())) traits_.resize(names_.size());
+    name_traits& t = traits_[n];
+    if (CUTRACE_UNLIKELY(!t.known)) {
+      t.known = true;
+      if (e.kind == event_kind::api) t.call = traits_of_call(e.name, e.api.direction);
+      if (e.kind == event_kind::jit) t.call.is = category::init;
+      if (e.kind == event_kind::kernel) t.communication = is_communication(e.name);
+    }
+    return t;
+  }
+
+  void add_site(const event& e) {
+    if (e.stage.file.size == 0) return;
+    const std::uint32_t n = names_.number(e.name);
+    if (n >= sites_.size()) sites_.resize(names_.size());
+    if (sites_[n].empty())
+      sites_[n] = std::string(e.stage.file.data, std::min<std::size_t>(e.stage.file.size, 256)) + ":" +
+                  std::to_string(e.stage.line);
+  }
+
+  void add_call(const event& e, interval v) {
+    host_call c;
+    c.when = v;
+    c.name = names_.number(e.name);
+    c.stage = stages_.of(e, names_);
+    c.correlation = static_cast<std::uint32_t>(e.correlation_id);
+    c.is = traits_of(c.name, e).call.is;
+    c.failed = e.kind == event_kind::api && call_failed(e);
+    threads_[thread(e)].add(c);
+  }
+
+  void add_work(const event& e, interval v) {
+    gpu_work w;
+    w.when = v;
+    w.stage = stages_.of(e, names_);
+    w.lane = lane(e);
+    w.thread = e.thread_id == 0 ? std::uint16_t{0} : thread(e);
+    if (e.call_name.size != 0) {
+      w.call = time_of(e.call_start_ns);
+      w.call_is = call_reference::start;
+    } else if (e.correlation_id != 0) {  // a file of another tool, which leaves the joining to its reader
+      w.call = static_cast<std::int64_t>(e.correlation_id & UINT32_MAX);
+      w.call_is = call_reference::correlation;
+    }
+    bool communication = false;
+    if (e.kind == event_kind::kernel) {
+      w.name = names_.number(e.name);
+      communication = traits_of(w.name, e).communication;
+      w.amount = std::uint64_t{e.kernel.grid[0]} * e.kernel.grid[1] * e.kernel.grid[2];
+      w.graph = e.kernel.graph_id != 0;
+    } else if (e.kind == event_kind::memcpy) {
+      w.amount = e.memcpy_.bytes;
+      w.pageable = e.memcpy_.source == memory_kind::pageable || e.memcpy_.destination == memory_kind::pageable;
+      w.asynchronous = e.memcpy_.asynchronous;
+      w.graph = e.memcpy_.graph_id != 0;
+    } else if (e.kind == event_kind::memset) {
+      w.amount = e.memset_.bytes;
+      w.graph = e.memset_.graph_id != 0;
+    } else {
+      w.name = names_.number(e.name);
+      w.graph = true;
+    }
+    w.is = class_of(e, communication);
+    work_.push_back(w);
+  }
+
+  std::uint16_t thread(const event& e) {
+    if (CUTRACE_LIKELY(e.thread_id == last_thread_id_ && e.process_id == last_process_id_)) return last_thread_;
+    const std::uint64_t key = std::uint64_t{e.process_id} << 32 | e.thread_id;
+    const auto found = thread_numbers_.find(key);
+    std::uint16_t n = 0;
+    if (found != thread_numbers_.end()) {
+      n = found->second;
+    } else if (threads_.size() < UINT16_MAX) {  // more share the one that is not known
+      n = static_cast<std::uint16_t>(threads_.size());
+      thread_numbers_.emplace(key, n);
+      threads_.emplace_back();
+      thread_ids_.push_back(e.thread_id);
+    }
+    last_thread_id_ = e.thread_id;
+    last_process_id_ = e.process_id;
+    return last_thread_ = n;
+  }
+
+  std::uint16_t lane(const event& e) {
+    if (last_lane_ < lanes_.size()) {
+      const work_lane& l = lanes_[last_lane_];
+      if (CUTRACE_LIKELY(l.stream == e.stream && l.device == e.device && l.context == e.context &&
+                         l.process == e.process_id))
+        return last_lane_;
+    }
+    const auto key = std::make_tuple(e.process_id, e.device, e.context, e.stream);
+    auto found = lane_numbers_.find(key);
+    if (found == lane_numbers_.end()) {
+      if (lanes_.size() >= UINT16_MAX) return last_lane_;  // 65,535 streams: the rest is told as one of them
+      found = lane_numbers_.emplace(key, static_cast<std::uint16_t>(lanes_.size())).first;
+      const std::uint32_t number = device_number(e.device);
+      device(number);
+      lanes_.push_back({e.process_id, number, e.context, e.stream});
+    }
+    return last_lane_ = found->second;
+  }
+
+  std::uint32_t device_number(std::uint32_t number) const {
+    return devices_.size() < device_limit || devices_.count(number) != 0 ? number : other_devices;
+  }
+  device_work& device(std::uint32_t number) {
+    device_work& d = devices_[number];
+    d.device = number;
+    return d;
+  }
+
+  CUTRACE_ONE_COPY void order_work() {
+    std::vector<std::vector<std::uint32_t>> of_lane(lanes_.size());
+    for (std::size_t i = 0; i < work_.size(); ++i) of_lane[work_[i].lane].push_back(static_cast<std::uint32_t>(i));
+    std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> of_device;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) of_device[lanes_[l].device].push_back(std::move(of_lane[l]));
+    for (auto& d : of_device)
+      device(d.first).order = merge_nearly_sorted(d.second, [this](std::uint32_t i) { return work_[i].when.start_ns; });
+  }
+  CUTRACE_ONE_COPY void order_stages() {
+    std::vector<std::vector<std::uint32_t>> of_thread(threads_.size());
+    for (std::uint32_t n = 1; n < stages_.size(); ++n)
+      if (stages_[n].ended) of_thread[stages_[n].thread].push_back(n);
+    stage_order_ = merge_nearly_sorted(of_thread, [this](std::uint32_t n) { return stages_[n].when.start_ns; });
+  }
+
+  /// Turns the begin of a call, or its correlation id, into its place among the calls of its thread.
+  CUTRACE_ONE_COPY void join(const std::vector<std::uint32_t>& order) {
+    std::vector<std::size_t> hints(threads_.size(), 0);
+    for (const std::uint32_t i : order) {
+      gpu_work& w = work_[i];
+      if (w.call_is == call_reference::correlation) {
+        join_by_correlation(w);
+        continue;
+      }
+      if (w.call_is != call_reference::start) continue;
+      const thread_calls& t = threads_[w.thread];
+      const std::size_t at = hints[w.thread] = t.ending_after(w.call, hints[w.thread]);
+      if (at < t.calls().size() && t.calls()[at].when.start_ns <= w.call) {
+        w.call = static_cast<std::int64_t>(at);
+        w.call_is = call_reference::index;
+      }
+    }
+  }
+
+  CUTRACE_ONE_COPY void join_by_correlation(gpu_work& w) {
+    if (calls_by_correlation_.empty())
+      for (std::uint16_t t = 0; t < threads_.size(); ++t)
+        for (std::size_t i = 0; i < threads_[t].calls().size(); ++i)
+          if (threads_[t].calls()[i].correlation != 0)
+            calls_by_correlation_.emplace(threads_[t].calls()[i].correlation, std::make_pair(t, i));
+    const auto found = calls_by_correlation_.find(static_cast<std::uint32_t>(w.call));
+    w.call_is = call_reference::none;
+    if (found == calls_by_correlation_.end()) return;
+    w.thread = found->second.first;
+    w.call = static_cast<std::int64_t>(found->second.second);
+    w.call_is = call_reference::index;
+    if (w.stage == 0) w.stage = threads_[w.thread].calls()[found->second.second].stage;
+  }
+
+  std::int64_t start_ns_;
+  std::int64_t first_ns_ = INT64_MAX;
+  std::int64_t last_ns_ = INT64_MIN;
+  name_table names_;
+  std::vector<name_traits> traits_;
+  std::vector<std::string> sites_;  ///< by name number, of stages
+  stage_log stages_;
+  std::vector<std::uint32_t> stage_order_;
+  chunked<gpu_work> work_;
+  std::vector<thread_calls> threads_;
+  std::vector<std::uint32_t> thread_ids_;
+  std::unordered_map<std::uint64_t, std::uint16_t> thread_numbers_;
+  std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;
+  std::uint16_t last_thread_ = 0;
+  std::vector<work_lane> lanes_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>, std::uint16_t> lane_numbers_;
+  std::uint16_t last_lane_ = 0;
+  std::map<std::uint32_t, device_work> devices_;
+  std::vector<interval> windows_;
+  std::vector<interval> recorded_;
+  std::uint64_t lost_[loss_cause_count] = {};
+  std::unordered_map<std::uint32_t, std::pair<std::uint16_t, std::size_t>> calls_by_correlation_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a trace is compared with another one's: totals, and count and time of each stage, GPU operation and call.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/statistics.hpp"
+#include "report/trace_analysis.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// Totals of a trace, all in ns but the bytes.
+enum class total_figure : std::uint8_t {
+  wall,       ///< recorded
+  gpu_busy,   ///< any device at work
+  gpu_idle,   ///< wall without it
+  kernels,    ///< union of kernels on each device, summed over devices
+  transfers,  ///< the same of copies
+  waiting,    ///< calls that wait for the device, summed over threads
+};
+constexpr std::size_t total_figure_count = 6;
+inline const char* name_of(total_figure f) noexcept {
+  constexpr const char* names[] = {"wall", "gpu_busy", "gpu_idle", "kernels", "transfers", "waiting"};
+  return names[static_cast<std::size_t>(f)];
+}
+
+/// Groups of rows by name. `stage_gpu` is the union of the GPU work of a stage and of the stages nested in it.
+enum class profile_group : std::uint8_t { stages, stage_gpu, gpu_operations, calls };
+constexpr std::size_t profile_group_count = 4;
+inline const char* name_of(profile_group g) noexcept {
+  constexpr const char* names[] = {"stages", "stage_gpu", "gpu_operations", "calls"};
+  return names[static_cast<std::size_t>(g)];
+}
+
+struct profile_row {
+  std::uint64_t count = 0;
+  std::int64_t total_ns = 0;
+  std::vector<double> sample;  ///< durations [ns], as many as were asked for, each as likely as any other
+
+  double mean_ns() const noexcept {
+    return count == 0 ? 0.0 : static_cast<double>(total_ns) / static_cast<double>(count);
+  }
+  /// Vitter's algorithm R keeps `keep` of all.
+  void add(std::int64_t ns, std::size_t keep, small_random& random) {
+    ++count;
+    add_ns(total_ns, ns);
+    if (sample.size() < keep) {
+      sample.push_back(static_cast<double>(ns));
+    } else if (keep > 0) {
+      const std::size_t place = random.below(static_cast<std::size_t>(count));
+      if (place < keep) sample[place] = static_cast<double>(ns);
+    }
+  }
+};
+
+struct trace_profile {
+  std::array<std::int64_t, total_figure_count> totals_ns{};
+  std::array<std::map<std::string, profile_row>, profile_group_count> rows;
+  std::uint64_t lost = 0;
+
+  std::map<std::string, profile_row>& of(profile_group g) { return rows[static_cast<std::size_t>(g)]; }
+  const std::map<std::string, profile_row>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
+};
+
+/// As operation_name calls it.
+inline std::string name_of_work(const trace_log& log, const gpu_work& w) {
+  switch (w.is) {
+    case work_class::host_to_device:
+      return "[memcpy HtoD]";
+    case work_class::device_to_host:
+      return "[memcpy DtoH]";
+    case work_class::device_to_device:
+      return "[memcpy DtoD]";
+    case work_class::peer:
+      return "[memcpy PtoP]";
+    case work_class::other_copy:
+      return "[memcpy]";
+    case work_class::set:
+      return "[memset]";
+    default:
+      break;
+  }
+  const std::string& name = log.names().name(w.name);
+  return name.empty() && w.graph ? "[graph]" : name;
+}
+
+/// @param a after `finish`, whose result is `r` @param keep durations of each row, for tests within one run
+CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const trace_results& r, std::size_t keep) {
+  trace_profile p;
+  const trace_log& log = a.log();
+  const breakdown_table& all = r.time.everything;
+  const auto total = [&p](total_figure f) -> std::int64_t& { return p.totals_ns[static_cast<std::size_t>(f)]; };
+  total(total_figure::wall) = all.recorded_ns;
+  total(total_figure::gpu_busy) = all.gpu_busy_ns();
+  total(total_figure::gpu_idle) = all.recorded_ns - all.gpu_busy_ns();
+  for (const device_activity& d : r.devices) {
+    total(total_figure::kernels) += d.kernel_ns;
+    total(total_figure::transfers) += d.copy_ns;
+  }
+  total(total_figure::waiting) = static_cast<std::int64_t>(r.numbers.sync_ns);
+  small_random random(1);
+  // Rows by number first: a name is looked up once, not for each event.
+  std::map<std::pair<work_class, std::uint32_t>, profile_row*> work_rows;
+  for (std::size_t i = 0; i < log.work().size(); ++i) {
+    const gpu_work& w = log.work()[i];
+    profile_row*& row = work_rows[{is_kernel(w.is) ? work_class::compute : w.is, is_kernel(w.is) ? w.name : 0}];
+    if (row == nullptr) row = &p.of(profile_group::gpu_operations)[name_of_work(log, w)];
+    row->add(w.when.length_ns(), keep, random);
+  }
+  std::vector<profile_row*> call_rows(log.names().size(), nullptr);
+  for (const thread_calls& t : log.threads())
+    for (std::size_t i = 0; i < t.calls().size(); ++i) {
+      const host_call& c = t.calls()[i];
+      if (call_rows[c.name] == nullptr) call_rows[c.name] = &p.of(profile_group::calls)[log.names().name(c.name)];
+      call_rows[c.name]->add(c.when.length_ns(), keep, random);
+    }
+  std::vector<profile_row*> stage_rows(log.names().size(), nullptr);
+  for (const std::uint32_t n : log.stage_order()) {
+    const stage_instance& s = log.stages()[n];
+    if (stage_rows[s.name] == nullptr) stage_rows[s.name] = &p.of(profile_group::stages)[log.names().name(s.name)];
+    stage_rows[s.name]->add(s.when.length_ns(), keep, random);
+  }
+  for (const stage_cost& s : r.stages.stages) {
+    if (s.gpu_inclusive_ns == 0 || s.calls == 0) continue;
+    profile_row& row = p.of(profile_group::stage_gpu)[s.name];
+    row.count = s.calls;
+    row.total_ns = s.gpu_inclusive_ns;
+  }
+  return p;
+}
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE
