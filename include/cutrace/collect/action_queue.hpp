@@ -44,18 +44,18 @@ class action_queue {
   /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread.
   template <class Guarded>
   bool run(Guarded guarded) {
-    std::vector<std::function<void()>> now;
     std::uint64_t upto = 0;
     bool ending = false;
     {
       std::lock_guard<std::mutex> hold(mutex_);
-      now.swap(actions_);
+      running_.swap(actions_);
       upto = asked_;
       ending = ending_;
     }
-    for (const std::function<void()>& a : now)
+    for (const std::function<void()>& a : running_)
       if (!cancelled_.load(std::memory_order_acquire)) guarded(a);
-    if (!now.empty()) {
+    if (!running_.empty()) {
+      running_.clear();
       std::lock_guard<std::mutex> hold(mutex_);
       done_ = upto;
       changed_.notify_all();
@@ -90,6 +90,8 @@ class action_queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::function<void()>> actions_;
+  // What runs is not on the stack of the collector's thread: a child of fork() does not have that thread.
+  std::vector<std::function<void()>> running_;
   std::uint64_t asked_ = 0, done_ = 0;
   bool ending_ = false, ended_ = false;
   std::atomic<bool> cancelled_{false};
