@@ -49,5 +49,16 @@ if(CUTRACE_TOP_LEVEL)
       # GCC warns that TSan does not see fences. What a fence orders here are relaxed atomics, so no race is reported.
       add_compile_options(-Wno-tsan)
     endif()
+    if(CUTRACE_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+      # It compares descriptions of types, of which each library that hides its symbols has its own.
+      add_compile_options(-fno-sanitize=function)
+    endif()
+    if(CUTRACE_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+      # As GCC does it: libraries that are loaded later find the one runtime.
+      execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so
+                      OUTPUT_VARIABLE asan_runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+      get_filename_component(asan_folder ${asan_runtime} DIRECTORY)
+      add_link_options(-shared-libasan -Wl,-rpath,${asan_folder})
+    endif()
   endif()
 endif()

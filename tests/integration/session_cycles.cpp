@@ -20,6 +20,7 @@
 
 #include "../support/gpu_program.hpp"
 #include "../support/process_memory.hpp"
+#include "../support/sanitized.hpp"
 
 namespace {
 
@@ -81,11 +82,7 @@ struct footprint {
   std::size_t files = entries_of("/proc/self/fd");
 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool resident_memory_is_ours = false;  // freed memory is kept aside, and shadows grow
-#else
-constexpr bool resident_memory_is_ours = true;
-#endif
+constexpr bool resident_memory_is_ours = !sanitized;  // else freed memory is kept aside, and shadows grow
 
 constexpr std::size_t memory_limit = 16u << 20;
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "sanitized.hpp"
+#include "../../support/sanitized.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "../../support/child_process.hpp"
 #include "../../support/jsonl_trace.hpp"
-#include "sanitized.hpp"
+#include "../../support/sanitized.hpp"
 
 using nlohmann::json;
 using test_support::finished_process;

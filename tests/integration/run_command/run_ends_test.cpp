@@ -7,7 +7,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "../process_life/sanitized.hpp"
+#include "../../support/sanitized.hpp"
 #include "run_support.hpp"
 
 namespace run_ends_test {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this is a build with AddressSanitizer or ThreadSanitizer: their allocators do not survive a fork of a process
-// with threads (a lock that another thread held stays locked in the child), so that a forked child must not allocate.
+// Whether this is a build with AddressSanitizer or ThreadSanitizer: their allocators keep freed memory aside, and do
+// not survive a fork of a process with threads (a lock that another thread held stays locked in the child), so that a
+// forked child must not allocate.
 #pragma once
 
 #if defined(__has_feature)
