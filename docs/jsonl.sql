@@ -51,8 +51,9 @@ create table lines as select row_number() over () as id, * from read_json('trace
   -- header and footer
   clocks: 'STRUCT(trace_ns BIGINT, realtime_ns UBIGINT, monotonic_ns UBIGINT, boottime_ns UBIGINT, error_ns UBIGINT)',
   -- the footer
-  produced: 'UBIGINT', delivered: 'UBIGINT', pending: 'UBIGINT', lost_total: 'UBIGINT', lost: 'MAP(VARCHAR, UBIGINT)',
-  quality: 'MAP(VARCHAR, UBIGINT)', unattributed: 'MAP(VARCHAR, UBIGINT)', kinds: 'MAP(VARCHAR, UBIGINT)',
+  produced: 'UBIGINT', delivered: 'UBIGINT', lacking: 'UBIGINT', pending: 'UBIGINT', lost_total: 'UBIGINT',
+  lost: 'MAP(VARCHAR, UBIGINT)', quality: 'MAP(VARCHAR, UBIGINT)', unattributed: 'MAP(VARCHAR, UBIGINT)',
+  kinds: 'MAP(VARCHAR, UBIGINT)',
   memory_limit_bytes: 'UBIGINT', clock_error_ns: 'UBIGINT', launches_seen: 'UBIGINT', gpu_records_seen: 'UBIGINT',
   collector_cpu_ns: 'UBIGINT',
   sinks: 'STRUCT(name VARCHAR, delivered UBIGINT, written UBIGINT, lost UBIGINT, failed BOOLEAN, failure VARCHAR)[]',
@@ -60,8 +61,9 @@ create table lines as select row_number() over () as id, * from read_json('trace
 
 create view header as select clocks, schema, cutrace_version, pid, process, command_line, host, boot_id, backend,
   backend_detail, clock, rank, world_size from lines where type = 'header';
-create view footer as select produced, delivered, pending, lost_total, lost, quality, unattributed, kinds, memory_bytes,
-  memory_limit_bytes, clock_error_ns, launches_seen, gpu_records_seen, collector_cpu_ns, sinks, notes, clocks, lines
+create view footer as select produced, delivered, lacking, pending, lost_total, lost, quality, unattributed, kinds,
+  memory_bytes, memory_limit_bytes, clock_error_ns, launches_seen, gpu_records_seen, collector_cpu_ns, sinks, notes,
+  clocks, lines
   from lines where type = 'footer';
 create view events as select * from lines where type not in ('header', 'footer');
 create view work as select * from lines where type in ('kernel', 'memcpy', 'memset', 'graph_launch');

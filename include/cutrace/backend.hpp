@@ -105,6 +105,26 @@ struct activity_buffer {
   void (*release)(const activity_buffer&);
 };
 
+/// The activity buffers of a backend: what they hold of GPU records that may still come, for the collector to keep what
+/// those refer to. A backend whose records come at once needs none.
+class activity_buffers {
+ public:
+  struct held {
+    std::uint32_t thread;    ///< event_writer::thread_number, or `any`
+    std::uint64_t since_ns;  ///< raw frame
+  };
+  static constexpr std::uint32_t any = ~std::uint32_t{0} - 1;
+
+  /// Calls `take(to, one)` for each buffer that holds, or will hold, records of calls that a thread was in at
+  /// `since_ns` or made later. Records that are in none of them have been decoded. Collector's thread.
+  virtual void list(void (*take)(void* to, const held& one), void* to) const = 0;
+  /// Memory that all of them take.
+  virtual std::uint64_t bytes() const noexcept = 0;
+
+ protected:
+  ~activity_buffers() = default;
+};
+
 /// How a backend chooses between the two instances of a graph that cutrace::graph_exec holds. May be called from any
 /// thread at any time, also after the session's end.
 using twin_chooser = twin_choice (*)(twin_step) noexcept;
@@ -155,6 +175,10 @@ class event_writer {
 
   /// From here on cutrace::graph_exec asks this function, which stays loaded.
   virtual void offer(twin_chooser chooser) noexcept { static_cast<void>(chooser); }
+  /// From here on the collector asks this object; nullptr: once this has returned no longer. Before `stop` returns.
+  virtual void offer(const activity_buffers* buffers) noexcept { static_cast<void>(buffers); }
+  /// Of the calling thread, as activity_buffers names it; activity_buffers::any where it has none yet.
+  virtual std::uint32_t thread_number() const noexcept { return activity_buffers::any; }
   /// The session does not record all the time: the backend is suspended in between.
   virtual bool in_windows() const noexcept { return false; }
 

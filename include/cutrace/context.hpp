@@ -47,14 +47,12 @@ class context {
     parent_ = f.parent;
     request_ = f.request;
     owner_ = f.owner;
-    known_ = f.depth & ~std::uint64_t{0xffff};
   }
   std::uint64_t head_ = 0;
   std::uint64_t id_ = 0;
   std::uint64_t parent_ = 0;
   std::uint64_t request_ = 0;
   std::uint64_t owner_ = 0;
-  std::uint64_t known_ = 0;  ///< to which trace, in the place of stage_frame::depth
 };
 
 /// Makes a captured stage the innermost one of this thread until the end of the scope; the trace shows that part of
@@ -69,7 +67,7 @@ class adopted_stage {
     frame_.id = c.id_;
     frame_.parent = c.parent_;
     frame_.request = c.request_;
-    frame_.depth = c.known_ | (thread_->top != nullptr ? (thread_->top->depth + 1) & 0xffff : 0);
+    frame_.depth = thread_->top != nullptr ? (thread_->top->depth + 1) & 0xffff : 0;
     frame_.owner = c.owner_;
     frame_.begin = detail::begin_ticks(thread_, frame_);
     thread_->top = &frame_;

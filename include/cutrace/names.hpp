@@ -127,6 +127,10 @@ constexpr const char* to_string(quality q) noexcept {
       return "skew";
     case quality::late:
       return "late";
+    case quality::stage_unknown:
+      return "stage_unknown";
+    case quality::requests_unknown:
+      return "requests_unknown";
   }
   return "unknown";
 }

@@ -10,12 +10,14 @@ CUTRACE_BEGIN_NAMESPACE
 
 /// Quality of records that *are* delivered.
 enum class quality : std::uint8_t {
-  no_timestamp,  ///< GPU records with start = end = 0: the device had no room for times
-  unattributed,  ///< GPU work without a known call; see `unattributed_by`
-  skew,          ///< GPU work that seems to start before its call by more than the clock's bound
-  late,          ///< delivered after events that ended later
+  no_timestamp,      ///< GPU records with start = end = 0: the device had no room for times
+  unattributed,      ///< GPU work without a known call; see `unattributed_by`
+  skew,              ///< GPU work that seems to start before its call by more than the clock's bound
+  late,              ///< delivered after events that ended later
+  stage_unknown,     ///< stages, calls and GPU work whose stage had to make room, or whose record of it was lost
+  requests_unknown,  ///< the same for the requests: their number is known, and no name
 };
-inline constexpr std::size_t quality_count = 4;
+inline constexpr std::size_t quality_count = 6;
 
 struct sink_stats {
   char name[32];
@@ -35,6 +37,7 @@ struct stats {
   std::uint64_t pending;
   std::uint64_t lost[loss_cause_count];  ///< by loss_cause; sink_failed is counted per sink and stays 0 here
   std::uint64_t quality_of[quality_count];
+  std::uint64_t lacking;             ///< delivered events without their call, stage or requests; each once
   std::uint64_t unattributed_by[6];  ///< by attribution
   std::uint64_t by_kind[event_kind_count];
   std::uint64_t memory_bytes;  ///< owned by cutrace now

@@ -129,10 +129,9 @@ void many_sessions(const gpu_device& gpu, int sessions) {
   tell(unreadable == 0, std::to_string(unreadable) + " sessions with unreadable records");
   // What ended threads still had comes back in a session of its own.
   cutrace::session(null_session()).stop();
-  tell(pool.out() == 0,
-       std::to_string(pool.out()) + " of " + std::to_string(pool.made()) + " buffers are out when all is quiet");
-  tell(pool.made() <= pool.limit(),
-       std::to_string(pool.made()) + " buffers made, limit " + std::to_string(pool.limit()));
+  tell(pool.out() == 0, std::to_string(pool.out()) + " buffers are out when all is quiet");
+  tell(pool.bytes() <= pool.limit_bytes(),
+       std::to_string(pool.bytes()) + " bytes of buffers, limit " + std::to_string(pool.limit_bytes()));
   tell(after.threads <= warm.threads && after.files <= warm.files,
        std::to_string(after.threads) + " threads and " + std::to_string(after.files) + " files, " +
            std::to_string(warm.threads) + " and " + std::to_string(warm.files) + " after the first tenth");

@@ -2,6 +2,7 @@
 // The collector's tables answer from what was asked last; they must not do so when that has changed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <cutrace/collect/stage_table.hpp>
 #include <cutrace/collect/string_table.hpp>
@@ -17,29 +18,151 @@ using cutrace::text;
 using cutrace::detail::stage_table;
 using cutrace::detail::string_table;
 
-TEST_CASE("a stage is found until enough others have ended after it, and not after that") {
+namespace {
+
+cutrace::detail::known_stage* open(stage_table& stages, std::uint64_t id) {
+  bool entered = false;
+  cutrace::detail::known_stage* s = stages.open(id, entered);
+  if (s != nullptr && entered) stages.set_owner(*s, id);
+  return s;
+}
+
+/// Keeps nothing for longer than it must.
+stage_table strict_table() {
   stage_table stages;
+  stages.set_limits(0, std::size_t{64} << 20);
+  return stages;
+}
+
+const auto nothing_awaited = [](std::uint32_t, std::int64_t) { return false; };
+
+}  // namespace
+
+TEST_CASE("a stage stays until it has ended and all has been delivered that came before that was known") {
+  stage_table stages = strict_table();
   REQUIRE(stages.find(1) == nullptr);
-  stages.open(1)->word = 77;
+  open(stages, 1)->word = 77;
+  stages.release(nothing_awaited, 1000, 1000);
+  CHECK(stages.find(1) != nullptr);  // open
+  stages.close(1, 2000);
+  stages.release(nothing_awaited, 2000, 9000);
+  CHECK(stages.find(1) != nullptr);  // what was read until 2000 does not include all of its time
+  stages.release(nothing_awaited, 2001, 2001);
+  REQUIRE(stages.find(1) != nullptr);  // events of 2001 wait
   CHECK(stages.find(1)->word == 77);
-  stages.close(1);
-  for (std::uint64_t id = 2; id <= stage_table::closed_limit; ++id) {
-    stages.open(id)->word = id;
-    stages.close(id);
-  }
-  REQUIRE(stages.find(1) != nullptr);
-  CHECK(stages.find(1)->word == 77);
-  constexpr std::uint64_t other = std::uint64_t{5} << 40 | 7;
-  stages.open(other);
-  stages.close(other);
+  stages.release(nothing_awaited, 3000, 2002);
   CHECK(stages.find(1) == nullptr);
-  CHECK(stages.find(2)->word == 2);
+  CHECK(stages.used_bytes() == 0);
+}
+
+TEST_CASE("a stage stays while GPU records of its calls can come, and no longer than its own thread's") {
+  stage_table stages = strict_table();
+  std::uint32_t held_thread = 7;
+  std::int64_t held_since = 1500;
+  std::vector<std::uint32_t> asked;
+  const auto awaited = [&](std::uint32_t thread, std::int64_t until) {
+    asked.push_back(thread);
+    return (thread == held_thread || thread == stage_table::many_threads) && held_since <= until;
+  };
+  const auto stage_with_calls = [&](std::uint64_t id, std::vector<std::uint32_t> threads) {
+    open(stages, id);
+    for (const std::uint32_t t : threads) stages.note_call(stages.place_of(id), id, t, 1600);
+    stages.close(id, 1700);
+  };
+  stage_with_calls(1, {});
+  stage_with_calls(2, {7});
+  stage_with_calls(3, {8, 8});
+  stage_with_calls(4, {8, 9});
+  stages.release(awaited, 2000, 2001);
+  CHECK(stages.find(1) == nullptr);  // nothing on the GPU
+  CHECK(stages.find(2) != nullptr);
+  CHECK(stages.find(3) == nullptr);
+  CHECK(stages.find(4) != nullptr);  // of several threads, one of which may be the one
+  CHECK(std::count(asked.begin(), asked.end(), stage_table::no_thread) == 0);
+  held_since = 1701;  // a younger buffer
+  stages.release(awaited, 3000, 3000);
+  CHECK(stages.find(2) != nullptr);  // what came in time waits
+  stages.release(awaited, 4000, 3001);
+  CHECK(stages.find(2) == nullptr);
+  CHECK(stages.find(4) == nullptr);
+}
+
+TEST_CASE("the owner of requests stays for as long as a stage that serves them") {
+  stage_table stages = strict_table();
+  open(stages, 1);
+  bool entered = false;
+  cutrace::detail::known_stage* inner = stages.open(2, entered);
+  REQUIRE(entered);
+  stages.set_owner(*inner, 1);
+  stages.set_owner(*inner, 1);  // told once more
+  stages.close(1, 100);
+  stages.release(nothing_awaited, 1000, 1001);
+  stages.release(nothing_awaited, 2000, 2001);
+  CHECK(stages.find(1) != nullptr);
+  stages.close(2, 2500);
+  for (std::int64_t now = 3000; now < 6000; now += 1000) stages.release(nothing_awaited, now, now + 1);
+  CHECK(stages.find(2) == nullptr);
+  CHECK(stages.find(1) == nullptr);
+}
+
+TEST_CASE("a stage that was adopted stays until that part ends, whoever is read first") {
+  stage_table stages = strict_table();
+  open(stages, 1);
+  stages.close(1, 100);
+  bool entered = true;
+  cutrace::detail::known_stage* s = stages.open(1, entered);
+  CHECK_FALSE(entered);
+  stages.adopt(*s, entered, 150);
+  stages.release(nothing_awaited, 1000, 1001);
+  stages.release(nothing_awaited, 2000, 2001);
+  CHECK(stages.find(1) != nullptr);
+  stages.adopted_part_ended(1, 2500);
+  stages.release(nothing_awaited, 2400, 2401);
+  CHECK(stages.find(1) != nullptr);
+  stages.release(nothing_awaited, 3000, 3001);
+  stages.release(nothing_awaited, 4000, 4001);
+  CHECK(stages.find(1) == nullptr);
+
+  s = stages.open(5, entered);  // by an adoption
+  REQUIRE(entered);
+  stages.adopt(*s, entered, 100);
+  CHECK(s->closed);
+  s->closed = false;  // now its own record is read
+  stages.adopted_part_ended(5, 200);
+  stages.release(nothing_awaited, 1000, 1001);
+  stages.release(nothing_awaited, 2000, 2001);
+  CHECK(stages.find(5) != nullptr);
+  stages.close(5, 2100);
+  stages.release(nothing_awaited, 3000, 3001);
+  stages.release(nothing_awaited, 4000, 4001);
+  CHECK(stages.find(5) == nullptr);
+}
+
+TEST_CASE("one that has passed and is adopted once more stays, and what has passed is kept up to a limit") {
+  stage_table stages;
+  stages.set_limits(std::size_t{1} << 20, std::size_t{64} << 20);
+  open(stages, 1);
+  stages.close(1, 100);
+  for (std::int64_t now = 1000; now < 5000; now += 1000) stages.release(nothing_awaited, now, now + 1);
+  REQUIRE(stages.find(1) != nullptr);  // there is room
+  bool entered = true;
+  stages.adopt(*stages.open(1, entered), entered, 5000);
+  for (std::uint64_t id = 2; id < 100000; ++id) {
+    open(stages, id);
+    stages.close(id, 6000);
+  }
+  stages.release(nothing_awaited, 7000, 7001);
+  stages.release(nothing_awaited, 8000, 8001);
+  CHECK(stages.find(1) != nullptr);
+  CHECK(stages.find(2) == nullptr);
+  CHECK(stages.find(99999) != nullptr);
+  CHECK(stages.used_bytes() <= std::size_t{1} << 20);
 }
 
 TEST_CASE("stages of several threads do not stand in for each other") {
   stage_table stages;
   for (std::uint64_t thread = 1; thread <= 20; ++thread)
-    for (std::uint64_t n = 0; n < 100; ++n) stages.open(thread << 40 | n)->word = thread * 1000 + n;
+    for (std::uint64_t n = 0; n < 100; ++n) open(stages, thread << 40 | n)->word = thread * 1000 + n;
   for (int round = 0; round < 2; ++round)
     for (std::uint64_t n = 0; n < 100; ++n)
       for (std::uint64_t thread = 1; thread <= 20; ++thread)
@@ -78,27 +201,87 @@ TEST_CASE("numbers are found while they are in the table, whatever was taken out
 }
 
 TEST_CASE("stages that never end do not lock out those to come, nor does what is forgotten stay behind") {
+  constexpr std::size_t limit = std::size_t{4} << 20;
   stage_table stages;
-  CHECK(stages.open(0) == nullptr);
-  for (std::uint64_t id = 1; id <= stage_table::open_limit; ++id) stages.open(id);
-  const std::uint64_t full = stages.bytes();
-  for (std::uint64_t id = 1; id <= 1000; ++id) {
-    const std::uint64_t newest = stage_table::open_limit + id;
-    cutrace::detail::known_stage* s = stages.open(newest);
+  stages.set_limits(limit / 4, limit);
+  CHECK(open(stages, 0) == nullptr);
+  std::uint64_t id = 0;
+  while (stages.used_bytes() + 200 < limit) open(stages, ++id);
+  const std::uint64_t full = stages.bytes(), all = id;
+  for (std::uint64_t n = 1; n <= 1000; ++n) {
+    cutrace::detail::known_stage* s = open(stages, all + n);
     REQUIRE(s != nullptr);
     CHECK(s->requests == nullptr);
     CHECK(s->request_count == 0);
     CHECK(s->total == 0);
     stages.keep_requests(*s, cutrace::request_form::batch, 5, {7, 8, 9}, nullptr);
     CHECK(s->total == 5);
-    CHECK(s->requests[2].id == 9);
-    CHECK(stages.find(newest) == s);
-    if (id % 2 == 0) stages.close(newest);
+    CHECK(stages.find(all + n) == s);
+    if (n % 2 == 0) stages.close(all + n, 10);
+    REQUIRE(stages.used_bytes() <= limit);
   }
   std::size_t kept = 0;
-  for (std::uint64_t id = 1; id <= stage_table::open_limit + 1000; ++id) kept += stages.find(id) != nullptr;
-  CHECK(kept == stage_table::open_limit);
+  for (std::uint64_t n = 1; n <= all + 1000; ++n) kept += stages.find(n) != nullptr;
+  CHECK(kept > all - 100);
   CHECK(stages.bytes() < full + (std::size_t{1} << 17));
+}
+
+TEST_CASE("requests stay below the limit, the oldest go first, and their number stays") {
+  constexpr std::size_t limit = std::size_t{4} << 20;
+  stage_table stages;
+  stages.set_limits(limit / 4, limit);
+  std::vector<std::uint64_t> ids(256);
+  for (std::uint64_t id = 1; id <= 20000; ++id) {  // 41 MB
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = id * 1000 + i;
+    cutrace::detail::known_stage* s = open(stages, id);
+    stages.keep_requests(*s, cutrace::request_form::batch, 256, ids, nullptr);
+    REQUIRE(stages.used_bytes() <= limit);
+  }
+  CHECK(stages.find(1)->requests == nullptr);
+  CHECK(stages.find(1)->request_count == 0);
+  CHECK(stages.find(1)->total == 256);
+  std::uint64_t first = 1;
+  while (stages.find(first)->request_count == 0) ++first;
+  for (std::uint64_t id = first; id <= 20000; ++id) {
+    REQUIRE(stages.find(id)->request_count == 256);
+    REQUIRE(stages.find(id)->requests[255] == id * 1000 + 255);
+  }
+  CHECK(20000 - first > 500);
+}
+
+TEST_CASE("old stages make room for the requests of new ones, and a set that is larger than all is left out") {
+  constexpr std::size_t limit = std::size_t{1} << 20;
+  stage_table stages;
+  stages.set_limits(limit / 4, limit);
+  std::uint64_t id = 0;
+  while (stages.used_bytes() + 200 < limit) open(stages, ++id);  // none of which has any
+  const std::vector<std::uint64_t> some(1000, 5), many(200000, 6);
+  cutrace::detail::known_stage* s = open(stages, ++id);
+  stages.keep_requests(*s, cutrace::request_form::batch, some.size(), some, nullptr);
+  CHECK(s->request_count == some.size());
+  CHECK(stages.find(1) == nullptr);
+  CHECK(stages.find(id - 1) != nullptr);
+  s = open(stages, ++id);
+  stages.keep_requests(*s, cutrace::request_form::batch, many.size(), many, nullptr);
+  CHECK(stages.find(id) == s);
+  CHECK(s->request_count == 0);
+  CHECK(s->total == many.size());
+  CHECK(stages.used_bytes() <= limit);
+}
+
+TEST_CASE("what a list of stages with requests takes does not grow with those that are gone") {
+  stage_table stages = strict_table();
+  bool entered = false;
+  stages.keep_requests(*stages.open(1, entered), cutrace::request_form::batch, 1, {4}, nullptr);  // never ends
+  std::uint64_t most = 0;
+  for (std::uint64_t id = 2; id < 200000; ++id) {
+    stages.keep_requests(*open(stages, id), cutrace::request_form::batch, 1, {id}, nullptr);
+    stages.close(id, static_cast<std::int64_t>(id));
+    stages.release(nothing_awaited, static_cast<std::int64_t>(id) + 1, static_cast<std::int64_t>(id) + 2);
+    most = std::max<std::uint64_t>(most, stages.bytes());
+  }
+  CHECK(most < std::size_t{1} << 18);
+  CHECK(stages.find(1)->request_count == 1);
 }
 
 TEST_CASE("the text of a request ends in NUL, whatever its size") {
@@ -106,29 +289,33 @@ TEST_CASE("the text of a request ends in NUL, whatever its size") {
   const std::vector<std::uint64_t> none;
   for (std::size_t size = 0; size <= 480; ++size) {
     const std::string text(size, static_cast<char>('a' + size % 26));
-    cutrace::detail::known_stage* s = stages.open(size + 1);
-    stages.keep_requests(*s, cutrace::request_form::text, 0, none, &text);
-    REQUIRE(s->request_count == 1);
-    REQUIRE(s->requests[0].name.size == size);
-    REQUIRE(std::strlen(s->requests[0].name.data) == size);
-    REQUIRE(s->requests[0].name.data == text);
+    cutrace::detail::known_stage* s = open(stages, size + 1);
+    s->form = cutrace::request_form::text;
+    stages.keep_requests(*s, s->form, 0, none, &text);
+    REQUIRE(s->has_text());
+    const cutrace::request_ref one = s->text_request();
+    REQUIRE(one.name.size == size);
+    REQUIRE(std::strlen(one.name.data) == size);
+    REQUIRE(one.name.data == text);
   }
 }
 
 TEST_CASE("where a stage was said to stand is asked again once another one stands there") {
   std::mt19937_64 random(41);
-  stage_table stages;
+  stage_table stages = strict_table();
   std::vector<std::pair<std::uint64_t, std::uint32_t>> told;
   std::uint64_t wrong = 0, gone = 0, elsewhere = 0;
   CHECK(stages.place_of(0) == stage_table::no_place);
   CHECK(stages.place_of(3) == stage_table::no_place);
   CHECK(stages.find_at(stage_table::no_place, 3) == nullptr);
-  for (std::uint64_t id = 1; id <= 3 * stage_table::closed_limit; ++id) {
+  for (std::uint64_t id = 1; id <= 100000; ++id) {
     const std::uint64_t named = std::uint64_t{id % 3 + 1} << 40 | id;
-    stages.open(named)->word = id;
+    open(stages, named)->word = id;
     told.emplace_back(named, stages.place_of(named));
     if (random() % 4 == 0) stages.place_of(told[random() % told.size()].first);
-    stages.close(named);
+    stages.close(named, static_cast<std::int64_t>(id));
+    if (id > 33000)
+      stages.release(nothing_awaited, static_cast<std::int64_t>(id - 32000), static_cast<std::int64_t>(id - 31999));
     const auto& asked = told[random() % told.size()];
     const cutrace::detail::known_stage* const s = stages.find_at(asked.second, asked.first);
     const cutrace::detail::known_stage* const now = stages.find(asked.first);

@@ -8,11 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <cutrace/cupti/buffers.hpp>
-#include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -22,171 +19,222 @@ namespace {
 
 using cutrace::cupti::buffer_pool;
 
-/// The pool never frees its buffers, which CUPTI may hold until the process ends; here all are known and returned.
-class pool : public buffer_pool {
- public:
-  ~pool() {
-    for (unsigned char* b : known_) std::free(head_of(b));
+/// The pool never unmaps its buffers, which CUPTI may hold until the process ends.
+struct pool : buffer_pool {
+  static constexpr std::uint32_t me = 5;
+
+  unsigned char* take(bool small = false, std::uint64_t now_ns = 1) {
+    return buffer_pool::take(small, me, now_ns, size);
   }
-  unsigned char* take() {
-    unsigned char* b = buffer_pool::take();
-    const std::lock_guard<std::mutex> hold(lock_);
-    if (b != nullptr) known_.insert(b);
-    return b;
-  }
-  std::vector<unsigned char*> take_all() {
-    std::vector<unsigned char*> all;
-    while (unsigned char* b = take()) all.push_back(b);
+  struct taken {
+    unsigned char* bytes;
+    std::size_t size;
+  };
+  std::vector<taken> take_all(bool small = false) {
+    std::vector<taken> all;
+    while (unsigned char* b = take(small)) all.push_back({b, size});
     return all;
   }
-
- private:
-  std::mutex lock_;
-  std::set<unsigned char*> known_;
+  std::size_t size = 0;
 };
 
-bool is_zero(const unsigned char* b) {
-  return std::all_of(b, b + buffer_pool::buffer_bytes, [](unsigned char c) { return c == 0; });
+constexpr std::size_t large = buffer_pool::large_bytes, little = buffer_pool::small_bytes;
+
+bool is_zero(const pool::taken& b) {
+  return std::all_of(b.bytes, b.bytes + b.size, [](unsigned char c) { return c == 0; });
+}
+std::size_t bytes_of(const std::vector<pool::taken>& all) {
+  std::size_t n = 0;
+  for (const pool::taken& b : all) n += b.size;
+  return n;
+}
+std::size_t count_of(const std::vector<pool::taken>& all, std::size_t size) {
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& b) { return b.size == size; }));
 }
 
 }  // namespace
 
-TEST_CASE("cupti buffers: no more than the budget allows, and at least two") {
+TEST_CASE("cupti buffers: no more than the budget allows, large ones until half is taken, and at least two") {
   pool p;
   CHECK(p.take() == nullptr);
-  CHECK(p.made() == 0);
-  p.allow(5 * pool::buffer_bytes + 17);
-  std::vector<unsigned char*> all = p.take_all();
-  CHECK(all.size() == 5);
-  CHECK(std::set<unsigned char*>(all.begin(), all.end()).size() == 5);
-  CHECK(p.made() == 5);
-  CHECK(p.out() == 5);
-  for (unsigned char* b : all) {
-    CHECK(reinterpret_cast<std::uintptr_t>(b) % 8 == 0);  // ACTIVITY_RECORD_ALIGNMENT of cupti_common.h
-    CHECK(is_zero(b));
-    p.give(b, 0);
+  CHECK(p.bytes() == 0);
+  p.allow(6 * large + 17);
+  std::vector<pool::taken> all = p.take_all();
+  CHECK(count_of(all, large) == 3);
+  CHECK(count_of(all, little) == 3 * large / little);
+  CHECK(bytes_of(all) == 6 * large);
+  CHECK(p.bytes() == 6 * large);
+  CHECK(p.out() == all.size());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(reinterpret_cast<std::uintptr_t>(all[i].bytes) % 64 == 0);
+    CHECK((i == 0 || all[i - 1].bytes + all[i - 1].size <= all[i].bytes));
+    CHECK(is_zero(all[i]));
+    p.give(all[i].bytes, 0);
   }
   CHECK(p.out() == 0);
 
-  pool small;
-  small.allow(1);
-  CHECK(small.take_all().size() == 2);
-  CHECK(small.take() == nullptr);
+  pool least;
+  least.allow(1);
+  CHECK(bytes_of(least.take_all()) == 2 * large);
+  CHECK(least.take() == nullptr);
+}
+
+TEST_CASE(
+    "cupti buffers: a thousand threads have a small one each, and what is left is large again when they are back") {
+  pool p;
+  p.allow(std::size_t{11} << 20);
+  const std::vector<pool::taken> all = p.take_all(true);
+  CHECK(all.size() == (std::size_t{11} << 20) / little);
+  for (const pool::taken& b : all) p.give(b.bytes, b.size);
+  CHECK(p.take() != nullptr);
+  CHECK(p.size == large);
+  CHECK(p.bytes() == std::size_t{11} << 20);
+}
+
+TEST_CASE("cupti buffers: small ones share their memory, so that large ones find some") {
+  pool p;
+  p.allow(8 * large);
+  std::vector<unsigned char*> small;
+  for (std::size_t i = 0; i < large / little; ++i) small.push_back(p.take(true));
+  CHECK(p.bytes() == large);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(p.take() != nullptr);
+    CHECK(p.size == large);
+  }
+  p.give(small[7], little);
+  CHECK(p.take(true) == small[7]);
+  CHECK(p.size == little);
 }
 
 TEST_CASE("cupti buffers: a larger budget adds to what exists, a smaller one takes nothing back") {
   pool p;
-  p.allow(2 * pool::buffer_bytes);
-  const std::vector<unsigned char*> first = p.take_all();
-  p.allow(4 * pool::buffer_bytes);
-  const std::vector<unsigned char*> more = p.take_all();
-  CHECK(more.size() == 2);
-  p.allow(2 * pool::buffer_bytes);
-  for (unsigned char* b : first) p.give(b, pool::buffer_bytes);
-  for (unsigned char* b : more) p.give(b, pool::buffer_bytes);
+  p.allow(2 * large);
+  const std::vector<pool::taken> first = p.take_all();
+  p.allow(4 * large);
+  const std::vector<pool::taken> more = p.take_all();
+  CHECK(bytes_of(first) == 2 * large);
+  CHECK(bytes_of(more) == 2 * large);
+  p.allow(2 * large);
+  for (const pool::taken& b : first) p.give(b.bytes, b.size);
+  CHECK(p.take() == nullptr);  // two slots are still out
+  for (const pool::taken& b : more) p.give(b.bytes, b.size);
   CHECK(p.out() == 0);
-  CHECK(p.take_all().size() == 4);  // none was lost although there are more than are allowed now
+  CHECK(bytes_of(p.take_all()) == 2 * large);
 }
 
 TEST_CASE("cupti buffers: what comes back is zero again, however much of it was used") {
   pool p;
-  p.allow(2 * pool::buffer_bytes);
-  for (const std::size_t used : {std::size_t{1}, std::size_t{4097}, pool::buffer_bytes}) {
-    unsigned char* b = p.take();
-    REQUIRE(b != nullptr);
-    std::memset(b, 0xab, std::min(used, pool::buffer_bytes));
-    p.give(b, used);
-    for (unsigned char* again : p.take_all()) {
-      CHECK(is_zero(again));
-      p.give(again, 0);
+  p.allow(2 * large);
+  for (const bool small : {false, true})
+    for (const std::size_t used : {std::size_t{1}, std::size_t{4097}, little, large}) {
+      unsigned char* b = p.take(small);
+      REQUIRE(b != nullptr);
+      std::memset(b, 0xab, std::min(used, p.size));
+      p.give(b, used);
+      const std::vector<pool::taken> all = p.take_all(small);
+      for (const pool::taken& again : all) CHECK(is_zero(again));
+      for (const pool::taken& again : all) p.give(again.bytes, 0);
     }
-  }
 }
 
 TEST_CASE("cupti buffers: threads that take and give never share one, and none gets lost") {
   pool p;
-  p.allow(6 * pool::buffer_bytes);
+  p.allow(6 * large);
   std::atomic<int> shared{0}, refused{0};
   std::vector<std::thread> threads;
   for (int t = 1; t <= 8; ++t)
     threads.emplace_back([&, t] {
       for (int n = 0; n < 3000; ++n) {
-        unsigned char* b = p.take();
+        std::size_t size = 0;
+        unsigned char* b = p.buffer_pool::take(n % 3 == 0, static_cast<std::uint32_t>(t), 1, size);
         if (b == nullptr) {
           ++refused;
           std::this_thread::yield();
           continue;
         }
-        if (b[0] != 0) ++shared;
-        b[0] = static_cast<unsigned char>(t);
+        if (b[0] != 0 || b[size - 1] != 0) ++shared;
+        b[0] = b[size - 1] = static_cast<unsigned char>(t);
         if (n % 16 == 0) std::this_thread::yield();
-        if (b[0] != t) ++shared;
-        p.give(b, 1);
+        if (b[0] != t || b[size - 1] != t) ++shared;
+        p.give(b, size);
       }
     });
   for (std::thread& t : threads) t.join();
   CHECK(shared == 0);
-  CHECK(refused < 8 * 3000);
-  CHECK(p.made() <= 6);
+  CHECK(refused == 0);
   CHECK(p.out() == 0);
-  CHECK(p.take_all().size() == 6);
+  CHECK(bytes_of(p.take_all()) == 6 * large);
 }
 
 TEST_CASE("cupti buffers: nobody waits unless the collector has buffers to read and half are taken") {
   constexpr std::uint32_t forever_us = 4000000000;
   pool p;
-  p.allow(4 * pool::buffer_bytes);
+  p.allow(4 * large);
   p.wait_for_room(forever_us);  // all free
-  std::vector<unsigned char*> all = p.take_all();
+  unsigned char* const two[] = {p.take(), p.take()};
+  const std::vector<pool::taken> rest = p.take_all();
   p.wait_for_room(forever_us);  // all taken, but the collector could not give one back
   p.queued(true);
-  p.give(all[0], 0);
-  p.give(all[1], 0);
+  for (unsigned char* b : two) p.give(b, 0);
   p.wait_for_room(forever_us);  // half are free
-  CHECK(p.out() == 2);
+  CHECK(p.out() == rest.size());
 }
 
 TEST_CASE("cupti buffers: who waits goes on when the collector has given back, and after the time allowed") {
   pool p;
-  p.allow(4 * pool::buffer_bytes);
-  std::vector<unsigned char*> all = p.take_all();
+  p.allow(4 * large);
+  unsigned char* const two[] = {p.take(), p.take()};
+  unsigned char* const small = p.take();
   p.queued(true);
   errno = 77;
   p.wait_for_room(200);  // in vain
   CHECK(errno == 77);
-  CHECK(p.out() == 4);
+  CHECK(p.out() == 3);
   std::thread collector([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     p.queued(false);
-    p.give(all[0], 0);
+    p.give(two[0], 0);
   });
   p.wait_for_room(4000000000);
   collector.join();
-  CHECK(p.out() == 3);
+  CHECK(p.out() == 2);
+  p.give(small, 0);
 }
 
-TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age until it comes back") {
+TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age, and whose records it has until they are read") {
   pool p;
-  p.allow(3 * pool::buffer_bytes);
-  const auto now = [] { return cutrace::clock::monotonic_ns(); };
-  CHECK_FALSE(p.kept_since(now()));
-  const std::uint64_t before = now() - 1;
-  unsigned char* first = p.take();
-  const std::uint64_t between = now();
-  unsigned char* second = p.take();
-  CHECK_FALSE(p.kept_since(before));
-  CHECK(p.kept_since(between));
-  pool::returned(first);
-  CHECK_FALSE(p.kept_since(between - 1));
-  CHECK(p.kept_since(now()));
-  pool::returned(second);
-  CHECK_FALSE(p.kept_since(now()));  // both wait for the collector
+  p.allow(8 * large);
+  const auto held = [&] {
+    std::vector<cutrace::activity_buffers::held> all;
+    p.list(
+        [](void* to, const cutrace::activity_buffers::held& one) {
+          static_cast<std::vector<cutrace::activity_buffers::held>*>(to)->push_back(one);
+        },
+        &all);
+    return all;
+  };
+  CHECK_FALSE(p.kept_since(1000));
+  unsigned char* first = p.take(false, 100);
+  unsigned char* second = p.take(true, 200);
+  CHECK_FALSE(p.kept_since(99));
+  CHECK(p.kept_since(100));
+  p.returned(first);
+  CHECK_FALSE(p.kept_since(199));
+  CHECK(p.kept_since(200));
+  p.returned(second);
+  CHECK_FALSE(p.kept_since(1000));  // both wait for the collector
+  REQUIRE(held().size() == 2);
+  CHECK(held()[0].thread == pool::me);
+  CHECK(held()[0].since_ns + held()[1].since_ns == 300);
   p.give(first, 0);
+  REQUIRE(held().size() == 1);
+  CHECK(held()[0].since_ns == 200);
   p.give(second, 0);
-  CHECK_FALSE(p.kept_since(now()));
-  first = p.take();
-  CHECK_FALSE(p.kept_since(between - 1));  // its age begins anew
-  CHECK(p.kept_since(now()));
+  CHECK(held().empty());
+  p.take(false, 300);
+  CHECK_FALSE(p.kept_since(299));  // its age begins anew
+  CHECK(p.kept_since(300));
 }
 
 }  // namespace cupti_buffers_test

@@ -177,6 +177,8 @@ bool read_footer_field(std::string_view key, json_value& v, trace_totals& to, fi
       return watch.check(key, read_unsigned(v, s.clock_error_ns)), true;
     case word_key("launches_seen"):
       return watch.check(key, read_unsigned(v, s.launches_seen)), true;
+    case word_key("lacking"):
+      return watch.check(key, read_unsigned(v, s.lacking)), true;
     case word_key("gpu_records_seen"):
       return watch.check(key, read_unsigned(v, s.gpu_records_seen)), true;
     case word_key("collector_cpu_ns"):

@@ -187,6 +187,7 @@ void add_counts(cutrace::stats& sum, const cutrace::stats& more) {
   sum.memory_bytes += more.memory_bytes;
   sum.memory_limit_bytes += more.memory_limit_bytes;
   sum.gpu_records_seen += more.gpu_records_seen;
+  sum.lacking += more.lacking;
   sum.collector_cpu_ns += more.collector_cpu_ns;
 }
 

@@ -101,6 +101,8 @@ bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
       return count(s.clock_error_ns), true;
     case word_key("launches_seen"):
       return count(s.launches_seen), true;
+    case word_key("lacking"):
+      return count(s.lacking), true;
     case word_key("gpu_records_seen"):
       return count(s.gpu_records_seen), true;
     case word_key("collector_cpu_ns"):

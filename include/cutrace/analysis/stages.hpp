@@ -248,9 +248,12 @@ class stage_table {
     return list;
   }
 
-  /// GPU work that belongs to no stage, or to one whose name was lost: union of its time, and how many operations.
+  /// GPU work that belongs to no stage: union of its time, and how many operations.
   std::int64_t gpu_outside_ns() const noexcept { return outside_.length_ns(); }
   std::uint64_t gpu_outside_operations() const noexcept { return outside_operations_; }
+  /// The same of work that belongs to a stage of which cutrace does not know any more which one.
+  std::int64_t gpu_unknown_ns() const noexcept { return unknown_.length_ns(); }
+  std::uint64_t gpu_unknown_operations() const noexcept { return unknown_operations_; }
   std::int64_t gpu_busy_ns() const noexcept { return gpu_busy_.length_ns(); }
   /// GPU work whose enclosing stages could not be found any more: inclusive times miss it.
   std::uint64_t given_up() const noexcept { return tree_.given_up(); }
@@ -302,6 +305,11 @@ class stage_table {
         r.overlap_ns += time_bins::scaled(r.host.measure_ns(where), ns, where.length_ns());
       }
     });
+    if (CUTRACE_UNLIKELY(e.joined == attribution::stage_unknown || e.joined == attribution::expired)) {
+      unknown_.insert(v);
+      ++unknown_operations_;
+      return;
+    }
     if (e.stage_name.size == 0) {
       outside_.insert(v);
       ++outside_operations_;
@@ -346,6 +354,8 @@ class stage_table {
   interval_set gpu_busy_;
   interval_set outside_{limits_.row_intervals};
   std::uint64_t outside_operations_ = 0;
+  interval_set unknown_{limits_.row_intervals};
+  std::uint64_t unknown_operations_ = 0;
 };
 
 }  // namespace analysis

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks: 16 KiB of records that one thread fills and the collector reads meanwhile. They live in few mappings, are
-// found by index (so that a mapping may be backed by a file and still be read after the process has died) and go round
-// through a lock-free stack of free ones: the chunk that was read last is written next, so that a thread which the
-// collector keeps up with stays in few cache lines (28 ns a stage against 43 with a queue over the whole pool).
+// Chunks: records that one thread fills and the collector reads meanwhile, 16 KiB, or 4 KiB of threads that hardly
+// record. They live in few mappings, are found by index (so that a mapping may be backed by a file and still be read
+// after the process has died) and go round through lock-free stacks of free ones: the chunk that was read last is
+// written next, so that a thread which the collector keeps up with stays in few cache lines (28 ns a stage against 43
+// with a queue over the whole pool).
 #pragma once
 
 #include <sys/mman.h>
@@ -21,6 +22,8 @@ namespace detail CUTRACE_LOCAL {
 
 constexpr std::uint32_t chunk_bytes = 16u << 10;
 constexpr std::uint32_t chunk_records = chunk_bytes / 64 - 1;
+/// A large chunk may be cut into four. Chunks are numbered by such quarters.
+constexpr std::uint32_t quarters = 4, quarter_bytes = chunk_bytes / quarters, quarter_records = quarter_bytes / 64 - 1;
 
 /// The first cache line of a chunk, before its records.
 struct alignas(64) chunk {
@@ -32,6 +35,7 @@ struct alignas(64) chunk {
   std::uint32_t index;
   std::atomic<std::uint32_t> consumed;  ///< records that the collector has read
   std::atomic<std::uint32_t> lap;       ///< value of `committed` when the thread last began again at the first record
+  std::uint32_t capacity;               ///< records
 
   record* records() noexcept { return reinterpret_cast<record*>(this) + 1; }
 };
@@ -56,7 +60,8 @@ class chunk_pool {
       // Nodes for every chunk exist before the first of them travels, so that no later push allocates.
       free_.reserve(more);
       spare_.reserve(more);
-      for (std::uint32_t i = 0; i < more; ++i) spare_.bounded_push({first + i});
+      small_.reserve(quarters * (more / 2 + 1));
+      for (std::uint32_t i = 0; i < more; ++i) spare_.bounded_push({(first + i) * quarters});
       ++regions_used_;
       mapped_ += more;
       // A region that is not full cannot be filled up later: its indices end here.
@@ -72,16 +77,25 @@ class chunk_pool {
   }
 
   chunk* at(std::uint32_t index) noexcept {
-    return reinterpret_cast<chunk*>(regions_[index / region_chunks] + std::size_t{index % region_chunks} * chunk_bytes);
+    constexpr std::uint32_t region = region_chunks * quarters;
+    return reinterpret_cast<chunk*>(regions_[index / region] + std::size_t{index % region} * quarter_bytes);
   }
 
-  /// An empty chunk, or nullptr. Lock-free; any thread.
-  chunk* take() noexcept {
+  /// An empty chunk with room for `records`, or nullptr. A large one, unless the thread's `first` does, or half of the
+  /// memory is taken: the rest must serve whoever comes next. Lock-free; any thread.
+  chunk* take(std::uint32_t records = 1, bool first = false) noexcept {
     pooled index{0};
-    if (!free_.pop(index)) return nullptr;
-    taken_.fetch_add(1, std::memory_order_relaxed);
+    const bool fits = records <= quarter_records;
+    bool small = fits && (first || running_low());
+    if (small) small = small_.pop(index) || cut(index);
+    if (!small && !free_.pop(index)) {
+      if (!fits || !small_.pop(index)) return nullptr;
+      small = true;
+    }
+    taken_.fetch_add(small ? 1 : quarters, std::memory_order_relaxed);
     chunk* c = at(index.value);
     c->index = index.value;
+    c->capacity = small ? quarter_records : chunk_records;
     c->committed.store(0, std::memory_order_relaxed);
     c->next.store(0, std::memory_order_relaxed);
     c->consumed.store(0, std::memory_order_relaxed);
@@ -89,15 +103,18 @@ class chunk_pool {
     return c;
   }
 
-  /// True when half of the chunks are out: time for the collector to hurry.
+  /// True when half of the memory is out: time for the collector to hurry.
   bool running_low() const noexcept {
-    return taken_.load(std::memory_order_relaxed) * 2 > limit_.load(std::memory_order_relaxed);
+    return taken_.load(std::memory_order_relaxed) * 2 > limit_.load(std::memory_order_relaxed) * quarters;
   }
 
   /// Gives a chunk back that nobody writes any more. Collector's thread.
   void give(chunk* c) noexcept {
-    taken_.fetch_sub(1, std::memory_order_relaxed);
-    if (circulating_.load(std::memory_order_relaxed) > limit_.load(std::memory_order_relaxed))
+    const bool small = c->capacity == quarter_records;
+    taken_.fetch_sub(small ? 1 : quarters, std::memory_order_relaxed);
+    if (small)
+      small_.bounded_push({c->index});
+    else if (circulating_.load(std::memory_order_relaxed) > limit_.load(std::memory_order_relaxed))
       retire(c->index);
     else
       free_.bounded_push({c->index});
@@ -111,8 +128,11 @@ class chunk_pool {
 #endif
   }
 
-  /// Chunks that there are for all threads together.
-  std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  /// Threads that can each have a chunk.
+  std::uint32_t thread_limit() const noexcept {
+    const std::uint32_t large = limit_.load(std::memory_order_relaxed);
+    return large + large / 2 * (quarters - 1);
+  }
   std::uint64_t bytes() const noexcept {
     return std::uint64_t{circulating_.load(std::memory_order_relaxed)} * chunk_bytes;
   }
@@ -121,6 +141,21 @@ class chunk_pool {
   static constexpr std::size_t populate_bytes = std::size_t{16} << 20;
   static constexpr std::uint32_t region_chunks = 1u << 16;  // 1 GiB of address space a region at the most
 
+  /// A type of its own, so that a program whose Boost is another one than the archive's shares no function with it.
+  struct pooled {
+    std::uint32_t value;
+  };
+
+  /// Makes four of a large one, of which `index` is one. Half of them stay whole: for what does not fit a small one.
+  bool cut(pooled& index) noexcept {
+    if (cut_.fetch_add(1, std::memory_order_relaxed) < limit_.load(std::memory_order_relaxed) / 2 && free_.pop(index)) {
+      for (std::uint32_t i = 1; i < quarters; ++i) small_.bounded_push({index.value + i});
+      return true;
+    }
+    cut_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+
   void retire(std::uint32_t index) noexcept {
     // Where pages are larger than chunks (64 KiB on some aarch64 kernels) neighbours would be emptied, too.
     if (page_bytes_ <= chunk_bytes) madvise(at(index), chunk_bytes, MADV_DONTNEED);
@@ -128,10 +163,6 @@ class chunk_pool {
     spare_.bounded_push({index});
   }
 
-  /// A type of its own, so that a program whose Boost is another one than the archive's shares no function with it.
-  struct pooled {
-    std::uint32_t value;
-  };
   using index_stack = boost::lockfree::stack<pooled>;
   const std::size_t page_bytes_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::array<char*, 16> regions_{};
@@ -140,8 +171,10 @@ class chunk_pool {
   std::uint32_t mapped_ = 0;
   std::atomic<std::uint32_t> limit_{0};
   std::atomic<std::uint32_t> circulating_{0};
-  std::atomic<std::uint32_t> taken_{0};
-  index_stack free_{0};
+  std::atomic<std::uint32_t> taken_{0};  ///< quarters
+  std::atomic<std::uint32_t> cut_{0};    ///< large ones that are quarters now
+  index_stack free_{0};                  ///< large ones
+  index_stack small_{0};
   index_stack spare_{0};
   std::mutex growth_;
 };

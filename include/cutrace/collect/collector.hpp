@@ -3,6 +3,7 @@
 // want of it (add a sink, flush, end) is queued as an action and runs between two passes.
 #pragma once
 
+#include <algorithm>
 #include <cutrace/base/clocks.hpp>
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/base/traced_process.hpp>
@@ -24,7 +25,7 @@ class collector final : private event_emitter {
  public:
   struct limits {
     std::uint64_t window_ns;
-    std::size_t window_bytes;
+    std::size_t detail_bytes;  ///< of what waits in the window, and of stages with their requests, together
     std::size_t string_bytes;
   };
 
@@ -37,7 +38,9 @@ class collector final : private event_emitter {
         ingest_(tables_, window_, core.errors),
         delivery_(tables_, correction_, sinks_),
         published_(command) {
-    window_.configure(l.window_ns, l.window_bytes);
+    window_.configure(l.window_ns, l.detail_bytes);
+    detail_bytes_ = l.detail_bytes;
+    tables_.stages.set_limits(l.detail_bytes / 4, l.detail_bytes / 4 * 3);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
     losses_.begin(core.lost);
@@ -181,6 +184,7 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     window_.set_now(now);
     delivery_.set_now(now);
+    ask_what_comes();
     std::vector<activity_buffer>& full = buffers_;
     full.clear();
     activity_buffer b;
@@ -189,39 +193,87 @@ class collector final : private event_emitter {
     std::uint32_t threads = 0;
     const bool renamed = core_.thread_names.changed_since(names_seen_);
     core_.threads.for_each([&](traced_thread& t) {
-      read_thread(t, renamed);
-      ++threads;
+      if (read_thread(t, renamed)) ++threads;
     });
-    if (threads > core_.pool.limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
+    if (threads > core_.pool.thread_limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
     for (const activity_buffer& one : full) {
       guarded([&] { one.decode(one, *this); });
       one.release(one);
       trim();
     }
+    held_.swap(held_next_);  // true from here on, when all has been read that was there when it was asked
+    oldest_held_ns_ = complete_until_ns_ = now;
+    for (const activity_buffers::held& h : held_) oldest_held_ns_ = std::min(oldest_held_ns_, h.since_ns);
+    release_stages();
+  }
+
+  /// Which GPU records can come later than those that the pass will find.
+  void ask_what_comes() {
+    held_next_.clear();
+    writer_.with_held([this](const activity_buffers& of) {
+      of.list([](void* to, const activity_buffers::held& h) { static_cast<collector*>(to)->held_next_.push_back(h); },
+              this);
+    });
+    // By thread, and of each the oldest first.
+    std::sort(held_next_.begin(), held_next_.end(),
+              [](const activity_buffers::held& a, const activity_buffers::held& b) {
+                return a.thread != b.thread ? a.thread < b.thread : a.since_ns < b.since_ns;
+              });
+  }
+  /// Whether GPU records can still come of calls that a thread made, the last of which returned at `until_ns`.
+  bool is_awaited(std::uint32_t thread, std::uint64_t until_ns) const noexcept {
+    if (until_ns < oldest_held_ns_) return false;
+    if (thread == stage_table::many_threads) return true;
+    return holds_back(thread, until_ns) || holds_back(activity_buffers::any, until_ns);
+  }
+  bool holds_back(std::uint32_t thread, std::uint64_t until_ns) const noexcept {
+    const auto first =
+        std::lower_bound(held_.begin(), held_.end(), thread,
+                         [](const activity_buffers::held& h, std::uint32_t wanted) { return h.thread < wanted; });
+    return first != held_.end() && first->thread == thread && first->since_ns <= until_ns;
+  }
+
+  /// Lets go of the stages that nothing refers to any more. What is left for the window is what they do not take.
+  void release_stages() {
+    stage_table& stages = tables_.stages;
+    stages.release([this](std::uint32_t thread,
+                          std::int64_t until_ns) { return is_awaited(thread, static_cast<std::uint64_t>(until_ns)); },
+                   static_cast<std::int64_t>(complete_until_ns_),
+                   static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
+    const std::uint64_t taken = stages.bytes();
+    window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
   }
 
   /// A thread keeps its chunk while it lives, so that those beyond the number of chunks get none.
   void tell_crowd(std::uint32_t threads) {
     if (crowd_told_) return;
     crowd_told_ = true;
-    const std::string line = "there is memory for the events of " + std::to_string(core_.pool.limit()) +
+    const std::string line = "there is memory for the events of " + std::to_string(core_.pool.thread_limit()) +
                              " threads at once, and there are " + std::to_string(threads) +
                              ": events of the others are lost; raise CUTRACE_MEMORY_LIMIT";
     core_.errors.report("collector", line.c_str());
   }
 
-  /// Keeps the window within its memory while much arrives at once.
+  /// Keeps window and stages within their memory while much arrives at once: what waits goes before its time, and with
+  /// it what it refers to.
   void trim() {
+    const bool crowded = tables_.stages.crowded();
+    if (CUTRACE_LIKELY(!crowded && !window_.over_limit())) return;
+    if (crowded) release_stages();
+    if (tables_.stages.crowded() && tables_.stages.waits_for_delivery()) window_.set_limit(0);
     if (!window_.over_limit()) return;
     core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
     advance(0);
+    release_stages();
   }
 
-  CUTRACE_ONE_COPY void read_thread(traced_thread& t, bool renamed) {
+  /// Whether the thread lives.
+  CUTRACE_ONE_COPY bool read_thread(traced_thread& t, bool renamed) {
     const bool ended =
         t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
     if (!t.attached || renamed) {
       t.attached = true;
+      tables_.set_thread(t.index, t.thread_id);  // also of a thread that finds no chunk
       name_thread(t);
     }
     if (t.reading == nullptr) {
@@ -247,10 +299,11 @@ class collector final : private event_emitter {
     const std::uint64_t lost = t.lost.load(std::memory_order_relaxed);
     lose(loss_cause::chunk_full, lost - t.lost_seen);
     t.lost_seen = lost;
-    if (!ended) return;
+    if (!ended) return true;
     if (t.reading != nullptr) core_.pool.give(t.reading);
     core_.thread_names.forget(t.thread_id);
     thread_registry::recycle(&t);
+    return false;
   }
 
   /// What was committed or handed over after the last session had ended belongs to no session.
@@ -359,6 +412,7 @@ class collector final : private event_emitter {
     s.pending = window_.size();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes();
+    writer_.with_held([&](const activity_buffers& of) { s.memory_bytes += of.bytes(); });
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();
     s.launches_seen = ingest_.launches();
@@ -379,6 +433,9 @@ class collector final : private event_emitter {
   ingest ingest_;
   delivery delivery_;
   std::vector<activity_buffer> buffers_;
+  std::vector<activity_buffers::held> held_, held_next_;  ///< as of complete_until_ns_, and of the pass at work; sorted
+  std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
+  std::size_t detail_bytes_ = 0;
   std::vector<event> descriptions_;
   loss_counts losses_;
   std::uint64_t quality_[quality_count] = {};

@@ -34,10 +34,17 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     if (entries_ == MAP_FAILED) entries_ = nullptr;
     mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
     newest_.store(0, std::memory_order_relaxed);
+    first_.store(0, std::memory_order_relaxed);
     epoch_.store(0, std::memory_order_relaxed);
     return entries_ != nullptr;
   }
-  std::uint64_t bytes() const noexcept { return entries_ != nullptr ? sizeof(entry) * (std::uint64_t{mask_} + 1) : 0; }
+  bool is_made() const noexcept { return entries_ != nullptr; }
+  /// Backed by memory, about: ids count up, so that a ring which has not gone round was touched as far as they came.
+  std::uint64_t bytes() const noexcept {
+    const std::uint64_t came = newest_.load(std::memory_order_relaxed) - first_.load(std::memory_order_relaxed);
+    const std::uint64_t all = entries_ != nullptr ? std::uint64_t{mask_} + 1 : 0;
+    return sizeof(entry) * (came < all && epoch_.load(std::memory_order_relaxed) == 0 ? came : all);
+  }
 
   /// Remembers a call. Any thread; ids come from one counter and are never 0.
   CUTRACE_HOT void put(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks, std::uint32_t thread_index,
@@ -107,6 +114,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   std::uint32_t epoch_of(std::uint32_t id) noexcept {
     std::uint32_t newest = newest_.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(newer(id, newest + coarse))) {
+      if (newest == 0) first_.store(id - coarse, std::memory_order_relaxed);
       if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
         epoch_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -128,6 +136,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   entry* entries_ = nullptr;
   std::uint32_t mask_ = 0;
   std::atomic<std::uint32_t> newest_{0};
+  std::atomic<std::uint32_t> first_{0};  ///< that was seen, about
   std::atomic<std::uint32_t> epoch_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <cutrace/collect/event_tables.hpp>
 #include <cutrace/collect/order_window.hpp>
 #include <cutrace/collect/sink_set.hpp>
+#include <cutrace/marker/stage_write.hpp>
 #include <new>
 #include <vector>
 
@@ -20,6 +21,7 @@ class delivery {
       : tables_(tables), correction_(correction), to_(to) {
     events_.resize(slice);
     arguments_.resize(slice * argument_limit);
+    requests_.reserve(request_room);
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
@@ -35,10 +37,11 @@ class delivery {
     for (std::size_t at = 0; at < count;) {
       const std::size_t end = std::min(count, at + slice);
       requests_.clear();
-      requests_.reserve(2 * slice);  // a mark may have that of its stage and its own
+      expanded_ = {};
       next_argument_ = arguments_.data();
       event* made = events_.data();
-      for (; at < end; ++at) {
+      // A mark may have the requests of its stage and its own.
+      for (; at < end && requests_.size() + 2 * request_limit <= request_room; ++at) {
         ask_ahead(order + at, count - at);
         show(b.words, order[at], *::new (static_cast<void*>(made++)) event);
       }
@@ -68,13 +71,18 @@ class delivery {
     s.quality_of[static_cast<std::size_t>(quality::unattributed)] =
         joined_[static_cast<std::size_t>(attribution::no_callback)] +
         joined_[static_cast<std::size_t>(attribution::expired)];
+    s.quality_of[static_cast<std::size_t>(quality::stage_unknown)] = without_stage_;
+    s.quality_of[static_cast<std::size_t>(quality::requests_unknown)] = without_requests_;
     s.quality_of[static_cast<std::size_t>(quality::skew)] = skewed_;
+    s.lacking = lacking_;
     s.quality_of[static_cast<std::size_t>(quality::late)] = late_;
   }
 
  private:
   static constexpr std::size_t slice = 64;
   static constexpr std::size_t argument_limit = 10;  ///< of one event
+  /// Requests of one slice. Most of it is never touched.
+  static constexpr std::size_t request_room = 8 * request_limit;
   /// Events by which memory is asked for early: that of the event itself, of its stage, and of the stage
   /// that names its requests.
   static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
@@ -102,6 +110,7 @@ class delivery {
   CUTRACE_INLINE void show(const std::vector<std::uint64_t>& words, const order_window::place& p, event& e) {
     e.start_ns = session_ns(p.start_ns);
     e.end_ns = session_ns(p.end_ns);
+    lacks_ = false;
     switch (p.shape()) {
       case order_window::form::host: {
         const pending_host& h = p.as<pending_host>();
@@ -136,6 +145,7 @@ class delivery {
     else
       newest_end_ns_ = std::min(e.end_ns, now_session_ns_);  // a time from the future makes nothing else late
     ++by_kind_[static_cast<std::size_t>(e.kind)];
+    lacking_ += lacks_;
   }
 
   CUTRACE_NOINLINE void show_whole(const pending_event& p, const std::vector<std::uint64_t>& words, event& e) {
@@ -263,13 +273,16 @@ class delivery {
       p.skewed = true;
       ++skewed_;
     }
-    if (p.is_gpu_work() && p.joined != attribution::by_call) ++joined_[static_cast<std::size_t>(p.joined)];
+    if (!p.is_gpu_work() || p.joined == attribution::by_call) return;
+    ++joined_[static_cast<std::size_t>(p.joined)];
+    lacks_ = p.joined == attribution::no_callback || p.joined == attribution::expired;
   }
 
   void resolve_name(event& p) {
     if (p.name.data == nullptr) {
       const known_stage* s = tables_.stages.find(p.stage_id);
       p.name = s != nullptr ? s->name_text() : event_tables::name_lost;
+      if (s == nullptr) lack(without_stage_);
     }
     p.stage_name = p.name;
   }
@@ -277,11 +290,12 @@ class delivery {
   CUTRACE_INLINE void resolve_stage(event& p, std::uint32_t place) {
     const known_stage* const s = tables_.stages.find_at(place, p.stage_id);
     if (CUTRACE_UNLIKELY(s == nullptr)) {
+      if (p.kind == event_kind::mark) return;  // its stage says its name itself, later
       if (p.is_gpu_work()) {
         p.joined = attribution::stage_unknown;
         ++joined_[static_cast<std::size_t>(attribution::stage_unknown)];
       }
-      return;
+      return lack(without_stage_);
     }
     p.stage_name = s->name_text();
     show_requests(p, s->form, s->word, s->owner, s->owner_place);
@@ -297,15 +311,28 @@ class delivery {
       return;
     }
     const known_stage* const s = tables_.stages.find_at(owner_place, owner);
-    if (CUTRACE_UNLIKELY(s == nullptr)) {  // its record was lost: at least the number stays
-      p.requests = nullptr;
-      p.request_count = 0;
-      p.request_total = form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
-      return;
+    // At least the number stays where its record was lost, or it had to make room.
+    p.request_total = s != nullptr ? s->total : form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
+    p.request_count = s != nullptr ? s->request_count : 0;
+    p.requests = p.request_count != 0 ? expand(*s) : nullptr;
+    if (CUTRACE_UNLIKELY(p.request_count == 0 && p.request_total != 0)) lack(without_requests_);
+  }
+  /// The requests of an owner, as events show them. They wait in a third of the memory.
+  const request_ref* expand(const known_stage& owner) {
+    if (expanded_.owner == owner.id) return expanded_.requests;
+    expanded_ = {owner.id, requests_.data() + requests_.size()};
+    if (owner.has_text()) {
+      requests_.push_back(owner.text_request());
+    } else {
+      for (std::uint32_t i = 0; i < owner.request_count; ++i) requests_.push_back({owner.requests[i], {}});
     }
-    p.requests = s->requests.get();
-    p.request_count = s->request_count;
-    p.request_total = s->total;
+    return expanded_.requests;
+  }
+
+  /// Counted once an event, however much it lacks.
+  void lack(std::uint64_t& count) noexcept {
+    ++count;
+    lacks_ = true;
   }
 
   static constexpr std::uint64_t nothing[8] = {};
@@ -325,6 +352,15 @@ class delivery {
   std::uint64_t delivered_ = 0;
   std::uint64_t by_kind_[event_kind_count] = {};
   std::uint64_t joined_[6] = {};
+  struct expansion {
+    std::uint64_t owner = 0;
+    const request_ref* requests = nullptr;
+  };
+  expansion expanded_;  ///< in `requests_`, the last one
+  bool lacks_ = false;  ///< the event at hand
+  std::uint64_t without_stage_ = 0;
+  std::uint64_t without_requests_ = 0;
+  std::uint64_t lacking_ = 0;
   std::uint64_t skewed_ = 0;
   std::uint64_t late_ = 0;
 };

@@ -50,7 +50,7 @@ struct event_tables {
   const std::uint32_t process_id;
 
  private:
-  static constexpr std::size_t thread_slots = 1u << 14;
+  static constexpr std::size_t thread_slots = 1u << 16;  ///< threads come and go while their work waits
   struct thread_id {
     std::uint32_t index = 0, kernel_id = 0;
   };

@@ -184,18 +184,24 @@ class ingest {
   }
 
   void keep_requests(known_stage& s, const record& r) {
+    if (CUTRACE_UNLIKELY(parts_.words.size() > request_limit)) parts_.words.resize(request_limit);
     tables_.stages.keep_requests(s, r.form(), r.a, parts_.words, parts_.told_request ? &parts_.request : nullptr);
   }
 
   void open_stage(const record& r) {
-    known_stage* s = tables_.stages.open(r.id);
+    bool entered = false;
+    known_stage* s = tables_.stages.open(r.id, entered);
     if (s == nullptr) return;
-    s->set_name(name_of(r));
-    s->owner = r.c;
-    s->owner_place = tables_.stages.place_of(r.c);
-    s->word = r.a;
-    s->form = r.form();
-    if (r.c == r.id) keep_requests(*s, r);
+    const bool adopted = r.has(flag_adopted);
+    if (entered || !adopted) {  // who adopts it knows no texts
+      s->set_name(name_of(r));
+      tables_.stages.set_owner(*s, r.c);
+      s->word = r.a;
+      s->form = r.form();
+      s->closed = false;
+      if (r.c == r.id) keep_requests(*s, r);
+    }
+    if (adopted) tables_.stages.adopt(*s, entered, static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)));
   }
 
   CUTRACE_INLINE pending_host& host_record(const traced_thread& t, const record& r) {
@@ -230,7 +236,12 @@ class ingest {
       }
     }
     const bool opened = (r.b >> 16 & 0xffff) != 0;
-    if (opened && !r.has(flag_adopted)) tables_.stages.close(r.id);
+    if (!opened) return;
+    const std::int64_t end_ns = static_cast<std::int64_t>(tables_.scale.to_ns(r.end));
+    if (r.has(flag_adopted))
+      tables_.stages.adopted_part_ended(r.id, end_ns);
+    else
+      tables_.stages.close(r.id, end_ns);
   }
   /// No address: an adopted part that is read first; delivery asks again.
   text name_of_instance(std::uint64_t id) {
@@ -254,9 +265,11 @@ class ingest {
     p.request_owner = r.c;
     p.form = r.form();
     if (r.form() >= request_form::text && r.id != 0) {  // its own text or batch: kept like a stage's
-      if (known_stage* s = tables_.stages.open(r.id)) {
+      bool entered = false;
+      if (known_stage* s = tables_.stages.open(r.id, entered)) {
+        s->form = r.form();
         keep_requests(*s, r);
-        tables_.stages.close(r.id);
+        tables_.stages.close(r.id, p.end_ns);
       }
     }
   }
@@ -277,11 +290,17 @@ class ingest {
 
   CUTRACE_INLINE void take_call(const traced_thread& t, const record& r) {
     const known_function* f = tables_.functions.find(function_of(r.site()), r.has(flag_runtime));
-    if (f != nullptr && f->makes_gpu_work) ++launches_;
     const std::int32_t result = static_cast<std::int32_t>(r.id >> 32);
     if (CUTRACE_UNLIKELY(loses_context(result))) note_lost_context(f, r.has(flag_runtime), result);
     pending_host& p = host_record(t, r);
     p.at = {tables_.ring.epoch(static_cast<std::uint32_t>(r.id)), tables_.stages.place_of(r.parent)};
+    if (f != nullptr && f->makes_gpu_work) {
+      ++launches_;
+      // A call that failed has no records.
+      if (result == 0)
+        tables_.stages.note_call(p.at.stage_place, r.parent, t.index,
+                                 static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
+    }
     p.name_size_or_words_at = 0;
     if (r.count() <= 3 && CUTRACE_LIKELY(parts_.enclosing == 0)) return;
     parts_.resize_words(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);

@@ -100,8 +100,11 @@ class order_window {
   void configure(std::uint64_t window_ns, std::size_t limit_bytes) {
     window_ns_ = window_ns;
     width_ns_ = std::max<std::uint64_t>(window_ns / 16, 1000000);
-    limit_bytes_ = std::max<std::size_t>(limit_bytes, 256 * (sizeof(pending_event) + place_bytes));
+    set_limit(limit_bytes);
     spare_blocks_.set_limit(limit_bytes_);
+  }
+  void set_limit(std::size_t bytes) noexcept {
+    limit_bytes_ = std::max<std::size_t>(bytes, 256 * (sizeof(pending_event) + place_bytes));
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
   /// Raw time of the pass that pushes: nothing can have ended later.
@@ -192,6 +195,8 @@ class order_window {
   }
 
   std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.bytes(); }
+  /// Everything that ended before has been handed over, but for what comes late.
+  std::uint64_t delivered_ns() const noexcept { return buckets_.empty() ? everything : first_ * width_ns_; }
 
  private:
   static constexpr std::size_t bucket_limit = 1024, shape_count = 256;

@@ -18,7 +18,8 @@ namespace detail CUTRACE_LOCAL {
 
 class record_writer final : public event_writer {
  public:
-  static constexpr std::size_t buffer_capacity = 1024;
+  /// A thousand threads may each have a buffer returned by one flush.
+  static constexpr std::size_t buffer_capacity = 4096;
 
   explicit record_writer(runtime_core& core) : core_(core), buffers_(buffer_capacity) {}
   void set_in_windows(bool yes) noexcept { in_windows_ = yes; }
@@ -137,6 +138,14 @@ class record_writer final : public event_writer {
     core_.lost[static_cast<std::size_t>(cause)].fetch_add(n, std::memory_order_relaxed);
   }
   void offer(twin_chooser chooser) noexcept override { core_.twins.store(chooser, std::memory_order_release); }
+  void offer(const activity_buffers* buffers) noexcept override {
+    const std::lock_guard<std::mutex> hold(held_mutex_);
+    held_ = buffers;
+  }
+  std::uint32_t thread_number() const noexcept override {
+    const thread_state* t = tls_state;
+    return t != nullptr ? t->index : activity_buffers::any;
+  }
   bool in_windows() const noexcept override { return in_windows_; }
   std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
   std::uint32_t overflow_wait_us() const noexcept override {
@@ -155,6 +164,12 @@ class record_writer final : public event_writer {
     descriptions_.clear();
   }
   bool next_buffer(activity_buffer& out) noexcept { return buffers_.pop(out); }
+  /// Calls `use(activity_buffers)` of those that the backend has, if it has any.
+  template <class Use>
+  void with_held(Use use) const {
+    const std::lock_guard<std::mutex> hold(held_mutex_);
+    if (held_ != nullptr) use(*held_);
+  }
   /// Calls `take(event&)` for each description since the last call; its name is valid only then.
   template <class Take>
   void take_descriptions(Take take) {
@@ -210,6 +225,8 @@ class record_writer final : public event_writer {
   boost::lockfree::queue<activity_buffer> buffers_;
   std::mutex mutex_;
   std::vector<described> descriptions_;
+  mutable std::mutex held_mutex_;
+  const activity_buffers* held_ = nullptr;
   bool in_windows_ = false;
   std::size_t buffer_budget_ = std::size_t{11} << 20;
 };

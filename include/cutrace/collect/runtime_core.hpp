@@ -72,7 +72,7 @@ struct runtime_core {
       if (from != nullptr) from->gate.store(gate_off, std::memory_order_release);
       return nullptr;
     }
-    chunk* c = records <= chunk_records ? take_chunk(t) : nullptr;
+    chunk* c = records <= chunk_records ? take_chunk(t, records) : nullptr;
     if (c != nullptr && c == t->current) {  // begun again
       wake.signal_if_asleep();
       return t->cursor;
@@ -86,7 +86,7 @@ struct runtime_core {
     c->thread_id = t->thread_id;
     c->sequence = t->chunks_taken++;
     t->cursor = c->records();
-    t->limit = c->records() + chunk_records;
+    t->limit = c->records() + c->capacity;
     t->committed = &c->committed;
     t->count = 0;
     chunk* before = t->current;
@@ -120,28 +120,29 @@ struct runtime_core {
     s->gate.store(walk->value, std::memory_order_release);
   }
 
-  chunk* take_chunk(traced_thread* t) noexcept {
-    chunk* c = take_or_reuse(t);
+  chunk* take_chunk(traced_thread* t, std::uint32_t records) noexcept {
+    chunk* c = take_or_reuse(t, records);
     const std::uint32_t wait_us = overflow_wait_us.load(std::memory_order_relaxed);
     if (c != nullptr || wait_us == 0) return c;
     const std::uint64_t until = clock::monotonic_ns() + std::uint64_t{wait_us} * 1000;
     do {
       wake.signal();
       sched_yield();
-      c = take_or_reuse(t);
+      c = take_or_reuse(t, records);
     } while (c == nullptr && clock::monotonic_ns() < until);
     return c;
   }
 
   /// Problem: a thread keeps its full chunk until it finds another. Where threads are as many as chunks, none would
   /// ever come back. Solution: a thread that finds none begins its own again, once the collector has read all of it.
-  chunk* take_or_reuse(traced_thread* t) noexcept {
-    if (chunk* c = pool.take()) return c;
+  chunk* take_or_reuse(traced_thread* t, std::uint32_t records) noexcept {
     chunk* own = t->current;
-    if (own == nullptr || own->consumed.load(std::memory_order_acquire) != t->count) return nullptr;
+    if (chunk* c = pool.take(records, own == nullptr)) return c;
+    if (own == nullptr || own->capacity < records || own->consumed.load(std::memory_order_acquire) != t->count)
+      return nullptr;
     own->lap.store(t->count, std::memory_order_relaxed);  // seen with the next commit
     t->cursor = own->records();
-    t->limit = own->records() + chunk_records;
+    t->limit = own->records() + own->capacity;
     return own;
   }
 };

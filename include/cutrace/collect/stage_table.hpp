@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage instances that events may still refer to: all that are open, and the last few ten thousand that have ended.
-// Collector's thread only.
+// Stage instances that events may still refer to: all that are open, and those that have ended for as long as GPU
+// records of their calls can come and events wait in the ordering window. Collector's thread only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -106,9 +107,10 @@ class id_places {
 struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
   const char* name = "";
-  std::uint64_t owner = 0;                  ///< instance that named the request, 0 for none
-  std::uint64_t word = 0;                   ///< its request word
-  std::unique_ptr<request_ref[]> requests;  ///< of the owner itself, text or batch; behind them what names point to
+  std::uint64_t owner = 0;  ///< instance that named the request, 0 for none
+  std::uint64_t word = 0;   ///< its request word
+  /// Of the owner itself: ids of a batch; of a text its hash, its size, and its characters with a NUL.
+  std::unique_ptr<std::uint64_t[]> requests;
   std::uint32_t name_size = 0;
   std::uint32_t owner_place = ~0u;  ///< see stage_table::place_of
   std::uint32_t total = 0;          ///< requests named
@@ -116,21 +118,32 @@ struct alignas(64) known_stage {
   std::uint32_t charged = 0;        ///< bytes of requests, as the table counts them
   request_form form = request_form::none;
   bool closed = false;
+  bool queued = false;  ///< waits in one of the table's lists to be forgotten
 
   text name_text() const noexcept { return {name, name_size}; }
   void set_name(text t) noexcept {
     name = t.data;
     name_size = t.size;
   }
+  bool has_text() const noexcept { return form == request_form::text && request_count != 0; }
+  request_ref text_request() const noexcept {
+    return {requests[0], {reinterpret_cast<const char*>(requests.get() + 2), static_cast<std::uint32_t>(requests[1])}};
+  }
 };
 static_assert(sizeof(known_stage) == 64, "one cache line");
 
 class stage_table {
  public:
-  static constexpr std::size_t closed_limit = 32768;
-  static constexpr std::size_t open_limit = 131072;
-
   static constexpr std::uint32_t no_place = id_places::none;
+  /// Threads that made a stage's calls: none, or more than one.
+  static constexpr std::uint32_t no_thread = ~std::uint32_t{0}, many_threads = no_thread - 1;
+
+  /// `keep_bytes`: what is passed stays until there is more than this, for contexts that were captured and are adopted
+  /// later. `limit_bytes`: beyond it the oldest goes, whether it is referred to or not.
+  void set_limits(std::size_t keep_bytes, std::size_t limit_bytes) noexcept {
+    keep_bytes_ = keep_bytes;
+    limit_bytes_ = limit_bytes;
+  }
 
   known_stage* find(std::uint64_t id) noexcept {
     const std::uint32_t place = find_place(id);
@@ -159,77 +172,159 @@ class stage_table {
     if (CUTRACE_LIKELY(place < made_)) prefetch(at(place).owner_place);
   }
 
-  /// Enters a stage that runs. Beyond the limit (stages that never end) the oldest closed one makes room, or any.
-  /// nullptr for 0, which is no stage.
-  known_stage* open(std::uint64_t id) {
+  /// Enters a stage that runs, unless it is there: `entered` says so. nullptr for 0, which is no stage.
+  known_stage* open(std::uint64_t id, bool& entered) {
+    entered = false;
     if (id == 0) return nullptr;
-    if (places_.size() >= open_limit) {
-      if (!closed_.empty())
-        forget_oldest();
-      else
-        forget(victim_++ % made_);  // stages whose end was lost must not lock out those to come
-    }
     std::uint32_t place = look_up(id);
-    if (place == no_place) place = enter(id);
+    if (place == no_place) {
+      if (CUTRACE_UNLIKELY(used_bytes() + entry_bytes > limit_bytes_)) make_room();
+      place = enter(id);
+      entered = true;
+    }
     recent_of(id) = last_ = {id, place};  // its end comes soon
     places_.prefetch(id + 8);             // where the thread's next stages will go
     return &at(place);
   }
+  /// `s`, which was just opened, serves the requests of `owner`: that stays for as long as `s` does.
+  void set_owner(known_stage& s, std::uint64_t owner) noexcept {
+    if (s.owner == owner && s.owner_place != no_place) return;
+    s.owner = owner;
+    s.owner_place = find_place(owner);
+    if (owner != s.id && s.owner_place != no_place) ++life_at(s.owner_place).uses;
+  }
 
-  /// The stage has ended: it is kept until `closed_limit` others have ended after it.
-  void close(std::uint64_t id) {
+  /// A thread has adopted the stage, which stays until that part ends. A stage that is entered by it has ended.
+  void adopt(known_stage& s, bool entered, std::int64_t begin_ns) {
+    ++life_of(s).uses;
+    if (entered) close(s.id, begin_ns);
+  }
+  void adopted_part_ended(std::uint64_t id, std::int64_t end_ns) noexcept {
     const std::uint32_t place = find_place(id);
-    if (place == no_place || at(place).closed) return;
-    at(place).closed = true;
-    closed_.push_back(place);
-    if (closed_.size() <= closed_limit) return;
-    forget_oldest();
-    prefetch(closed_[8]);  // no cache holds those that will be forgotten next
-    const known_stage& soon = at(closed_[4]);
-    places_.prefetch(soon.id);
-    if (soon.requests) __builtin_prefetch(soon.requests.get());
+    if (place == no_place) return;
+    life& l = life_at(place);
+    if (l.uses != 0) --l.uses;
+    l.last_ns = std::max(l.last_ns, end_ns);
+  }
+
+  /// A call in the stage has returned at `end_ns` whose GPU records may come later. `place`: where it may stand.
+  CUTRACE_INLINE void note_call(std::uint32_t place, std::uint64_t id, std::uint32_t thread,
+                                std::int64_t end_ns) noexcept {
+    if (CUTRACE_UNLIKELY(place >= made_ || at(place).id != id)) place = find_place(id);
+    if (place == no_place) return;
+    life& l = life_at(place);
+    l.thread = l.thread == no_thread || l.thread == thread ? thread : many_threads;
+    l.last_ns = std::max(l.last_ns, end_ns);
+  }
+
+  /// The stage has ended: it is kept for as long as anything can refer to it.
+  void close(std::uint64_t id, std::int64_t end_ns) {
+    const std::uint32_t place = find_place(id);
+    if (place == no_place) return;
+    known_stage& s = at(place);
+    life& l = life_at(place);
+    l.last_ns = std::max(l.last_ns, end_ns);
+    s.closed = true;
+    if (s.queued) return;
+    closed_.push_back({id, place});
+    s.queued = true;
   }
 
   /// What a stage that was just opened serves: a batch of `number`, of which `ids` are known, or one text, which is
-  /// nullptr where it was told to an earlier trace. Old stages make room when there is too much of it, and this may be
-  /// one of them: it is not used again.
+  /// nullptr where it was told to an earlier trace. Older stages give up theirs where there is too much of it.
   void keep_requests(known_stage& s, request_form form, std::uint64_t number, const std::vector<std::uint64_t>& ids,
                      const std::string* text) {
     const bool is_batch = form == request_form::batch, is_text = form == request_form::text;
-    const std::size_t count = is_batch ? ids.size() : is_text && text != nullptr ? 1 : 0;
     s.total = is_batch ? static_cast<std::uint32_t>(number) : is_text ? 1 : 0;
-    char* const behind = make_requests(s, count, is_text && text != nullptr ? text->size() + 1 : 0);
-    if (is_text && text != nullptr) {  // not interned: requests come and go without end
-      std::memcpy(behind, text->c_str(), text->size() + 1);
-      s.requests[0] = {hash_text(text->data(), text->size()), {behind, static_cast<std::uint32_t>(text->size())}};
-    } else {
-      for (std::size_t i = 0; i < count; ++i) s.requests[i].id = ids[i];
+    const std::size_t words = is_batch ? ids.size() : is_text && text != nullptr ? 2 + text->size() / 8 + 1 : 0;
+    drop_requests(s);
+    if (words == 0) return;
+    const std::size_t bytes = words * 8 + allocation_bytes;
+    while (used_bytes() + bytes > limit_bytes_)
+      if (!forget_passed() && !give_up_requests() && !give_up_oldest(s.id)) return;
+    s.requests.reset(new std::uint64_t[words]);
+    s.charged = static_cast<std::uint32_t>(bytes);
+    request_bytes_ += bytes;
+    if (is_batch) {
+      s.request_count = static_cast<std::uint32_t>(ids.size());
+      std::copy(ids.begin(), ids.end(), s.requests.get());
+    } else {  // not interned: requests come and go without end
+      s.request_count = 1;
+      s.requests[0] = hash_text(text->data(), text->size());
+      s.requests[1] = text->size();
+      std::memcpy(s.requests.get() + 2, text->c_str(), text->size() + 1);
     }
-    while (request_bytes_ > request_limit_bytes && !closed_.empty()) forget_oldest();
   }
 
+  /// Forgets what nothing can refer to any more, but for `keep_bytes` of it. `awaited(thread, ns)`: whether GPU records
+  /// can still come of calls that a thread, or any for `many_threads`, had made before that time. `now_ns`: GPU records
+  /// that have come wait in the window with ends before it. `delivered_ns`: all events that ended before it have been
+  /// delivered. Raw times.
+  template <class Awaited>
+  void release(Awaited awaited, std::int64_t now_ns, std::int64_t delivered_ns) {
+    const auto wanted = [&](std::uint32_t place) {
+      const life& l = life_at(place);
+      return !at(place).closed || l.uses != 0 || l.last_ns >= now_ns ||
+             (l.thread != no_thread && awaited(l.thread, l.last_ns));
+    };
+    for (; !closed_.empty(); closed_.pop_front()) sort_out(closed_.front(), wanted, now_ns);
+    // Those that something holds back may be many, and stay for long: some of them at a time.
+    for (std::size_t n = std::min<std::size_t>(held_.size(), held_at_once); n != 0; --n) {
+      const whereabouts one = held_.front();
+      held_.pop_front();
+      sort_out(one, wanted, now_ns);
+    }
+    delivered_ns_ = delivered_ns;
+    while (used_bytes() > keep_bytes_ && forget_passed()) continue;
+  }
+  /// Whether it will soon give up what may be referred to.
+  bool crowded() const noexcept { return used_bytes() > limit_bytes_ - limit_bytes_ / 8; }
+
+  /// Whether there are some that only wait for events in the window.
+  bool waits_for_delivery() const noexcept { return !passed_.empty(); }
+
+  /// What it holds, and what it has for that.
+  std::uint64_t used_bytes() const noexcept { return request_bytes_ + places_.size() * entry_bytes; }
   std::uint64_t bytes() const noexcept {
-    return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() + closed_.size() * 4;
+    return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() +
+           (closed_.size() + held_.size() + order_.size()) * sizeof(whereabouts) + passed_.size() * sizeof(passed);
   }
 
  private:
-  /// What was found last: threads take turns.
-  struct recent {
+  struct whereabouts {
     std::uint64_t id = 0;
     std::uint32_t place = no_place;
   };
+  /// What was found last: threads take turns.
+  using recent = whereabouts;
   static constexpr std::size_t recent_count = 64;
   /// Instances count up from a start that each thread has of its own, in the upper bits.
   static std::size_t slot_of(std::uint64_t id) noexcept { return (id + 11 * (id >> 40)) % recent_count; }
   recent& recent_of(std::uint64_t id) noexcept { return recent_[slot_of(id)]; }
 
-  static constexpr std::size_t request_limit_bytes = std::size_t{6} << 20;
-
+  /// How long a stage is wanted. Beside the stages: looked at only when they begin and end.
+  struct life {
+    std::int64_t last_ns = 0;          ///< of its end and those of the calls in it
+    std::uint32_t thread = no_thread;  ///< that made its calls
+    std::uint32_t uses = 0;            ///< stages that serve its requests, and threads that have adopted it
+  };
   struct block {
     known_stage stages[512];
+    life lives[512];
   };
+  /// Nothing can refer to it once all has been delivered that ended before `since_ns`.
+  struct passed {
+    std::int64_t since_ns;
+    whereabouts where;
+  };
+  /// With what stands for it in `places_`, in `order_` and in one of the lists.
+  static constexpr std::size_t entry_bytes = sizeof(known_stage) + sizeof(life) + 3 * 8 + 2 * sizeof(whereabouts);
+  static constexpr std::size_t allocation_bytes = 16;
+  static constexpr std::size_t held_at_once = 1024;
 
   known_stage& at(std::uint32_t place) const noexcept { return blocks_[place / 512]->stages[place % 512]; }
+  life& life_at(std::uint32_t place) const noexcept { return blocks_[place / 512]->lives[place % 512]; }
+  life& life_of(const known_stage& s) noexcept { return life_at(find_place(s.id)); }
   std::uint32_t look_up(std::uint64_t id) const noexcept {
     return places_.find(id, [&](std::uint32_t place) { return at(place).id == id; });
   }
@@ -241,19 +336,6 @@ class stage_table {
     if (found != no_place) r = {id, found};
     return found;
   }
-
-  /// New ones, and behind them room for so many bytes. @returns where that is
-  char* make_requests(known_stage& s, std::size_t count, std::size_t text_bytes) {
-    const std::size_t all = count + (text_bytes + sizeof(request_ref) - 1) / sizeof(request_ref);
-    request_bytes_ -= s.charged;
-    s.charged = s.request_count = 0;
-    s.requests.reset(all != 0 ? new request_ref[all] : nullptr);
-    s.request_count = static_cast<std::uint32_t>(count);
-    s.charged = static_cast<std::uint32_t>(all * sizeof(request_ref));
-    request_bytes_ += s.charged;
-    return reinterpret_cast<char*>(s.requests.get() + count);
-  }
-
   std::uint32_t guess_place(std::uint64_t id) noexcept {
     if (id == 0) return no_place;
     const recent& r = recent_of(id);
@@ -266,6 +348,8 @@ class stage_table {
     places_.add(id, place);
     free_.pop_back();
     at(place).id = id;
+    if (order_.size() > 2 * places_.size() + 1024) sweep_order();
+    order_.push_back({id, place});
     return place;
   }
   CUTRACE_NOINLINE void add_block() {
@@ -275,30 +359,103 @@ class stage_table {
     made_ += 512;
   }
 
+  bool is_there(const whereabouts& one) const noexcept { return at(one.place).id == one.id; }
+
+  /// Where one goes that has ended; nowhere if it had to make room since.
+  template <class Wanted>
+  void sort_out(const whereabouts& one, Wanted wanted, std::int64_t now_ns) {
+    if (!is_there(one)) return;
+    if (wanted(one.place))
+      held_.push_back(one);
+    else
+      passed_.push_back({now_ns, one});
+  }
+
+  void drop_requests(known_stage& s) noexcept {
+    request_bytes_ -= s.charged;
+    s.charged = s.request_count = 0;
+    s.requests.reset();
+  }
+  CUTRACE_NOINLINE void sweep_order() {
+    const auto first = order_.begin();
+    std::size_t gone = 0;  // of those whose requests were given up
+    for (std::size_t i = 0; i < without_requests_; ++i) gone += !is_there(order_[i]);
+    order_.erase(std::remove_if(first, order_.end(), [&](const whereabouts& one) { return !is_there(one); }),
+                 order_.end());
+    without_requests_ -= gone;
+  }
   void forget(std::uint32_t place) noexcept {
     known_stage& s = at(place);
-    if (s.id == 0) return;
     recent& r = recent_of(s.id);
     if (s.id == r.id) r = {};
     places_.remove(s.id, place);
-    request_bytes_ -= s.charged;
+    drop_requests(s);
+    if (s.owner != s.id && s.owner_place < made_ && at(s.owner_place).id == s.owner) {
+      life& owner = life_at(s.owner_place);
+      if (owner.uses != 0) --owner.uses;
+    }
     s = known_stage{};
+    life_at(place) = life{};
     free_.push_back(place);
   }
+  /// The oldest of those that nothing can refer to any more. False where there is none yet.
+  bool forget_passed() {
+    while (!passed_.empty()) {
+      const passed oldest = passed_.front();
+      if (oldest.since_ns >= delivered_ns_) return false;
+      passed_.pop_front();
+      if (!is_there(oldest.where)) continue;
+      const life& l = life_at(oldest.where.place);
+      if (at(oldest.where.place).closed && l.uses == 0 && l.last_ns < oldest.since_ns) {
+        forget(oldest.where.place);
+        return true;
+      }
+      held_.push_back(oldest.where);  // it was adopted once more
+    }
+    return false;
+  }
 
-  void forget_oldest() noexcept {
-    const std::uint32_t oldest = closed_.front();
-    closed_.pop_front();
-    forget(oldest);
+  /// For one more stage, whatever it takes: requests first, without which a stage still has its name.
+  CUTRACE_NOINLINE void make_room() {
+    while (used_bytes() + entry_bytes > limit_bytes_ && places_.size() != 0)
+      if (!forget_passed() && !give_up_requests() && !give_up_oldest(0)) return;
+  }
+  CUTRACE_NOINLINE bool give_up_requests() noexcept {
+    while (without_requests_ < order_.size()) {
+      const whereabouts& oldest = order_[without_requests_++];
+      if (!is_there(oldest) || at(oldest.place).charged == 0) continue;
+      drop_requests(at(oldest.place));
+      return true;
+    }
+    return false;
+  }
+  /// The one that began first, even if it runs: stages whose end was lost must not lock out those to come. False where
+  /// there is none but `kept`.
+  CUTRACE_NOINLINE bool give_up_oldest(std::uint64_t kept) noexcept {
+    while (!order_.empty() && order_.front().id != kept) {
+      const whereabouts oldest = order_.front();
+      order_.pop_front();
+      if (without_requests_ != 0) --without_requests_;
+      if (!is_there(oldest)) continue;
+      forget(oldest.place);
+      return true;
+    }
+    return false;
   }
 
   std::vector<std::unique_ptr<block>> blocks_;  ///< which do not move
   std::uint32_t made_ = 0;
   std::vector<std::uint32_t> free_;  ///< numbers of those that hold nothing; the others are in places_
   id_places places_;
-  std::deque<std::uint32_t> closed_;  ///< in the order in which they ended
-  std::uint32_t victim_ = 0;
+  // In these lists are some, too, that had to make room.
+  std::deque<whereabouts> closed_;  ///< have ended since the last release
+  std::deque<whereabouts> held_;    ///< and those that were wanted then
+  std::deque<passed> passed_;
+  std::deque<whereabouts> order_;     ///< all, in the order in which they began
+  std::size_t without_requests_ = 0;  ///< of `order_`, from the first on: have none any more
   std::size_t request_bytes_ = 0;
+  std::size_t keep_bytes_ = std::size_t{4} << 20, limit_bytes_ = std::size_t{12} << 20;
+  std::int64_t delivered_ns_ = 0;
   recent last_;  ///< of place_of
   recent recent_[recent_count];
 };

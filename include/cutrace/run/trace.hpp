@@ -22,11 +22,11 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 /// How the memory limit is divided; the parts are 48ths, so that the default of 48 MiB reads as MiB. What is not named
-/// here goes to call sites, names of functions and the table of stages.
+/// here goes to call sites and names of functions.
 struct memory_plan {
   std::uint32_t chunks;
   unsigned ring_bits;
-  std::size_t buffer_bytes, window_bytes, string_bytes;
+  std::size_t buffer_bytes, detail_bytes, string_bytes;
 
   static memory_plan of(std::size_t limit) noexcept {
     const std::size_t part = limit / 48;
@@ -35,7 +35,7 @@ struct memory_plan {
     p.ring_bits = 10;
     while ((std::size_t{32} << (p.ring_bits + 1)) <= part * 8 && p.ring_bits < 22) ++p.ring_bits;
     p.buffer_bytes = part * 11;
-    p.window_bytes = part * 12;
+    p.detail_bytes = part * 14;  // what waits in the window, and stages with their requests
     p.string_bytes = part * 2;
     return p;
   }
@@ -53,7 +53,7 @@ class trace {
     if (!core_.pool.resize(plan.chunks))
       throw error("no memory for the trace: lower CUTRACE_MEMORY_LIMIT or raise the process's limit of address space");
     // The ring stays where it is for good: a thread of an earlier session may be in the middle of a call.
-    if (core_.ring.bytes() == 0 && !core_.ring.reset(plan.ring_bits))
+    if (!core_.ring.is_made() && !core_.ring.reset(plan.ring_bits))
       throw error("no memory for the correlation ring: lower CUTRACE_MEMORY_LIMIT");
     core_.overflow_wait_us.store(s.overflow_wait_us, std::memory_order_relaxed);
     writer_.set_buffer_budget(plan.buffer_bytes);
@@ -67,7 +67,7 @@ class trace {
       start_.boottime_ns -= before;
     }
     collector_.reset(new collector(
-        core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.window_bytes, plan.string_bytes}, command));
+        core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.detail_bytes, plan.string_bytes}, command));
     collector_->set_memory(s.memory_limit_bytes);
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();

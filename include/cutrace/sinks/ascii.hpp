@@ -83,7 +83,7 @@ class ascii_sink : public sink {
     out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
     ascii::timeline_section(out, d, time.window).print(stages);
-    ascii::print_stages(out, stages, top_, gpu_seen, d.stages.gpu_outside_ns());
+    ascii::print_stages(out, stages, top_, gpu_seen, d.stages.gpu_outside_ns(), d.stages.gpu_unknown_ns());
     ascii::print_devices(out, d, time.recorded_ns);
     ascii::print_operations(out, "GPU OPERATIONS", d.gpu_operations, top_);
     ascii::print_operations(out, "HOST CALLS", d.calls, top_);

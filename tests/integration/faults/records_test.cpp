@@ -131,8 +131,8 @@ TEST_CASE("faults: several at once") {
 }
 
 TEST_CASE("faults: activity buffers run out, which is counted") {
-  // The smallest limit allows two buffers; each launching thread of CUPTI 13 holds one.
-  const words arguments = {"--threads=8", "--rounds=20"};
+  // The smallest limit allows 128 small buffers; each launching thread of CUPTI 13 holds one.
+  const words arguments = {"--threads=150", "--rounds=20"};
   const finished_process as = untraced(how::own_session, arguments);
   for (const how h : both)
     for (const char* version : {"", "version=18"}) {  // 18: such a release must be given a buffer to throw away
@@ -144,12 +144,12 @@ TEST_CASE("faults: activity buffers run out, which is counted") {
       CAPTURE(o.all_lines());
       check_unchanged(o, as);
       check_numbers(o);
-      CHECK(o.lines.size() == (*version != '\0' ? 1 : 0));
+      CHECK(o.lines.size() <= (*version != '\0' ? 2 : 1));  // so many threads find no chunks either, which is said
       CHECK(o.lost("buffer_limit") > 0);
       CHECK(o.lost("cupti_dropped") == 0);
       // Synchronisations and descriptions may be lost as well, so that this is no equation.
-      CHECK(o.gpu_work() + o.lost("buffer_limit") >= 8 * 20 * 6);
-      CHECK(o.gpu_work() < 8 * 20 * 6);
+      CHECK(o.gpu_work() + o.lost("buffer_limit") >= 150 * 20 * 6);
+      CHECK(o.gpu_work() < 150 * 20 * 6);
     }
 }
 

@@ -198,6 +198,7 @@ void end_tables(Out& out, const report& in) {
     const stats& s = in.end.totals;
     row("produced", s.produced);
     row("delivered", s.delivered);
+    row("lacking", s.lacking);
     row("lost", std::max(s.lost_total(), in.a.log().lost_total()));
     for (std::size_t q = 0; q < quality_count; ++q) row(to_string(static_cast<quality>(q)), s.quality_of[q]);
     row("launches_seen", s.launches_seen);

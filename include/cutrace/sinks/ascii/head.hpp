@@ -89,9 +89,12 @@ class quality_section {
 
   CUTRACE_NOINLINE void qualities() {
     constexpr const char* what[quality_count] = {
-        "GPU records without times: their work is missing in all times above", "GPU operations without a known call",
+        "GPU records without times: their work is missing in all times above",
+        "GPU operations without a known call",
         "GPU operations that seem to start before their call, by more than the clock's bound",
-        "events delivered late, after later ones"};
+        "events delivered late, after later ones",
+        "events without the name and requests of their stage, which had to make room: raise CUTRACE_MEMORY_LIMIT",
+        "events without their requests, which had to make room: raise CUTRACE_MEMORY_LIMIT"};
     constexpr const char* reasons[] = {"",
                                        "",
                                        "made outside of stages",

@@ -148,7 +148,7 @@ CUTRACE_NOINLINE inline figure stage_time_text(const analysis::stage_time& s, st
 
 /// @param gpu_seen without any work of a GPU its columns are left out
 CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis::stage_time>& rows, std::size_t top,
-                                          bool gpu_seen, std::int64_t gpu_outside_ns) {
+                                          bool gpu_seen, std::int64_t gpu_outside_ns, std::int64_t gpu_unknown_ns) {
   if (rows.empty()) return;
   // On narrow pages the mean makes room for names.
   const bool wide = out.width() >= 100;
@@ -185,11 +185,12 @@ CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis:
               {request_count(s), column}});
   }
   print_left_out(out, rows.size(), shown, "stage");
-  if (gpu_outside_ns > 0)
-    out.line({"    ",
-              {label("(in no stage)", room - 1), left(room)},
-              {"", 2 * column + mean_column},
-              {duration(gpu_outside_ns), column}});
+  const auto without_row = [&](const char* what, std::int64_t ns) {
+    if (ns > 0)
+      out.line({"    ", {label(what, room - 1), left(room)}, {"", 2 * column + mean_column}, {duration(ns), column}});
+  };
+  without_row("(in no stage)", gpu_outside_ns);
+  without_row("(stage not known)", gpu_unknown_ns);
   out.paragraph({"    Host: union over threads.",
                  gpu_seen ? " GPU own: work issued in the stage itself; all: with nested stages. GPU "
                             "idle: part of the host time in which no GPU was at work."

@@ -74,6 +74,7 @@ inline void summary_fields(json_text& json, const trace_summary& summary) {
   const stats& s = summary.totals;
   json.field("produced", s.produced);
   json.field("delivered", s.delivered);
+  json.field("lacking", s.lacking);
   json.field("pending", s.pending);
   json.field("lost_total", s.lost_total());
   counts_object<loss_cause>(json, "lost", s.lost);

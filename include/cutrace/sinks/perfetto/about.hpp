@@ -158,6 +158,7 @@ inline void add_summary(protozero::pbf_writer& event, const trace_summary& summa
   notes.add("clock_error_ns", s.clock_error_ns);
   notes.add("launches_seen", s.launches_seen);
   notes.add("gpu_records_seen", s.gpu_records_seen);
+  notes.add("lacking", s.lacking);
   notes.add("collector_cpu_ns", s.collector_cpu_ns);
   for (std::uint32_t i = 0; i < s.sink_count && i < sink_limit; ++i) {
     const std::string sink = "sinks." + perfetto_text(view_of(s.sinks[i].name)) + ".";

@@ -250,6 +250,8 @@ class metrics {
 
   void add(const event& e, std::uint64_t now_ns) {
     ++events;
+    if (CUTRACE_UNLIKELY(e.stage_id != 0 && e.stage_name.size == 0 && e.kind != event_kind::mark)) ++without_stage;
+    if (CUTRACE_UNLIKELY(e.request_total != 0 && e.request_count == 0)) ++without_requests;
     if (e.is_gpu_work()) return add_gpu_work(e, now_ns);
     switch (e.kind) {
       case event_kind::stage:
@@ -304,7 +306,8 @@ class metrics {
   request_table requests;
   std::array<std::uint64_t, analysis::category_count> calls{};
   std::array<std::uint64_t, loss_cause_count> lost{};
-  std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0;
+  std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0, without_stage = 0,
+                without_requests = 0;
   std::uint64_t pinned_live_bytes = 0, allocations_not_followed = 0;
 
  private:

@@ -1,74 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activity buffers: a fixed number, zeroed by the collector after it has read them (CUPTI would do it on the
-// application's thread), never freed (CUPTI may hold some until the process ends).
+// Activity buffers: a fixed amount of memory, zeroed by the collector after it has read it (CUPTI would do it on the
+// application's thread), never unmapped (CUPTI may hold some until the process ends).
+//
+// CUPTI 12.3 and later give each thread that launches a buffer of its own until the next flush. Large ones carry a fast
+// thread for long; small ones let a thousand slow threads each have one.
 #pragma once
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include <atomic>
-#include <boost/lockfree/queue.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <cutrace/backend.hpp>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-class buffer_pool {
+class buffer_pool : public activity_buffers {
  public:
   /// 1,200 kernel records: at a million kernels a second a buffer lasts 1.2 ms, and the 44 that the default limit
-  /// allows bridge 50 ms in which the collector does not run. Each launching thread holds one (CUPTI 12.3 and later).
-  static constexpr std::size_t buffer_bytes = std::size_t{256} << 10;
+  /// allows bridge 50 ms in which the collector does not run.
+  static constexpr std::size_t large_bytes = std::size_t{256} << 10;
+  /// 19 kernel records. The default limit allows 2,816: for a thousand threads, and for those that a flush has just
+  /// returned.
+  static constexpr std::size_t small_bytes = std::size_t{4} << 10;
   static constexpr std::size_t discard_bytes = std::size_t{16} << 10;
 
-  buffer_pool() : free_(0) {}
-
-  /// Allows buffers of `bytes` together; what exists already stays. Not concurrently with itself.
+  /// Allows buffers of `bytes` together; what exists already stays.
   void allow(std::size_t bytes) {
-    const std::uint32_t count = static_cast<std::uint32_t>(bytes / buffer_bytes > 2 ? bytes / buffer_bytes : 2);
-    if (count > limit_.load(std::memory_order_relaxed)) free_.reserve(count - limit_.load(std::memory_order_relaxed));
-    limit_.store(count, std::memory_order_relaxed);
+    const std::size_t wanted = bytes / large_bytes > 2 ? bytes / large_bytes : 2;
+    const std::lock_guard<std::mutex> hold(lock_);
+    limit_ = wanted;
+    if (wanted <= slots_) return;
+    const std::size_t more = wanted - slots_;
+    // Lazily backed by memory, and zero until then.
+    void* at =
+        ::mmap(nullptr, more * large_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return;
+    regions_.push_back({static_cast<unsigned char*>(at), std::vector<slot>(more)});
+    slots_ += more;
   }
 
-  /// A zeroed buffer, aligned to 8 bytes and more; nullptr when the limit is reached or memory is. Lock-free; any
-  /// thread.
-  unsigned char* take() noexcept {
-    pooled reused{nullptr};
-    unsigned char* b = free_.pop(reused) ? reused.bytes : make();
-    if (b == nullptr) return nullptr;
+  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. Large, unless a small one
+  /// is asked for or half of the memory is taken: the rest must serve whoever comes next. `thread`, `now_ns`: whose
+  /// records it will hold (see `held`), and the raw time. Any thread.
+  unsigned char* take(bool small, std::uint32_t thread, std::uint64_t now_ns, std::size_t& size) noexcept {
+    const std::lock_guard<std::mutex> hold(lock_);
+    small = small || 2 * used_ >= limit_;
+    slot* found = nullptr;
+    unsigned char* base = nullptr;
+    for (region& r : regions_)
+      for (std::size_t i = 0; i < r.slots.size() && (found == nullptr || found->is_free()); ++i) {
+        slot& s = r.slots[i];
+        // One that is divided already comes first, so that the others stay whole.
+        if (!(s.is_free() ? found == nullptr && used_ < limit_ : small && s.divided && s.taken != all_pieces)) continue;
+        found = &s;
+        base = r.bytes + i * large_bytes;
+        if (!small) break;
+      }
+    if (found == nullptr) return nullptr;
+    if (found->is_free()) {
+      ++used_;
+      found->divided = small;
+    }
+    const unsigned piece = small ? static_cast<unsigned>(__builtin_ctzll(~found->taken)) : 0u;
+    const std::uint64_t pieces = small ? std::uint64_t{1} << piece : all_pieces;
+    found->taken |= pieces;
+    found->touched |= pieces;
+    found->of[piece] = {thread, true, now_ns};
+    size = small ? small_bytes : large_bytes;
     out_.fetch_add(1, std::memory_order_relaxed);
-    head_of(b)->since_ns.store(clock::monotonic_ns(), std::memory_order_relaxed);
-    return b;
+    out_bytes_.fetch_add(size, std::memory_order_relaxed);
+    return base + piece * small_bytes;
   }
 
   /// CUPTI hands back what `take` gave it. Any thread.
-  static void returned(unsigned char* b) noexcept { head_of(b)->since_ns.store(0, std::memory_order_relaxed); }
+  void returned(unsigned char* b) noexcept {
+    const std::lock_guard<std::mutex> hold(lock_);
+    const place p = place_of(b);
+    p.where->of[p.piece].at_cupti = false;
+  }
 
-  /// Whether CUPTI has kept a buffer since before `until_ns` (CLOCK_MONOTONIC). Any thread.
+  /// Whether CUPTI has kept a buffer since before `until_ns` (raw). Any thread.
   bool kept_since(std::uint64_t until_ns) const noexcept {
-    for (const head* h = all_.load(std::memory_order_acquire); h != nullptr; h = h->next) {
-      const std::uint64_t since = h->since_ns.load(std::memory_order_relaxed);
-      if (since != 0 && since <= until_ns) return true;
-    }
-    return false;
+    bool kept = false;
+    for_each([&](const holder& h) { kept = kept || (h.at_cupti && h.since_ns <= until_ns); });
+    return kept;
   }
 
   /// Takes a buffer back that `used` bytes were written to.
   void give(unsigned char* b, std::size_t used) noexcept {
-    std::memset(b, 0, used < buffer_bytes ? used : buffer_bytes);
-    free_.bounded_push({b});
+    std::size_t size;
+    {
+      const std::lock_guard<std::mutex> hold(lock_);
+      size = place_of(b).where->divided ? small_bytes : large_bytes;
+    }
+    std::memset(b, 0, used < size ? used : size);
+    const std::lock_guard<std::mutex> hold(lock_);
+    const place p = place_of(b);
+    p.where->of[p.piece].at_cupti = false;
+    p.where->taken &= p.where->divided ? ~(std::uint64_t{1} << p.piece) : 0u;
+    if (p.where->is_free()) --used_;
     out_.fetch_sub(1, std::memory_order_relaxed);
+    out_bytes_.fetch_sub(size, std::memory_order_relaxed);
+  }
+
+  void list(void (*add)(void*, const held&), void* to) const override {
+    for_each([&](const holder& h) { add(to, {h.thread, h.since_ns}); });
+  }
+  std::uint64_t bytes() const noexcept override {
+    const std::lock_guard<std::mutex> hold(lock_);
+    std::uint64_t pieces = 0;
+    for (const region& r : regions_)
+      for (const slot& s : r.slots) pieces += static_cast<unsigned>(__builtin_popcountll(s.touched));
+    return pieces * small_bytes;
   }
 
   /// A full buffer begins to wait for the collector, or has been read.
   void queued(bool now) noexcept { queued_.fetch_add(now ? 1u : ~0u, std::memory_order_relaxed); }
 
   /// Holds the calling thread up, `us` microseconds at most, while the collector has buffers to read and less than half
-  /// of all are free. For overflow_policy::wait, before a call that makes work: the records of it come later, so half
-  /// must be left for them.
+  /// of the memory is free. For overflow_policy::wait, before a call that makes work: the records of it come later, so
+  /// half must be left for them.
   void wait_for_room(std::uint32_t us) const noexcept {
     if (!crowded()) return;
     const int program_errno = errno;
@@ -80,44 +140,70 @@ class buffer_pool {
     errno = program_errno;
   }
 
-  /// Buffers that exist, and those of them that CUPTI or the collector has.
-  std::uint32_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+  /// Buffers that CUPTI or the collector has, and bytes that all may have.
   std::uint32_t out() const noexcept { return out_.load(std::memory_order_relaxed); }
-  std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
-
- protected:
-  /// Before the bytes of each buffer.
-  struct head {
-    std::atomic<std::uint64_t> since_ns{0};  ///< when CUPTI got it, 0: it has not got it
-    head* next = nullptr;                    ///< of all that were made
-  };
-  static head* head_of(unsigned char* b) noexcept { return reinterpret_cast<head*>(b) - 1; }
+  std::size_t limit_bytes() const noexcept {
+    const std::lock_guard<std::mutex> hold(lock_);
+    return limit_ * large_bytes;
+  }
 
  private:
-  unsigned char* make() noexcept {
-    void* at = nullptr;
-    // Fresh pages are zero without being touched.
-    if (made_.fetch_add(1, std::memory_order_relaxed) < limit()) at = std::calloc(1, sizeof(head) + buffer_bytes);
-    if (at == nullptr) {
-      made_.fetch_sub(1, std::memory_order_relaxed);
-      return nullptr;
-    }
-    head* h = ::new (at) head();
-    h->next = all_.load(std::memory_order_relaxed);
-    while (!all_.compare_exchange_weak(h->next, h, std::memory_order_release, std::memory_order_relaxed)) continue;
-    return reinterpret_cast<unsigned char*>(h + 1);
-  }
-  bool crowded() const noexcept { return queued_.load(std::memory_order_relaxed) != 0 && out() > limit() / 2; }
+  static constexpr unsigned pieces_a_slot = large_bytes / small_bytes;
+  static constexpr std::uint64_t all_pieces = ~std::uint64_t{0};
+  static_assert(pieces_a_slot == 64, "a bit each");
 
-  /// A type of its own, so that a program whose Boost is another one than the archive's shares no function with it.
-  struct pooled {
-    unsigned char* bytes;
+  struct holder {
+    std::uint32_t thread;
+    bool at_cupti;
+    std::uint64_t since_ns;
   };
-  boost::lockfree::queue<pooled> free_;
-  std::atomic<head*> all_{nullptr};
-  std::atomic<std::uint32_t> limit_{0};
-  std::atomic<std::uint32_t> made_{0};
+  /// Memory of one large buffer, or of small ones.
+  struct slot {
+    std::uint64_t taken = 0;    ///< small buffers that are out, a bit each; of a large one all
+    std::uint64_t touched = 0;  ///< that have ever been
+    bool divided = false;
+    holder of[pieces_a_slot] = {};
+    bool is_free() const noexcept { return taken == 0; }
+  };
+  struct region {
+    unsigned char* bytes;
+    std::vector<slot> slots;
+  };
+  struct place {
+    slot* where;
+    unsigned piece;
+  };
+
+  place place_of(const unsigned char* b) noexcept {
+    for (region& r : regions_) {
+      const std::size_t at = static_cast<std::size_t>(b - r.bytes);
+      if (b < r.bytes || at >= r.slots.size() * large_bytes) continue;
+      return {&r.slots[at / large_bytes], static_cast<unsigned>(at % large_bytes / small_bytes)};
+    }
+    __builtin_unreachable();  // it is one of ours
+  }
+  /// Of each buffer that is out.
+  template <class Take>
+  void for_each(Take take) const {
+    const std::lock_guard<std::mutex> hold(lock_);
+    for (const region& r : regions_)
+      for (const slot& s : r.slots) {
+        std::uint64_t left = s.divided || s.is_free() ? s.taken : 1u;
+        for (; left != 0; left &= left - 1) take(s.of[__builtin_ctzll(left)]);
+      }
+  }
+  bool crowded() const noexcept {
+    return queued_.load(std::memory_order_relaxed) != 0 &&
+           2 * out_bytes_.load(std::memory_order_relaxed) > limit_bytes();
+  }
+
+  mutable std::mutex lock_;  ///< taken a few times a buffer
+  std::vector<region> regions_;
+  std::size_t slots_ = 0;  ///< of all regions
+  std::size_t limit_ = 0;  ///< slots that may be in use
+  std::size_t used_ = 0;
   std::atomic<std::uint32_t> out_{0};
+  std::atomic<std::size_t> out_bytes_{0};
   std::atomic<std::uint32_t> queued_{0};
 };
 

@@ -106,8 +106,14 @@ struct callbacks {
   static void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
     process_state& p = process_state::get();
     *records = 0;  // as many as fit
-    *buffer = p.buffers.take();
-    *size = buffer_pool::buffer_bytes;
+    // The first one since a flush may be the last one that the thread needs.
+    static thread_local std::uint32_t flushes_seen = ~std::uint32_t{0};
+    const std::uint32_t flushes = p.flushes.load(std::memory_order_relaxed);
+    const bool first = flushes_seen != flushes;
+    flushes_seen = flushes;
+    const event_writer* w = p.writer.load(std::memory_order_acquire);
+    const std::uint64_t now = w != nullptr ? w->raw_ns(w->ticks()) : clock::monotonic_ns();
+    *buffer = p.buffers.take(first, w != nullptr ? w->thread_number() : activity_buffers::any, now, *size);
     if (*buffer != nullptr) return;
     *size = 0;
     // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away.
@@ -126,7 +132,7 @@ struct callbacks {
     if (buffer == nullptr) return;
     event_writer* w = p.writer.load(std::memory_order_acquire);
     const bool discard = size == buffer_pool::discard_bytes;
-    if (!discard) buffer_pool::returned(buffer);
+    if (!discard) p.buffers.returned(buffer);
     if (w != nullptr && valid != 0 && !discard) {
       const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire), &decode, &release};
       p.buffers.queued(true);

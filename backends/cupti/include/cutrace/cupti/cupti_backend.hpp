@@ -55,7 +55,7 @@ class cupti_backend final : public backend {
   bool flush(std::uint32_t) noexcept override {
     if (active_ && managed_waits_) begin_managed_memory();
     if (!active_ || !recording_.any_kind()) return true;
-    flushed_ns_ = clock::monotonic_ns();
+    flushed_ns_ = now_ns();
     hand_over(0);
     return true;
   }
@@ -66,12 +66,12 @@ class cupti_backend final : public backend {
   bool poll(std::uint32_t age_ms, std::uint32_t deadline_ms) noexcept override {
     process_state& p = process_state::get();
     if (!active_) return true;
-    const std::uint64_t now = clock::monotonic_ns(), age_ns = std::uint64_t{age_ms} * 1000000;
+    const std::uint64_t now = now_ns(), age_ns = std::uint64_t{age_ms} * 1000000;
     if (now - flushed_ns_ >= age_ns + age_ns / 2 && (managed_waits_ || p.buffers.kept_since(now - age_ns)))
       return flush(deadline_ms);
     // Without a flush meanwhile CUPTI keeps nothing that old: what it has to say of those places has come.
     const std::uint64_t since = p.places_wait_since_ns.load(std::memory_order_relaxed);
-    if (since != 0 && now - since >= age_ns + age_ns / 2) callbacks::settle_places(p, *writer_);
+    if (since != 0 && clock::monotonic_ns() - since >= age_ns + age_ns / 2) callbacks::settle_places(p, *writer_);
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     if (++polls_since_count_ >= polls_a_count) count_dropped();
     return true;
@@ -98,6 +98,7 @@ class cupti_backend final : public backend {
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
+    writer_->offer(static_cast<const activity_buffers*>(nullptr));
     return true;
   }
 
@@ -119,6 +120,7 @@ class cupti_backend final : public backend {
     set_attributes(p);
     take_clock(p);
     p.buffers.allow(writer_->buffer_budget_bytes());
+    writer_->offer(&p.buffers);
     if (p.kernels_left_on) discard_records(p);
     p.refused.store(0, std::memory_order_relaxed);
     p.overflow_wait_us.store(writer_->overflow_wait_us(), std::memory_order_relaxed);
@@ -274,6 +276,7 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     complain("cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
+    p.flushes.fetch_add(1, std::memory_order_relaxed);
     callbacks::settle_places(p, *writer_);
     count_dropped();
   }
@@ -334,8 +337,17 @@ class cupti_backend final : public backend {
   void set_attributes(process_state& p) {
     std::uint8_t on = 1;
     std::size_t size = sizeof(on);
+    const CUptiResult zeroed =
+        p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
     complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER), CUPTI clears buffers on the program's threads",
-             p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on));
+             zeroed);
+#if CUPTI_API_VERSION >= 21
+    // A kernel without end holds back the buffer of its thread alone. Libraries before CUDA 12.3 have one for all.
+    size = sizeof(on);
+    if (p.version >= 21 && zeroed == CUPTI_SUCCESS)
+      complain("cuptiActivitySetAttribute(PER_THREAD_ACTIVITY_BUFFER), a long kernel holds back all threads' records",
+               p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &on));
+#endif
     if (p.api.cuptiSetThreadIdType != nullptr)
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
   }
@@ -357,6 +369,9 @@ class cupti_backend final : public backend {
                              : ": GPU times are of another clock and do not fit those of the host";
     writer_->report("cupti", (why + effect).c_str());
   }
+
+  /// Raw frame.
+  std::uint64_t now_ns() const noexcept { return writer_->raw_ns(writer_->ticks()); }
 
   void complain(const char* what, CUptiResult r) const noexcept { cupti::complain(*writer_, what, r); }
 

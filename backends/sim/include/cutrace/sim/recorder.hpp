@@ -3,6 +3,7 @@
 // that waits to be complete before it is told. Without a writer it records nothing.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <cutrace/sim/functions.hpp>
 #include <cutrace/sim/options.hpp>
 #include <initializer_list>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -17,7 +19,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace sim {
 
-class recorder {
+class recorder final : public activity_buffers {
  public:
   /// A host call between its begin and its end.
   struct call {
@@ -40,11 +42,13 @@ class recorder {
       w.name_function(function_id(static_cast<function>(f)), false, describe(static_cast<function>(f)));
     switch_clock(&w);
     ++session_;
+    w.offer(this);
     writer_.store(&w);
   }
 
   /// After it has returned, nothing of this object calls the writer.
   void detach() {
+    if (event_writer* w = writer_.load()) w->offer(static_cast<const activity_buffers*>(nullptr));
     writer_.store(nullptr);
     while (users_.load() != 0) std::this_thread::yield();  // each is inside of one call of the writer
     switch_clock(nullptr);
@@ -83,10 +87,11 @@ class recorder {
   void work(const call& c, gpu_work w) {
     if (c.session == 0) return;
     w.correlation = c.correlation;
+    const std::uint64_t since_ns = now() - offset_;
     std::size_t waiting_now = 0;
     {
       const std::lock_guard<std::mutex> hold(pending_lock_);
-      pending_.push_back({w, c.session});
+      pending_.push_back({w, c.session, since_ns});
       waiting_now = pending_.size();
     }
     if (waiting_now % 4096 == 0) tell();  // a program that never synchronises
@@ -96,14 +101,17 @@ class recorder {
   std::size_t tell() {
     std::vector<waiting> done;
     std::size_t left = 0;
+    const std::uint64_t until = now();
+    const telling mine(*this);
     {
-      const std::uint64_t until = now();
       const std::lock_guard<std::mutex> hold(pending_lock_);
       for (waiting& w : pending_) {
-        if (w.work.end <= until)
+        if (w.work.end <= until) {
           done.push_back(w);
-        else
+          mine.at->since_ns = std::min(mine.at->since_ns, w.since_ns);
+        } else {
           pending_[left++] = w;
+        }
       }
       pending_.resize(left);
     }
@@ -125,15 +133,42 @@ class recorder {
     return n;
   }
 
+  /// Work that is not told yet is in no buffer, but on its way all the same.
+  void list(void (*take)(void*, const held&), void* to) const override {
+    const std::lock_guard<std::mutex> hold(pending_lock_);
+    std::uint64_t since_ns = none;
+    for (const waiting& w : pending_) since_ns = std::min(since_ns, w.since_ns);
+    for (const held& h : telling_) since_ns = std::min(since_ns, h.since_ns);
+    if (since_ns != none) take(to, {any, since_ns});
+  }
+  std::uint64_t bytes() const noexcept override { return 0; }  // a program's own, without cutrace, too
+
   void describe_event(const cutrace::event& e) {
     const use writer(*this);
     if (writer) writer->describe(e);
   }
 
  private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
   struct waiting {
     gpu_work work;
     std::uint64_t session;
+    std::uint64_t since_ns;  ///< raw
+  };
+  /// Stands in the list for as long as a thread tells what it has taken out of `pending_`.
+  struct telling {
+    explicit telling(recorder& r) : of(r) {
+      const std::lock_guard<std::mutex> hold(of.pending_lock_);
+      at = of.telling_.insert(of.telling_.end(), held{any, none});
+    }
+    ~telling() {
+      const std::lock_guard<std::mutex> hold(of.pending_lock_);
+      of.telling_.erase(at);
+    }
+    telling(const telling&) = delete;
+    telling& operator=(const telling&) = delete;
+    recorder& of;
+    std::list<held>::iterator at;
   };
 
   /// The writer for the length of one call of it; `detach` waits for these.
@@ -173,8 +208,9 @@ class recorder {
   std::atomic<std::uint64_t> session_{0};
   std::atomic<std::uint32_t> last_correlation_{0};
   std::atomic<bool> paused_{false}, suspended_{false};
-  std::mutex pending_lock_;
+  mutable std::mutex pending_lock_;
   std::vector<waiting> pending_;
+  std::list<held> telling_;
 };
 
 }  // namespace sim
