@@ -86,16 +86,16 @@ class chunk_pool {
   chunk* take(std::uint32_t records = 1, bool first = false) noexcept {
     pooled index{0};
     const bool fits = records <= quarter_records;
-    bool small = fits && (first || running_low());
-    if (small) small = small_.pop(index) || cut(index);
-    if (!small && !free_.pop(index)) {
+    bool is_small = fits && (first || running_low());
+    if (is_small) is_small = small_.pop(index) || cut(index);
+    if (!is_small && !free_.pop(index)) {
       if (!fits || !small_.pop(index)) return nullptr;
-      small = true;
+      is_small = true;
     }
-    taken_.fetch_add(small ? 1 : quarters, std::memory_order_relaxed);
+    taken_.fetch_add(is_small ? 1 : quarters, std::memory_order_relaxed);
     chunk* c = at(index.value);
     c->index = index.value;
-    c->capacity = small ? quarter_records : chunk_records;
+    c->capacity = is_small ? quarter_records : chunk_records;
     c->committed.store(0, std::memory_order_relaxed);
     c->next.store(0, std::memory_order_relaxed);
     c->consumed.store(0, std::memory_order_relaxed);
@@ -110,9 +110,9 @@ class chunk_pool {
 
   /// Gives a chunk back that nobody writes any more. Collector's thread.
   void give(chunk* c) noexcept {
-    const bool small = c->capacity == quarter_records;
-    taken_.fetch_sub(small ? 1 : quarters, std::memory_order_relaxed);
-    if (small)
+    const bool is_small = c->capacity == quarter_records;
+    taken_.fetch_sub(is_small ? 1 : quarters, std::memory_order_relaxed);
+    if (is_small)
       small_.bounded_push({c->index});
     else if (circulating_.load(std::memory_order_relaxed) > limit_.load(std::memory_order_relaxed))
       retire(c->index);

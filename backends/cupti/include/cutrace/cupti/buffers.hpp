@@ -51,31 +51,32 @@ class buffer_pool : public activity_buffers {
   /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. Large, unless a small one
   /// is asked for or half of the memory is taken: the rest must serve whoever comes next. `thread`, `now_ns`: whose
   /// records it will hold (see `held`), and the raw time. Any thread.
-  unsigned char* take(bool small, std::uint32_t thread, std::uint64_t now_ns, std::size_t& size) noexcept {
+  unsigned char* take(bool is_small, std::uint32_t thread, std::uint64_t now_ns, std::size_t& size) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
-    small = small || 2 * used_ >= limit_;
+    is_small = is_small || 2 * used_ >= limit_;
     slot* found = nullptr;
     unsigned char* base = nullptr;
     for (region& r : regions_)
       for (std::size_t i = 0; i < r.slots.size() && (found == nullptr || found->is_free()); ++i) {
         slot& s = r.slots[i];
         // One that is divided already comes first, so that the others stay whole.
-        if (!(s.is_free() ? found == nullptr && used_ < limit_ : small && s.divided && s.taken != all_pieces)) continue;
+        if (!(s.is_free() ? found == nullptr && used_ < limit_ : is_small && s.divided && s.taken != all_pieces))
+          continue;
         found = &s;
         base = r.bytes + i * large_bytes;
-        if (!small) break;
+        if (!is_small) break;
       }
     if (found == nullptr) return nullptr;
     if (found->is_free()) {
       ++used_;
-      found->divided = small;
+      found->divided = is_small;
     }
-    const unsigned piece = small ? static_cast<unsigned>(__builtin_ctzll(~found->taken)) : 0u;
-    const std::uint64_t pieces = small ? std::uint64_t{1} << piece : all_pieces;
+    const unsigned piece = is_small ? static_cast<unsigned>(__builtin_ctzll(~found->taken)) : 0u;
+    const std::uint64_t pieces = is_small ? std::uint64_t{1} << piece : all_pieces;
     found->taken |= pieces;
     found->touched |= pieces;
     found->of[piece] = {thread, true, now_ns};
-    size = small ? small_bytes : large_bytes;
+    size = is_small ? small_bytes : large_bytes;
     out_.fetch_add(1, std::memory_order_relaxed);
     out_bytes_.fetch_add(size, std::memory_order_relaxed);
     return base + piece * small_bytes;
