@@ -23,16 +23,14 @@ using cutrace::cupti::buffer_pool;
 struct pool : buffer_pool {
   static constexpr std::uint32_t me = 5;
 
-  unsigned char* take(bool small = false, std::uint64_t now_ns = 1) {
-    return buffer_pool::take(small, me, now_ns, size);
-  }
+  unsigned char* take(std::uint64_t now_ns = 1) { return buffer_pool::take(me, now_ns, size); }
   struct taken {
     unsigned char* bytes;
     std::size_t size;
   };
-  std::vector<taken> take_all(bool small = false) {
+  std::vector<taken> take_all() {
     std::vector<taken> all;
-    while (unsigned char* b = take(small)) all.push_back({b, size});
+    while (unsigned char* b = take()) all.push_back({b, size});
     return all;
   }
   std::size_t size = 0;
@@ -80,31 +78,29 @@ TEST_CASE("cupti buffers: no more than the budget allows, large ones until half 
   CHECK(least.take() == nullptr);
 }
 
-TEST_CASE(
-    "cupti buffers: a thousand threads have a small one each, and what is left is large again when they are back") {
+TEST_CASE("cupti buffers: a thousand threads have one each, and what is left is large again when they are back") {
   pool p;
   p.allow(std::size_t{11} << 20);
-  const std::vector<pool::taken> all = p.take_all(true);
-  CHECK(all.size() == (std::size_t{11} << 20) / little);
+  const std::vector<pool::taken> all = p.take_all();
+  CHECK(all.size() == 22 + 22 * large / little);
   for (const pool::taken& b : all) p.give(b.bytes, b.size);
   CHECK(p.take() != nullptr);
   CHECK(p.size == large);
   CHECK(p.bytes() == std::size_t{11} << 20);
 }
 
-TEST_CASE("cupti buffers: small ones share their memory, so that large ones find some") {
+TEST_CASE("cupti buffers: small ones share their memory, and one that is back goes out again first") {
   pool p;
   p.allow(8 * large);
+  for (int i = 0; i < 4; ++i) p.take();
   std::vector<unsigned char*> small;
-  for (std::size_t i = 0; i < large / little; ++i) small.push_back(p.take(true));
-  CHECK(p.bytes() == large);
-  for (int i = 0; i < 3; ++i) {
-    CHECK(p.take() != nullptr);
-    CHECK(p.size == large);
+  for (std::size_t i = 0; i < large / little; ++i) {
+    small.push_back(p.take());
+    CHECK(p.size == little);
   }
+  CHECK(p.bytes() == 5 * large);
   p.give(small[7], little);
-  CHECK(p.take(true) == small[7]);
-  CHECK(p.size == little);
+  CHECK(p.take() == small[7]);
 }
 
 TEST_CASE("cupti buffers: a larger budget adds to what exists, a smaller one takes nothing back") {
@@ -126,16 +122,20 @@ TEST_CASE("cupti buffers: a larger budget adds to what exists, a smaller one tak
 TEST_CASE("cupti buffers: what comes back is zero again, however much of it was used") {
   pool p;
   p.allow(2 * large);
-  for (const bool small : {false, true})
-    for (const std::size_t used : {std::size_t{1}, std::size_t{4097}, little, large}) {
-      unsigned char* b = p.take(small);
+  unsigned char* const half = p.take();
+  for (const bool small : {true, false}) {
+    if (!small) p.give(half, 0);
+    for (const std::size_t used : {std::size_t{1}, std::size_t{3000}, little, large}) {
+      unsigned char* b = p.take();
       REQUIRE(b != nullptr);
+      CHECK(p.size == (small ? little : large));
       std::memset(b, 0xab, std::min(used, p.size));
       p.give(b, used);
-      const std::vector<pool::taken> all = p.take_all(small);
+      const std::vector<pool::taken> all = p.take_all();
       for (const pool::taken& again : all) CHECK(is_zero(again));
       for (const pool::taken& again : all) p.give(again.bytes, 0);
     }
+  }
 }
 
 TEST_CASE("cupti buffers: threads that take and give never share one, and none gets lost") {
@@ -147,7 +147,7 @@ TEST_CASE("cupti buffers: threads that take and give never share one, and none g
     threads.emplace_back([&, t] {
       for (int n = 0; n < 3000; ++n) {
         std::size_t size = 0;
-        unsigned char* b = p.buffer_pool::take(n % 3 == 0, static_cast<std::uint32_t>(t), 1, size);
+        unsigned char* b = p.buffer_pool::take(static_cast<std::uint32_t>(t), 1, size);
         if (b == nullptr) {
           ++refused;
           std::this_thread::yield();
@@ -215,8 +215,8 @@ TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age, and whose re
     return all;
   };
   CHECK_FALSE(p.kept_since(1000));
-  unsigned char* first = p.take(false, 100);
-  unsigned char* second = p.take(true, 200);
+  unsigned char* first = p.take(100);
+  unsigned char* second = p.take(200);
   CHECK_FALSE(p.kept_since(99));
   CHECK(p.kept_since(100));
   p.returned(first);
@@ -232,7 +232,7 @@ TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age, and whose re
   CHECK(held()[0].since_ns == 200);
   p.give(second, 0);
   CHECK(held().empty());
-  p.take(false, 300);
+  p.take(300);
   CHECK_FALSE(p.kept_since(299));  // its age begins anew
   CHECK(p.kept_since(300));
 }

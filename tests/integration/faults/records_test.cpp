@@ -131,7 +131,7 @@ TEST_CASE("faults: several at once") {
 }
 
 TEST_CASE("faults: activity buffers run out, which is counted") {
-  // The smallest limit allows 128 small buffers; each launching thread of CUPTI 13 holds one.
+  // The smallest limit allows one large buffer and 64 small ones; each launching thread of CUPTI 13 holds one.
   const words arguments = {"--threads=150", "--rounds=20"};
   const finished_process as = untraced(how::own_session, arguments);
   for (const how h : both)

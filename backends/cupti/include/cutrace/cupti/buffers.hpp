@@ -48,12 +48,12 @@ class buffer_pool : public activity_buffers {
     slots_ += more;
   }
 
-  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. Large, unless a small one
-  /// is asked for or half of the memory is taken: the rest must serve whoever comes next. `thread`, `now_ns`: whose
-  /// records it will hold (see `held`), and the raw time. Any thread.
-  unsigned char* take(bool is_small, std::uint32_t thread, std::uint64_t now_ns, std::size_t& size) noexcept {
+  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. Large, until half of the
+  /// memory is taken: the rest must serve whoever comes next. `thread`, `now_ns`: whose records it will hold (see
+  /// `held`), and the raw time. Any thread.
+  unsigned char* take(std::uint32_t thread, std::uint64_t now_ns, std::size_t& size) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
-    is_small = is_small || 2 * used_ >= limit_;
+    const bool is_small = 2 * used_ >= limit_;
     slot* found = nullptr;
     unsigned char* base = nullptr;
     for (region& r : regions_)

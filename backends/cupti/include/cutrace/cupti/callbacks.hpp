@@ -106,14 +106,9 @@ struct callbacks {
   static void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
     process_state& p = process_state::get();
     *records = 0;  // as many as fit
-    // The first one since a flush may be the last one that the thread needs.
-    static thread_local std::uint32_t flushes_seen = ~std::uint32_t{0};
-    const std::uint32_t flushes = p.flushes.load(std::memory_order_relaxed);
-    const bool first = flushes_seen != flushes;
-    flushes_seen = flushes;
     const event_writer* w = p.writer.load(std::memory_order_acquire);
     const std::uint64_t now = w != nullptr ? w->raw_ns(w->ticks()) : clock::monotonic_ns();
-    *buffer = p.buffers.take(first, w != nullptr ? w->thread_number() : activity_buffers::any, now, *size);
+    *buffer = p.buffers.take(w != nullptr ? w->thread_number() : activity_buffers::any, now, *size);
     if (*buffer != nullptr) return;
     *size = 0;
     // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away.

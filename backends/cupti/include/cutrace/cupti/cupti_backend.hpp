@@ -276,7 +276,6 @@ class cupti_backend final : public backend {
     process_state& p = process_state::get();
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     complain("cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
-    p.flushes.fetch_add(1, std::memory_order_relaxed);
     callbacks::settle_places(p, *writer_);
     count_dropped();
   }

@@ -44,7 +44,6 @@ struct alignas(64) process_state {
   functions api;
   buffer_pool buffers;
   std::uint32_t version = 0;
-  std::atomic<std::uint32_t> flushes{0};  ///< so far
   std::atomic<std::uint64_t> refused{0};  ///< buffer requests that found none
   /// Since when GPU work has named a place that is not described, CLOCK_MONOTONIC; 0: there is none (late_places.hpp).
   std::atomic<std::uint64_t> places_wait_since_ns{0};
