@@ -15,7 +15,6 @@
 //   hand=1    each unit's kernels are launched by another thread, which adopts its stage
 //   complete=1  nothing may be lost or lacking
 #include <cuda.h>
-#include <dirent.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,7 +22,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,9 +29,7 @@
 #include <cutrace/cutrace.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/sink.hpp>
-#include <deque>
 #include <map>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>

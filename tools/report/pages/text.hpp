@@ -110,15 +110,9 @@ CUTRACE_NOINLINE inline void print_percentiles(page& out, const char* title, con
   const std::size_t room = out.width() - 56;
   const std::vector<analysis::operation> rows = table.top(top);
   for (const analysis::operation& o : rows) {
-    std::string name = label(o.name, room - 5);
-    if (o.failed > 0) {
-      const figure failed = figure(" (").add(count(o.failed)).add(" FAILED)");
-      name = label(o.name, room - 5 - std::min(failed.view().size(), room - 10));
-      name += failed.view();
-    }
     const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
     out.line({letter,
-              {name, left(room - 4)},
+              {operation_label(o, room - 5), left(room - 4)},
               {count(o.count), 11},
               {duration(o.total_ns), 10},
               {duration(o.p50_ns), 9},

@@ -220,7 +220,15 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, st
   }
 }
 
-/// @param what "GPU" or "HOST"
+/// Name of an operation in `room` columns, and how often it failed.
+CUTRACE_NOINLINE inline std::string operation_label(const analysis::operation& o, std::size_t room) {
+  if (o.failed == 0) return label(o.name, room);
+  const figure failed = figure(" (").add(count(o.failed)).add(" FAILED)");
+  std::string name = label(o.name, room - std::min(failed.view().size(), room - 5));
+  name += failed.view();
+  return name;
+}
+
 CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, const analysis::operation_table& table,
                                               std::size_t top) {
   if (table.total_count() == 0) return;
@@ -228,15 +236,9 @@ CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, cons
   out.heading(title, {{"count", 11}, {"total", 10}, {"mean", 10}, {"longest", 10}, {"share", 9}});
   const std::vector<analysis::operation> rows = table.top(top);
   for (const analysis::operation& o : rows) {
-    std::string name = label(o.name, room - 5);
-    if (o.failed > 0) {
-      const figure failed = figure(" (").add(count(o.failed)).add(" FAILED)");
-      name = label(o.name, room - 5 - std::min(failed.view().size(), room - 10));
-      name += failed.view();
-    }
     const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
     out.line({letter,
-              {name, left(room - 4)},
+              {operation_label(o, room - 5), left(room - 4)},
               {count(o.count), 11},
               {duration(o.total_ns), 10},
               {duration(o.mean_ns()), 10},

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/backend.hpp>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -98,15 +97,12 @@ class buffer_pool : public activity_buffers {
 
   /// Takes a buffer back that `used` bytes were written to.
   void give(unsigned char* b, std::size_t used) noexcept {
-    std::size_t size;
-    {
-      const std::lock_guard<std::mutex> hold(lock_);
-      size = place_of(b).where->divided ? small_bytes : large_bytes;
-    }
+    std::unique_lock<std::mutex> hold(lock_);
+    const place p = place_of(b);  // slots do not move, and this one stays as it is while it is out
+    hold.unlock();
+    const std::size_t size = p.where->divided ? small_bytes : large_bytes;
     std::memset(b, 0, used < size ? used : size);
-    const std::lock_guard<std::mutex> hold(lock_);
-    const place p = place_of(b);
-    p.where->of[p.piece].at_cupti = false;
+    hold.lock();
     p.where->taken &= p.where->divided ? ~(std::uint64_t{1} << p.piece) : 0u;
     if (p.where->is_free()) --used_;
     out_.fetch_sub(1, std::memory_order_relaxed);
