@@ -120,7 +120,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
     using cutrace::loss_cause;
     writer().count_loss(loss_cause::buffer_limit, r.lost[CUTRACE_EBPF_RING_FULL]);
     writer().count_loss(loss_cause::chunk_full, r.lost[CUTRACE_EBPF_TOO_DEEP] + r.lost[CUTRACE_EBPF_NO_MEMORY]);
-    writer().count_loss(loss_cause::incomplete, r.lost[CUTRACE_EBPF_NO_ENTRY]);
+    writer().count_loss(loss_cause::unpaired, r.lost[CUTRACE_EBPF_NO_ENTRY]);
   }
 
   static void decode(const cutrace::activity_buffer& buffer, cutrace::event_emitter& to) {

@@ -3,8 +3,8 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <cutrace/base/file_content.hpp>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 namespace cutrace_ebpf {
@@ -113,8 +113,9 @@ std::vector<opened_file> likely_files(const std::vector<std::string>& names,
     look_in(folders_of(elf.search_path(), executable.substr(0, executable.rfind('/'))));
   } catch (const std::runtime_error&) {  // a script, or nothing that can be read: the system says why it cannot start
   }
-  for (const std::string& path : files_in_cache(cutrace::detail::content_of("/etc/ld.so.cache"), cached))
-    paths.push_back(path);
+  std::ifstream cache("/etc/ld.so.cache", std::ios::binary);
+  const std::string content(std::istreambuf_iterator<char>(cache), {});
+  for (const std::string& path : files_in_cache(content, cached)) paths.push_back(path);
   look_in({"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
            "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"});
   std::vector<opened_file> found;

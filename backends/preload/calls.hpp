@@ -69,7 +69,7 @@ struct calls {
         else
           p.events.drop(t.open[t.depth].timing);
       } else if (w != nullptr) {  // a handler's own stack lies where ours seemed to have been left
-        w->count_loss(loss_cause::incomplete, 1);
+        w->count_loss(loss_cause::unpaired, 1);
       }
       t.busy = false;
       *t.error = kept;

@@ -50,7 +50,7 @@ struct gpu_work {
   event_kind kind;   ///< kernel, memcpy, memset, sync, graph_launch
   const char* name;  ///< copied; kernels
   std::uint64_t begin;
-  std::uint64_t end;
+  std::uint64_t end;     ///< 0: it had not ended when the backend stopped, neither time is known (event::incomplete)
   bool times_are_ticks;  ///< raw ticks of `clock::ticks`, else nanoseconds of the raw frame (event_writer::raw_ns)
   std::uint32_t correlation;
   std::uint32_t device;
@@ -85,8 +85,9 @@ class event_emitter {
   virtual ~event_emitter() = default;
   /// A record. Times of `e` are nanoseconds of the raw frame; `correlation_id` is the plain 32-bit id. The collector
   /// joins, corrects and orders it. Strings must be interned. Of a call (api) it takes the values of at most ten
-  /// arguments; names come from what was said of its function. Of what the kernel did (system) it takes ten with their
-  /// names, which are interned or literals, as are strings among the values.
+  /// arguments; names come from what was said of its function. Work that is `incomplete` has no times. Of what the
+  /// kernel did (system) it takes ten with their names, which are interned or literals, as are strings among the
+  /// values.
   virtual void emit(const event& e) = 0;
   /// Copies of one text share one address until the session ends.
   virtual text intern(const char* text, std::size_t size) = 0;
@@ -182,6 +183,9 @@ class event_writer {
   /// The session does not record all the time: the backend is suspended in between.
   virtual bool in_windows() const noexcept { return false; }
 
+  /// Something has happened that backends should look at before the next poll is due. Any thread, also in a callback.
+  virtual void request_poll() noexcept {}
+
   /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.
   virtual bool submit(const activity_buffer&) noexcept = 0;
 
@@ -203,6 +207,33 @@ class event_writer {
   }
 };
 
+/// Whether a result of a CUDA call says that the context is lost: cuda.h says of each of these that "any further CUDA
+/// work will return the same error" or that the context "must be destroyed". The runtime's numbers are the same
+/// (driver_types.h).
+inline bool loses_context(std::int32_t result) noexcept {
+  if (result < 214) return false;  // the usual way out
+  switch (result) {
+    case 214:  // ECC_UNCORRECTABLE
+    case 220:  // NVLINK_UNCORRECTABLE
+    case 226:  // CONTAINED
+    case 700:  // ILLEGAL_ADDRESS
+    case 702:  // LAUNCH_TIMEOUT
+    case 710:  // ASSERT
+    case 714:  // HARDWARE_STACK_ERROR
+    case 715:  // ILLEGAL_INSTRUCTION
+    case 716:  // MISALIGNED_ADDRESS
+    case 717:  // INVALID_ADDRESS_SPACE
+    case 718:  // INVALID_PC
+    case 719:  // LAUNCH_FAILED
+    case 721:  // TENSOR_MEMORY_LEAK
+    case 810:  // MPS_CLIENT_TERMINATED
+    case 911:  // EXTERNAL_DEVICE
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Result of start: what the session tells its sinks.
 struct backend_status {
   bool active;       ///< GPU records are to be expected
@@ -222,10 +253,9 @@ class backend {
   virtual backend_status start(event_writer&) = 0;
   /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Collector's helper thread.
   virtual bool flush(std::uint32_t deadline_ms) noexcept = 0;
-  /// Several times in the session's ordering window: hands over what it has kept for `age_ms` or longer. All that is
-  /// complete will do, for a backend that is as quick with it. Same thread as flush.
-  virtual bool poll(std::uint32_t age_ms, std::uint32_t deadline_ms) noexcept {
-    static_cast<void>(age_ms);
+  /// Each flush period, of `period_ms`: hands over what is complete. Same thread as flush.
+  virtual bool poll(std::uint32_t period_ms, std::uint32_t deadline_ms) noexcept {
+    static_cast<void>(period_ms);
     return flush(deadline_ms);
   }
   /// Hands over everything, incomplete records included, and stops. Safe to call twice.

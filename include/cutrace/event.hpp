@@ -111,7 +111,7 @@ enum class loss_cause : std::uint8_t {
   buffer_limit,
   cupti_dropped,
   unknown_record,
-  incomplete,
+  unpaired,  ///< a call or ioctl whose other half is missing
   sink_failed
 };
 inline constexpr std::size_t loss_cause_count = 6;
@@ -267,10 +267,13 @@ struct system_data {
 struct event {
   event_kind kind;
   attribution joined;
-  bool late;       ///< arrived after later events had been delivered
-  bool skewed;     ///< GPU work that seems to start before its call by more than the clock's bound
-  bool by_events;  ///< GPU work measured by two CUDA events around its call, not by the GPU: it took no longer than
-                   ///< this, and a note of the trace tells by how much the times may be wrong
+  bool late;        ///< arrived after later events had been delivered
+  bool skewed;      ///< GPU work that seems to start before its call by more than the clock's bound
+  bool by_events;   ///< GPU work measured by two CUDA events around its call, not by the GPU: it took no longer than
+                    ///< this, and a note of the trace tells by how much the times may be wrong
+  bool incomplete;  ///< GPU work that was unfinished when it was asked for, whose times are lost for good: somewhere
+                    ///< between its call (start_ns) and the begin of the next work on its stream, the return of a wait
+                    ///< that proves it done, or the end of the trace (end_ns)
   std::uint32_t process_id;
   std::uint32_t thread_id;  ///< of the marker or call; for GPU work that of its call; 0 unknown
   std::uint32_t depth;      ///< stages: number of enclosing stages on the thread

@@ -109,8 +109,8 @@ constexpr const char* to_string(loss_cause cause) noexcept {
       return "cupti_dropped";
     case loss_cause::unknown_record:
       return "unknown_record";
-    case loss_cause::incomplete:
-      return "incomplete";
+    case loss_cause::unpaired:
+      return "unpaired";
     case loss_cause::sink_failed:
       return "sink_failed";
   }
@@ -131,6 +131,8 @@ constexpr const char* to_string(quality q) noexcept {
       return "stage_unknown";
     case quality::requests_unknown:
       return "requests_unknown";
+    case quality::incomplete:
+      return "incomplete";
   }
   return "unknown";
 }

@@ -16,8 +16,9 @@ enum class quality : std::uint8_t {
   late,              ///< delivered after events that ended later
   stage_unknown,     ///< stages, calls and GPU work whose stage had to make room, or whose record of it was lost
   requests_unknown,  ///< the same for the requests: their number is known, and no name
+  incomplete,        ///< GPU work that was unfinished when it was asked for: its times are lost, see event::incomplete
 };
-inline constexpr std::size_t quality_count = 6;
+inline constexpr std::size_t quality_count = 7;
 
 struct sink_stats {
   char name[32];

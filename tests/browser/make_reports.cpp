@@ -100,8 +100,7 @@ int main(int argc, char** argv) {
   write_report(folder + "empty.html", {}, 0);
   write_report(
       folder + "losses.html",
-      {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::incomplete, 1, 20)},
-      4);
+      {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::unpaired, 1, 20)}, 4);
   write_report(folder + "extreme.html", hostile::extreme_events(), 0);
   write_many(folder + "joined.html", 200000, std::size_t{2} << 20);
   return 0;

@@ -188,7 +188,7 @@ inline void check_sink_contract(const subject& s) {
   }
   SUBCASE("nothing but losses") {
     run(s,
-        {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::incomplete, 1, 20)},
+        {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::unpaired, 1, 20)},
         1);
   }
   SUBCASE("names that break formats") { run(s, hostile::named_events(), 7); }

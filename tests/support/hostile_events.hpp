@@ -124,6 +124,7 @@ inline std::vector<cutrace::event> extreme_events() {
   widest.call_start_ns = most;
   widest.skewed = true;
   widest.by_events = true;
+  widest.incomplete = true;
   widest.late = true;
   all.push_back(widest);
   event nobody = sample::base(event_kind::stage, "no process, no thread", 1, 2, 0);

@@ -40,6 +40,7 @@ class trace {
       events_.push_back(sample::context(d + 1, d));
     }
     for (std::size_t i = 0; i < body.size(); i += 5) body[i].by_events = body[i].is_gpu_work();
+    for (std::size_t i = 0; i < body.size(); i += 7) body[i].incomplete = body[i].is_gpu_work();
     events_.insert(events_.end(), body.begin(), body.end());
     mark_late(events_);
   }

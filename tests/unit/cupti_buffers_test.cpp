@@ -202,7 +202,7 @@ TEST_CASE("cupti buffers: who waits goes on when the collector has given back, a
   p.give(small, 0);
 }
 
-TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age, and whose records it has until they are read") {
+TEST_CASE("cupti buffers: those that CUPTI has are counted, and whose records they hold until they are read") {
   pool p;
   p.allow(8 * large);
   const auto held = [&] {
@@ -214,16 +214,14 @@ TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age, and whose re
         &all);
     return all;
   };
-  CHECK_FALSE(p.kept_since(1000));
+  CHECK(p.at_cupti() == 0);
   unsigned char* first = p.take(100);
   unsigned char* second = p.take(200);
-  CHECK_FALSE(p.kept_since(99));
-  CHECK(p.kept_since(100));
+  CHECK(p.at_cupti() == 2);
   p.returned(first);
-  CHECK_FALSE(p.kept_since(199));
-  CHECK(p.kept_since(200));
+  CHECK(p.at_cupti() == 1);
   p.returned(second);
-  CHECK_FALSE(p.kept_since(1000));  // both wait for the collector
+  CHECK(p.at_cupti() == 0);  // both wait for the collector
   REQUIRE(held().size() == 2);
   CHECK(held()[0].thread == pool::me);
   CHECK(held()[0].since_ns + held()[1].since_ns == 300);
@@ -233,8 +231,37 @@ TEST_CASE("cupti buffers: one that CUPTI keeps is known by its age, and whose re
   p.give(second, 0);
   CHECK(held().empty());
   p.take(300);
-  CHECK_FALSE(p.kept_since(299));  // its age begins anew
-  CHECK(p.kept_since(300));
+  REQUIRE(held().size() == 1);
+  CHECK(held()[0].since_ns == 300);  // its age begins anew
+}
+
+TEST_CASE("cupti buffers: what is held back are full buffers of threads of which nothing has come for long") {
+  pool p;
+  p.allow(16 * large);
+  std::size_t size = 0;
+  const auto take = [&](std::uint32_t thread, std::uint64_t now_ns) {
+    return static_cast<buffer_pool&>(p).take(thread, now_ns, size);
+  };
+  CHECK(p.held_back_bytes(1000) == 0);
+  unsigned char* oldest = take(1, 100);
+  CHECK(p.held_back_bytes(1000) == 0);  // may hold one record
+  take(1, 500);
+  take(1, 1500);
+  CHECK(p.held_back_bytes(99) == 0);
+  CHECK(p.held_back_bytes(100) == 2 * large);  // whatever the age of those behind it
+  take(2, 900);
+  take(3, 50);
+  take(2, 950);
+  CHECK(p.held_back_bytes(899) == 2 * large);
+  CHECK(p.held_back_bytes(900) == 3 * large);
+  while (size == large) take(4, 2000);
+  take(2, 2000);  // a small one: what is full before it counts
+  CHECK(p.held_back_bytes(900) == 4 * large);
+  take(2, 2100);
+  CHECK(p.held_back_bytes(900) == 4 * large + little);
+  p.returned(oldest);
+  CHECK(p.held_back_bytes(499) == 0);
+  CHECK(p.held_back_bytes(500) == large);
 }
 
 }  // namespace cupti_buffers_test

@@ -221,29 +221,50 @@ TEST_CASE("cupti decode: times that are missing or odd") {
   CHECK(d.emitter.quality[static_cast<std::uint32_t>(quality::no_timestamp)] == 1);
   CHECK(d.emitter.lost_total() == 0);
 
-  d.none(a_kernel<newest_kernel>(1000, 0));
-  CHECK(d.emitter.lost[loss_cause::incomplete] == 1);
-  CHECK(d.emitter.lost_total() == 1);
+  CHECK_FALSE(none.incomplete);
+  const event unfinished = d.one(a_kernel<newest_kernel>(1000, 0));
+  CHECK(unfinished.incomplete);
+  CHECK(unfinished.start_ns == 0);
+  CHECK(unfinished.end_ns == 0);
 
   const event backwards = d.one(a_kernel<newest_kernel>(2000, 1500));
   CHECK(backwards.start_ns == 2000);
   CHECK(backwards.end_ns == 1500);
-  CHECK(d.emitter.lost_total() == 1);
+  CHECK_FALSE(backwards.incomplete);
+  CHECK(d.emitter.lost_total() == 0);
   CHECK(d.emitter.quality.size() == 1);
 
   auto copy = record<newest_copy>(CUPTI_ACTIVITY_KIND_MEMCPY);
   copy.start = 5;
-  d.none(copy);
+  CHECK(d.one(copy).incomplete);
   auto set = record<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET);
   set.start = 5;
-  d.none(set);
+  CHECK(d.one(set).incomplete);
   auto graph = record<CUpti_ActivityGraphTrace>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   graph.start = 5;
-  d.none(graph);
+  CHECK(d.one(graph).incomplete);
   auto sync = record<newest_sync>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
   sync.start = 5;
-  d.none(sync);
-  CHECK(d.emitter.lost[loss_cause::incomplete] == 5);
+  CHECK(d.one(sync).incomplete);
+  CHECK(d.emitter.quality[static_cast<std::uint32_t>(quality::no_timestamp)] == 1);
+}
+
+TEST_CASE("cupti decode: no times after a forced flush are of unfinished work, but never of a host activity") {
+  decoded d;
+  d.context.forced = true;
+  const event unfinished = d.one(a_kernel<newest_kernel>(0, 0));
+  CHECK(unfinished.incomplete);
+  CHECK(unfinished.correlation_id == d.one(a_kernel<newest_kernel>(1, 2)).correlation_id);
+  CHECK_FALSE(d.one(a_kernel<newest_kernel>(1, 2)).incomplete);
+  CHECK(d.emitter.quality.empty());
+  auto overhead = record<CUpti_ActivityOverhead>(CUPTI_ACTIVITY_KIND_OVERHEAD);
+  overhead.start = 5;
+  d.context.cupti_version = 18;  // whose record is this long
+  const event host = d.one(overhead);
+  CHECK_FALSE(host.incomplete);
+  CHECK(host.start_ns == 5);
+  CHECK(host.end_ns == 5);
+  CHECK(d.emitter.quality[static_cast<std::uint32_t>(quality::no_timestamp)] == 1);
 }
 
 TEST_CASE("cupti decode: copies") {
@@ -619,8 +640,7 @@ TEST_CASE("cupti decode: pages of managed memory that move are copies, page faul
   CHECK(peer.memcpy_.source_device == 1);
   CHECK(peer.memcpy_.destination_device == 3);
   r.end = 0;
-  d.none(r);
-  CHECK(d.emitter.lost[loss_cause::incomplete] == 1);
+  CHECK(d.one(r).incomplete);
 
   r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT;
   r.srcId = 2;
@@ -645,7 +665,7 @@ TEST_CASE("cupti decode: pages of managed memory that move are copies, page faul
   CHECK(host.counter.value == 1);
   CHECK(d.one(r).counter.value == 2);
 
-  CHECK(d.emitter.lost_total() == 1);
+  CHECK(d.emitter.lost_total() == 0);
   r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING;  // never asked for
   d.none(r);
   CHECK(d.emitter.lost[loss_cause::unknown_record] == 1);
@@ -706,8 +726,8 @@ TEST_CASE("cupti decode: overhead, and its details are freed only where they are
   CHECK(e.correlation_id == 21);
   CHECK(e.process_id == 8);
   CHECK(e.thread_id == 9);
-  o.base.end = 0;  // lost, and freed all the same
-  d.none(o);
+  o.base.end = 0;  // an instant, and freed all the same
+  CHECK(d.one(o).end_ns == 3);
   CHECK(details == 2);
   o.base.end = 4;
   o.base.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;

@@ -179,10 +179,10 @@ void add_attach(CLI::App& app, int& exit_status) {
                        "the GPU, faults on managed memory, each in the call that it is done for");
   add_probe_option(*attach_app, o->outputs.probes);
   attach_app
-      ->add_option(
-          "--sink", o->outputs.sinks,
-          "What is written: ascii (a report), jsonl, chrome, perfetto, calls, null. May be given several times. "
-          "Default: ascii,jsonl")
+      ->add_option("--sink", o->outputs.sinks,
+                   "What is written: ascii (a report), jsonl, chrome, perfetto, html, prometheus, calls, null. May be "
+                   "given several "
+                   "times. Default: ascii,jsonl")
       ->type_name("LIST")
       ->allow_extra_args(false);
   attach_app->add_option("--out", o->outputs.out, "Folder of the files. Default: cutrace-out")->type_name("DIR");

@@ -2,14 +2,12 @@
 #include "cutrace/nvidia_devices.hpp"
 
 #include <cstdlib>
-#include <cutrace/base/file_content.hpp>
 #include <string>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/file_content.hpp"
 
 namespace cutrace_tool {
-
-using cutrace::detail::content_of;
 
 namespace {
 

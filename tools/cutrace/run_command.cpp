@@ -211,11 +211,11 @@ void add_run(CLI::App& app, int& exit_status) {
   auto o = std::make_shared<run_options>();
   run_app->formatter(std::make_shared<help_format>("cutrace run [options] -- PROGRAM ARGUMENTS..."));
   run_app
-      ->add_option(
-          "--sink", o->sinks,
-          "What is written: ascii (a report), jsonl, chrome, perfetto, calls, null. Each gets a file in the output "
-          "folder, unless it names one: jsonl:t-%p.jsonl. May be given several times. Default: "
-          "ascii,jsonl")
+      ->add_option("--sink", o->sinks,
+                   "What is written: ascii (a report), jsonl, chrome, perfetto, html, prometheus, calls, null. Each "
+                   "gets a file in "
+                   "the output folder, unless it names one: jsonl:t-%p.jsonl. May be given several times. Default: "
+                   "ascii,jsonl")
       ->type_name("LIST")
       ->allow_extra_args(false);
   run_app->add_option("--out", o->out, "Folder of the files. Default: cutrace-out")->type_name("DIR");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cutrace/names.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <fstream>
 #include <sstream>
@@ -20,12 +21,6 @@ using cutrace::detail::run_state;
 
 constexpr std::size_t whole_reports = 3;  ///< processes whose reports are printed as they are
 constexpr std::size_t listed_files = 12;
-
-const char* cause_name(std::size_t cause) {
-  static const char* const names[] = {"chunk_full",     "buffer_limit", "cupti_dropped",
-                                      "unknown_record", "incomplete",   "sink_failed"};
-  return names[cause];
-}
 
 void say(const std::string& text) { std::fputs((text + "\n").c_str(), stderr); }
 
@@ -50,7 +45,9 @@ const sink_report* finished_text(const process_report& p) {
 std::string causes(const process_report& p) {
   std::string text;
   for (std::size_t i = 0; i < cutrace::loss_cause_count; ++i)
-    if (p.lost[i] != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cause_name(i), with_commas(p.lost[i]));
+    if (p.lost[i] != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cutrace::to_string(static_cast<cutrace::loss_cause>(i)),
+                          with_commas(p.lost[i]));
   return text;
 }
 

@@ -9,18 +9,16 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cutrace/base/file_content.hpp>
 #include <cutrace/base/traced_process.hpp>
 #include <cutrace/run/backend_registry.hpp>
 #include <cutrace/session.hpp>
 #include <exception>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/file_content.hpp"
 #include "cutrace/invoking_user.hpp"
 
 namespace cutrace_tool {
-
-using cutrace::detail::content_of;
 
 namespace {
 

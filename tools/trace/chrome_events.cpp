@@ -29,6 +29,7 @@ bool chrome_reader::make(event& e, const chrome_fields& f) {
   e.late = f.late;
   e.skewed = f.skewed;
   e.by_events = f.by_events;
+  e.incomplete = f.incomplete;
   if (f.phase == "X") return make_slice(e, f);
   if (f.phase == "i" || f.phase == "I") return make_instant(e, f);
   if (f.phase == "C" && ours_) {

@@ -25,7 +25,7 @@ struct chrome_fields {
   cutrace::attribution attribution;
   cutrace::sync_kind sync;
   bool has_ts, has_phase, has_grid, has_stream, has_cuda_stream, no_stream, has_attribution, late, skewed, by_events,
-      adopted, nvtx, text_pid, has_sync, has_result, broken;
+      incomplete, adopted, nvtx, text_pid, has_sync, has_result, broken;
 };
 
 }  // namespace cutrace_reading

@@ -88,6 +88,7 @@ void fill(event& e, const jsonl_fields& f) noexcept {
   e.late = f.late;
   e.skewed = f.skewed;
   e.by_events = f.by_events;
+  e.incomplete = f.incomplete;
   e.process_id = f.pid;
   e.thread_id = f.tid;
   e.start_ns = f.ts_ns;

@@ -38,8 +38,8 @@ struct jsonl_fields {
   cutrace::memory_operation operation;
   cutrace::loss_cause cause;
   bool has_type, is_header, is_footer, unknown_type;
-  bool has_ts, has_value, value_negative, late, skewed, by_events, adopted, span, gauge, runtime_api, asynchronous,
-      derived, nvtx, knows_call, has_result, paired, ends, has_next, broken;
+  bool has_ts, has_value, value_negative, late, skewed, by_events, incomplete, adopted, span, gauge, runtime_api,
+      asynchronous, derived, nvtx, knows_call, has_result, paired, ends, has_next, broken;
 };
 
 /// The event that they describe. Request and argument arrays are taken as they are.

@@ -397,6 +397,8 @@ bool jsonl_reader::read_word_field(std::string_view key, json_value& v, jsonl_fi
       return truth(f.skewed), true;
     case word_key("by_events"):
       return truth(f.by_events), true;
+    case word_key("incomplete"):
+      return truth(f.incomplete), true;
     case word_key("adopted"):
       return truth(f.adopted), true;
     case word_key("span"):

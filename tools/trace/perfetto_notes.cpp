@@ -165,6 +165,9 @@ bool perfetto_reader::apply_common(open_slice& to, const said& n) {
     case note::by_events:
       e.by_events = true;
       return true;
+    case note::incomplete:
+      e.incomplete = true;
+      return true;
     case note::ended_before_start_ns:
       to.ended_before_start_ns = n.value;
       return true;

@@ -40,6 +40,10 @@ bool value_of(std::string_view word, Enum& value) noexcept {
       return true;
     }
   }
+  if constexpr (std::is_same_v<Enum, cutrace::loss_cause>) {
+    value = cutrace::loss_cause::unpaired;
+    return word == "incomplete";  // as files of the first versions call it
+  }
   return false;
 }
 inline bool parse(std::string_view word, cutrace::attribution& v) noexcept {

@@ -10,7 +10,7 @@
 //   end,
 //                             as in CUPTI
 //   drop=<n>                  the next n GPU records are lost, and counted by cuptiActivityGetNumDroppedRecords
-//   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, with end = 0
+//   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, without times
 //   zero_time=<n>             the next n GPU records have start = end = 0
 //   unknown=<n>               n records of a kind that no header knows are added
 //   early=<t>                 GPU records tell times that are t too early, as if the GPU's clock were off

@@ -162,9 +162,7 @@ void buffers::complete_records(buffer& b, std::uint64_t until_ns) {
   std::size_t kept = 0;
   for (pending& p : b.incomplete) {
     if (p.when.ready_ns > until_ns) {
-      if (p.when.start_ns <= until_ns && !p.when.zero_time)
-        set_times(b.data + p.offset, clock_.map(p.when.start_ns), 0);
-      b.incomplete[kept++] = p;
+      b.incomplete[kept++] = p;  // without any time (CUPTI 13.0, H200), should it be handed over now
     } else if (!p.when.zero_time) {
       set_times(b.data + p.offset, clock_.map(p.when.start_ns), clock_.map(p.when.end_ns));
     }
@@ -191,9 +189,11 @@ std::size_t buffers::flush(bool forced, bool full_only) {
     {
       const std::lock_guard<std::mutex> hold(l->lock);
       if (l->current != nullptr && !full_only) l->full.push_back(std::move(l->current));
+      bool held_back = false;  // in their order: work that runs keeps all behind it (CUPTI 13.0, H200)
       for (auto& b : l->full) {
         complete_records(*b, until);
-        if (b->incomplete.empty() || forced) ready.push_back(std::move(b));
+        held_back = held_back || !(b->incomplete.empty() || forced);
+        if (!held_back) ready.push_back(std::move(b));
       }
       std::size_t kept = 0;
       for (auto& b : l->full)

@@ -36,8 +36,8 @@ class buffers {
   /// Adds a record to the caller's buffer; `later` for GPU records. False when there was no room: the record is lost.
   bool append(const void* record, std::size_t size, const completion* later = nullptr);
 
-  /// Hands over all buffers without incomplete records, with `forced` the others too; `full_only`: leaves those that
-  /// still have room. Returns the number of records.
+  /// Hands over the buffers of each lane up to the first with an incomplete record, with `forced` all of them;
+  /// `full_only`: leaves those that still have room. Returns the number of records.
   std::size_t flush(bool forced, bool full_only = false);
 
   void set_period(std::uint32_t ms);

@@ -41,6 +41,7 @@ class collector final : private event_emitter {
     window_.configure(l.window_ns, l.detail_bytes);
     detail_bytes_ = l.detail_bytes;
     tables_.stages.set_limits(l.detail_bytes / 4, l.detail_bytes / 4 * 3);
+    ingest_.set_unfinished_limit(l.detail_bytes / 4);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
     losses_.begin(core.lost);
@@ -91,6 +92,12 @@ class collector final : private event_emitter {
     advance(order_window::everything);
     sinks_.flush();
     publish();
+  }
+  /// The same at the end of the trace: backends have stopped, and what is unfinished gets no end any more.
+  CUTRACE_NOINLINE void deliver_rest() {
+    pass();
+    ingest_.end_unfinished(static_cast<std::int64_t>(core_.scale.now_ns()));
+    deliver_all();
   }
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     sinks_.add(s, session);
@@ -240,7 +247,7 @@ class collector final : private event_emitter {
                           std::int64_t until_ns) { return is_awaited(thread, static_cast<std::uint64_t>(until_ns)); },
                    static_cast<std::int64_t>(complete_until_ns_),
                    static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
-    const std::uint64_t taken = stages.bytes();
+    const std::uint64_t taken = stages.bytes() + ingest_.unfinished().bytes();
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
   }
 
@@ -409,9 +416,10 @@ class collector final : private event_emitter {
     for (std::size_t i = 0; i < quality_count; ++i) s.quality_of[i] += quality_[i];
     losses_.fill(s);
     s.produced = ingest_.produced();
-    s.pending = window_.size();
+    s.pending = window_.size() + ingest_.unfinished().size();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
-                     window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes();
+                     window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
+                     ingest_.unfinished().bytes();
     writer_.with_held([&](const activity_buffers& of) { s.memory_bytes += of.bytes(); });
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();

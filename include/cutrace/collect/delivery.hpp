@@ -73,6 +73,7 @@ class delivery {
         joined_[static_cast<std::size_t>(attribution::expired)];
     s.quality_of[static_cast<std::size_t>(quality::stage_unknown)] = without_stage_;
     s.quality_of[static_cast<std::size_t>(quality::requests_unknown)] = without_requests_;
+    s.quality_of[static_cast<std::size_t>(quality::incomplete)] = incomplete_;
     s.quality_of[static_cast<std::size_t>(quality::skew)] = skewed_;
     s.lacking = lacking_;
     s.quality_of[static_cast<std::size_t>(quality::late)] = late_;
@@ -263,6 +264,7 @@ class delivery {
   }
 
   void resolve_gpu(event& p, std::uint32_t call_thread) {
+    incomplete_ += p.incomplete;
     if (!tables_.graphs.empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
     if (p.thread_id == 0) p.thread_id = tables_.thread_id_of(call_thread);  // its records may have come after the GPU's
@@ -361,6 +363,7 @@ class delivery {
   std::uint64_t without_stage_ = 0;
   std::uint64_t without_requests_ = 0;
   std::uint64_t lacking_ = 0;
+  std::uint64_t incomplete_ = 0;
   std::uint64_t skewed_ = 0;
   std::uint64_t late_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <cutrace/collect/gpu_record.hpp>
 #include <cutrace/collect/order_window.hpp>
 #include <cutrace/collect/reporter.hpp>
+#include <cutrace/collect/unfinished_work.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/marker/stage_write.hpp>
 #include <string>
@@ -37,33 +38,6 @@ inline void keep_origin(stage_data& s, const site_table::entry& site, const std:
   s.color = static_cast<std::uint32_t>(words[1] >> 32);
   s.category = static_cast<std::uint32_t>(words[2]);
   if (const std::uint32_t named = static_cast<std::uint32_t>(words[2] >> 32)) s.category_name = sites.at(named).name;
-}
-
-// Which results of a CUDA call say that the context is lost: cuda.h says of each that "any further CUDA work will
-// return the same error" or that the context "must be destroyed". The runtime's numbers are the same (driver_types.h).
-
-inline bool loses_context(std::int32_t result) noexcept {
-  if (result < 214) return false;  // the usual way out
-  switch (result) {
-    case 214:  // ECC_UNCORRECTABLE
-    case 220:  // NVLINK_UNCORRECTABLE
-    case 226:  // CONTAINED
-    case 700:  // ILLEGAL_ADDRESS
-    case 702:  // LAUNCH_TIMEOUT
-    case 710:  // ASSERT
-    case 714:  // HARDWARE_STACK_ERROR
-    case 715:  // ILLEGAL_INSTRUCTION
-    case 716:  // MISALIGNED_ADDRESS
-    case 717:  // INVALID_ADDRESS_SPACE
-    case 718:  // INVALID_PC
-    case 719:  // LAUNCH_FAILED
-    case 721:  // TENSOR_MEMORY_LEAK
-    case 810:  // MPS_CLIENT_TERMINATED
-    case 911:  // EXTERNAL_DEVICE
-      return true;
-    default:
-      return false;
-  }
 }
 
 /// The line for the notes. `result_name` may be empty.
@@ -131,9 +105,19 @@ class ingest {
   void take(const event& e) {
     // Work from before this trace, which CUPTI hands over late, is no part of it.
     if (e.is_gpu_work() && e.end_ns != 0 && e.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
+    if (CUTRACE_UNLIKELY(e.incomplete)) return take_unfinished(e);
     if (e.start_ns == 0 && e.end_ns == 0) return take_timeless(e);
+    if (CUTRACE_UNLIKELY(!unfinished_.empty())) finish_before(e);
     take_joined(e);
   }
+
+  /// The trace ends at `now_ns` (raw), and with it all that is unfinished.
+  CUTRACE_NOINLINE void end_unfinished(std::int64_t now_ns) {
+    unfinished_.close_all(now_ns, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
+  }
+  const unfinished_work& unfinished() const noexcept { return unfinished_; }
+  /// Bytes that unfinished work may take; beyond it each is delivered at once.
+  void set_unfinished_limit(std::size_t bytes) noexcept { unfinished_limit_ = bytes; }
 
   /// Raw time at which the gate was opened first. Any thread.
   void set_start(std::uint64_t raw_ns) noexcept {
@@ -349,7 +333,11 @@ class ingest {
       e.kernel.mangled_name = e.name;
       e.name = tables_.strings.demangle(tables_.strings.intern(e.name.data, e.name.size));
     }
-    take_joined(e);
+    if (CUTRACE_UNLIKELY(r.end == 0)) {
+      e.start_ns = e.end_ns = 0;
+      e.incomplete = true;
+    }
+    take(e);
   }
 
   void take_graph(const record& r) {
@@ -450,9 +438,41 @@ class ingest {
     ++produced_;
   }
 
+  /// Work that had no times yet when it was asked for, and will get none.
+  CUTRACE_NOINLINE void take_unfinished(const event& e) {
+    unfinished_work::entry one{};
+    one.seen_ns = static_cast<std::int64_t>(tables_.scale.now_ns());
+    pending_event& p = one.work;
+    static_cast<event&>(p) = e;
+    p.process_id = tables_.process_id;
+    if (comes_from_call(p) && !join(p)) return;
+    if (!is_found(p.joined)) p.call_start_ns = one.seen_ns;
+    p.start_ns = p.end_ns = p.call_start_ns;
+    one.stage_place = tables_.stages.place_of(p.stage_id);
+    tables_.stages.hold(one.stage_place, p.stage_id);
+    ++produced_;
+    if (unfinished_.bytes() < unfinished_limit_)
+      unfinished_.add(one);
+    else
+      finish(one, one.seen_ns);
+  }
+  CUTRACE_NOINLINE void finish_before(const event& later) {
+    unfinished_.close_before(later, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
+  }
+  /// It had ended by then: into the window.
+  void finish(const unfinished_work::entry& one, std::int64_t end_ns) {
+    const std::int64_t end = std::max(end_ns, one.work.start_ns);
+    pending_event& p = window_.append(one.work.start_ns, end);
+    p = one.work;
+    p.end_ns = end;
+    tables_.stages.let_go(one.stage_place, one.work.stage_id);
+  }
+
   event_tables& tables_;
   order_window& window_;
   reporter& errors_;
+  unfinished_work unfinished_;
+  std::size_t unfinished_limit_ = std::size_t{1} << 20;
   record_parts parts_;  ///< of the next record
   std::atomic<std::int64_t> start_ns_{0};
   std::uint64_t produced_ = 0;

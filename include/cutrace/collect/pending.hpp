@@ -162,7 +162,7 @@ struct alignas(64) pending_work {
   static bool holds(const event& e) noexcept {
     if ((e.thread_id | e.depth | e.request_total | e.request_count) != 0 || e.device > 0xffff) return false;
     if ((e.stage_name.size | e.capture_stage_name.size | e.call_name.size | e.more.size) != 0) return false;
-    if (e.capture_stage_id != 0 || e.late || e.skewed || e.correlation_id > 0xffffffffu) return false;
+    if (e.capture_stage_id != 0 || e.late || e.skewed || e.incomplete || e.correlation_id > 0xffffffffu) return false;
     switch (e.kind) {
       case event_kind::kernel:
       case event_kind::graph_launch:

@@ -9,8 +9,10 @@
 #include <cutrace/collect/gpu_record.hpp>
 #include <cutrace/collect/runtime_core.hpp>
 #include <cutrace/marker/stage_write.hpp>
+#include <functional>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -23,6 +25,11 @@ class record_writer final : public event_writer {
 
   explicit record_writer(runtime_core& core) : core_(core), buffers_(buffer_capacity) {}
   void set_in_windows(bool yes) noexcept { in_windows_ = yes; }
+  /// What request_poll does; nothing: it does nothing.
+  void set_poll(std::function<void()> poll) {
+    const std::lock_guard<std::mutex> hold(poll_mutex_);
+    poll_ = std::move(poll);
+  }
   void set_buffer_budget(std::size_t bytes) noexcept { buffer_budget_ = bytes; }
 
   std::uint64_t ticks() const noexcept override { return clock::ticks(core_.scale.use_counter); }
@@ -146,6 +153,10 @@ class record_writer final : public event_writer {
     const thread_state* t = tls_state;
     return t != nullptr ? t->index : activity_buffers::any;
   }
+  void request_poll() noexcept override {
+    const std::unique_lock<std::mutex> hold(poll_mutex_, std::try_to_lock);
+    if (hold.owns_lock() && poll_) poll_();
+  }
   bool in_windows() const noexcept override { return in_windows_; }
   std::size_t buffer_budget_bytes() const noexcept override { return buffer_budget_; }
   std::uint32_t overflow_wait_us() const noexcept override {
@@ -227,6 +238,8 @@ class record_writer final : public event_writer {
   std::vector<described> descriptions_;
   mutable std::mutex held_mutex_;
   const activity_buffers* held_ = nullptr;
+  std::mutex poll_mutex_;
+  std::function<void()> poll_;
   bool in_windows_ = false;
   std::size_t buffer_budget_ = std::size_t{11} << 20;
 };

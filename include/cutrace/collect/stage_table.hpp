@@ -207,6 +207,16 @@ class stage_table {
     l.last_ns = std::max(l.last_ns, end_ns);
   }
 
+  /// Something that has no end yet refers to a stage, or no longer does. `place`: where it may stand.
+  void hold(std::uint32_t place, std::uint64_t id) noexcept {
+    if (place < made_ && at(place).id == id) ++life_at(place).uses;
+  }
+  void let_go(std::uint32_t place, std::uint64_t id) noexcept {
+    if (place >= made_ || at(place).id != id) return;
+    life& l = life_at(place);
+    if (l.uses != 0) --l.uses;
+  }
+
   /// A call in the stage has returned at `end_ns` whose GPU records may come later. `place`: where it may stand.
   CUTRACE_INLINE void note_call(std::uint32_t place, std::uint64_t id, std::uint32_t thread,
                                 std::int64_t end_ns) noexcept {
@@ -306,7 +316,7 @@ class stage_table {
   struct life {
     std::int64_t last_ns = 0;          ///< of its end and those of the calls in it
     std::uint32_t thread = no_thread;  ///< that made its calls
-    std::uint32_t uses = 0;            ///< stages that serve its requests, and threads that have adopted it
+    std::uint32_t uses = 0;  ///< stages that serve its requests, threads that have adopted it, unfinished work
   };
   struct block {
     known_stage stages[512];

@@ -22,11 +22,8 @@ namespace detail CUTRACE_LOCAL {
 
 class backend_pump {
  public:
-  /// Records come within three fifths of the ordering window: each fifth of it backends are asked for what they have
-  /// kept for three tenths. Windows longer than the default change nothing, since what a backend keeps dies with the
-  /// process; those shorter than 100 ms neither, since asking costs the program time.
-  backend_pump(reporter& errors, std::uint32_t window_ms)
-      : shared_(std::make_shared<shared>(errors, bounded(window_ms) / 5, bounded(window_ms) * 3 / 10)) {}
+  /// Backends are polled each `period_ms`.
+  backend_pump(reporter& errors, std::uint32_t period_ms) : shared_(std::make_shared<shared>(errors, period_ms)) {}
   ~backend_pump() { stop(0); }
 
   /// `owned` backends die with the pump, unless one never returned from stop; the others belong to `session`.
@@ -99,6 +96,16 @@ class backend_pump {
     return done;
   }
 
+  /// Backends are polled at once. Any thread, also one that holds locks of a backend: where this one is taken, the next
+  /// poll must do.
+  void request_poll() noexcept {
+    const std::unique_lock<std::mutex> hold(shared_->mutex, std::try_to_lock);
+    if (!hold.owns_lock()) return;
+    shared_->wanted |= shared::polling;
+    ++shared_->asked;
+    shared_->changed.notify_all();
+  }
+
   template <class Action>
   void for_each(Action action) {
     std::lock_guard<std::mutex> hold(shared_->mutex);
@@ -106,10 +113,6 @@ class backend_pump {
   }
 
  private:
-  static constexpr std::uint32_t bounded(std::uint32_t window_ms) {
-    return std::min(std::max(window_ms, std::uint32_t{100}), std::uint32_t{500});
-  }
-
   struct entry {
     backend* which;
     std::unique_ptr<backend> owner;
@@ -119,9 +122,9 @@ class backend_pump {
     enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8 };  // bits
     /// Between windows CUPTI's buffers are still asked for, for that long: what was running when the window closed.
     static constexpr std::chrono::seconds linger{1};
-    shared(reporter& r, std::uint32_t period, std::uint32_t age) : errors(r), period_ms(period), age_ms(age) {}
+    shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
     reporter& errors;
-    const std::uint32_t period_ms, age_ms;  ///< between two polls, and of what they ask for
+    const std::uint32_t period_ms;  ///< between two polls
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<entry> backends;
@@ -185,7 +188,7 @@ class backend_pump {
       s->changed.wait_until(hold, s->next(sampling::clock::now()), [&] { return s->asked > s->done; });
       const std::uint64_t ticket = s->asked;
       unsigned what = s->wanted;
-      const std::uint32_t deadline = what != 0 ? s->deadline_ms : 1000;
+      const std::uint32_t deadline = (what & ~unsigned{shared::polling}) != 0 ? s->deadline_ms : 1000;
       const std::uint64_t session = s->session;
       s->wanted = 0;
       const bool turns = s->open != s->open_at(sampling::clock::now());
@@ -234,8 +237,8 @@ class backend_pump {
     if (!open) s.closed = sampling::clock::now();
   }
 
-  static bool ask(backend& b, typename shared::what what, std::uint32_t deadline_ms, std::uint32_t age_ms) noexcept {
-    if (what == shared::polling) return b.poll(age_ms, deadline_ms);
+  static bool ask(backend& b, typename shared::what what, std::uint32_t deadline_ms, std::uint32_t period_ms) noexcept {
+    if (what == shared::polling) return b.poll(period_ms, deadline_ms);
     return what == shared::flushing ? b.flush(deadline_ms) : b.stop(deadline_ms);
   }
 
@@ -250,7 +253,7 @@ class backend_pump {
         if (i == s.backends.size()) return ok;
         if (what != shared::stopping_session || s.backends[i].session == session) b = s.backends[i].which;
       }
-      if (b != nullptr) ok = ask(*b, what, deadline_ms, s.age_ms) && ok;
+      if (b != nullptr) ok = ask(*b, what, deadline_ms, s.period_ms) && ok;
       std::lock_guard<std::mutex> hold(s.mutex);
       if (b != nullptr && what == shared::stopping_session)
         s.backends.erase(s.backends.begin() + static_cast<std::ptrdiff_t>(i));

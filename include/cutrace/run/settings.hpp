@@ -72,6 +72,7 @@ struct settings {
   bool emit_nvtx = false;
   sampling samples;
   std::uint32_t window_ms = 500;
+  std::uint32_t flush_period_ms = 100;
   bool by_command = false;  ///< `cutrace run` says itself what there is to say
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
@@ -193,6 +194,16 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms =
         not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
+  // In time for the ordering window, whatever is asked for.
+  const std::uint32_t in_time = std::max(s.window_ms / 5, std::uint32_t{10});
+  s.flush_period_ms = std::min(s.flush_period_ms, in_time);
+  if (o.flush_period_ms != 0)
+    s.flush_period_ms = std::min(o.flush_period_ms, in_time);
+  else if (const char* v = environment("CUTRACE_FLUSH_PERIOD_MS"))
+    s.flush_period_ms =
+        std::min(in_time, not_the_program([v] {
+                   return parse_count("CUTRACE_FLUSH_PERIOD_MS", v, 1, 60000, "milliseconds from 1 to 60000");
+                 }));
   if (o.sample != nullptr) {
     if (!sampling::parse(o.sample, s.samples)) reject("session_options::sample", o.sample, sampling::accepted);
   } else if (const char* v = environment("CUTRACE_SAMPLE")) {

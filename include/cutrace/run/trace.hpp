@@ -45,7 +45,11 @@ class trace {
  public:
   /// Starts everything but the sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
   CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s, status_writer* command)
-      : core_(core), settings_(s), writer_(writer), pump_(core.errors, s.window_ms), process_(process_info::read()) {
+      : core_(core),
+        settings_(s),
+        writer_(writer),
+        pump_(core.errors, s.flush_period_ms),
+        process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
     const backend_maker wanted = find_backend(s.backend, s.backend_option);
     core_.errors.clear();
@@ -58,6 +62,7 @@ class trace {
     core_.overflow_wait_us.store(s.overflow_wait_us, std::memory_order_relaxed);
     writer_.set_buffer_budget(plan.buffer_bytes);
     writer_.set_in_windows(s.samples.gated());
+    writer_.set_poll([this] { pump_.request_poll(); });
     start_ = read_anchor(0);
     start_.trace_ns = 0;
     if (const std::uint64_t since = told_process::own().since_ns) {
@@ -149,10 +154,11 @@ class trace {
   /// comes with the last, forced flush reaches every one of them.
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
     const clock_anchor asked = read_anchor(start_.monotonic_ns);
+    writer_.set_poll({});
     const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
     turn_gate([&] { ended_ = true; });
     nvtx_output().close();
-    patiently([this] { collector_->deliver_all(); });
+    patiently([this] { collector_->deliver_rest(); });
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
       // Said aloud, unless the backend has said aloud what went wrong while it ran.

@@ -73,7 +73,7 @@ class quality_section {
         "no room for activity buffers (buffer_limit): a larger CUTRACE_MEMORY_LIMIT",
         "dropped by CUPTI itself (cupti_dropped)",
         "of a kind or version that this build does not know (unknown_record)",
-        "never completed (incomplete): the device was still at work when tracing ended",
+        "calls or ioctls whose other half is missing (unpaired)",
         "by a sink that failed (sink_failed)"};
     if (totals_.lost_total() == 0) {
       note({"nothing lost: ", count(totals_.produced), " produced, ", count(totals_.delivered), " delivered"},
@@ -94,7 +94,8 @@ class quality_section {
         "GPU operations that seem to start before their call, by more than the clock's bound",
         "events delivered late, after later ones",
         "events without the name and requests of their stage, which had to make room: raise CUTRACE_MEMORY_LIMIT",
-        "events without their requests, which had to make room: raise CUTRACE_MEMORY_LIMIT"};
+        "events without their requests, which had to make room: raise CUTRACE_MEMORY_LIMIT",
+        "GPU operations that had not ended when they were asked for: their times are not known"};
     constexpr const char* reasons[] = {"",
                                        "",
                                        "made outside of stages",

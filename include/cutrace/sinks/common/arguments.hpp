@@ -415,10 +415,11 @@ inline char* put_host_args(char* to, const event& e, bool spans) {
 constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
 inline char* put_common_args(char* to, const event& e, std::string_view membership) noexcept {
   if (!membership.empty()) to = put_text(put_separator(to), membership);
-  if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events) && e.start_ns <= e.end_ns)) return to;
+  if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events || e.incomplete) && e.start_ns <= e.end_ns)) return to;
   if (e.late) to = put_literal(put_separator(to), "\"late\":true");
   if (e.skewed) to = put_literal(put_separator(to), "\"skewed\":true");
   if (CUTRACE_UNLIKELY(e.by_events)) to = put_literal(put_separator(to), "\"by_events\":true");
+  if (CUTRACE_UNLIKELY(e.incomplete)) to = put_literal(put_separator(to), "\"incomplete\":true");
   if (e.end_ns < e.start_ns) {
     to = put_field(put_separator(to), "\"ended_before_start_ns\":", difference_ns(e.start_ns, e.end_ns));
   }

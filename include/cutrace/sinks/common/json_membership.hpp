@@ -190,6 +190,7 @@ inline void event_fields(json_text& json, const event& e, membership_fields& sta
   flag(json, "late", e.late);
   flag(json, "skewed", e.skewed);
   flag(json, "by_events", e.by_events);
+  flag(json, "incomplete", e.incomplete);
   if (CUTRACE_UNLIKELY(e.more.size != 0)) json.raw(view_of(e.more));
 }
 

@@ -61,6 +61,7 @@ enum class note : std::uint8_t {
   transferred,
   by_events,
   cpu,
+  incomplete,
 };
 constexpr const char* note_names[] = {
     "",
@@ -109,9 +110,10 @@ constexpr const char* note_names[] = {
     "transferred",
     "by_events",
     "cpu",
+    "incomplete",
 };
 constexpr std::uint32_t note_count = sizeof(note_names) / sizeof(note_names[0]);
-static_assert(note_count == static_cast<std::uint32_t>(note::cpu) + 1, "a name for each");
+static_assert(note_count == static_cast<std::uint32_t>(note::incomplete) + 1, "a name for each");
 
 enum class slice_category : std::uint8_t {
   none,

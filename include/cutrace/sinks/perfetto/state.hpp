@@ -85,24 +85,25 @@ struct perfetto_state {
 
   template <class Form>
   CUTRACE_INLINE static char* put_quality(char* to, const event& e) noexcept {
-    // The three flags at once, with `joined` before them in the lowest byte.
-    static_assert(offsetof(event, late) == offsetof(event, joined) + 1 &&
-                      offsetof(event, skewed) == offsetof(event, joined) + 2 &&
-                      offsetof(event, by_events) == offsetof(event, joined) + 3,
+    // The four flags at once.
+    static_assert(offsetof(event, skewed) == offsetof(event, late) + 1 &&
+                      offsetof(event, by_events) == offsetof(event, late) + 2 &&
+                      offsetof(event, incomplete) == offsetof(event, late) + 3,
                   "one word");
     std::uint32_t flags = 0;
-    std::memcpy(&flags, reinterpret_cast<const char*>(&e) + offsetof(event, joined), sizeof(flags));
-    if (CUTRACE_LIKELY(flags < 0x100 && e.start_ns <= e.end_ns)) return to;
+    std::memcpy(&flags, reinterpret_cast<const char*>(&e) + offsetof(event, late), sizeof(flags));
+    if (CUTRACE_LIKELY(flags == 0 && e.start_ns <= e.end_ns)) return to;
     if (CUTRACE_UNLIKELY(e.late)) to = put_note<Form>(to, note::late, 1);
     if (CUTRACE_UNLIKELY(e.skewed)) to = put_note<Form>(to, note::skewed, 1);
     if (CUTRACE_UNLIKELY(e.by_events)) to = put_note<Form>(to, note::by_events, 1);
+    if (CUTRACE_UNLIKELY(e.incomplete)) to = put_note<Form>(to, note::incomplete, 1);
     if (CUTRACE_UNLIKELY(e.end_ns < e.start_ns)) {
       to = put_note<Form>(to, note::ended_before_start_ns,
                           static_cast<std::uint64_t>(e.start_ns) - static_cast<std::uint64_t>(e.end_ns));
     }
     return to;
   }
-  static constexpr std::size_t common_room = 7 * note_room;
+  static constexpr std::size_t common_room = 8 * note_room;
 };
 
 }  // namespace detail

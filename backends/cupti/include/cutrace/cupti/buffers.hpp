@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -77,6 +78,7 @@ class buffer_pool : public activity_buffers {
     found->of[piece] = {thread, true, now_ns};
     size = is_small ? small_bytes : large_bytes;
     out_.fetch_add(1, std::memory_order_relaxed);
+    at_cupti_.fetch_add(1, std::memory_order_relaxed);
     out_bytes_.fetch_add(size, std::memory_order_relaxed);
     return base + piece * small_bytes;
   }
@@ -86,13 +88,34 @@ class buffer_pool : public activity_buffers {
     const std::lock_guard<std::mutex> hold(lock_);
     const place p = place_of(b);
     p.where->of[p.piece].at_cupti = false;
+    at_cupti_.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  /// Whether CUPTI has kept a buffer since before `until_ns` (raw). Any thread.
-  bool kept_since(std::uint64_t until_ns) const noexcept {
-    bool kept = false;
-    for_each([&](const holder& h) { kept = kept || (h.at_cupti && h.since_ns <= until_ns); });
-    return kept;
+  /// Buffers that CUPTI has. Any thread.
+  std::uint32_t at_cupti() const noexcept { return at_cupti_.load(std::memory_order_relaxed); }
+  /// Memory that is full of records of threads of which CUPTI has returned nothing since before `until_ns` (raw): a
+  /// thread's buffers come back in their order, and all but its newest are full. Any thread.
+  std::size_t held_back_bytes(std::uint64_t until_ns) const {
+    struct one {
+      std::uint32_t thread;
+      std::uint64_t since_ns;
+      std::size_t bytes;
+    };
+    std::vector<one> all;
+    for_each([&](const holder& h, std::size_t bytes) {
+      if (h.at_cupti) all.push_back({h.thread, h.since_ns, bytes});
+    });
+    std::sort(all.begin(), all.end(), [](const one& a, const one& b) {
+      return a.thread != b.thread ? a.thread < b.thread : a.since_ns < b.since_ns;
+    });
+    std::size_t full = 0;
+    for (std::size_t i = 1, oldest = 0; i < all.size(); ++i) {
+      if (all[i].thread != all[oldest].thread)
+        oldest = i;
+      else if (all[oldest].since_ns <= until_ns)
+        full += all[i - 1].bytes;
+    }
+    return full;
   }
 
   /// Takes a buffer back that `used` bytes were written to.
@@ -110,7 +133,7 @@ class buffer_pool : public activity_buffers {
   }
 
   void list(void (*add)(void*, const held&), void* to) const override {
-    for_each([&](const holder& h) { add(to, {h.thread, h.since_ns}); });
+    for_each([&](const holder& h, std::size_t) { add(to, {h.thread, h.since_ns}); });
   }
   std::uint64_t bytes() const noexcept override {
     const std::lock_guard<std::mutex> hold(lock_);
@@ -186,7 +209,7 @@ class buffer_pool : public activity_buffers {
     for (const region& r : regions_)
       for (const slot& s : r.slots) {
         std::uint64_t left = s.divided || s.is_free() ? s.taken : 1u;
-        for (; left != 0; left &= left - 1) take(s.of[__builtin_ctzll(left)]);
+        for (; left != 0; left &= left - 1) take(s.of[__builtin_ctzll(left)], s.divided ? small_bytes : large_bytes);
       }
   }
   bool crowded() const noexcept {
@@ -200,6 +223,7 @@ class buffer_pool : public activity_buffers {
   std::size_t limit_ = 0;  ///< slots that may be in use
   std::size_t used_ = 0;
   std::atomic<std::uint32_t> out_{0};
+  std::atomic<std::uint32_t> at_cupti_{0};
   std::atomic<std::size_t> out_bytes_{0};
   std::atomic<std::uint32_t> queued_{0};
 };

@@ -55,6 +55,7 @@ struct callbacks {
     std::uint64_t words[word_limit];
     c.begin_ticks = *call.correlationData;
     c.result = result_of(call);
+    if (CUTRACE_UNLIKELY(loses_context(c.result))) note_fault(w);
     bool plain;
     c.word_count = recipe.read(call.functionParams, words, plain);
     if (CUTRACE_UNLIKELY(!plain)) c.word_count = read_by_tables(cbid, call.functionParams, c.result == 0, words);
@@ -65,6 +66,11 @@ struct callbacks {
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
+  }
+
+  /// Now is when the records of what ran are wanted.
+  CUTRACE_ONE_COPY static void note_fault(event_writer& w) noexcept {
+    if (!process_state::get().faulted.exchange(true, std::memory_order_acq_rel)) w.request_poll();
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
@@ -129,7 +135,9 @@ struct callbacks {
     const bool discard = size == buffer_pool::discard_bytes;
     if (!discard) p.buffers.returned(buffer);
     if (w != nullptr && valid != 0 && !discard) {
-      const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire), &decode, &release};
+      const bool forced = p.forcing.load(std::memory_order_acquire);
+      const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire),
+                                 forced ? &decode<true> : &decode<false>, &release};
       p.buffers.queued(true);
       if (w->submit(full)) return;
       p.buffers.queued(false);
@@ -149,9 +157,11 @@ struct callbacks {
   }
 
   /// The collector's thread; the session's backend may have stopped already.
+  template <bool Forced>
   static void decode(const activity_buffer& b, event_emitter& to) {
     process_state& p = process_state::get();
     decode_context& context = *static_cast<decode_context*>(b.owner);
+    context.forced = Forced;
     place_deriver out(to, context.places);
     walk_result read;
     if (p.clock_registered) {

@@ -20,6 +20,7 @@
 #include <cutrace/cupti/callbacks.hpp>
 #include <cutrace/cupti/complain.hpp>
 #include <cutrace/cupti/describe_devices.hpp>
+#include <cutrace/cupti/flushing.hpp>
 #include <cutrace/cupti/graph_twin.hpp>
 #include <cutrace/cupti/kinds.hpp>
 #include <cutrace/cupti/library.hpp>
@@ -54,26 +55,14 @@ class cupti_backend final : public backend {
 
   bool flush(std::uint32_t) noexcept override {
     if (active_ && managed_waits_) begin_managed_memory();
-    if (!active_ || !recording_.any_kind()) return true;
-    flushed_ns_ = now_ns();
-    hand_over(0);
+    if (active_ && recording_.any_kind()) flushing_.plain();
     return true;
   }
 
-  /// Problem: each flush holds up the launching threads, 0.3 to 0.5 ms altogether (H200, eager PyTorch). Solution: a
-  /// busy program's buffers come back by themselves, full; CUPTI is asked only for those that it keeps, and not at once
-  /// again for what it has not given.
-  bool poll(std::uint32_t age_ms, std::uint32_t deadline_ms) noexcept override {
-    process_state& p = process_state::get();
+  bool poll(std::uint32_t period_ms, std::uint32_t) noexcept override {
     if (!active_) return true;
-    const std::uint64_t now = now_ns(), age_ns = std::uint64_t{age_ms} * 1000000;
-    if (now - flushed_ns_ >= age_ns + age_ns / 2 && (managed_waits_ || p.buffers.kept_since(now - age_ns)))
-      return flush(deadline_ms);
-    // Without a flush meanwhile CUPTI keeps nothing that old: what it has to say of those places has come.
-    const std::uint64_t since = p.places_wait_since_ns.load(std::memory_order_relaxed);
-    if (since != 0 && clock::monotonic_ns() - since >= age_ns + age_ns / 2) callbacks::settle_places(p, *writer_);
-    if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
-    if (++polls_since_count_ >= polls_a_count) count_dropped();
+    if (managed_waits_) begin_managed_memory();
+    flushing_.turn(std::uint64_t{period_ms} * 2000000);
     return true;
   }
 
@@ -92,9 +81,9 @@ class cupti_backend final : public backend {
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
     runtime_calls::end(p);
     if (options_.has(record_group::runtime)) p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API);
-    if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (recording_.any_kind()) flushing_.force();
     disable_kinds(p);
-    if (recording_.any_kind()) hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (recording_.any_kind()) flushing_.force();
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
@@ -116,6 +105,7 @@ class cupti_backend final : public backend {
     recording_.clear();
     managed_waits_ = false;
     p.fatal.store(false, std::memory_order_relaxed);
+    flushing_.begin(p, *writer_);
     decoder_ = {};
     set_attributes(p);
     take_clock(p);
@@ -271,15 +261,6 @@ class cupti_backend final : public backend {
     p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n);
   }
 
-  /// Makes CUPTI deliver its buffers, and counts what it had no room for.
-  void hand_over(std::uint32_t flags) noexcept {
-    process_state& p = process_state::get();
-    if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
-    complain("cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
-    callbacks::settle_places(p, *writer_);
-    count_dropped();
-  }
-
   bool open_library(process_state& p, std::string& detail) {
     std::string why;
     const int driver = driver_version(why);
@@ -369,24 +350,7 @@ class cupti_backend final : public backend {
     writer_->report("cupti", (why + effect).c_str());
   }
 
-  /// Raw frame.
-  std::uint64_t now_ns() const noexcept { return writer_->raw_ns(writer_->ticks()); }
-
   void complain(const char* what, CUptiResult r) const noexcept { cupti::complain(*writer_, what, r); }
-
-  void count_dropped() noexcept {
-    process_state& p = process_state::get();
-    polls_since_count_ = 0;
-    std::size_t n = 0;
-    complain("cuptiActivityGetNumDroppedRecords, what CUPTI drops is not counted",
-             p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n));
-    // Refusing a buffer makes CUPTI drop, at times only after the count was asked for.
-    const bool refused = p.refused.exchange(0, std::memory_order_relaxed) != 0;
-    const bool ours = refused || refused_before_;
-    refused_before_ = refused;
-    if (n == 0) return;
-    writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
-  }
 
   options options_;
   bool given_ = false;  ///< options_ are the program's, not the environment's
@@ -396,11 +360,8 @@ class cupti_backend final : public backend {
   recording_switch recording_;
   std::string mismatch_;  ///< of library and driver
   bool active_ = false;
-  bool managed_waits_ = false;                        ///< for CUDA to be initialised
-  bool refused_before_ = false;                       ///< buffers, before the last count of what was dropped
-  static constexpr std::uint32_t polls_a_count = 10;  ///< one second
-  std::uint32_t polls_since_count_ = 0;
-  std::uint64_t flushed_ns_ = 0;
+  bool managed_waits_ = false;  ///< for CUDA to be initialised
+  flushing flushing_;
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -23,6 +23,8 @@ struct decode_context {
   std::uint32_t cupti_version = CUPTI_API_VERSION;
   /// Put into events that belong to the process as a whole; 0: the collector knows.
   std::uint32_t process_id = 0;
+  /// The buffer at hand came back by a forced flush: a record without times is of work that had not ended.
+  bool forced = false;
   /// Frees details of overhead records, which CUPTI allocates with malloc.
   void (*free_data)(void*) = &std::free;
 
@@ -104,18 +106,17 @@ CUTRACE_LOCAL inline text intern(event_emitter& emitter, const char* name) {
   return emitter.intern(name, ::strnlen(name, name_limit));
 }
 
-/// Times as they are, in CUPTI's frame. False where the record has no end yet, as after a forced flush: that is a loss,
-/// CUPTI does not deliver it again. Both 0: CUPTI could not collect them. An end before the start stays as it is; the
-/// collector, which maps the clocks, counts it.
-CUTRACE_LOCAL inline bool set_times(event& e, std::uint64_t start, std::uint64_t end, event_emitter& emitter) {
-  if (end == 0 && start != 0) {
-    emitter.count_loss(loss_cause::incomplete, 1);
-    return false;
-  }
+/// Times as they are, in CUPTI's frame. No end: after a forced flush the GPU's work had not ended, and CUPTI does not
+/// deliver the record again (both times are 0, CUPTI 13.0); in any other record CUPTI could not collect them. An end
+/// before the start stays as it is; the collector, which maps the clocks, counts it.
+CUTRACE_LOCAL inline void set_times(event& e, std::uint64_t start, std::uint64_t end, const decode_context& c,
+                                    event_emitter& emitter) {
+  const bool of_gpu = e.is_gpu_work() || e.kind == event_kind::sync;
+  e.incomplete = of_gpu && end == 0 && (c.forced || start != 0);
+  if (e.incomplete) return;
   if (end == 0) emitter.count_quality(static_cast<std::uint32_t>(quality::no_timestamp));
   e.start_ns = static_cast<std::int64_t>(start);
-  e.end_ns = static_cast<std::int64_t>(end);
-  return true;
+  e.end_ns = static_cast<std::int64_t>(end != 0 ? end : start);
 }
 
 CUTRACE_LOCAL inline void set_place(event& e, std::uint32_t device, std::uint32_t context,

@@ -19,7 +19,7 @@ enum class managed_counter : std::uint32_t { to_device = 1, to_host = 2, cpu_fau
 CUTRACE_LOCAL inline bool migration(const unified_record& r, decode_context& c, event_emitter& emitter) {
   event e;
   e.kind = event_kind::memcpy;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   memcpy_data& m = e.memcpy_;
   switch (static_cast<managed_counter>(r.counter)) {
     case managed_counter::to_device:

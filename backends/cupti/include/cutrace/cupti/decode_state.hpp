@@ -125,7 +125,7 @@ CUTRACE_LOCAL inline bool overhead(const void* at, std::size_t available, decode
   free_details(at, available, r.overhead_kind, c);
   event e;
   e.kind = event_kind::overhead;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   overhead2_record newer;
   if (c.cupti_version >= 20 && load(at, available, overhead2_record_bytes, newer)) {
     e.correlation_id = newer.correlation;
@@ -278,7 +278,7 @@ CUTRACE_LOCAL inline bool jit(const void* at, std::size_t available, decode_cont
   if (!load(at, available, jit_record_bytes, r)) return false;
   event e;
   e.kind = event_kind::jit;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   e.device = r.device;
   e.correlation_id = r.correlation;
   jit2_record newer;

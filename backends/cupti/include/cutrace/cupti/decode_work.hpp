@@ -20,7 +20,7 @@ CUTRACE_LOCAL inline bool kernel(const void* at, std::size_t available, decode_c
   c.learn(r.context, r.device);
   event e;
   e.kind = event_kind::kernel;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   set_place(e, r.device, r.context, r.stream);
   e.correlation_id = r.correlation;
   kernel_data& k = e.kernel;
@@ -49,7 +49,7 @@ CUTRACE_LOCAL inline bool copy(const void* at, std::size_t available, decode_con
   c.learn(r.context, r.device);
   event e;
   e.kind = event_kind::memcpy;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   set_place(e, r.device, r.context, r.stream);
   e.correlation_id = r.correlation;
   const copy_form& form = copy_of(r.copy_kind);
@@ -74,7 +74,7 @@ CUTRACE_LOCAL inline bool peer_copy(const void* at, std::size_t available, decod
   c.learn(r.context, r.device);
   event e;
   e.kind = event_kind::memcpy;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   set_place(e, r.device, r.context, r.stream);
   e.correlation_id = r.correlation;
   e.name = fixed(c, emitter, copy_of(CUPTI_ACTIVITY_MEMCPY_KIND_PTOP).name);
@@ -98,7 +98,7 @@ CUTRACE_LOCAL inline bool set(const void* at, std::size_t available, decode_cont
   c.learn(r.context, r.device);
   event e;
   e.kind = event_kind::memset;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   set_place(e, r.device, r.context, r.stream);
   e.correlation_id = r.correlation;
   e.name = fixed(c, emitter, "memset");
@@ -121,7 +121,7 @@ CUTRACE_LOCAL inline bool graph(const void* at, std::size_t available, decode_co
   c.learn(r.context, r.device);
   event e;
   e.kind = event_kind::graph_launch;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   set_place(e, r.device, r.context, r.stream);
   e.correlation_id = r.correlation;
   char name[24];
@@ -142,7 +142,7 @@ CUTRACE_LOCAL inline bool synchronization(const void* at, std::size_t available,
   if (!load(at, available, sync_record_bytes, r)) return false;
   event e;
   e.kind = event_kind::sync;
-  if (!set_times(e, r.start, r.end, emitter)) return true;
+  set_times(e, r.start, r.end, c, emitter);
   set_place(e, c.device_of(r.context), r.context, r.stream);
   e.correlation_id = r.correlation;
   const std::uint32_t type = r.type < sizeof(names) / sizeof(names[0]) ? r.type : 0;

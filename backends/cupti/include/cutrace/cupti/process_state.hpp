@@ -34,6 +34,8 @@ struct alignas(64) process_state {
   std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
   std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
   std::atomic<bool> fatal{false};                   ///< CUPTI has met an error that ended it
+  std::atomic<bool> faulted{false};                 ///< a call returned an error that loses its context
+  std::atomic<bool> forcing{false};                 ///< a forced flush is at work: what comes back may be unfinished
   std::atomic<bool> exiting{false};                 ///< exit handlers run
   std::uint32_t runtime_times = 0;                  ///< that `runtime_names` were switched on
   tick_scale scale;                                 ///< for timestamps, the process's

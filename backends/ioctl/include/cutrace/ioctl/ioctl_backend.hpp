@@ -131,7 +131,7 @@ class CUTRACE_LOCAL ioctl_backend final : public cutrace::detail::told_backend {
           to.emit(event_of(r, b.owner->branch_, to, [&](std::uint64_t ns) { return b.owner->raw_ns(ns); }));
           break;
         case trace_record::what::unfinished:
-          to.count_loss(loss_cause::incomplete, 1);
+          to.count_loss(loss_cause::unpaired, 1);
           break;
         case trace_record::what::lost:
           to.count_loss(loss_cause::buffer_limit, static_cast<std::uint64_t>(r.result));

@@ -125,12 +125,21 @@ class recorder final : public activity_buffers {
     return left;
   }
 
-  /// Forgets what has not ended; returns how many.
-  std::size_t forget() {
-    const std::lock_guard<std::mutex> hold(pending_lock_);
-    const std::size_t n = pending_.size();
-    pending_.clear();
-    return n;
+  /// Tells what has not ended as unfinished, without times.
+  void tell_unfinished() {
+    std::vector<waiting> left;
+    const telling mine(*this);
+    {
+      const std::lock_guard<std::mutex> hold(pending_lock_);
+      left.swap(pending_);
+      for (const waiting& w : left) mine.at->since_ns = std::min(mine.at->since_ns, w.since_ns);
+    }
+    const use writer(*this);
+    for (waiting& w : left) {
+      if (!writer || w.session != session_) continue;
+      w.work.begin = w.work.end = 0;
+      writer->gpu(w.work);
+    }
   }
 
   /// Work that is not told yet is in no buffer, but on its way all the same.

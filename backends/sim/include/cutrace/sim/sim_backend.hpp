@@ -47,7 +47,7 @@ class sim_backend : public backend {
     }
   }
 
-  /// Waits up to the deadline for works that still run; the others are counted as incomplete.
+  /// Waits up to the deadline for works that still run; the others are told as unfinished.
   bool stop(std::uint32_t deadline_ms) noexcept override {
     if (writer_ == nullptr) return true;
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
@@ -58,8 +58,7 @@ class sim_backend : public backend {
     } catch (...) {
       left = 1;
     }
-    const std::size_t lost = gpu_.records().forget();
-    if (lost != 0) writer_->count_loss(loss_cause::incomplete, lost);
+    gpu_.records().tell_unfinished();
     gone();
     return left == 0;
   }

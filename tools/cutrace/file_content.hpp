@@ -2,13 +2,11 @@
 // All of a file, whatever it says of its size: those of /proc say 0.
 #pragma once
 
-#include <cutrace/config.hpp>
 #include <fstream>
 #include <iterator>
 #include <string>
 
-CUTRACE_BEGIN_NAMESPACE
-namespace detail CUTRACE_LOCAL {
+namespace cutrace_tool {
 
 /// Empty where it cannot be read.
 inline std::string content_of(const std::string& path) {
@@ -16,5 +14,4 @@ inline std::string content_of(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-}  // namespace CUTRACE_LOCAL
-CUTRACE_END_NAMESPACE
+}  // namespace cutrace_tool

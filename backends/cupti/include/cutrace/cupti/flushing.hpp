@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that makes CUPTI hand over its buffers. A plain flush gives what is complete; each period, while CUPTI holds a
+// buffer. A forced one waits for nothing and gives all that is unfinished, too, once and without times, so it is made
+// only where that is the point: at the end of the trace, after the first fatal error, and where work that runs holds
+// back so much memory that records would soon be lost.
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cutrace/backend.hpp>
+#include <cutrace/cupti/callbacks.hpp>
+#include <cutrace/cupti/complain.hpp>
+#include <cutrace/cupti/process_state.hpp>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace cupti CUTRACE_LOCAL {
+
+/// Of one session. One thread, the backend's helper; `stop` may be called by whoever ends the session.
+class flushing {
+ public:
+  /// Before the first record can come.
+  void begin(process_state& p, event_writer& w) noexcept {
+    state_ = &p;
+    writer_ = &w;
+    forced_ns_ = 0;
+    refused_before_ = false;
+    p.faulted.store(false, std::memory_order_relaxed);
+    faulted_ = false;
+  }
+
+  /// What is complete.
+  void plain() noexcept { hand_over(0); }
+  /// Everything, unfinished work without its times. Plainly first: what is complete without times must not pass for
+  /// unfinished.
+  void force() noexcept {
+    process_state& p = *state_;
+    plain();
+    forced_ns_ = now_ns();
+    p.forcing.store(true, std::memory_order_release);
+    hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    p.forcing.store(false, std::memory_order_release);
+  }
+
+  /// Once a period. `settle_ns`: what CUPTI has to say of a place (see late_places.hpp) has come by then.
+  void turn(std::uint64_t settle_ns) noexcept {
+    process_state& p = *state_;
+    if (!faulted_ && p.faulted.load(std::memory_order_acquire)) {
+      faulted_ = true;
+      force();
+    } else if (p.buffers.at_cupti() != 0) {
+      plain();
+      if (may_force() && is_held_back()) force();
+    } else {
+      settle(settle_ns);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t second_ns = 1000000000;
+
+  bool may_force() const noexcept { return now_ns() - forced_ns_ >= second_ns; }
+  /// Threads of which no record has come for a second have filled a quarter of the buffers' memory.
+  bool is_held_back() const noexcept {
+    const buffer_pool& b = state_->buffers;
+    try {
+      return b.held_back_bytes(now_ns() - second_ns) > b.limit_bytes() / 4;
+    } catch (...) {  // no memory for the list: the next turn asks again
+      return false;
+    }
+  }
+
+  void hand_over(std::uint32_t flags) noexcept {
+    process_state& p = *state_;
+    if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
+    complain(*writer_, "cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
+    callbacks::settle_places(p, *writer_);
+    count_dropped();
+  }
+
+  /// CUPTI has no buffer, so that it has nothing more to say of places that wait to be described.
+  void settle(std::uint64_t settle_ns) noexcept {
+    process_state& p = *state_;
+    const std::uint64_t since = p.places_wait_since_ns.load(std::memory_order_relaxed);
+    if (since != 0 && clock::monotonic_ns() - since >= settle_ns) callbacks::settle_places(p, *writer_);
+    if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
+    if (now_ns() - counted_ns_ >= second_ns) count_dropped();
+  }
+
+  void count_dropped() noexcept {
+    process_state& p = *state_;
+    counted_ns_ = now_ns();
+    std::size_t n = 0;
+    complain(*writer_, "cuptiActivityGetNumDroppedRecords, what CUPTI drops is not counted",
+             p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n));
+    // Refusing a buffer makes CUPTI drop, at times only after the count was asked for.
+    const bool refused = p.refused.exchange(0, std::memory_order_relaxed) != 0;
+    const bool ours = refused || refused_before_;
+    refused_before_ = refused;
+    if (n == 0) return;
+    writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
+  }
+
+  /// Raw frame.
+  std::uint64_t now_ns() const noexcept { return writer_->raw_ns(writer_->ticks()); }
+
+  process_state* state_ = nullptr;
+  event_writer* writer_ = nullptr;
+  std::uint64_t forced_ns_ = 0;
+  std::uint64_t counted_ns_ = 0;
+  bool faulted_ = false;
+  bool refused_before_ = false;  ///< buffers, before the last count of what was dropped
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU work that a forced flush returned before it had ended: its times are lost for good, its call, thread, stream,
+// stage and requests are known. It waits here until something shows that it has ended, or the trace does. Collector's
+// thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/collect/pending.hpp>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class unfinished_work {
+ public:
+  struct entry {
+    pending_event work;  ///< joined to its call; times of the raw frame, both those of its call
+    std::uint32_t stage_place;
+    std::int64_t seen_ns;  ///< when it was seen unfinished, raw
+  };
+
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return size_ * sizeof(entry) + streams_.size() * stream_bytes; }
+
+  void add(const entry& e) {
+    streams_[{e.work.context, e.work.stream}].push_back(e);
+    ++size_;
+  }
+
+  /// Calls `close(entry, end_ns)` for what `later`, of which a record came, shows to have ended: work that was launched
+  /// afterwards on the same stream has begun, or a wait for the stream or its context that began afterwards has
+  /// returned. Times of the raw frame.
+  template <class Close>
+  void close_before(const event& later, Close close) {
+    if (later.is_gpu_work()) {
+      close_of({later.context, later.stream}, later.correlation_id, later.start_ns, close);
+    } else if (later.kind == event_kind::sync && later.sync.what == sync_kind::stream) {
+      close_of({later.context, later.stream}, later.correlation_id, later.end_ns, close);
+    } else if (later.kind == event_kind::sync && later.sync.what == sync_kind::context) {
+      std::vector<stream_key> of_context;
+      for (const auto& s : streams_)
+        if (s.first.context == later.context) of_context.push_back(s.first);
+      for (const stream_key& s : of_context) close_of(s, later.correlation_id, later.end_ns, close);
+    }
+  }
+  /// At the end of the trace, which was at `end_ns`.
+  template <class Close>
+  void close_all(std::int64_t end_ns, Close close) {
+    for (auto& s : streams_)
+      for (const entry& e : s.second) close(e, end_ns);
+    streams_.clear();
+    size_ = 0;
+  }
+
+ private:
+  struct stream_key {
+    std::uint32_t context;
+    std::uint64_t stream;
+    bool operator==(const stream_key& o) const noexcept { return context == o.context && stream == o.stream; }
+  };
+  struct hash {
+    std::size_t operator()(const stream_key& k) const noexcept {
+      return static_cast<std::size_t>((k.stream ^ std::uint64_t{k.context} << 32) * 0x9E3779B97F4A7C15u);
+    }
+  };
+  static constexpr std::size_t stream_bytes = sizeof(stream_key) + sizeof(std::vector<entry>) + 32;
+
+  /// Ids count up and wrap. Nodes of one replay share an id: none of them shows that another one has ended.
+  static bool is_before(std::uint64_t id, std::uint64_t later) noexcept {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(later) - static_cast<std::uint32_t>(id)) > 0;
+  }
+  template <class Close>
+  void close_of(const stream_key& key, std::uint64_t later, std::int64_t end_ns, Close close) {
+    const auto found = streams_.find(key);
+    if (found == streams_.end()) return;
+    std::vector<entry>& all = found->second;
+    std::size_t left = 0;
+    for (entry& e : all) {
+      if (!is_before(e.work.correlation_id, later))
+        all[left++] = e;
+      else
+        close(e, end_ns);
+    }
+    size_ -= all.size() - left;
+    all.resize(left);
+    if (left == 0) streams_.erase(found);
+  }
+
+  std::unordered_map<stream_key, std::vector<entry>, hash> streams_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

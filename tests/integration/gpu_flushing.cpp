@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a session comes by the records that CUPTI keeps: plainly each period while CUPTI has a buffer, and by force only
+// after a fatal error and where work that runs holds back too much memory. Work that was unfinished then is delivered
+// without times; everything else has its own.
+#include <cuda.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cutrace/cupti/cupti_backend.hpp>
+#include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/gpu_program.hpp"
+
+extern "C" int cutrace_sim_set_faults(const char* text);
+extern "C" void cutrace_sim_set_kernel_duration(const char* name, unsigned long long ns);
+
+namespace {
+
+using cutrace::event;
+using cutrace::event_kind;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using test_support::failures;
+using test_support::tell;
+
+std::atomic<std::uint32_t> plain_flushes{0}, forced_flushes{0};
+decltype(&cuptiActivityFlushAll) real_flush = nullptr;
+CUptiResult CUPTIAPI counted_flush(std::uint32_t flags) {
+  ++((flags & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0 ? forced_flushes : plain_flushes);
+  return real_flush(flags);
+}
+
+template <class Condition>
+bool within(milliseconds limit, Condition holds) {
+  const auto until = steady_clock::now() + limit;
+  while (!holds() && steady_clock::now() < until) std::this_thread::sleep_for(milliseconds(1));
+  return holds();
+}
+
+/// A session with the backend of CUPTI, whose flushes are counted.
+struct traced {
+  cutrace::session session;
+  cutrace::memory_sink& sink;
+
+  static cutrace::session_options options(std::size_t memory, std::uint32_t period_ms, std::uint32_t window_ms) {
+    cutrace::session_options o;
+    o.sinks = "null";
+    o.backend = "none";
+    o.memory_limit_bytes = memory;
+    o.window_ms = window_ms;
+    o.flush_period_ms = period_ms;
+    return o;
+  }
+  traced(cutrace::cupti::cupti_backend& backend, std::size_t memory, std::uint32_t period_ms, std::uint32_t window_ms)
+      : session(options(memory, period_ms, window_ms)), sink(session.emplace_sink<cutrace::memory_sink>()) {
+    session.add_backend(backend);
+    auto& entry = cutrace::cupti::process_state::get().api.cuptiActivityFlushAll;
+    if (entry != &counted_flush) real_flush = entry;
+    entry = &counted_flush;
+    plain_flushes = forced_flushes = 0;
+  }
+  std::vector<event> kernels() const {
+    std::vector<event> all;
+    for (const event& e : sink.events())
+      if (e.kind == event_kind::kernel) all.push_back(e);
+    return all;
+  }
+};
+
+CUstream make_stream() {
+  CUstream s{};
+  DO(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
+  return s;
+}
+
+std::string count(std::size_t n, const char* what) { return std::to_string(n) + " " + what; }
+
+void idle(const test_support::gpu_device& gpu) {
+  cutrace::cupti::cupti_backend backend;
+  traced t(backend, 0, 20, 100);
+  const CUstream stream = make_stream();
+  gpu.launch(stream, 3);
+  DO(cuStreamSynchronize, stream);
+  const bool came = within(milliseconds(60000), [&] { return t.kernels().size() == 3; });
+  tell(came, "records come without being asked for", count(t.kernels().size(), "kernels"));
+  std::this_thread::sleep_for(milliseconds(200));
+  const std::uint32_t before = plain_flushes;
+  std::this_thread::sleep_for(milliseconds(500));
+  tell(plain_flushes == before, "CUPTI is left alone while it has no buffer",
+       count(plain_flushes - before, "flushes in half a second"));
+  tell(forced_flushes == 0, "and never asked by force", count(forced_flushes, "forced flushes"));
+  gpu.launch(stream, 2);
+  DO(cuStreamSynchronize, stream);
+  const bool flushed = t.session.flush() && within(milliseconds(60000), [&] { return t.kernels().size() == 5; });
+  tell(flushed, "a flush of the session asks for all", count(t.kernels().size(), "kernels"));
+  t.session.stop();
+}
+
+/// Beside a kernel of 2.5 s: some of its own thread, and those of another one.
+void long_kernel(const test_support::gpu_device& gpu) {
+  cutrace::cupti::cupti_backend backend;
+  traced t(backend, 0, 20, 100);
+  const CUstream busy = make_stream(), own = make_stream();
+  CU(cutrace_sim_set_kernel_duration)("empty", 2500000000ull);
+  gpu.launch(busy, 1);
+  CU(cutrace_sim_set_kernel_duration)("empty", 10000);
+  std::atomic<bool> done{false};
+  double slowest_ms = 0;
+  std::thread other([&] {
+    gpu.use();
+    const CUstream stream = make_stream();
+    for (std::size_t i = 1; i <= 20; ++i) {
+      gpu.launch(stream, 1);
+      DO(cuStreamSynchronize, stream);
+      const auto begin = steady_clock::now();
+      within(milliseconds(60000), [&] { return t.kernels().size() >= i; });
+      slowest_ms = std::max(slowest_ms, std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count());
+    }
+    done = true;
+  });
+  std::size_t launched = 0;
+  for (; !done; ++launched) {
+    gpu.launch(own, 1);
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  other.join();
+  tell(slowest_ms < 400, "a long kernel does not hold up other threads' records",
+       std::to_string(slowest_ms) + " ms at most");
+  test_support::must(static_cast<int>(CU(cuCtxSynchronize)()), "cuCtxSynchronize");
+  tell(forced_flushes == 0, "a kernel that is merely long is not asked for by force",
+       count(forced_flushes, "forced flushes"));
+  t.session.stop();
+  std::size_t timeless = 0, longest = 0;
+  for (const event& e : t.kernels()) {
+    timeless += e.incomplete;
+    longest = std::max(longest, static_cast<std::size_t>(e.duration_ns()));
+  }
+  tell(t.kernels().size() == launched + 21 && timeless == 0 && longest >= 2500000000u,
+       "all of them have their times, the long one too",
+       count(t.kernels().size(), "kernels, ") + count(timeless, "without times"));
+}
+
+/// Beside a kernel of 4 s its thread launches more than there is memory for.
+void held_back(const test_support::gpu_device& gpu) {
+  cutrace::cupti::cupti_backend backend;
+  traced t(backend, std::size_t{8} << 20, 20, 100);
+  const CUstream busy = make_stream(), own = make_stream();
+  CU(cutrace_sim_set_kernel_duration)("empty", 4000000000ull);
+  {
+    CUTRACE_STAGE("endless", 77);
+    gpu.launch(busy, 1);
+  }
+  CU(cutrace_sim_set_kernel_duration)("empty", 1000);
+  std::size_t launched = 0;
+  const auto begin = steady_clock::now();
+  for (; steady_clock::now() - begin < milliseconds(3000); ++launched) {
+    gpu.launch(own, 1);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  tell(forced_flushes != 0, "too much memory that is held back is asked for by force",
+       count(forced_flushes, "forced flushes of ") + count(launched, "launches"));
+  DO(cuStreamSynchronize, own);
+  const std::uint32_t forced = forced_flushes;
+  DO(cuStreamSynchronize, busy);
+  {
+    CUTRACE_STAGE("after", 78);
+    gpu.launch(busy, 1);
+  }
+  test_support::must(static_cast<int>(CU(cuCtxSynchronize)()), "cuCtxSynchronize");
+  t.session.stop();
+  const cutrace::stats s = t.session.stats();
+  tell(s.lost_total() == 0, "nothing is lost by it", count(s.lost_total(), "lost"));
+  std::size_t timeless = 0;
+  const event* endless = nullptr;  // of `all`
+  std::int64_t next = 0;
+  const std::vector<event> all = t.kernels();
+  for (const event& e : all) {
+    timeless += e.incomplete;
+    const std::string stage(e.stage_name.data, e.stage_name.size);
+    if (stage == "endless") endless = &e;
+    if (stage == "after") next = e.start_ns;
+  }
+  tell(all.size() == launched + 2 && timeless >= 1 && timeless <= 1 + forced,
+       "only what ran at that instant is without times", count(timeless, "without times"));
+  tell(s.quality_of[static_cast<std::size_t>(cutrace::quality::incomplete)] == timeless, "which is counted");
+  const bool known = endless != nullptr && endless->incomplete && endless->request_count == 1 &&
+                     endless->requests[0].id == 77 && endless->start_ns == endless->call_start_ns;
+  tell(known, "the kernel that held them back is known by call, stage and request");
+  tell(known && endless->duration_ns() >= 4000000000 && endless->end_ns <= next,
+       "and lasts at most until a wait for it has returned",
+       std::to_string(known ? endless->duration_ns() / 1000000 : 0) + " ms");
+}
+
+/// A call that returns an error which loses the context.
+void fault(const test_support::gpu_device& gpu) {
+  cutrace::cupti::cupti_backend backend;
+  traced t(backend, 0, 3000, 15000);
+  const CUstream stream = make_stream();
+  CU(cutrace_sim_set_kernel_duration)("empty", 60000000000ull);
+  gpu.launch(stream, 2);
+  DO(cutrace_sim_set_faults, "cuStreamSynchronize=700");
+  static_cast<void>(CU(cuStreamSynchronize)(stream));
+  const bool asked = within(milliseconds(1500), [] { return forced_flushes != 0; });
+  tell(asked, "after a fatal error records are asked for at once", count(forced_flushes, "forced flushes"));
+  DO(cutrace_sim_set_faults, "");
+  t.session.stop();
+  std::size_t timeless = 0;
+  for (const event& e : t.kernels()) timeless += e.incomplete && e.end_ns > e.start_ns;
+  tell(timeless == 2, "and what was at work or behind it lasts until the end of the trace", count(timeless, "kernels"));
+  tell(t.session.stats().pending == 0 && t.session.stats().produced == t.session.stats().delivered,
+       "counted to the unit");
+}
+
+}  // namespace
+
+int main() {
+  const test_support::gpu_device gpu;
+  idle(gpu);
+  long_kernel(gpu);
+  held_back(gpu);
+  fault(gpu);
+  return failures;
+}
