@@ -12,7 +12,7 @@ create table lines as select row_number() over () as id, * from read_json('trace
   -- each event
   name: 'VARCHAR', pid: 'UINTEGER', tid: 'UINTEGER', correlation: 'UBIGINT', stage: 'VARCHAR', stage_id: 'UBIGINT',
   requests: 'UBIGINT[]', request_names: 'VARCHAR[]', request_total: 'UINTEGER', late: 'BOOLEAN', skewed: 'BOOLEAN',
-  by_events: 'BOOLEAN',
+  by_events: 'BOOLEAN', incomplete: 'BOOLEAN',
   -- work of the GPU
   device: 'UINTEGER', context: 'UINTEGER', stream: 'UBIGINT', attribution: 'VARCHAR', call: 'VARCHAR',
   call_ts_ns: 'BIGINT', graph_id: 'UINTEGER', graph_node_id: 'UBIGINT', capture_stage: 'VARCHAR',

@@ -132,7 +132,7 @@ function showOwners() {
   $("bar").setAttribute("aria-label", data.owners.map(o => words(o) + " " + permille(o[3])).join("; "));
   const columns = [
     {title: "", left: true, text: words, swatch: o => OWNER[o[8]] || "var(--none)", mark: o => o[7] ? "  bottleneck" : ""},
-    {title: "Events", text: o => o[8] === 10 ? "" : count(o[4])},
+    {title: "Events", text: o => o[8] === 11 ? "" : count(o[4])},
     {title: "Time", text: o => duration(o[2])},
     {title: "Share", text: o => permille(o[3])}];
   if (data.gpu_seen) columns.push({title: "Host alone", text: o => o[1] ? "" : duration(o[5]), hint: "The same, whatever the GPU did"},

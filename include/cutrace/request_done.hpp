@@ -33,7 +33,7 @@ struct request_done {
   std::uint64_t lost = 0;     ///< records of any kind that the trace lost while the request was open: 0 is good
   std::uint64_t late = 0;     ///< events of it that came out of order; they are in the numbers
   bool unfinished = false;    ///< a stage of it never ended: it was given up, or the trace ended first
-  bool work_missing = false;  ///< a launch of it has no GPU record: its GPU times are too small
+  bool work_missing = false;  ///< a launch of it has no GPU record, or one without times: its GPU times are too small
   bool approximate = false;   ///< more pieces than are kept: a union was estimated
 
   std::int64_t wall_ns() const noexcept { return end_ns - start_ns; }

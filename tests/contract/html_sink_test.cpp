@@ -209,11 +209,11 @@ TEST_CASE("html: idle gaps have the cause that the host gives them") {
                                      sample::kernel("last", 30000, 200000, 6)};
   const nlohmann::json gaps = page_of(all).data["gaps"];
   REQUIRE(gaps.size() == 4);
-  CHECK(gaps[0] == nlohmann::json({0, 0, 1000, "no call, no stage", 10, "", "before"}));
-  CHECK(gaps[1] == nlohmann::json({0, 2000, 8000, "sync (waiting)", 8, "cuStreamSynchronize", "after"}));
-  CHECK(gaps[2] == nlohmann::json({0, 11000, 9000, "own code, in a stage", 9, "tokenize", "behind the stage"}));
+  CHECK(gaps[0] == nlohmann::json({0, 0, 1000, "no call, no stage", 11, "", "before"}));
+  CHECK(gaps[1] == nlohmann::json({0, 2000, 8000, "sync (waiting)", 9, "cuStreamSynchronize", "after"}));
+  CHECK(gaps[2] == nlohmann::json({0, 11000, 9000, "own code, in a stage", 10, "tokenize", "behind the stage"}));
   // A short call does not explain a long gap.
-  CHECK(gaps[3] == nlohmann::json({0, 21000, 9000, "no call, no stage", 10, "", "last"}));
+  CHECK(gaps[3] == nlohmann::json({0, 21000, 9000, "no call, no stage", 11, "", "last"}));
 }
 
 TEST_CASE("html: what does not fit is joined, and loses neither its course nor its count") {

@@ -55,6 +55,7 @@ std::vector<event> random_trace(std::mt19937& random, std::size_t count, bool by
         break;
     }
   }
+  for (event& e : list) e.incomplete = e.is_gpu_work() && random() % 8 == 0;
   if (by_end)
     std::stable_sort(list.begin(), list.end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
   return list;
@@ -62,6 +63,7 @@ std::vector<event> random_trace(std::mt19937& random, std::size_t count, bool by
 
 owner owner_of(const event& e) {
   if (e.kind == event_kind::stage) return owner::host_stage;
+  if (e.incomplete) return owner::gpu_unfinished;
   return e.is_gpu_work() ? analysis::gpu_owner(analysis::category_of(e))
                          : analysis::host_owner(analysis::category_of(e));
 }
@@ -132,21 +134,27 @@ TEST_CASE("each nanosecond has one owner, as by the definition") {
 
 TEST_CASE("where everything overlaps, the stated order decides") {
   // Each event is 100 ns longer than the one before, so each owner has exactly the 100 ns that the ones before leave.
+  event unfinished = sample::kernel("u", 0, 400, 11);
+  unfinished.incomplete = true;
   const std::vector<event> events = {
       sample::kernel("k", 0, 100, 1),
       sample::memcpy(copy_direction::host_to_device, 1, 0, 200, 2),
       sample::memset(1, 0, 300, 3),
-      sample::api("cuModuleLoadData", 0, 400, 4),
-      sample::api("cuMemAlloc", 0, 500, 5),
-      sample::api("cuMemcpyHtoD", 0, 600, 6),
-      sample::api("cuLaunchKernel", 0, 700, 7),
-      sample::api("cuEventRecord", 0, 800, 8),
-      sample::api("cuCtxSynchronize", 0, 900, 9),
-      sample::stage("s", 0, 1000, 10),
+      unfinished,
+      sample::api("cuModuleLoadData", 0, 500, 4),
+      sample::api("cuMemAlloc", 0, 600, 5),
+      sample::api("cuMemcpyHtoD", 0, 700, 6),
+      sample::api("cuLaunchKernel", 0, 800, 7),
+      sample::api("cuEventRecord", 0, 900, 8),
+      sample::api("cuCtxSynchronize", 0, 1000, 9),
+      sample::stage("s", 0, 1100, 10),
   };
   breakdown b;
   for (const event& e : events) b.add(e);
-  const breakdown_table t = b.everything(1100);
+  const breakdown_table t = b.everything(1200);
+  CHECK(t.gpu_busy_ns() == 300);
+  CHECK(t.gpu_unfinished_ns() == 100);
+  CHECK(t.gpu_idle_ns() == 800);
   for (std::size_t o = 0; o < analysis::owner_count; ++o) {
     CAPTURE(o);
     CHECK(t.ns[o] == 100);
@@ -188,6 +196,26 @@ TEST_CASE("devices: busy is the union over streams, idle the rest of the trace")
   CHECK(list[0].gap_count == 1);
   CHECK(list[0].idle_ns(1000) == 750);
   CHECK(list[1].busy_ns == 10);
+}
+
+TEST_CASE("devices: what work without times occupies is neither busy nor idle") {
+  breakdown b;
+  event unfinished = sample::kernel("u", 150, 450, 3, 7, 0);
+  unfinished.incomplete = true;
+  b.add(sample::kernel("k", 100, 200, 1, 7, 0));
+  b.add(unfinished);
+  b.add(sample::kernel("k", 400, 420, 2, 8, 0));
+  unfinished.device = 1;
+  b.add(unfinished);
+  const std::vector<analysis::device_time> list = b.devices();
+  REQUIRE(list.size() == 2);
+  CHECK(list[0].busy_ns == 120);
+  CHECK(list[0].unfinished_ns == 230);
+  CHECK(list[0].active == analysis::interval{100, 450});
+  CHECK(list[0].idle_ns(1000) == 650);
+  CHECK(list[1].busy_ns == 0);
+  CHECK(list[1].unfinished_ns == 300);
+  CHECK(list[1].active == analysis::interval{150, 450});
 }
 
 TEST_CASE("the bottleneck is the GPU where it works half of the time, else what the host did while it was idle") {

@@ -75,17 +75,18 @@ TEST_CASE("analysis.trace: each owner's time is what nobody before it has, all o
       line_of(host_owner(category_of_call(sample::text_of(c.name)))).set(c.start, c.end);
     for (const random_trace::stage& t : s.truth.stages) line_of(owner::host_stage).set(t.start, t.end);
     for (const random_trace::part& p : s.truth.parts) line_of(owner::host_stage).set(p.start, p.end);
+    const std::size_t first_host = static_cast<std::size_t>(owner::host_init);
     for (const bool host : {false, true}) {
       const breakdown_table& t = host ? s.results.time.host : s.results.time.everything;
       std::int64_t sum = 0;
       for (std::size_t o = 0; o < owner_count; ++o) {
         sum += t.ns[o];
-        if (host && o < 3) {
+        if (host && o < first_host) {
           REQUIRE(t.ns[o] == 0);
           continue;
         }
         REQUIRE(t.ns[o] == count([&](std::int64_t at) {
-                  for (std::size_t k = host ? 3 : 0; k < owner_count - 1; ++k)
+                  for (std::size_t k = host ? first_host : 0; k < owner_count - 1; ++k)
                     if (owners[k].at(at)) return k == o;
                   return o == owner_count - 1;
                 }));
@@ -123,6 +124,62 @@ TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classe
       REQUIRE(d.gap_count == gaps);
     }
   });
+}
+
+TEST_CASE("analysis.trace: work without times is in no measurement, and the time that it occupies is not idle") {
+  const auto analysed = [](const std::vector<event>& events, trace_analysis& a) {
+    for (const event& e : events) a.add(e);
+    return a.finish(length * tick);
+  };
+  for (std::uint32_t seed = 2500; seed < 2500 + cases; ++seed) {
+    CAPTURE(seed);
+    const random_trace::trace truth = random_trace::make(seed, false);
+    std::mt19937 random(seed);
+    std::vector<event> marked, without;
+    for (const event& e : truth.events) {
+      const bool unfinished = e.is_gpu_work() && random() % 5 == 0;
+      marked.push_back(e);
+      marked.back().incomplete = unfinished;
+      if (!unfinished) without.push_back(e);
+    }
+    trace_analysis a, b, c;
+    const trace_results of = analysed(marked, a), absent = analysed(without, b), whole = analysed(truth.events, c);
+    // What is measured is that of a trace without such work.
+    REQUIRE(of.time.everything.gpu_busy_ns() == absent.time.everything.gpu_busy_ns());
+    REQUIRE(of.launches.launched == absent.launches.launched);
+    REQUIRE(of.launches.delay.count() == absent.launches.delay.count());
+    REQUIRE(a.gpu_operations().total_ns() == b.gpu_operations().total_ns());
+    REQUIRE(a.gpu_operations().total_count() == b.gpu_operations().total_count());
+    REQUIRE(of.copies.size() == absent.copies.size());
+    std::int64_t exposed_ns = 0;  // in all: of copies that start together, any one may have the time
+    for (std::size_t i = 0; i < of.copies.size(); ++i) {
+      REQUIRE(of.copies[i].gpu_ns == absent.copies[i].gpu_ns);
+      exposed_ns += of.copies[i].exposed_ns - absent.copies[i].exposed_ns;
+    }
+    REQUIRE(exposed_ns == 0);
+    for (const stage_cost& s : of.stages.stages)
+      for (const stage_cost& other : absent.stages.stages) {
+        if (s.name != other.name) continue;
+        REQUIRE(s.gpu_own_ns == other.gpu_own_ns);
+        REQUIRE(s.gpu_inclusive_ns == other.gpu_inclusive_ns);
+        REQUIRE(s.queue_ns == other.queue_ns);
+      }
+    // What is idle is that of a trace in which the same work has times.
+    REQUIRE(of.idle.all.ns == whole.idle.all.ns);
+    REQUIRE(of.time.everything.gpu_idle_ns() == whole.time.everything.gpu_idle_ns());
+    for (std::size_t o = static_cast<std::size_t>(owner::host_init); o < owner_count; ++o)
+      REQUIRE(of.time.everything.ns[o] == whole.time.everything.ns[o]);
+    REQUIRE(of.devices.size() == whole.devices.size());
+    for (std::size_t i = 0; i < of.devices.size(); ++i) {
+      const device_activity& d = of.devices[i];
+      REQUIRE(d.idle_ns == whole.devices[i].idle_ns);
+      REQUIRE(d.busy_ns + d.unfinished_ns == whole.devices[i].busy_ns);
+      REQUIRE(d.busy_ns + d.unfinished_ns + d.idle_ns == d.active.length_ns());
+    }
+    for (const stage_cost& s : of.stages.stages)
+      for (const stage_cost& other : whole.stages.stages)
+        if (s.name == other.name) REQUIRE(s.gpu_idle_inside_ns == other.gpu_idle_inside_ns);
+  }
 }
 
 TEST_CASE("analysis.trace: delays, skew and the length of the queue") {

@@ -3,9 +3,10 @@
 //
 // Definitions (ns, half-open intervals; Perfetto's GpuCompute and HTA's temporal breakdown use the same):
 //   busy = |union of kernels, copies and sets over all streams|; active = first start .. last end
-//   idle = |active| - busy; compute = |union of kernels that are not communication|
-//   non_compute = busy - compute, so idle + compute + non_compute = |active|
-//   overlap(a, b) = |union(a) ∩ union(b)|, of two classes of work; exposed(a) = |union(a) without union(kernels)|
+//   unfinished = |union of work without times, without busy|; idle = |active| - busy - unfinished; compute = |union of
+//   kernels that are not communication| non_compute = busy - compute, so idle + unfinished + compute + non_compute =
+//   |active| overlap(a, b) = |union(a) ∩ union(b)|, of two classes of work; exposed(a) = |union(a) without
+//   union(kernels)|
 #pragma once
 
 #include <array>
@@ -29,8 +30,9 @@ struct device_activity {
   std::uint64_t streams = 0;  ///< that had work
   interval active;
   std::int64_t busy_ns = 0;
-  std::int64_t idle_ns = 0;     ///< inside of `active`, in time that was recorded
-  std::uint64_t gap_count = 0;  ///< idle stretches inside of `active`
+  std::int64_t unfinished_ns = 0;  ///< that work without times occupies, and no measured work
+  std::int64_t idle_ns = 0;        ///< inside of `active`, in time that was recorded
+  std::uint64_t gap_count = 0;     ///< idle stretches inside of `active`
   std::int64_t compute_ns = 0;
   std::int64_t non_compute_ns = 0;
   std::array<std::int64_t, work_class_count> class_ns{};    ///< union of each class
@@ -52,7 +54,8 @@ struct device_activity {
 
 CUTRACE_ONE_COPY inline device_activity find_activity(const trace_log& log, const device_work& d) {
   constexpr auto bit = [](work_class c) { return 1u << static_cast<unsigned>(c); };
-  constexpr std::uint32_t all = (1u << work_class_count) - 1;
+  constexpr std::uint32_t unfinished = bit(work_class::unfinished);
+  constexpr std::uint32_t all = ((1u << work_class_count) - 1) & ~unfinished;
   constexpr std::uint32_t kernels = bit(work_class::compute) | bit(work_class::communication);
   constexpr std::uint32_t copies = bit(work_class::host_to_device) | bit(work_class::device_to_host) |
                                    bit(work_class::device_to_device) | bit(work_class::peer) |
@@ -78,7 +81,8 @@ CUTRACE_ONE_COPY inline device_activity find_activity(const trace_log& log, cons
   a.busy_ns = sweep->any_ns(all);
   std::int64_t recorded_ns = 0;
   for (const interval v : log.recorded()) recorded_ns += clip(v, a.active).length_ns();
-  a.idle_ns = std::max<std::int64_t>(recorded_ns - a.busy_ns, 0);
+  a.unfinished_ns = sweep->only_ns(unfinished, all);
+  a.idle_ns = std::max<std::int64_t>(recorded_ns - a.busy_ns - a.unfinished_ns, 0);
   a.compute_ns = sweep->any_ns(bit(work_class::compute));
   a.non_compute_ns = a.busy_ns - a.compute_ns;
   for (std::size_t i = 0; i < work_class_count; ++i) {

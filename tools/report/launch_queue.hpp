@@ -83,6 +83,7 @@ CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const devi
   started.reserve(d.order.size());
   for (const std::uint32_t i : d.order) {
     const gpu_work& w = log.work()[i];
+    if (w.is == work_class::unfinished) continue;  // when it began is not known
     const trace_log::launch l = log.launch_of(w);
     add_launch(launches, w, l);
     if (!l.known) continue;

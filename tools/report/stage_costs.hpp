@@ -270,6 +270,7 @@ class stage_cost_finder {
           busy_.add(w.when);
           row& own = rows_[w.stage == 0 ? 0 : instance_row_[w.stage]];
           ++own.result.gpu_operations;
+          if (w.is == work_class::unfinished) return;  // occupies the device, for a time that is not known
           grow(own.result.gpu_own_ns, own.own_until, w.when);
           if (w.stage == stage_log::none) return;
           instance_work& i = instances_[w.stage];
@@ -294,7 +295,8 @@ class stage_cost_finder {
   void backward() {
     for_each_work_backward(log_, [&](const gpu_work& w) {
       const trace_log::launch l = log_.launch_of(w);
-      if (w.stage == stage_log::none || !l.known || l.when.end_ns >= w.when.start_ns) return;
+      if (w.is == work_class::unfinished || w.stage == stage_log::none || !l.known || l.when.end_ns >= w.when.start_ns)
+        return;
       instance_work& i = instances_[w.stage];
       i.queue_ns += interval{l.when.end_ns, std::min(w.when.start_ns, i.queue_from)}.length_ns();
       i.queue_from = std::min(i.queue_from, l.when.end_ns);

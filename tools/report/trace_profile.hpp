@@ -99,7 +99,7 @@ CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const 
   const auto total = [&p](total_figure f) -> std::int64_t& { return p.totals_ns[static_cast<std::size_t>(f)]; };
   total(total_figure::wall) = all.recorded_ns;
   total(total_figure::gpu_busy) = all.gpu_busy_ns();
-  total(total_figure::gpu_idle) = all.recorded_ns - all.gpu_busy_ns();
+  total(total_figure::gpu_idle) = all.gpu_idle_ns();
   for (const device_activity& d : r.devices) {
     total(total_figure::kernels) += d.kernel_ns;
     total(total_figure::transfers) += d.copy_ns;
@@ -110,6 +110,7 @@ CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const 
   std::map<std::pair<work_class, std::uint32_t>, profile_row*> work_rows;
   for (std::size_t i = 0; i < log.work().size(); ++i) {
     const gpu_work& w = log.work()[i];
+    if (w.is == work_class::unfinished) continue;
     profile_row*& row = work_rows[{is_kernel(w.is) ? work_class::compute : w.is, is_kernel(w.is) ? w.name : 0}];
     if (row == nullptr) row = &p.of(profile_group::gpu_operations)[name_of_work(log, w)];
     row->add(w.when.length_ns(), keep, random);

@@ -25,7 +25,10 @@ struct wall_time {
 };
 
 inline owner owner_of(work_class c) noexcept {
-  return is_kernel(c) ? owner::gpu_kernel : is_copy(c) ? owner::gpu_transfer : owner::gpu_memory;
+  return is_kernel(c)                  ? owner::gpu_kernel
+         : is_copy(c)                  ? owner::gpu_transfer
+         : c == work_class::unfinished ? owner::gpu_unfinished
+                                       : owner::gpu_memory;
 }
 
 /// Takes all of a trace by start (by_start.hpp).

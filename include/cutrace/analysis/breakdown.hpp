@@ -18,13 +18,15 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Owners of time, in their order. The GPU at work comes first: what the host does meanwhile costs nothing. Waiting
+/// Owners of time, in their order. The GPU at work comes first: what the host does meanwhile costs nothing; then time
+/// that work without times occupies, which is not known to be idle (work_class::unfinished). Waiting
 /// comes after all other calls: a thread that waits only matters while no other one is in a call. Last, the program's
 /// own code inside of a stage, and what is left: no GPU work, no call, no stage.
 enum class owner : std::uint8_t {
   gpu_kernel,
   gpu_transfer,
   gpu_memory,
+  gpu_unfinished,
   host_init,
   host_memory,
   host_transfer,
@@ -34,7 +36,7 @@ enum class owner : std::uint8_t {
   host_stage,
   nothing,
 };
-constexpr std::size_t owner_count = 11;
+constexpr std::size_t owner_count = 12;
 
 inline bool is_gpu(owner o) noexcept { return o < owner::host_init; }
 inline owner host_owner(category c) noexcept {
@@ -59,16 +61,20 @@ struct breakdown_table {
   std::int64_t time_ns(owner o) const noexcept { return ns[static_cast<std::size_t>(o)]; }
   std::uint64_t events(owner o) const noexcept { return count[static_cast<std::size_t>(o)]; }
   std::int64_t gpu_busy_ns() const noexcept { return ns[0] + ns[1] + ns[2]; }
+  /// Neither measured work nor idle.
+  std::int64_t gpu_unfinished_ns() const noexcept { return time_ns(owner::gpu_unfinished); }
+  std::int64_t gpu_idle_ns() const noexcept { return recorded_ns - gpu_busy_ns() - gpu_unfinished_ns(); }
 };
 
 /// Union of all kernels, copies and sets of one device, all streams.
 struct device_time {
   std::uint32_t device = 0;
   std::int64_t busy_ns = 0;
-  interval active;              ///< first start to last end
-  std::uint64_t gap_count = 0;  ///< idle stretches inside of `active`
+  std::int64_t unfinished_ns = 0;  ///< that work without times occupies, and no measured work
+  interval active;                 ///< first start to last end
+  std::uint64_t gap_count = 0;     ///< idle stretches inside of `active`
   std::int64_t idle_ns(std::int64_t recorded_ns) const noexcept {
-    return std::max<std::int64_t>(recorded_ns - busy_ns, 0);
+    return std::max<std::int64_t>(recorded_ns - busy_ns - unfinished_ns, 0);
   }
 };
 
@@ -88,10 +94,10 @@ class breakdown {
     if (e.kind == event_kind::window) recorded_.insert(v), ++pieces_;
     if (!v.empty() || e.start_ns == e.end_ns) last_ns_ = std::max(last_ns_, v.end_ns);
     if (e.is_gpu_work()) {
-      const std::size_t o = static_cast<std::size_t>(gpu_owner(c));
+      const std::size_t o = static_cast<std::size_t>(e.incomplete ? owner::gpu_unfinished : gpu_owner(c));
       ++count_[o];
       insert_from(all_, o, v);
-      if (interval_set* d = device(e.device)) d->insert(v);
+      if (device_union* d = device(e.device)) (e.incomplete ? d->unfinished : d->busy).insert(v);
     } else if (e.kind == event_kind::api || e.kind == event_kind::jit ||
                (e.kind == event_kind::stage && !e.stage.span)) {  // a span may be waiting: no sign of the host at work
       const std::size_t o = static_cast<std::size_t>(e.kind == event_kind::stage ? owner::host_stage : host_owner(c));
@@ -113,8 +119,20 @@ class breakdown {
   /// By device number. Devices beyond the bounds are left out, see `devices_left_out`.
   CUTRACE_NOINLINE std::vector<device_time> devices() const {
     std::vector<device_time> list;
-    for (const auto& d : devices_)
-      if (!d.second.empty()) list.push_back({d.first, d.second.length_ns(), d.second.span(), d.second.count() - 1});
+    for (const auto& d : devices_) {
+      const interval_set &busy = d.second.busy, &unfinished = d.second.unfinished;
+      if (busy.empty() && unfinished.empty()) continue;
+      device_time t;
+      t.device = d.first;
+      t.busy_ns = busy.length_ns();
+      for (const interval v : unfinished.kept()) t.unfinished_ns += v.length_ns() - busy.measure_ns(v);
+      t.active = busy.empty() ? unfinished.span() : busy.span();
+      if (!unfinished.empty())
+        t.active = {std::min(t.active.start_ns, unfinished.span().start_ns),
+                    std::max(t.active.end_ns, unfinished.span().end_ns)};
+      t.gap_count = busy.empty() ? 0 : busy.count() - 1;
+      list.push_back(t);
+    }
     return list;
   }
   bool devices_left_out() const noexcept { return devices_left_out_; }
@@ -155,21 +173,26 @@ class breakdown {
     return t;
   }
 
-  interval_set* device(std::uint32_t number) {
+  struct device_union {
+    interval_set busy, unfinished;
+  };
+
+  device_union* device(std::uint32_t number) {
     const auto found = devices_.find(number);
     if (found != devices_.end()) return &found->second;
     if (limits_.devices != 0 && devices_.size() >= limits_.devices) {
       devices_left_out_ = true;
       return nullptr;
     }
-    return &devices_.emplace(number, interval_set(limits_.row_intervals)).first->second;
+    const interval_set none(limits_.row_intervals);
+    return &devices_.emplace(number, device_union{none, none}).first->second;
   }
 
   std::int64_t start_ns_;
   bounds limits_;
   host_unions host_;
   all_unions all_;
-  std::map<std::uint32_t, interval_set> devices_;
+  std::map<std::uint32_t, device_union> devices_;
   bool devices_left_out_ = false;
   std::array<std::uint64_t, owner_count> count_{};
   interval_set recorded_;
@@ -191,7 +214,8 @@ CUTRACE_NOINLINE inline owner largest_host_owner(const breakdown_table& t, bool 
 /// the host did for most of the time in which the GPU was idle, which may be `nothing`. `owner::nothing` for an empty
 /// table.
 CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
-  if (t.gpu_busy_ns() == 0 || 2 * t.gpu_busy_ns() < t.recorded_ns) return largest_host_owner(t, true);
+  const std::int64_t gpu_ns = t.gpu_busy_ns() + t.gpu_unfinished_ns();
+  if (gpu_ns == 0 || 2 * gpu_ns < t.recorded_ns) return largest_host_owner(t, true);
   std::size_t best = 0;
   for (std::size_t o = 1; is_gpu(static_cast<owner>(o)); ++o)
     if (t.ns[o] > t.ns[best]) best = o;

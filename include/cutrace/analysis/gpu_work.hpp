@@ -10,7 +10,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// What a device is at work for. Communication is told by the kernel's name, as HTA does: "^nccl".
+/// What a device is at work for. Communication is told by the kernel's name, as HTA does: "^nccl". Work without times
+/// of its own (event::incomplete) is a class by itself: the time from its call to its last possible end is occupied,
+/// somewhere, so neither measured work nor idle.
 enum class work_class : std::uint8_t {
   compute,
   communication,
@@ -20,12 +22,13 @@ enum class work_class : std::uint8_t {
   peer,
   other_copy,
   set,
+  unfinished,
 };
-constexpr std::size_t work_class_count = 8;
+constexpr std::size_t work_class_count = 9;
 
 inline const char* name_of(work_class c) noexcept {
-  constexpr const char* names[] = {"compute",   "communication", "copy HtoD",  "copy DtoH",
-                                   "copy DtoD", "copy peer",     "copy other", "memset"};
+  constexpr const char* names[] = {"compute",   "communication", "copy HtoD", "copy DtoH", "copy DtoD",
+                                   "copy peer", "copy other",    "memset",    "unfinished"};
   return names[static_cast<std::size_t>(c)];
 }
 inline bool is_copy(work_class c) noexcept { return c >= work_class::host_to_device && c <= work_class::other_copy; }
@@ -40,6 +43,7 @@ inline bool is_communication(text name) noexcept {
 }
 
 inline work_class class_of(const event& e, bool communication) noexcept {
+  if (CUTRACE_UNLIKELY(e.incomplete)) return work_class::unfinished;
   switch (e.kind) {
     case event_kind::memcpy:
       switch (e.memcpy_.direction) {

@@ -60,8 +60,8 @@ class operation_table {
   explicit operation_table(const bounds& limits = {}, bool percentiles = false)
       : names_(limits.names, limits.name_bytes), percentiles_(percentiles) {}
 
-  /// Counts `e` and returns its category, remembered by name. For calls (by function) or GPU work (by kernel; copies by
-  /// direction); not both in one table.
+  /// Counts `e` and returns its category, remembered by name. GPU work without times (event::incomplete) is not
+  /// counted. For calls (by function) or GPU work (by kernel; copies by direction); not both in one table.
   category add(const event& e) {
     const text name = operation_name(e);
     const std::uint32_t n = names_.number(name);
@@ -69,6 +69,7 @@ class operation_table {
     operation_totals& o = rows_[n];
     // What shares the number `others` has no category in common.
     const category is = n == name_table::others ? category_of(e) : o.count == 0 ? (o.is = category_of(e)) : o.is;
+    if (CUTRACE_UNLIKELY(e.incomplete)) return is;
     const std::uint64_t ns = static_cast<std::uint64_t>(interval_of(e).length_ns());
     ++o.count;
     o.total_ns += ns;

@@ -128,6 +128,7 @@ class request_watch {
     bool ended = false;
     bool again = false;  ///< had settled before: only its work counts
     bool approximate = false;
+    bool untimed_work = false;  ///< some of its work had not ended when it was asked for
     interval when;
     stage_work work;
     std::uint64_t late = 0;
@@ -169,12 +170,16 @@ class request_watch {
     watched_stage* s = stage_of(e, call_ns);
     if (s == nullptr) return;
     heard(*s, e, v.end_ns);
-    s->work.add(e, v);
+    if (CUTRACE_UNLIKELY(e.incomplete))
+      s->untimed_work = true;
+    else
+      s->work.add(e, v);
     if (!called) return;
     if (call_ns >= s->worked_ns) {
       s->worked_ns = call_ns;
       s->worked_correlation = e.correlation_id;
     }
+    if (CUTRACE_UNLIKELY(e.incomplete)) return;
     const std::size_t before = s->work.launches();
     s->work.add_launch(e.thread_id == 0 ? 0 : thread_of(e), call_ns, v.start_ns);
     launches_ += s->work.launches() - before;
@@ -273,7 +278,7 @@ class request_watch {
       --r.open;
       r.last_ns = std::max(r.last_ns, s.last_ns);
       add_to(r, s);
-      r.numbers.work_missing = r.numbers.work_missing || work_missing;
+      r.numbers.work_missing = r.numbers.work_missing || work_missing || s.untimed_work;
     }
   }
 

@@ -306,17 +306,18 @@ class stage_table {
       }
     });
     if (CUTRACE_UNLIKELY(e.joined == attribution::stage_unknown || e.joined == attribution::expired)) {
-      unknown_.insert(v);
+      if (!e.incomplete) unknown_.insert(v);
       ++unknown_operations_;
       return;
     }
     if (e.stage_name.size == 0) {
-      outside_.insert(v);
+      if (!e.incomplete) outside_.insert(v);
       ++outside_operations_;
       return;
     }
     row& own = *rows_[number(e.stage_name)];
     ++own.gpu_operations;
+    if (CUTRACE_UNLIKELY(e.incomplete)) return;  // how long it ran is not known
     own.gpu_own.insert(v);
     own.gpu_inclusive.insert(v);
     tree_.work(e.stage_id, v, [this](std::uint32_t at, interval w) { inside(at, w); });

@@ -133,6 +133,7 @@ class summary {
   }
 
   void add_copy(const event& e) {
+    if (CUTRACE_UNLIKELY(e.incomplete)) return;  // neither its time nor what it moved is known
     copy_total& t = numbers_.copies[static_cast<std::size_t>(e.memcpy_.direction) % copy_direction_count];
     ++t.count;
     t.bytes += e.memcpy_.bytes;

@@ -77,7 +77,7 @@ class ascii_sink : public sink {
     const analysis::trace_numbers numbers = d.numbers.numbers();
     const std::int64_t total_ns = time.recorded_ns;
 
-    const bool gpu_seen = d.gpu_operations.total_count() > 0;
+    const bool gpu_seen = d.numbers.numbers().gpu_operations > 0;
     ascii::page out(columns(), color_);
     ascii::print_identity(out, who_, end, time, gpu_seen);
     out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);

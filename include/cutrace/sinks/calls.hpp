@@ -235,9 +235,10 @@ inline void append_gpu(std::string& out, const event& e) {
   if (e.kind != event_kind::sync || e.sync.what != sync_kind::context) append_format(out, " stream {}", e.stream);
   out += ' ';
   append_duration(out, dur_ns);
-  if (e.kind == event_kind::memcpy) append_bandwidth(out, e.memcpy_.bytes, dur_ns);
-  if (e.kind == event_kind::memset) append_bandwidth(out, e.memset_.bytes, dur_ns);
-  if (e.is_gpu_work() && knows_call(e)) {
+  if (CUTRACE_UNLIKELY(e.incomplete)) out += " at most, unfinished: times not known";
+  if (e.kind == event_kind::memcpy && !e.incomplete) append_bandwidth(out, e.memcpy_.bytes, dur_ns);
+  if (e.kind == event_kind::memset && !e.incomplete) append_bandwidth(out, e.memset_.bytes, dur_ns);
+  if (e.is_gpu_work() && knows_call(e) && !e.incomplete) {
     out += ", queued ";
     append_duration(out, difference_ns(e.start_ns, e.call_start_ns));
   }

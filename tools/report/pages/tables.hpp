@@ -119,7 +119,8 @@ void head_tables(Out& out, const report& in) {
     row("start_monotonic_ns", in.info.start.monotonic_ns);
     row("clock_error_ns", in.end.totals.clock_error_ns);
     row("gpu_busy_ns", all.gpu_busy_ns());
-    row("gpu_idle_ns", all.recorded_ns - all.gpu_busy_ns());
+    row("gpu_unfinished_ns", all.gpu_unfinished_ns());
+    row("gpu_idle_ns", all.gpu_idle_ns());
   });
   std::vector<std::size_t> owners;
   for (std::size_t i = 0; i < analysis::owner_count; ++i) owners.push_back(i);

@@ -23,14 +23,14 @@ double share(Number part, Number whole) noexcept {
 
 /// Short and stable, for machines.
 inline const char* owner_name(analysis::owner o) noexcept {
-  constexpr const char* names[] = {"gpu_kernel",  "gpu_copy",      "gpu_memset",  "host_init",
-                                   "host_memory", "host_copy",     "host_launch", "host_other",
-                                   "host_sync",   "host_own_code", "nothing"};
+  constexpr const char* names[] = {"gpu_kernel", "gpu_copy",    "gpu_memset",    "gpu_unfinished",
+                                   "host_init",  "host_memory", "host_copy",     "host_launch",
+                                   "host_other", "host_sync",   "host_own_code", "nothing"};
   return names[static_cast<std::size_t>(o)];
 }
 inline const char* class_name(analysis::work_class c) noexcept {
-  constexpr const char* names[] = {"compute",          "communication", "host_to_device", "device_to_host",
-                                   "device_to_device", "peer",          "other_copy",     "memset"};
+  constexpr const char* names[] = {"compute", "communication", "host_to_device", "device_to_host", "device_to_device",
+                                   "peer",    "other_copy",    "memset",         "unfinished"};
   return names[static_cast<std::size_t>(c)];
 }
 
@@ -94,6 +94,7 @@ void device_tables(Out& out, const analysis::trace_results& r) {
     row("active_end_ns", d.active.end_ns);
     row("busy_ns", d.busy_ns);
     row("busy_share", share(d.busy_ns, r.time.everything.recorded_ns));
+    row("unfinished_ns", d.unfinished_ns);
     row("idle_ns", d.idle_ns);
     row("gaps", d.gap_count);
     row("compute_ns", d.compute_ns);

@@ -152,7 +152,7 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
                                                 const trace_summary& end, const report_options& options = {}) {
   using namespace ascii;
   const analysis::breakdown_table& time = r.time.everything;
-  const bool gpu = a.gpu_operations().total_count() > 0;
+  const bool gpu = !r.devices.empty();
   page out(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color);
   print_identity(out, who, end, time, gpu);
   const std::uint64_t lost = std::max(end.totals.lost_total(), a.log().lost_total());

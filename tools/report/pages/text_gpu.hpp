@@ -78,7 +78,7 @@ class gpu_tables {
     }
   }
   static const char* short_name(std::size_t c) noexcept {
-    constexpr const char* names[] = {"compute", "comm.", "HtoD", "DtoH", "DtoD", "peer", "other", "memset"};
+    constexpr const char* names[] = {"compute", "comm.", "HtoD", "DtoH", "DtoD", "peer", "other", "memset", "unfin."};
     return names[c];
   }
 

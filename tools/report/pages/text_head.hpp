@@ -37,8 +37,8 @@ CUTRACE_NOINLINE inline std::string answer_of(const analysis::trace_results& r,
     s = "no GPU work was seen";
   } else {
     const double busy = static_cast<double>(t.gpu_busy_ns());
-    append(s, {r.devices.size() > 1 ? "any GPU busy " : "GPU busy ", share_of(busy, whole), ", idle ",
-               share_of(whole - busy, whole)});
+    append(s, {r.devices.size() > 1 ? "any GPU busy " : "GPU busy ", share_of(busy, whole), unfinished_words(t),
+               ", idle ", share_of(static_cast<double>(t.gpu_idle_ns()), whole)});
     std::size_t most = 0;
     for (std::size_t c = 1; c < analysis::idle_cause_count; ++c)
       if (r.idle.by_cause[c].ns > r.idle.by_cause[most].ns) most = c;

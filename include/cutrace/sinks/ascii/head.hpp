@@ -160,10 +160,18 @@ struct identity {
 
 /// How the owners of time are called in the report.
 inline const char* words_of(analysis::owner o) noexcept {
-  constexpr const char* words[] = {
-      "kernel",           "transfer",      "memset",      "init",           "memory",
-      "transfer",         "kernel launch", "other calls", "sync (waiting)", "own code, in a stage",
-      "no call, no stage"};
+  constexpr const char* words[] = {"kernel",
+                                   "transfer",
+                                   "memset",
+                                   "unfinished",
+                                   "init",
+                                   "memory",
+                                   "transfer",
+                                   "kernel launch",
+                                   "other calls",
+                                   "sync (waiting)",
+                                   "own code, in a stage",
+                                   "no call, no stage"};
   return words[static_cast<std::size_t>(o)];
 }
 
@@ -199,6 +207,14 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
         tone::alarm);
 }
 
+/// ", occupied by unfinished work 12.5 % (its times are not known)", or nothing.
+CUTRACE_NOINLINE inline std::string unfinished_words(const analysis::breakdown_table& t) {
+  if (t.gpu_unfinished_ns() == 0) return {};
+  return joined({", occupied by unfinished work ",
+                 share_of(static_cast<double>(t.gpu_unfinished_ns()), static_cast<double>(t.recorded_ns)),
+                 " (its times are not known)"});
+}
+
 /// The sentence that a reader in a hurry needs.
 class verdict {
  public:
@@ -221,10 +237,11 @@ class verdict {
     if (!gpu_seen())
       s = "no GPU work was seen; ";
     else
-      append(s, {"GPU busy ", share_of(busy, whole), ", idle ", share_of(whole - busy, whole), "; "});
+      append(s, {"GPU busy ", share_of(busy, whole), unfinished_words(time_), ", idle ",
+                 share_of(static_cast<double>(time_.gpu_idle_ns()), whole), "; "});
     if (analysis::is_gpu(worst_)) {
       append_busy_reason(s);
-      if (busy >= whole) return s;
+      if (time_.gpu_idle_ns() <= 0) return s;
       s += "; largest cause of idle time: ";
     }
     const analysis::owner idle = analysis::largest_host_owner(time_, true);
@@ -237,18 +254,22 @@ class verdict {
   }
 
  private:
-  bool gpu_seen() const noexcept { return data_.gpu_operations.total_count() > 0; }
+  bool gpu_seen() const noexcept {
+    return data_.gpu_operations.total_count() > 0 || time_.events(analysis::owner::gpu_unfinished) > 0;
+  }
 
   CUTRACE_NOINLINE void append_busy_reason(std::string& s) const {
     const char* what = worst_ == analysis::owner::gpu_kernel     ? "kernels"
                        : worst_ == analysis::owner::gpu_transfer ? "copies that no kernel hides"
-                                                                 : "sets of memory";
+                       : worst_ == analysis::owner::gpu_memory   ? "sets of memory"
+                                                                 : "work that had not ended";
     append(s, {what, " ", share(shares_[static_cast<std::size_t>(worst_)]), ","});
     append_top_operation(s);
   }
 
   CUTRACE_NOINLINE void append_top_operation(std::string& s) const {
     const std::vector<analysis::operation> top = data_.gpu_operations.top(1);
+    if (top.empty()) return s += " none of it with times", void();
     append(s, {" most of all \"", label(top[0].name, 40), "\" (",
                share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())),
                " of GPU time)"});
@@ -325,7 +346,7 @@ class breakdown_section {
   breakdown_section(page& out, const analysis::breakdown_table& all, const analysis::breakdown_table& host)
       : out_(out),
         wide_(out.width() >= 100),
-        gpu_(all.count[0] + all.count[1] + all.count[2] > 0),
+        gpu_(all.count[0] + all.count[1] + all.count[2] + all.events(analysis::owner::gpu_unfinished) > 0),
         all_(all),
         host_(host),
         shares_(analysis::permille_of(all)),

@@ -103,7 +103,7 @@ class collection {
     report.add(e);
     events.add(e);
     const analysis::interval v = analysis::clip(analysis::interval_of(e), {start_ns_, INT64_MAX});
-    if (e.is_gpu_work()) return add_busy(e.device, v);
+    if (e.is_gpu_work()) return e.incomplete ? void() : add_busy(e.device, v);
     if (e.kind == event_kind::memory && !analysis::in_host_memory(e))
       memory.add(v.start_ns, report.numbers.numbers().device.live_bytes);
     if (e.kind == event_kind::window && !v.empty() && windows_.size() < window_limit) windows_.push_back(v);

@@ -137,7 +137,7 @@ class summary_writer {
     json_.field("process", std::string_view(who_.process_name));
     json_.field("pid", who_.process_id);
     json_.field("host", std::string_view(who_.host_name));
-    json_.field("backend", std::string_view(ascii::backend_words(who_, data_.report.gpu_operations.total_count() > 0)));
+    json_.field("backend", std::string_view(ascii::backend_words(who_, numbers_.gpu_operations > 0)));
     json_.field("clock", std::string_view(who_.clock));
     if (who_.rank >= 0) json_.field("rank", who_.rank);
     if (who_.world_size > 0) json_.field("world_size", who_.world_size);
@@ -148,7 +148,7 @@ class summary_writer {
     json_.field("recorded_ns", time_.recorded_ns);
     json_.field("pieces", time_.pieces);
     json_.field("gpu_busy_ns", time_.gpu_busy_ns());
-    json_.field("gpu_seen", data_.report.gpu_operations.total_count() > 0);
+    json_.field("gpu_seen", numbers_.gpu_operations > 0);
     json_.field("produced", end_.totals.produced);
     json_.field("delivered", end_.totals.delivered);
     json_.field("lost_total", end_.totals.lost_total());

@@ -387,12 +387,13 @@ class timeline {
     r.start_ns = v.start_ns;
     r.length_ns = static_cast<std::uint64_t>(v.length_ns());
     r.name = names_.number(analysis::operation_name(e));
+    if (CUTRACE_UNLIKELY(e.incomplete)) r.name = unfinished_name(e);
     const bool is_stage = e.kind == event_kind::stage;
     const text stage = is_stage ? e.name : e.stage_name;
     if (e.stage_id != 0) r.context = contexts_.number(e, names_.number(stage));
     if (e.is_gpu_work()) {
       add_gpu(r, e);
-      count(r);
+      if (!e.incomplete) count(r);
     } else if (e.kind == event_kind::api) {
       r.detail = static_cast<std::uint32_t>(e.api.result);
       r.bytes = e.api.bytes;
@@ -418,6 +419,13 @@ class timeline {
     if (e.kind == event_kind::kernel) r.detail = shapes_.number(e.kernel);
     if (e.kind == event_kind::memcpy) r.bytes = e.memcpy_.bytes;
     if (e.kind == event_kind::memset) r.bytes = e.memset_.bytes;
+  }
+
+  /// That its length is no measurement stands in the name: who looks at one slice looks there.
+  CUTRACE_NOINLINE std::uint32_t unfinished_name(const event& e) {
+    const text name = analysis::operation_name(e);
+    const std::string label = std::string(name.data, name.size) + " (unfinished: times not known)";
+    return names_.number({label.data(), static_cast<std::uint32_t>(label.size())});
   }
 
   void count(const record& r) {

@@ -306,8 +306,8 @@ class metrics {
   request_table requests;
   std::array<std::uint64_t, analysis::category_count> calls{};
   std::array<std::uint64_t, loss_cause_count> lost{};
-  std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0, without_stage = 0,
-                without_requests = 0;
+  std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0, incomplete = 0,
+                without_stage = 0, without_requests = 0;
   std::uint64_t pinned_live_bytes = 0, allocations_not_followed = 0;
 
  private:
@@ -355,6 +355,10 @@ class metrics {
     if (e.skewed) ++skewed;
     if (e.start_ns == 0 && e.end_ns == 0) {  // the device had no room for times
       ++untimed;
+      return;
+    }
+    if (CUTRACE_UNLIKELY(e.incomplete)) {  // how long it ran is not known
+      ++incomplete;
       return;
     }
     const analysis::interval v = analysis::interval_of(e);
