@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # How the parts of cutrace are compiled once. In the package too, for the one that its build could not make.
 
+# cutrace_compile_apart(<target>): what is compiled meets nothing of the program that it comes into. Its copy of fmt has a
+# name of its own, so that a program may have any other one. Nothing of it is exported, and no unique symbol of a template
+# keeps a plug-in loaded that links it.
+function(cutrace_compile_apart target)
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON INTERPROCEDURAL_OPTIMIZATION OFF)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-lto> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+  target_compile_definitions(${target} PRIVATE
+    FMT_HEADER_ONLY=1 "FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace cutrace_archive {" "FMT_END_NAMESPACE=}}")
+  foreach(needed fmt::fmt Boost::headers)
+    target_include_directories(${target} SYSTEM PRIVATE
+      $<$<TARGET_EXISTS:${needed}>:$<TARGET_PROPERTY:${needed},INTERFACE_INCLUDE_DIRECTORIES>>)
+  endforeach()
+endfunction()
+
 # cutrace_archive(<part> SOURCES...): the static library of one part of cutrace, the target cutrace_<part>. It goes into
-# programs and into shared libraries. Its copy of fmt has a name of its own, so that a program may have any other one.
-# Nothing of it is exported, and no unique symbol of a template keeps a plug-in loaded that links it.
+# programs and into shared libraries.
 # Problem: a linker takes nothing from an archive that nobody refers to, such as a registration. Solution: the target's
 # link options name the symbol of the part (CUTRACE_ANCHOR), and so does every file that includes cutrace/session.hpp, by
 # the definition CUTRACE_COMPILED or CUTRACE_COMPILED_<PART>. Where markers are compiled to nothing, nothing is taken.
@@ -12,19 +27,11 @@ function(cutrace_archive part)
   set(target cutrace_${part})
   add_library(${target} STATIC ${ARGN})
   add_library(cutrace::${part} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES
-    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-    INTERPROCEDURAL_OPTIMIZATION OFF ARCHIVE_OUTPUT_DIRECTORY ${CUTRACE_ARCHIVE_FOLDER} DEBUG_POSTFIX "")
+  cutrace_compile_apart(${target})
+  set_target_properties(${target} PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${CUTRACE_ARCHIVE_FOLDER} DEBUG_POSTFIX "")
   if(NOT CUTRACE_TOP_LEVEL AND NOT CUTRACE_INSTALL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # who links it has it built
   endif()
-  target_compile_options(${target} PRIVATE -fno-lto $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
-  target_compile_definitions(${target} PRIVATE
-    FMT_HEADER_ONLY=1 "FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace cutrace_archive {" "FMT_END_NAMESPACE=}}")
-  foreach(needed fmt::fmt Boost::headers)
-    target_include_directories(${target} SYSTEM PRIVATE
-      $<$<TARGET_EXISTS:${needed}>:$<TARGET_PROPERTY:${needed},INTERFACE_INCLUDE_DIRECTORIES>>)
-  endforeach()
   set(disabled $<IN_LIST:CUTRACE_DISABLE,$<TARGET_PROPERTY:COMPILE_DEFINITIONS>>)
   set(anchor ${part})
   string(TOUPPER CUTRACE_COMPILED_${part} definition)

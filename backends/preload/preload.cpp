@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcutrace_preload.so: what LD_PRELOAD names. Hooks every function of the driver that the program is handed, and
 // opens a session at the first call of one. Without libcuda in the process it does nothing.
-#define CUTRACE_RUNTIME_WITHOUT_SINKS
 #include <unistd.h>
 #include <unwind.h>
 
@@ -10,7 +9,6 @@
 #include <cutrace/nvtx/ingest.hpp>
 #include <cutrace/run/backend_registry.hpp>
 #include <cutrace/run/outside_session.hpp>
-#include <cutrace/runtime.hpp>
 
 #include "preload_backend.hpp"
 

@@ -2,10 +2,8 @@
 // libcutrace_inject.so: the driver loads it when CUDA_INJECTION64_PATH names it, and calls InitializeInjection while
 // CUDA starts; NVTX loads it when NVTX_INJECTION64_PATH names it, at its first call. Whoever comes first opens a
 // session from the environment, so that a program that knows nothing of cutrace is traced.
-#define CUTRACE_RUNTIME_WITHOUT_SINKS
 #include <cutrace/cupti/register.hpp>
 #include <cutrace/run/outside_session.hpp>
-#include <cutrace/runtime.hpp>
 
 using cutrace::detail::outside_session;
 
