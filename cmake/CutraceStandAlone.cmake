@@ -11,7 +11,7 @@ endif()
 # in glibc: the way to them is one load. In the archive it is calls into the loader, since that also goes into plug-ins of
 # programs that have used up that room. With these calls the callback of a launch touches 5 lines more of code and as many
 # of data, and takes 2.4 ns more in a loop, 19 ns (1.29 [1.26, 1.32]) after other work and 31 ns (1.18 [1.12, 1.23]) after
-# work on many pages (bench/callback). A hooked call takes 4 ns more at most, and keeps its budget either way.
+# work on many pages (bench/callback). A hooked call costs the same either way.
 # Where g++ sees one class that implements an interface, it compares each object with that one first. The backend's file
 # does not see the runtime's event writer, so the guess is wrong in each callback: 3 lines of code, 4 ns after other work.
 function(cutrace_compile_stand_alone target)
