@@ -9,9 +9,9 @@ endif()
 # cutrace_compile_stand_alone(<target>): the flags of what goes into them and nowhere else.
 # Their thread-local variables (152 bytes) lie in the room that the loader keeps for libraries opened at run time, 1.6 KiB
 # in glibc: the way to them is one load. In the archive it is calls into the loader, since that also goes into plug-ins of
-# programs that have used up that room. With these calls the callback of a launch touches 5 lines more of code and as many
-# of data, and takes 2.4 ns more in a loop, 19 ns (1.29 [1.26, 1.32]) after other work and 31 ns (1.18 [1.12, 1.23]) after
-# work on many pages (bench/callback). A hooked call costs the same either way.
+# programs that have used up that room. With these calls the callback of a launch touches 3 lines more of code and 5 of
+# data, and takes 1 to 3 ns more in a loop, 13 ns (1.19 [1.17, 1.20]) after other work and 28 ns (1.16 [1.12, 1.22])
+# after work on many pages (bench/callback). A hooked call costs the same either way.
 # Where g++ sees one class that implements an interface, it compares each object with that one first. The backend's file
 # does not see the runtime's event writer, so the guess is wrong in each callback: 3 lines of code, 4 ns after other work.
 function(cutrace_compile_stand_alone target)
