@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "call_backend.hpp"
+#include "cutrace/patience.hpp"
 #include "cutrace/told_trace.hpp"
 
 namespace cutrace_tool {
@@ -150,6 +151,7 @@ void call_relay::flush(writer& w) {
       break;
     }
     w.sent += static_cast<std::size_t>(n);
+    carried_ += static_cast<std::size_t>(n);
     waiting_ -= static_cast<std::size_t>(n);
   }
   if (w.pipe < 0) waiting_ -= w.waiting.size() - w.sent;
@@ -244,7 +246,7 @@ void call_relay::put_kernel_notes(writer& w) {
                     " times while they were busy: of that often something may be missing");
 }
 
-/// The last words of a trace. Waits for the pipe, but not for ever.
+/// The last words of a trace. Waits for the pipe for as long as it takes something.
 void call_relay::close(writer& w) {
   if (!added_.empty())
     put_note(
@@ -261,8 +263,11 @@ void call_relay::close(writer& w) {
   if (kernel_ != nullptr) put_kernel_notes(w);
   if (own_ != nullptr)
     for (const std::string& note : own_->notes()) put_note(w, note);
-  const std::uint64_t until = monotonic_ns() + 10000 * ms;
-  for (flush(w); w.pipe >= 0 && !w.waiting.empty() && monotonic_ns() < until; flush(w)) ::usleep(1000);
+  patience wait;
+  for (flush(w); w.pipe >= 0 && !w.waiting.empty() && wait.lasts(carried_); flush(w)) ::usleep(1000);
+  if (w.pipe >= 0 && !w.waiting.empty())
+    note_once("records of " + std::to_string(w.waiting.size() - w.sent) +
+              " bytes are in no trace: who writes it took nothing for ten seconds");
   if (w.pipe >= 0) ::close(w.pipe);
   w.pipe = -1;
   waiting_ -= w.waiting.size() - w.sent;
@@ -276,15 +281,19 @@ void call_relay::finish() {
   if (kernel_ != nullptr) kernel_->detach();  // first: what it told later would have no call
   probes_.detach();
   if (own_ != nullptr) own_->end();
-  const std::uint64_t until = monotonic_ns() + 10000 * ms;
   // What waits for a full pipe is taken as fast as it can be written down.
+  patience wait;
   std::size_t before = 0;
   do {
     before = waiting_;
     probes_.consume([this](const void* record, std::size_t bytes) { return take(record, bytes); });
     flush_all();
     if (waiting_ != 0) ::usleep(1000);
-  } while ((waiting_ != 0 || before != 0) && monotonic_ns() < until);
+  } while ((waiting_ != 0 || before != 0) && wait.lasts(carried_));
+  std::uint64_t given_up = 0;
+  if (waiting_ >= waiting_limit) probes_.consume([&](const void*, std::size_t) { return ++given_up != 0; });
+  if (given_up != 0)
+    note_once(std::to_string(given_up) + " records are in no trace: who writes it took nothing for ten seconds");
   for (const std::uint32_t process : probes_.traced()) {
     cutrace_ebpf_target t;
     if (probes_.look_at(process, t)) tell_lost(process, t);

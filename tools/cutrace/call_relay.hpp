@@ -109,6 +109,7 @@ class call_relay {
   std::map<std::uint32_t, watched> watched_;
   std::vector<pid_t> ending_;       ///< writers whose pipe is closed
   std::size_t waiting_ = 0;         ///< bytes of all writers
+  std::uint64_t carried_ = 0;       ///< bytes that pipes have taken
   std::vector<std::string> added_;  ///< functions without a symbol
   std::vector<std::string> notes_;
 };

@@ -13,6 +13,7 @@
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/nvidia_devices.hpp"
+#include "cutrace/patience.hpp"
 #include "cutrace/told_trace.hpp"
 
 namespace cutrace_tool {
@@ -80,6 +81,7 @@ bool ioctl_run::carry() {
     }
   }
   ring_.drop();
+  ++carried_;
   return true;
 }
 
@@ -91,12 +93,13 @@ void ioctl_run::relay() {
 
 void ioctl_run::finish() {
   // What waits for a full pipe is taken as fast as it can be written down.
-  const std::uint64_t until = cutrace::clock::monotonic_ns() + 10000000000u;
+  patience wait;
   relay();
-  while (ring_.front() != nullptr && cutrace::clock::monotonic_ns() < until) {
+  while (ring_.front() != nullptr && wait.lasts(carried_)) {
     ::usleep(1000);
     relay();
   }
+  for (; ring_.front() != nullptr; ring_.drop()) ++given_up_;
   for (auto& [process, w] : writers_) {
     if (w.pipe >= 0) ::close(w.pipe);
     w.pipe = -1;
@@ -112,6 +115,8 @@ std::vector<std::string> ioctl_run::notes() const {
     all.push_back("of " + std::to_string(hidden) +
                   " ioctls it could not be told which device they went to: their process hides what it has open "
                   "(PR_SET_DUMPABLE)");
+  if (given_up_ != 0)
+    all.push_back(std::to_string(given_up_) + " ioctls are in no trace: who writes it took nothing for ten seconds");
   return all;
 }
 

@@ -49,6 +49,7 @@ class ioctl_run final : public outside_run {
   std::map<std::uint32_t, writer> writers_;
   std::string refusal_;
   bool tracer_gone_ = false;
+  std::uint64_t carried_ = 0, given_up_ = 0;  ///< records
 };
 
 }  // namespace cutrace_tool
