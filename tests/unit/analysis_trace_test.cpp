@@ -182,6 +182,33 @@ TEST_CASE("analysis.trace: work without times is in no measurement, and the time
   }
 }
 
+TEST_CASE("analysis.trace: work whose stage is not known any more is in no stage, and in no row of those without") {
+  const auto of_stage = [](event e) {
+    const cutrace::request_ref r = sample::request_id(1);
+    e = sample::in_stage(e, "decode", 1, &r, 1);
+    e.requests = nullptr;
+    e.request_count = 0;
+    return e;
+  };
+  event known = of_stage(sample::kernel("k", 100, 200, 1)), lost = known, expired = sample::kernel("k", 400, 500, 3);
+  lost.start_ns = 150, lost.end_ns = 350;
+  lost.stage_name = cutrace::text{};
+  lost.joined = cutrace::attribution::stage_unknown;
+  expired.joined = cutrace::attribution::expired;
+  event outside = sample::kernel("k", 600, 650, 4);
+  outside.joined = cutrace::attribution::outside_stage;
+  trace_analysis a;
+  for (const event& e : {known, lost, expired, outside, of_stage(sample::stage("decode", 0, 700, 1))}) a.add(e);
+  const stage_report r = a.finish(1000).stages;
+  REQUIRE(r.stages.size() == 1);
+  CHECK(r.stages[0].gpu_inclusive_ns == 100);
+  CHECK(r.gpu_unknown_operations == 2);
+  CHECK(r.gpu_unknown_ns == 300);
+  CHECK(r.gpu_outside_operations == 1);
+  CHECK(r.gpu_outside_ns == 50);
+  CHECK(r.gpu_busy_ns == 400);
+}
+
 TEST_CASE("analysis.trace: delays, skew and the length of the queue") {
   for_each_trace(3000, [](const subject& s) {
     std::uint64_t during = 0, waited = 0, unknown = 0;

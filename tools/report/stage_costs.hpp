@@ -192,6 +192,8 @@ struct stage_report {
   std::int64_t gpu_busy_ns = 0;     ///< union over all devices
   std::int64_t gpu_outside_ns = 0;  ///< union of work that belongs to no stage
   std::uint64_t gpu_outside_operations = 0;
+  std::int64_t gpu_unknown_ns = 0;  ///< likewise of work that belongs to one, but it is not known any more which
+  std::uint64_t gpu_unknown_operations = 0;
 };
 
 /// GPU work of one instance of a stage, work of nested ones left out: unions, in ns.
@@ -268,11 +270,11 @@ class stage_cost_finder {
         [&](const gpu_work& w) {
           wall.work(w);
           busy_.add(w.when);
-          row& own = rows_[w.stage == 0 ? 0 : instance_row_[w.stage]];
+          row& own = w.stage_unknown ? unknown_ : rows_[w.stage == 0 ? 0 : instance_row_[w.stage]];
           ++own.result.gpu_operations;
           if (w.is == work_class::unfinished) return;  // occupies the device, for a time that is not known
           grow(own.result.gpu_own_ns, own.own_until, w.when);
-          if (w.stage == stage_log::none) return;
+          if (w.stage == stage_log::none || w.stage_unknown) return;
           instance_work& i = instances_[w.stage];
           grow(i.gpu_ns, i.gpu_until, w.when);
           if (is_kernel(w.is)) grow(i.execution_ns, i.execution_until, w.when);
@@ -341,6 +343,8 @@ class stage_cost_finder {
     r.gpu_busy_ns = busy_.total_ns();
     r.gpu_outside_ns = rows_[0].result.gpu_own_ns;
     r.gpu_outside_operations = rows_[0].result.gpu_operations;
+    r.gpu_unknown_ns = unknown_.result.gpu_own_ns;
+    r.gpu_unknown_operations = unknown_.result.gpu_operations;
     std::vector<ranked> order;
     for (std::uint32_t i = 1; i < rows_.size(); ++i)
       order.push_back({rows_[i].result.host_ns, rows_[i].result.gpu_inclusive_ns, i});
@@ -376,6 +380,7 @@ class stage_cost_finder {
   std::vector<row> rows_;
   std::vector<instance_work> instances_;
   busy_line busy_;
+  row unknown_;  ///< GPU work whose stage is not known any more
 };
 
 }  // namespace analysis

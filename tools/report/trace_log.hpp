@@ -187,6 +187,7 @@ class trace_log {
     gpu_work w;
     w.when = v;
     w.stage = stages_.of(e, names_);
+    w.stage_unknown = is_stage_unknown(e);
     w.lane = lane(e);
     w.thread = e.thread_id == 0 ? std::uint16_t{0} : thread(e);
     if (e.call_name.size != 0) {
@@ -311,6 +312,7 @@ class trace_log {
     w.call = static_cast<std::int64_t>(found->second.second);
     w.call_is = call_reference::index;
     if (w.stage == 0) w.stage = threads_[w.thread].calls()[found->second.second].stage;
+    w.stage_unknown = w.stage_unknown && w.stage == 0;
   }
 
   std::int64_t start_ns_;

@@ -85,12 +85,18 @@ struct gpu_work {
   call_reference call_is = call_reference::none;
   bool pageable : 1;
   bool asynchronous : 1;
-  bool graph : 1;  ///< part of a graph's launch, or a whole one
+  bool graph : 1;          ///< part of a graph's launch, or a whole one
+  bool stage_unknown : 1;  ///< it has one, of which the trace does not know any more which
   std::uint8_t unused = 0;
 
-  gpu_work() noexcept : pageable(false), asynchronous(false), graph(false) {}
+  gpu_work() noexcept : pageable(false), asynchronous(false), graph(false), stage_unknown(false) {}
 };
 static_assert(sizeof(gpu_work) <= 56, "kept for each piece of GPU work");
+
+/// Whether GPU work has a stage of which the trace does not know any more which: that, or its call, had to make room.
+inline bool is_stage_unknown(const event& e) noexcept {
+  return e.joined == attribution::stage_unknown || e.joined == attribution::expired;
+}
 
 /// Where work ran.
 struct work_lane {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
+#include <cutrace/analysis/gpu_work.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
@@ -305,7 +306,7 @@ class stage_table {
         r.overlap_ns += time_bins::scaled(r.host.measure_ns(where), ns, where.length_ns());
       }
     });
-    if (CUTRACE_UNLIKELY(e.joined == attribution::stage_unknown || e.joined == attribution::expired)) {
+    if (CUTRACE_UNLIKELY(is_stage_unknown(e))) {
       if (!e.incomplete) unknown_.insert(v);
       ++unknown_operations_;
       return;

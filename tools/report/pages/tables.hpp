@@ -159,6 +159,10 @@ void stage_tables(Out& out, const report& in) {
     row("gpu_ns", in.r.stages.gpu_outside_ns);
     row("gpu_operations", in.r.stages.gpu_outside_operations);
   });
+  out.object("stage_not_known", [&](auto& row) {
+    row("gpu_ns", in.r.stages.gpu_unknown_ns);
+    row("gpu_operations", in.r.stages.gpu_unknown_operations);
+  });
   std::vector<analysis::request_cost> requests = in.r.requests;
   std::stable_sort(requests.begin(), requests.end(),
                    [](const auto& a, const auto& b) { return a.span.length_ns() > b.span.length_ns(); });

@@ -57,6 +57,10 @@ CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_
   if (gpu && r.gpu_outside_ns > 0)
     out.line({"    GPU work in no stage: ", counted(r.gpu_outside_operations, "operation"), ", ",
               duration(r.gpu_outside_ns)});
+  if (r.gpu_unknown_operations > 0)
+    out.line({"    GPU work whose stage had to make room: ", counted(r.gpu_unknown_operations, "operation"), ", ",
+              duration(r.gpu_unknown_ns)},
+             tone::alarm);
   if (gpu)
     out.paragraph(
         "    Unions, nested stages included; they overlap. Queue: launched, not started. Idle: no GPU at work.", 4);
