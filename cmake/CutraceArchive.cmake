@@ -39,6 +39,11 @@ function(cutrace_archive part)
     set(anchor runtime)
     set(definition CUTRACE_COMPILED)
   endif()
+  # Where g++ sees one class that implements an interface, it compares each object with that one first. A backend's file
+  # does not see the runtime's event writer: the guess would be wrong in each callback.
+  if(NOT part STREQUAL "cutrace")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-devirtualize-speculatively>)
+  endif()
   target_compile_definitions(${target} INTERFACE ${definition}=1)
   target_link_options(${target} INTERFACE $<$<NOT:${disabled}>:-Wl,-u,cutrace_${anchor}_${cutrace_version_name}>)
   target_link_libraries(${target} PUBLIC cutrace::marker Threads::Threads ${CMAKE_DL_LIBS})

@@ -45,6 +45,66 @@ TEST_CASE("an entry that was overwritten is expired, one that never was is no ca
   CHECK(r.find(0, c) == attribution::no_callback);
 }
 
+TEST_CASE("calls that will be overwritten before long are passed once, half a ring before") {
+  ring r;
+  REQUIRE(r.reset(14));
+  constexpr std::uint32_t size = 1u << 14;
+  std::uint32_t upto = 0;
+  std::vector<std::uint32_t> passed;
+  const auto pass = [&] {
+    r.pass_old(upto, [&](std::uint32_t id, const ring::call& c) {
+      CHECK(c.begin_ticks == id);
+      passed.push_back(id);
+    });
+  };
+  pass();
+  for (std::uint32_t id = 1; id <= size / 2; ++id) r.put(id, 5, id, 3, 1);
+  pass();
+  CHECK(passed.empty());
+  for (std::uint32_t id = size / 2 + 1; id <= 5 * size; ++id) {
+    if (id % 7 != 0) r.put(id, 5, id, 3, 1);  // others make no GPU work
+    if (id % 1000 == 0) pass();
+  }
+  // All but the newest half, and 4,096 by which the ring knows the newest: each once, in order.
+  REQUIRE(passed.size() > 5 * size * 6 / 7 - size - 4096);
+  std::uint32_t expected = 0;
+  for (const std::uint32_t id : passed) {
+    do ++expected;
+    while (expected > size / 2 && expected % 7 == 0);
+    REQUIRE(id == expected);
+  }
+  // Who comes too late finds those that are still there.
+  for (std::uint32_t id = 5 * size + 1; id <= 9 * size; ++id) r.put(id, 5, id, 3, 1);
+  passed.clear();
+  pass();
+  REQUIRE(!passed.empty());
+  CHECK(passed.size() <= size / 2);
+  CHECK(passed.back() >= 8 * size);
+}
+
+TEST_CASE("copies of calls are found by id, within their memory, until nothing of theirs can come") {
+  cutrace::detail::call_copies copies;
+  copies.set_limit(1000);
+  ring::call c{};
+  c.thread_index = 3;
+  for (std::uint32_t id = 1; id <= 100; ++id) {
+    c.stage = id % 2;
+    c.begin_ticks = id;
+    copies.keep(id, c);
+  }
+  CHECK(copies.size() > 5);
+  CHECK(copies.bytes() <= 1000);
+  ring::call found{};
+  CHECK(copies.find(1, found) == attribution::by_call);
+  CHECK(found.begin_ticks == 1);
+  CHECK(copies.find(2, found) == attribution::outside_stage);
+  CHECK(copies.find(100, found) == attribution::expired);
+  copies.release([](const ring::call& one) { return one.begin_ticks == 2; });
+  CHECK(copies.size() == 1);
+  CHECK(copies.find(1, found) == attribution::expired);
+  CHECK(copies.find(2, found) == attribution::outside_stage);
+}
+
 TEST_CASE("ids wrap at 32 bits: the old call of the same id is not taken for the new one") {
   ring r;
   REQUIRE(r.reset(10));

@@ -42,6 +42,7 @@ class collector final : private event_emitter {
     detail_bytes_ = l.detail_bytes;
     tables_.stages.set_limits(l.detail_bytes / 4, l.detail_bytes / 4 * 3);
     ingest_.set_unfinished_limit(l.detail_bytes / 4);
+    tables_.held_calls.set_limit(l.detail_bytes / 8);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
     losses_.begin(core.lost);
@@ -211,7 +212,21 @@ class collector final : private event_emitter {
     held_.swap(held_next_);  // true from here on, when all has been read that was there when it was asked
     oldest_held_ns_ = complete_until_ns_ = now;
     for (const activity_buffers::held& h : held_) oldest_held_ns_ = std::min(oldest_held_ns_, h.since_ns);
+    hold_calls();
     release_stages();
+  }
+
+  /// Copies calls that the ring is about to overwrite and whose records are held back: the buffer which holds them was
+  /// asked for in one of the calls before, or in itself.
+  void hold_calls() {
+    tables_.ring.pass_old(ring_upto_, [this](std::uint32_t id, const correlation_ring::call& c) {
+      if (CUTRACE_UNLIKELY(is_call_awaited(c))) tables_.held_calls.keep(id, c);
+    });
+  }
+  bool is_call_awaited(const correlation_ring::call& c) const noexcept {
+    constexpr std::uint64_t within_ns = 20000000;  // of a call
+    return c.stage != api_call::not_recorded &&
+           is_awaited(c.thread_index, core_.scale.to_ns(c.begin_ticks) + within_ns);
   }
 
   /// Which GPU records can come later than those that the pass will find.
@@ -247,7 +262,7 @@ class collector final : private event_emitter {
                           std::int64_t until_ns) { return is_awaited(thread, static_cast<std::uint64_t>(until_ns)); },
                    static_cast<std::int64_t>(complete_until_ns_),
                    static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
-    const std::uint64_t taken = stages.bytes() + ingest_.unfinished().bytes();
+    const std::uint64_t taken = stages.bytes() + ingest_.unfinished().bytes() + tables_.held_calls.bytes();
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
   }
 
@@ -326,6 +341,7 @@ class collector final : private event_emitter {
     }
     if (now - counter_at_ >= counter_period_ns) {
       counter_at_ = now;
+      tables_.held_calls.release([this](const correlation_ring::call& c) { return is_call_awaited(c); });
       sample_counters(now);
       tell_losses(now);
       publish();
@@ -419,7 +435,7 @@ class collector final : private event_emitter {
     s.pending = window_.size() + ingest_.unfinished().size();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
-                     ingest_.unfinished().bytes();
+                     ingest_.unfinished().bytes() + tables_.held_calls.bytes();
     writer_.with_held([&](const activity_buffers& of) { s.memory_bytes += of.bytes(); });
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();
@@ -443,6 +459,7 @@ class collector final : private event_emitter {
   std::vector<activity_buffer> buffers_;
   std::vector<activity_buffers::held> held_, held_next_;  ///< as of complete_until_ns_, and of the pass at work; sorted
   std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
+  std::uint32_t ring_upto_ = 0;  ///< see correlation_ring::pass_old
   std::size_t detail_bytes_ = 0;
   std::vector<event> descriptions_;
   loss_counts losses_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a correlation id to its call: direct-mapped, written by the thread that makes the call at its ENTER, read by
-// the collector when GPU records arrive. Bounded: a call whose entry is overwritten before its records come makes them
-// unattributed, never lost. All nodes of a graph launch share one id, so nothing is removed on reading.
+// the collector when GPU records arrive. Bounded: of a call whose records can still come when its entry is about to be
+// overwritten the collector keeps a copy; where there is no room for that either, its records are unattributed, never
+// lost. All nodes of a graph launch share one id, so nothing is removed on reading.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <cutrace/event.hpp>
 #include <new>
+#include <unordered_map>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -83,6 +85,23 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
   }
 
+  /// Calls `take(id, call)` for each call whose entry will be overwritten before long, half a ring before, once.
+  /// `upto`: where the last time ended, at first 0. Collector's thread.
+  template <class Take>
+  void pass_old(std::uint32_t& upto, Take take) const {
+    if (entries_ == nullptr) return;
+    const std::uint32_t newest = newest_.load(std::memory_order_relaxed), half = mask_ / 2 + 1;
+    const std::uint32_t end = newest - half;
+    if (newest == 0 || (epoch_.load(std::memory_order_relaxed) == 0 && newest <= half)) return;
+    std::uint32_t at = end - upto <= half ? upto : end - half;  // what lies further back has been overwritten
+    for (; at != end; ++at) {
+      call c;
+      if (is_found(find(at, c))) take(at, c);
+    }
+    upto = end;
+  }
+  static bool is_found(attribution a) noexcept { return a == attribution::by_call || a == attribution::outside_stage; }
+
   /// Problem: a thread that is held up inside `put` goes on writing when another thread, a whole ring later, has filled
   /// the same entry; no order of stores shows that to a reader. Solution: the entry vouches for its content. A mixture
   /// passes about once in 2^31. Each field has a multiplier of its own: two that are folded together before it would
@@ -138,6 +157,39 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   std::atomic<std::uint32_t> newest_{0};
   std::atomic<std::uint32_t> first_{0};  ///< that was seen, about
   std::atomic<std::uint32_t> epoch_{0};
+};
+
+/// Calls of which records can still come although the ring has gone on: work that runs for long holds back the records
+/// of its thread. Collector's thread.
+class call_copies {
+ public:
+  using call = correlation_ring::call;
+
+  /// `bytes`: what is beyond it is not kept.
+  void set_limit(std::size_t bytes) noexcept { limit_bytes_ = bytes; }
+  std::size_t size() const noexcept { return calls_.size(); }
+  std::size_t bytes() const noexcept { return calls_.size() * copy_bytes; }
+
+  void keep(std::uint32_t id, const call& c) {
+    if (bytes() + copy_bytes <= limit_bytes_) calls_[id] = c;
+  }
+  /// As correlation_ring::find, for an id that it does not know any more.
+  attribution find(std::uint32_t id, call& out) const {
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return attribution::expired;
+    out = found->second;
+    return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
+  }
+  /// Forgets those of which `awaited(call)` is false.
+  template <class Awaited>
+  void release(Awaited awaited) {
+    for (auto c = calls_.begin(); c != calls_.end();) c = awaited(c->second) ? std::next(c) : calls_.erase(c);
+  }
+
+ private:
+  static constexpr std::size_t copy_bytes = sizeof(call) + 40;  ///< with its node and its share of the table
+  std::unordered_map<std::uint32_t, call> calls_;
+  std::size_t limit_bytes_ = std::size_t{1} << 20;
 };
 
 }  // namespace CUTRACE_LOCAL

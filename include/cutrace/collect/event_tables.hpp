@@ -44,6 +44,7 @@ struct event_tables {
   const site_table& sites;
   const function_table& functions;
   const correlation_ring& ring;
+  call_copies held_calls;  ///< that `ring` has overwritten, or is about to
   graph_table& graphs;
   string_table strings;
   stage_table stages;

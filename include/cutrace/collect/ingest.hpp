@@ -402,11 +402,13 @@ class ingest {
         pending_work::function_word(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
   }
 
-  static bool is_found(attribution a) noexcept { return a == attribution::by_call || a == attribution::outside_stage; }
+  static bool is_found(attribution a) noexcept { return correlation_ring::is_found(a); }
   /// Finds the launching call by correlation id, and through it thread and stage. Never guesses by time. False for work
   /// that was issued while tracing was paused: it is no part of the trace.
   CUTRACE_INLINE bool find_call(const event& e, attribution& joined, correlation_ring::call& call) {
     joined = tables_.ring.find(static_cast<std::uint32_t>(e.correlation_id), call);
+    if (CUTRACE_UNLIKELY(joined == attribution::expired))
+      joined = tables_.held_calls.find(static_cast<std::uint32_t>(e.correlation_id), call);
     if (is_found(joined) && call.stage == api_call::not_recorded) return false;
     if (e.is_gpu_work()) ++gpu_records_;
     return true;
