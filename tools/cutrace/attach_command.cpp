@@ -113,6 +113,7 @@ int attach(attach_options& o) {
   wanted.find_libraries(process);
   const std::unique_ptr<cutrace_ebpf::user_probes> own = wanted.load(*probes);
   std::vector<std::string> notes;
+  bool all_written = true;
   {
     call_relay relay(*probes, environment.writers, probes_keep_to_a_process() ? process : 0);
     if (kernel.probes) relay.tell_kernel(*kernel.probes, kernel.view);
@@ -132,7 +133,7 @@ int attach(attach_options& o) {
     const std::uint64_t end_ns =
         duration_ms != 0 ? cutrace::clock::monotonic_ns() + std::uint64_t{duration_ms} * 1000000 : ~std::uint64_t{0};
     relay_until(relay, probes->wake_fd(), o.process, end_ns);
-    relay.finish();
+    all_written = relay.finish();
     notes = relay.notes();
     if (own)
       for (const std::string& note : own->new_notes()) notes.push_back(note);
@@ -146,7 +147,7 @@ int attach(attach_options& o) {
   summary.nvtx = false;
   summary.host_method = o.method;
   summary.quiet = o.outputs.quiet;
-  const bool trusted = print_end(summary, processes);
+  const bool trusted = print_end(summary, processes) && all_written;
   status.reset();
   return o.outputs.strict && !trusted ? exit_not_trusted : 0;
 }

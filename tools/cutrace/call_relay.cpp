@@ -265,9 +265,11 @@ void call_relay::close(writer& w) {
     for (const std::string& note : own_->notes()) put_note(w, note);
   patience wait;
   for (flush(w); w.pipe >= 0 && !w.waiting.empty() && wait.lasts(carried_); flush(w)) ::usleep(1000);
-  if (w.pipe >= 0 && !w.waiting.empty())
+  if (w.pipe >= 0 && !w.waiting.empty()) {
+    gave_up_ = true;
     note_once("records of " + std::to_string(w.waiting.size() - w.sent) +
               " bytes are in no trace: who writes it took nothing for ten seconds");
+  }
   if (w.pipe >= 0) ::close(w.pipe);
   w.pipe = -1;
   waiting_ -= w.waiting.size() - w.sent;
@@ -277,7 +279,7 @@ void call_relay::close(writer& w) {
   w.process = -1;
 }
 
-void call_relay::finish() {
+bool call_relay::finish() {
   if (kernel_ != nullptr) kernel_->detach();  // first: what it told later would have no call
   probes_.detach();
   if (own_ != nullptr) own_->end();
@@ -292,8 +294,10 @@ void call_relay::finish() {
   } while ((waiting_ != 0 || before != 0) && wait.lasts(carried_));
   std::uint64_t given_up = 0;
   if (waiting_ >= waiting_limit) probes_.consume([&](const void*, std::size_t) { return ++given_up != 0; });
-  if (given_up != 0)
+  if (given_up != 0) {
+    gave_up_ = true;
     note_once(std::to_string(given_up) + " records are in no trace: who writes it took nothing for ten seconds");
+  }
   for (const std::uint32_t process : probes_.traced()) {
     cutrace_ebpf_target t;
     if (probes_.look_at(process, t)) tell_lost(process, t);
@@ -305,6 +309,7 @@ void call_relay::finish() {
   ending_.clear();
   for (auto& [process, w] : writers_)
     if (w.process > 0) ::waitpid(w.process, nullptr, 0);
+  return !gave_up_;
 }
 
 std::size_t call_relay::attach_mapped(std::uint32_t process) {

@@ -46,8 +46,8 @@ class call_relay {
 
   /// Carries what is there, and looks around. Often.
   void relay();
-  /// Takes the probes off, carries the rest, closes the traces and waits for them.
-  void finish();
+  /// Takes the probes off, carries the rest, closes the traces and waits for them. False: some of it is in no trace.
+  bool finish();
   /// What the user should know, a line each.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
   bool any_traced() const noexcept { return any_traced_; }
@@ -104,7 +104,7 @@ class call_relay {
   std::uint32_t only_process_, program_ = 0;
   std::string command_line_;
   std::uint64_t since_ns_, looked_ns_ = 0;
-  bool watching_ = true, any_traced_ = false;
+  bool watching_ = true, any_traced_ = false, gave_up_ = false;
   std::map<std::uint32_t, writer> writers_;
   std::map<std::uint32_t, watched> watched_;
   std::vector<pid_t> ending_;       ///< writers whose pipe is closed

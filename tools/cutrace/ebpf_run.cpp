@@ -87,7 +87,7 @@ class ebpf_run final : public outside_run {
   const std::string& refusal() const override { return refusal_; }
   int wake_fd() const override { return probes_->wake_fd(); }
   void relay() override { relay_->relay(); }
-  void finish() override { relay_->finish(); }
+  bool finish() override { return relay_->finish(); }
   std::vector<std::string> notes() const override {
     std::vector<std::string> all = relay_->notes();
     if (own_)

@@ -91,7 +91,7 @@ void ioctl_run::relay() {
   if (!tracer_gone_ && ::waitpid(tracer_.id(), nullptr, WNOHANG) == tracer_.id()) tracer_gone_ = true;
 }
 
-void ioctl_run::finish() {
+bool ioctl_run::finish() {
   // What waits for a full pipe is taken as fast as it can be written down.
   patience wait;
   relay();
@@ -106,6 +106,7 @@ void ioctl_run::finish() {
   }
   for (auto& [process, w] : writers_)
     if (w.process > 0) ::waitpid(w.process, nullptr, 0);
+  return given_up_ == 0;
 }
 
 std::vector<std::string> ioctl_run::notes() const {

@@ -27,7 +27,7 @@ class ioctl_run final : public outside_run {
   start_gate gate() override;
   const std::string& refusal() const override { return refusal_; }
   void relay() override;
-  void finish() override;
+  bool finish() override;
   std::vector<std::string> notes() const override;
 
  private:

@@ -24,8 +24,8 @@ class outside_run {
   virtual int wake_fd() const { return -1; }
   /// Carries what is there. Often: what finds no room before it is lost, and counted.
   virtual void relay() = 0;
-  /// The last of it; then the traces are closed, and waited for.
-  virtual void finish() = 0;
+  /// The last of it; then the traces are closed, and waited for. False: some of it is in no trace, as the notes say.
+  virtual bool finish() = 0;
   /// What the user should know, a line each.
   virtual std::vector<std::string> notes() const = 0;
 };

@@ -9,20 +9,20 @@ namespace cutrace_tool {
 
 class patience {
  public:
-  static constexpr std::uint64_t limit_ns = 10000000000;
+  explicit patience(std::uint64_t limit_ns = 10000000000) noexcept : limit_ns_(limit_ns) {}
 
-  /// False once `done`, any number that changes with each step, has stayed the same for ten seconds.
+  /// False once `done`, any number that changes with each step, has stayed the same for that long.
   bool lasts(std::uint64_t done) noexcept {
     const std::uint64_t now = cutrace::clock::monotonic_ns();
     if (since_ns_ == 0 || done != done_) {
       since_ns_ = now;
       done_ = done;
     }
-    return now - since_ns_ < limit_ns;
+    return now - since_ns_ < limit_ns_;
   }
 
  private:
-  std::uint64_t since_ns_ = 0, done_ = 0;
+  std::uint64_t limit_ns_, since_ns_ = 0, done_ = 0;
 };
 
 }  // namespace cutrace_tool

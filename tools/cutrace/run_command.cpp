@@ -175,7 +175,7 @@ int run(const run_options& options) {
       : progress.wanted() ? progress_ms
                           : 0,
       tick, [&] { progress.erase(); }, tracer ? tracer->wake_fd() : -1);
-  if (tracer) tracer->finish();
+  const bool all_written = !tracer || tracer->finish();
   progress.erase();
   if (tracer)
     for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
@@ -197,7 +197,7 @@ int run(const run_options& options) {
   if ((preload && !measured) || by_tracer) summary.host_method = options.method;
   summary.turned_off = off;
   summary.quiet = options.quiet;
-  const bool trusted = print_end(summary, processes);
+  const bool trusted = print_end(summary, processes) && all_written;
   status.reset();
   folder.remove_if_empty();  // end_like does not return
   if (options.strict && !trusted && ending.signal == 0 && ending.status == 0) return exit_not_trusted;
