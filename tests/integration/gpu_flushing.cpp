@@ -37,6 +37,28 @@ CUptiResult CUPTIAPI counted_flush(std::uint32_t flags) {
   return real_flush(flags);
 }
 
+/// The backend of CUPTI, whose flushes are counted.
+class counted_backend final : public cutrace::backend {
+ public:
+  const char* name() const noexcept override { return inner_.name(); }
+  cutrace::backend_status start(cutrace::event_writer& w) override {
+    const cutrace::backend_status status = inner_.start(w);
+    auto& entry = cutrace::cupti::process_state::get().api.cuptiActivityFlushAll;
+    if (entry != &counted_flush) real_flush = entry;
+    entry = &counted_flush;
+    plain_flushes = forced_flushes = 0;
+    return status;
+  }
+  bool flush(std::uint32_t deadline_ms) noexcept override { return inner_.flush(deadline_ms); }
+  bool poll(std::uint32_t period_ms, std::uint32_t deadline_ms) noexcept override {
+    return inner_.poll(period_ms, deadline_ms);
+  }
+  bool stop(std::uint32_t deadline_ms) noexcept override { return inner_.stop(deadline_ms); }
+
+ private:
+  cutrace::cupti::cupti_backend inner_;
+};
+
 template <class Condition>
 bool within(milliseconds limit, Condition holds) {
   const auto until = steady_clock::now() + limit;
@@ -44,7 +66,6 @@ bool within(milliseconds limit, Condition holds) {
   return holds();
 }
 
-/// A session with the backend of CUPTI, whose flushes are counted.
 struct traced {
   cutrace::session session;
   cutrace::memory_sink& sink;
@@ -58,13 +79,9 @@ struct traced {
     o.flush_period_ms = period_ms;
     return o;
   }
-  traced(cutrace::cupti::cupti_backend& backend, std::size_t memory, std::uint32_t period_ms, std::uint32_t window_ms)
+  traced(counted_backend& backend, std::size_t memory, std::uint32_t period_ms, std::uint32_t window_ms)
       : session(options(memory, period_ms, window_ms)), sink(session.emplace_sink<cutrace::memory_sink>()) {
     session.add_backend(backend);
-    auto& entry = cutrace::cupti::process_state::get().api.cuptiActivityFlushAll;
-    if (entry != &counted_flush) real_flush = entry;
-    entry = &counted_flush;
-    plain_flushes = forced_flushes = 0;
   }
   std::vector<event> kernels() const {
     std::vector<event> all;
@@ -83,7 +100,7 @@ CUstream make_stream() {
 std::string count(std::size_t n, const char* what) { return std::to_string(n) + " " + what; }
 
 void idle(const test_support::gpu_device& gpu) {
-  cutrace::cupti::cupti_backend backend;
+  counted_backend backend;
   traced t(backend, 0, 20, 100);
   const CUstream stream = make_stream();
   gpu.launch(stream, 3);
@@ -105,7 +122,7 @@ void idle(const test_support::gpu_device& gpu) {
 
 /// Beside a kernel of 2.5 s: some of its own thread, and those of another one.
 void long_kernel(const test_support::gpu_device& gpu) {
-  cutrace::cupti::cupti_backend backend;
+  counted_backend backend;
   traced t(backend, 0, 20, 100);
   const CUstream busy = make_stream(), own = make_stream();
   CU(cutrace_sim_set_kernel_duration)("empty", 2500000000ull);
@@ -150,7 +167,7 @@ void long_kernel(const test_support::gpu_device& gpu) {
 
 /// Beside a kernel of 4 s its thread launches more than there is memory for.
 void held_back(const test_support::gpu_device& gpu) {
-  cutrace::cupti::cupti_backend backend;
+  counted_backend backend;
   traced t(backend, std::size_t{8} << 20, 20, 100);
   const CUstream busy = make_stream(), own = make_stream();
   CU(cutrace_sim_set_kernel_duration)("empty", 4000000000ull);
@@ -201,7 +218,7 @@ void held_back(const test_support::gpu_device& gpu) {
 
 /// Beside a kernel of 1.5 s another thread makes more calls than the ring that joins them has room for.
 void overtaken(const test_support::gpu_device& gpu) {
-  cutrace::cupti::cupti_backend backend;
+  counted_backend backend;
   traced t(backend, std::size_t{1} << 20, 20, 100);  // a ring of 4,096
   const CUstream busy = make_stream();
   CU(cutrace_sim_set_kernel_duration)("empty", 1500000000ull);
@@ -234,7 +251,7 @@ void overtaken(const test_support::gpu_device& gpu) {
 
 /// A call that returns an error which loses the context.
 void fault(const test_support::gpu_device& gpu) {
-  cutrace::cupti::cupti_backend backend;
+  counted_backend backend;
   traced t(backend, 0, 3000, 15000);
   const CUstream stream = make_stream();
   CU(cutrace_sim_set_kernel_duration)("empty", 60000000000ull);
