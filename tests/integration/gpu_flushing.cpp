@@ -182,7 +182,8 @@ void held_back(const test_support::gpu_device& gpu) {
     gpu.launch(own, 1);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  tell(forced_flushes != 0, "too much memory that is held back is asked for by force",
+  tell(forced_flushes >= 1 && forced_flushes <= 4,
+       "too much memory that is held back is asked for by force, once a second",
        count(forced_flushes, "forced flushes of ") + count(launched, "launches"));
   DO(cuStreamSynchronize, own);
   const std::uint32_t forced = forced_flushes;
@@ -271,12 +272,16 @@ void fault(const test_support::gpu_device& gpu) {
 
 }  // namespace
 
-int main() {
+/// `overtaken`: that alone, since the ring is as large as the first session of a process asks for.
+int main(int argc, char**) {
   const test_support::gpu_device gpu;
+  if (argc > 1) {
+    overtaken(gpu);
+    return failures;
+  }
   idle(gpu);
   long_kernel(gpu);
   held_back(gpu);
-  overtaken(gpu);
   fault(gpu);
   return failures;
 }

@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cutrace/event.hpp>
@@ -35,6 +36,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (entries_ == MAP_FAILED) entries_ = nullptr;
     mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
+    coarse_ = std::min(coarsest, (mask_ + 1) / 8);
     newest_.store(0, std::memory_order_relaxed);
     first_.store(0, std::memory_order_relaxed);
     epoch_.store(0, std::memory_order_relaxed);
@@ -125,15 +127,15 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     std::atomic<std::uint32_t> check;
   };
   static_assert(sizeof(entry) == 32, "two entries a cache line");
-  static constexpr std::uint32_t coarse = 4096;  ///< ids between two writes of `newest_`, to keep its line shared
+  static constexpr std::uint32_t coarsest = 4096;
 
   static bool newer(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
 
   /// Wraps of the 32-bit counter seen so far, as they apply to `id`; notes progress.
   std::uint32_t epoch_of(std::uint32_t id) noexcept {
     std::uint32_t newest = newest_.load(std::memory_order_relaxed);
-    if (CUTRACE_UNLIKELY(newer(id, newest + coarse))) {
-      if (newest == 0) first_.store(id - coarse, std::memory_order_relaxed);
+    if (CUTRACE_UNLIKELY(newer(id, newest + coarse_))) {
+      if (newest == 0) first_.store(id - coarse_, std::memory_order_relaxed);
       if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
         epoch_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -154,6 +156,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
 
   entry* entries_ = nullptr;
   std::uint32_t mask_ = 0;
+  std::uint32_t coarse_ = coarsest;  ///< ids between two writes of `newest_`, to keep its line shared
   std::atomic<std::uint32_t> newest_{0};
   std::atomic<std::uint32_t> first_{0};  ///< that was seen, about
   std::atomic<std::uint32_t> epoch_{0};

@@ -24,7 +24,6 @@ class flushing {
   void begin(process_state& p, event_writer& w) noexcept {
     state_ = &p;
     writer_ = &w;
-    forced_ns_ = 0;
     refused_before_ = false;
     p.faulted.store(false, std::memory_order_relaxed);
     faulted_ = false;
@@ -37,7 +36,6 @@ class flushing {
   void force() noexcept {
     process_state& p = *state_;
     plain();
-    forced_ns_ = now_ns();
     p.forcing.store(true, std::memory_order_release);
     hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     p.forcing.store(false, std::memory_order_release);
@@ -51,7 +49,7 @@ class flushing {
       force();
     } else if (p.buffers.at_cupti() != 0) {
       plain();
-      if (may_force() && is_held_back()) force();
+      if (is_held_back()) force();
     } else {
       settle(settle_ns);
     }
@@ -60,8 +58,8 @@ class flushing {
  private:
   static constexpr std::uint64_t second_ns = 1000000000;
 
-  bool may_force() const noexcept { return now_ns() - forced_ns_ >= second_ns; }
-  /// Threads of which no record has come for a second have filled a quarter of the buffers' memory.
+  /// Threads of which no record has come for a second have filled a quarter of the buffers' memory. So at most once a
+  /// second: after a forced flush CUPTI has no buffer that is older.
   bool is_held_back() const noexcept {
     const buffer_pool& b = state_->buffers;
     try {
@@ -107,7 +105,6 @@ class flushing {
 
   process_state* state_ = nullptr;
   event_writer* writer_ = nullptr;
-  std::uint64_t forced_ns_ = 0;
   std::uint64_t counted_ns_ = 0;
   bool faulted_ = false;
   bool refused_before_ = false;  ///< buffers, before the last count of what was dropped
