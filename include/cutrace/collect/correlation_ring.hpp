@@ -133,13 +133,14 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
 
   /// Wraps of the 32-bit counter seen so far, as they apply to `id`; notes progress.
   std::uint32_t epoch_of(std::uint32_t id) noexcept {
-    std::uint32_t newest = newest_.load(std::memory_order_relaxed);
-    if (CUTRACE_UNLIKELY(newer(id, newest + coarse_))) {
-      if (newest == 0) first_.store(id - coarse_, std::memory_order_relaxed);
-      if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
-        epoch_.fetch_add(1, std::memory_order_relaxed);
-    }
+    const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
+    if (CUTRACE_UNLIKELY(newer(id, newest + coarse_))) note_progress(id, newest);
     return epoch_seen_by(id);
+  }
+  CUTRACE_NOINLINE void note_progress(std::uint32_t id, std::uint32_t newest) noexcept {
+    if (newest == 0) first_.store(id - coarse_, std::memory_order_relaxed);
+    if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
+      epoch_.fetch_add(1, std::memory_order_relaxed);
   }
   std::uint32_t epoch_seen_by(std::uint32_t id) const noexcept {
     const std::uint32_t newest = newest_.load(std::memory_order_relaxed);

@@ -55,7 +55,7 @@ struct callbacks {
     std::uint64_t words[word_limit];
     c.begin_ticks = *call.correlationData;
     c.result = result_of(call);
-    if (CUTRACE_UNLIKELY(loses_context(c.result))) note_fault(w);
+    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, c.result);
     bool plain;
     c.word_count = recipe.read(call.functionParams, words, plain);
     if (CUTRACE_UNLIKELY(!plain)) c.word_count = read_by_tables(cbid, call.functionParams, c.result == 0, words);
@@ -68,9 +68,10 @@ struct callbacks {
     w.end_call(c);
   }
 
-  /// Now is when the records of what ran are wanted.
-  CUTRACE_ONE_COPY static void note_fault(event_writer& w) noexcept {
-    if (!process_state::get().faulted.exchange(true, std::memory_order_acq_rel)) w.request_poll();
+  /// After an error that loses the context is when the records of what ran are wanted.
+  CUTRACE_ONE_COPY static void note_failure(event_writer& w, std::int32_t result) noexcept {
+    if (loses_context(result) && !process_state::get().faulted.exchange(true, std::memory_order_acq_rel))
+      w.request_poll();
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
