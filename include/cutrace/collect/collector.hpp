@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cutrace/base/clocks.hpp>
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/base/traced_process.hpp>
@@ -54,6 +55,10 @@ class collector final : private event_emitter {
     delivery_.set_start(start_monotonic_ns);
     thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
+
+  /// The sinks that the trace begins with are there. Until then nothing is read: a backend that is quick would be
+  /// delivered to nobody, or to the first of them alone. Any thread.
+  void begin_delivery() noexcept { listened_to_.store(true, std::memory_order_release); }
 
   /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
   /// later, so it must own what it touches) or when the collector has ended.
@@ -163,6 +168,7 @@ class collector final : private event_emitter {
   }
 
   void turn() {
+    if (!listened_to_.load(std::memory_order_acquire)) return;
     pass();
     const std::uint64_t now = core_.scale.now_ns();
     periodic(now);
@@ -469,6 +475,7 @@ class collector final : private event_emitter {
   std::uint32_t names_seen_ = 0;  ///< of given_thread_names
   bool crowd_told_ = false;
 
+  std::atomic<bool> listened_to_{false};
   action_queue actions_;
   published_stats published_;
   std::thread thread_;

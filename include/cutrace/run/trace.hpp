@@ -107,6 +107,9 @@ class trace {
       throw error("a sink holds up the trace, which ends here; sinks that were given to it must not be destroyed");
   }
 
+  /// Events are delivered from here on, to the sinks that have been handed over and to later ones.
+  void begin_delivery() noexcept { collector_->begin_delivery(); }
+
   /// True once a sink did not return in time: nothing more will be written, and this object must never be destroyed.
   bool abandoned() const noexcept { return abandoned_; }
 
