@@ -155,6 +155,13 @@ class runtime_owner {
       return;
     }
     std::lock_guard<std::mutex> hold(mutex_);
+    // Whatever a request begins, the sinks that it brings along are there when it ends.
+    struct at_end {
+      runtime_owner& o;
+      ~at_end() {
+        if (o.trace_ != nullptr) o.trace_->begin_delivery();
+      }
+    } const deliver{*this};
     switch (r.operation) {
       case session_operation::begin:
         try {
@@ -176,18 +183,13 @@ class runtime_owner {
           std::unique_ptr<sink> added(new sink_adapter(r.sink));
           trace_->open_sink(*added);
           trace_->take_sink(std::move(added), r.session);
-          trace_->begin_delivery();
         } catch (...) {
-          if (trace_ != nullptr) trace_->begin_delivery();
           end_if_abandoned();
           throw;
         }
         return;
       case session_operation::add_backend:
-        if (awake(r.session) && trace_ != nullptr) {
-          trace_->start_backend(r.added_backend, false, r.session);
-          trace_->begin_delivery();
-        }
+        if (awake(r.session) && trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
         return;
       case session_operation::pause:
         paused_ = true;
@@ -253,7 +255,6 @@ class runtime_owner {
         for (std::unique_ptr<sink>& one : sinks) trace_->open_sink(*one);
       });
       for (std::unique_ptr<sink>& one : sinks) trace_->take_sink(std::move(one), r.session);
-      trace_->begin_delivery();
     } catch (...) {
       end(r.session);
       throw;
@@ -283,7 +284,6 @@ class runtime_owner {
           status_.add_sink(one->name(), one->destination());
           trace_->take_sink(std::move(one), session);
         }
-        trace_->begin_delivery();
       });
       status_.describe_backend(trace_->backend_line().c_str(), trace_->gpu_expected());
       status_.set_state(run_state::tracing);
