@@ -20,7 +20,7 @@ function(cutrace_compile_stand_alone target)
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-devirtualize-speculatively>)
 endfunction()
 
-# The runtime for both of them, compiled once.
+# The runtime for both of them, compiled once; where nobody measures them, with a sanitizer, that of the archive.
 add_library(cutrace_stand_alone_runtime OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/cutrace_runtime.cpp)
 cutrace_compile_stand_alone(cutrace_stand_alone_runtime)
 target_link_libraries(cutrace_stand_alone_runtime PRIVATE cutrace_marker)
@@ -30,10 +30,14 @@ function(cutrace_stand_alone target)
   cutrace_compile_stand_alone(${target})
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:cutrace_stand_alone_runtime>)
+  if(CUTRACE_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-u,cutrace_runtime_${cutrace_version_name})
+  else()
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:cutrace_stand_alone_runtime>)
+  endif()
   target_link_libraries(${target} PRIVATE cutrace_marker Threads::Threads ${CMAKE_DL_LIBS}
     -Wl,--version-script=${map} -Wl,-Bsymbolic -Wl,-z,defs)
-  cutrace_link_archive(${target})  # the sinks; of the runtime the linker then takes nothing, since it has one
+  cutrace_link_archive(${target})  # the sinks; of the runtime the linker takes nothing where it has one
   if(NOT CUTRACE_SANITIZE)
     target_link_libraries(${target} PRIVATE -static-libstdc++ -static-libgcc)
   endif()

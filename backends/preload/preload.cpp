@@ -103,10 +103,9 @@ CUTRACE_LOCAL int cutrace_preload_unwind(int, int actions, std::uint64_t, void*,
 /// Named by LD_AUDIT: an auditor has a C library of its own, whose thread-specific data takes the places of the
 /// program's, and hears of no fork. 0: the loader goes on without us.
 __attribute__((visibility("default"))) unsigned la_version(unsigned) {
-  constexpr char line[] =
+  cutrace::detail::write_error_line(
       "cutrace: libcutrace_preload.so cannot be used by LD_AUDIT: LD_PRELOAD is the way, or cutrace run --method "
-      "preload\n";
-  if (::write(STDERR_FILENO, line, sizeof(line) - 1) < 0) return 0;
+      "preload");
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For decode.py: the raw twin and cutrace by turns as CUPTI's client of the script's process. Processes differ by more
-// than the two clients do.
+// For decode.py: the raw twin and cutrace by turns as CUPTI's client of the script's process, or cutrace with one flush
+// period and another. Processes differ by more than the two clients do.
 #include <cstdio>
 #include <cutrace/cutrace.hpp>
 #include <exception>
@@ -27,6 +27,21 @@ __attribute__((visibility("default"))) int client_turns_begin(int cutrace_turn) 
     }
     cutrace::session_options o;
     o.sinks = "null";
+    trace = std::make_unique<cutrace::session>(o);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "client_turns: %s\n", e.what());
+    return 1;
+  }
+}
+
+/// Begins a turn of cutrace that asks for records each `period_ms`. 0 when it traces.
+__attribute__((visibility("default"))) int client_turns_begin_flushing(unsigned period_ms) {
+  try {
+    cutrace::session_options o;
+    o.sinks = "null";
+    o.window_ms = 5000;  // room for the longest period
+    o.flush_period_ms = period_ms;
     trace = std::make_unique<cutrace::session>(o);
     return 0;
   } catch (const std::exception& e) {

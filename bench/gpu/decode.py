@@ -3,12 +3,14 @@
 # token_rate: prints tokens a second of each, the median of the parts, and under --kineto how many records PyTorch's own
 # profiler has.
 #
-#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY] [--turns LIBRARY [--neighbours N]]
+#   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY]
+#                     [--turns LIBRARY [--neighbours N] [--periods MS,MS,...]]
 #
 # --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by the second instance.
 # --turns has the raw twin and cutrace by turns as CUPTI's client (libclient_turns.so), each on a graph of its own, and
 # prints the rates of each. With --neighbours the eager loop alone, in N pairs of turns that follow each other, and the
-# ratio of the two: a machine whose speed drifts drifts little within a pair.
+# ratio of the two: a machine whose speed drifts drifts little within a pair. With --periods N rounds of cutrace alone,
+# which asks for records so often, each compared with the last period of the list.
 import argparse
 import contextlib
 import ctypes
@@ -96,6 +98,31 @@ def by_turns(library, model, options):
     return {name: statistics.median(all) for name, all in rates.items()}
 
 
+def interval(ratios):
+    """Of their median, by percentile bootstrap."""
+    chance = random.Random(1)
+    medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(4000))
+    return f"{statistics.median(ratios):.4f} [{medians[100]:.4f}, {medians[3899]:.4f}]"
+
+
+def by_periods(library, model, options):
+    """Time of a token with each flush period beside that with the last one, of turns in a random order."""
+    clients, periods = ctypes.CDLL(library), [int(p) for p in options.periods.split(",")]
+    times = {period: [] for period in periods}
+    for _ in range(options.neighbours):
+        for period in random.sample(periods, len(periods)):
+            if clients.client_turns_begin_flushing(period) != 0:
+                sys.exit("a client of CUPTI could not begin")
+            times[period].append(1 / tokens_per_second_after(model, model.step, options.tokens // 3, options.tokens))
+            torch.cuda.synchronize()
+            if clients.client_turns_end() != 0:
+                sys.exit("a client of CUPTI could not end")
+    for period in periods[:-1]:
+        ratios = [one / other for one, other in zip(times[period], times[periods[-1]])]
+        print(f"eager decoder, each {period} ms: {statistics.median(times[period]) * 1e6:.1f} us a token, of each "
+              f"{periods[-1]} ms {interval(ratios)} of {len(ratios)} rounds", flush=True)
+
+
 def by_neighbours(library, model, options):
     """Median of the pairs' ratios with its percentile bootstrap interval, as bench/support/pairs.hpp has it. A turn is
     short, so that its neighbour meets the same machine, and begins with a third of its tokens that are left out."""
@@ -111,11 +138,8 @@ def by_neighbours(library, model, options):
                 sys.exit("a client of CUPTI could not end")
         ratios.append(rates[1][-1] / rates[0][-1])
     clients.client_turns_print()
-    chance = random.Random(1)
-    medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(4000))
     print(f"eager, neighbouring turns in one process: cutrace {statistics.median(rates[1]):.1f} tokens/s, twin "
-          f"{statistics.median(rates[0]):.1f}, ratio {statistics.median(ratios):.4f} [{medians[100]:.4f}, "
-          f"{medians[3899]:.4f}] of {len(ratios)} pairs")
+          f"{statistics.median(rates[0]):.1f}, ratio {interval(ratios)} of {len(ratios)} pairs")
 
 
 def main():
@@ -126,6 +150,7 @@ def main():
     parser.add_argument("--pair", metavar="LIBRARY")
     parser.add_argument("--turns", metavar="LIBRARY")
     parser.add_argument("--neighbours", type=int, default=0, metavar="N")
+    parser.add_argument("--periods", metavar="MS,MS,...")
     options = parser.parse_args()
     if not 0 < options.tokens < Size().context - PROMPT:
         parser.error(f"--tokens must be from 1 to {Size().context - PROMPT - 1}, what the KV cache has room for")
@@ -137,6 +162,9 @@ def main():
     torch.manual_seed(1)
     with torch.inference_mode():
         model = Model(Size(), "cuda", torch.float16)
+        if options.turns and options.periods:
+            by_periods(options.turns, model, options)
+            return
         if options.turns and options.neighbours:
             by_neighbours(options.turns, model, options)
             return

@@ -86,6 +86,11 @@ if command -v python3 >/dev/null; then
   has decode ' turns 0 \(IT DID NOT TRACE\)'
   has decode '^traced once more with a report, cutrace: NO REPORT, it did not trace'
   lacks decode 'FAILED'
+  PAIRS=2 PYTHONPATH=$here/../../tests/support/fake_torch expect 0 flushing "$here/run" --no-build "$build" flushing
+  for what in 'step of an engine' 'replay of a graph'; do
+    for period in 5 100; do has flushing "^$what, each $period ms .* of 2 pairs  budget 1.0[01]  (pass|fail|unresolved)"; done
+  done
+  has flushing "^eager decoder, each 50 ms: $number us a token, of each 1000 ms $number $interval of 2 rounds"
   PYTHONPATH=$here/../../tests/support/fake_torch expect 1 kineto "$here/run" --no-build "$build" kineto
   has kineto "^kineto +($number [-+]$number $interval +){4}$"
   has kineto ' kineto 2 of [0-9]+ \(MISSING\)'  # the profiler of the stand-in sees one kernel a run

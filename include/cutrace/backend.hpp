@@ -253,6 +253,9 @@ class backend {
   virtual backend_status start(event_writer&) = 0;
   /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Collector's helper thread.
   virtual bool flush(std::uint32_t deadline_ms) noexcept = 0;
+  /// The same, and unfinished GPU work as well, without times, where the backend can: at most once a second. Same
+  /// thread as flush.
+  virtual bool flush_unfinished(std::uint32_t deadline_ms) noexcept { return flush(deadline_ms); }
   /// Each flush period, of `period_ms`: hands over what is complete. Same thread as flush.
   virtual bool poll(std::uint32_t period_ms, std::uint32_t deadline_ms) noexcept {
     static_cast<void>(period_ms);
@@ -266,6 +269,13 @@ class backend {
   /// the next window. Nothing is recorded meanwhile, so what is on its way may be told later. Same thread as flush.
   virtual void suspend() noexcept {}
   virtual void restart() noexcept {}
+  /// The program has asked for what this backend has, or, with `records`, is about to register buffers of its own for
+  /// the GPU's records, which the backend lets go of: no more come, and those that are there are handed over by the
+  /// flush_unfinished that follows. Returns whether it has it. The program's thread.
+  virtual bool meets_client(bool records) noexcept {
+    static_cast<void>(records);
+    return false;
+  }
 };
 
 CUTRACE_END_NAMESPACE

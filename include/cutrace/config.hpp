@@ -55,6 +55,8 @@
 #define CUTRACE_WEAK __attribute__((weak))
 // Code of the library belongs to the object that compiled it: two objects of one process may hold different versions.
 #define CUTRACE_LOCAL __attribute__((visibility("hidden")))
+// For reads that a lock orders which ThreadSanitizer does not see.
+#define CUTRACE_NO_SANITIZE_THREAD __attribute__((no_sanitize("thread")))
 #else
 #define CUTRACE_LIKELY(x) (x)
 #define CUTRACE_UNLIKELY(x) (x)
@@ -64,4 +66,5 @@
 #define CUTRACE_INLINE inline
 #define CUTRACE_WEAK inline
 #define CUTRACE_LOCAL
+#define CUTRACE_NO_SANITIZE_THREAD
 #endif

@@ -75,7 +75,7 @@ class adopted_stage {
   ~adopted_stage() {
     if (thread_ == nullptr) return;
     const std::uint64_t end = detail::end_ticks(thread_, frame_);
-    thread_->top = frame_.outer;
+    detail::leave_frame(thread_, frame_);
     detail::write_stage(thread_, frame_, end, 0);
   }
   adopted_stage(const adopted_stage&) = delete;

@@ -23,7 +23,7 @@ enum class event_kind : std::uint8_t {
   kernel,        ///< GPU
   memcpy,        ///< GPU, copies between devices included
   memset,        ///< GPU
-  sync,          ///< synchronisation as the GPU side reports it
+  sync,          ///< a wait for a stream, an event or a context, or a stream that is made to wait
   memory,        ///< device memory allocated or freed
   graph_launch,  ///< whole replay of a CUDA graph (graph level)
   overhead,      ///< time that the tracing of the GPU itself took
@@ -112,9 +112,10 @@ enum class loss_cause : std::uint8_t {
   cupti_dropped,
   unknown_record,
   unpaired,  ///< a call or ioctl whose other half is missing
-  sink_failed
+  sink_failed,
+  out_of_memory  ///< the collector could not get what it needed for an event
 };
-inline constexpr std::size_t loss_cause_count = 6;
+inline constexpr std::size_t loss_cause_count = 7;
 
 /// Argument of a call. `value` holds the bits: two's complement for integers, IEEE double for `floating`.
 struct argument {

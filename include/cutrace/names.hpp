@@ -113,6 +113,8 @@ constexpr const char* to_string(loss_cause cause) noexcept {
       return "unpaired";
     case loss_cause::sink_failed:
       return "sink_failed";
+    case loss_cause::out_of_memory:
+      return "out_of_memory";
   }
   return "unknown";
 }

@@ -9,7 +9,6 @@
 
 #if CUTRACE_ENABLED
 
-#include <cstdio>
 #include <cutrace/run/runtime_owner.hpp>
 #include <cutrace/session.hpp>
 #ifndef CUTRACE_RUNTIME_WITHOUT_SINKS  // they are compiled in source files of their own, as the CMake target does it
@@ -18,6 +17,7 @@
 #endif
 #include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
 // Weak and hidden: a second source file of the same object that includes this header does no harm, and no other object
@@ -34,9 +34,20 @@ struct session_state {
   std::atomic<bool> stopped{false};
   std::mutex mutex;  ///< of `sinks` and `last`
   pid_t process = getpid();
+  bool shared = false;  ///< by each session for which there was no memory: inert, never destroyed
   stats last{};
   std::vector<std::unique_ptr<sink>> sinks;
 };
+
+inline session_state* shared_state() noexcept {
+  alignas(session_state) static unsigned char room[sizeof(session_state)];
+  static session_state* const state = [] {
+    session_state* s = new (room) session_state;
+    s->shared = true;
+    return s;
+  }();
+  return state;
+}
 
 /// Sends a request; throws config_error with the runtime's message if it failed.
 inline void ask(const session_state& s, session_request& r) {
@@ -47,20 +58,22 @@ inline void ask(const session_state& s, session_request& r) {
 }
 
 CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
-  std::unique_ptr<session_state> s(new session_state);
+  std::unique_ptr<session_state> s(new (std::nothrow) session_state);
+  const table* owner = nullptr;
   try {
-    if (!tracing_wanted()) return s.release();
+    if (!tracing_wanted()) return s != nullptr ? s.release() : shared_state();
+    if (s == nullptr) throw untraced("out of memory");
+    owner = not_the_program([] { return runtime_owner::ensure(); });
   } catch (const untraced& e) {
     tell_untraced(o.on_error, o.on_error_user, e.what());
-    return s.release();
+    return s != nullptr ? s.release() : shared_state();
   }
-  const table* owner = runtime_owner::ensure();
   // Events, statistics and options cross by pointer, and their layout belongs to the version.
   if (std::strcmp(owner->version, CUTRACE_VERSION_STRING) != 0) {
-    std::fprintf(stderr,
-                 "cutrace: this process is traced by version %s, a session of version %s does nothing; markers of both "
-                 "are recorded\n",
-                 owner->version, CUTRACE_VERSION_STRING);
+    write_error_line(
+        "cutrace: this process is traced by version %s, a session of version %s does nothing; markers of both are "
+        "recorded",
+        owner->version, CUTRACE_VERSION_STRING);
     return s.release();
   }
   s->owner = owner;
@@ -87,7 +100,8 @@ CUTRACE_RUNTIME session::~session() {
   detail::session_state* state = static_cast<detail::session_state*>(state_);
   // In a forked child the sinks' files belong to the parent: destroying them would write their buffers twice. And what
   // could not be stopped, since a sink or an error handler ends the session that calls it, is still in use.
-  if (state->process == getpid() && (state->owner == nullptr || state->stopped)) delete state;
+  if (state->process != getpid() || state->shared) return;
+  if (state->owner == nullptr || state->stopped) delete state;
 }
 
 CUTRACE_RUNTIME bool session::active() const noexcept {
@@ -148,12 +162,21 @@ CUTRACE_RUNTIME void session::close_window() noexcept {
   const detail::session_state& state = *static_cast<const detail::session_state*>(state_);
   if (state.owner != nullptr && !state.stopped) state.owner->session_call(&r);
 }
-CUTRACE_RUNTIME bool session::flush(std::uint32_t timeout_ms) noexcept {
-  detail::session_request r{};
-  r.operation = detail::session_operation::flush;
+namespace detail {
+inline bool flush_session(const session_state& state, session_operation how, std::uint32_t timeout_ms) noexcept {
+  session_request r{};
+  r.operation = how;
   r.timeout_ms = timeout_ms;
-  const detail::session_state& state = *static_cast<detail::session_state*>(state_);
   return state.owner == nullptr || state.stopped || state.owner->session_call(&r) == 0;
+}
+}  // namespace detail
+CUTRACE_RUNTIME bool session::flush(std::uint32_t timeout_ms) noexcept {
+  return detail::flush_session(*static_cast<detail::session_state*>(state_), detail::session_operation::flush,
+                               timeout_ms);
+}
+CUTRACE_RUNTIME bool session::flush_unfinished(std::uint32_t timeout_ms) noexcept {
+  return detail::flush_session(*static_cast<detail::session_state*>(state_),
+                               detail::session_operation::flush_unfinished, timeout_ms);
 }
 CUTRACE_RUNTIME void session::stop() noexcept {
   detail::session_state& state = *static_cast<detail::session_state*>(state_);

@@ -99,6 +99,10 @@ class session {
   /// Returns when everything recorded before the call has reached the sinks and they have flushed, or after
   /// `timeout_ms`. True if it has.
   CUTRACE_LOCAL bool flush(std::uint32_t timeout_ms = 5000) noexcept;
+  /// The same, and GPU work that has not ended is asked for, too: where something hangs, the end of the trace will then
+  /// name it, whatever becomes of the GPU. Such work is delivered without times (event::incomplete), which are lost for
+  /// good even if it ends well; so at most once a second, between which this is flush().
+  CUTRACE_LOCAL bool flush_unfinished(std::uint32_t timeout_ms = 5000) noexcept;
 
   /// Backends flush and stop, chunks drain, sinks close with the statistics. Safe to call twice.
   CUTRACE_LOCAL void stop() noexcept;
@@ -145,6 +149,7 @@ class session {
   bool open_window(std::uint32_t = 100) noexcept { return false; }
   void close_window() noexcept {}
   bool flush(std::uint32_t = 5000) noexcept { return true; }
+  bool flush_unfinished(std::uint32_t = 5000) noexcept { return true; }
   void stop() noexcept {}
   cutrace::stats stats() const noexcept { return {}; }
 

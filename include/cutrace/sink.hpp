@@ -47,7 +47,7 @@ struct trace_summary {
 
 /// Interface. Functions are called in the order open, write or flush any number of times, close. `open` runs on the
 /// thread that adds the sink and throws cutrace::error when it cannot work; the others run on the collector's thread
-/// only. A sink that throws there is reported and gets nothing more, not even `close`; the others go on.
+/// only. A sink that throws there is reported and gets no more events, not even `close`; the others go on.
 class sink {
  public:
   sink() = default;
@@ -66,6 +66,10 @@ class sink {
   /// Events that it was given and did not write, by a limit of its own: counted as lost. Why is said once.
   virtual std::uint64_t left_out() const noexcept { return 0; }
   virtual const char* left_out_because() const noexcept { return "it left events out"; }
+  /// Asked once it has thrown: how many events of all that it was given stand whole where it writes, those of the batch
+  /// included in which it threw. The others, which its buffers held, count as lost. UINT64_MAX: all of the batches
+  /// before.
+  virtual std::uint64_t arrived() const noexcept { return UINT64_MAX; }
   /// The last call. Nothing is written afterwards.
   virtual void close(const trace_summary&) {}
 };

@@ -10,8 +10,9 @@
 //   cutrace::span s = CUTRACE_SPAN("queue", id);   may move, and end on another thread
 //
 // All of it is noexcept and calls no CUDA function; after the first marker of a thread it takes no lock and allocates
-// nothing. Not for signal handlers. A scope ends on the thread where it began: where a coroutine or a fiber may move to
-// another one in between, use a span, and adopt its context (context.hpp) around each part that runs.
+// nothing. Not for signal handlers. A scope ends on the thread where it began, and belongs to all that runs there
+// meanwhile: a coroutine or a fiber that is suspended in between uses a span, and adopts its context (context.hpp)
+// around each part that runs.
 #pragma once
 
 #include <cutrace/config.hpp>
@@ -55,7 +56,7 @@ class scoped_stage {
   CUTRACE_INLINE ~scoped_stage() {
     if (CUTRACE_LIKELY(thread_ == nullptr)) return;
     const std::uint64_t end = detail::end_ticks(thread_, frame_);
-    thread_->top = frame_.outer;
+    detail::leave_frame(thread_, frame_);
     detail::write_stage(thread_, frame_, end, 0);
   }
 

@@ -15,6 +15,7 @@
 
 #include "contract/sink_contract.hpp"
 #include "support/gzip_file.hpp"
+#include "support/sanitized.hpp"
 
 namespace chrome_sink_test {
 
@@ -348,7 +349,7 @@ TEST_CASE("chrome: names, shapes and stages that crowd each other out of what is
   std::vector<cutrace::event> all;
   std::mt19937 random(3);
   std::int64_t t = 0;
-  for (int i = 0; i < 20000; ++i, t += 10) {
+  for (int i = 0; i < (sanitized ? 4000 : 20000); ++i, t += 10) {
     const std::uint32_t n = static_cast<std::uint32_t>(random() % (i % 2 == 0 ? 20 : 1000));
     const std::uint64_t id = static_cast<std::uint64_t>(i) + 1;
     cutrace::event e = sample::kernel(names[n], t, t + 5, id);

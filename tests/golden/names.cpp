@@ -112,9 +112,18 @@ std::string said_of(cutrace::session_options options) {
 
 std::string options_of_sessions() {
   static const char* const variables[] = {
-      "CUTRACE",       "CUTRACE_BACKEND",     "CUTRACE_DURATION",  "CUTRACE_MEMORY_LIMIT",
-      "CUTRACE_NVTX",  "CUTRACE_OVERFLOW",    "CUTRACE_SAMPLE",    "CUTRACE_SINK_DEADLINE_MS",
-      "CUTRACE_SINKS", "CUTRACE_START_AFTER", "CUTRACE_WINDOW_MS",
+      "CUTRACE",
+      "CUTRACE_BACKEND",
+      "CUTRACE_DURATION",
+      "CUTRACE_MEMORY_LIMIT",
+      "CUTRACE_LEAVE_WAIT_MS",
+      "CUTRACE_NVTX",
+      "CUTRACE_OVERFLOW",
+      "CUTRACE_SAMPLE",
+      "CUTRACE_SINK_DEADLINE_MS",
+      "CUTRACE_SINKS",
+      "CUTRACE_START_AFTER",
+      "CUTRACE_WINDOW_MS",
   };
   std::string text;
   for (const char* variable : variables) {

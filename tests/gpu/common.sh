@@ -51,14 +51,16 @@ compile() { # <output> <source or option...>
   g++ -std=c++17 -O2 -DFMT_HEADER_ONLY -I"$build/include" -I"$root/include" -I"$root/backends/cupti/include" \
     -I"$build/backends/cupti/include" -I"$cuda_include" -o "$@" -pthread -ldl
 }
-# <name...>: programs of tests/integration, side by side, with the runtime compiled once.
+# <name...>: programs of tests/integration, or of a folder of their name, side by side, with the runtime compiled once.
 build_programs() {
   local name waiting=() started=$SECONDS
   printf '#include <cutrace/runtime.hpp>\n#include <cutrace/cupti/register.hpp>\n' >"$build/runtime.cpp"
   compile "$build/runtime.o" -c "$build/runtime.cpp" >"$out/runtime.log" 2>&1 &
   waiting+=($!)
   for name in "$@"; do
-    compile "$build/$name.o" -c "$root/tests/integration/$name.cpp" >"$out/$name.log" 2>&1 &
+    local source=$root/tests/integration/$name.cpp
+    [ -e "$source" ] || source=$root/tests/$name/$name.cpp
+    compile "$build/$name.o" -c "$source" >"$out/$name.log" 2>&1 &
     waiting+=($!)
   done
   wait "${waiting[@]}"

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/cutrace.hpp>
+#include <cutrace/names.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <cutrace/window.hpp>
 #include <memory>
@@ -95,6 +96,125 @@ void cuda_events(const test_support::gpu_device& gpu) {
        found[1].call == "cuEventRecordWithFlags" && found[2].stage.empty() && found[2].request == 0 &&
        found[2].joined == attribution::outside_stage;
   tell(ok, "CUDA events are joined to their call, stage and request", all);
+}
+
+/// One wait in each stage, after a kernel on the stream that is waited for (in "event" and "stream waits" on the one
+/// where the event was recorded).
+void wait_in_all_ways(const test_support::gpu_device& gpu) {
+  const auto launch_ptsz = test_support::resolve<decltype(&cuLaunchKernel)>(false, "cuLaunchKernel_ptsz");
+  const auto wait_ptsz = test_support::resolve<decltype(&cuStreamSynchronize)>(false, "cuStreamSynchronize_ptsz");
+  CUstream first{}, second{};
+  CUevent event{};
+  DO(cuStreamCreate, &first, CU_STREAM_NON_BLOCKING);
+  DO(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING);
+  DO(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  {
+    CUTRACE_STAGE("legacy default stream");
+    gpu.launch(nullptr, 1);
+    DO(cuStreamSynchronize, nullptr);
+  }
+  {
+    CUTRACE_STAGE("default stream by its handle");
+    gpu.launch(CU_STREAM_LEGACY, 1);
+    DO(cuStreamSynchronize, CU_STREAM_LEGACY);
+  }
+  {
+    CUTRACE_STAGE("default stream of the thread");
+    test_support::must(static_cast<int>(launch_ptsz(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr)),
+                       "cuLaunchKernel_ptsz");
+    test_support::must(static_cast<int>(wait_ptsz(nullptr)), "cuStreamSynchronize_ptsz");
+  }
+  std::thread([&gpu] {
+    gpu.use();
+    CUTRACE_STAGE("default stream of another thread");
+    gpu.launch(CU_STREAM_PER_THREAD, 1);
+    DO(cuStreamSynchronize, CU_STREAM_PER_THREAD);
+  }).join();
+  {
+    CUTRACE_STAGE("own stream", 7);
+    gpu.launch(second, 1);
+    DO(cuStreamSynchronize, second);
+    DO(cuStreamQuery, second);  // no wait
+  }
+  {
+    CUTRACE_STAGE("event");
+    gpu.launch(first, 1);
+    DO(cuEventRecord, event, first);
+    DO(cuEventSynchronize, event);
+    DO(cuEventQuery, event);  // no wait
+  }
+  {
+    CUTRACE_STAGE("stream waits");
+    DO(cuStreamWaitEvent, second, event, 0);
+    gpu.launch(second, 1);
+  }
+  {
+    CUTRACE_STAGE("context");
+    test_support::must(static_cast<int>(CU(cuCtxSynchronize)()), "cuCtxSynchronize");
+  }
+  DO(cuStreamDestroy, second);
+  DO(cuStreamDestroy, first);
+  DO(cuStreamCreate, &first, CU_STREAM_NON_BLOCKING);  // which may get a handle that was used before
+  {
+    CUTRACE_STAGE("stream made after others were destroyed");
+    gpu.launch(first, 1);
+    DO(cuStreamSynchronize, first);
+  }
+  {
+    CUTRACE_STAGE("a call that fails");
+    CU(cuStreamWaitEvent)(first, nullptr, 0);
+  }
+  DO(cuEventDestroy, event);
+  DO(cuStreamDestroy, first);
+}
+
+/// "legacy default stream: Stream Sync of its kernel's stream by cuStreamSynchronize", in the order of their begin.
+std::vector<std::string> waits_of(const char* kinds, const test_support::gpu_device& gpu, bool& consistent) {
+  const bool recorded = std::strcmp(kinds, "+sync") == 0;
+  cutrace::session trace(with_kinds(kinds));
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  wait_in_all_ways(gpu);
+  trace.stop();
+  const cutrace::stats s = trace.stats();
+  consistent = s.produced == s.delivered && s.lost_total() == 0;
+  const std::vector<cutrace::event> events = sink.events();
+  std::vector<std::string> found;
+  for (const cutrace::event& e : events) {
+    if (e.kind != cutrace::event_kind::sync) continue;
+    if (recorded && e.call_name.size == 0) continue;  // CUPTI records queries that succeed, too
+    const cutrace::event *kernel = nullptr, *call = nullptr;
+    for (const cutrace::event& other : events) {
+      if (other.kind == cutrace::event_kind::kernel && other.stage_id == e.stage_id) kernel = &other;
+      if (other.kind == cutrace::event_kind::api && other.correlation_id == e.correlation_id) call = &other;
+    }
+    const bool has_stream =
+        e.sync.what == cutrace::sync_kind::stream || e.sync.what == cutrace::sync_kind::stream_wait_event;
+    const char* where = has_stream ? (kernel != nullptr && e.stream == kernel->stream ? "its kernel's" : "ANOTHER")
+                                   : (e.stream == 0 ? "no" : "A");
+    found.push_back(text_of(e.stage_name) + ": " + cutrace::to_string(e.sync.what) + ", " + text_of(e.name) + ", of " +
+                    where + " stream by " + text_of(e.call_name) + " for " +
+                    std::to_string(e.request_count != 0 ? e.requests[0].id : 0));
+    consistent = consistent && e.joined == cutrace::attribution::by_call && call != nullptr &&
+                 e.thread_id == call->thread_id && e.stage_id == call->stage_id && near(e.start_ns, call->start_ns) &&
+                 near(e.end_ns, call->end_ns) &&
+                 (kernel == nullptr || (e.context == kernel->context && e.device == kernel->device));
+  }
+  return found;
+}
+
+void waits(const test_support::gpu_device& gpu) {
+  bool of_calls = false, of_records = false;
+  const std::vector<std::string> made = waits_of("kernel,overhead", gpu, of_calls);
+  const std::vector<std::string> recorded = waits_of("+sync", gpu, of_records);
+  std::string all;
+  bool ok = of_calls && of_records && made.size() == 9 && made == recorded;
+  for (const std::string& w : made) {
+    all += "\n       " + w;
+    ok = ok && w.find("ANOTHER") == std::string::npos && w.find(" A stream") == std::string::npos;
+  }
+  if (made != recorded)
+    for (const std::string& w : recorded) all += "\n  not  " + w;
+  tell(ok, "waits made of the calls are those that CUPTI records", std::to_string(made.size()) + all);
 }
 
 /// Names of the driver's calls, each with that of the runtime's: "cuMemAlloc by cudaMalloc".
@@ -258,6 +378,7 @@ void real_runtime_names() {
 int main() {
   const test_support::gpu_device gpu;
   cuda_events(gpu);
+  waits(gpu);
   if (!test_support::is_standin()) {
     real_runtime_names();
     return test_support::failures;

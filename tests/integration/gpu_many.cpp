@@ -23,6 +23,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../support/forked_leaks.hpp"
 #include "../support/gpu_program.hpp"
 
 namespace {

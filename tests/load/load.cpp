@@ -4,7 +4,7 @@
 // that: stage, requests, thread, call and times. What is missing must be counted, to the unit.
 //
 //   load threads=32 rate=2000 seconds=5 [batch=0] [text=0] [launches=1] [graph=0] [spans=0] [life=0] [hand=0]
-//        [memory=48] [complete=0]
+//        [busy_ms=0 busy_rate=0] [memory=48] [window=0] [flush=0] [complete=0] [prompt=0] [exact=0]
 //   load seed=7            a load drawn from that seed
 //
 //   rate      units a second and thread; 0: as fast as it goes
@@ -13,7 +13,11 @@
 //   spans     spans that are open all the time, each with the requests of a unit
 //   life      units after which a thread ends and another one takes over
 //   hand=1    each unit's kernels are launched by another thread, which adopts its stage
+//   busy_ms   one more thread has kernels of that length on the GPU, one after another, and does `busy_rate` units a
+//             second beside them
 //   complete=1  nothing may be lost or lacking
+//   prompt=1    but for those of the busy thread, records come within the window
+//   exact=1     nothing is without its times
 #include <cuda.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -38,6 +42,7 @@
 #include "../support/gpu_program.hpp"
 #include "../support/process_memory.hpp"
 #include "../support/sanitized.hpp"
+#include "raw_client.hpp"
 
 namespace {
 
@@ -50,9 +55,10 @@ std::int64_t now_ns() {
 }
 
 struct plan {
-  std::map<std::string, long> of = {{"threads", 8},  {"rate", 100},   {"seconds", 2}, {"batch", 0}, {"text", 0},
-                                    {"launches", 1}, {"graph", 0},    {"spans", 0},   {"life", 0},  {"hand", 0},
-                                    {"memory", 48},  {"complete", 0}, {"seed", 0},    {"trace", 1}};
+  std::map<std::string, long> of = {{"threads", 8},   {"rate", 100},   {"seconds", 2}, {"batch", 0},  {"text", 0},
+                                    {"launches", 1},  {"graph", 0},    {"spans", 0},   {"life", 0},   {"hand", 0},
+                                    {"memory", 48},   {"complete", 0}, {"seed", 0},    {"trace", 1},  {"busy_ms", 0},
+                                    {"busy_rate", 0}, {"window", 0},   {"flush", 0},   {"prompt", 0}, {"exact", 0}};
   long operator[](const char* key) const { return of.at(key); }
 
   void read(const char* word) {
@@ -90,7 +96,7 @@ struct plan {
 };
 
 /// What a unit of work was. Written by its thread, read by the sink: stages and calls by their numbers of requests,
-/// kernels by their grid.
+/// kernels by their form.
 struct unit {
   std::atomic<std::uint32_t> thread, launcher;
   std::atomic<std::int64_t> begin_ns, end_ns;
@@ -122,6 +128,17 @@ class truth {
 
 constexpr std::uint64_t ids_a_unit = 2048;
 
+/// A kernel's unit stands in its form: a grid of n blocks would take longer the more units there have been.
+struct form {
+  static constexpr std::uint64_t blocks = 1024;
+  static unsigned grid(std::uint64_t n) { return static_cast<unsigned>(n % blocks + 1); }
+  static unsigned shared_bytes(std::uint64_t n) { return static_cast<unsigned>(n / blocks); }
+  static std::uint64_t unit_of(const cutrace::event& e) {
+    return e.kernel.dynamic_shared_bytes * blocks + e.kernel.grid[0] - 1;
+  }
+  static constexpr long units = blocks * 48000;  ///< each GPU has that much shared memory for a block
+};
+
 class checker final : public cutrace::sink {
  public:
   checker(const plan& p, truth& t) : plan_(p), truth_(t) {}
@@ -135,6 +152,9 @@ class checker final : public cutrace::sink {
 
   std::uint64_t stages = 0, calls = 0, kernels = 0, nodes = 0, spans = 0;
   std::uint64_t without_stage = 0, without_requests = 0, without_call = 0, lacking = 0;
+  std::uint64_t busy = 0, late = 0, timeless = 0;
+  std::int64_t slowest_ns = 0, slowest_busy_ns = 0;  ///< from a kernel's end until it was written
+  std::atomic<std::uint32_t> busy_thread{0};
   std::map<std::string, std::uint64_t> wrong;
 
  private:
@@ -147,7 +167,9 @@ class checker final : public cutrace::sink {
     if (e.end_ns < e.start_ns) ++wrong["end before begin"];
     const bool node = e.kind == kind::kernel && e.kernel.graph_node_id != 0;
     const bool span = e.kind == kind::stage && is(e.name, "span");
-    ++(span ? spans : e.kind == kind::stage ? stages : launch ? calls : node ? nodes : kernels);
+    const bool long_one = e.kind == kind::kernel && is(e.name, "spin");
+    ++(span ? spans : e.kind == kind::stage ? stages : launch ? calls : node ? nodes : long_one ? busy : kernels);
+    if (e.kind == kind::kernel) time_of(e, long_one);
     const bool no_call = e.kind == kind::kernel &&
                          (e.joined == cutrace::attribution::no_callback || e.joined == cutrace::attribution::expired);
     const bool no_stage = !no_call && e.stage_id != 0 && e.stage_name.size == 0;
@@ -156,14 +178,14 @@ class checker final : public cutrace::sink {
     without_stage += no_stage;
     without_requests += no_requests;
     lacking += no_call || no_stage || no_requests;
-    const std::uint64_t of_grid = e.kind == kind::kernel && !node ? e.kernel.grid[0] - 1 : 0;
-    if (of_grid != 0 && !truth_.knows(of_grid)) return void(++wrong["a kernel of no unit"]);
-    if (of_grid != 0 && ++truth_[of_grid].kernels_seen > plan_["launches"]) ++wrong["a kernel twice"];
+    const std::uint64_t of_form = e.kind == kind::kernel && !node && !long_one ? form::unit_of(e) : 0;
+    if (of_form != 0 && !truth_.knows(of_form)) return void(++wrong["a kernel of no unit"]);
+    if (of_form != 0 && ++truth_[of_form].kernels_seen > plan_["launches"]) ++wrong["a kernel twice"];
     if (no_call || no_stage || no_requests) return;
     if (!span && !is(e.kind == kind::stage ? e.name : e.stage_name, "unit")) return void(++wrong["another stage"]);
     const std::uint64_t n = unit_of(e);
     if (!truth_.knows(n)) return void(++wrong["requests of no unit"]);
-    if (of_grid != 0 && n != of_grid) return void(++wrong["requests of another unit"]);
+    if (of_form != 0 && n != of_form) return void(++wrong["requests of another unit"]);
     if (span) return;
     unit& u = truth_[n];
     const bool adopted = e.kind == kind::stage && e.stage.adopted;
@@ -176,6 +198,17 @@ class checker final : public cutrace::sink {
     const std::int64_t end = u.end_ns.load();
     if (end != 0 && host_begin > end + slack_ns) ++wrong["after its unit"];
     if (e.kind == kind::kernel && e.start_ns + slack_ns < e.call_start_ns) ++wrong["before its call"];
+  }
+
+  void time_of(const cutrace::event& e, bool long_one) {
+    timeless += e.incomplete;
+    if (e.incomplete) return;
+    const std::int64_t took_ns = now_ns() - start_ns_ - e.end_ns;
+    const bool of_busy = e.thread_id == busy_thread.load();
+    if (long_one) slowest_busy_ns = std::max(slowest_busy_ns, took_ns);
+    if (!of_busy) slowest_ns = std::max(slowest_ns, took_ns);
+    late += e.late && !of_busy;
+    if (long_one && e.duration_ns() + slack_ns < plan_["busy_ms"] * 1000000) ++wrong["a long kernel that is short"];
   }
 
   /// 0: they do not fit together.
@@ -216,17 +249,18 @@ class server {
     }
   }
 
-  void run() {
+  void run(std::atomic<std::uint32_t>* busy_thread = nullptr) {
     std::vector<cutrace::span> open;
     for (long i = 0; i < plan_["spans"]; ++i) open_span(open);
     end_ns_ = now_ns() + plan_["seconds"] * 1000000000;
     std::vector<std::thread> all;
     for (long i = 0; i < plan_["threads"]; ++i) all.emplace_back([this, i] { lead(i); });
+    if (plan_["busy_ms"] != 0) all.emplace_back([this, busy_thread] { be_busy(busy_thread); });
     for (std::thread& t : all) t.join();
     test_support::must(static_cast<int>(CU(cuCtxSynchronize)()), "cuCtxSynchronize");
   }
 
-  std::atomic<std::uint64_t> units{0}, launched{0}, nodes{0}, spans{0};
+  std::atomic<std::uint64_t> units{0}, launched{0}, nodes{0}, spans{0}, busy{0};
 
  private:
   void open_span(std::vector<cutrace::span>& open) {
@@ -278,6 +312,40 @@ class server {
     DO(cuStreamDestroy, stream);
   }
 
+  /// Long kernels, one after another, and units beside each.
+  void be_busy(std::atomic<std::uint32_t>* self) {
+    if (self != nullptr) *self = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    gpu_.use();
+    CUstream long_ones{}, stream{};
+    DO(cuStreamCreate, &long_ones, CU_STREAM_NON_BLOCKING);
+    DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    const std::int64_t length_ns = plan_["busy_ms"] * 1000000, rate = plan_["busy_rate"];
+    while (now_ns() < end_ns_ && !full_) {
+      const std::uint64_t n = truth_.next();
+      if (n == 0) break;
+      unit& u = truth_[n];
+      u.thread = u.launcher = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+      u.begin_ns = now_ns();
+      with_requests(n, [&](const cutrace::request& q) {
+        CUTRACE_STAGE("unit", q);
+        gpu_.spin(long_ones, static_cast<std::uint64_t>(length_ns));
+      });
+      u.end_ns = now_ns();
+      ++units, ++busy;
+      for (std::int64_t next = now_ns(), end = next + length_ns; rate != 0 && now_ns() < end;) {
+        const std::uint64_t one = truth_.next();
+        if (one == 0) break;
+        do_unit(0, one, stream);
+        for (next += 1000000000 / rate; now_ns() < std::min(next, end);)
+          std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<std::int64_t>(1, next - now_ns())));
+      }
+      DO(cuStreamSynchronize, long_ones);
+    }
+    DO(cuStreamSynchronize, stream);
+    DO(cuStreamDestroy, stream);
+    DO(cuStreamDestroy, long_ones);
+  }
+
   void do_unit(long place, std::uint64_t n, CUstream stream) {
     unit& u = truth_[n];
     const auto self = static_cast<std::uint32_t>(::syscall(SYS_gettid));
@@ -303,7 +371,7 @@ class server {
 
   void launch(long place, std::uint64_t n, CUstream stream) {
     for (long k = 0; k < plan_["launches"]; ++k) {
-      DO(cuLaunchKernel, gpu_.kernel, static_cast<unsigned>(n + 1), 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+      DO(cuLaunchKernel, gpu_.kernel, form::grid(n), 1, 1, 32, 1, 1, form::shared_bytes(n), stream, nullptr, nullptr);
       ++launched;
     }
     if (graphs_.empty()) return;
@@ -341,10 +409,13 @@ class growth {
   std::thread watch_;
 };
 
-/// What the same load takes without a trace, by this program in another process.
+/// What the same load takes without a trace, by this program in another process; on a GPU, by the least client of
+/// CUPTI.
 std::int64_t untraced_growth(const plan& p) {
   plan same = p;
   same.of["trace"] = 0;
+  same.of["seconds"] = std::min(p["seconds"], 10L);
+  same.of["busy_ms"] = std::min(p["busy_ms"], 5000L);
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0) return 0;
   std::FILE* f = ::popen((std::string(self) + same.words()).c_str(), "r");
@@ -368,9 +439,21 @@ std::string losses(const cutrace::stats& s) {
 }
 
 int run_untraced(const plan& p, truth& t, const test_support::gpu_device& gpu) {
+  server work(p, t, gpu);
   growth g;
-  server(p, t, gpu).run();
-  std::printf("grew %lld\n", static_cast<long long>(g.end()));
+  std::atomic<bool> done{false};
+  std::thread flusher;
+  const bool raw = !gpu.is_standin();
+  if (raw && !raw_client::start()) return 1;
+  if (raw)
+    flusher = std::thread([&] {
+      for (; !done; std::this_thread::sleep_for(std::chrono::milliseconds(100))) raw_client::flush();
+    });
+  work.run();
+  done = true;
+  if (raw) flusher.join();
+  std::printf("grew %lld\n",
+              static_cast<long long>(g.end()) - static_cast<long long>(raw_client::buffers::all().bytes.load()));
   return 0;
 }
 
@@ -384,8 +467,9 @@ int main(int argc, char** argv) {
     p.draw(static_cast<unsigned long>(seed));
   }
   // As many units as the machine can do in that time, and no more.
-  const long paced = p["threads"] * (p["rate"] != 0 ? p["rate"] : 1000000) * p["seconds"] + p["spans"];
-  truth units(static_cast<std::size_t>(std::min(paced, 4000000L)) + 1000);
+  const long paced = (p["threads"] * (p["rate"] != 0 ? p["rate"] : 1000000) + p["busy_rate"]) * p["seconds"];
+  const long most = std::min(std::max(4000000L, 300000 * p["seconds"]), form::units - 1000);
+  truth units(static_cast<std::size_t>(std::min(paced + p["spans"], most)) + 1000);
   const test_support::gpu_device gpu;
   if (p["trace"] == 0) return run_untraced(p, units, gpu);
 
@@ -395,18 +479,23 @@ int main(int argc, char** argv) {
   o.sinks = "null";
   o.backend = "cupti";
   o.memory_limit_bytes = static_cast<std::size_t>(p["memory"]) << 20;
+  if (p["window"] != 0) o.window_ms = static_cast<std::uint32_t>(p["window"]);
+  if (p["flush"] != 0) o.flush_period_ms = static_cast<std::uint32_t>(p["flush"]);
   server work(p, units, gpu);
   growth grown;
   cutrace::session trace(o);
   checker& seen = trace.emplace_sink<checker>(p, units);
-  work.run();
+  work.run(&seen.busy_thread);
+  // What comes only at the end would not have come by itself.
+  if (p["prompt"] != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   const cutrace::stats running = trace.stats();
   trace.stop();
   const cutrace::stats s = trace.stats();
   const std::int64_t owned = grown.end() - without;
 
   const std::uint64_t parts = p["hand"] != 0 ? work.units.load() : 0;
-  const std::uint64_t all_calls = work.launched + (p["graph"] != 0 ? work.units.load() : 0);
+  const std::uint64_t all_calls = work.launched + work.busy + (p["graph"] != 0 ? work.units - work.busy : 0);
+  const std::uint64_t all_kernels = work.launched + work.nodes + work.busy;
   std::printf("     units %llu kernels %llu nodes %llu spans %llu;%s\n", (unsigned long long)work.units.load(),
               (unsigned long long)work.launched.load(), (unsigned long long)work.nodes.load(),
               (unsigned long long)work.spans.load(), losses(s).c_str());
@@ -423,10 +512,11 @@ int main(int argc, char** argv) {
        "stages and calls are there or counted",
        std::to_string(host_seen) + " of " + std::to_string(host_done) + " stages, " + std::to_string(seen.calls) +
            " of " + std::to_string(all_calls) + " calls");
-  tell(seen.kernels + seen.nodes <= work.launched + work.nodes &&
-           work.launched + work.nodes - seen.kernels - seen.nodes <= lost_buffers,
-       "kernels are there or counted",
-       std::to_string(seen.kernels + seen.nodes) + " of " + std::to_string(work.launched + work.nodes));
+  const std::uint64_t kernels_seen = seen.kernels + seen.nodes + seen.busy;
+  tell(kernels_seen <= all_kernels && all_kernels - kernels_seen <= lost_buffers, "kernels are there or counted",
+       std::to_string(kernels_seen) + " of " + std::to_string(all_kernels));
+  tell(seen.timeless == quality(cutrace::quality::incomplete), "those without times are counted",
+       std::to_string(seen.timeless));
   tell(seen.without_stage <= quality(cutrace::quality::stage_unknown) &&
            seen.without_requests <= quality(cutrace::quality::requests_unknown) &&
            seen.without_call <= quality(cutrace::quality::unattributed) && seen.lacking <= s.lacking,
@@ -436,6 +526,11 @@ int main(int argc, char** argv) {
            std::to_string(seen.lacking) + " in all; counted " + std::to_string(s.lacking));
   if (seen.without_stage + seen.without_requests + seen.without_call == 0)
     tell(s.lacking == 0, "and nothing else is", std::to_string(s.lacking));
+  std::printf("     written at most %lld ms after their end, of the busy thread's long ones %lld ms; late %llu\n",
+              (long long)(seen.slowest_ns / 1000000), (long long)(seen.slowest_busy_ns / 1000000),
+              (unsigned long long)seen.late);
+  if (p["prompt"] != 0) tell(seen.late == 0, "records come within the window", std::to_string(seen.late) + " late");
+  if (p["exact"] != 0) tell(seen.timeless == 0, "all have their times", std::to_string(seen.timeless) + " have none");
   if (p["complete"] != 0) tell(s.lost_total() + s.lacking == 0, "nothing is lost or lacking");
   // What a drawn load takes without a trace lacks what CUPTI takes for itself when records pile up.
   const std::int64_t limit = static_cast<std::int64_t>(s.memory_limit_bytes) + (p["seed"] != 0 ? 24 << 20 : 4 << 20);

@@ -16,11 +16,6 @@ fi
 cd "$source" || exit 1
 mapfile -t files < <(project_files . -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu')
 failed=0
-for file in "${files[@]}"; do
-  if ! "$clang_format" --style=file --dry-run -Werror "$file" >/dev/null 2>&1; then
-    echo "FAILED: $file"
-    failed=1
-  fi
-done
+"$clang_format" --style=file --dry-run -Werror "${files[@]}" || failed=1
 echo "${#files[@]} files; clang-format -i repairs"
 exit $failed

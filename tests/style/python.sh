@@ -9,10 +9,21 @@ cd "$source" || exit 1
 command -v python3 >/dev/null || { echo "skipped: no python3 here"; exit 77; }
 failed=0
 mapfile -t files < <(project_files . -name '*.py')
-for file in "${files[@]}"; do
-  python3 -c 'import sys; compile(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1], "exec")' "$file" || failed=1
-  head -2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || { echo "FAILED: no SPDX line: $file"; failed=1; }
-done
+python3 - "${files[@]}" <<'SCRIPT' || failed=1
+import sys
+failed = False
+for name in sys.argv[1:]:
+    text = open(name, encoding="utf-8").read()
+    if not any("SPDX-License-Identifier: Apache-2.0" in line for line in text.splitlines()[:2]):
+        print(f"FAILED: no SPDX line: {name}")
+        failed = True
+    try:
+        compile(text, name, "exec")
+    except SyntaxError as problem:
+        print(f"FAILED: {name}: {problem}")
+        failed = True
+sys.exit(failed)
+SCRIPT
 # Control: a file that is no Python is seen.
 python3 -c 'compile("def f(:", "control", "exec")' 2>/dev/null && { echo "control failed"; failed=1; }
 echo "${#files[@]} files"

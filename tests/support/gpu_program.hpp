@@ -3,6 +3,7 @@
 // nothing. They run on the stand-in driver in each test run and as they are on a real one.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -28,30 +29,55 @@ inline void tell(bool ok, const std::string& scenario, const std::string& found 
   if (!ok) ++failures;
 }
 
-/// `empty()`, for each architecture that a driver compiles PTX for.
-inline CUfunction empty_kernel() {
-  static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+/// `empty()` and `spin(ns)`, for each architecture that a driver compiles PTX for.
+inline CUmodule kernels() {
+  static const char image[] =
+      ".version 7.0\n.target sm_70\n.address_size 64\n"
+      ".visible .entry empty() { ret; }\n"
+      ".visible .entry spin(.param .u64 ns)\n{\n  .reg .u64 %t<4>;\n  .reg .pred %p;\n"
+      "  ld.param.u64 %t1, [ns];\n  mov.u64 %t0, %globaltimer;\n  add.u64 %t1, %t1, %t0;\n"
+      "again:\n  mov.u64 %t2, %globaltimer;\n  setp.lt.u64 %p, %t2, %t1;\n  @%p bra again;\n  ret;\n}\n";
   CUmodule module{};
-  CUfunction kernel{};
   DO(cuModuleLoadData, &module, image);
-  DO(cuModuleGetFunction, &kernel, module, "empty");
+  return module;
+}
+inline CUfunction kernel_of(CUmodule module, const char* name) {
+  CUfunction kernel{};
+  DO(cuModuleGetFunction, &kernel, module, name);
   return kernel;
 }
+inline CUfunction empty_kernel() { return kernel_of(kernels(), "empty"); }
 
 /// The primary context of a device, current for the calling thread, and the kernel in it.
-struct gpu_device {
+class gpu_device {
+  using duration_setter = void (*)(const char* name, unsigned long long ns);
+  static duration_setter set_duration() {
+    static const auto f = reinterpret_cast<duration_setter>(dlsym(cuda_library(), "cutrace_sim_set_kernel_duration"));
+    return f;
+  }
+
+ public:
   CUdevice device = 0;
   CUcontext context{};
-  CUfunction kernel{};
+  CUfunction kernel{}, spinning{};
 
   explicit gpu_device(int ordinal = 0) {
     DO(cuInit, 0);
     DO(cuDeviceGet, &device, ordinal);
     DO(cuDevicePrimaryCtxRetain, &context, device);
     use();
-    kernel = empty_kernel();
+    const CUmodule module = kernels();
+    kernel = kernel_of(module, "empty");
+    spinning = kernel_of(module, "spin");
   }
   void use() const { DO(cuCtxSetCurrent, context); }
+  /// One that takes `ns`. On the stand-in kernels take what it was last asked for: one thread at a time.
+  void spin(CUstream stream, std::uint64_t ns) const {
+    if (is_standin()) set_duration()("spin", ns);
+    void* parameters[] = {&ns};
+    DO(cuLaunchKernel, spinning, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+  }
+  static bool is_standin() { return set_duration() != nullptr; }
   void launch(CUstream stream, int n) const {
     for (int i = 0; i < n; ++i) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
   }

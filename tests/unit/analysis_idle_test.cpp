@@ -12,6 +12,7 @@
 
 #include "report/trace_analysis.hpp"
 #include "support/random_trace.hpp"
+#include "support/sanitized.hpp"
 
 namespace analysis_idle_test {
 
@@ -106,7 +107,7 @@ idle_blame blame_of(std::vector<event> host, std::int64_t second_called_us) {
 
 TEST_CASE("analysis.idle: every gap of random traces, and its cause") {
   std::map<idle_cause, int> seen;
-  for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 100 : 1000); ++seed) {
     CAPTURE(seed);
     const random_trace::trace t = random_trace::make(seed, seed % 4 == 0);
     const std::unique_ptr<trace_log> log = log_of(t.events);
@@ -228,7 +229,7 @@ TEST_CASE("analysis.idle: calls by depth") {
 }
 
 TEST_CASE("analysis.idle: live and peak bytes, by stage, and what was never freed") {
-  for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 100 : 1000); ++seed) {
     std::mt19937 random(seed);
     memory_use use;
     std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> live;

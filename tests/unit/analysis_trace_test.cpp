@@ -13,6 +13,7 @@
 
 #include "report/trace_analysis.hpp"
 #include "support/random_trace.hpp"
+#include "support/sanitized.hpp"
 
 namespace analysis_trace_test {
 
@@ -23,7 +24,7 @@ using namespace cutrace::analysis;
 using random_trace::tick;
 using random_trace::ticks;
 
-constexpr std::uint32_t cases = 300;  // of each test: under sanitizers they take a minute together
+constexpr std::uint32_t cases = sanitized ? 40 : 300;  // of each test
 constexpr std::int64_t length = ticks + 200;
 
 /// One bit a tick.

@@ -23,7 +23,7 @@ using cutrace::cupti::buffer_pool;
 struct pool : buffer_pool {
   static constexpr std::uint32_t me = 5;
 
-  unsigned char* take(std::uint64_t now_ns = 1) { return buffer_pool::take(me, now_ns, size); }
+  unsigned char* take(std::uint64_t now_ns = 1) { return buffer_pool::take(me, now_ns, false, size); }
   struct taken {
     unsigned char* bytes;
     std::size_t size;
@@ -103,6 +103,19 @@ TEST_CASE("cupti buffers: small ones share their memory, and one that is back go
   CHECK(p.take() == small[7]);
 }
 
+TEST_CASE("cupti buffers: a thread's first since a flush is small, whatever is free") {
+  pool p;
+  p.allow(8 * large);
+  std::size_t size = 0;
+  for (std::uint32_t t = 0; t < 64; ++t) {
+    CHECK(p.buffer_pool::take(t, 1, true, size) != nullptr);
+    CHECK(size == little);
+  }
+  CHECK(p.bytes() == large);  // all in one
+  CHECK(p.buffer_pool::take(0, 1, false, size) != nullptr);
+  CHECK(size == large);
+}
+
 TEST_CASE("cupti buffers: a larger budget adds to what exists, a smaller one takes nothing back") {
   pool p;
   p.allow(2 * large);
@@ -147,7 +160,7 @@ TEST_CASE("cupti buffers: threads that take and give never share one, and none g
     threads.emplace_back([&, t] {
       for (int n = 0; n < 3000; ++n) {
         std::size_t size = 0;
-        unsigned char* b = p.buffer_pool::take(static_cast<std::uint32_t>(t), 1, size);
+        unsigned char* b = p.buffer_pool::take(static_cast<std::uint32_t>(t), 1, n % 3 == 0, size);
         if (b == nullptr) {
           ++refused;
           std::this_thread::yield();
@@ -240,7 +253,7 @@ TEST_CASE("cupti buffers: what is held back are full buffers of threads of which
   p.allow(16 * large);
   std::size_t size = 0;
   const auto take = [&](std::uint32_t thread, std::uint64_t now_ns) {
-    return static_cast<buffer_pool&>(p).take(thread, now_ns, size);
+    return static_cast<buffer_pool&>(p).take(thread, now_ns, false, size);
   };
   CHECK(p.held_back_bytes(1000) == 0);
   unsigned char* oldest = take(1, 100);

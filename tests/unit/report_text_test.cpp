@@ -11,6 +11,7 @@
 #include "support/hostile_events.hpp"
 #include "support/planted_traces.hpp"
 #include "support/random_trace.hpp"
+#include "support/sanitized.hpp"
 
 namespace report_text_test {
 
@@ -96,7 +97,7 @@ TEST_CASE("report.text: a clean trace says so") {
 
 TEST_CASE("report.text: random traces, all rows of the first screen, any width") {
   std::size_t full = 0;
-  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 20 : 100); ++seed) {
     CAPTURE(seed);
     const random_trace::trace t = random_trace::make(seed);
     for (const std::size_t width : {80u, 100u, 160u}) {
@@ -117,7 +118,7 @@ TEST_CASE("report.text: random traces, all rows of the first screen, any width")
         REQUIRE_MESSAGE(has(text, part), part);
     }
   }
-  CHECK(full > 50);
+  CHECK(full > (sanitized ? 10 : 50));
 }
 
 TEST_CASE("report.text: the numbers are those of the analyses") {
@@ -154,7 +155,7 @@ TEST_CASE("report.text: an empty trace, hostile events, colour") {
 
 TEST_CASE("report.text: traces with broken times, ids and kinds") {
   constexpr std::int64_t times[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, 700000, INT64_MAX - 1, INT64_MAX};
-  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 60 : 300); ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };

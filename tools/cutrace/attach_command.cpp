@@ -105,7 +105,7 @@ int attach(attach_options& o) {
   const output_folder folder(o.outputs.out);
   auto status = std::make_unique<run_status>(folder.path());
   const run_environment environment =
-      compose_environment(o.outputs, {}, folder.path(), status->folder(), terminal_columns());
+      compose_environment(o.outputs, {}, {}, folder.path(), status->folder(), terminal_columns());
   ::signal(SIGPIPE, SIG_IGN);
   const std::unique_ptr<cutrace_ebpf::call_probes> probes = load_probes(false);
   loaded_kernel kernel;

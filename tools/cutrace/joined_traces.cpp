@@ -3,8 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
-#include <cutrace/base/traced_process.hpp>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <exception>
 #include <filesystem>
@@ -52,6 +54,8 @@ class sink_group : public cutrace::sink {
   std::vector<sink_report> reports() {
     std::vector<sink_report> all;
     for (member& m : members_) {
+      const std::uint64_t arrived = m.to->arrived();
+      if (!m.report.failure.empty() && arrived != UINT64_MAX) m.report.lost = written_ - std::min(arrived, written_);
       m.to.reset();
       struct stat known {};
       m.report.finished = ::stat(m.report.path.c_str(), &known) == 0 && S_ISREG(known.st_mode);

@@ -52,4 +52,9 @@ std::string find_preload_library() {
                       "for x86-64");
 }
 
+std::string find_watch_library() {
+  return find_library("libcutrace_watch.so", "CUTRACE_WATCH_LIBRARY", std::getenv("CUTRACE_WATCH_LIBRARY"),
+                      "with the command");
+}
+
 }  // namespace cutrace_tool

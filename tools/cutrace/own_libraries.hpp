@@ -12,5 +12,7 @@ namespace cutrace_tool {
 std::string find_inject_library();
 /// Of libcutrace_preload.so and CUTRACE_PRELOAD_LIBRARY.
 std::string find_preload_library();
+/// Of libcutrace_watch.so and CUTRACE_WATCH_LIBRARY.
+std::string find_watch_library();
 
 }  // namespace cutrace_tool

@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/program_file.hpp"
 
-#include <elf.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+
+#include "cutrace/doctor/executable.hpp"
 
 namespace cutrace_tool {
 
 namespace {
-
-/// An executable of this machine's kind without a loader (PT_INTERP) and without dynamic entries. A static-pie has
-/// dynamic entries, but no loader either.
-bool is_static(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  Elf64_Ehdr head{};
-  if (!in.read(reinterpret_cast<char*>(&head), sizeof(head)) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-      head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr))
-    return false;
-  for (unsigned i = 0; i < head.e_phnum; ++i) {
-    Elf64_Phdr part{};
-    in.seekg(static_cast<std::streamoff>(head.e_phoff + i * sizeof(part)));
-    if (!in.read(reinterpret_cast<char*>(&part), sizeof(part)) || part.p_type == PT_INTERP) return false;
-  }
-  return true;
-}
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -64,7 +48,15 @@ std::string why_out_of_reach(const std::string& file) {
   if (const char* by = other_rights(file))
     return file + " runs with other rights than yours (" + by +
            "): it takes no library from the environment. Run a copy without them, as the user whose rights it has.";
-  if (is_static(file))
+  std::string by_way_of;
+  const doctor::executable e = doctor::what_runs(file, by_way_of);
+  if (e.is_foreign())
+    return e.path + " is " +
+           (e.bits_32         ? std::string("a 32-bit program")
+            : e.other_machine ? std::string("for another processor")
+                              : "started by " + e.loader_path + ", not by glibc's loader") +
+           ": it can load neither CUDA's driver nor a library of ours.";
+  if (by_way_of.empty() && e.is_static())
     return file +
            " is linked statically: it cannot load CUDA's driver, and what it contains of CUDA is out of reach. "
            "Link it dynamically, or build it with cutrace.";

@@ -21,13 +21,12 @@ namespace cutrace_tool {
 
 namespace {
 
-constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
-
+/// All that a process may send, whatever it means to the program, which may send it to the group that this process is
+/// in. By the other two the terminal stops what is in its background.
 sigset_t handled_signals() {
   sigset_t all;
-  ::sigemptyset(&all);
-  for (const int s : forwarded) ::sigaddset(&all, s);
-  ::sigaddset(&all, SIGCHLD);
+  ::sigfillset(&all);
+  for (const int s : {SIGTTIN, SIGTTOU}) ::sigdelset(&all, s);
   return all;
 }
 
@@ -70,6 +69,8 @@ void continue_with(pid_t child) {
 
 }  // namespace
 
+program_process::program_process() : deaf_(::signal(SIGCHLD, SIG_DFL) == SIG_IGN) {}
+
 int program_process::start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
                            bool alone, const start_gate* gate) {
   std::vector<char*> arguments, variables;
@@ -91,6 +92,7 @@ int program_process::start(const std::vector<std::string>& words, const std::map
   child_ = ::fork();
   if (child_ == 0) {
     std::snprintf(only, sizeof(only), "CUTRACE_RUN_PID=%ld", static_cast<long>(::getpid()));
+    if (deaf_) ::signal(SIGCHLD, SIG_IGN);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     int why = gate != nullptr ? gate->in_child() : 0;
     if (why == 0) {
@@ -168,9 +170,13 @@ program_process::ending program_process::wait(unsigned tick_ms, const std::funct
     if (got == SIGCHLD) continue;
     // The terminal's own (Ctrl-C, Ctrl-Z, a new size) reach the whole group, and so the program, from the kernel.
     if (info.si_code == SI_KERNEL) continue;
-    // What the program sends to its group, or to its parent, is not meant for itself.
-    if (info.si_code == SI_USER && is_below(info.si_pid, child_)) continue;
-    ::kill(child_, got);
+    const bool queued = info.si_code == SI_QUEUE;
+    // What the program sends to its group, or to its parent, is not meant for itself, nor is that our stderr is gone.
+    if ((info.si_code == SI_USER || queued) && (info.si_pid == ::getpid() || is_below(info.si_pid, child_))) continue;
+    if (queued)
+      ::sigqueue(child_, got, info.si_value);
+    else
+      ::kill(child_, got);
   }
   if (arrivals >= 0) ::close(arrivals);
   return e;

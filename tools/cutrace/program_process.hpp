@@ -27,6 +27,10 @@ class program_process {
     bool core = false;
   };
 
+  /// Before anything else is started: where who called ignores SIGCHLD, nobody would be told that a child has ended,
+  /// and how. From here on it is not ignored, but in the program.
+  program_process();
+
   /// Starts it. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or the errno of what failed; exec is PATH's
   /// business as in a shell
   int start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, bool alone,
@@ -44,6 +48,7 @@ class program_process {
   bool reap(ending& e, const std::function<void()>& pause);
 
   pid_t child_ = -1;
+  bool deaf_;  ///< SIGCHLD was ignored
 };
 
 /// Ends this process as the program ended: with its status, or by the signal that ended it, so that a shell sees the

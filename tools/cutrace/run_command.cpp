@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -106,6 +107,7 @@ std::unique_ptr<outside_run> watch_joined(const run_options& options, run_enviro
 
 int run(const run_options& options) {
   check(options);
+  program_process program;
   const bool preload = options.method == "preload";
   const bool by_tracer = is_outside(options.method), joined = is_joined(options.method);
   if (options.method == "ebpf") require_ebpf();
@@ -120,11 +122,12 @@ int run(const run_options& options) {
   const invoking_user user = ebpf ? find_invoking_user() : invoking_user();
   own_probes own(options.probes);
   if (ebpf) become(user);
-  const output_folder folder(options.out);
+  output_folder folder(options.out);
   const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);
   const auto probes_status = joined ? std::make_unique<run_status>(*status, "probes") : nullptr;
-  run_environment environment = compose_environment(options, library, out, status->folder(), terminal_columns());
+  const std::string watch = by_tracer ? std::string() : find_watch_library();
+  run_environment environment = compose_environment(options, library, watch, out, status->folder(), terminal_columns());
   const bool off = !says(environment, "CUTRACE", true);
   if (ebpf) set_variables(user, environment.variables);
   std::unique_ptr<outside_run> tracer;
@@ -144,7 +147,6 @@ int run(const run_options& options) {
                             wanted});
   else if (by_tracer && !off)
     tracer = std::make_unique<ioctl_run>(environment.writers, options.children == "on");
-  program_process program;
   const auto start = [&] {
     const start_gate gate = tracer ? tracer->gate() : start_gate();
     return program.start(options.program, environment.variables, options.children == "off", tracer ? &gate : nullptr);
@@ -180,7 +182,14 @@ int run(const run_options& options) {
   if (tracer)
     for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
 
-  std::vector<process_report> processes = read_at_end(*status);
+  run_summary summary;
+  const bool only_program = by_tracer || off || options.children == "off";
+  std::vector<process_report> processes = read_at_end(*status, only_program ? nullptr : &summary.others);
+  const auto runs = [](const process_report& p) { return p.runs(); };
+  const bool some_run = !summary.others.empty() || std::any_of(processes.begin(), processes.end(), runs);
+  if (some_run) folder.keep();
+  if (some_run && joined) status->keep();  // what they write is in it
+  summary.late_files = joined ? status->folder() : out;
   remove_empty_files(processes);
   if (joined && !off) {
     joined_traces both = join_traces(environment.joined_sinks, out, processes, read_at_end(*probes_status));
@@ -188,7 +197,6 @@ int run(const run_options& options) {
     if (!options.quiet)
       for (const std::string& line : both.lines) std::fprintf(stderr, "cutrace: %s\n", line.c_str());
   }
-  run_summary summary;
   summary.out = out;
   summary.program = options.program[0];
   if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
@@ -241,8 +249,8 @@ void add_run(CLI::App& app, int& exit_status) {
   add_probe_option(*run_app, o->probes);
   run_app
       ->add_option("--kinds", o->kinds,
-                   "Kinds of GPU records: kernel,memcpy,memset,sync,overhead, or changes to them as in "
-                   "--kinds=+memory,-sync")
+                   "Kinds of GPU records: kernel,memcpy,memset,overhead, or changes to them as in "
+                   "--kinds=+memory,-overhead")
       ->type_name("LIST");
   run_app->add_option("--graphs", o->graphs, "A CUDA graph's replay as its nodes, or as one event. Default: node")
       ->check(one_of({"node", "graph"}))

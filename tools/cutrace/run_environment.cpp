@@ -9,6 +9,7 @@
 #include <cutrace/sinks/prometheus/address.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 
+#include "cutrace/doctor/executable.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/program_file.hpp"
 #include "cutrace/run_sinks.hpp"
@@ -37,7 +38,8 @@ std::string without_own(const std::string& list) {
   for (std::size_t at = 0; at < list.size();) {
     const std::size_t end = std::min(list.find_first_of(" :", at), list.size());
     const std::string one = list.substr(at, end - at);
-    if (!one.empty() && one.compare(one.rfind('/') + 1, 18, "libcutrace_preload") != 0)  // npos + 1 is 0
+    const std::string name = one.substr(one.rfind('/') + 1);  // npos + 1 is 0
+    if (!one.empty() && name.compare(0, 18, "libcutrace_preload") != 0 && name.compare(0, 16, "libcutrace_watch") != 0)
       others += (others.empty() ? "" : ":") + one;
     at = end + 1;
   }
@@ -84,8 +86,8 @@ void join_layers(run_environment& made, const std::string& status_folder) {
 
 }  // namespace
 
-run_environment compose_environment(const run_options& options, const std::string& library, const std::string& out,
-                                    const std::string& status_folder, unsigned columns) {
+run_environment compose_environment(const run_options& options, const std::string& library, const std::string& watch,
+                                    const std::string& out, const std::string& status_folder, unsigned columns) {
   check_time("--start-after", options.start_after, 0);
   check_time("--duration", options.duration, 1);
   check_kinds(options.kinds);
@@ -123,7 +125,9 @@ run_environment compose_environment(const run_options& options, const std::strin
   const bool preload = options.method == "preload", outside = options.method == "ioctl" || options.method == "ebpf";
   std::string& preloaded = v["LD_PRELOAD"];
   preloaded = without_own(preloaded);
-  if (preload) {
+  std::string by_way_of;
+  const bool ours = !outside && !doctor::what_runs(options.program[0], by_way_of).is_foreign();
+  if (preload && ours) {
     if (library.find_first_of(" :") != std::string::npos)
       throw usage_error("LD_PRELOAD takes no path with a space or a colon: " + library);
     preloaded = library + (preloaded.empty() ? "" : ":" + preloaded);
@@ -131,6 +135,18 @@ run_environment compose_environment(const run_options& options, const std::strin
     if (options.gpu_events) v["CUTRACE_GPU_EVENTS"] = "1";
   } else if (!outside && v.count("CUTRACE_BACKEND") != 0 && v["CUTRACE_BACKEND"] == "preload") {
     v.erase("CUTRACE_BACKEND");
+  }
+  if (ours && watch.find_first_of(" :") != std::string::npos) {
+    made.notes.push_back("LD_PRELOAD takes no path with a space or a colon, " + watch +
+                         ": where the program leaves by _exit or a signal, its trace stays open");
+  } else if (ours) {
+    // Behind all others: what the program would call without it, they have wrapped already.
+    preloaded += (preloaded.empty() ? "" : ":") + watch;
+    // Where AddressSanitizer's runtime is a library (gcc), it ends the program when another one comes before it. It
+    // works behind ours; what the user says comes last and counts.
+    std::string& sanitizer = v["ASAN_OPTIONS"];
+    const std::string order = "verify_asan_link_order=0";
+    if (sanitizer.compare(0, order.size(), order) != 0) sanitizer = order + (sanitizer.empty() ? "" : ":" + sanitizer);
   }
   if (preloaded.empty()) v.erase("LD_PRELOAD");
 

@@ -19,10 +19,10 @@ struct run_environment {
   std::vector<std::string> notes;              ///< what the user should know of it, a line each
 };
 
-/// `library`: the injected or preloaded one; `status_folder`: where traced processes put their status blocks; `out`:
-/// absolute.
+/// `library`: the injected or preloaded one; `watch`: the one that sees how the program ends, empty where it gets none;
+/// `status_folder`: where traced processes put their status blocks; `out`: absolute.
 /// @throws usage_error for a value that the traced program would refuse
-run_environment compose_environment(const run_options& options, const std::string& library, const std::string& out,
-                                    const std::string& status_folder, unsigned columns);
+run_environment compose_environment(const run_options& options, const std::string& library, const std::string& watch,
+                                    const std::string& out, const std::string& status_folder, unsigned columns);
 
 }  // namespace cutrace_tool

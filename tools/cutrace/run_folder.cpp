@@ -16,10 +16,19 @@ unsigned terminal_columns() {
   return std::min<unsigned>(std::max<unsigned>(size.ws_col, 80), 200);
 }
 
-std::vector<process_report> read_at_end(run_status& status) {
+std::vector<process_report> read_at_end(run_status& status, std::vector<started_process>* others) {
   for (int patience = 0;; ++patience) {
     std::vector<process_report> all = status.read();
-    const bool busy = std::any_of(all.begin(), all.end(), [](const auto& p) { return p.open() && p.alive; });
+    bool busy = std::any_of(all.begin(), all.end(), [](const auto& p) { return p.runs(); });
+    if (others != nullptr) {
+      // A process may fork and end while the list of all processes is read, and its child then stands nowhere: a daemon
+      // does so once, after the program. So one look that finds nobody is not enough.
+      for (int looks = patience == 0 ? 3 : patience % 5 == 0 ? 1 : 0; looks > 0; --looks) {
+        *others = status.find_others(all);
+        if (!others->empty()) break;
+      }
+      busy = busy || !others->empty();
+    }
     if (!busy || patience == 50) return all;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

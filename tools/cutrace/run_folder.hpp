@@ -27,6 +27,8 @@ class output_folder {
   output_folder& operator=(const output_folder&) = delete;
 
   const std::string& path() const { return path_; }
+  /// Files may come into it later.
+  void keep() { created_ = false; }
   void remove_if_empty() const {
     std::error_code ignored;
     if (created_) std::filesystem::remove(path_, ignored);  // which fails where something is in it
@@ -40,8 +42,10 @@ class output_folder {
 /// Columns of the terminal that will show the report, within what the report can have; 0: it goes elsewhere.
 unsigned terminal_columns();
 
-/// Processes that end together with the program may still be writing their last.
-std::vector<process_report> read_at_end(run_status& status);
+/// Processes that end together with the program may still be writing their last: they are waited for, for a second at
+/// most. So are those that were left behind and have not begun a trace, where `others` takes them: what is in it then
+/// still lives.
+std::vector<process_report> read_at_end(run_status& status, std::vector<started_process>* others = nullptr);
 
 /// What a process that is gone had opened and not written to.
 void remove_empty_files(const std::vector<process_report>& processes);

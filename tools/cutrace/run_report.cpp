@@ -56,28 +56,43 @@ bool has_backend(const process_report& p, const std::string& method) {
   return p.backend.compare(0, method.size() + 1, method + ":") == 0;
 }
 
+/// "sleep (pid 17) still runs and has not used CUDA so far; its trace will be in /tmp/out"
+std::string about_others(const run_summary& run) {
+  constexpr std::size_t named = 3;
+  const std::size_t n = run.others.size();
+  std::string text = n > named ? fmt::format("{} processes (", n) : std::string();
+  for (std::size_t i = 0; i < n && i < named; ++i)
+    text += fmt::format("{}{} (pid {})", i == 0 ? "" : ", ", run.others[i].name, run.others[i].id);
+  if (n > named) text += ", ...)";
+  return text +
+         (n == 1 ? " still runs and has not used CUDA so far; its trace will be in "
+                 : " still run and have not used CUDA so far; their traces will be in ") +
+         run.late_files;
+}
+
 /// Warnings of one process. True when there is none.
-bool warn(const process_report& p, const std::string& host_method, bool quiet) {
+bool warn(const process_report& p, const run_summary& run) {
+  const std::string& host_method = run.host_method;
   bool good = true;
   const auto warning = [&](const std::string& text) {
     say("cutrace: warning: " + who(p) + ": " + text);
     good = false;
   };
   if (p.state == run_state::untraced) warning("not traced: " + p.message);
-  if (p.state == run_state::starting) warning("ended before its trace had begun");
-  if (p.open() && p.alive) warning("still runs; its files are not complete yet");
+  if (p.state == run_state::starting && !p.alive) warning("ended before its trace had begun");
+  if (p.runs()) warning("still runs; its files in " + run.late_files + " are not complete yet");
   if (p.open() && !p.alive)
     warning(
-        fmt::format("its trace was not closed: it was killed, executed another program or left by _exit. {} events "
-                    "were recorded by its last word, {} of them not yet delivered; up to a second of it is missing "
-                    "in the files",
+        fmt::format("its trace was not closed: it was killed, executed another program, or left before the trace "
+                    "could end. {} events were recorded by its last word, {} of them not yet delivered; up to a second "
+                    "of it is missing in the files",
                     with_commas(p.produced), with_commas(p.pending)));
   if (p.empty_handed() && host_method.empty())
     warning(fmt::format("{} launches were seen, but not one GPU record arrived: the trace holds no GPU time ({})",
                         with_commas(p.launches), p.backend));
   const bool no_backend = !(host_method.empty() ? p.gpu_expected : has_backend(p, host_method)) &&
                           (p.open() || p.state == run_state::ended);
-  if (no_backend && !quiet)
+  if (no_backend && !run.quiet)
     say("cutrace: " + who(p) + (host_method.empty() ? ": no GPU time: " : ": no calls: ") + p.backend);
   good = good && !no_backend;
   if (p.lost_total() != 0) warning(fmt::format("{} events were lost: {}", with_commas(p.lost_total()), causes(p)));
@@ -170,8 +185,12 @@ bool print_end(const run_summary& run, const std::vector<process_report>& proces
       worked.push_back(&p);
   if (!run.quiet) print_reports(worked);
   bool good = true;
-  for (const process_report& p : processes) good = warn(p, run.host_method, run.quiet) && good;
-  if (processes.empty()) {
+  for (const process_report& p : processes) good = warn(p, run) && good;
+  if (!run.others.empty()) {
+    if (processes.empty() || !run.quiet)
+      say(std::string("cutrace: ") + (processes.empty() ? "nothing was traced yet: " : "") + about_others(run));
+    good = good && !processes.empty();
+  } else if (processes.empty()) {
     good = false;
     say("cutrace: nothing was traced: " + (run.turned_off ? "CUTRACE=0 in the environment turns tracing off"
                                            : !run.out_of_reach.empty() ? run.out_of_reach

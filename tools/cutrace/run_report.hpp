@@ -32,8 +32,10 @@ struct run_summary {
   std::string program;       ///< as it was called
   std::string out_of_reach;  ///< why it may not be traced at all, empty: nothing known
   bool nvtx = true;
-  std::string host_method;  ///< the method, where it has no GPU time
-  bool turned_off = false;  ///< CUTRACE=0
+  std::string host_method;              ///< the method, where it has no GPU time
+  std::string late_files;               ///< folder of what processes write that still run
+  std::vector<started_process> others;  ///< that live and have no trace so far
+  bool turned_off = false;              ///< CUTRACE=0
   bool quiet = false;
 };
 

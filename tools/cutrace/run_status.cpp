@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <tuple>
 
 #include "cutrace/exit_status.hpp"
@@ -100,7 +102,7 @@ run_status::run_status(const run_status& of, const char* name) : folder_(of.fold
 
 run_status::~run_status() {
   std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  if (!kept_) std::filesystem::remove_all(folder_, ignored);
 }
 
 std::vector<process_report> run_status::read() {
@@ -125,6 +127,27 @@ std::vector<process_report> run_status::read() {
     return std::tie(a.rank, a.id, a.image) < std::tie(b.rank, b.id, b.image);
   });
   return all;
+}
+
+std::vector<started_process> run_status::find_others(const std::vector<process_report>& known) const {
+  // Each variable ends with a zero, and one before the first makes them alike. A process that has ended, and waits for
+  // its parent, has no environment.
+  const std::string zero(1, '\0'), wanted = zero + "CUTRACE_RUN=" + folder_ + zero;
+  const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc"), &::closedir);
+  std::vector<started_process> found;
+  while (const dirent* entry = all != nullptr ? ::readdir(all.get()) : nullptr) {
+    started_process p;
+    p.id = static_cast<std::uint32_t>(std::strtoul(entry->d_name, nullptr, 10));
+    const bool has_trace = std::any_of(known.begin(), known.end(), [&](const auto& k) { return k.id == p.id; });
+    if (p.id == 0 || has_trace) continue;
+    const std::string folder = "/proc/" + std::to_string(p.id);
+    std::ostringstream environment;
+    environment << zero << std::ifstream(folder + "/environ").rdbuf();
+    if (environment.str().find(wanted) == std::string::npos) continue;
+    std::getline(std::ifstream(folder + "/comm"), p.name);
+    found.push_back(std::move(p));
+  }
+  return found;
 }
 
 }  // namespace cutrace_tool

@@ -31,10 +31,18 @@ struct process_report {
 
   std::uint64_t lost_total() const;
   bool open() const { return state == cutrace::detail::run_state::tracing; }
+  /// Its trace goes on, or is about to begin.
+  bool runs() const { return alive && (open() || state == cutrace::detail::run_state::starting); }
   /// It used the GPU or had stages: its report tells something.
   bool worked() const { return launches != 0 || gpu_records != 0 || stages != 0; }
   /// Work was launched, and nothing of it was recorded.
   bool empty_handed() const { return launches != 0 && gpu_records == 0; }
+};
+
+/// A living process that was started in the run and has no trace so far.
+struct started_process {
+  std::uint32_t id = 0;
+  std::string name;
 };
 
 class run_status {
@@ -43,18 +51,24 @@ class run_status {
   explicit run_status(const std::string& out);
   /// Of other writers, in the folder of that one. @throws usage_error
   run_status(const run_status& of, const char* name);
-  /// Removes it. Processes that still run keep their blocks, and nobody reads them.
+  /// Removes it, unless `keep` was called. Processes that still run keep their blocks, and nobody reads them.
   ~run_status();
   run_status(const run_status&) = delete;
   run_status& operator=(const run_status&) = delete;
 
   const std::string& folder() const { return folder_; }
+  /// Traces are being written in it.
+  void keep() { kept_ = true; }
 
   /// All processes that have begun a trace so far, by rank and id.
   std::vector<process_report> read();
+  /// Processes that inherited the run in their environment and are not among `known`: daemons, which have left the
+  /// program's tree and may use CUDA later. One that has written over its environment is not found.
+  std::vector<started_process> find_others(const std::vector<process_report>& known) const;
 
  private:
   std::string folder_;
+  bool kept_ = false;
   std::map<std::string, process_report> done_;  ///< blocks that will not change any more
 };
 

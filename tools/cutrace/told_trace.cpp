@@ -9,7 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cutrace/base/traced_process.hpp>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/run/backend_registry.hpp>
 #include <cutrace/session.hpp>
 #include <exception>

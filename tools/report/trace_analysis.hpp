@@ -21,6 +21,7 @@
 #include "report/request_costs.hpp"
 #include "report/stage_costs.hpp"
 #include "report/trace_log.hpp"
+#include "report/waits.hpp"
 #include "report/wall_time.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
@@ -96,6 +97,7 @@ struct trace_results {
   depth_report depth;
   trace_numbers numbers;
   layer_report layers;
+  std::vector<wait_row> waits;  ///< longest total first
 };
 
 class trace_analysis {
@@ -115,6 +117,7 @@ class trace_analysis {
     memory_.add(e);
     depth_.add(e);
     ioctls_.add(e);
+    waits_.add(e);
   }
 
   /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
@@ -139,6 +142,7 @@ class trace_analysis {
     r.requests = find_request_costs(log_, stage_costs);
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
+    r.waits = waits_.result();
     r.layers = find_layers(log_, ioctls_, r.stages);
     return r;
   }
@@ -156,6 +160,7 @@ class trace_analysis {
   memory_use memory_;
   call_depth depth_;
   ioctl_table ioctls_;
+  wait_table waits_;
 };
 
 }  // namespace analysis

@@ -2,9 +2,20 @@
 // Starting threads of our own in somebody else's program.
 #pragma once
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <csignal>
-#include <cutrace/config.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cutrace/error.hpp>
 #include <initializer_list>
+#include <system_error>
 #include <thread>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -17,19 +28,107 @@ inline bool& inside_runtime() noexcept {
   return inside;
 }
 
+/// Tracing cannot be had, and the program's code is not to blame: the environment asks for what cannot be done, or the
+/// machine lacks something. Ends as one line, with an inert session; the program never sees it.
+class untraced : public error {
+ public:
+  using error::error;
+};
+
+/// Processors that the process was given when this object was loaded: before the program binds its threads, and as
+/// whoever started it wants it.
+inline const cpu_set_t& processors_at_load() noexcept {
+  static const cpu_set_t all = [] {
+    cpu_set_t mine, first;
+    CPU_ZERO(&mine);
+    CPU_ZERO(&first);
+    sched_getaffinity(0, sizeof(mine), &mine);
+    sched_getaffinity(getpid(), sizeof(first), &first);
+    CPU_OR(&mine, &mine, &first);
+    return mine;
+  }();
+  return all;
+}
+inline const bool processors_known = (processors_at_load(), true);
+
+/// Threads of start_thread that have not ended.
+inline std::atomic<int>& own_threads() noexcept {
+  static std::atomic<int> n{0};
+  return n;
+}
+
+/// 'Z' for one that has ended, 0 for none of this number (proc(5), /proc/PID/task/TID/stat).
+inline char state_of_thread(const char* number) noexcept {
+  char path[64], text[512] = {};
+  std::snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", number);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t n = ::read(fd, text, sizeof(text) - 1);
+  ::close(fd);
+  const char* const name_end = n > 0 ? std::strrchr(text, ')') : nullptr;
+  return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '\0';
+}
+
+/// Whether `main` has ended by pthread_exit and so has every other thread of the program: it would be over, were it not
+/// for ours.
+inline bool only_ours_are_left() noexcept {
+  char main_thread[16];
+  std::snprintf(main_thread, sizeof(main_thread), "%d", getpid());
+  if (state_of_thread(main_thread) != 'Z') return false;
+  DIR* const all = opendir("/proc/self/task");
+  if (all == nullptr) return false;
+  int living = 0;
+  while (const dirent* one = readdir(all)) {
+    const char state = one->d_name[0] != '.' ? state_of_thread(one->d_name) : '\0';
+    living += state != '\0' && state != 'Z' && state != 'X';
+  }
+  closedir(all);
+  return living == own_threads().load();
+}
+
+/// Blocks signals on the calling thread, and on those that are started meanwhile for good: faults are let through.
+class no_signals {
+ public:
+  no_signals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  no_signals(const no_signals&) = delete;
+  no_signals& operator=(const no_signals&) = delete;
+  ~no_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
 /// A thread that the kernel never picks for the program's signals: a program that waits for one with sigwait blocks it
-/// in all of its own threads, and would be ended by it if one of ours let it through. Faults stay ours.
-/// No template, since each kind of function that std::thread takes is compiled anew.
+/// in all of its own threads, and would be ended by it if one of ours let it through. Faults stay ours. It is none of a
+/// real-time class and bound to no processor, whoever starts it: where it shared both with a thread that polls, it
+/// would never run. @throws untraced when there can be no further thread No template, since each kind of function that
+/// std::thread takes is compiled anew.
 inline std::thread start_thread(void (*run)(void* state), void* state) {
-  sigset_t all, before;
-  sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  struct restore {
-    const sigset_t& mask;
-    ~restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
-  } at_end{before};
-  return std::thread(run, state);
+  const no_signals meanwhile;
+  ++own_threads();
+  try {
+    std::thread made(
+        [](void (*does)(void*), void* with) {
+          does(with);
+          --own_threads();
+        },
+        run, state);
+    const sched_param usual{};
+    pthread_setschedparam(made.native_handle(), SCHED_OTHER, &usual);
+    pthread_setaffinity_np(made.native_handle(), sizeof(cpu_set_t), &processors_at_load());
+    return made;
+  } catch (const std::system_error&) {
+    --own_threads();
+    throw untraced("no further thread can be started (see ulimit -u, ulimit -v and the cgroup's pids.max)");
+  } catch (...) {  // out of memory
+    --own_threads();
+    throw;
+  }
 }
 
 }  // namespace CUTRACE_LOCAL

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who this process is: what a trace's header says of it.
+// Who this process is: what a trace's header says of it. And whose trace it writes: its own, unless it notes down what
+// a tracer saw of another one.
 #pragma once
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <cutrace/base/traced_process.hpp>
+#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/sink.hpp>
 #include <initializer_list>
@@ -15,6 +17,25 @@
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
+
+/// Filled before the first session, and not changed after that. The other process may be gone by then, so that nothing
+/// of it can be asked for later. Times of another process come from the kernel, so the trace has its clock.
+struct told_process {
+  std::uint32_t id = 0;  ///< 0: this process itself
+  std::string name, command_line;
+  std::uint64_t since_ns = 0;  ///< CLOCK_MONOTONIC: when its trace begins, before the session of who writes it; 0: then
+
+  bool other() const noexcept { return id != 0; }
+  static told_process& own() {
+    static told_process* p = new told_process();  // never destroyed: sinks close at exit
+    return *p;
+  }
+};
+
+inline std::uint32_t told_process_id() {
+  const told_process& p = told_process::own();
+  return p.other() ? p.id : static_cast<std::uint32_t>(::getpid());
+}
 
 // Which of many processes this one is, as launchers say it in the environment.
 
@@ -50,6 +71,26 @@ CUTRACE_NOINLINE inline std::string read_small_file(const char* path, std::size_
   return out;
 }
 
+/// What CLOCK_MONOTONIC is common to: the boot, and behind it how far the time namespace of this process is ahead,
+/// where it is (time_namespaces(7)): "0b5c1b4e-8e1f-4c7e-9f57-3d7e9b0c9a11+100000.000000000". Empty where there is no
+/// /proc.
+CUTRACE_NOINLINE inline std::string read_boot_id() {
+  std::string id = read_small_file("/proc/sys/kernel/random/boot_id", 64);
+  // The file holds the offsets for children; they are this process's own unless it has made a namespace for them.
+  char own[64] = {}, of_children[64] = {};
+  if (readlink("/proc/self/ns/time", own, sizeof(own) - 1) < 0) return id;
+  if (readlink("/proc/self/ns/time_for_children", of_children, sizeof(of_children) - 1) < 0) return id;
+  const std::string offsets = read_small_file("/proc/self/timens_offsets", 256);
+  long long seconds = 0, nanoseconds = 0;
+  if (id.empty() || std::strcmp(own, of_children) != 0 ||
+      std::sscanf(offsets.c_str(), "monotonic %lld %lld", &seconds, &nanoseconds) != 2 ||
+      (seconds == 0 && nanoseconds == 0))
+    return id;
+  char ahead[48];
+  std::snprintf(ahead, sizeof(ahead), "%+lld.%09lld", seconds, nanoseconds);
+  return id + ahead;
+}
+
 struct process_info {
   std::string name, command_line, host, boot_id;
   std::int32_t rank, world_size;
@@ -64,7 +105,7 @@ struct process_info {
       if (c == '\0') c = ' ';
     char host[256] = {};
     if (gethostname(host, sizeof(host) - 1) == 0) p.host = host;
-    p.boot_id = read_small_file("/proc/sys/kernel/random/boot_id", 64);
+    p.boot_id = read_boot_id();
     p.rank = process_rank();
     p.world_size = process_world_size();
     return p;

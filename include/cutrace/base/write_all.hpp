@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing bytes to a descriptor completely, without ever raising SIGPIPE in the host program.
+// Writing bytes to a descriptor completely, without ever raising SIGPIPE or SIGXFSZ in the host program, and the only
+// way in which cutrace writes to its stderr.
 #pragma once
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstddef>
+#include <cstdio>
 #include <cutrace/config.hpp>
+#include <initializer_list>
 #include <string>
 #include <system_error>
 
@@ -32,35 +38,49 @@ inline std::string errno_text(int value) {
   return std::generic_category().message(value) + " (errno " + std::to_string(value) + ")";
 }
 
-/// Keeps SIGPIPE from this thread while it lives, and takes away the one that its writes caused. A SIGPIPE that was
-/// pending before stays pending: it is the program's own.
-class sigpipe_guard {
+/// While it lives, the calling thread cannot be cancelled: what it waits in must not be left half way.
+class no_cancel {
  public:
-  sigpipe_guard() noexcept {
-    sigset_t pending;
-    ::sigemptyset(&only_);
-    ::sigaddset(&only_, SIGPIPE);
-    ::sigemptyset(&pending);
-    ::sigpending(&pending);
-    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
-    blocked_ = ::pthread_sigmask(SIG_BLOCK, &only_, &before_) == 0;
-  }
-  ~sigpipe_guard() {
-    if (!blocked_) return;
-    if (!was_pending_) {
-      const timespec no_wait{0, 0};
-      while (::sigtimedwait(&only_, nullptr, &no_wait) < 0 && errno == EINTR) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  sigpipe_guard(const sigpipe_guard&) = delete;
-  sigpipe_guard& operator=(const sigpipe_guard&) = delete;
+  no_cancel() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~no_cancel() { pthread_setcancelstate(before_, &before_); }
+  no_cancel(const no_cancel&) = delete;
+  no_cancel& operator=(const no_cancel&) = delete;
 
  private:
-  sigset_t only_;
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+/// Keeps SIGPIPE and SIGXFSZ (a file at the limit of its size) from this thread while it lives, and takes away those
+/// that its writes caused. One that was pending before stays pending: it is the program's own.
+class write_signal_guard {
+ public:
+  write_signal_guard() noexcept {
+    sigset_t both, pending;
+    ::sigemptyset(&both);
+    ::sigemptyset(&caused_);
+    ::sigemptyset(&pending);
+    ::sigpending(&pending);
+    for (const int s : {SIGPIPE, SIGXFSZ}) {
+      ::sigaddset(&both, s);
+      if (::sigismember(&pending, s) != 1) ::sigaddset(&caused_, s);
+    }
+    blocked_ = ::pthread_sigmask(SIG_BLOCK, &both, &before_) == 0;
+  }
+  ~write_signal_guard() {
+    if (!blocked_) return;
+    const int saved = errno;
+    const timespec no_wait{0, 0};
+    while (::sigtimedwait(&caused_, nullptr, &no_wait) > 0 || errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = saved;
+  }
+  write_signal_guard(const write_signal_guard&) = delete;
+  write_signal_guard& operator=(const write_signal_guard&) = delete;
+
+ private:
+  sigset_t caused_;  ///< what is pending at the end came from here
   sigset_t before_;
-  bool was_pending_ = false;
   bool blocked_ = false;
 };
 
@@ -71,12 +91,11 @@ inline int wait_writable(int fd) noexcept {
 }
 
 template <class Put>
-inline int write_loop(int fd, const char* data, std::size_t size, Put put) noexcept {
-  while (size != 0) {
-    const ssize_t n = put(data, size);
+inline int write_loop(int fd, const char* data, std::size_t size, std::size_t& done, Put put) noexcept {
+  while (done != size) {
+    const ssize_t n = put(data + done, size - done);
     if (n > 0) {
-      data += n;
-      size -= static_cast<std::size_t>(n);
+      done += static_cast<std::size_t>(n);
     } else if (n == 0) {
       return EIO;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -89,16 +108,47 @@ inline int write_loop(int fd, const char* data, std::size_t size, Put put) noexc
   return 0;
 }
 
-/// All `size` bytes, whatever the system calls make of it. @returns 0, or the errno of the call that failed
-inline int write_all(int fd, descriptor_kind kind, const char* data, std::size_t size) noexcept {
+/// All `size` bytes, whatever the system calls make of it. `done`: how many of them were written, in the end.
+/// @returns 0, or the errno of the call that failed
+inline int write_all(int fd, descriptor_kind kind, const char* data, std::size_t size, std::size_t& done) noexcept {
+  done = 0;
   if (kind == descriptor_kind::socket) {
-    return write_loop(fd, data, size, [fd](const char* p, std::size_t n) { return ::send(fd, p, n, MSG_NOSIGNAL); });
+    return write_loop(fd, data, size, done,
+                      [fd](const char* p, std::size_t n) { return ::send(fd, p, n, MSG_NOSIGNAL); });
   }
   const auto put = [fd](const char* p, std::size_t n) { return ::write(fd, p, n); };
-  if (kind != descriptor_kind::pipe) return write_loop(fd, data, size, put);
-  const sigpipe_guard guard;
-  const int failure = write_loop(fd, data, size, put);
+  rlimit most{RLIM_INFINITY, RLIM_INFINITY};
+  const bool raises =
+      kind == descriptor_kind::pipe || (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY);
+  if (!raises) return write_loop(fd, data, size, done, put);
+  const write_signal_guard guard;
+  const int failure = write_loop(fd, data, size, done, put);
   return failure;
+}
+
+/// Writes one line to the program's stderr, as far as that takes it at once; `format` is printf's, without the newline.
+/// stdio would let SIGPIPE through where nobody reads, and give the stream an orientation, after which the program's
+/// wide output fails. Any thread.
+__attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_line(const char* format, ...) noexcept {
+  const int saved = errno;
+  char line[2048];
+  std::va_list values;
+  va_start(values, format);
+  const int n = std::vsnprintf(line, sizeof(line), format, values);
+  va_end(values);
+  std::size_t size = n > 0 ? static_cast<std::size_t>(n) : 0;
+  if (size >= sizeof(line)) size = sizeof(line) - 1;
+  line[size++] = '\n';  // in the place of the end's zero
+  const write_signal_guard guard;
+  const no_cancel whole;  // write(2) would be a place to be cancelled at
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t written = ::write(STDERR_FILENO, line + done, size - done);
+    if (written > 0)
+      done += static_cast<std::size_t>(written);
+    else if (written == 0 || errno != EINTR)
+      break;
+  }
+  errno = saved;
 }
 
 }  // namespace detail

@@ -16,6 +16,13 @@ namespace detail CUTRACE_LOCAL {
 
 class action_queue {
  public:
+  /// A trace can then end where no memory is left: each action waits for the one before, by and large, and what they
+  /// capture fits into them.
+  action_queue() {
+    actions_.reserve(8);
+    running_.reserve(8);
+  }
+
   /// Has `action` run and waits for it. False after `timeout_ms`, or when no more actions are run.
   bool call(std::function<void()> action, std::uint32_t timeout_ms, wake_signal& wake) {
     std::unique_lock<std::mutex> hold(mutex_);

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <cutrace/marker/record.hpp>
 #include <mutex>
+#include <new>
+#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -41,6 +43,50 @@ struct alignas(64) chunk {
 };
 static_assert(sizeof(chunk) == 64, "a chunk's header is one record wide");
 
+/// Gives Boost.Lockfree its nodes, from a few mappings that end with the container. Nodes of the heap would look lost
+/// to a program's LeakSanitizer, since Boost keeps a counter in the unused bits of its pointers. One thread at a time.
+template <typename T>
+class node_memory {
+ public:
+  using value_type = T;
+  template <typename U>
+  struct rebind {
+    using other = node_memory<U>;
+  };
+  node_memory() noexcept = default;
+  node_memory(const node_memory&) noexcept {}  // a container's copy of it has mappings of its own
+  node_memory& operator=(const node_memory&) = delete;
+  ~node_memory() {
+    while (newest_ != nullptr) {
+      mapping* const last = std::exchange(newest_, newest_->before);
+      munmap(last, last->bytes);
+    }
+  }
+
+  /// Throws std::bad_alloc.
+  T* allocate(std::size_t count) {
+    static_assert(alignof(T) <= alignof(mapping), "nodes begin behind the head of a mapping");
+    const std::size_t bytes = count * sizeof(T);
+    if (newest_ == nullptr || newest_->bytes - newest_->used < bytes) map(bytes);
+    return reinterpret_cast<T*>(reinterpret_cast<char*>(newest_) + std::exchange(newest_->used, newest_->used + bytes));
+  }
+  void deallocate(T*, std::size_t) noexcept {}
+
+ private:
+  struct alignas(64) mapping {
+    mapping* before;
+    std::size_t bytes, used;
+  };
+  void map(std::size_t bytes) {
+    // Lazily backed by memory, as chunks are.
+    const std::size_t all = std::max(std::size_t{1} << 18, sizeof(mapping) + bytes);
+    void* at = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    newest_ = new (at) mapping{newest_, all, sizeof(mapping)};
+  }
+  mapping* newest_ = nullptr;
+};
+
 class chunk_pool {
  public:
   /// Puts `count` chunks into circulation, mapping what is missing. Fewer than before: the surplus is retired as it
@@ -58,9 +104,14 @@ class chunk_pool {
       if (regions_used_ == 0) first_region_bytes_ = std::size_t{more} * chunk_bytes;
       const std::uint32_t first = static_cast<std::uint32_t>(regions_used_) * region_chunks;
       // Nodes for every chunk exist before the first of them travels, so that no later push allocates.
-      free_.reserve(more);
-      spare_.reserve(more);
-      small_.reserve(quarters * (more / 2 + 1));
+      try {
+        free_.reserve(more);
+        spare_.reserve(more);
+        small_.reserve(quarters * (more / 2 + 1));
+      } catch (...) {  // out of memory
+        munmap(at, std::size_t{more} * chunk_bytes);
+        return false;
+      }
       for (std::uint32_t i = 0; i < more; ++i) spare_.bounded_push({(first + i) * quarters});
       ++regions_used_;
       mapped_ += more;
@@ -163,7 +214,7 @@ class chunk_pool {
     spare_.bounded_push({index});
   }
 
-  using index_stack = boost::lockfree::stack<pooled>;
+  using index_stack = boost::lockfree::stack<pooled, boost::lockfree::allocator<node_memory<pooled>>>;
   const std::size_t page_bytes_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::array<char*, 16> regions_{};
   std::size_t first_region_bytes_ = 0;

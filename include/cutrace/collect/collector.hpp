@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cutrace/base/clocks.hpp>
 #include <cutrace/base/helper_thread.hpp>
-#include <cutrace/base/traced_process.hpp>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/collect/action_queue.hpp>
 #include <cutrace/collect/delivery.hpp>
 #include <cutrace/collect/ingest.hpp>
@@ -106,8 +106,8 @@ class collector final : private event_emitter {
     deliver_all();
   }
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
-    sinks_.add(s, session);
     std::vector<event> known(descriptions_);
+    sinks_.add(s, session);
     sinks_.write_to_last(known.data(), known.size());
   }
   /// `stop`: when the session was asked to end. What it takes to end is no part of the trace.
@@ -178,6 +178,11 @@ class collector final : private event_emitter {
 
   CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
     window_.advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
+    count_failed();
+  }
+  /// They are among those produced already.
+  void count_failed() noexcept {
+    losses_.add(loss_cause::out_of_memory, ingest_.take_failed() + delivery_.take_failed());
   }
 
   /// Nothing that goes wrong here, be it for lack of memory, may end the traced program.
@@ -200,7 +205,10 @@ class collector final : private event_emitter {
     delivery_.set_now(now);
     ask_what_comes();
     std::vector<activity_buffer>& full = buffers_;
-    full.clear();
+    if (decoded_ == full.size()) {  // else memory ran out in the pass before
+      full.clear();
+      decoded_ = 0;
+    }
     activity_buffer b;
     while (full.size() < record_writer::buffer_capacity && writer_.next_buffer(b)) full.push_back(b);
     writer_.take_descriptions([this](event& e) { describe(e); });
@@ -210,7 +218,8 @@ class collector final : private event_emitter {
       if (read_thread(t, renamed)) ++threads;
     });
     if (threads > core_.pool.thread_limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
-    for (const activity_buffer& one : full) {
+    while (decoded_ != full.size()) {
+      const activity_buffer one = full[decoded_++];
       guarded([&] { one.decode(one, *this); });
       one.release(one);
       trim();
@@ -354,12 +363,20 @@ class collector final : private event_emitter {
     }
     if (now - flush_at_ >= flush_period_ns) {
       flush_at_ = now;
+      if (only_ours_are_left()) end_program();
       sinks_.flush();
       core_.threads.for_each([this](traced_thread& t) {
         name_thread(t);
         thread_registry::mark_if_gone(&t);
       });
     }
+  }
+
+  /// As the C library does it when a program's last thread has ended. Its exit handlers end this one, too.
+  CUTRACE_NOINLINE void end_program() {
+    if (program_ended_) return;
+    program_ended_ = true;
+    std::thread([] { std::exit(0); }).detach();
   }
 
   event moment(event_kind kind, text name, std::uint64_t raw_ns) const {
@@ -417,21 +434,38 @@ class collector final : private event_emitter {
 
   // event_emitter
   void emit(const event& e) override {
-    if (e.kind == event_kind::device || e.kind == event_kind::context || e.kind == event_kind::stream) {
-      event copy = e;
-      if (copy.start_ns == 0) copy.start_ns = copy.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
-      return describe(copy);
+    if (e.kind != event_kind::device && e.kind != event_kind::context && e.kind != event_kind::stream)
+      return ingest_.take(e);
+    event copy = e;
+    if (copy.start_ns == 0) copy.start_ns = copy.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
+    ingest_.begin_one();
+    try {
+      describe(copy);
+    } catch (const std::bad_alloc&) {
+      ingest_.end_failed(true);
     }
-    ingest_.take(e);
   }
-  text intern(const char* data, std::size_t size) override { return tables_.strings.intern(data, size); }
-  text demangle(text mangled) override { return tables_.strings.demangle(mangled); }
+  text intern(const char* data, std::size_t size) override {
+    return or_lost([&] { return tables_.strings.intern(data, size); });
+  }
+  text demangle(text mangled) override {
+    return or_lost([&] { return tables_.strings.demangle(mangled); });
+  }
+  template <class Name>
+  static text or_lost(Name name) {
+    try {
+      return name();
+    } catch (const std::bad_alloc&) {
+      return event_tables::name_lost;
+    }
+  }
   void count_loss(loss_cause cause, std::uint64_t n) override { lose(cause, n); }
   void count_quality(std::uint32_t index) override {
     if (index < quality_count) ++quality_[index];
   }
 
   CUTRACE_NOINLINE stats stats_now() {
+    count_failed();
     ingest_.add_produced(losses_.take(core_.lost));
     stats s{};
     delivery_.fill(s);
@@ -463,6 +497,8 @@ class collector final : private event_emitter {
   ingest ingest_;
   delivery delivery_;
   std::vector<activity_buffer> buffers_;
+  bool program_ended_ = false;
+  std::size_t decoded_ = 0;                               ///< of those
   std::vector<activity_buffers::held> held_, held_next_;  ///< as of complete_until_ns_, and of the pass at work; sorted
   std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
   std::uint32_t ring_upto_ = 0;  ///< see correlation_ring::pass_old

@@ -10,6 +10,7 @@
 #include <cutrace/collect/sink_set.hpp>
 #include <cutrace/marker/stage_write.hpp>
 #include <new>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -43,7 +44,12 @@ class delivery {
       // A mark may have the requests of its stage and its own.
       for (; at < end && requests_.size() + 2 * request_limit <= request_room; ++at) {
         ask_ahead(order + at, count - at);
-        show(b.words, order[at], *::new (static_cast<void*>(made++)) event);
+        try {
+          show(b.words, order[at], *::new (static_cast<void*>(made++)) event);
+        } catch (const std::bad_alloc&) {
+          --made;
+          ++failed_;
+        }
       }
       const std::size_t n = static_cast<std::size_t>(made - events_.data());
       to_.write(events_.data(), n);
@@ -64,6 +70,8 @@ class delivery {
   }
 
   std::uint64_t delivered() const noexcept { return delivered_; }
+  /// Events for which there was no memory since the last call.
+  std::uint64_t take_failed() noexcept { return std::exchange(failed_, 0); }
   void fill(stats& s) const noexcept {
     s.delivered = delivered_;
     for (std::size_t i = 0; i < event_kind_count; ++i) s.by_kind[i] = by_kind_[i];
@@ -351,7 +359,7 @@ class delivery {
   std::int64_t newest_end_ns_ = INT64_MIN;
   std::int64_t now_ns_ = 0;          ///< raw, of this pass
   std::int64_t now_session_ns_ = 0;  ///< the same in session time, as of the last delivery
-  std::uint64_t delivered_ = 0;
+  std::uint64_t delivered_ = 0, failed_ = 0;
   std::uint64_t by_kind_[event_kind_count] = {};
   std::uint64_t joined_[6] = {};
   struct expansion {

@@ -14,7 +14,9 @@
 #include <cutrace/collect/unfinished_work.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/marker/stage_write.hpp>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -98,11 +100,49 @@ class ingest {
   /// Reads committed records [first, last) of a chunk. Groups never span chunks.
   void read(const traced_thread& t, const record* first, const record* last) {
     tables_.set_thread(t.index, t.thread_id);
-    for (const record* r = first; r != last; ++r) read_record(t, *r);
+    const record* r = first;
+    while (r != last) {
+      try {
+        for (; r != last; ++r) {
+          begin_one();
+          read_record(t, *r);
+        }
+      } catch (const std::bad_alloc&) {
+        end_failed(r->type() == record_type::stage || r->type() == record_type::mark || r->type() == record_type::api);
+        parts_.clear();
+        ++r;
+      }
+    }
   }
+
+  /// Events for which there was no memory since the last call. They are among those produced.
+  std::uint64_t take_failed() noexcept { return std::exchange(failed_, 0); }
 
   /// A record of a backend, times in the raw frame, joined to its call.
   void take(const event& e) {
+    begin_one();
+    try {
+      take_one(e);
+    } catch (const std::bad_alloc&) {
+      end_failed(true);
+    }
+  }
+
+  /// An event is about to be taken.
+  void begin_one() noexcept {
+    produced_before_ = produced_;
+    appended_before_ = window_.appended();
+  }
+  /// There was no memory for what was begun last: what stands in the window for it is delivered, and if there is
+  /// nothing, `is_event` is lost.
+  CUTRACE_NOINLINE void end_failed(bool is_event) noexcept {
+    const std::uint64_t appended = window_.appended() - appended_before_;
+    failed_ += is_event && appended == 0;
+    produced_ = produced_before_ + (is_event && appended == 0 ? 1 : appended);
+  }
+
+ private:
+  void take_one(const event& e) {
     // Work from before this trace, which CUPTI hands over late, is no part of it.
     if (e.is_gpu_work() && e.end_ns != 0 && e.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
     if (CUTRACE_UNLIKELY(e.incomplete)) return take_unfinished(e);
@@ -111,6 +151,7 @@ class ingest {
     take_joined(e);
   }
 
+ public:
   /// The trace ends at `now_ns` (raw), and with it all that is unfinished.
   CUTRACE_NOINLINE void end_unfinished(std::int64_t now_ns) {
     unfinished_.close_all(now_ns, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
@@ -467,6 +508,7 @@ class ingest {
     pending_event& p = window_.append(one.work.start_ns, end);
     p = one.work;
     p.end_ns = end;
+    ++appended_before_;  // counted when it came
     tables_.stages.let_go(one.stage_place, one.work.stage_id);
   }
 
@@ -477,7 +519,7 @@ class ingest {
   std::size_t unfinished_limit_ = std::size_t{1} << 20;
   record_parts parts_;  ///< of the next record
   std::atomic<std::int64_t> start_ns_{0};
-  std::uint64_t produced_ = 0;
+  std::uint64_t produced_ = 0, produced_before_ = 0, appended_before_ = 0, failed_ = 0;
   std::uint64_t gpu_records_ = 0;
   std::uint64_t launches_ = 0;
   bool lost_context_noted_ = false;

@@ -12,6 +12,7 @@
 #include <cutrace/collect/pending.hpp>
 #include <cutrace/config.hpp>
 #include <deque>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -153,7 +154,10 @@ class order_window {
     last_->order.pop_back();
     last_->events.take_back();
     used_bytes_ -= sizeof(pending_event) + place_bytes;
+    --appended_;
   }
+  /// Events that have ever been appended and stayed.
+  std::uint64_t appended() const noexcept { return appended_; }
 
   /// Hands over, ordered, all parts that lie before `watermark_ns`, and as many more as it takes to get below the
   /// limit. `deliver(bucket&)` is called for each.
@@ -177,7 +181,10 @@ class order_window {
       };
       {
         const at_end blocks{b, spare_blocks_};
-        sort(b);
+        try {
+          sort(b);
+        } catch (const std::bad_alloc&) {  // then they come as they are, and late where they are behind others
+        }
         if (!b.order.empty()) deliver(b);
       }
       b.words.clear();
@@ -239,6 +246,7 @@ class order_window {
     static_assert(alignof(T) > form_mask, "its address has room for the form");
     p.where = reinterpret_cast<std::uintptr_t>(&added) | static_cast<std::uintptr_t>(shape);
     used_bytes_ += sizeof(T) + place_bytes;
+    ++appended_;
     return added;
   }
 
@@ -294,6 +302,7 @@ class order_window {
   std::uint64_t window_ns_ = 500000000;
   std::size_t limit_bytes_ = 0;
   std::size_t used_bytes_ = 0;
+  std::uint64_t appended_ = 0;
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -239,7 +239,7 @@ class record_writer final : public event_writer {
   }
 
   runtime_core& core_;
-  boost::lockfree::queue<activity_buffer> buffers_;
+  boost::lockfree::queue<activity_buffer, boost::lockfree::allocator<node_memory<activity_buffer>>> buffers_;
   std::mutex mutex_;
   std::vector<described> descriptions_;
   mutable std::mutex held_mutex_;

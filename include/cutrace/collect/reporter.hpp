@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/error.hpp>
 #include <mutex>
 #include <string>
@@ -54,7 +54,7 @@ class reporter {
     }
     if (!show) return;
     if (handler == nullptr) {
-      std::fprintf(stderr, "cutrace: %s: %s\n", component, message);
+      write_error_line("cutrace: %s: %s", component, message);
       return;
     }
     handler(component, message, user);

@@ -37,13 +37,22 @@ struct runtime_core {
   std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< told by backends; chunk_full is kept per thread
   std::atomic<std::uint32_t> overflow_wait_us{0};
   std::atomic<bool> forked{false};
-  std::atomic<twin_chooser> twins{nullptr};  ///< of the backend that has them
-  pthread_key_t exit_key{};
+  std::atomic<std::uint16_t> interleaving_in{0};  ///< number of the trace that has reported it
+  std::atomic<twin_chooser> twins{nullptr};       ///< of the backend that has them
+  pthread_key_t exit_key{};  ///< tells of threads that end; without one the collector looks for them
+  bool has_exit_key = false;
+  pid_t process = 0;
 
   /// The runtime of this process as this object owns it; made on first use, never destroyed.
   static runtime_core& own() {
     static runtime_core* core = new runtime_core();
     return *core;
+  }
+
+  /// Null before its first marker.
+  static traced_thread*& of_this_thread() noexcept {
+    static thread_local traced_thread* own = nullptr;
+    return own;
   }
 
   /// Opens or closes the gate of every object in the process, now and for those loaded later.
@@ -59,10 +68,10 @@ struct runtime_core {
       return nullptr;
     }
     // One state a thread, whichever object asks first.
-    traced_thread* t = static_cast<traced_thread*>(pthread_getspecific(exit_key));
+    traced_thread*& t = of_this_thread();
     if (t != nullptr) return t;
     t = threads.attach(published, scale.use_counter);
-    if (t != nullptr) pthread_setspecific(exit_key, t);
+    if (t != nullptr && has_exit_key) pthread_setspecific(exit_key, t);
     return t;
   }
 
@@ -99,6 +108,21 @@ struct runtime_core {
     // collector then competes for this core's other half while the thread is busiest.
     if (pool.running_low()) wake.signal_if_asleep();
     return t->cursor;
+  }
+
+  /// Once a trace: it costs what a stage does not. Owning thread.
+  CUTRACE_NOINLINE void report_interleaving(const thread_state& t) noexcept {
+    if (forked.load(std::memory_order_relaxed)) return;
+    if (interleaving_in.exchange(t.trace_number.load(std::memory_order_relaxed), std::memory_order_relaxed) ==
+        t.trace_number.load(std::memory_order_relaxed))
+      return;
+    char line[256];
+    std::snprintf(
+        line, sizeof(line),
+        "scopes of thread %u end in another order than they began (fibers, coroutines): its GPU work may stand "
+        "at another stage; use spans there, and adopt their context around each part that runs",
+        t.thread_id);
+    errors.report("stages", line);
   }
 
   /// For cutrace::graph_exec. Any thread.

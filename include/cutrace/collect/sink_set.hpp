@@ -28,6 +28,7 @@ class sink_set {
     m.session = session;
     m.order = ++added_;
     std::snprintf(m.totals.name, sizeof(m.totals.name), "%s", s->name());
+    finished_.reserve(finished_.size() + members_.size() + 1);  // closing it must not need memory
     members_.push_back(m);
   }
   std::size_t size() const noexcept { return members_.size(); }
@@ -99,6 +100,7 @@ class sink_set {
     std::uint64_t session = 0;
     std::uint64_t order = 0;
     std::uint64_t left_out = 0;  ///< by the sink itself, as far as counted
+    bool settled = false;        ///< it failed in this call, and what it was given is counted by its own word
     sink_stats totals{};
   };
 
@@ -111,9 +113,13 @@ class sink_set {
 
   void write_one(member& m, const event* events, std::size_t n) noexcept {
     m.totals.delivered += n;
-    const bool ok = guarded(m, [&] { m.target->write(event_view{events, n}); });
-    (ok ? m.totals.written : m.totals.lost) += n;
-    if (ok) count_left_out(m);
+    m.settled = false;
+    if (guarded(m, [&] { m.target->write(event_view{events, n}); })) {
+      m.totals.written += n;
+      count_left_out(m);
+    } else if (!m.settled) {
+      m.totals.lost += n;
+    }
   }
 
   /// What the sink itself did not write is lost, too.
@@ -148,6 +154,12 @@ class sink_set {
 
   CUTRACE_NOINLINE void fail(member& m, const char* why) noexcept {
     m.totals.failed = true;
+    const std::uint64_t arrived = m.target->arrived();
+    m.settled = arrived != UINT64_MAX;
+    if (m.settled) {
+      m.totals.written = std::min(arrived, m.totals.delivered);
+      m.totals.lost = m.totals.delivered - m.totals.written;
+    }
     std::snprintf(m.totals.failure, sizeof(m.totals.failure), "%s", why);
     char line[512];
     std::snprintf(line, sizeof(line), "sink '%s' failed and gets no more events: %s", m.totals.name, why);

@@ -12,7 +12,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <cutrace/base/traced_process.hpp>
+#include <cutrace/base/process_info.hpp>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/stats.hpp>
 #include <mutex>
 
@@ -74,32 +75,37 @@ class status_writer {
   status_writer& operator=(const status_writer&) = delete;
 
   /// Makes "<folder>/<pid>.<n>.status", n counting the programs that this process has executed. Any failure means no
-  /// block. Never unmapped: the collector may outlive its trace.
-  CUTRACE_NOINLINE void open(const char* folder) noexcept {
+  /// block. Never unmapped: the collector may outlive its trace. @returns 0 or errno
+  CUTRACE_NOINLINE int open(const char* folder) noexcept {
     char path[4096];
     int fd = -1;
     for (unsigned image = 1; image <= 1000 && fd < 0; ++image) {
       const int n =
           std::snprintf(path, sizeof(path), "%s/%ld.%u.status", folder, static_cast<long>(told_process_id()), image);
-      if (n < 0 || static_cast<std::size_t>(n) >= sizeof(path)) return;
+      if (n < 0 || static_cast<std::size_t>(n) >= sizeof(path)) return ENAMETOOLONG;
       fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
-      if (fd < 0 && errno != EEXIST && errno != EINTR) return;
+      if (fd < 0 && errno != EEXIST && errno != EINTR) return errno;
     }
-    if (fd < 0) return;
+    if (fd < 0) return EEXIST;
     // All of it now: a page without room behind it would end the program with SIGBUS.
     void* mapped = MAP_FAILED;
-    if (::posix_fallocate(fd, 0, sizeof(status_block)) == 0)
+    const write_signal_guard guard;  // a limit on the size of files
+    int failure = ::posix_fallocate(fd, 0, sizeof(status_block));
+    if (failure == 0) {
       mapped = ::mmap(nullptr, sizeof(status_block), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      failure = mapped == MAP_FAILED ? errno : 0;
+    }
     ::close(fd);
-    if (mapped == MAP_FAILED) {
+    if (failure != 0) {
       ::unlink(path);
-      return;
+      return failure;
     }
     block_ = static_cast<status_block*>(mapped);
     block_->size = sizeof(status_block);
     block_->process_id = told_process_id();
     block_->rank = -1;
     block_->magic = status_block::right_magic;
+    return 0;
   }
 
   /// nullptr: nobody looks.

@@ -33,6 +33,7 @@ constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as tex
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
+constexpr std::uint8_t flag_pushed = 128;  ///< stage: a range that was pushed, whose pop may be forgotten
 constexpr std::uint8_t flag_shown = 64;    ///< stage: told to table::stage_begins, so its end must be told, too
 
 /// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:

@@ -83,6 +83,18 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline int visit_object(dl_phdr_info* info, std::
   return 0;
 }
 
+/// Copies the name of a loaded object; within dl_iterate_phdr. Byte by byte: the loader allocates the names of objects
+/// under its own lock, which ThreadSanitizer does not see, so that each function of <cstring> were a race.
+template <std::size_t N>
+CUTRACE_LOCAL CUTRACE_NOINLINE CUTRACE_NO_SANITIZE_THREAD inline const char* copy_name(const dl_phdr_info& object,
+                                                                                       char (&to)[N]) noexcept {
+  std::size_t n = 0;
+  if (object.dlpi_name != nullptr)
+    for (; n + 1 < N && object.dlpi_name[n] != '\0'; ++n) to[n] = object.dlpi_name[n];
+  to[n] = '\0';
+  return to;
+}
+
 /// Calls `visit` for the slot of every loaded object (more than once each is possible). Holds the loader's lock
 /// meanwhile, so that two threads that elect an owner see each other. Any thread.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void for_each_slot(slot_visitor visit, void* data) noexcept {

@@ -135,7 +135,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_
 /// is nobody. Solution: the fast path has a branch already, the choice of the clock; it leads here.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t begin_ticks_told(thread_state* t, stage_frame& f,
                                                                      const char* dynamic_name) noexcept {
-  const bool told = t->owner->size >= sizeof(table);  // an older owner has no such function
+  const bool told = t->owner->size >= offsetof(table, graph_twin);  // an older owner has no such function
   if (told) t->owner->stage_begins(t, &f, dynamic_name);
   return clock::ticks(t->use_counter);
 }
@@ -145,7 +145,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t end_ticks_told(thread_state*
   return end;
 }
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t mark_ticks_told(thread_state* t, std::uint32_t site) noexcept {
-  if (t->owner->size >= sizeof(table)) t->owner->mark_passed(t, site);
+  if (t->owner->size >= offsetof(table, graph_twin)) t->owner->mark_passed(t, site);
   return clock::ticks(t->use_counter);
 }
 
@@ -171,6 +171,37 @@ CUTRACE_INLINE void fill_stage(record* r, const stage_frame& f, std::uint64_t en
   r->a = f.request;
   r->b = f.depth | static_cast<std::uint64_t>(origin) << 32;
   r->c = f.owner;
+}
+
+/// Problem: fibers and coroutines that share a thread leave their scopes in another order than they entered them, and a
+/// stack may be gone by the time the thread comes back to what lay on it. Solution: a scope that is not the innermost
+/// one takes itself out of the list, so that nothing in there is ever gone. Whose GPU work was whose is not known then,
+/// which the owner reports. Ranges that were pushed inside of a scope and not popped are none of that: nesting ends
+/// with it.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline void leave_from_below(thread_state* t, const stage_frame& f) noexcept {
+  bool scopes_above = false;
+  for (stage_frame** at = &t->top; *at != nullptr; at = &(*at)->outer) {
+    if (*at != &f) {
+      scopes_above = scopes_above || ((*at)->head & head_flags(flag_pushed)) == 0;
+      continue;
+    }
+    if (!scopes_above) {
+      t->top = f.outer;
+      return;
+    }
+    *at = f.outer;
+    break;
+  }
+  if (t->owner->size >= offsetof(table, scopes_interleave) + sizeof(t->owner->scopes_interleave))
+    t->owner->scopes_interleave(t);
+}
+
+/// The scope of a stage ends.
+CUTRACE_INLINE void leave_frame(thread_state* t, const stage_frame& f) noexcept {
+  if (CUTRACE_LIKELY(t->top == &f))
+    t->top = f.outer;
+  else
+    leave_from_below(t, f);
 }
 
 /// Writes it on thread `t`.

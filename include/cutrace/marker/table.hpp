@@ -103,6 +103,8 @@ struct table {
   void (*mark_passed)(thread_state*, std::uint32_t site) noexcept;
   /// See twin_choice.hpp. Any thread.
   twin_choice (*graph_twin)(twin_step) noexcept;
+  /// A stage of the thread has ended that was not its innermost one. Owning thread.
+  void (*scopes_interleave)(thread_state*) noexcept;
 };
 
 }  // namespace detail

@@ -72,7 +72,7 @@ class pushed_ranges {
     r->state = t;
     r->in = in;
     r->level = level;
-    begin_frame(t, r->frame, names::get().at(in), m, 0);
+    begin_frame(t, r->frame, names::get().at(in), m, detail::flag_pushed);
     r->below = newest_;
     newest_ = r;
     t->top = &r->frame;
@@ -116,17 +116,20 @@ class pushed_ranges {
     }
   }
 
+  static constexpr pthread_key_t no_key = ~pthread_key_t{0};
+
   CUTRACE_NOINLINE static pushed_ranges* make() noexcept {
     static const pthread_key_t key = [] {
       pthread_key_t k{};
-      pthread_key_create(&k, [](void* ranges) {
+      const int failed = pthread_key_create(&k, [](void* ranges) {
         own_ = nullptr;
         delete static_cast<pushed_ranges*>(ranges);
       });
-      return k;
+      return failed == 0 ? k : no_key;
     }();
     pushed_ranges* made = new (std::nothrow) pushed_ranges();
-    if (made != nullptr) pthread_setspecific(key, made);
+    // Without a key, since the program has taken them all, its ranges stay open when a thread ends.
+    if (made != nullptr && key != no_key) pthread_setspecific(key, made);
     return made;
   }
 

@@ -47,7 +47,7 @@ class output_file {
     const bool unique = is_unique_pattern(pattern);
     bool exists = false, begun = false, regular = false;
     for (unsigned attempt = 1;; ++attempt) {
-      path_ = expand_path(pattern, attempt);
+      path_ = absolute_path(expand_path(pattern, attempt));
       struct stat known {};
       exists = ::stat(path_.c_str(), &known) == 0;
       if ((exists && S_ISDIR(known.st_mode)) || path_.back() == '/') {
@@ -136,7 +136,10 @@ class output_file {
       const int fd = is_ours() ? fd_ : -1;
       if (fd >= 0) give_back_blocks();
       fd_ = -1;
-      if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) throw_write_error(errno);
+      if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) {
+        position_ = 0;  // what the system took and had not yet written: nobody says how much
+        throw_write_error(errno);
+      }
       if (opened_as_ != path_ && std::rename(opened_as_.c_str(), path_.c_str()) != 0) {
         throw error(("cannot rename \"" + opened_as_ + "\" to \"" + path_ + "\": " + errno_text(errno)).c_str());
       }
@@ -166,7 +169,10 @@ class output_file {
   }
 
   bool is_open() const noexcept { return fd_ >= 0; }
+  /// Of a file, from the root.
   const std::string& path() const noexcept { return path_; }
+  /// Bytes that the system took, after a failure too; those in the buffer are not among them.
+  std::uint64_t position() const noexcept { return position_; }
 
  private:
   static constexpr std::size_t buffer_limit = 64 * 1024;
@@ -178,12 +184,13 @@ class output_file {
     touched_ = true;
     int failure = empty_once();
     if (failure == 0) allocate_ahead(bytes.size());
-    if (failure == 0) failure = write_all(fd_, kind_, bytes.data(), bytes.size());
+    std::size_t done = 0;
+    if (failure == 0) failure = write_all(fd_, kind_, bytes.data(), bytes.size(), done);
+    position_ += done;
     if (failure != 0) {
       release();
       throw_write_error(failure);
     }
-    position_ += bytes.size();
   }
 
   /// Problem: ext4 reserves a block for each page that is written, and keeps a list of what it has reserved: 0.18 ns a
@@ -302,7 +309,7 @@ class output_file {
   std::string path_;
   std::string opened_as_;
   std::string buffer_;
-  std::uint64_t position_ = 0;  ///< bytes written, without those in the buffer
+  std::uint64_t position_ = 0;
   int fd_ = -1;
   descriptor_kind kind_ = descriptor_kind::other;
   bool allocates_ = false;       ///< the file system is one where that helps

@@ -4,10 +4,11 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cutrace/base/process_info.hpp>
-#include <cutrace/base/traced_process.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,16 @@ CUTRACE_NOINLINE inline std::string expand_path(std::string_view pattern, unsign
     }
   }
   return path;
+}
+
+/// The path from the root. The program may change its folder, and files are renamed, replaced and removed by name long
+/// after they were opened. Where the folder has no name any more, the path as it is.
+CUTRACE_NOINLINE inline std::string absolute_path(std::string path) {
+  if (path.empty() || path[0] == '/') return path;
+  char* const folder = ::getcwd(nullptr, 0);
+  if (folder == nullptr) return path;
+  const std::unique_ptr<char, void (*)(void*)> owner(folder, &std::free);
+  return std::string(folder) + (folder[1] == '\0' ? "" : "/") + path;
 }
 
 }  // namespace CUTRACE_LOCAL

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 
@@ -60,7 +62,8 @@ class trace_file {
     when_ = when;
     part_ = 1;
     parts_.clear();
-    others_bytes_ = left_out_ = 0;
+    others_bytes_ = left_out_ = arrived_ = 0;
+    ends_.clear();
     std::string name = pattern;
     const std::size_t at = part_number_at(name);
     behind_number_ = name.size() - at;
@@ -74,6 +77,8 @@ class trace_file {
 
   void adopt(int fd, const char* description) {
     limits_ = {};
+    arrived_ = 0;
+    ends_.clear();
     file_.adopt(fd, description);
     begin();
   }
@@ -99,12 +104,22 @@ class trace_file {
     return n;
   }
 
+  /// An event is complete with the text so far and `held` more bytes, which the sink has not given yet.
+  CUTRACE_INLINE void event_ends(std::size_t held = 0) {
+    if (CUTRACE_UNLIKELY(ends_.size() == ends_.capacity())) make_room_for_ends();
+    ends_.push_back(given_ + held);
+  }
+  /// For sink::arrived: events of `event_ends` that the file holds whole, or a pipe has taken. Of compressed text what
+  /// was handed to zlib together counts together.
+  std::uint64_t arrived() const noexcept {
+    const std::uint64_t at = compressed_ ? zipped_given_.load(std::memory_order_acquire) : file_.position();
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), at);
+    return arrived_ + static_cast<std::uint64_t>(end - ends_.begin());
+  }
+
   /// Makes all whole lines readable, compressed ones too.
   void flush() {
-    if (zipped_.started()) {
-      zip_here();
-      zipped_.sync([this](std::string_view bytes) { put(bytes); });
-    }
+    if (zipped_.started()) zip_here();
     file_.flush();
   }
 
@@ -132,6 +147,8 @@ class trace_file {
   void next_part() {
     const std::string path = file_.path();
     close();
+    arrived_ += ends_.size();
+    ends_.clear();
     parts_.push_back({path, bytes()});
     others_bytes_ += bytes();
     if (limits_.keep != 0 && parts_.size() >= limits_.keep) {
@@ -191,27 +208,43 @@ class trace_file {
     worker_.reset();
     unzipped_.clear();
     zipped_.stop();
+    zipped_given_.store(0, std::memory_order_relaxed);
+    compressed_ = ends_in_gz(file_.path());
     part_limit_ = limits_.rotate_bytes != 0 ? limits_.rotate_bytes : UINT64_MAX;
     file_limit_ = limits_.max_bytes == 0
                       ? UINT64_MAX
                       : limits_.max_bytes - (others_bytes_ < limits_.max_bytes ? others_bytes_ : limits_.max_bytes);
     if (limits_.rotate_ns != 0) begun_ns_ = clock::monotonic_ns();
-    if (ends_in_gz(file_.path())) zipped_.start(file_.path());
+    if (compressed_) zipped_.start(file_.path());
   }
   /// Problem: compressing takes four times as long as making the text, and the collector would take a fourth of the
   /// events a second. Solution: a worker does it, once there is enough to do; short files never start one.
   CUTRACE_NOINLINE void zip_elsewhere() {
-    if (worker_ == nullptr)
-      worker_.reset(new block_worker(
-          [this](const std::string& block) { zipped_.add(block, [this](std::string_view bytes) { put(bytes); }); }));
+    if (worker_ == nullptr) worker_.reset(new block_worker([this](const std::string& block) { zip(block); }));
     checked([this] { worker_->hand(unzipped_); });
   }
   /// Everything so far, and the worker rests.
   void zip_here() {
     if (worker_ != nullptr) checked([this] { worker_->wait(); });
     if (unzipped_.empty()) return;
-    zipped_.add(unzipped_, [this](std::string_view bytes) { put(bytes); });
+    zip(unzipped_);
     unzipped_.clear();
+  }
+  /// To the file at once, so that one knows which text can be read whatever happens to what comes later. The mark of a
+  /// sync has five bytes, and a block a few tens of thousands. By one thread at a time.
+  void zip(const std::string& text) {
+    const auto to_file = [this](std::string_view bytes) { put(bytes); };
+    zipped_.add(text, to_file);
+    zipped_.sync(to_file);
+    file_.flush();
+    zipped_given_.store(zipped_given_.load(std::memory_order_relaxed) + text.size(), std::memory_order_release);
+  }
+  /// Forgets events that have arrived. What is left is bounded by what buffers hold.
+  CUTRACE_NOINLINE void make_room_for_ends() {
+    const std::uint64_t before = arrived_;
+    arrived_ = arrived();
+    ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(arrived_ - before));
+    if (ends_.size() >= ends_.capacity() / 2) ends_.reserve(std::max<std::size_t>(1024, 2 * ends_.capacity()));
   }
   /// After its failure the worker goes, and the file is closed already.
   template <class Action>
@@ -237,9 +270,13 @@ class trace_file {
   publish when_ = publish::at_once;
   output_file file_;
   gzip_text zipped_;
-  std::string unzipped_;                 ///< on its way to zipped_
-  std::atomic<std::uint64_t> bytes_{0};  ///< of this part, on the disk; of a compressed one the worker counts
-  std::uint64_t given_ = 0;              ///< of this part, before compression
+  bool compressed_ = false;
+  std::vector<std::uint64_t> ends_;  ///< of events that may not have arrived: the text of this part up to there
+  std::uint64_t arrived_ = 0;        ///< events that have, and are not in ends_
+  std::atomic<std::uint64_t> zipped_given_{0};  ///< text of this part that the file holds compressed
+  std::string unzipped_;                        ///< on its way to zipped_
+  std::atomic<std::uint64_t> bytes_{0};         ///< of this part, on the disk; of a compressed one the worker counts
+  std::uint64_t given_ = 0;                     ///< of this part, before compression
   std::uint64_t part_limit_ = UINT64_MAX;
   std::uint64_t file_limit_ = UINT64_MAX;
   std::uint64_t others_bytes_ = 0;  ///< of the parts before this one that exist

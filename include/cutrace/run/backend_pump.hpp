@@ -77,7 +77,9 @@ class backend_pump {
   }
 
   /// True when every backend handed over what it had before the call, within the deadline.
-  bool flush(std::uint32_t deadline_ms) { return request(shared::flushing, deadline_ms); }
+  bool flush(std::uint32_t deadline_ms, bool unfinished = false) {
+    return request(unfinished ? shared::forcing : shared::flushing, deadline_ms);
+  }
 
   /// Stops all backends. False when one did not return in time: its thread is then left behind, with all that it uses.
   CUTRACE_NOINLINE bool stop(std::uint32_t deadline_ms) {
@@ -119,7 +121,8 @@ class backend_pump {
     std::uint64_t session;
   };
   struct shared {
-    enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8 };  // bits
+    // Bits.
+    enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8, forcing = 16 };
     /// Between windows CUPTI's buffers are still asked for, for that long: what was running when the window closed.
     static constexpr std::chrono::seconds linger{1};
     shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
@@ -201,7 +204,8 @@ class backend_pump {
       hold.unlock();
       // Without the lock: `backends` only grows while this thread runs, and shrinks only here.
       bool ok = true;
-      for (const auto one : {shared::stopping_session, shared::polling, shared::flushing, shared::stopping})
+      for (const auto one :
+           {shared::stopping_session, shared::polling, shared::flushing, shared::forcing, shared::stopping})
         if ((what & one) != 0) ok = serve(*s, one, deadline, session) && ok;
       hold.lock();
       s->ok = ok;
@@ -239,6 +243,7 @@ class backend_pump {
 
   static bool ask(backend& b, typename shared::what what, std::uint32_t deadline_ms, std::uint32_t period_ms) noexcept {
     if (what == shared::polling) return b.poll(period_ms, deadline_ms);
+    if (what == shared::forcing) return b.flush_unfinished(deadline_ms);
     return what == shared::flushing ? b.flush(deadline_ms) : b.stop(deadline_ms);
   }
 

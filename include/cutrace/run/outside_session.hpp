@@ -4,7 +4,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstdio>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/nvtx/ingest.hpp>
 #include <cutrace/run/keep_for_ever.hpp>
 #include <cutrace/run/settings.hpp>
@@ -51,9 +51,9 @@ struct outside_session {
       begun = 2;
       return true;
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "cutrace: not traced by the %s library: %s\n", way, e.what());
+      write_error_line("cutrace: not traced by the %s library: %s", way, e.what());
     } catch (...) {
-      std::fprintf(stderr, "cutrace: not traced by the %s library\n", way);
+      write_error_line("cutrace: not traced by the %s library", way);
     }
     return false;
   }

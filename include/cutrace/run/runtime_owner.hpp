@@ -7,12 +7,18 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <cutrace/base/write_all.hpp>
+#include <cutrace/run/early_end.hpp>
 #include <cutrace/run/keep_for_ever.hpp>
 #include <cutrace/run/trace.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -32,12 +38,14 @@ class runtime_owner {
       return found;
     }
     static std::mutex* once = new std::mutex();
-    std::lock_guard<std::mutex> hold(*once);
     runtime_owner& o = own();
-    o.prepare();
-    // One pass under the loader's lock: who sets the first slot is the owner for all.
     election e{&o.table_, nullptr};
-    for_each_slot(&vote, &e);
+    {
+      std::lock_guard<std::mutex> hold(*once);
+      o.prepare();
+      // One pass under the loader's lock: who sets the first slot is the owner for all.
+      for_each_slot(&vote, &e);
+    }
     if (e.winner == &o.table_) pin();
     return e.winner != nullptr ? e.winner : &o.table_;
   }
@@ -64,13 +72,17 @@ class runtime_owner {
 
   CUTRACE_NOINLINE void prepare() {
     if (prepared_) return;
-    prepared_ = true;
     runtime_core& core = runtime_core::own();
+    nvtx_output();  // markers and calls use these two, and must not be the first where memory may be out
+    writer();
     core.published = &table_;
     core.scale = calibrate(!told_process::own().other() && counter_is_invariant());
-    pthread_key_create(&core.exit_key, &thread_exit);
+    prepared_ = true;  // from here on nothing needs memory
+    core.has_exit_key = pthread_key_create(&core.exit_key, &thread_exit) == 0;
+    core.process = getpid();
     pthread_atfork(nullptr, nullptr, &after_fork);
     std::atexit(&at_exit);
+    at_quick_exit(&at_exit);
     table_.abi = CUTRACE_ABI_VERSION;
     table_.size = sizeof(table_);
     table_.version = CUTRACE_VERSION_STRING;
@@ -81,6 +93,7 @@ class runtime_owner {
     table_.register_site = [](site* s) noexcept { runtime_core::own().sites.add(*s); };
     table_.gate_state = []() noexcept { return runtime_core::own().gate.load(std::memory_order_acquire); };
     table_.session_call = [](session_request* r) noexcept -> int {
+      const no_cancel whole;
       return guarded_call(r->message, sizeof(r->message), [&] { own().admit(*r); });
     };
     table_.name_thread = [](std::uint32_t id, const char* name) noexcept {
@@ -100,6 +113,7 @@ class runtime_owner {
       if (!runtime_core::own().forked.load(std::memory_order_relaxed)) nvtx_output().passed(site);
     };
     table_.graph_twin = [](twin_step step) noexcept { return runtime_core::own().choose_twin(step); };
+    table_.scopes_interleave = [](thread_state* t) noexcept { runtime_core::own().report_interleaving(*t); };
   }
 
   /// Thread-specific destructor. Other destructors of this thread may still pass markers and find their state: the
@@ -111,36 +125,119 @@ class runtime_owner {
   static void after_fork() noexcept {
     runtime_core& core = runtime_core::own();
     core.forked.store(true, std::memory_order_relaxed);
+    early_end::own().give_up();
     core.gate.store(gate_off, std::memory_order_relaxed);
     own_slot().gate.store(gate_off, std::memory_order_relaxed);
-    if (traced_thread* t = static_cast<traced_thread*>(pthread_getspecific(core.exit_key))) t->limit = t->cursor;
+    if (traced_thread* t = runtime_core::of_this_thread()) t->limit = t->cursor;
+  }
+  /// _Fork and the system call itself tell nobody.
+  static bool is_forked() noexcept {
+    runtime_core& core = runtime_core::own();
+    if (!core.forked.load(std::memory_order_relaxed) && getpid() != core.process) after_fork();
+    return core.forked.load(std::memory_order_relaxed);
   }
 
-  /// `main` returned, or exit was called, while a session was alive.
+  /// `main` returned, or exit or quick_exit was called, while a session was alive.
   CUTRACE_NOINLINE static void at_exit() {
-    runtime_owner& o = own();
-    if (runtime_core::own().forked.load(std::memory_order_relaxed)) return;
+    if (is_forked()) return;
     // A sink or an error handler that ends the program, on a thread that holds the lock or that the end would wait for.
     if (inside_runtime()) return;
-    inside_runtime() = true;
-    try {
-      std::lock_guard<std::mutex> hold(o.mutex_);
+    const as_runtime only_the_trace;
+    own().while_settled([](runtime_owner& o) {
+      o.exits_ = std::this_thread::get_id();
       o.finish();
-    } catch (...) {  // nothing of ours changes how the program ends
+    });
+  }
+
+  /// Acts while no trace is being started. Nothing of ours changes how the program goes on.
+  template <class Act>
+  void while_settled(Act act) noexcept {
+    try {
+      std::unique_lock<std::mutex> hold(mutex_);
+      // Who exits in a library's constructor may be what the start waits for.
+      if (changed_.wait_for(hold, std::chrono::seconds(5), [this] { return !starting_; })) act(*this);
+    } catch (...) {
     }
   }
 
+  /// Where somebody sees that the program leaves without exit, the trace ends first. Once a trace.
+  CUTRACE_NOINLINE static void watch_early_end(std::uint32_t wait_ms) {
+    early_end& e = early_end::own();
+    if (!e.is_watched()) return;
+    if (e.begin(wait_ms)) {
+      try {
+        start_thread(&serve_early_end, nullptr).detach();
+      } catch (const std::exception& failed) {
+        e.give_up();
+        runtime_core::own().errors.report("session", failed.what());
+        return;
+      }
+    }
+    e.arm(&happens);
+  }
+  /// Called by the watching library, see early_end.hpp.
+  static bool happens(watched what) noexcept {
+    if (what == watched::exec || what == watched::end) {
+      early_end::leave(what);
+      return false;
+    }
+    if (is_forked()) return false;
+    bool& inside = inside_runtime();
+    const bool before = inside;
+    inside = true;
+    const bool records = what == watched::cupti_takes;
+    bool met = false;
+    own().while_settled([&](runtime_owner& o) {
+      met = o.trace_ != nullptr && o.trace_->meets_client(records, early_end::own().backend_wait_ms());
+    });
+    inside = before;
+    if (!met) return false;
+    char line[400];
+    std::snprintf(
+        line, sizeof(line),
+        "%s; `cutrace run --method preload --gpu-events` leaves CUPTI to the program and takes calls, stages and "
+        "GPU times in another way",
+        records ? "this program takes CUPTI's records for itself: from here on they go there, and this trace "
+                  "has no more GPU work"
+                : "this program uses CUPTI itself (a profiler of PyTorch, JAX or its own) and was refused, "
+                  "since cutrace has it: that profile has no GPU work");
+    runtime_core::own().errors.report("cupti", line);
+    return true;
+  }
+  static void serve_early_end(void*) {
+    inside_runtime() = true;
+    pthread_setname_np(pthread_self(), "cutrace-end");
+    early_end::own().serve([](watched how) {
+      own().while_settled([how](runtime_owner& o) {
+        if (how == watched::end) return o.finish(early_end::own().backend_wait_ms());
+        if (o.trace_ != nullptr) o.trace_->flush(early_end::own().backend_wait_ms(), false);
+      });
+    });
+  }
+
+  /// Exit handlers and destructors that run after `at_exit` may open sessions, too. Other threads that still run and
+  /// open them are not waited for, or the program might never end.
+  void end_at_exit_again() {
+    if (exits_ == std::this_thread::get_id() && std::atexit(&at_exit) == 0) exits_ = {};
+  }
+
+  /// The calling thread is inside the runtime while it lives.
+  struct as_runtime {
+    as_runtime() noexcept { inside_runtime() = true; }
+    ~as_runtime() { inside_runtime() = false; }
+    as_runtime(const as_runtime&) = delete;
+    as_runtime& operator=(const as_runtime&) = delete;
+  };
+
   /// Turns away what comes from code that this runtime called itself.
   void admit(session_request& r) {
-    bool& inside = inside_runtime();
+    const bool inside = inside_runtime();
     if (inside && r.operation == session_operation::begin)
       throw error("a trace of this process is just being started or ended by the same thread");
     if (inside) throw error("a sink, a backend or an error handler cannot use the session that calls it");
-    inside = true;
-    struct restore {
-      bool& flag;
-      ~restore() { flag = false; }
-    } at_end{inside};
+    const as_runtime whole;
+    if (!early_end::own().is_armed()) return serve(r);
+    const no_signals until_done;  // one that ends the program would wait for what this thread holds
     serve(r);
   }
 
@@ -149,34 +246,35 @@ class runtime_owner {
   }
 
   CUTRACE_NOINLINE void serve(session_request& r) {
-    if (runtime_core::own().forked.load(std::memory_order_relaxed)) {
+    if (is_forked()) {
       if (r.operation == session_operation::begin)
-        std::fprintf(stderr, "cutrace: process %d was forked from a traced one and is not traced\n", getpid());
+        write_error_line("cutrace: process %d was forked from a traced one and is not traced", getpid());
       return;
     }
-    std::lock_guard<std::mutex> hold(mutex_);
+    std::unique_lock<std::mutex> hold(mutex_);
     // Whatever a request begins, the sinks that it brings along are there when it ends.
     struct at_end {
       runtime_owner& o;
       ~at_end() {
-        if (o.trace_ != nullptr) o.trace_->begin_delivery();
+        if (o.trace_ != nullptr && !o.starting_) o.trace_->begin_delivery();
       }
     } const deliver{*this};
+    if (r.operation == session_operation::add_backend) changed_.wait(hold, [this] { return !starting_; });
     switch (r.operation) {
       case session_operation::begin:
         try {
-          return begin(r);
+          return begin(r, hold);
         } catch (const untraced& e) {
-          r.untraced = true;
-          if (commands_session_ == 0) status_.untraced(e.what());
-          throw;
+          return refuse(r, e.what());
+        } catch (const std::bad_alloc&) {
+          return refuse(r, "out of memory");
         }
       case session_operation::end:
         end(r.session);
         r.abandoned = abandoned_;
         return;
       case session_operation::add_sink:
-        if (!awake(r.session)) return;
+        if (!awake(r.session, hold)) return;
         if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
           throw config_error("the session has been stopped: it takes no more sinks");
         try {
@@ -189,7 +287,7 @@ class runtime_owner {
         }
         return;
       case session_operation::add_backend:
-        if (awake(r.session) && trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
+        if (awake(r.session, hold) && trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
         return;
       case session_operation::pause:
         paused_ = true;
@@ -206,7 +304,9 @@ class runtime_owner {
         if (trace_ != nullptr) trace_->close_window();
         return;
       case session_operation::flush:
-        if (trace_ != nullptr && !trace_->flush(r.timeout_ms)) throw error("not everything arrived in time");
+      case session_operation::flush_unfinished:
+        if (trace_ != nullptr && !trace_->flush(r.timeout_ms, r.operation == session_operation::flush_unfinished))
+          throw error("not everything arrived in time");
         return;
       case session_operation::get_stats:
         if (trace_ != nullptr)
@@ -217,15 +317,25 @@ class runtime_owner {
     }
   }
 
-  /// @throws config_error for what the program's code asked for, untraced for everything else
-  CUTRACE_NOINLINE void begin(session_request& r) {
+  /// The environment or the machine is to blame that a session cannot begin.
+  [[noreturn]] CUTRACE_NOINLINE void refuse(session_request& r, const char* why) {
+    r.untraced = true;
+    if (commands_session_ == 0) status_.untraced(why);
+    throw untraced(why);
+  }
+
+  /// @throws config_error for what the program's code asked for, untraced and bad_alloc for everything else
+  CUTRACE_NOINLINE void begin(session_request& r, std::unique_lock<std::mutex>& hold) {
     if (abandoned_) throw config_error("an earlier trace of this process never ended, a sink of it holds it up");
     if (what_command_says() == command_says::trace && status_.get() == nullptr) {
-      status_.open(environment("CUTRACE_RUN"));
+      const int failure = status_.open(environment("CUTRACE_RUN"));
+      if (failure != 0 && failure != ENOENT && commands_session_ == 0)  // ENOENT: the command has ended before
+        write_error_line("cutrace: what becomes of process %d cannot be reported to cutrace run: %s", getpid(),
+                         errno_text(failure).c_str());
       status_.describe(process_info::read().name.c_str(), process_rank());
     }
     const settings s = complete(*r.options);
-    if (begin_for_command(s)) handler_session_ = last_session_ + 1;
+    if (begin_for_command(s, hold)) handler_session_ = last_session_ + 1;
     r.joined = trace_ != nullptr;
     std::vector<std::unique_ptr<sink>> sinks;
     // The sinks that the environment names are opened once a trace, whichever session comes first without its own.
@@ -242,12 +352,12 @@ class runtime_owner {
       idle_.push_back({r.session, s, false});
       return;
     }
-    const std::uint64_t session = last_session_ + 1;
+    const std::uint64_t session = ++last_session_;
     if (r.joined)
       sessions_.push_back(session);
     else
-      not_the_program([&] { start_trace(s, session); });
-    r.session = last_session_ = session;
+      not_the_program([&] { start_trace(s, session, from_environment, hold); });
+    r.session = session;
     try {
       // All of them, before the first one writes: a trace that cannot begin leaves no file behind and harms no older
       // one.
@@ -256,9 +366,11 @@ class runtime_owner {
       });
       for (std::unique_ptr<sink>& one : sinks) trace_->take_sink(std::move(one), r.session);
     } catch (...) {
+      if (from_environment && !r.joined) environment_sinks_open_ = false;
       end(r.session);
       throw;
     }
+    if (starting_) trace_->begin_early();
     environment_sinks_open_ = environment_sinks_open_ || from_environment;
     // Under `cutrace run` that is what was asked for.
     if (r.joined && (commands_session_ == 0 || r.options->backend != nullptr || r.options->memory_limit_bytes != 0))
@@ -270,7 +382,7 @@ class runtime_owner {
 
   /// The trace that `cutrace run` asks for: begins with the first session of the process, whose options apply, and ends
   /// when the process exits. True when it has just begun.
-  CUTRACE_NOINLINE bool begin_for_command(const settings& first) {
+  CUTRACE_NOINLINE bool begin_for_command(const settings& first, std::unique_lock<std::mutex>& hold) {
     if (commands_session_ != 0 || trace_ != nullptr || what_command_says() != command_says::trace) return false;
     const std::uint64_t session = commands_session_ = ++last_session_;  // one attempt
     try {
@@ -278,7 +390,7 @@ class runtime_owner {
       s.by_command = true;
       not_the_program([&] {
         std::vector<std::unique_ptr<sink>> sinks = make_sinks(environment("CUTRACE_SINKS"));
-        start_trace(s, session);
+        start_trace(s, session, true, hold);
         for (std::unique_ptr<sink>& one : sinks) trace_->open_sink(*one);
         for (std::unique_ptr<sink>& one : sinks) {
           status_.add_sink(one->name(), one->destination());
@@ -290,23 +402,49 @@ class runtime_owner {
       environment_sinks_open_ = true;
       return true;
     } catch (const std::exception& e) {
+      end(session);  // before it is said why, which is the last word on it
       status_.untraced(e.what());
       if (status_.get() == nullptr) tell_untraced(first.on_error, first.on_error_user, e.what());
-      end(session);
       return false;
     }
   }
 
-  CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session) {
+  /// Problem: a backend loads libraries, for which another thread may hold the loader's lock: one whose library has a
+  /// session of its own in a static object. Solution: it starts without the lock, and sessions join meanwhile.
+  /// `environments`: whoever starts it opens the sinks that the environment names.
+  CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session, bool environments,
+                                    std::unique_lock<std::mutex>& hold) {
+    sessions_.reserve(sessions_.size() + 1);  // before there is a trace, which needs a session to end
     trace_.reset(new trace(runtime_core::own(), writer(), s, &status_));
-    environment_sinks_open_ = false;
+    end_at_exit_again();
+    environment_sinks_open_ = environments;
     handler_session_ = session;
     sessions_.push_back(session);
+    starting_ = true;
+    struct at_end {
+      runtime_owner& o;
+      std::unique_lock<std::mutex>& hold;
+      ~at_end() {
+        hold.lock();
+        o.starting_ = false;
+        o.changed_.notify_all();
+      }
+    };
+    try {
+      const at_end relock{*this, hold};
+      hold.unlock();
+      watch_early_end(s.leave_wait_ms);
+      const no_signals of_backends_threads;  // CUPTI's: the program's signals are for its own
+      trace_->begin();
+    } catch (...) {  // what has begun must not go on without an owner
+      finish();
+      throw;
+    }
     if (paused_) trace_->pause();
   }
 
   /// Begins the trace of a session to which nobody listened so far. False when there can be none, which is told.
-  CUTRACE_NOINLINE bool awake(std::uint64_t session) {
+  CUTRACE_NOINLINE bool awake(std::uint64_t session, std::unique_lock<std::mutex>& hold) {
     const auto at = find_idle(session);
     if (at == idle_.end()) return true;
     if (at->refused) return false;
@@ -316,12 +454,14 @@ class runtime_owner {
       return true;
     }
     try {
-      not_the_program([&] { start_trace(at->wanted, session); });
-      idle_.erase(at);
+      const settings wanted = at->wanted;
+      not_the_program([&] { start_trace(wanted, session, false, hold); });
+      idle_.erase(find_idle(session));
       return true;
     } catch (const untraced& e) {
-      at->refused = true;
-      tell_untraced(at->wanted.on_error, at->wanted.on_error_user, e.what());
+      const auto refused = find_idle(session);
+      refused->refused = true;
+      tell_untraced(refused->wanted.on_error, refused->wanted.on_error_user, e.what());
       return false;
     }
   }
@@ -344,10 +484,11 @@ class runtime_owner {
       runtime_core::own().errors.set_handler(nullptr, nullptr);  // it dies with its owner
   }
 
-  /// Ends the trace, with all sessions that are open.
-  CUTRACE_NOINLINE void finish() {
+  /// Ends the trace, with all sessions that are open. `backend_deadline_ms`: instead of the settings'; 0: theirs.
+  CUTRACE_NOINLINE void finish(std::uint32_t backend_deadline_ms = 0) {
     if (trace_ == nullptr) return;
-    trace_->stop_all(sessions_);
+    trace_->stop_all(sessions_, backend_deadline_ms);
+    early_end::own().disarm();  // threads that leave meanwhile wait for this
     sessions_.clear();
     last_ = trace_->totals();
     abandoned_ = trace_->abandoned();
@@ -380,6 +521,9 @@ class runtime_owner {
   bool prepared_ = false;
   bool abandoned_ = false;  ///< a trace of this process hangs in a sink for good
   std::mutex mutex_;
+  std::condition_variable changed_;  ///< of `starting_`
+  bool starting_ = false;            ///< a thread starts the trace, without the lock
+  std::thread::id exits_;            ///< whose exit has ended the trace, or none
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace
   std::vector<std::uint64_t> sessions_;  ///< of the trace

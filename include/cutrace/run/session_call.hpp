@@ -23,6 +23,7 @@ enum class session_operation : std::uint32_t {
   get_stats,
   open_window,  ///< timeout_ms -> in_window
   close_window,
+  flush_unfinished,  ///< timeout_ms
 };
 
 /// A sink behind function pointers. Functions that can fail return 0 or fill `message`.
@@ -35,6 +36,7 @@ struct foreign_sink {
   int (*close)(void*, const trace_summary*, char* message, std::size_t message_bytes);
   std::uint64_t (*left_out)(void*);
   const char* (*left_out_because)(void*);
+  std::uint64_t (*arrived)(void*);
 };
 
 struct session_request {
@@ -83,6 +85,7 @@ inline foreign_sink make_foreign(sink& s) noexcept {
   };
   f.left_out = [](void* p) { return static_cast<sink*>(p)->left_out(); };
   f.left_out_because = [](void* p) { return static_cast<sink*>(p)->left_out_because(); };
+  f.arrived = [](void* p) { return static_cast<sink*>(p)->arrived(); };
   return f;
 }
 
@@ -97,6 +100,7 @@ class sink_adapter final : public sink {
   void close(const trace_summary& t) override { check(f_.close(f_.self, &t, message_, sizeof(message_))); }
   std::uint64_t left_out() const noexcept override { return f_.left_out(f_.self); }
   const char* left_out_because() const noexcept override { return f_.left_out_because(f_.self); }
+  std::uint64_t arrived() const noexcept override { return f_.arrived(f_.self); }
 
  private:
   void check(int failed) {

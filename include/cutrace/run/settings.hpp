@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/helper_thread.hpp>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/run/sampling.hpp>
 #include <cutrace/session.hpp>
@@ -76,15 +78,9 @@ struct settings {
   bool by_command = false;  ///< `cutrace run` says itself what there is to say
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
+  std::uint32_t leave_wait_ms = 200;  ///< for the end of the trace, where the program leaves without exit
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
-};
-
-/// Tracing cannot be had, and the program's code is not to blame: the environment asks for what cannot be done, or the
-/// machine lacks something. Ends as one line, with an inert session; the program never sees it.
-class untraced : public error {
- public:
-  using error::error;
 };
 
 /// Why there is no trace, where the program's code cannot help it.
@@ -94,7 +90,7 @@ CUTRACE_NOINLINE inline void tell_untraced(error_handler handler, void* user, co
   if (handler != nullptr)
     handler("session", line, user);
   else
-    std::fprintf(stderr, "cutrace: %s\n", line);
+    write_error_line("cutrace: %s", line);
 }
 
 /// Runs `action`, whose errors are the environment's or the machine's.
@@ -106,6 +102,8 @@ auto not_the_program(Action action) -> decltype(action()) {
     throw untraced(e.what());
   } catch (const std::bad_alloc&) {
     throw untraced("out of memory");
+  } catch (const std::exception& e) {
+    throw untraced(e.what());
   }
 }
 
@@ -221,6 +219,9 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
     if (const char* v = environment("CUTRACE_SINK_DEADLINE_MS"))
       s.sink_deadline_ms = not_the_program(
           [v] { return parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000"); });
+  if (const char* v = environment("CUTRACE_LEAVE_WAIT_MS"))
+    s.leave_wait_ms = not_the_program(
+        [v] { return parse_count("CUTRACE_LEAVE_WAIT_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
   s.on_error = o.on_error;
   s.on_error_user = o.on_error_user;
   return s;

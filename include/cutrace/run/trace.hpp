@@ -13,8 +13,10 @@
 #include <cutrace/run/nvtx_output.hpp>
 #include <cutrace/run/session_call.hpp>
 #include <cutrace/run/settings.hpp>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -43,7 +45,7 @@ struct memory_plan {
 
 class trace {
  public:
-  /// Starts everything but the sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
+  /// Starts everything but backends and sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
   CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s, status_writer* command)
       : core_(core),
         settings_(s),
@@ -51,7 +53,7 @@ class trace {
         pump_(core.errors, s.flush_period_ms),
         process_(process_info::read()) {
     const memory_plan plan = memory_plan::of(s.memory_limit_bytes);
-    const backend_maker wanted = find_backend(s.backend, s.backend_option);
+    wanted_ = find_backend(s.backend, s.backend_option);
     core_.errors.clear();
     core_.errors.set_handler(s.on_error, s.on_error_user);
     if (!core_.pool.resize(plan.chunks))
@@ -76,35 +78,49 @@ class trace {
     collector_->set_memory(s.memory_limit_bytes);
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
-    if (s.emit_nvtx) show_stages();
-    try {
-      if (wanted != nullptr) start_backend(wanted(), true, 0);
-      open_since_ns_ = core_.scale.now_ns();
-      collector_->set_start(open_since_ns_);
-      if (s.samples.gated() && !s.samples.open({})) {
-        resting_ = in_pieces_ = true;
-        open_ = false;
-      }
-      turn_gate([] {});  // now: what a backend saw while it started is no part of the trace
-      if (info_.backend == nullptr) no_backend(s.backend);
-      describe_process();
-      if (s.samples.gated()) pump_.sample(s.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
-    } catch (...) {  // what has begun must not go on without an owner
-      stop_all({});
-      throw;
-    }
+    ended_ = true;  // until its backend is there
   }
   CUTRACE_NOINLINE ~trace() { stop(); }
+
+  /// Starts the backend of the options and opens the gate. Libraries are loaded here, whose constructors may wait for
+  /// sessions of other threads: without any lock that a session takes. Once, before anything but sinks and `flush`.
+  CUTRACE_NOINLINE void begin() {
+    if (settings_.emit_nvtx) show_stages();
+    if (wanted_ != nullptr) start_backend(wanted_(), true, 0);
+    open_since_ns_ = core_.scale.now_ns();
+    collector_->set_start(open_since_ns_);
+    if (settings_.samples.gated() && !settings_.samples.open({})) {
+      resting_ = in_pieces_ = true;
+      open_ = false;
+    }
+    turn_gate([this] { ended_ = false; });  // now: what a backend saw while it started is no part of the trace
+    if (!has_backend()) no_backend(settings_.backend);
+    describe_process();
+    if (settings_.samples.gated())
+      pump_.sample(settings_.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
+  }
 
   /// Opens a sink on the calling thread. Throws what its `open` throws.
   CUTRACE_NOINLINE void open_sink(sink& s) { s.open(current_info()); }
 
-  /// Hands an open sink to the collector.
+  /// Hands an open sink to the collector. @throws bad_alloc when it has no memory for it
   CUTRACE_NOINLINE void take_sink(std::unique_ptr<sink> s, std::uint64_t session) {
     sink* raw = s.get();
     sinks_.push_back({std::move(s), session});
-    if (!patiently([this, raw, session] { collector_->add_sink(raw, session); }))
+    const auto added = std::make_shared<bool>(false);
+    if (!patiently([this, raw, session, added] {
+          collector_->add_sink(raw, session);
+          *added = true;
+        }))
       throw error("a sink holds up the trace, which ends here; sinks that were given to it must not be destroyed");
+    if (*added) return;
+    sinks_.pop_back();
+    throw std::bad_alloc();
+  }
+
+  /// Another session has joined while the backend starts: what its threads do from here on is recorded.
+  void begin_early() {
+    turn_gate([this] { ended_ = false; });
   }
 
   /// Events are delivered from here on, to the sinks that have been handed over and to later ones.
@@ -123,55 +139,60 @@ class trace {
     } catch (const std::exception& e) {
       std::snprintf(status.detail, sizeof(status.detail), "%s", e.what());
     }
-    if (info_.backend == nullptr || status.active) {
-      backend_name_ = b->name();
-      backend_detail_ = status.detail;
-      info_.backend = backend_name_.c_str();
-    }
+    if (!has_backend() || status.active) name_backend(b->name(), status.detail);
     gpu_expected_ = gpu_expected_ || status.active;
     if (!status.active) core_.errors.report(b->name(), status.detail, !settings_.by_command);
     // The headers of the sinks that are open name what was there before.
     if (status.active && !owned)
       core_.errors.report(b->name(), (std::string("added by the program: ") + status.detail).c_str(), false);
-    told_at_start_ = core_.errors.count_of(backend_name_);
+    told_at_start_ = core_.errors.count_of(current_info().backend);
     static_cast<void>(own.release());  // the pump's from here on
     pump_.add(b, owned, session);
   }
 
-  CUTRACE_NOINLINE bool flush(std::uint32_t timeout_ms) {
-    const bool told = pump_.flush(timeout_ms);
+  CUTRACE_NOINLINE bool flush(std::uint32_t timeout_ms, bool unfinished) {
+    const bool told = pump_.flush(timeout_ms, unfinished);
     return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && told;
+  }
+
+  /// See backend::meets_client. Whether there is such a backend.
+  CUTRACE_NOINLINE bool meets_client(bool records, std::uint32_t timeout_ms) {
+    bool met = false;
+    pump_.for_each([&](backend& b) { met = b.meets_client(records) || met; });
+    if (met && records) flush(timeout_ms, true);
+    return met;
   }
 
   /// A session that is not the last one leaves: its sinks close, the others go on.
   CUTRACE_NOINLINE void close_session(std::uint64_t session) {
-    const clock_anchor asked = read_anchor(start_.monotonic_ns);
+    asked_to_end_ = read_anchor(start_.monotonic_ns);
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
-    if (!patiently([this, session, asked] { collector_->close_sinks(session, asked); })) return;
+    if (!patiently([this, session] { collector_->close_sinks(session, asked_to_end_); })) return;
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
   }
 
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what
-  /// comes with the last, forced flush reaches every one of them.
-  CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions) {
-    const clock_anchor asked = read_anchor(start_.monotonic_ns);
+  /// comes with the last, forced flush reaches every one of them. `deadline_ms` of the backends, 0: that of the
+  /// settings.
+  CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions, std::uint32_t deadline_ms) {
+    asked_to_end_ = read_anchor(start_.monotonic_ns);
     writer_.set_poll({});
-    const bool backends_stopped = pump_.stop(settings_.stop_deadline_ms);
+    const bool backends_stopped = pump_.stop(deadline_ms != 0 ? deadline_ms : settings_.stop_deadline_ms);
     turn_gate([&] { ended_ = true; });
     nvtx_output().close();
     patiently([this] { collector_->deliver_rest(); });
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
       // Said aloud, unless the backend has said aloud what went wrong while it ran.
-      const bool explained = core_.errors.count_of(backend_name_) > told_at_start_;
+      const bool explained = core_.errors.count_of(current_info().backend) > told_at_start_;
       core_.errors.report("session",
                           "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time",
                           !explained && !settings_.by_command);
     }
     for (const std::uint64_t session : sessions)
-      patiently([this, session, asked] { collector_->close_sinks(session, asked); });
+      patiently([this, session] { collector_->close_sinks(session, asked_to_end_); });
     last_ = collector_->snapshot();
     stopped_ = true;
     if (abandoned_) return;
@@ -191,7 +212,10 @@ class trace {
   void close_window() { pump_.close_window(); }
 
   /// The backend that was started first, and what it says of itself.
-  std::string backend_line() const { return backend_name_ + ": " + backend_detail_; }
+  std::string backend_line() const {
+    const trace_info now = current_info();
+    return std::string(now.backend) + ": " + now.backend_detail;
+  }
   bool gpu_expected() const noexcept { return gpu_expected_; }
 
   stats totals() const { return stopped_ ? last_ : collector_->snapshot(); }
@@ -214,7 +238,7 @@ class trace {
   }
 
   void stop() {
-    if (!stopped_) stop_all({});
+    if (!stopped_) stop_all({}, 0);
   }
 
   /// The gate follows from who wants it shut. A trace that is not one piece tells its pieces. Any thread.
@@ -242,31 +266,49 @@ class trace {
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {
-    backend_name_ = "none";
-    if (asked == "none")
-      backend_detail_ = "switched off by CUTRACE_BACKEND=none";
-    else
-      backend_detail_ = "this program was built without CUPTI: no GPU time, but from backends that it adds itself";
-    info_.backend = backend_name_.c_str();
-    core_.errors.report("session", backend_detail_.c_str(), asked != "none" && !settings_.by_command);
+    const char* const why =
+        asked == "none" ? "switched off by CUTRACE_BACKEND=none"
+                        : "this program was built without CUPTI: no GPU time, but from backends that it adds itself";
+    name_backend("none", why);
+    core_.errors.report("session", why, asked != "none" && !settings_.by_command);
+  }
+  bool has_backend() const {
+    const std::lock_guard<std::mutex> hold(info_mutex_);
+    return info_.backend != nullptr;
+  }
+  /// What sinks were told before stays where it is.
+  CUTRACE_NOINLINE void name_backend(const char* name, const char* detail) {
+    const std::lock_guard<std::mutex> hold(info_mutex_);
+    backend_texts_.emplace_back(name);
+    info_.backend = backend_texts_.back().c_str();
+    backend_texts_.emplace_back(detail);
+    info_.backend_detail = backend_texts_.back().c_str();
   }
 
-  CUTRACE_NOINLINE trace_info current_info() {
-    info_.process_id = told_process_id();
-    info_.process_name = process_.name.c_str();
-    info_.command_line = process_.command_line.c_str();
-    info_.host_name = process_.host.c_str();
-    info_.boot_id = process_.boot_id.c_str();
-    info_.backend_detail = backend_detail_.c_str();
+  CUTRACE_NOINLINE trace_info current_info() const {
+    trace_info info;
+    {
+      const std::lock_guard<std::mutex> hold(info_mutex_);
+      info = info_;
+    }
+    if (info.backend == nullptr) {
+      info.backend = "none";
+      info.backend_detail = "being started by another session";
+    }
+    info.process_id = told_process_id();
+    info.process_name = process_.name.c_str();
+    info.command_line = process_.command_line.c_str();
+    info.host_name = process_.host.c_str();
+    info.boot_id = process_.boot_id.c_str();
 #if defined(__aarch64__)
-    info_.clock = core_.scale.use_counter ? "cntvct" : "monotonic";
+    info.clock = core_.scale.use_counter ? "cntvct" : "monotonic";
 #else
-    info_.clock = core_.scale.use_counter ? "tsc" : "monotonic";
+    info.clock = core_.scale.use_counter ? "tsc" : "monotonic";
 #endif
-    info_.rank = process_.rank;
-    info_.world_size = process_.world_size;
-    info_.start = start_;
-    return info_;
+    info.rank = process_.rank;
+    info.world_size = process_.world_size;
+    info.start = start_;
+    return info;
   }
 
   CUTRACE_NOINLINE void describe_process() {
@@ -283,9 +325,11 @@ class trace {
   record_writer& writer_;
   backend_pump pump_;
   process_info process_;
-  trace_info info_{};
-  std::string backend_name_, backend_detail_;
-  clock_anchor start_{};
+  backend_maker wanted_ = nullptr;
+  mutable std::mutex info_mutex_;  ///< of the next two
+  trace_info info_{};              ///< backend and its detail
+  std::list<std::string> backend_texts_;
+  clock_anchor start_{}, asked_to_end_{};
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
   std::mutex gate_mutex_;

@@ -477,6 +477,7 @@ class calls_sink : public sink {
       line_.clear();
       detail::calls_line(line_, e);
       file_.write(line_);
+      file_.event_ends();
       empty_ = false;
       if (CUTRACE_UNLIKELY(file_.part_is_full() && !file_.is_full())) next_part();
     }
@@ -484,6 +485,7 @@ class calls_sink : public sink {
 
   std::uint64_t left_out() const noexcept override { return file_.left_out(); }
   const char* left_out_because() const noexcept override { return file_.left_out_because(); }
+  std::uint64_t arrived() const noexcept override { return file_.arrived(); }
 
   void flush() override {
     if (!empty_ && file_.part_is_old()) next_part();

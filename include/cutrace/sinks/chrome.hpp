@@ -87,6 +87,8 @@ class chrome_sink : public sink {
         continue;
       }
       write_event(e);
+      if (CUTRACE_LIKELY(!is_held_)) file_.event_ends(out_.size());
+      is_held_ = false;
       if (CUTRACE_UNLIKELY(out_.size() >= full)) out_.drop_front(file_.write_blocks(out_.view()));
       if (CUTRACE_UNLIKELY(file_.part_is_full(out_.size()))) next_part(e.end_ns);
     }
@@ -95,6 +97,7 @@ class chrome_sink : public sink {
 
   std::uint64_t left_out() const noexcept override { return file_.left_out(); }
   const char* left_out_because() const noexcept override { return file_.left_out_because(); }
+  std::uint64_t arrived() const noexcept override { return file_.arrived(); }
 
   void flush() override {
     write_out();
@@ -267,6 +270,7 @@ class chrome_sink : public sink {
     held_call& held = held_[at.row];
     held.bare_size = write_call(held.text, e, at);
     held.correlation = e.correlation_id;
+    is_held_ = true;
   }
 
   /// @returns size of `out` at which the correlation id begins
@@ -302,6 +306,7 @@ class chrome_sink : public sink {
     }
     held.correlation = 0;
     held.text.clear();
+    file_.event_ends(out_.size());
   }
   static constexpr std::size_t end_room = 8;
 
@@ -427,6 +432,7 @@ class chrome_sink : public sink {
   detail::membership_fields stages_;
   detail::chrome_rows rows_;
   std::vector<held_call> held_;  ///< by number of the row
+  bool is_held_ = false;         ///< the event that was just taken is among them
   std::map<std::uint32_t, std::string> devices_;
   std::string name_;
   std::uint32_t process_id_ = 0;

@@ -63,6 +63,9 @@ class html_sink : public sink {
     has_findings_ = true;
   }
 
+  /// A report that could not be written tells of nothing.
+  std::uint64_t arrived() const noexcept override { return 0; }
+
   /// @throws error when the report cannot be written.
   void close(const trace_summary& end) override {
     if (data_ == nullptr) return;

@@ -31,10 +31,11 @@ class paired_lines {
  public:
   explicit paired_lines(std::size_t limit) : limit_(limit) {}
 
-  /// Takes a line and hands the earliest ones to `write(const std::string&)` until the bounds hold.
+  /// Takes a line and hands the earliest ones to `write(const std::string&, bool ends)` until the bounds hold. `ends`:
+  /// it is the last one of its event.
   template <class Write>
-  void add(std::int64_t ts_ns, std::string_view text, Write write) {
-    heap_.push_back(line{ts_ns, sequence_++, std::string(text)});
+  void add(std::int64_t ts_ns, std::string_view text, bool ends, Write write) {
+    heap_.push_back(line{ts_ns, sequence_++, ends, std::string(text)});
     bytes_ += text.size();
     std::push_heap(heap_.begin(), heap_.end(), later);
     while (heap_.size() > limit_ || bytes_ > byte_limit) pop(write);
@@ -49,6 +50,7 @@ class paired_lines {
   struct line {
     std::int64_t ts_ns;
     std::uint64_t sequence;
+    bool ends;
     std::string text;
   };
   static constexpr std::size_t byte_limit = 8u << 20;
@@ -63,7 +65,7 @@ class paired_lines {
     const line first = std::move(heap_.back());
     heap_.pop_back();
     bytes_ -= first.text.size();
-    write(first.text);
+    write(first.text, first.ends);
   }
 
   std::vector<line> heap_;
@@ -131,6 +133,7 @@ class jsonl_sink : public sink {
 
   std::uint64_t left_out() const noexcept override { return file_.left_out(); }
   const char* left_out_because() const noexcept override { return file_.left_out_because(); }
+  std::uint64_t arrived() const noexcept override { return file_.arrived(); }
 
   void flush() override {
     if (lines_ > lines_at_start_ && file_.part_is_old()) next_part();
@@ -159,7 +162,7 @@ class jsonl_sink : public sink {
   }
 
   void begin_footer(std::int64_t ts_ns) {
-    paired_.drain([this](const std::string& line) { file_.write(line); });
+    paired_.drain([this](const std::string& line, bool ends) { write_held(line, ends); });
     begin("footer", ts_ns, 0);
     if (form_ == jsonl_form::paired) paired_begin('E', ts_ns, 0, "trace", "footer");
   }
@@ -194,6 +197,7 @@ class jsonl_sink : public sink {
     detail::optional_field(json_, "name", e.name);
     detail::event_fields(json_, e, stages_);
     write_line();
+    file_.event_ends();
     if (CUTRACE_UNLIKELY(file_.has_parts() && descriptions_.wanted(e))) descriptions_.add(e, std::string(json_.view()));
   }
 
@@ -204,14 +208,14 @@ class jsonl_sink : public sink {
     begin(type, e.start_ns, 0);
     paired_begin('B', e.start_ns, op, detail::view_of(e.name), type);
     detail::event_fields(json_, e, stages_);
-    hold_line(e.start_ns);
+    hold_line(e.start_ns, false);
     const bool kept = file_.has_parts() && descriptions_.wanted(e);
     std::string both;
     if (CUTRACE_UNLIKELY(kept)) both = json_.view();
     begin(type, end_ns, 0);
     paired_begin('E', end_ns, op, detail::view_of(e.name), type);
     json_.field("dur_ns", detail::difference_ns(e.end_ns, e.start_ns));
-    hold_line(end_ns);
+    hold_line(end_ns, true);
     if (CUTRACE_UNLIKELY(kept)) descriptions_.add(e, both.append(json_.view()));
   }
 
@@ -231,9 +235,13 @@ class jsonl_sink : public sink {
     file_.write(json_.view());
   }
 
-  void hold_line(std::int64_t ts_ns) {
+  void hold_line(std::int64_t ts_ns, bool ends) {
     finish_line();
-    paired_.add(ts_ns, json_.view(), [this](const std::string& line) { file_.write(line); });
+    paired_.add(ts_ns, json_.view(), ends, [this](const std::string& line, bool last) { write_held(line, last); });
+  }
+  void write_held(const std::string& line, bool ends) {
+    file_.write(line);
+    if (ends) file_.event_ends();
   }
 
   void finish_line() {

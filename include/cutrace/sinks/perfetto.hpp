@@ -46,7 +46,7 @@ class perfetto_sink : public sink {
     file_.open(path_.c_str(), detail::publish::at_once, options_.file);
     // Of a trace that was made elsewhere the clocks cannot be read any more.
     reads_clocks_ = info.process_id == static_cast<std::uint32_t>(::getpid()) &&
-                    detail::view_of(info.boot_id) == detail::read_small_file("/proc/sys/kernel/random/boot_id", 64);
+                    detail::view_of(info.boot_id) == detail::read_boot_id();
     start_ = info.start;
     newest_ns_ = info.start.trace_ns;
     process_id_ = info.process_id;
@@ -67,6 +67,7 @@ class perfetto_sink : public sink {
         continue;
       }
       write_event(e);
+      file_.event_ends(out().size());
       if (CUTRACE_UNLIKELY(out().size() >= full)) write_out();
       if (CUTRACE_UNLIKELY(limited) && file_.has_parts()) watch_part(e);
     }
@@ -75,6 +76,7 @@ class perfetto_sink : public sink {
 
   std::uint64_t left_out() const noexcept override { return file_.left_out(); }
   const char* left_out_because() const noexcept override { return file_.left_out_because(); }
+  std::uint64_t arrived() const noexcept override { return file_.arrived(); }
 
   void flush() override {
     if (part_->events != 0 && file_.part_is_old()) next_part();

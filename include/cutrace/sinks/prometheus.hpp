@@ -60,6 +60,7 @@ class prometheus_sink : public sink {
     if (metrics_ == nullptr || events.size == 0) return;
     const std::uint64_t now = clock::monotonic_ns();
     for (const event& e : events) metrics_->add(e, now);
+    taken_ += events.size;
   }
 
   void flush() override {
@@ -71,9 +72,13 @@ class prometheus_sink : public sink {
     next_file_ns_ = now + std::uint64_t{options_.every_s} * 1000000000;
     file_.write(text(true));
     file_.close();
+    in_file_ = taken_;
     // %u must not choose another name. At once: so nobody else takes it.
     open_file(detail::pattern_of_path(file_.path()).c_str());
   }
+
+  /// Those that the last version of the file tells of.
+  std::uint64_t arrived() const noexcept override { return serves_ ? UINT64_MAX : in_file_; }
 
   void close(const trace_summary& summary) override {
     if (metrics_ == nullptr || (!serves_ && !file_.is_open())) return;  // it failed before and said so
@@ -102,6 +107,7 @@ class prometheus_sink : public sink {
   prometheus::metrics_server server_;
   std::uint64_t start_realtime_ns_ = 0;
   std::uint64_t next_file_ns_ = 0;
+  std::uint64_t taken_ = 0, in_file_ = 0;  ///< events
   bool serves_ = false;
   bool again_ = false;
 };

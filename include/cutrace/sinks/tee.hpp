@@ -2,8 +2,9 @@
 // One sink in front of several. One that fails is closed to further events and reported; the others go on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
 #include <cutrace/sink.hpp>
@@ -20,7 +21,7 @@ class tee_sink : public sink {
   struct failure {
     std::string sink;     ///< its name
     std::string message;  ///< what it threw
-    std::uint64_t lost;   ///< events that it did not take, the failed batch included
+    std::uint64_t lost;   ///< events that are not where it writes, those of the failed batch included
   };
 
   /// `on_error` gets one line for each sink that fails; without it the line goes to stderr.
@@ -49,11 +50,13 @@ class tee_sink : public sink {
 
   void write(event_view events) override {
     for (branch& b : branches_) {
+      b.given += events.size;
+      const bool worked = b.works;
       if (b.works) attempt(b, [&] { b.target->write(events); });
-      if (!b.works)
-        b.state.lost += events.size;
-      else
+      if (b.works)
         count_left_out(b);
+      else if (!worked || b.target->arrived() == UINT64_MAX)
+        b.state.lost += events.size;
     }
   }
   void flush() override {
@@ -82,6 +85,7 @@ class tee_sink : public sink {
     bool works;
     failure state;
     std::uint64_t left_out = 0;  ///< by the sink itself, as far as counted
+    std::uint64_t given = 0;
   };
 
   template <class Call>
@@ -103,6 +107,8 @@ class tee_sink : public sink {
   }
   void fail(branch& b, const char* why) {
     b.works = false;
+    const std::uint64_t arrived = b.target->arrived();
+    if (arrived != UINT64_MAX) b.state.lost = b.given - std::min(arrived, b.given);
     tell(b, why);
   }
   void tell(branch& b, const char* why) {
@@ -110,8 +116,8 @@ class tee_sink : public sink {
     if (on_error_ != nullptr) {
       on_error_(b.state.sink.c_str(), why, user_);
     } else {
-      std::fprintf(stderr, "cutrace: sink %s %s: %s\n", b.state.sink.c_str(), b.works ? "leaves events out" : "failed",
-                   why);
+      detail::write_error_line("cutrace: sink %s %s: %s", b.state.sink.c_str(),
+                               b.works ? "leaves events out" : "failed", why);
     }
   }
 

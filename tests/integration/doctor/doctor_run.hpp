@@ -49,6 +49,9 @@ struct outcome {
   std::string what(const std::string& id) const { return finding(id).at("what"); }
   bool told(const std::string& id, const std::string& part) const { return what(id).find(part) != std::string::npos; }
   std::string remedy(const std::string& id) const { return finding(id).at("remedy"); }
+  /// How far the method works, where nothing worse was found than something unknown. The processor's counter is this
+  /// machine's, which may be none to trust.
+  std::string unknown_at_worst() const { return state("clock") == "ok" ? "unknown" : "limited"; }
   const json& method(const std::string& name) const {
     for (const json& m : report.at("methods"))
       if (m.at("name") == name) return m;

@@ -18,8 +18,9 @@ namespace {
 
 const std::string own = COMMAND;
 
-/// An ELF executable of no code: header and one program header.
-void write_elf(const std::string& path, unsigned char elf_class, std::uint16_t machine, std::uint32_t segment) {
+/// An ELF executable of no code: header and one program header, and what that names.
+void write_elf(const std::string& path, unsigned char elf_class, std::uint16_t machine, std::uint32_t segment,
+               const std::string& named = {}) {
   Elf64_Ehdr h{};
   std::memcpy(h.e_ident, ELFMAG, SELFMAG);
   h.e_ident[EI_CLASS] = elf_class;
@@ -30,8 +31,11 @@ void write_elf(const std::string& path, unsigned char elf_class, std::uint16_t m
   h.e_phnum = 1;
   Elf64_Phdr p{};
   p.p_type = segment;
+  p.p_offset = sizeof(h) + sizeof(p);
+  p.p_filesz = named.empty() ? 0 : named.size() + 1;
   std::ofstream out(path, std::ios::binary);
   out.write(reinterpret_cast<const char*>(&h), sizeof(h)).write(reinterpret_cast<const char*>(&p), sizeof(p));
+  out.write(named.c_str(), static_cast<std::streamsize>(p.p_filesz));
   out.close();
   ::chmod(path.c_str(), 0755);
 }
@@ -64,6 +68,16 @@ TEST_CASE("doctor: static programs") {
   CHECK(o.process.exit_status == 0);
   write_elf(folder.file("dynamic"), ELFCLASS64, machine_of(own), PT_INTERP);
   CHECK(run(on_standin(), {folder.file("dynamic")}).state("program.preload") == "ok");
+}
+
+TEST_CASE("doctor: programs of another C library") {
+  const temporary_folder folder;
+  write_elf(folder.file("musl"), ELFCLASS64, machine_of(own), PT_INTERP, "/lib/ld-musl-x86_64.so.1");
+  const outcome o = run(on_standin(), {folder.file("musl")});
+  CHECK(o.state("program.preload") == "broken");
+  CHECK(o.told("program.preload", "/lib/ld-musl-x86_64.so.1"));
+  write_elf(folder.file("glibc"), ELFCLASS64, machine_of(own), PT_INTERP, "/nix/glibc/lib/ld-linux-x86-64.so.2");
+  CHECK(run(on_standin(), {folder.file("glibc")}).state("program.preload") == "ok");
 }
 
 TEST_CASE("doctor: programs for other machines, and what is no program") {
@@ -127,7 +141,7 @@ TEST_CASE("doctor: programs that become another user") {
   CHECK(o.told("program.preload", "setuid"));
   CHECK(o.state("program.rights") == (::geteuid() == 0 ? "ok" : "broken"));
   CHECK(o.state("program.inject") == "unknown");
-  CHECK(o.method("cupti").at("machine") == "unknown");
+  CHECK(o.method("cupti").at("machine") == o.unknown_at_worst());
 }
 
 TEST_SUITE_END();

@@ -16,6 +16,7 @@
 
 #include "../../support/child_process.hpp"
 #include "../../support/jsonl_trace.hpp"
+#include "../../support/sanitized.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace faults {

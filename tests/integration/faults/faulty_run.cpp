@@ -14,6 +14,7 @@
 //   --runtime=1                    allocates through the runtime API
 #include <cupti.h>
 
+#include <atomic>
 #include <chrono>
 #include <cutrace/cutrace.hpp>
 #include <map>
@@ -81,7 +82,11 @@ void round(report& r, const device& d, CUstream stream, unsigned number, const o
   DO(r, cuMemFree, memory);
 }
 
+std::atomic<unsigned> arrived{0};
+
 void work(report& r, const device& d, const options& o) {
+  // All begin together: on a busy machine the first would be done before the last is there.
+  for (++arrived; arrived < o.number("threads", 1);) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CUstream stream = nullptr;
   DO(r, cuCtxSetCurrent, d.context);
   if (!DO(r, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) return;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../support/child_process.hpp"
@@ -140,24 +141,30 @@ TEST_CASE("the same under sanitizers, which have nothing to say") {
   for (const sanitizer& s : sanitizers) {
     // Our library's memory is its own affair, since its atomics are not seen.
     std::map<std::string, std::string> options = {
-        {"ASAN_OPTIONS", "detect_stack_use_after_return=1:detect_leaks=0"},
+        {"ASAN_OPTIONS", "detect_stack_use_after_return=1"},
         {"TSAN_OPTIONS", "ignore_noninstrumented_modules=1:die_after_fork=0"}};
-    for (const std::string linkage : {"dlsym", "now", "lazy", "no_plt"}) {
-      for (const std::string& situation : situations) {
-        const std::string program = s.name + "_" + linkage;
-        CAPTURE(program);
-        CAPTURE(situation);
-        const finished_process plain = untraced(program, situation, options);
-        REQUIRE_MESSAGE(plain.exit_status == 0, plain.errors);
-        std::map<std::string, std::string> preloaded = options;
-        preloaded["LD_PRELOAD"] = s.runtime + ":" + PRELOADED_LIBRARY;
-        const traced_run run(program, situation, SHAPES_FOLDER, preloaded);
-        REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors, run.ended.signal);
-        CHECK(run.ended.errors.find("Sanitizer") == std::string::npos);
-        const account before(plain.output), now(run.ended.output);
-        CHECK(before.text == now.text);
-        compare(now, run);
-      }
+    // Each situation in one way to reach the driver, the plain one in all: the cross product is the test above.
+    const std::vector<std::string> ways = {"dlsym", "now", "lazy", "no_plt"};
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (const std::string& way : ways) pairs.emplace_back(way, "plain");
+    // A sanitizer's allocator may be locked by one of our threads at the fork, and stays so in the child
+    // (one-runtime.md).
+    for (std::size_t i = 0; i < situations.size(); ++i)
+      if (situations[i] != "fork") pairs.emplace_back(ways[i % ways.size()], situations[i]);
+    for (const auto& [way, situation] : pairs) {
+      const std::string program = s.name + "_" + way;
+      CAPTURE(program);
+      INFO(situation);
+      const finished_process plain = untraced(program, situation, options);
+      REQUIRE_MESSAGE(plain.exit_status == 0, plain.errors);
+      std::map<std::string, std::string> preloaded = options;
+      preloaded["LD_PRELOAD"] = s.runtime + ":" + PRELOADED_LIBRARY;
+      const traced_run run(program, situation, SHAPES_FOLDER, preloaded);
+      REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors, run.ended.signal);
+      CHECK(run.ended.errors.find("Sanitizer") == std::string::npos);
+      const account before(plain.output), now(run.ended.output);
+      CHECK(before.text == now.text);
+      compare(now, run);
     }
   }
 }

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "../../support/forked_leaks.hpp"
 #include "shapes.hpp"
 
 namespace {

@@ -2,30 +2,30 @@
 // A program that lives and ends as its argument says; process_life_test.cpp looks at what it leaves. Its sinks come
 // from CUTRACE_SINKS.
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
+#include <cwchar>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../../support/forked_leaks.hpp"
+#include "../../support/need.hpp"
 #include "../../support/sanitized.hpp"
 
 namespace {
 
-void need(bool ok, const char* what) {
-  if (ok) return;
-  std::printf("FAILED: %s\n", what);
-  std::fflush(stdout);
-  ::_exit(1);
-}
+using test_support::need;
 
 void pass(int n) {
   for (int i = 0; i < n; ++i) {
@@ -440,6 +440,42 @@ int start_at_once(int rounds) {
   return 0;
 }
 
+/// What a write to one of the standard streams shall do to this program: nobody reads it, and SIGPIPE would end it.
+int unread(int stream) {
+  int both[2];
+  need(::pipe(both) == 0 && ::dup2(both[1], stream) == stream, "a pipe");
+  ::close(both[0]);
+  ::close(both[1]);
+  {
+    cutrace::session trace;
+    pass(100);
+  }
+  sigset_t pending;
+  need(::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 0, "no SIGPIPE waits");
+  need(::signal(SIGPIPE, SIG_DFL) == SIG_DFL, "SIGPIPE is the program's own");
+  return 7;
+}
+
+/// The program's own wide output, after what cutrace had to say.
+int wide_errors() {
+  {
+    cutrace::session trace;
+    pass(100);
+  }
+  return std::fwprintf(stderr, L"wide\n") == 5 ? 7 : 1;
+}
+
+/// No file may become larger than one byte.
+int small_files() {
+  const rlimit one{1, 1};
+  need(::setrlimit(RLIMIT_FSIZE, &one) == 0, "setrlimit");
+  {
+    cutrace::session trace;
+    pass(100);
+  }
+  return 7;
+}
+
 int plain() {
   cutrace::session trace;
   pass(100);
@@ -454,6 +490,9 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string what = argv[1], how = argc > 2 ? argv[2] : "";
   if (what == "plain") return plain();
+  if (what == "unread") return unread(std::atoi(how.c_str()));
+  if (what == "wide_errors") return wide_errors();
+  if (what == "small_files") return small_files();
   if (what == "fork_before_session") return fork_before_session();
   if (what == "fork_while_tracing") return fork_while_tracing(how);
   if (what == "leak") return leak(how);

@@ -77,6 +77,44 @@ TEST_CASE("the control: a session that is stopped") {
   CHECK(r.trace().events.size() == 100 + 100 + 2);  // and the process and its thread
 }
 
+TEST_CASE("nobody reads stderr or stdout: the program hears nothing of it") {
+  for (const std::string sinks : {"jsonl:/no/such/folder/t.jsonl", "jsonl:/dev/full,ascii,calls", "ascii:-",
+                                  "calls:-,jsonl", "jsonl:/dev/stdout,calls:/dev/stderr"}) {
+    for (const std::string stream : {"2", "1"}) {
+      INFO(sinks << " and stream " << stream);
+      run_result r;
+      r.process = test_support::run_process({PROGRAM, "unread", stream}, r.folder.path(),
+                                            {{"CUTRACE_SINKS", sinks}, {"CUTRACE_BACKEND", "none"}, {"CUTRACE", "1"}});
+      CHECK(r.process.signal == 0);
+      CHECK(r.process.exit_status == 7);
+      CHECK(r.process.output.find("FAILED") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("stderr takes wide output after a line of cutrace") {
+  for (const char* sinks : {"jsonl:/no/such/folder/t.jsonl", "jsonl:/dev/full"}) {
+    run_result r;
+    r.process = test_support::run_process({PROGRAM, "wide_errors"}, r.folder.path(),
+                                          {{"CUTRACE_SINKS", sinks}, {"CUTRACE_BACKEND", "none"}, {"CUTRACE", "1"}});
+    CHECK(r.process.exit_status == 7);
+    CHECK(r.process.errors.rfind("cutrace: ", 0) == 0);
+    CHECK(r.process.errors.find("\nwide\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("a limit on the size of files ends no program: SIGXFSZ is kept from it") {
+  run_result r;
+  std::filesystem::create_directory(r.folder.file("status"));
+  r.process = test_support::run_process({PROGRAM, "small_files"}, r.folder.path(),
+                                        {{"CUTRACE_SINKS", "jsonl:t.jsonl,chrome:t.json,perfetto:t.pftrace.gz"},
+                                         {"CUTRACE_BACKEND", "none"},
+                                         {"CUTRACE_RUN", r.folder.file("status")},
+                                         {"CUTRACE", "1"}});
+  CHECK(r.process.signal == 0);
+  CHECK(r.process.exit_status == 7);
+}
+
 TEST_CASE("fork before the session: each process has a trace of its own") {
   run_result r;
   run(r, {"fork_before_session"}, 0, {{"CUTRACE_SINKS", "jsonl:%p.jsonl"}});
@@ -126,7 +164,7 @@ TEST_CASE("exit without stop: files are complete") {
   }
 }
 
-TEST_CASE("quick_exit and abort: readable up to the last flush") {
+TEST_CASE("quick_exit ends the trace; after abort it is readable up to the last flush") {
   for (const char* end : {"flush_quick_exit", "flush_abort"}) {
     CAPTURE(end);
     run_result r;
@@ -135,7 +173,7 @@ TEST_CASE("quick_exit and abort: readable up to the last flush") {
     CHECK(r.process.signal == (aborts ? SIGABRT : 0));
     const jsonl_trace t = r.trace();
     CHECK(t.headers == 1);
-    CHECK(t.footers == 0);
+    CHECK(t.footers == (aborts ? 0 : 1));
     CHECK_FALSE(t.torn);
     CHECK(t.count("stage", "step") >= 100);
     CHECK(t.count("mark", "within") >= 100);

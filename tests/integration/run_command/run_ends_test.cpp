@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 
@@ -30,7 +32,7 @@ TEST_CASE("a signal that ends the program ends the command, and a shell sees 128
     INFO(signal);
     const run r({"--sink", "jsonl"}, {SUBJECT, "signal", std::to_string(signal)});
     CHECK(r.ended.signal == signal);
-    CHECK(r.says("its trace was not closed"));
+    CHECK(r.says("its trace was not closed") == (signal != SIGTERM));
     const std::string line =
         std::string(CUTRACE_COMMAND) + " run --quiet --out out -- " + SUBJECT + " signal " + std::to_string(signal);
     const run shell(run::line{{"/bin/sh", "-c", line + "; exit $?"}});
@@ -150,10 +152,10 @@ TEST_CASE("killed: the command knows what had been seen, and the file holds whol
   CHECK(r.file_count() == 1);
 }
 
-TEST_CASE("_exit leaves a trace that was not closed") {
+TEST_CASE("the system call by which a process leaves, made by itself, leaves a trace that was not closed") {
   const run r({"--sink", "jsonl"}, {SUBJECT, "leaves", "5"});
   CHECK(r.ended.exit_status == 5);
-  CHECK(r.says("left by _exit"));
+  CHECK(r.says("or left before the trace could end"));
 }
 
 TEST_CASE("a program that closes all descriptors: the trace is whole, and its own files hold what it wrote") {
@@ -171,6 +173,51 @@ TEST_CASE("a child that outlives the program is told of") {
   const run r({"--sink", "jsonl"}, {SUBJECT, "outlived"});
   CHECK(r.ended.exit_status == 0);
   CHECK(r.says("still runs"));
+}
+
+namespace {
+
+/// The trace that a process writes after the command has ended, once it is complete; false after half a minute.
+bool becomes_complete(const run& r, std::size_t launches) {
+  for (int patience = 0; patience < 300; ++patience) {
+    const std::vector<std::string> files = r.files(".jsonl");
+    if (files.size() == 1 && jsonl_trace(files[0]).complete()) return kernels(files[0]) == launches;
+    ::usleep(100000);
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a daemon outlives the program: it is traced to its end, and the command says that it still runs") {
+  const run r({"--sink", "jsonl", "--quiet"}, {SUBJECT, "daemon", "0"});
+  CHECK(r.ended.exit_status == 5);
+  CHECK(r.says("run_subject (pid "));
+  CHECK(r.says("still runs"));
+  CHECK(r.says(r.out()));
+  CHECK(!r.says("nothing was traced"));
+  CHECK(becomes_complete(r, 300));
+}
+
+TEST_CASE("a daemon that uses CUDA long after the program has ended: its folder waits for it, the command does not") {
+  const auto begin = std::chrono::steady_clock::now();
+  const run r({"--sink", "jsonl", "--strict"}, {SUBJECT, "daemon", "4000"});
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(3500));
+  CHECK(r.ended.exit_status == 5);
+  CHECK(r.says("nothing was traced yet: run_subject (pid "));
+  CHECK(r.says("still runs"));
+  CHECK(r.says(r.out()));
+  CHECK(std::count(r.ended.errors.begin(), r.ended.errors.end(), '\n') == 1);
+  CHECK(std::filesystem::is_directory(r.out()));
+  CHECK(becomes_complete(r, 300));
+  CHECK(r.file_count() == 1);
+}
+
+TEST_CASE("a process that is left behind and is not to be traced is not waited for") {
+  const run r({"--children", "off"}, {SUBJECT, "daemon", "1000"});
+  CHECK(r.ended.exit_status == 5);
+  CHECK(r.says("nothing was traced: "));
+  CHECK(!std::filesystem::exists(r.out()));
 }
 
 TEST_CASE("strict: a trace that is not whole is a failure of its own, unless the program failed") {
@@ -194,6 +241,19 @@ TEST_CASE("strict: a trace that is not whole is a failure of its own, unless the
   const run not_strict({}, {SUBJECT, "work", "5"}, {{"CUTRACE_CUPTI_LIBRARY", "/no/libcupti.so"}});
   CHECK(not_strict.ended.exit_status == 0);
   CHECK(not_strict.says("/no/libcupti.so"));
+}
+
+TEST_CASE("a trace that cannot begin in the process: why is said") {
+  const run r({"--sink", "jsonl:/dev/full/t.jsonl"}, {SUBJECT, "work", "5"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.says("not traced: "));
+  CHECK(r.says("/dev/full/t.jsonl"));
+}
+
+TEST_CASE("a process that may write no file large enough for what it reports: that is said") {
+  const run r({"--sink", "null"}, {"/bin/sh", "-c", "ulimit -f 1; exec " SUBJECT " work 5"});
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.says("cannot be reported to cutrace run: File too large"));
 }
 
 }  // namespace run_ends_test

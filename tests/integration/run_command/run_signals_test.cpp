@@ -33,7 +33,9 @@ struct background {
   std::string text;
   clock_type::time_point begun = clock_type::now();
 
-  explicit background(const std::vector<std::string>& options, const std::vector<std::string>& program) {
+  explicit background(
+      const std::vector<std::string>& options, const std::vector<std::string>& program,
+      const std::function<void()>& before = [] {}) {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     std::vector<std::string> words{CUTRACE_COMMAND, "run", "--out", folder.file("out")};
@@ -47,6 +49,7 @@ struct background {
       arguments.push_back(nullptr);
       ::dup2(ends[1], 1);
       ::setpgid(0, 0);
+      before();
       ::execv(arguments[0], arguments.data());
       ::_exit(127);
     }
@@ -144,7 +147,7 @@ bool no_terminal(terminal& t, const std::function<int()>& inside) {
 TEST_CASE("a signal sent to the command reaches the program, once") {
   background b({"--quiet"}, {SUBJECT, "signals"});
   REQUIRE(b.read_until("ready\n"));
-  for (const int s : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}) {
+  for (const int s : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM, SIGPIPE, SIGABRT, SIGRTMIN + 1}) {
     ::kill(b.id, s);
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
   }
@@ -152,11 +155,35 @@ TEST_CASE("a signal sent to the command reaches the program, once") {
   const int status = b.wait();
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
-  for (const int s : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTERM}) {
+  for (const int s :
+       {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM, SIGPIPE, SIGABRT, SIGRTMIN + 1, SIGTERM}) {
     INFO(s);
     CHECK(b.count_of(s) == 1);
   }
   CHECK(test_support::files_with(b.folder.file("out"), ".jsonl").size() == 1);
+}
+
+TEST_CASE("what the program sends to its group does not end the command") {
+  const std::string signals = "HUP INT QUIT ABRT USR1 USR2 PIPE ALRM TERM SEGV PROF XCPU";
+  background b({"--quiet"},
+               {"/bin/sh", "-c", "trap : " + signals + "; for s in " + signals + "; do kill -$s 0; done; exit 7"});
+  const int status = b.wait();
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+
+TEST_CASE("who called ignores SIGCHLD: the command ends with the program, which finds it ignored") {
+  const auto deaf = [] { ::signal(SIGCHLD, SIG_IGN); };
+  for (const char* method : {"cupti", "preload", "ioctl"}) {
+    INFO(method);
+    background ends({"--quiet", "--method", method}, {SUBJECT, "nothing", "9"}, deaf);
+    const int status = ends.wait();
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 9);
+    background looks({"--quiet", "--method", method}, {SUBJECT, "dispositions"}, deaf);
+    looks.wait();
+    CHECK(looks.text.find("signal " + std::to_string(SIGCHLD) + " is not as usual\n") != std::string::npos);
+  }
 }
 
 TEST_CASE("a signal that ends the program: the command reports, and ends by it") {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,12 +75,27 @@ int close_all() {
   return 0;
 }
 
+/// The program ends at once, with 5. Its grandchild keeps nothing of it but the environment, uses CUDA after a while,
+/// and works then for longer than the command waits for it.
+int becomes_daemon(int wait_ms) {
+  if (::fork() != 0) return 5;
+  ::setsid();
+  if (::fork() != 0) ::_exit(0);
+  if (::chdir("/") != 0) return 1;
+  for (int fd = 0; fd < 256; ++fd) ::close(fd);
+  if (::open("/dev/null", O_RDWR) != 0 || ::dup(0) != 1 || ::dup(0) != 2) return 1;
+  rest(wait_ms);
+  for (int i = 0; i < 30; ++i) work(10), rest(100);
+  return 0;
+}
+
 volatile sig_atomic_t seen[65] = {};
 void count(int s) { seen[s] = seen[s] + 1; }
 
 /// Counts signals until SIGTERM, then says how many of each there were.
 int signals() {
-  const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+  const int all[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
+                     SIGALRM, SIGWINCH, SIGCONT, SIGPIPE, SIGABRT, SIGRTMIN + 1};
   for (const int s : all) {
     struct sigaction a {};
     a.sa_handler = &count;
@@ -146,7 +162,7 @@ int main(int argc, char** argv) {
     work(1);
     return ::raise(SIGKILL);
   }
-  if (what == "leaves") return work(5), ::_exit(number), 1;
+  if (what == "leaves") return work(5), ::syscall(SYS_exit_group, number), 1;  // nobody sees it coming
   if (what == "children") return start_all(number, "work", false) ? 0 : 1;
   if (what == "ranks") return start_all(number, "work", true) ? 0 : 1;
   if (what == "works_and_has_children") return work(7), start_all(number, "work", false) ? 0 : 1;
@@ -171,6 +187,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (what == "close_all") return close_all();
+  if (what == "daemon") return becomes_daemon(number);
   if (what == "signals") return signals();
   if (what == "echo") return echo();
   if (what == "slow") {

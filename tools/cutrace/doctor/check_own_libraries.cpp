@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcutrace_inject.so and libcutrace_preload.so: found, and libraries that the driver or the loader could take.
+// libcutrace_inject.so, libcutrace_preload.so and libcutrace_watch.so: found, and libraries that the driver or the
+// loader could take.
 #include <dlfcn.h>
 
 #include <initializer_list>
@@ -76,7 +77,9 @@ findings check_own_libraries(const setup& s) {
                             "libcutrace_preload.so",
                             "for x86-64",
                             {"InitializeInjectionNvtx2", "cutrace_preloaded_library"}};
-  return {check(s, inject), check(s, preload)};
+  const own_library watch{"watch.library",       for_cupti | for_preload, &find_watch_library, "CUTRACE_WATCH_LIBRARY",
+                          "libcutrace_watch.so", "with the command",      {"cutrace_watch_1"}};
+  return {check(s, inject), check(s, preload), check(s, watch)};
 }
 
 }  // namespace cutrace_tool::doctor

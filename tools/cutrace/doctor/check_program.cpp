@@ -9,24 +9,6 @@ namespace cutrace_tool::doctor {
 
 namespace {
 
-/// The executable that runs: of a script its interpreter, of `env NAME` that name's.
-executable what_runs(const std::string& name, std::string& by_way_of) {
-  executable e = look_at_program(name);
-  for (int depth = 0; depth < 4 && e.error.empty() && !e.interpreter.empty(); ++depth) {
-    std::string command = e.interpreter;
-    by_way_of += e.path + " is a script for ";
-    const std::size_t space = std::min(command.find_first_of(" \t"), command.size());
-    std::string next = command.substr(0, space);
-    if (next.substr(next.rfind('/') + 1) == "env") {
-      std::size_t at = command.find_first_not_of(" \t", space);
-      if (at != std::string::npos && command.compare(at, 2, "-S") == 0) at = command.find_first_not_of(" \t", at + 2);
-      if (at != std::string::npos) next = command.substr(at, command.find_first_of(" \t", at) - at);
-    }
-    e = look_at_program(next);
-  }
-  return e;
-}
-
 finding check_start(const executable& e, const std::string& by_way_of) {
   finding f{"program", for_all, state::ok, by_way_of + e.path, ""};
   if (!e.error.empty()) {
@@ -51,6 +33,10 @@ finding check_preload(const executable& e) {
     f.state = state::broken;
     f.what = e.path + " is static: no loader runs that could preload anything";
     f.remedy = "link it dynamically, or use another method";
+  } else if (e.is_foreign()) {
+    f.state = state::broken;
+    f.what = e.path + " is started by " + e.loader_path + ": the library that would be preloaded is one for glibc";
+    f.remedy = "link it with glibc, which CUDA's driver needs, too";
   } else if (e.elevates) {
     f.state = state::broken;
     f.what = e.path + " is setuid, setgid or has capabilities: its loader ignores LD_PRELOAD (ld.so(8))";

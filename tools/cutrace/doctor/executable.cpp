@@ -52,7 +52,11 @@ void read_elf(int fd, const unsigned char (&head)[256], executable& e) {
     Elf64_Phdr p;
     const off_t at = static_cast<off_t>(h.e_phoff + i * std::uint64_t{h.e_phentsize});
     if (::pread(fd, &p, sizeof(p), at) != static_cast<ssize_t>(sizeof(p))) break;
-    e.loader = e.loader || p.p_type == PT_INTERP;
+    if (p.p_type != PT_INTERP) continue;
+    e.loader = true;
+    e.loader_path.resize(std::min<std::size_t>(p.p_filesz, 4096));
+    const ssize_t n = ::pread(fd, e.loader_path.data(), e.loader_path.size(), static_cast<off_t>(p.p_offset));
+    e.loader_path.resize(n > 0 ? ::strnlen(e.loader_path.data(), static_cast<std::size_t>(n)) : 0);
   }
 }
 
@@ -64,6 +68,23 @@ bool gets_elevated(int fd, const struct stat& st) {
 }
 
 }  // namespace
+
+executable what_runs(const std::string& name, std::string& by_way_of) {
+  executable e = look_at_program(name);
+  for (int depth = 0; depth < 4 && e.error.empty() && !e.interpreter.empty(); ++depth) {
+    std::string command = e.interpreter;
+    by_way_of += e.path + " is a script for ";
+    const std::size_t space = std::min(command.find_first_of(" \t"), command.size());
+    std::string next = command.substr(0, space);
+    if (next.substr(next.rfind('/') + 1) == "env") {
+      std::size_t at = command.find_first_not_of(" \t", space);
+      if (at != std::string::npos && command.compare(at, 2, "-S") == 0) at = command.find_first_not_of(" \t", at + 2);
+      if (at != std::string::npos) next = command.substr(at, command.find_first_of(" \t", at) - at);
+    }
+    e = look_at_program(next);
+  }
+  return e;
+}
 
 executable look_at_program(const std::string& name) {
   executable e;

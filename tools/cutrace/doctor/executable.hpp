@@ -14,10 +14,20 @@ struct executable {
   bool bits_32 = false;
   bool other_machine = false;  ///< of another processor than this command
   bool loader = false;         ///< it names a dynamic loader; without one it is static
+  std::string loader_path;     ///< which one; empty for programs of 32 bits
   bool elevates = false;       ///< the kernel gives it another user, group or capabilities: it starts "secure"
 
   bool is_static() const noexcept { return elf && !loader; }
+  /// What it is started with would take our libraries for a mistake, at best with a line on its stderr, and that of
+  /// musl ends the program then.
+  bool is_foreign() const noexcept {
+    return elf &&
+           (bits_32 || other_machine || (!loader_path.empty() && loader_path.find("/ld-linux") == std::string::npos));
+  }
 };
+
+/// The executable that runs: of a script its interpreter, of `env NAME` that name's; then `by_way_of` says so.
+executable what_runs(const std::string& name, std::string& by_way_of);
 
 /// `name` as a shell would find it: with a slash a path, else along PATH.
 executable look_at_program(const std::string& name);

@@ -230,6 +230,20 @@ void write_all(Out& out, const report& in) {
   });
   out.table("calls", in.a.calls().top(in.top),
             [&](auto& row, const analysis::operation& o) { operation_fields(row, o, in.a.calls().total_ns()); });
+  out.table("waits", first_of(in.r.waits, in.top), [](auto& row, const analysis::wait_row& w) {
+    row("stage", w.stage);
+    row("waits_for", analysis::name_of(w.is));
+    row("stream_known", w.stream_known);
+    row("process", w.process);
+    row("device", w.device);
+    row("context", w.context);
+    row("stream", w.stream);
+    row("count", w.count);
+    row("failed", w.failed);
+    row("total_ns", w.total_ns);
+    row("mean_ns", w.count == 0 ? std::int64_t{0} : w.total_ns / static_cast<std::int64_t>(w.count));
+    row("longest_ns", w.longest_ns);
+  });
   gpu_tables(out, in.r, in.top);
   layer_tables(out, in.r.layers, [&](const auto& list) { return first_of(list, in.top); });
   end_tables(out, in);

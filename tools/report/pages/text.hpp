@@ -127,6 +127,35 @@ CUTRACE_NOINLINE inline void print_percentiles(page& out, const char* title, con
   print_left_out(out, table.size(), rows.size(), "name");
 }
 
+/// Waits of the host, by stage and what is waited for.
+CUTRACE_NOINLINE inline void print_waits(page& out, const std::vector<analysis::wait_row>& rows, std::size_t top) {
+  if (rows.empty()) return;
+  bool several = false;
+  for (const analysis::wait_row& w : rows) several = several || (w.stream_known && w.device != rows.front().device);
+  out.heading("WAITS OF THE HOST", {{"count", 11}, {"total", 10}, {"mean", 9}, {"longest", 10}});
+  const std::size_t room = out.width() - 48, of = std::min<std::size_t>(34, room / 2);
+  const std::size_t shown = std::min(top, rows.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const analysis::wait_row& w = rows[i];
+    std::string what = w.is == analysis::wait_for::event     ? "an event"
+                       : w.is == analysis::wait_for::context ? "context"
+                                                             : "";
+    if (w.stream_known)
+      what += joined({what.empty() ? "" : " on ", several ? joined({"GPU ", digits(w.device), " "}) : "", "stream ",
+                      digits(w.stream)});
+    else if (w.is == analysis::wait_for::stream)
+      what = "stream not known";
+    out.line({"  ",
+              {label(w.stage.empty() ? "(in no stage)" : w.stage, room - of - 1), left(room - of)},
+              {cut(what, of - 1), left(of)},
+              {count(w.count), 11},
+              {duration(w.total_ns), 10},
+              {duration(w.total_ns / static_cast<std::int64_t>(w.count)), 9},
+              {duration(w.longest_ns), 10}});
+  }
+  print_left_out(out, rows.size(), shown, "row");
+}
+
 CUTRACE_NOINLINE inline void print_depth(page& out, const analysis::depth_report& depth) {
   std::size_t levels = 0;
   for (std::size_t i = 0; i < depth.size(); ++i)
@@ -169,6 +198,7 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   print_requests(out, a.log(), r.requests, options.top);
   print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top);
   print_percentiles(out, "HOST CALLS", a.calls(), options.top);
+  print_waits(out, r.waits, options.top);
   gpu_tables(out, a.log(), r).print(options.top);
   layer_tables(out, r.layers).print(options.top);
   print_depth(out, r.depth);

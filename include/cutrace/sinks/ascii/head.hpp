@@ -74,7 +74,8 @@ class quality_section {
         "dropped by CUPTI itself (cupti_dropped)",
         "of a kind or version that this build does not know (unknown_record)",
         "calls or ioctls whose other half is missing (unpaired)",
-        "by a sink that failed (sink_failed)"};
+        "by a sink that failed (sink_failed)",
+        "for lack of memory in the process (out_of_memory)"};
     if (totals_.lost_total() == 0) {
       note({"nothing lost: ", count(totals_.produced), " produced, ", count(totals_.delivered), " delivered"},
            tone::plain);

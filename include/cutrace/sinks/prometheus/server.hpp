@@ -196,23 +196,26 @@ class connection {
   }
 
  private:
-  /// @returns whether the answer stands.
+  /// Reads what is there. @returns whether the answer stands.
   template <class Page>
   bool receive(Page&& page) {
-    char some[1024];
-    const ssize_t n = ::recv(fd(), some, sizeof(some), MSG_DONTWAIT);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-    if (n <= 0) {
-      close();
-      return false;
+    while (answer_.empty()) {
+      char some[1024];
+      const ssize_t n = ::recv(fd(), some, sizeof(some), MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+      if (n <= 0) {
+        close();
+        return false;
+      }
+      request_.append(some, static_cast<std::size_t>(n));
+      if (request_.find("\r\n\r\n") != std::string::npos || request_.find("\n\n") != std::string::npos) {
+        answer_ = answer_to(request_, *page());
+      } else if (request_.size() > request_most) {
+        answer_ = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+      }
     }
-    request_.append(some, static_cast<std::size_t>(n));
-    if (request_.find("\r\n\r\n") != std::string::npos || request_.find("\n\n") != std::string::npos) {
-      answer_ = answer_to(request_, *page());
-    } else if (request_.size() > request_most) {
-      answer_ = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    }
-    return !answer_.empty();
+    return true;
   }
 
   own_socket socket_;
@@ -333,7 +336,8 @@ class metrics_server {
       for (std::size_t i = 0; i < connection_most; ++i) {
         connection& c = connections[i];
         if (!c.is_open()) continue;
-        if (polled[i].revents != 0) c.advance(now, [&s] { return page_of(s); });
+        // At its deadline too: this thread may have waited for a processor while the request came.
+        if (polled[i].revents != 0 || now >= c.deadline()) c.advance(now, [&s] { return page_of(s); });
         if (c.is_open() && now >= c.deadline()) c.close();
       }
       if (polled[connection_most].revents != 0 && s.listening.is_ours() && !accept(s, connections, now))

@@ -101,11 +101,13 @@ TEST_CASE("what is asked of the GPU's records is refused, and other preloaded li
     CHECK(run({"--method", "preload", option}, {"/bin/true"}).ended.exit_status == 125);
   const run r({"--method", "preload", "--quiet"}, {"/bin/sh", "-c", "echo $LD_PRELOAD"},
               {{"LD_PRELOAD", "libdl.so.2 libm.so.6"}});
-  CHECK(r.ended.output == std::string(PRELOADED_LIBRARY) + ":libdl.so.2:libm.so.6\n");
+  const std::string watch =
+      std::string(PRELOADED_LIBRARY).substr(0, std::string(PRELOADED_LIBRARY).rfind('/')) + "/libcutrace_watch.so";
+  CHECK(r.ended.output == std::string(PRELOADED_LIBRARY) + ":libdl.so.2:libm.so.6:" + watch + "\n");
   // One that another run had put there goes.
   const run inner({"--quiet"}, {"/bin/sh", "-c", "echo $LD_PRELOAD-$CUTRACE_BACKEND"},
                   {{"LD_PRELOAD", "libm.so.6 " PRELOADED_LIBRARY}, {"CUTRACE_BACKEND", "preload"}});
-  CHECK(inner.ended.output == "libm.so.6-\n");
+  CHECK(inner.ended.output == "libm.so.6:" + watch + "-\n");
 }
 
 TEST_CASE("a program with a session of its own has hooked calls in that trace") {

@@ -2,8 +2,10 @@
 // Activity buffers: a fixed amount of memory, zeroed by the collector after it has read it (CUPTI would do it on the
 // application's thread), never unmapped (CUPTI may hold some until the process ends).
 //
-// CUPTI 12.3 and later give each thread that launches a buffer of its own until the next flush. Large ones carry a fast
-// thread for long; small ones let a thousand slow threads each have one.
+// CUPTI 12.3 and later give each thread that launches a buffer of its own until the next flush. After it the thread
+// gets another one, though CUPTI may keep the first: a kernel that runs keeps one for each flush in which its thread
+// launches (CUDA 13.0, H200: ten a second, with a flush each 100 ms). So the first is small: a thousand slow threads
+// have one each, and a minute of such a kernel costs 2.4 MiB. Large ones carry a fast thread for long.
 #pragma once
 
 #include <sys/mman.h>
@@ -48,12 +50,12 @@ class buffer_pool : public activity_buffers {
     slots_ += more;
   }
 
-  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. Large, until half of the
-  /// memory is taken: the rest must serve whoever comes next. `thread`, `now_ns`: whose records it will hold (see
-  /// `held`), and the raw time. Any thread.
-  unsigned char* take(std::uint32_t thread, std::uint64_t now_ns, std::size_t& size) noexcept {
+  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. `first`: of its thread
+  /// since the last flush, small. Others are large until half of the memory is taken: the rest must serve whoever comes
+  /// next. `thread`, `now_ns`: whose records it will hold (see `held`), and the raw time. Any thread.
+  unsigned char* take(std::uint32_t thread, std::uint64_t now_ns, bool first, std::size_t& size) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
-    const bool is_small = 2 * used_ >= limit_;
+    const bool is_small = first || 2 * used_ >= limit_;
     slot* found = nullptr;
     unsigned char* base = nullptr;
     for (region& r : regions_)
@@ -93,8 +95,8 @@ class buffer_pool : public activity_buffers {
 
   /// Buffers that CUPTI has. Any thread.
   std::uint32_t at_cupti() const noexcept { return at_cupti_.load(std::memory_order_relaxed); }
-  /// Memory that is full of records of threads of which CUPTI has returned nothing since before `until_ns` (raw): a
-  /// thread's buffers come back in their order, and all but its newest are full. Any thread.
+  /// Memory that is taken by records of threads of which CUPTI has returned nothing since before `until_ns` (raw): a
+  /// thread's buffers come back in their order, and nothing more goes into any but its newest. Any thread.
   std::size_t held_back_bytes(std::uint64_t until_ns) const {
     struct one {
       std::uint32_t thread;
@@ -108,14 +110,14 @@ class buffer_pool : public activity_buffers {
     std::sort(all.begin(), all.end(), [](const one& a, const one& b) {
       return a.thread != b.thread ? a.thread < b.thread : a.since_ns < b.since_ns;
     });
-    std::size_t full = 0;
+    std::size_t closed = 0;
     for (std::size_t i = 1, oldest = 0; i < all.size(); ++i) {
       if (all[i].thread != all[oldest].thread)
         oldest = i;
       else if (all[oldest].since_ns <= until_ns)
-        full += all[i - 1].bytes;
+        closed += all[i - 1].bytes;
     }
-    return full;
+    return closed;
   }
 
   /// Takes a buffer back that `used` bytes were written to.

@@ -15,6 +15,7 @@
 #include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cupti/recording_switch.hpp>
 #include <cutrace/cupti/runtime_calls.hpp>
+#include <cutrace/cupti/waits.hpp>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -23,9 +24,11 @@ namespace cupti CUTRACE_LOCAL {
 /// For one session. `recording` learns which functions there are to be switched off and on.
 class call_hooks {
  public:
-  /// `gated`: calls that launch or make executable graphs pass process_state::graphs.
-  call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording, bool gated)
-      : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated) {}
+  /// `gated`: calls that launch or make executable graphs pass process_state::graphs. `waits`: those that wait are
+  /// recorded as waits, too, because CUPTI does not.
+  call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording, bool gated,
+             bool waits)
+      : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated), waits_(waits) {}
 
   /// Names and enables the driver's functions, those that only ask if `queries`. Returns how many.
   std::uint32_t enable_driver(bool queries) {
@@ -113,6 +116,7 @@ class call_hooks {
     if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
       traits |= call_recipe::makes_work;
     if (begins("cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr) traits |= call_recipe::updates_graph;
+    if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
     if (gated_ &&
         (begins("cuGraphLaunch") || begins("cuGraphInstantiate") || begins("cuGraphExec") || begins("cuGraphUpload")))
       traits |= call_recipe::uses_gate;
@@ -124,6 +128,7 @@ class call_hooks {
   CUpti_SubscriberHandle subscriber_;
   recording_switch& recording_;
   bool gated_;
+  bool waits_;
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -16,7 +16,8 @@ namespace cupti CUTRACE_LOCAL {
 /// a call of the last one may still meet.
 class call_recipe {
  public:
-  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4 };
+  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4, waits = 8 };
+  static constexpr unsigned rare = updates_graph | uses_gate | waits;  ///< those with work to do behind the call
 
   /// `f`: null where the function is not known.
   void set(unsigned traits, const function_entry* f) noexcept {

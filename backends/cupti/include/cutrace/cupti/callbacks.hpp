@@ -14,6 +14,7 @@
 #include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cupti/runtime_calls.hpp>
 #include <cutrace/cupti/state_callbacks.hpp>
+#include <cutrace/cupti/waits.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -43,14 +44,14 @@ struct callbacks {
       if (CUTRACE_UNLIKELY(joins != nullptr) && begin != 0) joins(call.correlationId);
       return;
     }
-    if (CUTRACE_LIKELY(*call.correlationData != 0)) leave(p, *w, cbid, call, recipe);
-    if (CUTRACE_UNLIKELY((traits & (call_recipe::updates_graph | call_recipe::uses_gate)) != 0))
-      after(p, *w, call, traits);
+    std::uint64_t end = 0;
+    if (CUTRACE_LIKELY(*call.correlationData != 0)) end = leave(p, *w, cbid, call, recipe);
+    if (CUTRACE_UNLIKELY((traits & call_recipe::rare) != 0)) after(p, *w, cbid, call, traits, end);
   }
 
-  /// At EXIT, of a call that was entered while the callbacks were on and tracing was not paused.
-  CUTRACE_INLINE static void leave(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
-                                   const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
+  /// At EXIT, of a call that was entered while the callbacks were on and tracing was not paused. Its end, in ticks.
+  CUTRACE_INLINE static std::uint64_t leave(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                                            const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
     api_call c{};
     std::uint64_t words[word_limit];
     c.begin_ticks = *call.correlationData;
@@ -66,6 +67,7 @@ struct callbacks {
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
+    return c.end_ticks;
   }
 
   /// After an error that loses the context is when the records of what ran are wanted.
@@ -92,10 +94,12 @@ struct callbacks {
     if (wait_us != 0 && (traits & call_recipe::makes_work) != 0) p.buffers.wait_for_room(wait_us);
   }
 
-  CUTRACE_ONE_COPY static void after(process_state& p, event_writer& w, const CUpti_CallbackData& call,
-                                     unsigned traits) noexcept {
-    if ((traits & call_recipe::updates_graph) != 0 && *call.correlationData != 0 && result_of(call) == 0)
-      graph_callbacks::on_update(p.api, w, call.functionParams);
+  CUTRACE_ONE_COPY static void after(process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                                     const CUpti_CallbackData& call, unsigned traits, std::uint64_t end) noexcept {
+    const bool done = *call.correlationData != 0 && result_of(call) == 0;
+    if ((traits & call_recipe::waits) != 0 && done && end != 0)
+      waits::record(p.api, w, cbid, call, *call.correlationData, end);
+    if ((traits & call_recipe::updates_graph) != 0 && done) graph_callbacks::on_update(p.api, w, call.functionParams);
     if ((traits & call_recipe::uses_gate) != 0) p.graphs.leave();
   }
 
@@ -115,7 +119,11 @@ struct callbacks {
     *records = 0;  // as many as fit
     const event_writer* w = p.writer.load(std::memory_order_acquire);
     const std::uint64_t now = w != nullptr ? w->raw_ns(w->ticks()) : clock::monotonic_ns();
-    *buffer = p.buffers.take(w != nullptr ? w->thread_number() : activity_buffers::any, now, *size);
+    static thread_local std::uint64_t flushes_seen = ~std::uint64_t{0};  // it is the launching thread that asks
+    const std::uint64_t flushes = p.flushes.load(std::memory_order_relaxed);
+    const bool first = flushes != flushes_seen;
+    flushes_seen = flushes;
+    *buffer = p.buffers.take(w != nullptr ? w->thread_number() : activity_buffers::any, now, first, *size);
     if (*buffer != nullptr) return;
     *size = 0;
     // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away.

@@ -12,6 +12,8 @@
 #include <cupti.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/backend.hpp>
@@ -30,6 +32,7 @@
 #include <cutrace/cupti/recording_switch.hpp>
 #include <cutrace/cupti/refusals.hpp>
 #include <string>
+#include <thread>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
@@ -59,9 +62,26 @@ class cupti_backend final : public backend {
     return true;
   }
 
+  bool flush_unfinished(std::uint32_t deadline_ms) noexcept override {
+    if (active_ && lets_go_ && recording_.any_kind()) {
+      // Calls that were under way when the kinds were switched off may still ask for a buffer.
+      for (int quiet = 0, turns = 0; quiet < 3 && turns < 20; ++turns) {
+        flushing_.force();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        quiet = process_state::get().buffers.at_cupti() == 0 ? quiet + 1 : 0;
+      }
+      recording_.clear();
+      return true;
+    }
+    if (!active_ || !recording_.any_kind() || !flushing_.may_force()) return flush(deadline_ms);
+    flushing_.force();
+    return true;
+  }
+
   bool poll(std::uint32_t period_ms, std::uint32_t) noexcept override {
     if (!active_) return true;
     if (managed_waits_) begin_managed_memory();
+    if (lets_go_) return true;
     flushing_.turn(std::uint64_t{period_ms} * 2000000);
     return true;
   }
@@ -91,6 +111,26 @@ class cupti_backend final : public backend {
     return true;
   }
 
+  /// A client that registers buffers gets CUPTI as it was but for the clock: its buffers are not zeroed, and it has not
+  /// asked for our kinds. Kinds go first: then CUPTI asks for none of our buffers any more, and all that it has come
+  /// back.
+  bool meets_client(bool records) noexcept override {
+    if (!active_ || (records && lets_go_)) return false;
+    if (!records) return true;
+    process_state& p = process_state::get();
+    std::lock_guard<std::mutex> hold(p.switching);
+    p.whole_graphs.store(false, std::memory_order_release);
+    p.node_windows.store(false, std::memory_order_release);
+    p.kernels_on.store(false, std::memory_order_release);
+    disable_kinds(p);
+    lets_go_ = true;
+    std::uint8_t off = 0;
+    std::size_t size = sizeof(off);
+    complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER), the program's own records may hold garbage",
+             p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &off));
+    return true;
+  }
+
   void suspend() noexcept override { switch_recording(false); }
   void restart() noexcept override { switch_recording(true); }
 
@@ -103,6 +143,7 @@ class cupti_backend final : public backend {
     if (!mismatch_.empty()) writer_->report("cupti", mismatch_.c_str());
     active_ = true;  // from here on there is something to stop
     recording_.clear();
+    lets_go_ = false;
     managed_waits_ = false;
     p.fatal.store(false, std::memory_order_relaxed);
     flushing_.begin(p, *writer_);
@@ -125,7 +166,8 @@ class cupti_backend final : public backend {
     if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would tell of this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const bool whole_graphs = may_trace_whole_graphs();
-    call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version));
+    call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version),
+                     !options_.has(record_group::sync));
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
     if (hooked != 0) hooks.enable_graphs();
     if (hooked != 0 && options_.has(record_group::runtime)) hooks.enable_runtime(options_.queries);
@@ -360,7 +402,8 @@ class cupti_backend final : public backend {
   recording_switch recording_;
   std::string mismatch_;  ///< of library and driver
   bool active_ = false;
-  bool managed_waits_ = false;  ///< for CUDA to be initialised
+  std::atomic<bool> lets_go_{false};  ///< a client of the program takes the records
+  bool managed_waits_ = false;        ///< for CUDA to be initialised
   flushing flushing_;
 };
 

@@ -135,9 +135,6 @@ CUTRACE_LOCAL inline bool graph(const void* at, std::size_t available, decode_co
 
 CUTRACE_LOCAL inline bool synchronization(const void* at, std::size_t available, decode_context& c,
                                           event_emitter& emitter) {
-  // CUpti_ActivitySynchronizationType, whose numbers sync_kind shares.
-  static constexpr const char* names[] = {"synchronize", "event synchronize", "stream wait event", "stream synchronize",
-                                          "context synchronize"};
   sync_record r;
   if (!load(at, available, sync_record_bytes, r)) return false;
   event e;
@@ -145,9 +142,10 @@ CUTRACE_LOCAL inline bool synchronization(const void* at, std::size_t available,
   set_times(e, r.start, r.end, c, emitter);
   set_place(e, c.device_of(r.context), r.context, r.stream);
   e.correlation_id = r.correlation;
-  const std::uint32_t type = r.type < sizeof(names) / sizeof(names[0]) ? r.type : 0;
-  e.name = fixed(c, emitter, names[type]);
-  e.sync.what = static_cast<sync_kind>(type);
+  // CUpti_ActivitySynchronizationType, whose numbers sync_kind shares.
+  const auto last = static_cast<std::uint32_t>(sync_kind::context);
+  e.sync.what = r.type <= last ? static_cast<sync_kind>(r.type) : sync_kind::unknown;
+  e.name = fixed(c, emitter, name_of_wait(e.sync.what));
   e.sync.event_id = id_or_0(r.event);
   emitter.emit(e);
   return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that makes CUPTI hand over its buffers. A plain flush gives what is complete; each period, while CUPTI holds a
 // buffer. A forced one waits for nothing and gives all that is unfinished, too, once and without times, so it is made
-// only where that is the point: at the end of the trace, after the first fatal error, and where work that runs holds
-// back so much memory that records would soon be lost.
+// only where that is the point: at the end of the trace, after the first fatal error, when somebody asks for what is
+// unfinished, and where work that runs holds back so much memory that records would soon be lost.
 #pragma once
 
 #include <cupti.h>
@@ -27,6 +27,7 @@ class flushing {
     refused_before_ = false;
     p.faulted.store(false, std::memory_order_relaxed);
     faulted_ = false;
+    forced_ns_ = 0;
   }
 
   /// What is complete.
@@ -36,10 +37,14 @@ class flushing {
   void force() noexcept {
     process_state& p = *state_;
     plain();
+    forced_ns_ = now_ns();
     p.forcing.store(true, std::memory_order_release);
     hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     p.forcing.store(false, std::memory_order_release);
   }
+
+  /// The last one was a second ago: whoever asks by force asks no more often.
+  bool may_force() const noexcept { return now_ns() - forced_ns_ >= second_ns; }
 
   /// Once a period. `settle_ns`: what CUPTI has to say of a place (see late_places.hpp) has come by then.
   void turn(std::uint64_t settle_ns) noexcept {
@@ -49,7 +54,7 @@ class flushing {
       force();
     } else if (p.buffers.at_cupti() != 0) {
       plain();
-      if (is_held_back()) force();
+      if (may_force() && is_held_back()) force();
     } else {
       settle(settle_ns);
     }
@@ -58,8 +63,7 @@ class flushing {
  private:
   static constexpr std::uint64_t second_ns = 1000000000;
 
-  /// Threads of which no record has come for a second have filled a quarter of the buffers' memory. So at most once a
-  /// second: after a forced flush CUPTI has no buffer that is older.
+  /// Threads of which no record has come for a second have taken a quarter of the buffers' memory.
   bool is_held_back() const noexcept {
     const buffer_pool& b = state_->buffers;
     try {
@@ -72,6 +76,7 @@ class flushing {
   void hand_over(std::uint32_t flags) noexcept {
     process_state& p = *state_;
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
+    p.flushes.fetch_add(1, std::memory_order_relaxed);
     complain(*writer_, "cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
     callbacks::settle_places(p, *writer_);
     count_dropped();
@@ -105,7 +110,7 @@ class flushing {
 
   process_state* state_ = nullptr;
   event_writer* writer_ = nullptr;
-  std::uint64_t counted_ns_ = 0;
+  std::uint64_t counted_ns_ = 0, forced_ns_ = 0;
   bool faulted_ = false;
   bool refused_before_ = false;  ///< buffers, before the last count of what was dropped
 };

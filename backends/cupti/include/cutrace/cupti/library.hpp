@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/config.hpp>
+#include <cutrace/marker/slot.hpp>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -32,7 +33,7 @@ namespace cupti CUTRACE_LOCAL {
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
   X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableLatencyTimestamps)                     \
-  X(cuptiActivityConfigureUnifiedMemoryCounter)
+  X(cuptiActivityConfigureUnifiedMemoryCounter) X(cuptiGetStreamIdEx) X(cuptiGetDeviceId)
 // clang-format on
 
 struct functions {
@@ -51,8 +52,11 @@ struct functions {
   /// Name of the first needed function that the library lacks; nullptr when all are there.
   const char* load(void* library) noexcept {
     const char* missing = nullptr;
+    // For the program CUPTI's functions are others where `cutrace run` preloads libcutrace_watch.so.
+    const auto without_watch = reinterpret_cast<decltype(&::dlsym)>(::dlsym(RTLD_DEFAULT, "cutrace_watch_find_symbol"));
+    const auto look_up = without_watch != nullptr ? without_watch : &::dlsym;
     const auto find = [&](auto& to, const char* name, bool needed) {
-      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, name));
+      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(look_up(library, name));
       if (to == nullptr && needed && missing == nullptr) missing = name;
     };
 #define CUTRACE_FIND(name) find(name, #name, true);
@@ -154,10 +158,11 @@ class library {
     std::string found;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* data) {
-          const char* base = std::strrchr(info->dlpi_name, '/');
-          base = base != nullptr ? base + 1 : info->dlpi_name;
+          char name[4096];
+          const char* base = std::strrchr(detail::copy_name(*info, name), '/');
+          base = base != nullptr ? base + 1 : name;
           if (std::strncmp(base, "libcupti.so", 11) != 0) return 0;
-          *static_cast<std::string*>(data) = info->dlpi_name;
+          *static_cast<std::string*>(data) = name;
           return 1;
         },
         &found);

@@ -39,7 +39,7 @@ constexpr unsigned group_bit(record_group g) noexcept { return 1u << static_cast
 
 struct options {
   unsigned groups = group_bit(record_group::kernel) | group_bit(record_group::memcpy) |
-                    group_bit(record_group::memset) | group_bit(record_group::sync) | group_bit(record_group::overhead);
+                    group_bit(record_group::memset) | group_bit(record_group::overhead);
   graph_level graphs = graph_level::node;
   bool queries = false;  ///< record functions that only ask, too
 
@@ -84,7 +84,7 @@ struct options {
                                                             "overhead",    "memory",  "jit",     "event",
                                                             "environment", "latency", "unified", "runtime"};
   static constexpr const char* accepted_kinds =
-      "a list of kernel, memcpy, memset, sync, overhead (these are usual), memory, jit, event, environment, latency, "
+      "a list of kernel, memcpy, memset, overhead (these are usual), sync, memory, jit, event, environment, latency, "
       "unified, runtime; with + or - before the first one it changes what is usual";
 
   static unsigned bit_of(const std::string& word) noexcept {
