@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// For decode.py: the raw twin and cutrace by turns as CUPTI's client of the script's process, or cutrace with one flush
-// period and another. Processes differ by more than the two clients do.
+// For decode.py: raw CUPTI with records of kernels, copies and sets and an empty callback, and cutrace as it is usual,
+// by turns as CUPTI's client of the script's process; or cutrace with one flush period and another. Processes differ by
+// more than clients do.
 #include <cstdio>
+#include <cstdlib>
 #include <cutrace/cutrace.hpp>
 #include <exception>
 #include <memory>
@@ -21,6 +23,7 @@ extern "C" {
 /// Begins a turn of cutrace with the null sink, or of the twin. 0 when it traces.
 __attribute__((visibility("default"))) int client_turns_begin(int cutrace_turn) {
   try {
+    setenv("CUTRACE_KINDS", cutrace_turn == 0 ? "kernel,memcpy,memset" : "", 1);
     if (cutrace_turn == 0) {
       raw = std::make_unique<bench::raw_cupti>();
       return raw->start(bench::raw_cupti::form::twin) ? 0 : 1;

@@ -17,7 +17,7 @@ enum class tracer {
   none,
   records,  ///< raw CUPTI, the kinds that the environment asks for and nothing else
   twin,     ///< raw CUPTI with all that cutrace switches on, see raw_cupti.hpp
-  cutrace,  ///< with the null sink
+  cutrace,  ///< with the null sink, unless the environment names another
   nsys      ///< Nsight Systems around an untraced program; the environment holds its options instead
 };
 
@@ -31,11 +31,19 @@ struct configuration {
 constexpr configuration configurations[] = {
     {"none",           tracer::none,    ""},
     {"kernels",        tracer::records, "CUTRACE_KINDS=kernel"},
+    {"raw",            tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset"},
+    {"raw-records",    tracer::records, "CUTRACE_KINDS=kernel,memcpy,memset"},
+    {"raw-shared",     tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset RAW_CUPTI_ATTRIBUTE=9:0"},
+    {"raw-pinned",     tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset RAW_CUPTI_ATTRIBUTE=8:1"},
+    {"raw-large",      tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset RAW_CUPTI_ATTRIBUTE=0:33554432"},
+    {"raw-small",      tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset RAW_CUPTI_ATTRIBUTE=0:65536"},
     {"callbacks",      tracer::twin,    "CUTRACE_KINDS=kernel"},
     {"twin",           tracer::twin,    ""},
     {"cutrace",        tracer::cutrace, ""},
     {"kernels-graph",  tracer::records, "CUTRACE_KINDS=kernel CUTRACE_GRAPHS=graph"},
     {"twin-graph",     tracer::twin,    "CUTRACE_GRAPHS=graph"},
+    {"cutrace-sync",   tracer::cutrace, "CUTRACE_KINDS=+sync"},
+    {"cutrace-perfetto", tracer::cutrace, "CUTRACE_SINKS=perfetto:/tmp/cutrace-bench.pftrace"},
     {"cutrace-graph",  tracer::cutrace, "CUTRACE_GRAPHS=graph"},
     {"twin-memory",    tracer::twin,    "CUTRACE_KINDS=+memory"},
     {"cutrace-memory", tracer::cutrace, "CUTRACE_KINDS=+memory"},

@@ -16,9 +16,10 @@ struct driver {
 #define BENCH_FUNCTIONS(X)                                                                               \
   X(cuInit) X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)             \
   X(cuStreamCreate) X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)  \
-  X(cuMemAlloc) X(cuMemHostAlloc) X(cuMemcpyHtoDAsync) X(cuMemAllocAsync) X(cuMemFreeAsync)              \
-  X(cuGraphCreate) X(cuGraphAddKernelNode) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) \
-  X(cuGraphExecDestroy)
+  X(cuMemAlloc) X(cuMemHostAlloc) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemsetD8Async)           \
+  X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuGraphCreate) X(cuGraphAddKernelNode)                          \
+  X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy)                                  \
+  X(cuEventCreate) X(cuEventRecord) X(cuEventSynchronize) X(cuStreamWaitEvent)
 // clang-format on
 #define BENCH_MEMBER(name) decltype(&::name) name = nullptr;
   BENCH_FUNCTIONS(BENCH_MEMBER)
@@ -99,6 +100,22 @@ struct driver {
       last = node;
     }
     return graph;
+  }
+  /// A kernel that waits for as many cycles of its processor as its parameter, an std::uint64_t, says. The stand-in
+  /// executes nothing, and knows the name.
+  CUfunction busy_kernel() const {
+    static const char image[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry busy(.param .u64 n) {\n"
+        "  .reg .u64 %r<4>;\n  .reg .pred %p;\n"
+        "  ld.param.u64 %r0, [n];\n  mov.u64 %r1, %clock64;\n"
+        "again:\n  mov.u64 %r2, %clock64;\n  sub.u64 %r3, %r2, %r1;\n  setp.lt.u64 %p, %r3, %r0;\n"
+        "  @%p bra again;\n  ret;\n}\n";
+    CUmodule module{};
+    CUfunction kernel{};
+    check(cuModuleLoadData(&module, image), "cuModuleLoadData");
+    check(cuModuleGetFunction(&kernel, module, "busy"), "cuModuleGetFunction");
+    return kernel;
   }
   CUgraphExec instance(CUgraph graph) const {
     CUgraphExec exec{};

@@ -21,8 +21,9 @@ class CUTRACE_LOCAL raw_cupti {
     twin      ///< besides, what cutrace always has on: descriptions, and a callback at ENTER and EXIT
   };
 
-  /// Before CUDA starts, or while it does (injection). False with a line when CUPTI is not usable.
-  bool start(form f) {
+  /// Before CUDA starts, or while it does (injection). False with a line when CUPTI is not usable. `works`: bits of the
+  /// function_work that a twin has callbacks on.
+  bool start(form f, std::uint32_t works = ~std::uint32_t{0}) {
     std::string why;
     const int driver = cutrace::cupti::driver_version(why);
     const std::string found = library_.open(driver / 1000);
@@ -34,9 +35,11 @@ class CUTRACE_LOCAL raw_cupti {
     std::uint8_t zeroed = 1;
     std::size_t size = sizeof(zeroed);
     api().cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
+    if (!set_attribute()) return false;
     if (!good(api().cuptiActivityRegisterCallbacks(&requested, &completed), "cuptiActivityRegisterCallbacks"))
       return false;
     form_ = f;
+    works_ = works;
     return record(true);
   }
 
@@ -104,6 +107,19 @@ class CUTRACE_LOCAL raw_cupti {
     return r == CUPTI_SUCCESS;
   }
 
+  /// RAW_CUPTI_ATTRIBUTE=NUMBER:VALUE, as CUpti_ActivityAttribute numbers them.
+  bool set_attribute() const {
+    const char* const wanted = std::getenv("RAW_CUPTI_ATTRIBUTE");
+    unsigned number = 0;
+    std::size_t value = 0, size = sizeof(value);
+    if (wanted == nullptr || std::sscanf(wanted, "%u:%zu", &number, &value) != 2) return true;
+    std::uint8_t flag = value != 0;
+    const bool is_flag = number == 5 || number == 8 || number == 9;
+    if (is_flag) size = sizeof(flag);
+    return good(api().cuptiActivitySetAttribute(static_cast<CUpti_ActivityAttribute>(number), &size,
+                                                is_flag ? static_cast<void*>(&flag) : &value),
+                "cuptiActivitySetAttribute");
+  }
   bool turn_kinds(const cutrace::cupti::options& wanted, bool on) const {
     unsigned known = 0;
     for (const kind& k : kinds) {
@@ -123,7 +139,8 @@ class CUTRACE_LOCAL raw_cupti {
     for (std::uint32_t id = 1; on && id < 1024; ++id) {
       const cutrace::cupti::function_entry* f = cutrace::cupti::find_driver(id);
       // Functions that this libcupti does not have are refused, by cutrace's backend too.
-      if (f != nullptr && !f->query) api().cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+      if (f != nullptr && !f->query && (works_ >> static_cast<unsigned>(f->work) & 1u) != 0)
+        api().cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
     }
   }
   static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
@@ -144,6 +161,7 @@ class CUTRACE_LOCAL raw_cupti {
   cutrace::cupti::library library_;
   CUpti_SubscriberHandle subscriber_{};
   form form_ = form::records;
+  std::uint32_t works_ = 0;
   bool on_ = false;
 };
 

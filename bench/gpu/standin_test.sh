@@ -37,7 +37,7 @@ chmod +x "$work/nsys"
 # The stand-in driver does not carry the real one.
 export CUDART=$build/bench/gpu/libfake_cudart.so
 export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
-expect 0 parts "$here/run" --no-build "$build" launch runtime graphs twin sampling tokens
+expect 0 parts "$here/run" --no-build "$build" launch runtime graphs twin engine sampling tokens
 for row in kernels callbacks twin cutrace twin-graph cutrace-graph twin-memory cutrace-memory nsys; do
   has parts "^$row +($number [-+]$number $interval +){4}$"
 done
@@ -55,6 +55,13 @@ for row in kernels-graph twin-graph cutrace-graph; do
   [ "$(seen_by $row)" -lt $(($(seen_by kernels) / 2)) ] || complain "$row saw $(seen_by $row) records, not whole graphs"
 done
 has parts "^waited for: speed, one in 100 by node, of none's .* of 2 pairs  budget >= 0.97 "
+for row in raw cutrace cutrace-sync nsys; do has parts "^$row +$number [-+]$number $interval"; done
+has parts '^token, cutrace / Nsight Systems .* of 2 pairs  budget 0.95 '
+has parts "^ 5  250 13, $number +([-+][0-9.]+ \[[-+0-9., ]+\] *){4,5}$"
+PAIRS=2 expect 0 engine "$here/run" --no-build "$build" engine-turns
+has engine "^an engine's token: 252 launches, 13 copies, 13 waits; traced by raw CUPTI .* [0-9]+ waits a second"
+has engine '^token, cutrace / raw CUPTI, callbacks .* of 2 pairs  budget 1.03 '
+has engine '^launch, event: \+sync / without .* of 2 pairs$'
 # Each state of sampling mode has its row and its verdicts.
 for row in 'raw off' 'sampled between' 'both off' 'both between' 'sampled cycle' 'raw on' 'sampled inside' 'both on' \
            'both inside' always; do

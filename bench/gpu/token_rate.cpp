@@ -21,7 +21,8 @@
 
 namespace {
 
-/// What goes before a command so that it runs as the row says, with this sink where cutrace traces it.
+/// What goes before a command so that it runs as the row says; where cutrace traces it with this sink, or, if there is
+/// none, that of the row, or the null sink.
 std::string prefix_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder,
                       const std::string& sink) {
   const bool linked = a.text("--decode").empty();  // the program has a session of its own
@@ -32,7 +33,7 @@ std::string prefix_of(const bench::configuration& c, const bench::arguments& a, 
     case bench::tracer::twin:
       return "env " + off + options + "CUDA_INJECTION64_PATH=" + a.text("--twin") + " ";
     case bench::tracer::cutrace:
-      return "env CUTRACE_SINKS=" + sink + " " + options +
+      return "env CUTRACE_SINKS=null " + options + (sink.empty() ? "" : "CUTRACE_SINKS=" + sink + " ") +
              (linked ? "" : "CUDA_INJECTION64_PATH=" + a.text("--inject") + " ");
     case bench::tracer::nsys:
       return "env " + off + bench::nsys_prefix(a.text("--nsys"), c, folder);
@@ -44,7 +45,7 @@ std::string prefix_of(const bench::configuration& c, const bench::arguments& a, 
 }
 
 bench::contender contender_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder,
-                              const std::string& sink = "null") {
+                              const std::string& sink = "") {
   const std::string prefix = prefix_of(c, a, folder, sink);
   const bool wrapped = c.who == bench::tracer::nsys;
   bench::contender who{c.name, {}, c.who == bench::tracer::twin};
@@ -108,10 +109,10 @@ int main(int argc, char** argv) {
   for (const bench::configuration* c : rows) all.push_back(contender_of(*c, a, r.folder()));
   if (!a.text("--kineto").empty()) all.push_back({"kineto", {{a.text("--kineto"), "", false}}, true});
   if (!a.text("--pair").empty())
-    all.push_back({"cutrace-pair",
-                   {{prefix_of(*bench::find_configuration("cutrace-graph"), a, r.folder(), "null") + a.text("--pair"),
-                     "", false}},
-                   false});
+    all.push_back(
+        {"cutrace-pair",
+         {{prefix_of(*bench::find_configuration("cutrace-graph"), a, r.folder(), "") + a.text("--pair"), "", false}},
+         false});
   std::vector<std::string> names;
   for (const bench::contender& c : all) names.push_back(c.name);
   if (!a.text("--turns").empty()) {
@@ -127,13 +128,17 @@ int main(int argc, char** argv) {
       {{"eager, cutrace / twin", "eager", "tok/s", "cutrace", "twin", 0.98, bound::at_least},
        {"eager, cutrace / twin, in one process", "eager", "tok/s", "turns cutrace", "turns twin", 0.98,
         bound::at_least},
+       {"eager, cutrace / raw CUPTI", "eager", "tok/s", "cutrace", "raw", 0.94, bound::at_least},
+       {"graph, cutrace by node / raw CUPTI", "graph", "tok/s", "cutrace", "raw", 0.94, bound::at_least},
        {"graph, cutrace by node / twin", "graph", "tok/s", "cutrace", "twin", 0.98, bound::at_least},
        {"graph, cutrace by node / twin, in one process", "graph", "tok/s", "turns cutrace", "turns twin", 0.98,
         bound::at_least},
        {"graph, cutrace whole / twin", "graph", "tok/s", "cutrace-graph", "twin-graph", 0.98, bound::at_least},
        {"graph, cutrace whole / untraced", "graph", "tok/s", "cutrace-graph", "none", 0.98, bound::at_least},
        {"graph, one in 100 by node / untraced", "graph", "tok/s", "cutrace-pair", "none", 0.97, bound::at_least},
-       {"eager, cutrace / Nsight Systems", "eager", "tok/s", "cutrace", "nsys", 1.0, bound::at_least},
+       {"eager, cutrace / Nsight Systems", "eager", "tok/s", "cutrace", "nsys", 0.97, bound::at_least},
+       {"eager, cutrace with Perfetto / Nsight Systems", "eager", "tok/s", "cutrace-perfetto", "nsys", 0.97,
+        bound::at_least},
        {"graph, cutrace by node / Nsight by node", "graph", "tok/s", "cutrace", "nsys", 1.0, bound::at_least},
        {"graph, cutrace whole / Nsight whole", "graph", "tok/s", "cutrace-graph", "nsys-graph", 1.0, bound::at_least},
        {"eager, cutrace / Kineto", "eager", "tok/s", "cutrace", "kineto", 1.0, bound::at_least},

@@ -26,7 +26,7 @@ class CUTRACE_LOCAL traced {
     if (who_ == tracer::twin && !raw_.start(raw_cupti::form::twin)) std::exit(2);
     if (who_ != tracer::cutrace) return;
     cutrace::session_options options;
-    options.sinks = "null";
+    if (std::getenv("CUTRACE_SINKS") == nullptr) options.sinks = "null";
     trace_.reset(new cutrace::session(options));
   }
 

@@ -19,22 +19,6 @@ namespace {
 
 constexpr int nodes = 250, one_in = 100, parts = 7, replays = 600;
 
-/// Waits for `n` cycles of its processor. The stand-in executes nothing, and knows the name.
-CUfunction busy_kernel(const bench::driver& gpu) {
-  static const char image[] =
-      ".version 7.0\n.target sm_70\n.address_size 64\n"
-      ".visible .entry busy(.param .u64 n) {\n"
-      "  .reg .u64 %r<4>;\n  .reg .pred %p;\n"
-      "  ld.param.u64 %r0, [n];\n  mov.u64 %r1, %clock64;\n"
-      "again:\n  mov.u64 %r2, %clock64;\n  sub.u64 %r3, %r2, %r1;\n  setp.lt.u64 %p, %r3, %r0;\n"
-      "  @%p bra again;\n  ret;\n}\n";
-  CUmodule module{};
-  CUfunction kernel{};
-  bench::driver::check(gpu.cuModuleLoadData(&module, image), "cuModuleLoadData");
-  bench::driver::check(gpu.cuModuleGetFunction(&kernel, module, "busy"), "cuModuleGetFunction");
-  return kernel;
-}
-
 int child(const std::string& name, int shorten) {
   std::unique_ptr<cutrace::session> trace;
   if (name == "whole" || name == "twin") {
@@ -50,7 +34,7 @@ int child(const std::string& name, int shorten) {
   gpu.start();
   std::uint64_t cycles = 5500;  // 3 us of an H200, and about 0.5 to begin each kernel
   void* parameters[] = {&cycles};
-  const CUgraph graph = gpu.graph(nodes, busy_kernel(gpu), parameters);
+  const CUgraph graph = gpu.graph(nodes, gpu.busy_kernel(), parameters);
   cutrace::graph_exec step([&] { return gpu.instance(graph); }, name == "twin" ? one_in : 0);
   const int each = std::max(one_in, replays / shorten);
   const auto measure = [&](const char* metric, int ahead) {

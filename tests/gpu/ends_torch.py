@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ends_torch.py HOW: PyTorch programs that leave without exit, or that profile themselves. Each process that uses the GPU
-# prints "kernels N", as many as it has launched itself.
+# prints "kernels N", as many as it has launched itself; "leaves at MS" on stderr is when it has nothing more to do.
 import multiprocessing
 import os
 import sys
@@ -16,6 +16,10 @@ def work(count):
     torch.cuda.synchronize()
     assert x[0].item() == count - 1  # a copy, no kernel
     os.write(1, b"kernels %d\n" % count)
+
+
+def leaves():
+    os.write(2, b"leaves at %d\n" % (time.time_ns() // 1000000))
 
 
 def profiled(count):
@@ -68,7 +72,7 @@ def main():
         for child in children:
             child.join()
         os.write(1, b"ended %s\n" % str([child.exitcode for child in children]).encode())
-        return
+        return leaves()
     if how == "torch.profiler":
         return profiled(142)
     if how == "jax.profiler":
@@ -79,7 +83,7 @@ def main():
             with open("/proc/self/task/%s/status" % thread) as file:
                 lines = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
             print("thread", lines["Name"], "blocks", lines["SigBlk"])
-        return
+    leaves()
     if how == "os._exit":
         os._exit(5)
     if how == "terminate":

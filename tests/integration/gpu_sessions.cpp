@@ -3,12 +3,17 @@
 // real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed. With "exit" it
 // leaves its session open and ends with status 7.
 #include <cuda.h>
+#include <dirent.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -199,6 +204,36 @@ void context_goes_first(device_work& gpu) {
   tell(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
 }
 
+/// Before CUDA starts, by a thread that polls on one processor: threads of cutrace and CUPTI that shared it took a
+/// third of an engine's speed.
+std::unique_ptr<cutrace::session> begun_while_bound() {
+  cpu_set_t before, one, now;
+  CPU_ZERO(&before);
+  CPU_ZERO(&one);
+  CPU_ZERO(&now);
+  test_support::must(sched_getaffinity(0, sizeof(before), &before), "sched_getaffinity");
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+    if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
+  test_support::must(sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+  std::unique_ptr<cutrace::session> trace(new cutrace::session(plain()));
+  int threads = 0, bound = 0;
+  DIR* const all = opendir("/proc/self/task");
+  while (const dirent* entry = all != nullptr ? readdir(all) : nullptr) {
+    const pid_t thread = std::atoi(entry->d_name);
+    cpu_set_t on;
+    CPU_ZERO(&on);
+    if (thread == 0 || thread == getpid() || sched_getaffinity(thread, sizeof(on), &on) != 0) continue;
+    ++threads;
+    bound += CPU_EQUAL(&on, &before) ? 0 : 1;
+  }
+  if (all != nullptr) closedir(all);
+  test_support::must(sched_getaffinity(0, sizeof(now), &now), "sched_getaffinity");
+  test_support::must(sched_setaffinity(0, sizeof(before), &before), "sched_setaffinity");
+  tell(threads >= 2 && bound == 0 && CPU_EQUAL(&now, &one), "a session of a thread that is bound to one processor",
+       std::to_string(bound) + " of " + std::to_string(threads) + " threads are bound with it");
+  return trace;
+}
+
 cutrace::session* volatile never_destroyed = nullptr;  // a store that no compiler leaves out: it is no leak
 
 /// The session is never stopped: the runtime ends the trace when the program exits, after CUPTI's own exit handlers.
@@ -219,10 +254,10 @@ int leave_open() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "exit") return leave_open();
-  cutrace::session early(plain());
-  cutrace::memory_sink& seen_early = early.emplace_sink<cutrace::memory_sink>();
+  const std::unique_ptr<cutrace::session> early = begun_while_bound();
+  cutrace::memory_sink& seen_early = early->emplace_sink<cutrace::memory_sink>();
   device_work gpu;
-  described(early, seen_early, gpu);
+  described(*early, seen_early, gpu);
   paused(gpu);
   one_after_another(gpu);
   while_threads_launch(gpu);

@@ -2,6 +2,8 @@
 // Activity buffers, see buffers.hpp.
 #include "buffers.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -99,6 +101,12 @@ void shuffle_records(std::uint8_t* data, std::size_t used) {
 void buffers::set_callbacks(CUpti_BuffersCallbackRequestFunc ask, CUpti_BuffersCallbackCompleteFunc done) {
   complete_ = done;
   request_ = ask;
+  // CUPTI 13.0 has a thread from here on, a child of the calling one (H200). It lives as long as the process, like the
+  // library itself; a forked child has none.
+  const std::lock_guard<std::mutex> hold(worker_lock_);
+  if (worker_of_ == ::getpid()) return;
+  worker_of_ = ::getpid();
+  std::thread([this] { work(); }).detach();
 }
 
 buffers::lane& buffers::mine() {
@@ -138,7 +146,7 @@ bool buffers::append(const void* record, std::size_t size, const completion* lat
   while (l.current == nullptr || !l.current->room_for(size)) {
     if (l.current != nullptr) {
       l.full.push_back(std::move(l.current));
-      start_worker();
+      one_is_full();
     }
     hold.unlock();
     std::unique_ptr<buffer> fresh = request(size);
@@ -211,22 +219,14 @@ std::size_t buffers::flush(bool forced, bool full_only) {
 }
 
 void buffers::set_period(std::uint32_t ms) {
-  period_ms_ = ms;
   const std::lock_guard<std::mutex> hold(worker_lock_);
-  if (ms != 0 && !worker_runs_) {
-    worker_runs_ = true;
-    std::thread([this] { work(); }).detach();
-  }
+  period_ms_ = ms;
   worker_wakes_.notify_one();
 }
 
-void buffers::start_worker() {
+void buffers::one_is_full() {
   const std::lock_guard<std::mutex> hold(worker_lock_);
   ++full_waiting_;
-  if (!worker_runs_) {
-    worker_runs_ = true;
-    std::thread([this] { work(); }).detach();  // lives as long as the process, like the library itself
-  }
   worker_wakes_.notify_one();
 }
 

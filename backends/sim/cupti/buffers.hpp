@@ -70,7 +70,7 @@ class buffers {
   std::unique_ptr<buffer> request(std::size_t least);
   void complete_records(buffer&, std::uint64_t until_ns);
   void deliver(buffer&);
-  void start_worker();
+  void one_is_full();
   void work();
 
   clock_map& clock_;
@@ -84,7 +84,7 @@ class buffers {
   std::mutex worker_lock_;
   std::condition_variable worker_wakes_;
   std::uint32_t full_waiting_ = 0;
-  bool worker_runs_ = false;
+  pid_t worker_of_ = 0;  ///< the process that has its thread
 };
 
 }  // namespace standin

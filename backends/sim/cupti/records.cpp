@@ -243,7 +243,8 @@ void tracer::memory(const standin_memory& m) {
 }
 
 void tracer::event(const standin_event& e) {
-  if (!on(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;
+  // As CUPTI 13.0, which makes none without the other kind.
+  if (!on(CUPTI_ACTIVITY_KIND_CUDA_EVENT) || !on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
   event_record r{};
   r.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
   r.correlationId = e.correlation;

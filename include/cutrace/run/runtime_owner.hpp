@@ -434,7 +434,9 @@ class runtime_owner {
       const at_end relock{*this, hold};
       hold.unlock();
       watch_early_end(s.leave_wait_ms);
-      const no_signals of_backends_threads;  // CUPTI's: the program's signals are for its own
+      // Of threads that a backend's library starts: the program's signals and processors are for its own.
+      const no_signals meanwhile;
+      const any_processor until_begun;
       trace_->begin();
     } catch (...) {  // what has begun must not go on without an owner
       finish();

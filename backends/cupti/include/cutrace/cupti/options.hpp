@@ -77,6 +77,8 @@ struct options {
       at = end + 1;
     }
     groups = chosen;
+    // CUPTI 13.0 makes no record of an event unless SYNCHRONIZATION is on, too (seen on an H200).
+    if (has(record_group::event)) groups |= group_bit(record_group::sync);
   }
 
  private:
