@@ -77,8 +77,9 @@ function showHead() {
   $("sub").textContent = [legible(data.host), gpus, data.backend,
       "clock " + legible(data.clock) + ", within " + duration(data.clock_error_ns),
       new Date(data.ended_realtime_ms).toLocaleString()].filter(s => s).join("  \u00b7  ");
-  const bad = data.lost_total > 0;
-  $("losses").textContent = bad ? count(data.lost_total) + " records LOST" : "nothing lost";
+  const bad = data.lost_total > 0 || data.missing !== undefined;
+  $("losses").textContent = data.lost_total > 0 ? count(data.lost_total) + " records LOST"
+      : bad ? "INCOMPLETE" : "nothing lost";
   $("losses").classList.toggle("bad", bad);
   $("notes").classList.toggle("bad", bad);
   $("answer").textContent = data.answer[0].toUpperCase() + data.answer.slice(1) + ".";

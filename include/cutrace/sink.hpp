@@ -43,6 +43,9 @@ struct trace_summary {
   stats totals;
   const char* const* notes;  ///< lines a reader must see: errors of backends, "launches but no GPU record", ...
   std::uint32_t note_count;
+  /// What of the trace is not in the file that it was read from, in words; nullptr in a program, and where all is
+  /// there.
+  const char* missing;
 };
 
 /// Interface. Functions are called in the order open, write or flush any number of times, close. `open` runs on the

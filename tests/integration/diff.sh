@@ -23,6 +23,20 @@ tr -s ' \n' ' ' <out.txt | grep -q 'Two runs of the same program may differ' || 
 expect 0 - "$command" diff 1.jsonl 1.jsonl --fail-over 0%
 grep -q 'verdict  passed' out.txt || fail "a trace differs from itself"
 
+tr -s ' \n' ' ' <out.txt | grep -qE 'noise The two halves of the run before differ from each other by [0-9.]+ % in the median of [0-9]+ rows, at most by' ||
+  fail "nothing of what noise alone does"
+
+# Few durations of each name: nothing can be tested, and what changed is not called unchanged.
+for factor in 1 2; do
+  jq -c --argjson factor $factor 'if .type == "kernel" and (.name == "matmul" | not) then empty else . end
+    | if .type == "kernel" then .dur_ns = .dur_ns * $factor else . end
+    | if .type | IN("header", "footer") then . else .late = true end' 1.jsonl |
+    awk '/"type":"kernel"/ && ++n > 5 { next } { print }' >few$factor.jsonl
+done
+"$command" diff few1.jsonl few2.jsonl --allow-incomplete >out.txt 2>/dev/null
+tr -s ' \n' ' ' <out.txt | grep -q 'GPU operation "matmul" +100 % each (not tested: one run each)' || fail "an untested change is not in the answer"
+grep -qE '^  matmul +5 +5 .* \+100 % .* -' out.txt || fail "an untested change has no row"
+
 expect 5 - "$command" diff --before 1.jsonl 2.jsonl 3.jsonl --after slow4.jsonl slow5.jsonl slow6.jsonl --fail-over 5%
 tr -s ' \n' ' ' <out.txt | grep -q 'verdict FAILED.*"matmul" +' || fail "the slow kernel is not named"
 expect 0 - "$command" diff --before 1.jsonl 2.jsonl 3.jsonl --after slow4.jsonl slow5.jsonl slow6.jsonl --fail-over 4000%
@@ -41,12 +55,18 @@ for side in before after; do
 done
 
 head -c 100000 1.jsonl >cut.jsonl
-expect 4 'no footer' "$command" diff cut.jsonl slow4.jsonl --fail-over 0%
+expect 125 'cut.jsonl is incomplete (no end' "$command" diff cut.jsonl slow4.jsonl --fail-over 0%
+expect 4 'no footer' "$command" diff cut.jsonl slow4.jsonl --fail-over 0% --allow-incomplete
+"$command" cut 2.jsonl -o part.jsonl --stage decode >/dev/null 2>&1
+expect 125 'events are not in what was read): a comparison' "$command" diff 1.jsonl part.jsonl
 expect 125 'nothing to compare' "$command" diff
 expect 125 'compares two files' "$command" diff 1.jsonl
 expect 125 'compares two files' "$command" diff 1.jsonl 2.jsonl 3.jsonl
 expect 125 'not both' "$command" diff 1.jsonl 2.jsonl --before 3.jsonl
 expect 125 'nothing to compare' "$command" diff --before 1.jsonl
 expect 125 'is no share' "$command" diff 1.jsonl 2.jsonl --fail-over much
+expect 125 '5 is 500 %; write 5% or 0.05' "$command" diff 1.jsonl 2.jsonl --fail-over 5
+expect 125 '1 is 100 %; write 1% or 0.01' "$command" diff 1.jsonl 2.jsonl --fail-over 1
+expect 0 - "$command" diff 1.jsonl 1.jsonl --fail-over 100%
 expect 125 'No such file' "$command" diff 1.jsonl missing.jsonl
 exit $failed

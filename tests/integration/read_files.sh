@@ -121,4 +121,43 @@ grep -q 'read from a file with' x.jsonl || fail "no note of complaints in what w
 expect 4 'line ' "$command" convert <(head -n 20 t.jsonl; echo '{garbage'; tail -n +21 t.jsonl) -o x.jsonl
 cmp -s t.jsonl x.jsonl && fail "the broken line left no trace"
 [ "$(grep -c '"type":"kernel"' x.jsonl)" -eq "$(grep -c '"type":"kernel"' t.jsonl)" ] || fail "a broken line took others along"
+
+# A file that lacks something: no page says that nothing is lost, nor does what is made of it.
+for sink in 'jsonl:full.jsonl?max=100K' 'jsonl:r.jsonl?rotate=100K'; do
+  CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=$sink "$server" --device sim --requests 12 --arrival-us 200 >/dev/null 2>&1
+done
+rm -f r.0001.jsonl
+"$command" cut t.jsonl -o chosen.jsonl --stage decode >/dev/null 2>&1
+incomplete() { # <what> <words> <file...>
+  local what=$1 words=$2
+  shift 2
+  "$command" report "$@" >page.txt 2>/dev/null
+  grep -q "$words" <(tr -s ' \n' ' ' <page.txt) && [ "$(grep -c INCOMPLETE page.txt)" -ge 3 ] || fail "$what: $(head -n 8 page.txt)"
+  ! grep -q 'nothing lost' page.txt || fail "$what: a page says that nothing is lost"
+  "$command" report "$@" --json 2>/dev/null | jq -e --arg words "$words" '.trace.complete == false and
+    (.trace.missing | test($words)) and (.answer | test("INCOMPLETE"))' >/dev/null || fail "$what: JSON says nothing of it"
+}
+events='[0-9]* of [0-9]* events are not in what was read'
+incomplete 'no end' 'no end: the trace was cut short' cut.jsonl
+incomplete 'max' "$events" full.jsonl
+incomplete 'parts' "$events" r.*.jsonl
+incomplete 'the last part alone' "$events" "$(printf '%s\n' r.*.jsonl | tail -n 1)"
+incomplete 'a choice' "$events" chosen.jsonl
+for output in again.jsonl again.json again.html; do
+  "$command" convert full.jsonl -o $output >/dev/null 2>&1
+  [ $output = again.html ] || incomplete "converted to $output" "$events" $output
+done
+grep -q "\"missing\":\"$events" again.html || fail "HTML says nothing of it"
+"$command" convert full.jsonl -o again.calls.txt >/dev/null 2>&1
+grep -q "^# INCOMPLETE: $events" again.calls.txt || fail "calls say nothing of it"
+if "$command" convert full.jsonl -o again.pftrace >/dev/null 2>&1; then
+  incomplete 'converted to Perfetto' "$events" again.pftrace
+fi
+sed '1s/"pid":[0-9]*/"pid":4194000/' t.jsonl >other.jsonl
+"$command" merge full.jsonl other.jsonl -o both.jsonl >/dev/null 2>&1
+incomplete 'merged' "$events" both.jsonl
+for format in jsonl json; do
+  "$command" convert t.jsonl -o whole.$format >/dev/null 2>&1
+  "$command" report whole.$format | grep -q 'delivered, nothing lost' || fail "a whole $format file is called incomplete"
+done
 exit $failed

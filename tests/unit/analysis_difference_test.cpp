@@ -208,6 +208,62 @@ TEST_CASE("difference: one run each compares durations, and says what that is wo
   CHECK(is_slower(d, *slow, 0.05));
 }
 
+TEST_CASE("difference: a change that nothing was known of is not called unchanged") {
+  // Of totals and of the GPU time of stages a run has one figure; without samples no row can be tested.
+  const trace_difference d = find_difference({run_of(1, {}, 4)}, {run_of(1, {{"kernel5", 2}}, 4)});
+  const difference* slow = row(d, profile_group::gpu_operations, "kernel5");
+  CHECK(!slow->was_tested());
+  CHECK(!slow->significant);
+  const std::string text = text_of(d);
+  CHECK(says(text, "GPU operation \"kernel5\" +100"));
+  CHECK(says(text, " each (not tested: one run each)"));
+  CHECK(says(text, "11 others without a change of 1.0 %, not tested: one run each"));
+  CHECK(!says(text, "beyond chance"));
+  const nlohmann::json j = nlohmann::json::parse(difference_json(d, {"a"}, {"b"}, -1));
+  for (const nlohmann::json& one : j["gpu_operations"]) CHECK(one["tested"] == false);
+  const trace_difference same = find_difference({run_of(1, {}, 4)}, {run_of(1, {}, 4)});
+  CHECK(says(text_of(same), "no stage and no GPU operation changed"));
+  CHECK(!says(text_of(same), "beyond chance"));
+  const trace_difference tested = find_difference({run_of(1, {}, 64)}, {run_of(1, {}, 64)});
+  CHECK(says(text_of(tested), "changed beyond chance"));
+  CHECK(nlohmann::json::parse(difference_json(tested, {"a"}, {"b"}, -1))["gpu_operations"][0]["tested"] == true);
+}
+
+TEST_CASE("difference: the halves of a run differ by what was planted") {
+  trace_analysis a;
+  std::int64_t now = 0;
+  const auto add = [&](const char* name, int times, std::int64_t ns) {
+    for (int i = 0; i < times; ++i, now += 100000) a.add(sample::kernel(name, now, now + ns, 0));
+  };
+  add("steady", 20, 5000);
+  add("slower", 20, 10000);
+  add("few", 7, 1000);
+  add("steady", 20, 5000);
+  add("slower", 20, 13000);
+  add("few", 7, 9000);
+  const trace_results r = a.finish();
+  const trace_profile p = profile_of(a, r, 0);
+  const profile_row& slower = p.of(profile_group::gpu_operations).at("slower");
+  CHECK(slower.half_count == std::array<std::uint64_t, 2>{20, 20});
+  CHECK(slower.half_ns == std::array<std::int64_t, 2>{200000, 260000});
+  const half_differences h = differences_of_halves(p);
+  CHECK(h.rows == 2);
+  CHECK(h.largest_share == doctest::Approx(0.3));
+  CHECK(h.median_share == doctest::Approx(0.15));
+  CHECK(h.name == "slower");
+  CHECK(h.group == profile_group::gpu_operations);
+  const trace_difference d = find_difference({p}, {run_of(1)});
+  CHECK(says(text_of(d),
+             "The two halves of the run before differ from each other by 15.0 % in the median of 2 rows, at "
+             "most by 30.0 % (GPU operation \"slower\")."));
+  const nlohmann::json j = nlohmann::json::parse(difference_json(d, {"a"}, {"b"}, -1))["halves_of_the_first_before"];
+  CHECK(j["rows"] == 2);
+  CHECK(j["largest_share"].get<double>() == doctest::Approx(0.3));
+  CHECK(j["largest_name"] == "slower");
+  CHECK(j["largest_group"] == "gpu_operations");
+  CHECK(differences_of_halves(trace_profile()).rows == 0);
+}
+
 TEST_CASE("difference: what is new and what is gone") {
   trace_profile a = run_of(1), b = run_of(2);
   b.of(profile_group::gpu_operations).erase("kernel3");

@@ -32,6 +32,7 @@ struct diff_wishes {
   std::vector<std::string> pair, before, after;
   choice_words choice;
   std::string fail_over, json;
+  bool allow_incomplete = false;
   view_options view;
 };
 
@@ -45,6 +46,7 @@ class profile_sink : public analysis_sink {
   void close(const cutrace::trace_summary& end) override {
     const analysis::trace_results r = finish(end);
     profile_ = analysis::profile_of(all(), r, keep_);
+    if (end.missing != nullptr) profile_.missing = end.missing;
     profile_.lost = std::max(end.totals.lost_total(), all().log().lost_total());
     forget();
   }
@@ -54,6 +56,12 @@ class profile_sink : public analysis_sink {
   std::size_t keep_;
   analysis::trace_profile profile_;
 };
+
+std::string plain_number(double n) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", n);
+  return text;
+}
 
 /// "5%" or "0.05" as a share. @throws usage_error
 double parse_share(const std::string& text) {
@@ -65,6 +73,9 @@ double parse_share(const std::string& text) {
   }
   if (end == text.c_str() || *end != '\0' || !std::isfinite(n) || n < 0)
     throw usage_error("--fail-over " + text + " is no share; write it as 5% or 0.05");
+  if (*(end - 1) != '%' && n >= 1)
+    throw usage_error("--fail-over " + text + " is " + plain_number(n * 100) + " %; write " + text + "% or " +
+                      plain_number(n / 100));
   return n;
 }
 
@@ -72,12 +83,18 @@ double parse_share(const std::string& text) {
 class runs {
  public:
   runs(diff_wishes& w, std::size_t keep) : wishes_(w), keep_(keep) {}
+  /// @throws error of a trace that is not all there, unless that was allowed
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {
       profile_sink profile(keep_);
       status_ = std::max(status_, status_of(read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet)));
       list.push_back(profile.take());
+      if (!list.back().missing.empty() && !wishes_.allow_incomplete)
+        throw cutrace::error((file + " is incomplete (" + list.back().missing +
+                              "): a comparison would take what is missing for a change; --allow-incomplete compares "
+                              "what is there")
+                                 .c_str());
       if (list.back().lost != 0)
         std::fprintf(stderr, "cutrace: %s lost %llu records: its times are too small by an unknown amount\n",
                      file.c_str(), static_cast<unsigned long long>(list.back().lost));
@@ -141,6 +158,8 @@ void add_diff(CLI::App& app, int& exit_status) {
                    "Exit code 5 where wall time, GPU busy time, a stage or a GPU operation became slower by more than "
                    "this (5%) and, with repeated runs, significantly so")
       ->type_name("SHARE");
+  command->add_flag("--allow-incomplete", w->allow_incomplete,
+                    "Compare traces that were cut short, whose parts are not all given, or that left events out, too");
   command->add_flag("--json{-}", w->json,
                     "All rows as one JSON document on standard output, or in FILE with --json=FILE");
   w->choice.add_options(*command);

@@ -51,7 +51,41 @@ struct difference {
   bool significant = false;
 
   bool on_both_sides() const noexcept { return before.runs > 0 && after.runs > 0; }
+  /// Else nothing is known of chance: a total of one run, or fewer than eight durations on a side.
+  bool was_tested() const noexcept { return !std::isnan(p); }
 };
+
+/// By how much the two halves of one run's time differ, where nothing was changed: mean durations of the rows that have
+/// at least eight in each half.
+struct half_differences {
+  std::size_t rows = 0;
+  double median_share = 0, largest_share = 0;  ///< without sign
+  profile_group group = profile_group::stages;
+  std::string name;  ///< of the largest
+};
+inline half_differences differences_of_halves(const trace_profile& p) {
+  constexpr std::uint64_t least = 8;
+  half_differences found;
+  std::vector<double> shares;
+  for (std::size_t g = 0; g < profile_group_count; ++g)
+    for (const auto& one : p.rows[g]) {
+      const profile_row& r = one.second;
+      if (r.half_count[0] < least || r.half_count[1] < least || r.half_ns[0] <= 0) continue;
+      const auto mean = [&r](std::size_t half) {
+        return static_cast<double>(r.half_ns[half]) / static_cast<double>(r.half_count[half]);
+      };
+      shares.push_back(std::fabs(mean(1) / mean(0) - 1));
+      if (shares.back() < found.largest_share) continue;
+      found.largest_share = shares.back();
+      found.group = static_cast<profile_group>(g);
+      found.name = one.first;
+    }
+  found.rows = shares.size();
+  if (shares.empty()) return found;
+  std::sort(shares.begin(), shares.end());
+  found.median_share = (shares[(shares.size() - 1) / 2] + shares[shares.size() / 2]) / 2;
+  return found;
+}
 
 struct trace_difference {
   std::array<difference, total_figure_count> totals;
@@ -61,6 +95,7 @@ struct trace_difference {
   std::size_t tested = 0;
   double least_p = 1;  ///< that so many runs can reach
   double by_chance = 0;
+  half_differences halves;  ///< of the first run before
   difference_options options;
 
   const std::vector<difference>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
@@ -75,6 +110,7 @@ class difference_finder {
     result_.options = options;
     result_.repeated = before.size() > 1 || after.size() > 1;
     result_.least_p = 1 / ways_to_part(before.size(), after.size());
+    if (!before.empty()) result_.halves = differences_of_halves(before.front());
   }
 
   CUTRACE_NOINLINE trace_difference find() {

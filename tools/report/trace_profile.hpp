@@ -43,12 +43,19 @@ struct profile_row {
   std::uint64_t count = 0;
   std::int64_t total_ns = 0;
   std::vector<double> sample;  ///< durations [ns], as many as were asked for, each as likely as any other
+  /// What began before half of the trace's work had, and later (middle_of).
+  std::array<std::uint64_t, 2> half_count{};
+  std::array<std::int64_t, 2> half_ns{};
 
   double mean_ns() const noexcept {
     return count == 0 ? 0.0 : static_cast<double>(total_ns) / static_cast<double>(count);
   }
   /// Vitter's algorithm R keeps `keep` of all.
-  void add(std::int64_t ns, std::size_t keep, small_random& random) {
+  void add(const interval& when, std::int64_t middle_ns, std::size_t keep, small_random& random) {
+    const std::int64_t ns = when.length_ns();
+    const std::size_t half = when.start_ns >= middle_ns;
+    ++half_count[half];
+    add_ns(half_ns[half], ns);
     ++count;
     add_ns(total_ns, ns);
     if (sample.size() < keep) {
@@ -64,6 +71,7 @@ struct trace_profile {
   std::array<std::int64_t, total_figure_count> totals_ns{};
   std::array<std::map<std::string, profile_row>, profile_group_count> rows;
   std::uint64_t lost = 0;
+  std::string missing;  ///< of the trace, in words; empty: all is there
 
   std::map<std::string, profile_row>& of(profile_group g) { return rows[static_cast<std::size_t>(g)]; }
   const std::map<std::string, profile_row>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
@@ -91,6 +99,20 @@ inline std::string name_of_work(const trace_log& log, const gpu_work& w) {
   return name.empty() && w.graph ? "[graph]" : name;
 }
 
+/// When half of the GPU work had begun, of one piece in several of a long trace; without GPU work the same of stages.
+inline std::int64_t middle_of(const trace_log& log) {
+  constexpr std::size_t enough = 65536;
+  std::vector<std::int64_t> starts;
+  const std::size_t step = log.work().size() / enough + 1;
+  for (std::size_t i = 0; i < log.work().size(); i += step) starts.push_back(log.work()[i].when.start_ns);
+  if (starts.empty())
+    for (const std::uint32_t n : log.stage_order()) starts.push_back(log.stages()[n].when.start_ns);
+  if (starts.empty()) return 0;
+  const auto middle = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / 2);
+  std::nth_element(starts.begin(), middle, starts.end());
+  return *middle;
+}
+
 /// @param a after `finish`, whose result is `r` @param keep durations of each row, for tests within one run
 CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const trace_results& r, std::size_t keep) {
   trace_profile p;
@@ -105,6 +127,7 @@ CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const 
     total(total_figure::transfers) += d.copy_ns;
   }
   total(total_figure::waiting) = static_cast<std::int64_t>(r.numbers.sync_ns);
+  const std::int64_t middle_ns = middle_of(log);
   small_random random(1);
   // Rows by number first: a name is looked up once, not for each event.
   std::map<std::pair<work_class, std::uint32_t>, profile_row*> work_rows;
@@ -113,20 +136,20 @@ CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const 
     if (w.is == work_class::unfinished) continue;
     profile_row*& row = work_rows[{is_kernel(w.is) ? work_class::compute : w.is, is_kernel(w.is) ? w.name : 0}];
     if (row == nullptr) row = &p.of(profile_group::gpu_operations)[name_of_work(log, w)];
-    row->add(w.when.length_ns(), keep, random);
+    row->add(w.when, middle_ns, keep, random);
   }
   std::vector<profile_row*> call_rows(log.names().size(), nullptr);
   for (const thread_calls& t : log.threads())
     for (std::size_t i = 0; i < t.calls().size(); ++i) {
       const host_call& c = t.calls()[i];
       if (call_rows[c.name] == nullptr) call_rows[c.name] = &p.of(profile_group::calls)[log.names().name(c.name)];
-      call_rows[c.name]->add(c.when.length_ns(), keep, random);
+      call_rows[c.name]->add(c.when, middle_ns, keep, random);
     }
   std::vector<profile_row*> stage_rows(log.names().size(), nullptr);
   for (const std::uint32_t n : log.stage_order()) {
     const stage_instance& s = log.stages()[n];
     if (stage_rows[s.name] == nullptr) stage_rows[s.name] = &p.of(profile_group::stages)[log.names().name(s.name)];
-    stage_rows[s.name]->add(s.when.length_ns(), keep, random);
+    stage_rows[s.name]->add(s.when, middle_ns, keep, random);
   }
   for (const stage_cost& s : r.stages.stages) {
     if (s.gpu_inclusive_ns == 0 || s.calls == 0) continue;

@@ -94,6 +94,23 @@ void feed::deliver(bool all) {
   ++batches_;
 }
 
+/// A trace without an end has no totals to go by. Descriptions are not counted: formats repeat them or leave them out.
+std::string feed::what_is_missing() const {
+  if (!whole()) return "no end: the trace was cut short, or is still being written";
+  if (!closed_) return {};
+  std::uint64_t missing = 0, all = 0;
+  for (std::size_t k = 0; k < cutrace::event_kind_count; ++k) {
+    cutrace::event e{};
+    e.kind = static_cast<cutrace::event_kind>(k);
+    if (is_description(e)) continue;
+    const std::uint64_t there = totals_.totals.by_kind[k];
+    all += there;
+    missing += there - std::min(there, kinds_[k]);
+  }
+  if (missing == 0) return {};
+  return std::to_string(missing) + " of " + std::to_string(all) + " events are not in what was read";
+}
+
 void feed::finish() {
   if (!open_) open(trace_facts());
   deliver(true);
@@ -102,6 +119,7 @@ void feed::finish() {
                       " of them are told as \"" + std::string(text_pool::overflow_text) + "\"",
                   {});
   }
+  if (totals_.missing.empty()) totals_.missing = what_is_missing();
   if (!closed_) {
     cutrace::stats& s = totals_.totals;
     s.produced = s.delivered = events_;
@@ -124,6 +142,7 @@ void feed::finish() {
   summary.totals = totals_.totals;
   summary.notes = notes.data();
   summary.note_count = static_cast<std::uint32_t>(notes.size());
+  if (!totals_.missing.empty()) summary.missing = totals_.missing.c_str();
   to_.close(summary);
 }
 

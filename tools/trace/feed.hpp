@@ -34,6 +34,7 @@ struct trace_totals {
   cutrace::stats totals{};
   cutrace::clock_anchor stop{};
   std::vector<std::string> notes;
+  std::string missing;  ///< trace_summary::missing, empty for nothing
 };
 
 class feed {
@@ -99,6 +100,8 @@ class feed {
   void finish();
 
   std::uint64_t events() const noexcept { return events_; }
+  /// trace_summary::missing; after `finish`.
+  const std::string& missing() const noexcept { return totals_.missing; }
   std::uint64_t out_of_order() const noexcept { return out_of_order_; }
   const std::uint64_t (&kinds() const noexcept)[cutrace::event_kind_count] { return kinds_; }
   /// Whether the trace had its end.
@@ -163,6 +166,7 @@ class feed {
   static bool is_description(const cutrace::event& e) noexcept {
     return e.kind >= cutrace::event_kind::process && e.kind <= cutrace::event_kind::stream;
   }
+  std::string what_is_missing() const;
   bool is_new(const cutrace::event& e);
   void mark_late(cutrace::event& e, place at);
   void deliver(bool all);

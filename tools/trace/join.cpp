@@ -229,15 +229,17 @@ class joining {
     const cutrace::stats sum = totals();
     std::int64_t stop_ns = newest_ns_;
     std::vector<std::string> lines{line_};
+    std::string missing;
     if (!without_probe_.empty()) lines.push_back(names_without_probe());
     for (const std::size_t i : {calls_file, probes_file}) {
+      if (missing.empty()) missing = traces_.totals(i).missing;
       stop_ns = std::max(stop_ns, shifted(traces_.totals(i).stop.trace_ns, plan_.places[i].offset_ns));
       for (const std::string& n : traces_.totals(i).notes)
         if (n != method_note_ && std::find(lines.begin(), lines.end(), n) == lines.end()) lines.push_back(n);
     }
     lines.push_back("times of probes stand on the common clock by CLOCK_MONOTONIC, within " +
                     std::to_string(sum.clock_error_ns) + " ns");
-    close_at(to_, common_.start, stop_ns, sum, lines);
+    close_at(to_, common_.start, stop_ns, sum, lines, missing);
   }
 
   const std::vector<std::string> files_;

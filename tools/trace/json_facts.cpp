@@ -185,6 +185,8 @@ bool read_footer_field(std::string_view key, json_value& v, trace_totals& to, fi
       return watch.check(key, read_unsigned(v, s.collector_cpu_ns)), true;
     case word_key("sinks"):
       return watch.check(key, read_sinks(v, s, watch)), true;
+    case word_key("missing"):
+      return watch.check(key, read_string(v, to.missing)), true;
     case word_key("notes"):
       watch.check(key, each_item(v, [&](json_value& item) {
                     std::string note;

@@ -151,12 +151,13 @@ class merging {
       const cutrace::stats& o = s.totals;
       all.notes.push_back(clock_note(i));
       add_counts(t, o);
+      if (!s.missing.empty()) all.missing += (all.missing.empty() ? "" : "; ") + names_[i] + ": " + s.missing;
       t.clock_error_ns = std::max(t.clock_error_ns, o.clock_error_ns + plan_.places[i].error_ns);
       t.launches_seen += o.launches_seen;
       stop_ns = std::max(stop_ns, shifted(s.stop.trace_ns, plan_.places[i].offset_ns));
       for (const std::string& n : s.notes) all.notes.push_back(names_[i] + ": " + n);
     }
-    close_at(to_, start_, stop_ns, t, all.notes);
+    close_at(to_, start_, stop_ns, t, all.notes, all.missing);
   }
 
   const std::vector<std::string>& files_;

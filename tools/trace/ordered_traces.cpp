@@ -53,6 +53,7 @@ class ordered_traces::source : public cutrace::sink {
     std::unique_lock<std::mutex> held(lock_);
     totals.totals = s.totals;
     totals.stop = s.stop;
+    totals.missing = text_of(s.missing);
     for (std::uint32_t n = 0; n < s.note_count; ++n) totals.notes.push_back(text_of(s.notes[n]));
     ended = true;
     changed_.notify_all();
@@ -192,8 +193,9 @@ void add_counts(cutrace::stats& sum, const cutrace::stats& more) {
 }
 
 void close_at(cutrace::sink& to, const cutrace::clock_anchor& start, std::int64_t stop_ns, const cutrace::stats& totals,
-              const std::vector<std::string>& notes) {
+              const std::vector<std::string>& notes, const std::string& missing) {
   cutrace::trace_summary summary{};
+  if (!missing.empty()) summary.missing = missing.c_str();
   summary.totals = totals;
   summary.stop = start;
   summary.stop.trace_ns = stop_ns;

@@ -61,6 +61,6 @@ void add_counts(cutrace::stats& sum, const cutrace::stats& more);
 
 /// Ends a sink's trace that began at `start` and lasted until `stop_ns` of its own time.
 void close_at(cutrace::sink& to, const cutrace::clock_anchor& start, std::int64_t stop_ns, const cutrace::stats& totals,
-              const std::vector<std::string>& notes);
+              const std::vector<std::string>& notes, const std::string& missing);
 
 }  // namespace cutrace_reading

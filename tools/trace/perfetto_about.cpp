@@ -107,6 +107,9 @@ bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
       return count(s.gpu_records_seen), true;
     case word_key("collector_cpu_ns"):
       return count(s.collector_cpu_ns), true;
+    case word_key("missing"):
+      totals_.missing = std::string(n.text);
+      return true;
     case word_key("note"):
       if (totals_.notes.size() < 1000) totals_.notes.emplace_back(n.text);
       return true;

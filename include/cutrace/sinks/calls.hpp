@@ -435,6 +435,11 @@ inline void calls_footer(std::string& out, const trace_summary& summary) {
     if (s.quality_of[i] != 0) append_format(out, "; {} {}", s.quality_of[i], to_string(static_cast<quality>(i)));
   }
   out += '\n';
+  if (summary.missing != nullptr) {
+    out += "# INCOMPLETE: ";
+    append_name(out, view_of(summary.missing));
+    out += '\n';
+  }
   for (std::uint32_t i = 0; i < summary.note_count; ++i) {
     out += "# ";
     append_name(out, view_of(summary.notes[i]));

@@ -60,6 +60,7 @@ class difference_writer {
     json_.field("total_change_ns", d.total_change_ns);
     json_.field("p", d.p);
     json_.field("q", d.q);
+    json_.field("tested", d.was_tested());
     json_.field("significant", d.significant);
     json_.end_object();
   }
@@ -87,6 +88,15 @@ CUTRACE_NOINLINE inline std::string difference_json(const analysis::trace_differ
   json.field("rows_tested", d.tested);
   json.field("adjusted", d.adjusted);
   json.field("rows_by_chance", d.by_chance);
+  json.key("halves_of_the_first_before");
+  json.begin_object();
+  json.field("rows", d.halves.rows);
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  json.field("median_share", d.halves.rows != 0 ? d.halves.median_share : none);
+  json.field("largest_share", d.halves.rows != 0 ? d.halves.largest_share : none);
+  json.field("largest_group", analysis::name_of(d.halves.group));
+  json.field("largest_name", std::string_view(d.halves.name));
+  json.end_object();
   out.rows("totals", d.totals);
   for (std::size_t g = 0; g < analysis::profile_group_count; ++g)
     out.rows(analysis::name_of(static_cast<analysis::profile_group>(g)), d.rows[g]);

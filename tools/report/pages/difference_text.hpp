@@ -23,6 +23,11 @@ inline const char* words_of(analysis::total_figure f) noexcept {
   return words[static_cast<std::size_t>(f)];
 }
 
+inline const char* words_of(analysis::profile_group g) noexcept {
+  constexpr const char* words[] = {"stage", "GPU time of stage", "GPU operation", "call"};
+  return words[static_cast<std::size_t>(g)];
+}
+
 class difference_page {
  public:
   /// @param fail_over share that a row must not be slower by, negative: nothing was asked
@@ -40,6 +45,7 @@ class difference_page {
               tone::heading);
     answer();
     trust();
+    noise();
     totals();
     rows(analysis::profile_group::stages, "STAGES, host time");
     rows(analysis::profile_group::stage_gpu, "STAGES, GPU time");
@@ -56,8 +62,15 @@ class difference_page {
   }
   static std::string p_words(double p) { return std::isnan(p) ? "-" : p < 0.001 ? "<0.001" : joined({fixed(p, 3)}); }
 
-  /// Whether a row is told in the text.
-  static bool is_shown(const analysis::difference& d) noexcept { return d.significant || !d.on_both_sides(); }
+  /// A change that may be one or may not.
+  bool is_untested_change(const analysis::difference& d) const noexcept {
+    return d.on_both_sides() && !d.was_tested() && std::fabs(d.change_share) >= d_.options.least_share;
+  }
+  /// Whether a row stands in the text.
+  bool is_shown(const analysis::difference& d) const noexcept {
+    return d.significant || !d.on_both_sides() || is_untested_change(d);
+  }
+  const char* why_untested() const noexcept { return d_.repeated ? "not tested" : "not tested: one run each"; }
 
   std::string total_words(analysis::total_figure f) const {
     const analysis::difference& d = d_.of(f);
@@ -71,21 +84,27 @@ class difference_page {
     std::string s = "wall time " + total_words(total_figure::wall);
     if (d_.of(total_figure::gpu_busy).before.value_ns > 0 || d_.of(total_figure::gpu_busy).after.value_ns > 0)
       s += "; GPU busy " + total_words(total_figure::gpu_busy);
-    std::size_t changed = 0;
+    std::size_t changed = 0, tested = 0, rows = 0;
     for (const analysis::profile_group g : {analysis::profile_group::stages, analysis::profile_group::gpu_operations}) {
-      const analysis::difference* most[2] = {};
+      const analysis::difference* most[2][2] = {};  // tested or not, slower or faster
       for (const analysis::difference& d : d_.of(g)) {
-        if (!d.significant) continue;
+        rows += d.on_both_sides();
+        tested += d.was_tested();
+        if (!d.significant && !is_untested_change(d)) continue;
         ++changed;
-        const analysis::difference*& m = most[d.change_ns < 0];
+        const analysis::difference*& m = most[!d.was_tested()][d.change_ns < 0];
         if (m == nullptr || std::fabs(d.total_change_ns) > std::fabs(m->total_change_ns)) m = &d;
       }
-      for (const analysis::difference* m : most)
-        if (m != nullptr)
-          append(s, {g == analysis::profile_group::stages ? "; stage \"" : "; GPU operation \"", label(m->name, 32),
-                     "\" ", percent(m->change_share), " each"});
+      for (const auto& sides : most)
+        for (const analysis::difference* m : sides)
+          if (m != nullptr)
+            append(s, {g == analysis::profile_group::stages ? "; stage \"" : "; GPU operation \"", label(m->name, 32),
+                       "\" ", percent(m->change_share), " each",
+                       m->was_tested() ? std::string() : joined({" (", why_untested(), ")"})});
     }
-    if (changed == 0) s += "; no stage and no GPU operation changed beyond chance";
+    if (changed == 0)
+      s += tested != 0 || rows == 0 ? "; no stage and no GPU operation changed beyond chance"
+                                    : "; no stage and no GPU operation changed";
     out_.paragraph({"answer   ", s}, 9, tone::alarm);
     if (fail_over_ < 0) return;
     std::string slower;
@@ -119,6 +138,16 @@ class difference_page {
                  fixed(d_.options.alpha, 3), "."});
     out_.paragraph({"trust    ", s}, 9);
   }
+  void noise() {
+    const analysis::half_differences& h = d_.halves;
+    if (h.rows == 0) return;
+    out_.paragraph(
+        {"noise    The two halves of ", before_runs_ > 1 ? "the first run before" : "the run before",
+         " differ from each other by ", plain_percent(h.median_share), " in the median of ", counted(h.rows, "row"),
+         ", at most by ", plain_percent(h.largest_share), " (", words_of(h.group), " \"", label(h.name, 32), "\")."},
+        9);
+  }
+  static std::string plain_percent(double share) { return percent(share).substr(1); }
   void totals() {
     out_.heading("TOTALS OF A RUN",
                  {{"before", 11}, {"after", 11}, {"change", 10}, {"", 11}, {"95 % interval", 20}, {"p", 8}, {"", 2}});
@@ -168,8 +197,14 @@ class difference_page {
                  d.significant ? " *" : ""});
     }
     if (told > shown) out_.line({"    and ", digits(told - shown), " more that changed"});
-    if (all.size() > told)
-      out_.line({"    ", digits(all.size() - told), told == 0 ? "" : " others", " without a change beyond chance"});
+    std::size_t untested = 0;
+    for (const analysis::difference& d : all) untested += !is_shown(d) && !d.was_tested();
+    const std::size_t tested = all.size() - told - untested;
+    const auto others = [&](std::size_t n) { return told == 0 ? "" : n == 1 ? " other" : " others"; };
+    if (tested != 0) out_.line({"    ", digits(tested), others(tested), " without a change beyond chance"});
+    if (untested != 0)
+      out_.line({"    ", digits(untested), others(untested), " without a change of ",
+                 plain_percent(d_.options.least_share), ", ", why_untested()});
   }
 
  public:

@@ -121,6 +121,8 @@ void head_tables(Out& out, const report& in) {
     row("gpu_busy_ns", all.gpu_busy_ns());
     row("gpu_unfinished_ns", all.gpu_unfinished_ns());
     row("gpu_idle_ns", all.gpu_idle_ns());
+    row("complete", in.end.missing == nullptr);
+    row("missing", detail::view_of(in.end.missing));
   });
   std::vector<std::size_t> owners;
   for (std::size_t i = 0; i < analysis::owner_count; ++i) owners.push_back(i);

@@ -189,7 +189,7 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   page out(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color);
   print_identity(out, who, end, time, gpu);
   const std::uint64_t lost = std::max(end.totals.lost_total(), a.log().lost_total());
-  out.paragraph({"answer   ", answer_of(r, found, lost)}, 9, tone::alarm);
+  out.paragraph({"answer   ", answer_of(r, found, end, lost)}, 9, tone::alarm);
   breakdown_section(out, time, r.time.host).print();
   print_idle(out, r);
   out.heading(found.empty() ? "WHAT TO FIX: nothing stands out" : "WHAT TO FIX, by the time to be won");

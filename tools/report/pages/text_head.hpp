@@ -29,7 +29,8 @@ inline const char* words_of_cause(analysis::idle_cause c) noexcept {
 
 /// "GPU busy 43.2 %, idle 56.8 % (mostly sync_wait ...); first to fix: ...".
 CUTRACE_NOINLINE inline std::string answer_of(const analysis::trace_results& r,
-                                              const std::vector<analysis::finding>& found, std::uint64_t lost) {
+                                              const std::vector<analysis::finding>& found, const trace_summary& end,
+                                              std::uint64_t lost) {
   const analysis::breakdown_table& t = r.time.everything;
   const double whole = static_cast<double>(t.recorded_ns);
   std::string s;
@@ -52,7 +53,11 @@ CUTRACE_NOINLINE inline std::string answer_of(const analysis::trace_results& r,
   else
     append(s, {"; fix first: ", words_of(found[0], t.recorded_ns).title, ", to win up to ", duration(found[0].win_ns),
                " (", share_of(static_cast<double>(found[0].win_ns), whole), ")"});
-  append(s, {"; ", lost == 0 ? figure("nothing") : count(lost), lost == 0 ? " lost" : " records LOST"});
+  if (lost != 0)
+    append(s, {"; ", count(lost), " records LOST"});
+  else if (end.missing == nullptr)
+    s += "; nothing lost";
+  if (end.missing != nullptr) s += "; the trace is INCOMPLETE";
   return s;
 }
 

@@ -76,6 +76,11 @@ class quality_section {
         "calls or ioctls whose other half is missing (unpaired)",
         "by a sink that failed (sink_failed)",
         "for lack of memory in the process (out_of_memory)"};
+    if (end_.missing != nullptr)
+      note(
+          {"INCOMPLETE: ", label(std::string_view(end_.missing), 400), "; shares and times above are of what is there"},
+          tone::alarm);
+    if (totals_.lost_total() == 0 && end_.missing != nullptr) return;
     if (totals_.lost_total() == 0) {
       note({"nothing lost: ", count(totals_.produced), " produced, ", count(totals_.delivered), " delivered"},
            tone::plain);
@@ -200,7 +205,12 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
                   9, tone::alarm);
   out.paragraph({"backend  ", backend_words(who, gpu_seen)}, 9);
   const std::uint64_t lost = end.totals.lost_total();
-  if (lost == 0)
+  if (end.missing != nullptr)
+    out.paragraph({"events   ", count(end.totals.delivered), " delivered, ",
+                   lost == 0 ? std::string() : joined({count(lost), " LOST (see the end of this report); "}),
+                   "INCOMPLETE: ", label(std::string_view(end.missing), 400)},
+                  9, tone::alarm);
+  else if (lost == 0)
     out.line({"events   ", count(end.totals.delivered), " delivered, nothing lost"});
   else
     out.line(

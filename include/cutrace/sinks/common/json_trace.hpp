@@ -92,6 +92,7 @@ inline void summary_fields(json_text& json, const trace_summary& summary) {
   json.begin_array();
   for (std::uint32_t i = 0; summary.notes != nullptr && i < summary.note_count; ++i) json.value(summary.notes[i]);
   json.end_array();
+  if (summary.missing != nullptr) json.field("missing", std::string_view(summary.missing));
   clocks_object(json, summary.stop);
 }
 

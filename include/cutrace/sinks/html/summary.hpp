@@ -152,6 +152,7 @@ class summary_writer {
     json_.field("produced", end_.totals.produced);
     json_.field("delivered", end_.totals.delivered);
     json_.field("lost_total", end_.totals.lost_total());
+    if (end_.missing != nullptr) json_.field("missing", std::string_view(end_.missing));
     json_.field("launches", numbers_.launches());
     json_.field("kernels", numbers_.kernels + numbers_.graph_launches);
     json_.field("failed_calls", numbers_.failed_calls);

@@ -169,6 +169,7 @@ inline void add_summary(protozero::pbf_writer& event, const trace_summary& summa
   for (std::uint32_t i = 0; summary.notes != nullptr && i < summary.note_count; ++i) {
     notes.add("note", view_of(summary.notes[i]));
   }
+  if (summary.missing != nullptr) notes.add("missing", view_of(summary.missing));
 }
 
 /// What GpuInfo says of one device.
