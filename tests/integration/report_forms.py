@@ -5,6 +5,7 @@
 report_forms.py TRACE.jsonl TEXT JSON CSV_FOLDER HTML
 report_forms.py --hostile TRACE.jsonl > TRACE_WITH_OTHER_NAMES
 report_forms.py --kineto KINETO.json.gz JSON         PyTorch's own events, in exact decimals
+report_forms.py --time TRACE.jsonl JSON [FROM_NS TO_NS]    times of the report on that, or on what was chosen of it
 """
 import collections
 import csv
@@ -48,6 +49,60 @@ def union(spans):
     return total
 
 
+def clipped(spans, windows):
+    return [(max(a, c), min(b, d)) for a, b in spans for c, d in windows if max(a, c) < min(b, d)]
+
+
+DESCRIPTIONS = ("header", "footer", "process", "thread", "device", "context", "stream")
+
+
+def recorded_time(events, from_ns, to_ns):
+    """The time of which a trace tells: its windows; else all of it, but for parts that are not there and what came after
+    a file was full. Of that, what was asked for."""
+    windows = [(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events if e["type"] == "window"]
+    if not windows:
+        heads = [i for i, e in enumerate(events) if e["type"] == "header"]
+        part, newest, first = 0, 0, events[0]["clocks"]["trace_ns"]
+        piece = first
+        for a, b in zip(heads, heads[1:] + [len(events)]):
+            rows = [e for e in events[a:b] if e["type"] not in DESCRIPTIONS]
+            number = events[a].get("part", 0)
+            if number > part + 1:
+                if part:
+                    windows.append((piece, newest))
+                piece = rows[0]["ts_ns"] + rows[0]["dur_ns"] if rows else piece
+            part = number
+            newest = max([newest] + [e["ts_ns"] + e.get("dur_ns", 0) for e in rows])
+        foot = events[-1] if events[-1]["type"] == "footer" and "clocks" in events[-1] else None
+        read = collections.Counter(e["type"] for e in events)
+        full = foot and all(foot["kinds"].get(k, 0) <= read[k] for k in foot["kinds"] if k not in DESCRIPTIONS)
+        whole = foot and (full or windows or piece != first)
+        windows.append((piece, max(newest, foot["clocks"]["trace_ns"]) if whole else newest))
+    return clipped([(from_ns, to_ns)], windows)
+
+
+def compare_time(events, report, from_ns, to_ns):
+    recorded = recorded_time(events, from_ns, to_ns)
+    whole = sum(b - a for a, b in recorded)
+    check(report["trace"]["recorded_ns"] == whole, "recorded", report["trace"]["recorded_ns"], "not", whole)
+    gpu = [(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events
+           if e["type"] in ("kernel", "memcpy", "memset", "graph_launch")]
+    busy = union(clipped(gpu, recorded))
+    check(report["trace"]["gpu_busy_ns"] == busy, "busy", report["trace"]["gpu_busy_ns"], "not", busy)
+    check(report["trace"]["gpu_idle_ns"] == whole - busy, "idle", report["trace"]["gpu_idle_ns"], "not", whole - busy)
+    host = [(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events
+            if e["type"] == "api" or (e["type"] == "stage" and not e.get("span"))]
+    nothing = whole - union(clipped(gpu + host, recorded))
+    told = {r["owner"]: r["ns"] for r in report["time"]}
+    check(told["nothing"] == nothing, "nobody's time", told["nothing"], "not", nothing)
+    for name in {e["name"] for e in events if e["type"] == "stage"}:
+        mine = union(clipped([(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events
+                              if e["type"] == "stage" and e["name"] == name], recorded))
+        told = [r["host_ns"] for r in report["stages"] if r["name"] == name]
+        # A stage that lies outside of what was asked for is in no table.
+        check(told == [mine] or (mine == 0 and told in ([], [0])), "stage", name, told, "not", mine)
+
+
 def compare_events(events, report):
     gpu = [e for e in events if e["type"] in ("kernel", "memcpy", "memset", "graph_launch")]
     busy = collections.defaultdict(list)
@@ -70,8 +125,48 @@ def compare_events(events, report):
     check(told == {cut(k): v for k, v in calls.items()}, "calls by name")
     told = {r["name"]: [r["count"], r["host_sum_ns"]] for r in report["stages"]}
     check(told == {cut(k): v for k, v in stages.items()}, "stages by name", told)
+    told = {r["name"]: [r["count"], r["mean_ns"], r["longest_ns"]] for r in report["stage_times"]}
+    lengths = collections.defaultdict(list)
+    for e in events:
+        if e["type"] == "stage" and not e.get("adopted"):
+            lengths[cut(e["name"])].append(e["dur_ns"])
+    check(told == {k: [len(v), sum(v) // len(v), max(v)] for k, v in lengths.items()}, "times of stages", told)
+    compare_tokens(events, report)
     copies = sum(e.get("bytes", 0) for e in events if e["type"] == "memcpy")
     check(sum(r["bytes"] for r in report["copies"]) == copies, "bytes copied")
+
+
+def compare_tokens(events, report):
+    """First tokens and gaps by the marks, in the order of the file, as docs/prometheus.md defines them."""
+    begins, marked, tokens = {}, {}, collections.defaultdict(list)
+    for e in events:
+        for r in e.get("requests", []):
+            if e["type"] == "stage" and not e.get("adopted"):
+                begins[r] = min(begins.get(r, e["ts_ns"]), e["ts_ns"])
+            elif e["type"] == "mark" and e["name"] == "request_begin":
+                marked[r] = e["ts_ns"]
+            elif e["type"] == "mark" and e["name"] in ("token", "first_token"):
+                tokens[r].append(e["ts_ns"])
+    if not tokens:
+        return
+    told = {r["what"]: r for r in report["request_times"]}
+    first = [t[0] - marked.get(r, begins.get(r)) for r, t in tokens.items() if r in marked or r in begins]
+    gaps = []
+    for t in tokens.values():
+        last = t[0]
+        for at in t[1:]:
+            if at >= last:
+                gaps.append(at - last)
+                last = at
+    check(report["inference"]["by_marks"] and report["inference"]["tokens"] == sum(map(len, tokens.values())), "tokens")
+    for what, mine in (("time_to_first_token", first), ("time_between_tokens", gaps)):
+        row = told[what]
+        check([row["count"], row["mean_ns"], row["longest_ns"]] ==
+              [len(mine), sum(mine) // len(mine) if mine else 0, max(mine, default=0)], what, row, len(mine))
+        for percent in (50, 95, 99):
+            ranked = sorted(mine)
+            exact = ranked[max(0, -(-percent * len(mine) // 100) - 1)] if mine else 0
+            check(abs(row["p%d_ns" % percent] - exact) <= exact / 32 + 1, what, "p%d" % percent, row, exact)
 
 
 def compare_within(report):
@@ -111,10 +206,10 @@ def compare_csv(report, folder):
         check(len({len(r) for r in rows}) == 1, name, "has rows of different lengths")
         tables[name[:-4]] = [dict(zip(rows[0], r)) for r in rows[1:]]
     flat = {k: [v] if isinstance(v, dict) else v for k, v in report.items() if isinstance(v, (dict, list))}
-    proofs = [dict(e, finding=n) for n, f in enumerate(flat["findings"], 1) for e in f["evidence"]]
-    flat["findings"] = [dict({k: v for k, v in f.items() if k != "evidence"}, finding=n)
+    for inner in ("evidence", "meanwhile"):
+        flat[inner] = [dict(e, finding=n) for n, f in enumerate(flat["findings"], 1) for e in f[inner]]
+    flat["findings"] = [dict({k: v for k, v in f.items() if k not in ("evidence", "meanwhile")}, finding=n)
                         for n, f in enumerate(flat["findings"], 1)]
-    flat["evidence"] = proofs
     check(set(flat) == set(tables), "tables", set(flat) ^ set(tables))
 
     def as_csv(v):
@@ -167,12 +262,17 @@ def main():
     if sys.argv[1] == "--kineto":
         compare_kineto(sys.argv[2], json.load(open(sys.argv[3], encoding="utf-8")))
         sys.exit(failed)
+    if sys.argv[1] == "--time":
+        compare_time([json.loads(line) for line in open(sys.argv[2], encoding="utf-8")],
+                     json.load(open(sys.argv[3], encoding="utf-8")), *map(int, sys.argv[4:] or (-2**63, 2**63)))
+        sys.exit(failed)
     trace, text, document, folder, page = sys.argv[1:6]
     events = [json.loads(line) for line in open(trace, encoding="utf-8")]
     raw = open(document, encoding="utf-8").read()
     report = json.loads(raw)
     check(report["schema"] == "cutrace.report" and report["v"] == 1, "schema")
     compare_events(events, report)
+    compare_time(events, report, -2**63, 2**63)
     compare_within(report)
     compare_text(open(text, encoding="utf-8").read(), report)
     compare_csv(report, folder)

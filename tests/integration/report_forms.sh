@@ -38,6 +38,56 @@ check nothing.jsonl
 [ "$(jq .numbers.kernels torch.json)" -eq 21000 ] || fail "PyTorch's kernels"
 "$python" "$here/report_forms.py" --kineto "$data/kineto_h200_steps.json.gz" torch.json || fail "PyTorch's busy time"
 
+# Shares are of the time that was recorded and chosen: of windows, cuts, parts, files that were full, sampled traces.
+times() { # <what> <trace> [from ns] [to ns]: r.json against the events
+  "$python" "$here/report_forms.py" --time "${@:2:1}" r.json "${@:3}" || fail "times of $1"
+}
+last_ns=$(jq -s 'map(select(.dur_ns) | .ts_ns + .dur_ns) | max' t.jsonl)
+for share in '0 1' '2 3' '3 11' '7 8'; do
+  from=$((last_ns * ${share% *} / 11)) to=$((last_ns * ${share#* } / 11))
+  "$command" report t.jsonl --from ${from}ns --to ${to}ns --json=r.json || fail "no report on a part"
+  times "--from $from --to $to" t.jsonl $from $to
+  for name in part.jsonl part.json part.pftrace; do
+    "$command" cut t.jsonl -o $name --from ${from}ns --to ${to}ns >part.txt 2>&1 || { [ $name = part.pftrace ] && continue; fail "cut: $(cat part.txt)"; }
+    "$command" report $name --json=r.json || fail "no report on $name"
+    times "a cut, as $name" t.jsonl $from $to
+    jq -e '.trace.complete' r.json >/dev/null || fail "$name is not complete: $(jq -r .trace.missing r.json)"
+  done
+  "$command" cut part.jsonl -o twice.jsonl --from $(((from + to) / 2))ns >/dev/null 2>&1
+  "$command" report twice.jsonl --json=r.json
+  times "a cut of a cut" t.jsonl $(((from + to) / 2)) $to
+  "$command" report part.jsonl --html part.html && "$command" report part.jsonl --json=r.json
+  "$python" - part.html r.json <<'END' || fail "HTML of a cut"
+import json, re, sys
+page = json.loads(re.search(r'id="data">(.*?)</script>', open(sys.argv[1], encoding="utf-8").read(), re.S)[1])
+report = json.load(open(sys.argv[2]))
+assert page["gpu_busy_ns"] == report["trace"]["gpu_busy_ns"], "busy"
+assert page["recorded_ns"] == report["trace"]["recorded_ns"], "recorded"
+END
+done
+for sink in 'jsonl:full.jsonl?max=100K' 'jsonl:r.jsonl?rotate=100K'; do
+  CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=$sink "$server" --device sim --requests 12 --arrival-us 200 >/dev/null 2>&1
+done
+"$command" report full.jsonl --json=r.json 2>/dev/null
+times "a file that was full" full.jsonl
+parts=(r.*.jsonl)
+[ ${#parts[@]} -ge 5 ] || fail "${#parts[@]} parts only"
+for missing in 1 3 '1 2 4'; do
+  chosen=("${parts[@]}")
+  for n in $missing; do unset "chosen[n - 1]"; done
+  cat "${chosen[@]}" >some.jsonl
+  "$command" report "${chosen[@]}" --json=r.json 2>/dev/null
+  times "parts without $missing" some.jsonl
+  jq -e '.trace.complete == false' r.json >/dev/null || fail "parts without $missing are called complete"
+done
+cat "${parts[@]}" >some.jsonl
+"$command" report "${parts[@]}" --json=r.json
+times "all parts" some.jsonl
+CUTRACE=1 CUTRACE_SAMPLE=10ms/20ms CUTRACE_SINKS=jsonl:windows.jsonl "$server" --device sim --requests 40 --arrival-us 2000 >/dev/null 2>&1
+grep -q '"type":"window"' windows.jsonl || fail "no windows"
+"$command" report windows.jsonl --json=r.json
+times "windows" windows.jsonl
+
 expect 125 'ends in .html' "$command" report --html t.jsonl t.jsonl
 expect 125 'is the file that is read' "$command" report t.jsonl --json=t.jsonl
 expect 125 'is a file' "$command" report t.jsonl --csv t.jsonl

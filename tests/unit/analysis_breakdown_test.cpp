@@ -274,11 +274,13 @@ TEST_CASE("a trace in pieces: what was not recorded is nobody's, and no idle tim
   CHECK(t.time_ns(owner::nothing) == 130);
   CHECK(analysis::permille_of(t)[0] == 350);
   CHECK(b.devices()[0].idle_ns(t.recorded_ns) == 130);
-  // Work that reaches beyond its window: never more than what was recorded.
+  // Of work that reaches beyond its window, what lies in it.
   b.add(sample::kernel("k", 1050, 1500, 1));
   const analysis::breakdown_table more = b.everything(2000);
-  CHECK(more.recorded_ns == 520);
-  CHECK(more.time_ns(owner::nothing) == 0);
+  CHECK(more.recorded_ns == 200);
+  CHECK(more.time_ns(owner::gpu_kernel) == 120);
+  CHECK(more.time_ns(owner::nothing) == 80);
+  CHECK(b.devices()[0].busy_ns == 120);
 }
 
 }  // namespace analysis_breakdown_test

@@ -4,12 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cutrace/sinks/common/finding_text.hpp>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "report/findings.hpp"
 #include "report/trace_analysis.hpp"
 #include "support/random_trace.hpp"
 #include "support/sanitized.hpp"
@@ -61,6 +63,31 @@ idle_cause cause_of(const random_trace::trace& t, std::int64_t a, std::int64_t b
   if (allocating == most) return idle_cause::allocation;
   if (own == most) return idle_cause::host_wait;
   return waiting == most ? idle_cause::sync_wait : idle_cause::launch_latency;
+}
+
+/// Name of the innermost stage that runs on the thread in each tick, "" outside; `own` where no call of those that
+/// wait, allocate or launch runs.
+void check_own_stage(const random_trace::trace& t, const trace_log& log, const idle_gap& g) {
+  const gpu_work& w = log.work()[g.next];
+  const trace_log::launch l = log.launch_of(w);
+  std::map<std::string, std::int64_t> own;
+  for (std::int64_t at = g.when.start_ns / tick; at < std::min(l.when.start_ns, g.when.end_ns) / tick; ++at) {
+    bool busy = false;
+    for (const random_trace::call& c : t.calls)
+      busy = busy || (c.outermost && c.thread == log.thread_id(w.thread) && c.start <= at && at < c.end &&
+                      (has(c.name, "Synchronize") || has(c.name, "MemcpyDtoH") || has(c.name, "MemAlloc") ||
+                       has(c.name, "Launch")));
+    if (busy) continue;
+    const random_trace::stage* inner = nullptr;
+    for (const random_trace::stage& s : t.stages)
+      if (s.thread == log.thread_id(w.thread) && s.start <= at && at < s.end &&
+          (inner == nullptr || s.start > inner->start || (s.start == inner->start && s.id > inner->id)))
+        inner = &s;
+    ++own[inner == nullptr ? std::string() : inner->name];
+  }
+  std::int64_t most = 0;
+  for (const auto& o : own) most = std::max(most, o.second);
+  REQUIRE(own[g.stage == 0 ? std::string() : log.names().name(log.stages()[g.stage].name)] == most);
 }
 
 std::unique_ptr<trace_log> log_of(const std::vector<event>& events) {
@@ -136,6 +163,7 @@ TEST_CASE("analysis.idle: every gap of random traces, and its cause") {
         CAPTURE(b);
         REQUIRE_MESSAGE(possible, name_of(found->cause));
         ++seen[found->cause];
+        if (found->cause == idle_cause::host_wait && found->call == 0) check_own_stage(t, *log, *found);
       }
     }
     REQUIRE(r.longest.size() == gaps);
@@ -169,6 +197,138 @@ TEST_CASE("analysis.idle: the call and the stage to blame") {
   CHECK(blame_of({stage}, 190).cause == idle_cause::host_wait);
   event after = sample::stage("decode", 189 * us, 260 * us, 5);
   CHECK(blame_of({after}, 190).cause == idle_cause::no_work);
+}
+
+namespace {
+
+event at(event stage, const char* file, std::uint32_t line) {
+  stage.stage.file = sample::text_of(file);
+  stage.stage.line = line;
+  return stage;
+}
+event on(std::uint32_t thread, event e) {
+  e.thread_id = thread;
+  return e;
+}
+event adopted(event e) {
+  e.stage.adopted = true;
+  return e;
+}
+event span(event e) {
+  e.stage.span = true;
+  return e;
+}
+
+/// As blame_of; the second kernel is launched in stage 9, "decode".
+struct blamed {
+  idle_cause cause;
+  std::string stage, site, launched_in;
+  std::vector<finding> found;
+};
+blamed blame_in_stages(std::vector<event> host) {
+  // Three times, so that it is a finding.
+  std::vector<event> events;
+  for (std::int64_t round = 0; round < 3; ++round) {
+    const std::int64_t base = round * 300;
+    const auto moved = [&](event e) {
+      e.start_ns += base * us;
+      e.end_ns += base * us;
+      if (e.call_name.size != 0) e.call_start_ns += static_cast<std::uint64_t>(base * us);
+      if (e.stage_id != 0) e.stage_id += static_cast<std::uint64_t>(1000 * round);
+      if (e.kind == event_kind::stage && e.stage.parent != 0)
+        e.stage.parent += static_cast<std::uint64_t>(1000 * round);
+      return e;
+    };
+    const std::uint64_t id = static_cast<std::uint64_t>(round) * 10;
+    for (const event& e : host) events.push_back(moved(e));
+    events.push_back(moved(launch(10, 15, id + 1)));
+    events.push_back(moved(kernel(20, 100, 10, id + 1)));
+    events.push_back(moved(sample::in_stage(launch(190, 195, id + 2), "decode", 9)));
+    events.push_back(moved(sample::in_stage(kernel(200, 290, 190, id + 2), "decode", 9)));
+    events.push_back(moved(at(sample::stage("decode", 189 * us, 198 * us, 9), "server.cpp", 40)));
+  }
+  sort_by_end(events);
+  trace_analysis a;
+  for (const event& e : events) a.add(e);
+  const trace_results r = a.finish();
+  blamed b;
+  const idle_gap* longest = nullptr;
+  for (const idle_gap& g : r.idle.longest)
+    if (g.when == interval{100 * us, 200 * us}) longest = &g;
+  REQUIRE(longest != nullptr);
+  const trace_log& log = a.log();
+  const auto name = [&](std::uint32_t stage) {
+    return stage == 0 ? std::string() : log.names().name(log.stages()[stage].name);
+  };
+  b.cause = longest->cause;
+  b.stage = name(longest->stage);
+  b.site = log.site(longest->stage);
+  b.launched_in = name(log.work()[longest->next].stage);
+  b.found = find_findings(log, r);
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("analysis.idle: to blame is the stage in which the thread was, not the one in which it launches next") {
+  const blamed b = blame_in_stages({at(sample::stage("prepare", 102 * us, 187 * us, 5), "server.cpp", 20)});
+  CHECK(b.cause == idle_cause::host_wait);
+  CHECK(b.stage == "prepare");
+  CHECK(b.site == "server.cpp:20");
+  CHECK(b.launched_in == "decode");
+  REQUIRE(!b.found.empty());
+  CHECK(b.found[0].is == finding_kind::host_bound);
+  CHECK(b.found[0].stage == "prepare");
+  CHECK(b.found[0].site == "server.cpp:20");
+  CHECK(b.found[0].next_stage == "decode");
+  CHECK(b.found[0].thread_id == sample::main_thread);
+  CHECK(b.found[0].meanwhile.empty());
+  const std::string what = ascii::words_of(b.found[0], 900 * us).what;
+  CHECK(what.find("in stage \"prepare\" (server.cpp:20) before it launches in \"decode\".") != std::string::npos);
+}
+
+TEST_CASE("analysis.idle: nested stages, stages of one name in two places, calls within, and adopted parts") {
+  // The inner stage has most of the time outside of calls; the outer one the longer whole.
+  CHECK(blame_in_stages(
+            {sample::stage("batch", 100 * us, 188 * us, 5), sample::stage("tokenize", 110 * us, 170 * us, 6, 5, 1)})
+            .stage == "tokenize");
+  // Most of the inner one is a wait that is no work of its own: it ends before the gap's middle.
+  CHECK(blame_in_stages({sample::stage("batch", 100 * us, 188 * us, 5),
+                         sample::stage("sync", 101 * us, 140 * us, 6, 5, 1), call("cuStreamSynchronize", 102, 139)})
+            .stage == "batch");
+  // Two of a name add up to more than the one that is longest; its place is that of the longer of the two.
+  const blamed two = blame_in_stages({at(sample::stage("copy_in", 100 * us, 130 * us, 5), "a.cpp", 1),
+                                      at(sample::stage("mask", 130 * us, 164 * us, 6), "b.cpp", 2),
+                                      at(sample::stage("copy_in", 164 * us, 188 * us, 7), "a.cpp", 3)});
+  CHECK(two.stage == "copy_in");
+  CHECK(two.site == "a.cpp:1");
+  // Adopted from another thread, and stages within what was adopted.
+  CHECK(blame_in_stages({adopted(sample::stage("serve", 95 * us, 188 * us, 5)),
+                         on(77, sample::stage("serve", 20 * us, 299 * us, 5))})
+            .stage == "serve");
+}
+
+TEST_CASE("analysis.idle: outside of any stage no other thread is chosen from, and what others did is listed") {
+  const blamed b = blame_in_stages({on(77, sample::stage("tokenize", 101 * us, 180 * us, 5)),
+                                    on(78, sample::stage("log", 120 * us, 130 * us, 6)),
+                                    span(on(79, sample::stage("queue_wait", 99 * us, 189 * us, 7)))});
+  CHECK(b.cause == idle_cause::host_wait);
+  CHECK(b.stage.empty());
+  REQUIRE(!b.found.empty());
+  const finding& f = b.found[0];
+  CHECK(f.is == finding_kind::host_bound);
+  CHECK(f.stage.empty());
+  CHECK(f.site.empty());
+  REQUIRE(f.meanwhile.size() == 3);
+  CHECK(f.meanwhile[0].stage == "queue_wait");
+  CHECK(f.meanwhile[0].thread_id == 0);
+  CHECK(f.meanwhile[1].stage == "tokenize");
+  CHECK(f.meanwhile[1].thread_id == 77);
+  CHECK(f.meanwhile[1].ns == 79 * us);
+  CHECK(f.meanwhile[2].stage == "log");
+  const std::string what = ascii::words_of(f, 900 * us).what;
+  CHECK(what.find("outside of any stage before it launches in \"decode\". Meanwhile, in the longest: \"queue_wait\" "
+                  "(a span) for 89.0 us, \"tokenize\" on thread 77 for 79.0 us") != std::string::npos);
 }
 
 TEST_CASE("analysis.idle: what was not recorded is not idle") {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/operations.hpp>
-#include <cutrace/analysis/ranking.hpp>
 #include <cutrace/analysis/summary.hpp>
 #include <cutrace/analysis/time_bins.hpp>
 #include <string>

@@ -35,9 +35,11 @@ struct line {
   }
   bool at(std::int64_t t) const { return on[static_cast<std::size_t>(t)]; }
 };
+/// What was recorded of the trace under test.
+line recorded;
 std::int64_t count(const std::function<bool(std::int64_t)>& is) {
   std::int64_t n = 0;
-  for (std::int64_t t = 0; t < length; ++t) n += is(t);
+  for (std::int64_t t = 0; t < length; ++t) n += recorded.at(t) && is(t);
   return n * tick;
 }
 
@@ -48,7 +50,18 @@ work_class class_of(const random_trace::work& w) {
 }
 
 struct subject {
-  explicit subject(std::uint32_t seed) : truth(random_trace::make(seed, seed % 4 == 0)) {
+  /// @param in_windows up to three, of which the last may reach beyond the trace
+  subject(std::uint32_t seed, bool in_windows) : truth(random_trace::make(seed, seed % 4 == 0)) {
+    recorded = line();
+    if (!in_windows) recorded.set(0, length);
+    std::mt19937 random(seed);
+    for (std::int64_t at = 0, n = 1 + random() % 3; in_windows && n > 0; --n) {
+      const std::int64_t start = at + random() % 500, end = std::min<std::int64_t>(length, start + 1 + random() % 400);
+      if (start >= length) break;
+      truth.events.push_back(sample::base(event_kind::window, "recorded", start * tick, end * tick));
+      recorded.set(start, end);
+      at = end;
+    }
     for (const event& e : truth.events) analysis.add(e);
     results = analysis.finish(length * tick);
   }
@@ -58,73 +71,88 @@ struct subject {
 };
 
 /// Calls `check` for each of many traces; the seed of a failure is told.
-void for_each_trace(std::uint32_t first_seed, const std::function<void(const subject&)>& check) {
+void for_each_trace(std::uint32_t first_seed, const std::function<void(const subject&)>& check, bool windows = false) {
   for (std::uint32_t seed = first_seed; seed < first_seed + cases; ++seed) {
     CAPTURE(seed);
-    check(subject(seed));
+    check(subject(seed, windows && seed % 3 == 0));
   }
 }
 
 }  // namespace
 
 TEST_CASE("analysis.trace: each owner's time is what nobody before it has, all of it together the wall time") {
-  for_each_trace(1000, [](const subject& s) {
-    std::vector<line> owners(owner_count - 1);
-    const auto line_of = [&](owner o) -> line& { return owners[static_cast<std::size_t>(o)]; };
-    for (const random_trace::work& w : s.truth.works) line_of(owner_of(class_of(w))).set(w.start, w.end);
-    for (const random_trace::call& c : s.truth.calls)
-      line_of(host_owner(category_of_call(sample::text_of(c.name)))).set(c.start, c.end);
-    for (const random_trace::stage& t : s.truth.stages) line_of(owner::host_stage).set(t.start, t.end);
-    for (const random_trace::part& p : s.truth.parts) line_of(owner::host_stage).set(p.start, p.end);
-    const std::size_t first_host = static_cast<std::size_t>(owner::host_init);
-    for (const bool host : {false, true}) {
-      const breakdown_table& t = host ? s.results.time.host : s.results.time.everything;
-      std::int64_t sum = 0;
-      for (std::size_t o = 0; o < owner_count; ++o) {
-        sum += t.ns[o];
-        if (host && o < first_host) {
-          REQUIRE(t.ns[o] == 0);
-          continue;
+  for_each_trace(
+      1000,
+      [](const subject& s) {
+        std::vector<line> owners(owner_count - 1);
+        const auto line_of = [&](owner o) -> line& { return owners[static_cast<std::size_t>(o)]; };
+        for (const random_trace::work& w : s.truth.works) line_of(owner_of(class_of(w))).set(w.start, w.end);
+        for (const random_trace::call& c : s.truth.calls)
+          line_of(host_owner(category_of_call(sample::text_of(c.name)))).set(c.start, c.end);
+        for (const random_trace::stage& t : s.truth.stages) line_of(owner::host_stage).set(t.start, t.end);
+        for (const random_trace::part& p : s.truth.parts) line_of(owner::host_stage).set(p.start, p.end);
+        const std::size_t first_host = static_cast<std::size_t>(owner::host_init);
+        for (const bool host : {false, true}) {
+          const breakdown_table& t = host ? s.results.time.host : s.results.time.everything;
+          std::int64_t sum = 0;
+          for (std::size_t o = 0; o < owner_count; ++o) {
+            sum += t.ns[o];
+            if (host && o < first_host) {
+              REQUIRE(t.ns[o] == 0);
+              continue;
+            }
+            REQUIRE(t.ns[o] == count([&](std::int64_t at) {
+                      for (std::size_t k = host ? first_host : 0; k < owner_count - 1; ++k)
+                        if (owners[k].at(at)) return k == o;
+                      return o == owner_count - 1;
+                    }));
+          }
+          REQUIRE(sum == count([](std::int64_t) { return true; }));
+          REQUIRE(sum == t.recorded_ns);
         }
-        REQUIRE(t.ns[o] == count([&](std::int64_t at) {
-                  for (std::size_t k = host ? first_host : 0; k < owner_count - 1; ++k)
-                    if (owners[k].at(at)) return k == o;
-                  return o == owner_count - 1;
-                }));
-      }
-      REQUIRE(sum == length * tick);
-    }
-  });
+      },
+      true);
 }
 
 TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classes of work") {
-  for_each_trace(2000, [](const subject& s) {
-    for (const device_activity& d : s.results.devices) {
-      std::vector<line> of(work_class_count);
-      line busy;
-      std::int64_t first = length, last = 0;
-      for (const random_trace::work& w : s.truth.works) {
-        if (w.device != d.device) continue;
-        of[static_cast<std::size_t>(class_of(w))].set(w.start, w.end);
-        busy.set(w.start, w.end);
-        first = std::min(first, w.start);
-        last = std::max(last, w.end);
-      }
-      REQUIRE(d.active == interval{first * tick, last * tick});
-      REQUIRE(d.busy_ns == count([&](std::int64_t t) { return busy.at(t); }));
-      REQUIRE(d.busy_ns + d.idle_ns == d.active.length_ns());
-      REQUIRE(d.compute_ns + d.non_compute_ns + d.idle_ns == d.active.length_ns());
-      for (std::size_t a = 0; a < work_class_count; ++a) {
-        REQUIRE(d.class_ns[a] == count([&](std::int64_t t) { return of[a].at(t); }));
-        REQUIRE(d.exposed_ns[a] == count([&](std::int64_t t) { return of[a].at(t) && !of[0].at(t); }));
-        for (std::size_t b = 0; b < work_class_count; ++b)
-          REQUIRE(d.overlap_ns[a][b] == count([&](std::int64_t t) { return of[a].at(t) && of[b].at(t); }));
-      }
-      std::uint64_t gaps = 0;
-      for (std::int64_t t = first + 1; t < last; ++t) gaps += busy.at(t - 1) && !busy.at(t);
-      REQUIRE(d.gap_count == gaps);
-    }
-  });
+  for_each_trace(
+      2000,
+      [](const subject& s) {
+        for (const device_activity& d : s.results.devices) {
+          std::vector<line> of(work_class_count);
+          line busy;
+          std::int64_t first = length, last = 0;
+          for (const random_trace::work& w : s.truth.works) {
+            if (w.device != d.device) continue;
+            of[static_cast<std::size_t>(class_of(w))].set(w.start, w.end);
+            busy.set(w.start, w.end);
+            for (std::int64_t t = w.start; t < w.end; ++t)
+              if (recorded.at(t)) first = std::min(first, t), last = std::max(last, t + 1);
+          }
+          if (last == 0) first = 0;
+          REQUIRE(d.active == interval{first * tick, last * tick});
+          const std::int64_t active_ns = count([&](std::int64_t t) { return first <= t && t < last; });
+          REQUIRE(d.busy_ns == count([&](std::int64_t t) { return busy.at(t); }));
+          REQUIRE(d.busy_ns + d.idle_ns == active_ns);
+          REQUIRE(d.compute_ns + d.non_compute_ns + d.idle_ns == active_ns);
+          for (std::size_t a = 0; a < work_class_count; ++a) {
+            REQUIRE(d.class_ns[a] == count([&](std::int64_t t) { return of[a].at(t); }));
+            REQUIRE(d.exposed_ns[a] == count([&](std::int64_t t) { return of[a].at(t) && !of[0].at(t); }));
+            for (std::size_t b = 0; b < work_class_count; ++b)
+              REQUIRE(d.overlap_ns[a][b] == count([&](std::int64_t t) { return of[a].at(t) && of[b].at(t); }));
+          }
+          // Between the first and the last work, recorded or not: a gap that reaches into several windows is one in
+          // each.
+          std::uint64_t gaps = 0;
+          std::int64_t begin = 0, end = length;
+          while (begin < length && !busy.at(begin)) ++begin;
+          while (end > 0 && !busy.at(end - 1)) --end;
+          const auto idle = [&](std::int64_t t) { return t > begin && t < end && recorded.at(t) && !busy.at(t); };
+          for (std::int64_t t = begin + 1; t < end; ++t) gaps += idle(t) && !idle(t - 1);
+          REQUIRE(d.gap_count == gaps);
+        }
+      },
+      true);
 }
 
 TEST_CASE("analysis.trace: work without times is in no measurement, and the time that it occupies is not idle") {
@@ -252,30 +280,33 @@ TEST_CASE("analysis.trace: delays, skew and the length of the queue") {
 }
 
 TEST_CASE("analysis.trace: copies, their bytes and the time that no kernel hides") {
-  for_each_trace(4000, [](const subject& s) {
-    std::map<std::uint32_t, std::int64_t> exposed;
-    std::uint64_t bytes = 0, small = 0;
-    for (const copy_row& r : s.results.copies) {
-      exposed[r.device] += r.exposed_ns;
-      bytes += r.bytes;
-      small += r.small_count;
-    }
-    for (const random_trace::work& w : s.truth.works) {
-      if (w.kind != event_kind::memcpy) continue;
-      bytes -= w.bytes;
-      small -= w.bytes <= copy_row::small_bytes;
-    }
-    REQUIRE(bytes == 0);
-    REQUIRE(small == 0);
-    for (const device_activity& d : s.results.devices) {
-      line kernel, copy;
-      for (const random_trace::work& w : s.truth.works)
-        if (w.device == d.device) (w.kind == event_kind::kernel ? kernel : copy).set(w.start, w.end);
-      const std::int64_t expected = count([&](std::int64_t t) { return copy.at(t) && !kernel.at(t); });
-      REQUIRE(d.exposed_copy_ns == expected);
-      REQUIRE(exposed[d.device] == expected);
-    }
-  });
+  for_each_trace(
+      4000,
+      [](const subject& s) {
+        std::map<std::uint32_t, std::int64_t> exposed;
+        std::uint64_t bytes = 0, small = 0;
+        for (const copy_row& r : s.results.copies) {
+          exposed[r.device] += r.exposed_ns;
+          bytes += r.bytes;
+          small += r.small_count;
+        }
+        for (const random_trace::work& w : s.truth.works) {
+          if (w.kind != event_kind::memcpy) continue;
+          bytes -= w.bytes;
+          small -= w.bytes <= copy_row::small_bytes;
+        }
+        REQUIRE(bytes == 0);
+        REQUIRE(small == 0);
+        for (const device_activity& d : s.results.devices) {
+          line kernel, copy;
+          for (const random_trace::work& w : s.truth.works)
+            if (w.device == d.device) (w.kind == event_kind::kernel ? kernel : copy).set(w.start, w.end);
+          const std::int64_t expected = count([&](std::int64_t t) { return copy.at(t) && !kernel.at(t); });
+          REQUIRE(d.exposed_copy_ns == expected);
+          REQUIRE(exposed[d.device] == expected);
+        }
+      },
+      true);
 }
 
 TEST_CASE("analysis.trace: context switches and multiplex windows") {
@@ -312,85 +343,95 @@ TEST_CASE("analysis.trace: context switches and multiplex windows") {
 }
 
 TEST_CASE("analysis.trace: stages: host, queue, execution, transfer, idle inside") {
-  for_each_trace(6000, [](const subject& s) {
-    struct lines {
-      line host, own, all, execution, transfer, queue, calls;
-    };
-    std::map<std::string, lines> of;
-    line busy;
-    const auto climb = [&](std::uint64_t id, const std::function<void(lines&)>& each) {
-      for (const random_trace::stage* t = s.truth.find(id); t != nullptr; t = s.truth.find(t->parent))
-        each(of[t->name]);
-    };
-    for (const random_trace::stage& t : s.truth.stages) of[t.name].host.set(t.start, t.end);
-    for (const random_trace::part& p : s.truth.parts) of[s.truth.find(p.stage)->name].host.set(p.start, p.end);
-    for (const random_trace::call& c : s.truth.calls) climb(c.stage, [&](lines& l) { l.calls.set(c.start, c.end); });
-    for (const random_trace::work& w : s.truth.works) {
-      busy.set(w.start, w.end);
-      if (const random_trace::stage* t = s.truth.find(w.stage)) of[t->name].own.set(w.start, w.end);
-      climb(w.stage, [&](lines& l) {
-        l.all.set(w.start, w.end);
-        (w.kind == event_kind::kernel ? l.execution : l.transfer).set(w.start, w.end);
-        if (w.call != SIZE_MAX) l.queue.set(s.truth.calls[w.call].end, w.start);
-      });
-    }
-    REQUIRE(s.results.stages.stages.size() == of.size());
-    for (const stage_cost& c : s.results.stages.stages) {
-      const lines& l = of[c.name];
-      const auto on = [](const line& of_row) { return count([&](std::int64_t t) { return of_row.at(t); }); };
-      REQUIRE(c.host_ns == on(l.host));
-      REQUIRE(c.gpu_own_ns == on(l.own));
-      REQUIRE(c.gpu_inclusive_ns == on(l.all));
-      REQUIRE(c.execution_ns == on(l.execution));
-      REQUIRE(c.transfer_ns == on(l.transfer));
-      REQUIRE(c.queue_ns == on(l.queue));
-      REQUIRE(c.call_ns == on(l.calls));
-      REQUIRE(c.gpu_idle_inside_ns == count([&](std::int64_t t) { return l.host.at(t) && !busy.at(t); }));
-      std::set<std::uint64_t> requests;
-      for (const random_trace::stage& t : s.truth.stages)
-        if (t.name == c.name) requests.insert(t.requests.begin(), t.requests.end());
-      REQUIRE(c.requests == requests.size());
-    }
-  });
+  for_each_trace(
+      6000,
+      [](const subject& s) {
+        struct lines {
+          line host, own, all, execution, transfer, queue, calls;
+        };
+        std::map<std::string, lines> of;
+        line busy;
+        const auto climb = [&](std::uint64_t id, const std::function<void(lines&)>& each) {
+          for (const random_trace::stage* t = s.truth.find(id); t != nullptr; t = s.truth.find(t->parent))
+            each(of[t->name]);
+        };
+        for (const random_trace::stage& t : s.truth.stages) of[t.name].host.set(t.start, t.end);
+        for (const random_trace::part& p : s.truth.parts) of[s.truth.find(p.stage)->name].host.set(p.start, p.end);
+        for (const random_trace::call& c : s.truth.calls)
+          climb(c.stage, [&](lines& l) { l.calls.set(c.start, c.end); });
+        for (const random_trace::work& w : s.truth.works) {
+          busy.set(w.start, w.end);
+          if (const random_trace::stage* t = s.truth.find(w.stage)) of[t->name].own.set(w.start, w.end);
+          climb(w.stage, [&](lines& l) {
+            l.all.set(w.start, w.end);
+            (w.kind == event_kind::kernel ? l.execution : l.transfer).set(w.start, w.end);
+            if (w.call != SIZE_MAX) l.queue.set(s.truth.calls[w.call].end, w.start);
+          });
+        }
+        REQUIRE(s.results.stages.stages.size() == of.size());
+        for (const stage_cost& c : s.results.stages.stages) {
+          const lines& l = of[c.name];
+          const auto on = [](const line& of_row) { return count([&](std::int64_t t) { return of_row.at(t); }); };
+          REQUIRE(c.host_ns == on(l.host));
+          REQUIRE(c.gpu_own_ns == on(l.own));
+          REQUIRE(c.gpu_inclusive_ns == on(l.all));
+          REQUIRE(c.execution_ns == on(l.execution));
+          REQUIRE(c.transfer_ns == on(l.transfer));
+          REQUIRE(c.queue_ns == on(l.queue));
+          REQUIRE(c.call_ns == on(l.calls));
+          REQUIRE(c.gpu_idle_inside_ns == count([&](std::int64_t t) { return l.host.at(t) && !busy.at(t); }));
+          std::set<std::uint64_t> requests;
+          for (const random_trace::stage& t : s.truth.stages)
+            if (t.name == c.name) requests.insert(t.requests.begin(), t.requests.end());
+          REQUIRE(c.requests == requests.size());
+        }
+      },
+      true);
 }
 
 TEST_CASE("analysis.trace: requests: what was measured alone, in batches, and the estimated share") {
-  for_each_trace(7000, [](const subject& s) {
-    line busy;
-    for (const random_trace::work& w : s.truth.works) busy.set(w.start, w.end);
-    for (const request_cost& c : s.results.requests) {
-      const std::uint64_t id = s.analysis.log().stages().request_ids()[c.request];
-      line host;
-      std::int64_t alone = 0, batches = 0, share = 0, queue = 0;
-      std::int64_t first = length, last = 0;
-      for (const random_trace::stage& t : s.truth.stages) {
-        if (std::find(t.requests.begin(), t.requests.end(), id) == t.requests.end()) continue;
-        host.set(t.start, t.end);
-        first = std::min(first, t.start);
-        last = std::max(last, t.end);
-        line kernels, gpu, waiting;
-        for (const random_trace::work& w : s.truth.works) {
-          if (w.stage != t.id) continue;
-          last = std::max(last, w.end);
-          gpu.set(w.start, w.end);
-          if (w.kind == event_kind::kernel) kernels.set(w.start, w.end);
-          if (w.call != SIZE_MAX) waiting.set(s.truth.calls[w.call].end, w.start);
+  for_each_trace(
+      7000,
+      [](const subject& s) {
+        line busy;
+        for (const random_trace::work& w : s.truth.works) busy.set(w.start, w.end);
+        for (const request_cost& c : s.results.requests) {
+          const std::uint64_t id = s.analysis.log().stages().request_ids()[c.request];
+          line host;
+          std::int64_t alone = 0, batches = 0, share = 0, queue = 0;
+          std::int64_t first = length, last = 0;
+          for (const random_trace::stage& t : s.truth.stages) {
+            if (std::find(t.requests.begin(), t.requests.end(), id) == t.requests.end()) continue;
+            host.set(t.start, t.end);
+            first = std::min(first, t.start);
+            last = std::max(last, t.end);
+            line kernels, gpu, waiting;
+            for (const random_trace::work& w : s.truth.works) {
+              if (w.stage != t.id) continue;
+              // The end of its work as far as it was recorded.
+              for (std::int64_t at = w.start; at < w.end; ++at)
+                if (recorded.at(at)) last = std::max(last, at + 1);
+              gpu.set(w.start, w.end);
+              if (w.kind == event_kind::kernel) kernels.set(w.start, w.end);
+              if (w.call != SIZE_MAX) waiting.set(s.truth.calls[w.call].end, w.start);
+            }
+            const std::int64_t execution = count([&](std::int64_t at) { return kernels.at(at); });
+            (t.requests.size() == 1 ? alone : batches) += execution;
+            queue += count([&](std::int64_t at) { return waiting.at(at); });
+            if (t.requests.size() > 1)
+              share +=
+                  count([&](std::int64_t at) { return gpu.at(at); }) / static_cast<std::int64_t>(t.requests.size());
+          }
+          REQUIRE(c.span == interval{first * tick, last * tick});
+          REQUIRE(c.host_ns == count([&](std::int64_t at) { return host.at(at); }));
+          REQUIRE(c.idle_inside_ns == count([&](std::int64_t at) { return host.at(at) && !busy.at(at); }));
+          REQUIRE(c.execution_alone_ns == alone);
+          REQUIRE(c.execution_in_batches_ns == batches);
+          REQUIRE(c.estimated_share_ns == share);
+          REQUIRE(c.queue_ns == queue);
         }
-        const std::int64_t execution = count([&](std::int64_t at) { return kernels.at(at); });
-        (t.requests.size() == 1 ? alone : batches) += execution;
-        queue += count([&](std::int64_t at) { return waiting.at(at); });
-        if (t.requests.size() > 1)
-          share += count([&](std::int64_t at) { return gpu.at(at); }) / static_cast<std::int64_t>(t.requests.size());
-      }
-      REQUIRE(c.span == interval{first * tick, last * tick});
-      REQUIRE(c.host_ns == count([&](std::int64_t at) { return host.at(at); }));
-      REQUIRE(c.idle_inside_ns == count([&](std::int64_t at) { return host.at(at) && !busy.at(at); }));
-      REQUIRE(c.execution_alone_ns == alone);
-      REQUIRE(c.execution_in_batches_ns == batches);
-      REQUIRE(c.estimated_share_ns == share);
-      REQUIRE(c.queue_ns == queue);
-    }
-  });
+      },
+      true);
 }
 
 TEST_CASE("analysis.trace: percentiles lie within a bucket of the nearest rank") {

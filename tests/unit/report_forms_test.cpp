@@ -92,8 +92,12 @@ void check_same_shape(const forms& f) {
     REQUIRE(csv.size() - 1 == (t.value().is_object() ? 1 : t.value().size()));
     if (t.value().empty()) continue;
     const nlohmann::json& first = t.value().is_object() ? t.value() : t.value()[0];
-    for (const auto& field : first.items())
-      if (field.key() != "evidence") CHECK(std::count(csv[0].begin(), csv[0].end(), field.key()) == 1);
+    for (const auto& field : first.items()) {
+      if (field.value().is_array())
+        CHECK(f.tables.count(field.key()) == 1);
+      else
+        CHECK(std::count(csv[0].begin(), csv[0].end(), field.key()) == 1);
+    }
   }
 }
 

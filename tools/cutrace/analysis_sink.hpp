@@ -23,15 +23,18 @@ class analysis_sink : public cutrace::sink {
   }
 
  protected:
+  /// Before `close`.
+  void set_names(const cutrace::analysis::inference_names& names) { names_ = names; }
   /// Once, in `close`.
   cutrace::analysis::trace_results finish(const cutrace::trace_summary& end) {
-    return all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN);
+    return all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN, {}, names_);
   }
   const cutrace::analysis::trace_analysis& all() const noexcept { return *all_; }
   /// Gives its memory back.
   void forget() noexcept { all_.reset(); }
 
  private:
+  cutrace::analysis::inference_names names_;
   std::unique_ptr<cutrace::analysis::trace_analysis> all_;
 };
 

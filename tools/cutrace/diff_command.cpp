@@ -88,7 +88,7 @@ class runs {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {
       profile_sink profile(keep_);
-      status_ = std::max(status_, status_of(read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet)));
+      status_ = std::max(status_, status_of(read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet, true)));
       list.push_back(profile.take());
       if (!list.back().missing.empty() && !wishes_.allow_incomplete)
         throw cutrace::error((file + " is incomplete (" + list.back().missing +

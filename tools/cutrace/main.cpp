@@ -19,6 +19,7 @@
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
+#include "cutrace/why_command.hpp"
 
 namespace {
 
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
       "  cutrace run -- python3 inference.py             trace a program; a report at the end, files in ./cutrace-out\n"
       "  cutrace run --sink chrome -- ./server --port 80 a trace for ui.perfetto.dev\n"
       "  cutrace report t.jsonl                          where the time of a trace went, and what to fix first\n"
+      "  cutrace why t.jsonl --slowest 3                 why those requests took so long\n"
       "  cutrace diff before.jsonl after.jsonl           what became slower or faster\n"
       "  cutrace convert t.jsonl -o t.pftrace            a trace file in another format\n"
       "  cutrace doctor                                  what will work on this machine, and what helps where it will "
@@ -66,6 +68,7 @@ int main(int argc, char** argv) {
   cutrace_tool::add_convert(app, exit_status);
   cutrace_tool::add_cut(app, exit_status);
   cutrace_tool::add_merge(app, exit_status);
+  cutrace_tool::add_why(app, exit_status);
   cutrace_tool::add_diff(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);

@@ -29,14 +29,18 @@ struct report_wishes {
   choice_words choice;
   report_outputs outputs;
   view_options view;
+  analysis::inference_names names;
 };
 
 /// Analyses what it is given, and has the text, or has written the other forms, when it is closed.
 class report_sink : public analysis_sink {
  public:
   /// @param top rows of each table, 0: as the form has them
-  report_sink(const report_outputs& outputs, const cutrace::report_options& options, unsigned top)
-      : outputs_(outputs), options_(options), top_(top), page_(outputs.make_html()) {}
+  report_sink(const report_outputs& outputs, const cutrace::report_options& options, unsigned top,
+              const analysis::inference_names& names)
+      : outputs_(outputs), options_(options), top_(top), page_(outputs.make_html()) {
+    set_names(names);
+  }
   const char* name() const noexcept override { return "report"; }
 
   void open(const cutrace::trace_info& info) override {
@@ -75,7 +79,7 @@ class report_sink : public analysis_sink {
 
 int run_report(report_wishes& w) {
   w.outputs.check(w.files);
-  report_sink report(w.outputs, w.view.of_text(), w.view.top);
+  report_sink report(w.outputs, w.view.of_text(), w.view.top, w.names);
   const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet);
   std::fputs(report.text().c_str(), stdout);
   o.tell_nothing_chosen();
@@ -91,6 +95,15 @@ void add_report(CLI::App& app, int& exit_status) {
   command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
   w->choice.add_options(*command);
   w->outputs.add_options(*command);
+  const auto names = [&](const char* option, std::vector<std::string>& to, const char* help) {
+    command->add_option(option, to, help)
+        ->type_name("NAME")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  names("--queue-stage", w->names.queue, "A stage in which requests wait; by words in the names where not given");
+  names("--prefill-stage", w->names.prefill, "One that ends with a first token, where no marks say so; likewise");
+  names("--decode-stage", w->names.decode, "One that ends with a token; likewise");
   w->view.add_options(*command, "Rows of each table; 10 in text, all else");
   command->footer(
       "Several options of choice hold together; the report is on what was chosen then, as if there had been no more.\n"

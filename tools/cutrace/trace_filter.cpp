@@ -88,30 +88,86 @@ const trace_choice& choice_words::parsed() {
   return choice;
 }
 
-void filter_sink::write(cutrace::event_view events) {
-  batch_.clear();
-  for (const event& e : events) {
-    ++seen_;
-    if (!choice_.wants(e)) continue;
-    batch_.push_back(e);
-    described_ += is_description(e);
-  }
-  kept_ += batch_.size();
+bool trace_choice::of_time() const noexcept {
+  return from_ns != std::numeric_limits<std::int64_t>::min() || to_ns != std::numeric_limits<std::int64_t>::max();
+}
+
+std::string trace_choice::words() const {
+  std::string s;
+  const auto add = [&](const char* what, const std::string& which) {
+    s += (s.empty() ? "" : ", ") + std::string(what) + " " + which;
+  };
+  for (const std::string& name : stages) add("stage", name);
+  for (const std::string& name : requests) add("request", name);
+  for (const std::uint32_t n : devices) add("device", std::to_string(n));
+  return s;
+}
+
+void filter_sink::open(const cutrace::trace_info& info) {
+  if (info.start.monotonic_ns != 0) first_ns_ = info.start.trace_ns;
+  process_id_ = info.process_id;
+  to_.open(info);
+}
+
+void filter_sink::pass_on() {
   if (batch_.empty()) return;
+  for (const event& e : batch_) ++by_kind_[static_cast<std::size_t>(e.kind)];
+  kept_ += batch_.size();
   cutrace::event_view kept;
   kept.data = batch_.data();
   kept.size = batch_.size();
   to_.write(kept);
+  batch_.clear();
+}
+
+void filter_sink::write(cutrace::event_view events) {
+  batch_.clear();
+  for (const event& e : events) {
+    ++seen_;
+    if (!is_description(e)) {
+      if (e.kind != event_kind::loss) first_ns_ = std::min(first_ns_, e.start_ns);
+      last_ns_ = std::max(last_ns_, e.end_ns);
+    }
+    windows_ += e.kind == event_kind::window;
+    if (!choice_.wants(e)) continue;
+    batch_.push_back(e);
+    described_ += is_description(e);
+    if (e.kind != event_kind::window) continue;
+    event& window = batch_.back();  // what of it was chosen
+    window.start_ns = std::max(window.start_ns, choice_.from_ns);
+    window.end_ns = std::min(window.end_ns, choice_.to_ns);
+  }
+  pass_on();
+}
+
+/// Of a trace that was recorded all the time, what is chosen of it.
+void filter_sink::add_window(std::int64_t stop_ns) {
+  event e{};
+  e.kind = event_kind::window;
+  e.process_id = process_id_;
+  e.name = {"recorded", 8};
+  e.late = true;  // what lies partly within has gone before
+  e.start_ns = std::max(first_ns_, choice_.from_ns);
+  e.end_ns = std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));  // may be none of the trace
+  described_ += 1;                                                                        // nobody asked for it
+  batch_.assign(1, e);
+  pass_on();
 }
 
 void filter_sink::close(const cutrace::trace_summary& summary) {
+  if (choice_.of_time() && windows_ == 0)
+    add_window(summary.stop.monotonic_ns != 0 ? summary.stop.trace_ns : std::numeric_limits<std::int64_t>::min());
   std::vector<const char*> notes(summary.notes, summary.notes + summary.note_count);
   const std::string note = "cut out of a trace: " + std::to_string(kept_) + " of its " + std::to_string(seen_) +
-                           " events; the totals are those of the whole";
+                           " events; what was lost is of the whole";
   notes.push_back(note.c_str());
   cutrace::trace_summary more = summary;
   more.notes = notes.data();
   more.note_count = static_cast<std::uint32_t>(notes.size());
+  std::copy(std::begin(by_kind_), std::end(by_kind_), std::begin(more.totals.by_kind));
+  const std::string words = choice_.words();
+  const std::string missing = "what was not chosen: it has only " + words;
+  if (!whole_ && !words.empty() && more.missing == nullptr) more.missing = missing.c_str();
   to_.close(more);
 }
 
@@ -121,8 +177,9 @@ void chosen_outcome::tell_nothing_chosen() const {
                  static_cast<unsigned long long>(events));
 }
 
-chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet) {
-  filter_sink filter(to, choice.parsed());
+chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
+                           bool whole) {
+  filter_sink filter(to, choice.parsed(), whole);
   const bool all = choice.empty();
   chosen_outcome o{read_trace(files, all ? to : filter, quiet), false};
   o.nothing_chosen = !all && filter.chosen() == 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which events of a trace are asked for: within a time, of a stage, a request, a device. A sink in front of another, so
-// that it works behind any reader.
+// that it works behind any reader. What was chosen is a trace of its own: a choice of time leaves a window event, so
+// that what lies outside is not recorded instead of idle, for every reader; and a choice of anything else leaves the
+// trace without other work, which its summary says.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,9 @@ struct trace_choice {
   /// Whether it belongs to what was chosen. What describes processes, threads and devices always does, losses and
   /// windows whenever the time does.
   bool wants(const cutrace::event& e) const;
+  bool of_time() const noexcept;
+  /// "stage decode, request 7"; empty where all is wanted, at some time or at any.
+  std::string words() const;
 };
 
 /// The choice as the command line says it.
@@ -46,20 +51,31 @@ struct choice_words {
 
 class filter_sink : public cutrace::sink {
  public:
-  filter_sink(cutrace::sink& to, trace_choice choice) : to_(to), choice_(std::move(choice)) {}
+  /// @param whole what is chosen is compared with what is chosen likewise, so that nothing is missing
+  filter_sink(cutrace::sink& to, trace_choice choice, bool whole)
+      : to_(to), choice_(std::move(choice)), whole_(whole) {}
   const char* name() const noexcept override { return to_.name(); }
-  void open(const cutrace::trace_info& info) override { to_.open(info); }
+  void open(const cutrace::trace_info& info) override;
   void write(cutrace::event_view events) override;
   void flush() override { to_.flush(); }
-  /// The totals are those of the whole trace; a note says what was kept.
+  /// Totals of what was lost and what is lacking are those of the whole trace, events by kind what was kept; a note
+  /// says so.
   void close(const cutrace::trace_summary& summary) override;
   std::uint64_t kept() const noexcept { return kept_; }
 
  private:
+  void pass_on();
+  void add_window(std::int64_t stop_ns);
+
   cutrace::sink& to_;
   trace_choice choice_;
+  bool whole_;
   std::vector<cutrace::event> batch_;
-  std::uint64_t kept_ = 0, seen_ = 0, described_ = 0;
+  std::uint64_t kept_ = 0, seen_ = 0, described_ = 0, windows_ = 0;
+  std::uint64_t by_kind_[cutrace::event_kind_count] = {};
+  std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of the trace
+  std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
+  std::uint32_t process_id_ = 0;
 
  public:
   /// Without what always is kept.
@@ -74,6 +90,8 @@ struct chosen_outcome : cutrace_reading::outcome {
 };
 
 /// As read_trace, of what was chosen. @throws usage_error
-chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet);
+/// @param whole as of filter_sink
+chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
+                           bool whole = false);
 
 }  // namespace cutrace_tool

@@ -16,9 +16,9 @@ struct view_options {
   unsigned width = 0, top = 0;  ///< 0: not said
   bool quiet = false;
 
-  /// @param top_help how many rows there are without --top
+  /// @param top_help how many rows there are without --top; nullptr: there is no such option
   void add_options(CLI::App& command, const char* top_help) {
-    command.add_option("--top", top, top_help)->check(CLI::Range(1u, 100000u))->type_name("N");
+    if (top_help != nullptr) command.add_option("--top", top, top_help)->check(CLI::Range(1u, 100000u))->type_name("N");
     command.add_option("--width", width, "Columns; the terminal's, 100 at most")
         ->check(CLI::Range(80u, 400u))
         ->type_name("N");

@@ -65,6 +65,12 @@ class thread_calls {
   /// Nested calls of another category than the call around them, by start: loading a module inside of a launch.
   const chunked<host_call>& inner() const noexcept { return inner_; }
 
+  template <class Each>
+  void for_each(Each&& each) {
+    for (chunked<host_call>* list : {&calls_, &inner_})
+      for (std::size_t i = 0; i < list->size(); ++i) each((*list)[i]);
+  }
+
   /// First call that ends after `t_ns`; `size()` where there is none. @param hint a place near it.
   std::size_t ending_after(std::int64_t t_ns, std::size_t hint) const noexcept {
     return search_near(calls_.size(), hint, [&](std::size_t i) { return calls_[i].when.end_ns <= t_ns; });

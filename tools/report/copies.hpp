@@ -70,7 +70,7 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
       else
         kernels.push_back(w.when);
     }
-    std::size_t first = 0;
+    std::size_t first = 0, piece = 0;
     std::int64_t counted_ns = INT64_MIN;
     for (const std::uint32_t i : d.second.order) {
       const gpu_work& w = log.work()[i];
@@ -94,9 +94,11 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
       counted_ns = std::max(counted_ns, w.when.end_ns);
       if (fresh.empty()) continue;
       while (first < kernels.size() && kernels[first].end_ns <= fresh.start_ns) ++first;
-      r.exposed_ns += fresh.length_ns();
-      for (std::size_t k = first; k < kernels.size() && kernels[k].start_ns < fresh.end_ns; ++k)
-        r.exposed_ns -= clip(kernels[k], fresh).length_ns();
+      log.for_recorded(fresh, piece, [&](interval v) {
+        r.exposed_ns += v.length_ns();
+        for (std::size_t k = first; k < kernels.size() && kernels[k].start_ns < v.end_ns; ++k)
+          r.exposed_ns -= clip(kernels[k], v).length_ns();
+      });
     }
     for (const copy_row& r : rows)
       if (r.count > 0) list.push_back(r);

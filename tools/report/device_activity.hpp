@@ -65,21 +65,25 @@ CUTRACE_ONE_COPY inline device_activity find_activity(const trace_log& log, cons
   a.name = d.name;
   a.operations = d.order.size();
   if (d.order.empty()) return a;
-  const auto sweep = std::make_unique<mask_sweep<work_class_count>>(log.window());
+  const auto sweep = std::make_unique<mask_sweep<work_class_count>>(log.recorded());
   std::vector<bool> lane_seen(log.lanes().size(), false);
-  a.active.start_ns = log.work()[d.order[0]].when.start_ns;
-  a.active.end_ns = a.active.start_ns;
+  std::int64_t until_ns = INT64_MIN, recorded_ns = 0;
+  std::size_t piece = 0;
+  a.active = {INT64_MAX, INT64_MIN};
   for (const std::uint32_t i : d.order) {
     const gpu_work& w = log.work()[i];
     sweep->add(static_cast<std::size_t>(w.is), w.when);
-    if (w.when.start_ns > a.active.end_ns) ++a.gap_count;
-    a.active.end_ns = std::max(a.active.end_ns, w.when.end_ns);
+    if (until_ns != INT64_MIN) log.for_recorded({until_ns, w.when.start_ns}, piece, [&](interval) { ++a.gap_count; });
+    log.for_recorded(w.when, piece, [&](interval v) {
+      a.active = {std::min(a.active.start_ns, v.start_ns), std::max(a.active.end_ns, v.end_ns)};
+    });
+    until_ns = std::max(until_ns, w.when.end_ns);
     a.streams += !lane_seen[w.lane];
     lane_seen[w.lane] = true;
   }
   sweep->finish();
+  if (a.active.end_ns == INT64_MIN) a.active = {};  // none of it lies in the time recorded
   a.busy_ns = sweep->any_ns(all);
-  std::int64_t recorded_ns = 0;
   for (const interval v : log.recorded()) recorded_ns += clip(v, a.active).length_ns();
   a.unfinished_ns = sweep->only_ns(unfinished, all);
   a.idle_ns = std::max<std::int64_t>(recorded_ns - a.busy_ns - a.unfinished_ns, 0);

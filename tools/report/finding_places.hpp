@@ -43,7 +43,7 @@ class work_places {
   void add(const gpu_work& w) {
     ++count_;
     bytes_ += is_copy(w.is) ? w.amount : 0;
-    add_ns(by_stage_[log_.stages()[w.stage].name], w.when.length_ns());
+    by_stage_[log_.stages()[w.stage].name].add(w);
     add_ns(by_name_[w.name], w.when.length_ns());
     const auto longer = [](const gpu_work* a, const gpu_work* b) { return a->when.length_ns() > b->when.length_ns(); };
     longest_.push_back(&w);
@@ -59,8 +59,14 @@ class work_places {
   CUTRACE_ONE_COPY void tell(finding& f) const {
     f.count = count_;
     f.bytes = bytes_;
-    const std::uint32_t stage = most(by_stage_), name = most(by_name_);
-    if (stage != 0) f.stage = log_.names().name(stage);
+    std::uint32_t name = 0, stage = 0;
+    std::int64_t most_ns = -1;
+    for (const auto& n : by_name_)
+      if (n.second > most_ns) name = n.first, most_ns = n.second;
+    most_ns = -1;
+    for (const auto& s : by_stage_)
+      if (s.second.ns > most_ns) stage = s.second.longest, most_ns = s.second.ns;
+    if (stage != stage_log::none) f.stage = log_.names().name(log_.stages()[stage].name);
     f.site = log_.site(stage);
     if (name != 0) f.kernel = log_.names().name(name);
     f.places = by_stage_.size();
@@ -70,17 +76,19 @@ class work_places {
   }
 
  private:
-  static std::uint32_t most(const std::map<std::uint32_t, std::int64_t>& times) {
-    std::uint32_t best = 0;
-    std::int64_t most_ns = -1;
-    for (const auto& t : times)
-      if (t.second > most_ns) best = t.first, most_ns = t.second;
-    return best;
-  }
+  struct stage_time {
+    std::int64_t ns = 0, longest_ns = -1;
+    std::uint32_t longest = stage_log::none;  ///< instance with the longest piece
+    void add(const gpu_work& w) {
+      add_ns(ns, w.when.length_ns());
+      if (w.when.length_ns() > longest_ns) longest = w.stage, longest_ns = w.when.length_ns();
+    }
+  };
 
   const trace_log& log_;
   std::uint64_t count_ = 0, bytes_ = 0;
-  std::map<std::uint32_t, std::int64_t> by_stage_, by_name_;  ///< by name number
+  std::map<std::uint32_t, stage_time> by_stage_;   ///< by name number
+  std::map<std::uint32_t, std::int64_t> by_name_;  ///< the same
   std::vector<const gpu_work*> longest_;
 };
 
@@ -106,13 +114,28 @@ class gap_places {
     f.places = places_;
     if (worst_ != nullptr) {
       f.stage = worst_->stage;
-      if (!worst_->longest.empty()) f.site = log_.site(log_.stages()[worst_->longest[0].stage].name);
+      if (!worst_->longest.empty()) f.site = log_.site(worst_->longest[0].stage);
       f.call = worst_->call;
     }
     std::sort(longest_.begin(), longest_.end(),
               [](const idle_gap& a, const idle_gap& b) { return a.when.length_ns() > b.when.length_ns(); });
     if (longest_.size() > finding::proofs) longest_.resize(finding::proofs);
     for (const idle_gap& g : longest_) f.proof.push_back(proof_of(log_, g));
+  }
+
+  /// After `tell`: which thread launched after the longest gap of the worst place, where, and what others did
+  /// meanwhile.
+  CUTRACE_ONE_COPY void tell_company(finding& f) const {
+    if (worst_ == nullptr || worst_->longest.empty()) return;
+    const idle_gap& g = worst_->longest[0];
+    const gpu_work& next = log_.work()[g.next];
+    f.thread_id = log_.thread_id(next.thread);
+    if (next.stage != stage_log::none) f.next_stage = log_.names().name(log_.stages()[next.stage].name);
+    thread_stages stages(log_.stages(), log_.stage_order(), log_.threads().size());
+    for (const thread_stages::company& c : stages.others(next.thread, g.when)) {
+      if (f.meanwhile.size() == finding::companions) break;
+      f.meanwhile.push_back({log_.names().name(c.name), c.span ? 0 : log_.thread_id(c.thread), c.ns});
+    }
   }
 
  private:

@@ -11,12 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/duration_histogram.hpp>
-#include <cutrace/analysis/ranking.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "report/thread_stages.hpp"
 #include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
@@ -36,6 +37,11 @@ namespace analysis {
 //   unknown         the launching call is not known
 // HTA has "host_wait" for every a < c and "kernel_wait" for other gaps below 30 us; it looks at one stream alone, while
 // here all streams of the device are idle.
+//
+// To blame is what t did in the gap, not where it launched afterwards: for host_wait the stage in which t, its
+// innermost one, spent most of [a, min(b, c)) outside of calls that wait, allocate or launch; for the other causes the
+// stage of the call. Where t was in no stage for most of it, none is blamed: what other threads did may be why t
+// waited, or not, so it is listed (others_in) and not chosen from.
 
 enum class idle_cause : std::uint8_t {
   host_wait,
@@ -63,13 +69,17 @@ struct idle_gap {
   interval when;
   idle_cause cause = idle_cause::unknown;
   std::uint32_t call = 0;   ///< name number of the call to blame, 0: the program's own code, or not known
-  std::uint32_t stage = 0;  ///< stage_log number of the innermost stage to blame
-  std::uint32_t next = 0;   ///< place of the work that ended it, in trace_log::work
+  std::uint32_t stage = 0;  ///< stage_log number of the innermost stage to blame, 0: outside of all
+  std::uint32_t next = 0;   ///< place of the work that ended it, in trace_log::work; its stage is where it was launched
 };
 
 class idle_classifier {
  public:
-  explicit idle_classifier(const trace_log& log) : log_(log), hints_(log.threads().size(), 0) {
+  explicit idle_classifier(const trace_log& log)
+      : log_(log),
+        stages_(log.stages(), log.stage_order(), log.threads().size()),
+        hints_(log.threads().size(), 0),
+        stage_hints_(log.threads().size(), 0) {
     std::vector<interval> open;
     for (const std::uint32_t n : log.stage_order()) add(open, log.stages()[n].when);
     for (std::size_t i = 0; i < log.stages().parts().size(); ++i) open.push_back(log.stages().parts()[i].when);
@@ -94,14 +104,13 @@ class idle_classifier {
           queued && gap.length_ns() > launch_latency_limit_ns ? idle_cause::dependency : idle_cause::launch_latency;
       return g;
     }
-    if (!in_stages_.empty() && 2 * in_stages(gap) < gap.length_ns()) {
+    if (!in_stages_.empty() && unended_around(w.stage) == stage_log::none && 2 * in_stages(gap) < gap.length_ns()) {
       g.cause = idle_cause::no_work;
       g.call = 0;
       g.stage = 0;
       return g;
     }
     late_host(g, w, called_ns);
-    g.stage = stage_at(g.stage, gap.start_ns + (called_ns - gap.start_ns) / 2);
     return g;
   }
 
@@ -133,6 +142,7 @@ class idle_classifier {
     }
     part waiting, allocating, launching, other;
     const host_call* covering = nullptr;
+    const std::size_t first = i;
     for (; i < t.calls().size() && t.calls()[i].when.start_ns < late.end_ns; ++i) {
       const host_call& c = t.calls()[i];
       const call_traits& is = log_.traits(c.name);
@@ -159,22 +169,44 @@ class idle_classifier {
     if (most_ns == own_ns) {
       const host_call* longest = 2 * other.longest_ns > own_ns ? other.longest : nullptr;
       g.call = 0;
+      g.stage = stage_of_own_time(w, late, first);
       return blame(idle_cause::host_wait, longest);
     }
     if (most_ns == waiting.ns && waiting.ns > 0) return blame(idle_cause::sync_wait, waiting.longest);
     g.cause = idle_cause::launch_latency;
   }
 
-  /// Innermost of `stage` and the stages around it that ran at that time.
-  std::uint32_t stage_at(std::uint32_t stage, std::int64_t t_ns) const {
-    const stage_log& stages = log_.stages();
-    std::uint32_t n = stage;
-    for (int level = 0; n != stage_log::none && level < 64; ++level) {
-      const stage_instance& s = stages[n];
-      if (!s.ended || (s.when.start_ns <= t_ns && t_ns < s.when.end_ns)) return n;
-      n = stages.parent_of(n);
+  /// Innermost of the stage and those around it whose end the trace lacks, so that it has no times. It is taken to have
+  /// been open before what was seen of it.
+  std::uint32_t unended_around(std::uint32_t stage) const {
+    for (int level = 0; stage != stage_log::none && log_.stages()[stage].ended && level < 64; ++level)
+      stage = log_.stages().parent_of(stage);
+    return stage;
+  }
+
+  /// Of the stages that the launching thread was in, innermost, the one with most of its time outside of calls that
+  /// wait, allocate or launch: stages of one name together, then the instance with most. @param first call to look at
+  std::uint32_t stage_of_own_time(const gpu_work& w, interval late, std::size_t first) {
+    stages_.innermost(w.thread, late, unended_around(w.stage), stage_hints_[w.thread], pieces_);
+    if (pieces_.size() == 1) return pieces_[0].stage;
+    own_.clear();
+    const chunked<host_call>& calls = log_.threads()[w.thread].calls();
+    std::size_t i = first;
+    for (const stage_piece& p : pieces_) {
+      std::int64_t ns = p.when.length_ns();
+      for (; i < calls.size() && calls[i].when.start_ns < p.when.end_ns; ++i) {
+        const call_traits& is = log_.traits(calls[i].name);
+        if (is.waits || is.blocks || is.allocates || is.launches) ns -= clip(calls[i].when, p.when).length_ns();
+        if (calls[i].when.end_ns > p.when.end_ns) break;  // it goes on in the next piece
+      }
+      own_time& o = own_[log_.stages()[p.stage].name];
+      o.ns += ns;
+      if (ns > o.longest_ns) o.longest_ns = ns, o.stage = p.stage;
     }
-    return stage;  // before its first call the stage was not open: then the one that came too late
+    const own_time* most = nullptr;
+    for (const auto& o : own_)
+      if (most == nullptr || o.second.ns > most->ns) most = &o.second;
+    return most->stage;
   }
 
   std::int64_t in_stages(interval v) {
@@ -191,8 +223,16 @@ class idle_classifier {
     return total;
   }
 
+  struct own_time {
+    std::int64_t ns = 0, longest_ns = 0;
+    std::uint32_t stage = stage_log::none;
+  };
+
   const trace_log& log_;
-  std::vector<std::size_t> hints_;
+  thread_stages stages_;
+  std::vector<std::size_t> hints_, stage_hints_;  ///< by thread
+  std::vector<stage_piece> pieces_;
+  std::map<std::uint32_t, own_time> own_;  ///< by name of the stage
   std::vector<interval> in_stages_;
   std::size_t at_ = 0;
 };

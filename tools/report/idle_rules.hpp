@@ -135,6 +135,7 @@ class idle_rules {
     if (!worth(gaps)) return;
     finding f = start(device, k);
     gaps.tell(f);
+    if (k == finding_kind::host_bound) gaps.tell_company(f);
     f.win_ns = f.cost_ns;
     list.push_back(std::move(f));
   }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/intervals.hpp>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
@@ -22,12 +23,17 @@ class mask_sweep {
  public:
   using mask = std::uint32_t;
 
-  /// @param window only what lies in it counts
-  explicit mask_sweep(interval window) noexcept : window_(window), now_ns_(window.start_ns) { until_.fill(INT64_MIN); }
+  /// @param counted only what lies in these counts: disjoint, in order. They must outlive the sweep.
+  explicit mask_sweep(const std::vector<interval>& counted) noexcept
+      : counted_(counted),
+        whole_(counted.empty() ? interval{} : interval{counted.front().start_ns, counted.back().end_ns}),
+        now_ns_(whole_.start_ns) {
+    until_.fill(INT64_MIN);
+  }
 
   /// @param v starts no earlier than the one before; else it counts from there on.
   void add(std::size_t which, interval v) noexcept {
-    v = clip(v, window_);
+    v = clip(v, whole_);
     if (v.empty()) return;
     move_to(v.start_ns);
     until_[which] = std::max(until_[which], v.end_ns);
@@ -35,9 +41,9 @@ class mask_sweep {
   }
 
   /// Call it once, after the last interval.
-  void finish() noexcept { move_to(window_.end_ns); }
+  void finish() noexcept { move_to(whole_.end_ns); }
 
-  /// Time in which exactly these classes were active; mask 0: none. All of them add up to the window.
+  /// Time in which exactly these classes were active; mask 0: none. All of them add up to what is counted.
   std::int64_t exactly_ns(mask m) const noexcept { return ns_[m]; }
   /// Time in which at least one class of each of two groups was active: |union(a) ∩ union(b)|.
   std::int64_t both_ns(mask a, mask b) const noexcept {
@@ -57,14 +63,26 @@ class mask_sweep {
       std::int64_t next_ns = t_ns;
       for (mask rest = active_; rest != 0; rest &= rest - 1)
         next_ns = std::min(next_ns, until_[static_cast<std::size_t>(__builtin_ctz(rest))]);
-      ns_[active_] += next_ns - now_ns_;
+      ns_[active_] += counted_until(next_ns);
       now_ns_ = next_ns;
       for (mask rest = active_; rest != 0; rest &= rest - 1)
         if (until_[static_cast<std::size_t>(__builtin_ctz(rest))] <= now_ns_) active_ &= ~(rest & (~rest + 1));
     }
   }
 
-  interval window_;
+  /// Of the time from now on.
+  std::int64_t counted_until(std::int64_t t_ns) noexcept {
+    std::int64_t ns = 0;
+    for (; piece_ < counted_.size() && counted_[piece_].start_ns < t_ns; ++piece_) {
+      ns += clip(counted_[piece_], {now_ns_, t_ns}).length_ns();
+      if (counted_[piece_].end_ns > t_ns) break;
+    }
+    return ns;
+  }
+
+  const std::vector<interval>& counted_;
+  interval whole_;
+  std::size_t piece_ = 0;  ///< the first that reaches beyond now
   std::int64_t now_ns_;
   mask active_ = 0;
   std::array<std::int64_t, Classes> until_{};

@@ -44,6 +44,7 @@ CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace
 
   const std::vector<instance_work>& of = stage_costs.instances();
   std::vector<std::int64_t> host_until(list.size(), INT64_MIN);
+  std::size_t piece = 0;
   const auto add = [&](std::uint32_t n, bool ended) {
     const stage_log::request_list requests = stages.requests_of(n);
     const stage_instance& s = stages[n];
@@ -59,9 +60,10 @@ CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace
         c.span = {std::min(c.span.start_ns, whole.start_ns), std::max(c.span.end_ns, whole.end_ns)};
       ++c.stages;
       if (ended) {
-        const interval fresh{std::max(s.when.start_ns, host_until[r]), s.when.end_ns};
-        c.host_ns += fresh.length_ns();
-        c.idle_inside_ns += fresh.length_ns() - stage_costs.busy().inside(fresh);
+        log.for_recorded({std::max(s.when.start_ns, host_until[r]), s.when.end_ns}, piece, [&](interval fresh) {
+          c.host_ns += fresh.length_ns();
+          c.idle_inside_ns += fresh.length_ns() - stage_costs.busy().inside(fresh);
+        });
         host_until[r] = std::max(host_until[r], s.when.end_ns);
       }
       add_ns(c.queue_ns, w.queue_ns);

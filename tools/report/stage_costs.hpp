@@ -8,13 +8,14 @@
 //   execution   kernels of the stage and of nested ones; transfer: copies; own: all work of the stage alone
 //   idle inside host without the time in which any GPU was at work, for anyone
 // Queue, transfer and execution overlap each other and the host; nothing is divided among the requests of a batch.
+// Of a trace that was paused, sampled or cut, only what lies in the time recorded counts.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/intervals.hpp>
-#include <cutrace/analysis/ranking.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/stages.hpp>
 #include <utility>
 #include <vector>
@@ -229,6 +230,7 @@ class stage_cost_finder {
       stage_cost& c = rows_[number].result;
       const std::uint64_t ns = static_cast<std::uint64_t>(stages[n].when.length_ns());
       ++c.calls;
+      c.spans += stages[n].span;
       c.host_sum_ns += ns;
       c.longest_ns = std::max(c.longest_ns, ns);
     }
@@ -269,25 +271,29 @@ class stage_cost_finder {
     by_start(log_).for_each(
         [&](const gpu_work& w) {
           wall.work(w);
-          busy_.add(w.when);
+          log_.for_recorded(w.when, piece_, [&](interval v) { busy_.add(v); });
           row& own = w.stage_unknown ? unknown_ : rows_[w.stage == 0 ? 0 : instance_row_[w.stage]];
           ++own.result.gpu_operations;
           if (w.is == work_class::unfinished) return;  // occupies the device, for a time that is not known
-          grow(own.result.gpu_own_ns, own.own_until, w.when);
-          if (w.stage == stage_log::none || w.stage_unknown) return;
-          instance_work& i = instances_[w.stage];
-          grow(i.gpu_ns, i.gpu_until, w.when);
-          if (is_kernel(w.is)) grow(i.execution_ns, i.execution_until, w.when);
-          if (is_copy(w.is)) grow(i.transfer_ns, i.transfer_until, w.when);
-          with_enclosing(w.stage, [&](row& r) {
-            grow(r.result.gpu_inclusive_ns, r.all_until, w.when);
-            if (is_kernel(w.is)) grow(r.result.execution_ns, r.execution_until, w.when);
-            if (is_copy(w.is)) grow(r.result.transfer_ns, r.transfer_until, w.when);
+          log_.for_recorded(w.when, piece_, [&](interval v) {
+            grow(own.result.gpu_own_ns, own.own_until, v);
+            if (w.stage == stage_log::none || w.stage_unknown) return;
+            instance_work& i = instances_[w.stage];
+            grow(i.gpu_ns, i.gpu_until, v);
+            if (is_kernel(w.is)) grow(i.execution_ns, i.execution_until, v);
+            if (is_copy(w.is)) grow(i.transfer_ns, i.transfer_until, v);
+            with_enclosing(w.stage, [&](row& r) {
+              grow(r.result.gpu_inclusive_ns, r.all_until, v);
+              if (is_kernel(w.is)) grow(r.result.execution_ns, r.execution_until, v);
+              if (is_copy(w.is)) grow(r.result.transfer_ns, r.transfer_until, v);
+            });
           });
         },
         [&](const host_call& c) {
           wall.call(c);
-          with_enclosing(c.stage, [&](row& r) { grow(r.result.call_ns, r.call_until, c.when); });
+          log_.for_recorded(c.when, piece_, [&](interval v) {
+            with_enclosing(c.stage, [&](row& r) { grow(r.result.call_ns, r.call_until, v); });
+          });
         },
         [&](std::uint32_t stage) { wall.stage(stage); });
   }
@@ -299,14 +305,13 @@ class stage_cost_finder {
       const trace_log::launch l = log_.launch_of(w);
       if (w.is == work_class::unfinished || w.stage == stage_log::none || !l.known || l.when.end_ns >= w.when.start_ns)
         return;
-      instance_work& i = instances_[w.stage];
-      i.queue_ns += interval{l.when.end_ns, std::min(w.when.start_ns, i.queue_from)}.length_ns();
-      i.queue_from = std::min(i.queue_from, l.when.end_ns);
-      with_enclosing(w.stage, [&](row& r) {
-        const interval waiting{l.when.end_ns, std::min(w.when.start_ns, r.queue_from)};
-        r.result.queue_ns += waiting.length_ns();
-        r.queue_from = std::min(r.queue_from, l.when.end_ns);
-      });
+      const auto wait = [&](std::int64_t& queue_ns, std::int64_t& from_ns) {
+        log_.for_recorded({l.when.end_ns, std::min(w.when.start_ns, from_ns)}, piece_,
+                          [&](interval v) { queue_ns += v.length_ns(); });
+        from_ns = std::min(from_ns, l.when.end_ns);
+      };
+      wait(instances_[w.stage].queue_ns, instances_[w.stage].queue_from);
+      with_enclosing(w.stage, [&](row& r) { wait(r.result.queue_ns, r.queue_from); });
     });
   }
 
@@ -325,8 +330,10 @@ class stage_cost_finder {
     std::sort(parts.begin(), parts.end());
     const auto add = [&](std::uint32_t number, interval v) {
       row& r = rows_[number];
-      const interval fresh = grow(r.result.host_ns, r.host_until, v);
-      r.result.gpu_idle_inside_ns += fresh.length_ns() - busy_.inside(fresh);
+      log_.for_recorded(v, piece_, [&](interval part) {
+        const interval fresh = grow(r.result.host_ns, r.host_until, part);
+        r.result.gpu_idle_inside_ns += fresh.length_ns() - busy_.inside(fresh);
+      });
     };
     std::size_t at = 0;
     for (const std::uint32_t n : log_.stage_order()) {
@@ -380,7 +387,8 @@ class stage_cost_finder {
   std::vector<row> rows_;
   std::vector<instance_work> instances_;
   busy_line busy_;
-  row unknown_;  ///< GPU work whose stage is not known any more
+  std::size_t piece_ = 0;  ///< of the time recorded, where the last event was
+  row unknown_;            ///< GPU work whose stage is not known any more
 };
 
 }  // namespace analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances of stages as a trace tells them, about 60 bytes each: when, inside of which other one, for which requests.
+// Instances of stages as a trace tells them, about 65 bytes each: when, inside of which other one, for which requests.
 // An instance is known from the first event that belongs to it; its own record comes last, or never.
 #pragma once
 
@@ -23,6 +23,7 @@ struct stage_instance {
   std::uint32_t name = 0;
   std::uint32_t requests = 0;       ///< number of its list of requests, see `requests_of`
   std::uint32_t request_total = 0;  ///< as the marker named them; more than the list has where that was cut
+  std::uint32_t site = 0;           ///< number of its marker in the source, see trace_log::site; 0: not known
   std::uint16_t thread = 0;
   bool ended = false;
   bool span = false;  ///< may be waiting: no sign of the host at work
@@ -58,7 +59,8 @@ class stage_log {
     return n;
   }
 
-  void add(const event& e, interval v, std::uint16_t thread, name_table& names) {
+  /// @param site number of the marker in the source, 0 where the trace does not tell
+  void add(const event& e, interval v, std::uint16_t thread, std::uint32_t site, name_table& names) {
     if (e.stage_id == 0) return;
     const recent& r = recent_[e.stage_id % recent_count];
     const std::uint32_t n = r.id == e.stage_id ? r.number : find_or_add(e.stage_id);
@@ -70,6 +72,7 @@ class stage_log {
     s.parent = e.stage.parent;
     s.when = v;
     s.thread = thread;
+    s.site = site;
     s.ended = true;
     s.span = e.stage.span;
   }

@@ -13,6 +13,7 @@
 #include "report/copies.hpp"
 #include "report/device_activity.hpp"
 #include "report/idle_gaps.hpp"
+#include "report/inference.hpp"
 #include "report/ioctl_table.hpp"
 #include "report/launch_queue.hpp"
 #include "report/layers.hpp"
@@ -98,6 +99,7 @@ struct trace_results {
   trace_numbers numbers;
   layer_report layers;
   std::vector<wait_row> waits;  ///< longest total first
+  inference_report inference;
 };
 
 class trace_analysis {
@@ -118,10 +120,12 @@ class trace_analysis {
     depth_.add(e);
     ioctls_.add(e);
     waits_.add(e);
+    marks_.add(e);
   }
 
   /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
-  CUTRACE_ONE_COPY trace_results finish(std::int64_t end_ns = INT64_MIN, const multiplex_question& tenant = {}) {
+  CUTRACE_ONE_COPY trace_results finish(std::int64_t end_ns = INT64_MIN, const multiplex_question& tenant = {},
+                                        const inference_names& names = {}) {
     log_.seal(end_ns);
     trace_results r;
     r.devices = find_activity(log_);
@@ -140,6 +144,7 @@ class trace_analysis {
     r.stages = stage_costs.find(wall);
     r.time = wall.result();
     r.requests = find_request_costs(log_, stage_costs);
+    r.inference = inference_finder(log_, r.requests, marks_, names).find();
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
     r.waits = waits_.result();
@@ -151,6 +156,7 @@ class trace_analysis {
   const trace_log& log() const noexcept { return log_; }
   const operation_table& gpu_operations() const noexcept { return gpu_operations_; }
   const operation_table& calls() const noexcept { return calls_; }
+  const ioctl_table& ioctls() const noexcept { return ioctls_; }
 
  private:
   trace_log log_;
@@ -161,6 +167,7 @@ class trace_analysis {
   call_depth depth_;
   ioctl_table ioctls_;
   wait_table waits_;
+  inference_marks marks_;
 };
 
 }  // namespace analysis

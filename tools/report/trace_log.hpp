@@ -20,6 +20,7 @@
 #include "report/call_log.hpp"
 #include "report/containers.hpp"
 #include "report/stage_log.hpp"
+#include "report/thread_stages.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
@@ -62,8 +63,7 @@ class trace_log {
       case event_kind::graph_launch:
         return add_work(e, v);
       case event_kind::stage:
-        stages_.add(e, v, thread(e), names_);
-        return add_site(e);
+        return stages_.add(e, v, thread(e), site_of(e), names_);
       case event_kind::window:
         return windows_.push_back(v);
       case event_kind::device: {
@@ -88,10 +88,13 @@ class trace_log {
     order_work();
     for (const auto& d : devices_) join(d.second.order);
     order_stages();
+    place_calls();
     if (windows_.empty())
-      recorded_ = {window()};
+      windows_.push_back(window());
     else
-      recorded_ = merged(windows_);
+      pieces_ = windows_.size();
+    for (interval& v : windows_) v = clip(v, window());
+    recorded_ = merged(std::move(windows_));
   }
 
   interval window() const noexcept {
@@ -100,7 +103,15 @@ class trace_log {
   }
   /// Merged. What was recorded of a trace that was paused or sampled, else the whole window.
   const std::vector<interval>& recorded() const noexcept { return recorded_; }
-  std::size_t pieces() const noexcept { return windows_.size(); }
+  /// 0 of a trace that was recorded all the time.
+  std::size_t pieces() const noexcept { return pieces_; }
+  /// Calls `each(interval)` for the parts of `v` that were recorded. @param hint a place near it, moved there
+  template <class Each>
+  void for_recorded(interval v, std::size_t& hint, Each&& each) const {
+    hint = search_near(recorded_.size(), hint, [&](std::size_t i) { return recorded_[i].end_ns <= v.start_ns; });
+    for (std::size_t i = hint; i < recorded_.size() && recorded_[i].start_ns < v.end_ns; ++i)
+      if (!clip(v, recorded_[i]).empty()) each(clip(v, recorded_[i]));
+  }
 
   const chunked<gpu_work>& work() const noexcept { return work_; }
   const std::map<std::uint32_t, device_work>& devices() const noexcept { return devices_; }
@@ -113,8 +124,11 @@ class trace_log {
   const name_table& names() const noexcept { return names_; }
   /// By name number; of names that are no call's, meaningless.
   const call_traits& traits(std::uint32_t name) const noexcept { return traits_[name].call; }
-  /// Where stages of that name are marked in the source, "server.cpp:120"; empty where the trace does not tell.
-  std::string site(std::uint32_t name) const { return name < sites_.size() ? sites_[name] : std::string(); }
+  /// Where that instance of a stage is marked in the source, "server.cpp:120"; empty where the trace does not tell.
+  std::string site(std::uint32_t stage) const {
+    const marker& m = sites_[stages_[stage].site];
+    return m.line == 0 ? std::string() : files_.name(m.file) + ":" + std::to_string(m.line);
+  }
   std::uint64_t lost(loss_cause c) const noexcept { return lost_[static_cast<std::size_t>(c)]; }
   std::uint64_t lost_total() const noexcept {
     std::uint64_t n = 0;
@@ -163,13 +177,13 @@ class trace_log {
     return t;
   }
 
-  void add_site(const event& e) {
-    if (e.stage.file.size == 0) return;
-    const std::uint32_t n = names_.number(e.name);
-    if (n >= sites_.size()) sites_.resize(names_.size());
-    if (sites_[n].empty())
-      sites_[n] = std::string(e.stage.file.data, std::min<std::size_t>(e.stage.file.size, 256)) + ":" +
-                  std::to_string(e.stage.line);
+  /// One name may be marked in several places, so places have numbers of their own.
+  std::uint32_t site_of(const event& e) {
+    if (e.stage.file.size == 0 || e.stage.line == 0) return 0;
+    const std::uint32_t file = files_.number({e.stage.file.data, std::min<std::uint32_t>(e.stage.file.size, 256)});
+    const auto found = site_numbers_.emplace(std::uint64_t{file} << 32 | e.stage.line, sites_.size());
+    if (found.second) sites_.push_back({file, e.stage.line});
+    return found.first->second;
   }
 
   void add_call(const event& e, interval v) {
@@ -280,6 +294,19 @@ class trace_log {
     stage_order_ = merge_nearly_sorted(of_thread, [this](std::uint32_t n) { return stages_[n].when.start_ns; });
   }
 
+  /// Calls of formats that do not repeat in which stage a call was made: it stands around them on their thread.
+  CUTRACE_ONE_COPY void place_calls() {
+    thread_stages by_time(stages_, stage_order_, threads_.size());
+    for (std::size_t t = 1; t < threads_.size(); ++t) {
+      const std::uint16_t thread = static_cast<std::uint16_t>(t);
+      std::size_t hint = 0;
+      if (!by_time.empty(thread))
+        threads_[t].for_each([&](host_call& c) {
+          if (c.stage == stage_log::none) c.stage = by_time.at(thread, c.when.start_ns, hint);
+        });
+    }
+  }
+
   /// Turns the begin of a call, or its correlation id, into its place among the calls of its thread.
   CUTRACE_ONE_COPY void join(const std::vector<std::uint32_t>& order) {
     std::vector<std::size_t> hints(threads_.size(), 0);
@@ -320,7 +347,12 @@ class trace_log {
   std::int64_t last_ns_ = INT64_MIN;
   name_table names_;
   std::vector<name_traits> traits_;
-  std::vector<std::string> sites_;  ///< by name number, of stages
+  struct marker {
+    std::uint32_t file = 0, line = 0;
+  };
+  name_table files_;
+  std::vector<marker> sites_{marker{}};  ///< of stages in the source; the first is none
+  std::unordered_map<std::uint64_t, std::uint32_t> site_numbers_;
   stage_log stages_;
   std::vector<std::uint32_t> stage_order_;
   chunked<gpu_work> work_;
@@ -335,6 +367,7 @@ class trace_log {
   std::map<std::uint32_t, device_work> devices_;
   std::vector<interval> windows_;
   std::vector<interval> recorded_;
+  std::size_t pieces_ = 0;
   std::uint64_t lost_[loss_cause_count] = {};
   std::unordered_map<std::uint32_t, std::pair<std::uint16_t, std::size_t>> calls_by_correlation_;
 };

@@ -2,7 +2,8 @@
 // Where the wall time went, from a sealed trace: the same tables as breakdown.hpp gives, exact for any length.
 //
 // time(owner) = length of union(owner) without the union of all owners before it; `nothing` is the rest of the time
-// recorded, so that all owners together are 100 % of it. Host alone: the same without the GPU's owners.
+// recorded, so that all owners together are 100 % of it. Host alone: the same without the GPU's owners. Only what lies
+// in the time recorded counts.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +35,7 @@ inline owner owner_of(work_class c) noexcept {
 /// Takes all of a trace by start (by_start.hpp).
 class wall_sweep {
  public:
-  explicit wall_sweep(const trace_log& log) : log_(log), sweep_(std::make_unique<mask_sweep<owners>>(log.window())) {
+  explicit wall_sweep(const trace_log& log) : log_(log), sweep_(std::make_unique<mask_sweep<owners>>(log.recorded())) {
     // Parts of stages on other threads are rare: a list of their own, merged on the way.
     for (std::size_t i = 0; i < log.stages().parts().size(); ++i) parts_.push_back(log.stages().parts()[i].when);
     std::sort(parts_.begin(), parts_.end(), [](interval a, interval b) { return a.start_ns < b.start_ns; });
@@ -71,15 +72,14 @@ class wall_sweep {
     breakdown_table t;
     t.window = log_.window();
     t.pieces = log_.pieces();
-    std::int64_t total = 0, recorded_ns = 0;
-    for (const interval v : log_.recorded()) recorded_ns += clip(v, t.window).length_ns();
+    std::int64_t total = 0;
+    for (const interval v : log_.recorded()) t.recorded_ns += v.length_ns();
     for (std::uint32_t m = 1; m < 1u << owners; ++m) {
       const std::uint32_t seen = m >> first << first;
       if (seen == 0) continue;
       t.ns[static_cast<std::size_t>(__builtin_ctz(seen))] += sweep_->exactly_ns(m);
       total += sweep_->exactly_ns(m);
     }
-    t.recorded_ns = std::max(recorded_ns, total);  // work may reach beyond the piece in which it was launched
     t.ns[owners] = t.recorded_ns - total;
     for (std::size_t o = first; o < owners; ++o) t.count[o] = count_[o];
     return t;

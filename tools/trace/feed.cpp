@@ -30,11 +30,47 @@ void feed::open(const trace_facts& facts) {
       throw reading_error("the files are of different traces (process " + std::to_string(facts_.process_id) + " and " +
                           std::to_string(facts.process_id) +
                           ", or different runs); only the parts of one trace can be given together");
+    if (facts.part != 0) part_begins(facts.part);
     return;
   }
   facts_ = facts;
   open_ = true;
+  if (facts.part != 0) part_begins(facts.part);
   to_.open(facts_.info());
+}
+
+void feed::part_begins(std::uint32_t part) {
+  if (part_ == 0 && further_) part_ = 1;  // not every format numbers the first
+  if (part > part_ + 1) {
+    if (part_ != 0 && pieces_.empty()) pieces_.push_back({facts_.start.trace_ns, 0});
+    if (!pieces_.empty()) pieces_.back().second = newest_ns();
+    begins_behind_hole_ = true;
+  }
+  part_ = std::max(part_, part);
+}
+
+/// Where parts are missing, or what came after a file was full, the time in which that was is unknown, not idle.
+void feed::add_windows() {
+  if (kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] != 0) return;  // it says itself what it has
+  if (pieces_.empty()) {
+    if (!closed_ || totals_.missing.empty()) return;  // without an end, the trace ends with its newest event
+    pieces_.push_back({facts_.start.trace_ns, newest_ns()});
+  } else {
+    pieces_.back().second = closed_ ? std::max(totals_.stop.trace_ns, newest_ns()) : newest_ns();
+  }
+  const std::uint64_t events = events_;
+  for (const auto& p : pieces_) {
+    if (p.first >= p.second) continue;
+    cutrace::event& e = begin();
+    e.kind = cutrace::event_kind::window;
+    e.process_id = facts_.process_id;
+    e.name = {"recorded", 8};
+    e.start_ns = p.first;
+    e.end_ns = p.second;
+    e.late = true;
+    add(last_place_);
+  }
+  events_ = events;  // not of the file
 }
 
 /// Of the same thing and with the same words: the bytes of the event, whose texts are interned.
@@ -113,13 +149,14 @@ std::string feed::what_is_missing() const {
 
 void feed::finish() {
   if (!open_) open(trace_facts());
+  if (totals_.missing.empty()) totals_.missing = what_is_missing();
+  add_windows();
   deliver(true);
   if (texts_.not_kept() != 0) {
     problems_.add("more names than the memory limit allows: " + std::to_string(texts_.not_kept()) +
                       " of them are told as \"" + std::string(text_pool::overflow_text) + "\"",
                   {});
   }
-  if (totals_.missing.empty()) totals_.missing = what_is_missing();
   if (!closed_) {
     cutrace::stats& s = totals_.totals;
     s.produced = s.delivered = events_;

@@ -25,6 +25,7 @@ struct trace_facts {
   std::string process_name, command_line, host_name, boot_id, backend, backend_detail, clock;
   std::uint32_t process_id = 0;
   std::int32_t rank = -1, world_size = 0;
+  std::uint32_t part = 0;  ///< from 1 on, 0: the trace is in one file
   cutrace::clock_anchor start{};
 
   cutrace::trace_info info() const noexcept;
@@ -52,6 +53,8 @@ class feed {
   bool is_open() const noexcept { return open_; }
   /// A further file begins.
   void next_file() noexcept { further_ = true; }
+  /// The number of the part that begins, from 1 on; where it is not the one after the newest, there is a hole.
+  void part_begins(std::uint32_t part);
   /// Of a part that is not the last.
   void part_ended() noexcept { closed_ = false; }
 
@@ -67,6 +70,7 @@ class feed {
       if (is_description(e)) return void(batch_.pop_back());
       mark_late(e, at);
     }
+    if (CUTRACE_UNLIKELY(begins_behind_hole_) && !is_description(e)) begin_piece(e);
     ++kinds_[static_cast<std::size_t>(e.kind)];
     ++events_;
     last_place_ = at;
@@ -166,6 +170,13 @@ class feed {
   static bool is_description(const cutrace::event& e) noexcept {
     return e.kind >= cutrace::event_kind::process && e.kind <= cutrace::event_kind::stream;
   }
+  /// Events come in the order of their ends, so that a part has all that ended since the part before it did: of the
+  /// time since the end of its first event it is whole.
+  void begin_piece(const cutrace::event& e) {
+    begins_behind_hole_ = false;
+    pieces_.push_back({e.end_ns, e.end_ns});
+  }
+  void add_windows();
   std::string what_is_missing() const;
   bool is_new(const cutrace::event& e);
   void mark_late(cutrace::event& e, place at);
@@ -189,6 +200,9 @@ class feed {
   std::uint64_t kinds_[cutrace::event_kind_count] = {};
   std::uint64_t events_ = 0, out_of_order_ = 0, batches_ = 1;
   std::int64_t newest_ns_ = least;
+  std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;  ///< of the trace's time that parts before a hole cover
+  std::uint32_t part_ = 0;                                     ///< the newest
+  bool begins_behind_hole_ = false;
   bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true, sorted_ = false;
 };
 

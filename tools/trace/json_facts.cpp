@@ -118,8 +118,9 @@ bool read_header_field(std::string_view key, json_value& v, trace_facts& to, fie
       if (ignored != "cutrace") watch.wrong(key, value_state::wrong_type);
       return true;
     case word_key("cutrace_version"):
-    case word_key("part"):
       return true;
+    case word_key("part"):
+      return watch.check(key, read_unsigned(v, to.part)), true;
     case word_key("pid"):
       return watch.check(key, read_unsigned(v, to.process_id)), true;
     case word_key("process"):

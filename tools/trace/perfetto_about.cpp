@@ -59,6 +59,10 @@ bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
   }
   if (what == "part ends" || what == "part begins") {
     if (n.name == "next") next_part_ = n.text;
+    if (n.name == "part" && what == "part begins") {
+      open_trace();
+      to_.part_begins(static_cast<std::uint32_t>(std::min<std::uint64_t>(n.value, UINT32_MAX)));
+    }
     return n.name == "next" || n.name == "part";
   }
   cutrace::stats& s = totals_.totals;

@@ -208,25 +208,29 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
     (call ? e.api.arguments : e.system.arguments) = copy;
     (call ? e.api.argument_count : e.system.argument_count) = static_cast<std::uint32_t>(from.arguments.size());
   }
-  if (e.kind == event_kind::stage || e.stage_name.size != 0) e.stage_id = stage_number(e.stage_name, from);
+  if (e.kind == event_kind::stage || e.stage_name.size != 0) {
+    e.stage_id = stage_number(e.stage_name, from, e.kind == event_kind::stage && !e.stage.adopted);
+  }
   if (e.capture_stage_name.size != 0) {
     no_requests_.requests.clear();
     e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
   }
 }
 
-/// The format does not tell instances of stages apart: those of one name that serve the same requests have one number.
-std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of) noexcept {
-  if (name.data == last_stage_name_ && of.requests.empty()) return last_stage_number_;
+/// The format does not number instances of stages. A stage stands in the file where it ended, behind what happened in
+/// it: calls belong to the instance of their stage's name and requests that ends next. Where several of one name and
+/// requests run at once, theirs may be one of the others'.
+std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of, bool ends) {
+  if (name.data == last_stage_name_ && of.requests.empty() && !ends) return last_stage_number_;
   std::uint64_t sum = text_pool::hash({name.data, name.size});
-  last_stage_name_ = nullptr;
-  if (of.requests.empty()) {
-    last_stage_name_ = name.data;
-    last_stage_number_ = sum | std::uint64_t{1} << 63;
-    return last_stage_number_;
-  }
   for (const cutrace::request_ref& r : of.requests) sum = (sum ^ r.id) * 0x9E3779B97F4A7C15u;
-  return sum | std::uint64_t{1} << 63;
+  const auto found = open_stages_.emplace(sum, next_stage_number_);
+  next_stage_number_ += found.second;
+  const std::uint64_t number = found.first->second;
+  last_stage_name_ = of.requests.empty() && !ends ? name.data : nullptr;
+  last_stage_number_ = number;
+  if (ends) open_stages_.erase(found.first);
+  return number;
 }
 
 void perfetto_reader::read_launch(perfetto_sequence& s, open_slice& to, pbf p) {

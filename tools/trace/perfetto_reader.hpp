@@ -78,7 +78,7 @@ class perfetto_reader {
   void end_slice(perfetto_sequence& s, std::uint64_t ns);
   void finish_slice(open_slice& from, std::int64_t end_ns);
   void deliver(cutrace::event& e, open_slice& from);
-  std::uint64_t stage_number(cutrace::text name, const open_slice& of) noexcept;
+  std::uint64_t stage_number(cutrace::text name, const open_slice& of, bool ends = false);
   void read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
   void read_launch(perfetto_sequence& s, open_slice& to, pbf p);
   said read_note(perfetto_sequence& s, pbf p);
@@ -107,7 +107,8 @@ class perfetto_reader {
   open_slice scratch_, no_requests_;
   std::vector<std::string_view> notes_;  ///< of the event at hand
   const char* last_stage_name_ = nullptr;
-  std::uint64_t last_stage_number_ = 0;
+  std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
+  std::unordered_map<std::uint64_t, std::uint64_t> open_stages_;  ///< numbers, by name and requests
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };

@@ -2,7 +2,8 @@
 // Where the wall time went. Each nanosecond of the trace has exactly one owner: where several categories overlap, the
 // one that comes first in a stated order. So shares never exceed the time there was, and add up to all of it.
 //
-// Method: one union for each prefix of the order. What a category owns is the growth from its prefix to the next.
+// Method: one union for each prefix of the order. What a category owns is the growth from its prefix to the next. Of a
+// trace that was paused, sampled or cut, only what lies in the time recorded counts.
 #pragma once
 
 #include <algorithm>
@@ -124,13 +125,18 @@ class breakdown {
       if (busy.empty() && unfinished.empty()) continue;
       device_time t;
       t.device = d.first;
-      t.busy_ns = busy.length_ns();
-      for (const interval v : unfinished.kept()) t.unfinished_ns += v.length_ns() - busy.measure_ns(v);
+      t.busy_ns = recorded_part(busy);
+      for (const interval v : unfinished.kept()) {
+        const auto add = [&](interval part) { t.unfinished_ns += part.length_ns() - busy.measure_ns(part); };
+        if (pieces_ == 0) add(v);
+        for (const interval r : recorded_.kept()) add(clip(v, r));
+      }
       t.active = busy.empty() ? unfinished.span() : busy.span();
       if (!unfinished.empty())
         t.active = {std::min(t.active.start_ns, unfinished.span().start_ns),
                     std::max(t.active.end_ns, unfinished.span().end_ns)};
       t.gap_count = busy.empty() ? 0 : busy.count() - 1;
+      if (pieces_ != 0) t.active = clip(t.active, recorded_.span());
       list.push_back(t);
     }
     return list;
@@ -158,19 +164,23 @@ class breakdown {
     for (std::size_t k = 0; k < unions.size(); ++k) {
       // Unions that folded at different times may disagree a little; a prefix never shrinks and never leaves the
       // window.
-      const std::int64_t upto = std::min(std::max(unions[k].length_ns(), before), t.window.length_ns());
+      const std::int64_t upto = std::min(std::max(recorded_part(unions[k]), before), t.window.length_ns());
       t.ns[first_owner + k] = upto - before;
       t.uncertain_ns = std::max(t.uncertain_ns, unions[k].uncertain_ns());
       before = upto;
     }
-    // Work may reach a little beyond the window in which it was launched.
-    t.recorded_ns = t.window.length_ns();
     t.pieces = pieces_;
-    if (pieces_ != 0) t.recorded_ns = std::max(std::min(recorded_.length_ns(), t.recorded_ns), before);
+    t.recorded_ns =
+        pieces_ == 0 ? t.window.length_ns() : std::max(std::min(recorded_.length_ns(), t.window.length_ns()), before);
     t.ns[nothing] = t.recorded_ns - before;
-    t.approximate = t.uncertain_ns > 0;
+    t.approximate = t.uncertain_ns > 0 || recorded_.folded();
     for (std::size_t o = first_owner; o < owner_count; ++o) t.count[o] = count_[o];
     return t;
+  }
+
+  /// What lies in the time recorded; all of it where that is the whole trace.
+  std::int64_t recorded_part(const interval_set& of) const {
+    return pieces_ == 0 ? of.length_ns() : of.shared_ns(recorded_);
   }
 
   struct device_union {

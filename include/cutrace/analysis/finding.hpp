@@ -47,21 +47,31 @@ struct evidence {
   std::string name;               ///< of the call or kernel; of a gap the work that ended it
 };
 
+/// What another thread, or a span, did during a gap.
+struct gap_company {
+  std::string stage;
+  std::uint32_t thread_id = 0;  ///< 0: a span, which is no thread's
+  std::int64_t ns = 0;          ///< of the gap
+};
+
 struct finding {
-  static constexpr std::size_t proofs = 4;
+  static constexpr std::size_t proofs = 4, companions = 3;
   finding_kind is = finding_kind::losses;
   std::int64_t cost_ns = 0;  ///< wall time that it takes now
   std::int64_t win_ns = 0;   ///< of that, what a fix can win; how it is estimated stands with each rule
   std::uint64_t count = 0;   ///< gaps, copies, kernels or lost records
   std::uint64_t bytes = 0;   ///< of copies
   double bytes_per_s = 0, peak_bytes_per_s = 0;
-  std::uint64_t typical_ns = 0;     ///< launch_bound: the median kernel
-  bool small_ones = false;          ///< low_bandwidth: most of the time went to small copies
-  std::uint32_t device = 0;         ///< on which it costs most
-  std::string stage, call, kernel;  ///< where; empty: not known, or not in one
-  std::string site;                 ///< of that stage's marker in the source, "server.cpp:120"
-  std::size_t places = 1;           ///< different stages and calls; the fields above are the worst of them
-  std::vector<evidence> proof;      ///< the longest, at most `proofs`
+  std::uint64_t typical_ns = 0;        ///< launch_bound: the median kernel
+  bool small_ones = false;             ///< low_bandwidth: most of the time went to small copies
+  std::uint32_t device = 0;            ///< on which it costs most
+  std::string stage, call, kernel;     ///< where; empty: not known, or not in one
+  std::string site;                    ///< of that stage's marker in the source, "server.cpp:120"
+  std::size_t places = 1;              ///< different stages and calls; the fields above are the worst of them
+  std::uint32_t thread_id = 0;         ///< host_bound: which launched after the longest gap
+  std::string next_stage;              ///< host_bound: in which it launched then
+  std::vector<gap_company> meanwhile;  ///< host_bound: what others did in the longest gap, most time first
+  std::vector<evidence> proof;         ///< the longest, at most `proofs`
 };
 
 }  // namespace analysis

@@ -52,6 +52,14 @@ class interval_set {
     return total;
   }
 
+  /// Length of what this and the other set share. Exact where both are kept, estimated in the folded past of either.
+  CUTRACE_ONE_COPY std::int64_t shared_ns(const interval_set& other) const {
+    std::int64_t total = 0;
+    if (other.folded()) total = std::min(other.settled_ns(), measure_ns({other.first_ns_, other.settled_until_ns_}));
+    for (const interval v : other.kept_) total += measure_ns(v);
+    return std::min(total, length_ns_);
+  }
+
   bool empty() const noexcept { return length_ns_ == 0; }
   /// From the first start to the last end; {0, 0} for the empty set.
   interval span() const noexcept { return empty() ? interval{} : interval{first_ns_, last_ns_}; }
@@ -98,6 +106,12 @@ class interval_set {
     } else {
       merge(v, added);
     }
+  }
+
+  std::int64_t settled_ns() const noexcept {
+    std::int64_t kept = 0;
+    for (const interval v : kept_) kept += v.length_ns();
+    return length_ns_ - kept;
   }
 
   std::size_t first_ending_after(std::int64_t t_ns) const {

@@ -10,7 +10,6 @@
 #include <cutrace/analysis/duration_histogram.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
-#include <cutrace/analysis/ranking.hpp>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each stage cost: host time, GPU time of its own and of the stages nested in it, time in which the GPU stood
-// still while the stage ran, requests. A batch's time is the batch's: nothing here is divided among its requests.
+// still while the stage ran, requests. A batch's time is the batch's: nothing here is divided among its requests. Of a
+// trace that was paused, sampled or cut, times are of what was recorded, but for those of single instances.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
-#include <cutrace/analysis/ranking.hpp>
 #include <cutrace/config.hpp>
 #include <deque>
 #include <memory>
@@ -195,6 +195,7 @@ struct stage_time {
   std::uint32_t number = 0;  ///< name_table number within stage_table, 0 for names beyond the bounds
   std::uint64_t calls = 0;   ///< instances; parts adopted by other threads belong to one of them
   std::uint64_t adopted_parts = 0;
+  std::uint64_t spans = 0;        ///< of the instances: may have been waiting, no sign of the host at work
   std::uint64_t host_sum_ns = 0;  ///< of the instances' own durations
   std::uint64_t longest_ns = 0;
   std::int64_t host_ns = 0;             ///< union of instances and adopted parts, over all threads
@@ -226,6 +227,8 @@ class stage_table {
       add_stage(e);
     else if (e.is_gpu_work())
       add_gpu_work(e);
+    else if (e.kind == event_kind::window)
+      in_pieces_ = true, recorded_.insert(clip(interval_of(e), {start_ns_, INT64_MAX}));
   }
 
   /// Number of the stage's name, for other tables by stage.
@@ -241,7 +244,7 @@ class stage_table {
     for (std::uint32_t n = 0; n < rows_.size(); ++n) {
       const row& r = *rows_[n];
       if (r.calls + r.adopted_parts + r.gpu_operations > 0)
-        order.push_back({r.host.length_ns(), r.gpu_inclusive.length_ns(), n});
+        order.push_back({recorded_part(r.host), recorded_part(r.gpu_inclusive), n});
     }
     rank(order);
     std::vector<stage_time> list(order.size());
@@ -250,12 +253,12 @@ class stage_table {
   }
 
   /// GPU work that belongs to no stage: union of its time, and how many operations.
-  std::int64_t gpu_outside_ns() const noexcept { return outside_.length_ns(); }
+  std::int64_t gpu_outside_ns() const { return recorded_part(outside_); }
   std::uint64_t gpu_outside_operations() const noexcept { return outside_operations_; }
   /// The same of work that belongs to a stage of which cutrace does not know any more which one.
-  std::int64_t gpu_unknown_ns() const noexcept { return unknown_.length_ns(); }
+  std::int64_t gpu_unknown_ns() const { return recorded_part(unknown_); }
   std::uint64_t gpu_unknown_operations() const noexcept { return unknown_operations_; }
-  std::int64_t gpu_busy_ns() const noexcept { return gpu_busy_.length_ns(); }
+  std::int64_t gpu_busy_ns() const { return recorded_part(gpu_busy_); }
   /// GPU work whose enclosing stages could not be found any more: inclusive times miss it.
   std::uint64_t given_up() const noexcept { return tree_.given_up(); }
 
@@ -266,7 +269,7 @@ class stage_table {
           gpu_own(limits.row_intervals),
           gpu_inclusive(limits.row_intervals),
           requests(limits.row_intervals) {}
-    std::uint64_t calls = 0, adopted_parts = 0, host_sum_ns = 0, longest_ns = 0, gpu_operations = 0;
+    std::uint64_t calls = 0, adopted_parts = 0, spans = 0, host_sum_ns = 0, longest_ns = 0, gpu_operations = 0;
     interval_set host, gpu_own, gpu_inclusive;
     std::int64_t overlap_ns = 0;  ///< of host and gpu_busy_, kept up to date by both sides
     bool overlap_estimated = false;
@@ -282,6 +285,7 @@ class stage_table {
       ++r.adopted_parts;
     } else {
       ++r.calls;
+      r.spans += e.stage.span;
       const std::uint64_t duration_ns = static_cast<std::uint64_t>(v.length_ns());
       r.host_sum_ns += duration_ns;
       r.longest_ns = std::max(r.longest_ns, duration_ns);
@@ -332,20 +336,39 @@ class stage_table {
     t.number = n;
     t.calls = r.calls;
     t.adopted_parts = r.adopted_parts;
+    t.spans = r.spans;
     t.host_sum_ns = r.host_sum_ns;
     t.longest_ns = r.longest_ns;
-    t.host_ns = r.host.length_ns();
-    t.gpu_own_ns = r.gpu_own.length_ns();
-    t.gpu_inclusive_ns = r.gpu_inclusive.length_ns();
-    t.gpu_idle_inside_ns = std::max<std::int64_t>(0, t.host_ns - r.overlap_ns);
+    t.host_ns = recorded_part(r.host);
+    t.gpu_own_ns = recorded_part(r.gpu_own);
+    t.gpu_inclusive_ns = recorded_part(r.gpu_inclusive);
+    t.gpu_idle_inside_ns = std::max<std::int64_t>(0, t.host_ns - (in_pieces_ ? recorded_overlap(r) : r.overlap_ns));
     t.gpu_operations = r.gpu_operations;
     t.requests = r.requests.count();
     t.requests_exact = r.requests.exact();
     t.requests_cut = r.requests_cut;
     t.uncertain_ns =
         std::max({r.host.uncertain_ns(), r.gpu_own.uncertain_ns(), r.gpu_inclusive.uncertain_ns()}) + tree_.filled_ns();
-    t.approximate = t.uncertain_ns > 0 || r.overlap_estimated || tree_.given_up() > 0;
+    t.approximate = t.uncertain_ns > 0 || r.overlap_estimated || tree_.given_up() > 0 ||
+                    (in_pieces_ && (recorded_.folded() || r.host.folded() || gpu_busy_.folded()));
     return t;
+  }
+
+  /// Of a trace that was paused, sampled or cut, only what lies in the time recorded counts.
+  std::int64_t recorded_part(const interval_set& of) const {
+    return in_pieces_ ? of.shared_ns(recorded_) : of.length_ns();
+  }
+  CUTRACE_NOINLINE std::int64_t recorded_overlap(const row& r) const {
+    interval_set host;
+    for (const interval v : r.host.kept())
+      for (const interval w : recorded_.kept()) host.insert(clip(v, w));
+    std::int64_t ns = gpu_busy_.shared_ns(host);
+    // Of the folded past only the amounts are known: what both of them surely share at most.
+    if (r.host.folded()) {
+      const interval past{r.host.span().start_ns, r.host.settled_until_ns()};
+      ns += std::min(r.host.measure_ns(past), gpu_busy_.measure_ns(past));
+    }
+    return ns;
   }
 
   std::int64_t start_ns_;
@@ -358,6 +381,8 @@ class stage_table {
   std::uint64_t outside_operations_ = 0;
   interval_set unknown_{limits_.row_intervals};
   std::uint64_t unknown_operations_ = 0;
+  interval_set recorded_{limits_.row_intervals};
+  bool in_pieces_ = false;
 };
 
 }  // namespace analysis

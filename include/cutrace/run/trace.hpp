@@ -87,6 +87,8 @@ class trace {
   CUTRACE_NOINLINE void begin() {
     if (settings_.emit_nvtx) show_stages();
     if (wanted_ != nullptr) start_backend(wanted_(), true, 0);
+    patiently([] {});  // the collector's thread has its memory: the first sink would wait for it, within the trace
+    note_begin();
     open_since_ns_ = core_.scale.now_ns();
     collector_->set_start(open_since_ns_);
     if (settings_.samples.gated() && !settings_.samples.open({})) {
@@ -258,6 +260,15 @@ class trace {
       collector_->tell_window(open_since_ns_);
   }
 
+  /// The trace begins for its sinks when its backend runs: how long that took to start is no time of the program's. Not
+  /// where the trace has begun before this process came into it.
+  CUTRACE_NOINLINE void note_begin() {
+    if (told_process::own().since_ns != 0) return;
+    const clock_anchor now = read_anchor(start_.monotonic_ns);
+    const std::lock_guard<std::mutex> hold(info_mutex_);
+    begun_ = now;
+  }
+
   CUTRACE_NOINLINE void show_stages() {
     if (const char* why = nvtx_output().open())
       core_.errors.report("nvtx", why);
@@ -290,6 +301,7 @@ class trace {
     {
       const std::lock_guard<std::mutex> hold(info_mutex_);
       info = info_;
+      info.start = begun_.monotonic_ns != 0 ? begun_ : start_;
     }
     if (info.backend == nullptr) {
       info.backend = "none";
@@ -307,7 +319,6 @@ class trace {
 #endif
     info.rank = process_.rank;
     info.world_size = process_.world_size;
-    info.start = start_;
     return info;
   }
 
@@ -326,10 +337,11 @@ class trace {
   backend_pump pump_;
   process_info process_;
   backend_maker wanted_ = nullptr;
-  mutable std::mutex info_mutex_;  ///< of the next two
+  mutable std::mutex info_mutex_;  ///< of the next three
   trace_info info_{};              ///< backend and its detail
   std::list<std::string> backend_texts_;
-  clock_anchor start_{}, asked_to_end_{};
+  clock_anchor begun_{};
+  clock_anchor start_{}, asked_to_end_{};  ///< of time 0, and of the end
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
   std::mutex gate_mutex_;

@@ -81,7 +81,9 @@ class perfetto_sink : public sink {
   void flush() override {
     if (part_->events != 0 && file_.part_is_old()) next_part();
     part_->gpu.write_devices();
-    if (reads_clocks_) write_clocks(detail::read_anchor(start_.monotonic_ns), snapshot_period_ns);
+    if (reads_clocks_)
+      write_clocks(detail::read_anchor(start_.monotonic_ns - static_cast<std::uint64_t>(start_.trace_ns)),
+                   snapshot_period_ns);
     write_all();
     file_.flush();
   }

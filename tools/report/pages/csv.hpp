@@ -70,9 +70,9 @@ class csv_out {
     }
     files_.push_back(std::move(f));
   }
-  /// `finding` numbers them from 1 on, in both tables.
-  template <class Finding, class Fill, class FillProof>
-  void findings(const std::vector<Finding>& found, Fill&& fill, FillProof&& fill_proof) {
+  /// `finding` numbers them from 1 on, in all their tables.
+  template <class Finding, class Fill, class FillProof, class FillCompany>
+  void findings(const std::vector<Finding>& found, Fill&& fill, FillProof&& fill_proof, FillCompany&& fill_company) {
     std::size_t n = 0;
     bool head = true;  // the first row is that of the names
     table("findings", found, [&](auto& row, const Finding& f) {
@@ -80,20 +80,27 @@ class csv_out {
       head = false;
       fill(row, f);
     });
-    using evidence = typename std::remove_reference<decltype(found.front().proof.front())>::type;
-    using proof = std::pair<std::size_t, typename std::remove_const<evidence>::type>;
-    std::vector<proof> proofs;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      for (const auto& e : found[i].proof) proofs.emplace_back(i + 1, e);
-    table("evidence", proofs, [&](auto& row, const proof& p) {
-      row("finding", p.first);
-      fill_proof(row, p.second);
-    });
+    of_findings(
+        "evidence", found, [](const Finding& f) -> const auto& { return f.proof; }, fill_proof);
+    of_findings(
+        "meanwhile", found, [](const Finding& f) -> const auto& { return f.meanwhile; }, fill_company);
   }
 
   const std::vector<file>& files() const noexcept { return files_; }
 
  private:
+  template <class Finding, class List, class Fill>
+  void of_findings(const char* name, const std::vector<Finding>& found, List&& list_of, Fill&& fill) {
+    using item = typename std::decay<decltype(list_of(found.front()).front())>::type;
+    std::vector<std::pair<std::size_t, item>> all;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      for (const item& e : list_of(found[i])) all.emplace_back(i + 1, e);
+    table(name, all, [&](auto& row, const std::pair<std::size_t, item>& e) {
+      row("finding", e.first);
+      fill(row, e.second);
+    });
+  }
+
   struct csv_row {
     std::string& text;
     bool head;

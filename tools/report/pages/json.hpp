@@ -32,12 +32,14 @@ class json_out {
     json_.key(name);
     rows(list, fill);
   }
-  template <class Finding, class Fill, class FillProof>
-  void findings(const std::vector<Finding>& found, Fill&& fill, FillProof&& fill_proof) {
+  template <class Finding, class Fill, class FillProof, class FillCompany>
+  void findings(const std::vector<Finding>& found, Fill&& fill, FillProof&& fill_proof, FillCompany&& fill_company) {
     table("findings", found, [&](auto& row, const Finding& f) {
       fill(row, f);
       json_.key("evidence");
       rows(f.proof, fill_proof);
+      json_.key("meanwhile");
+      rows(f.meanwhile, fill_company);
     });
   }
 

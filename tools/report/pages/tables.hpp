@@ -79,6 +79,15 @@ void finding_fields(Row& row, const analysis::finding& f, std::int64_t recorded_
   row("kernel", f.kernel);
   row("site", f.site);
   row("places", f.places);
+  row("thread", f.thread_id);
+  row("next_stage", f.next_stage);
+}
+
+template <class Row>
+void company_fields(Row& row, const analysis::gap_company& c) {
+  row("stage", c.stage);
+  row("thread", c.thread_id);
+  row("ns", c.ns);
 }
 
 template <class Row>
@@ -187,6 +196,61 @@ void stage_tables(Out& out, const report& in) {
   });
 }
 
+template <class Row>
+void distribution_fields(Row& row, const char* count, const char* mean, const char* p50, const char* p95,
+                         const char* p99, const char* longest, const analysis::time_distribution& t) {
+  row(count, t.count());
+  row(mean, t.mean_ns());
+  row(p50, t.percentile_ns(50));
+  row(p95, t.percentile_ns(95));
+  row(p99, t.percentile_ns(99));
+  row(longest, t.longest_ns);
+}
+
+template <class Out>
+void inference_tables(Out& out, const report& in) {
+  const analysis::inference_report& r = in.r.inference;
+  out.table("stage_times", first_of(r.stages, in.top), [](auto& row, const analysis::stage_distribution& s) {
+    row("name", s.name);
+    row("span", s.span);
+    distribution_fields(row, "count", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "longest_ns", s.host);
+    distribution_fields(row, "gpu_count", "gpu_mean_ns", "gpu_p50_ns", "gpu_p95_ns", "gpu_p99_ns", "gpu_longest_ns",
+                        s.gpu);
+  });
+  out.object("inference", [&](auto& row) {
+    row("requests", r.requests);
+    row("tokens", r.tokens);
+    row("tokens_per_s", r.tokens_per_s());
+    row("by_marks", r.by_marks);
+    row("by_names", r.by_names);
+    row("accounted_requests", r.accounted);
+  });
+  struct named {
+    const char* name = "";
+    analysis::time_distribution times;
+  };
+  const std::vector<named> times = {{"latency", r.latency},
+                                    {"queue", r.queue},
+                                    {"time_to_first_token", r.first_token},
+                                    {"time_between_tokens", r.between_tokens},
+                                    {"time_per_output_token", r.per_output_token},
+                                    {"gpu_alone", r.gpu_alone},
+                                    {"gpu_in_batches", r.gpu_in_batches},
+                                    {"behind_others", r.behind_others}};
+  out.table("request_times", times, [](auto& row, const named& n) {
+    row("what", n.name);
+    distribution_fields(row, "count", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "longest_ns", n.times);
+  });
+  out.table("inference_over_time", r.over_time, [](auto& row, const analysis::inference_bin& b) {
+    row("start_ns", b.when.start_ns);
+    row("end_ns", b.when.end_ns);
+    row("batches", b.batches);
+    row("mean_batch", b.mean_batch());
+    row("largest_batch", b.largest);
+    row("tokens", b.tokens);
+  });
+}
+
 template <class Out>
 void end_tables(Out& out, const report& in) {
   struct loss {
@@ -223,10 +287,12 @@ void write_all(Out& out, const report& in) {
   const std::int64_t recorded_ns = in.r.time.everything.recorded_ns;
   out.findings(
       in.found, [&](auto& row, const analysis::finding& f) { finding_fields(row, f, recorded_ns); },
-      [](auto& row, const analysis::evidence& e) { evidence_fields(row, e); });
+      [](auto& row, const analysis::evidence& e) { evidence_fields(row, e); },
+      [](auto& row, const analysis::gap_company& c) { company_fields(row, c); });
   head_tables(out, in);
   idle_tables(out, in.a.log(), in.r, in.top);
   stage_tables(out, in);
+  inference_tables(out, in);
   out.table("gpu_operations", in.a.gpu_operations().top(in.top), [&](auto& row, const analysis::operation& o) {
     operation_fields(row, o, in.a.gpu_operations().total_ns());
   });

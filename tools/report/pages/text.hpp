@@ -107,6 +107,98 @@ CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log
                 4);
 }
 
+/// Stages one by one: how long an instance takes, and the GPU's work in it.
+CUTRACE_NOINLINE inline void print_stage_times(page& out, const analysis::inference_report& r, std::size_t top) {
+  if (r.stages.empty()) return;
+  out.heading("STAGES, ONE BY ONE", {{"times", 10}, {"mean", 9}, {"p50", 9}, {"p95", 9}, {"p99", 9}, {"longest", 10}});
+  const std::size_t room = out.width() - 2 - 56;
+  const std::size_t shown = std::min(top, r.stages.size());
+  const auto line = [&](const std::string& what, const analysis::time_distribution& t) {
+    out.line({"  ",
+              {what, left(room)},
+              {count(t.count()), 10},
+              {duration(t.mean_ns()), 9},
+              {duration(t.percentile_ns(50)), 9},
+              {duration(t.percentile_ns(95)), 9},
+              {duration(t.percentile_ns(99)), 9},
+              {duration(t.longest_ns), 10}});
+  };
+  for (std::size_t i = 0; i < shown; ++i) {
+    const analysis::stage_distribution& s = r.stages[i];
+    line(label(s.name, room - 8) + (s.span ? ", span" : ", host"), s.host);
+    if (s.gpu.count() != 0) line("  its GPU work", s.gpu);
+  }
+  print_left_out(out, r.stages.size(), shown, "stage");
+}
+
+/// What a curve says, a column for each part of the trace: ' ' nothing, then '.' to '#', the largest.
+CUTRACE_NOINLINE inline std::string curve_of(const std::vector<double>& values) {
+  constexpr char steps[] = " .:-=+*#";
+  const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  std::string line;
+  for (const double v : values) {
+    const double part = most <= 0 || v <= 0 ? 0 : v / most * 7;
+    line += steps[v <= 0 ? 0 : std::max(1, static_cast<int>(part + 0.5))];
+  }
+  return line;
+}
+
+/// Requests as an inference server's clients see them.
+CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inference_report& r) {
+  if (r.requests == 0) return;
+  out.heading("INFERENCE", {{"count", 10}, {"mean", 9}, {"p50", 9}, {"p95", 9}, {"p99", 9}, {"longest", 10}});
+  const std::size_t room = out.width() - 2 - 56;
+  const auto line = [&](const char* what, const analysis::time_distribution& t) {
+    if (t.count() == 0) return;
+    out.line({"  ",
+              {cut(what, room), left(room)},
+              {count(t.count()), 10},
+              {duration(t.mean_ns()), 9},
+              {duration(t.percentile_ns(50)), 9},
+              {duration(t.percentile_ns(95)), 9},
+              {duration(t.percentile_ns(99)), 9},
+              {duration(t.longest_ns), 10}});
+  };
+  line("latency", r.latency);
+  line("in a queue", r.queue);
+  line("time to first token", r.first_token);
+  line("time between tokens", r.between_tokens);
+  line("time per output token", r.per_output_token);
+  line("GPU time alone", r.gpu_alone);
+  line("GPU time in batches", r.gpu_in_batches);
+  line(r.accounted == r.requests ? "behind others' GPU work" : "behind others' work, some", r.behind_others);
+  std::vector<double> batches, tokens;
+  std::uint64_t largest = 0;
+  for (const analysis::inference_bin& b : r.over_time) {
+    batches.push_back(b.mean_batch());
+    tokens.push_back(static_cast<double>(b.tokens));
+    largest = std::max(largest, b.largest);
+  }
+  if (largest > 1)
+    out.line({"  ",
+              {"batch size over time", left(22)},
+              {curve_of(batches), left(r.over_time.size())},
+              "  up to ",
+              count(largest)});
+  if (r.tokens != 0)
+    out.line({"  ",
+              {"tokens over time", left(22)},
+              {curve_of(tokens), left(r.over_time.size())},
+              "  ",
+              count(r.tokens),
+              " in all, ",
+              fixed(r.tokens_per_s(), 1),
+              "/s"});
+  if (r.by_marks)
+    out.line("    Tokens by the marks first_token and token; queue: spans and stages with such a name.");
+  else if (r.by_names)
+    out.paragraph(
+        "    The trace has no marks of tokens (CUTRACE_MARK(\"token\", id)): this went by the names of stages: a "
+        "prefill ends "
+        "with the first token, each decode with one more. --prefill-stage, --decode-stage and --queue-stage name them.",
+        4);
+}
+
 CUTRACE_NOINLINE inline void print_percentiles(page& out, const char* title, const analysis::operation_table& table,
                                                std::size_t top) {
   if (table.total_count() == 0) return;
@@ -195,6 +287,8 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   out.heading(found.empty() ? "WHAT TO FIX: nothing stands out" : "WHAT TO FIX, by the time to be won");
   print_findings(out, found, options.top, time.recorded_ns);
   print_stage_costs(out, r.stages, options.top, gpu);
+  print_stage_times(out, r.inference, options.top);
+  print_inference(out, r.inference);
   print_requests(out, a.log(), r.requests, options.top);
   print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top);
   print_percentiles(out, "HOST CALLS", a.calls(), options.top);

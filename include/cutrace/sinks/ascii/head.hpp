@@ -297,7 +297,7 @@ class verdict {
         s += time_.events(analysis::owner::host_stage) > 0
                  ? "with no call running and no stage open"
                  : "with the host outside of CUDA calls (stages would tell more)";
-        return;
+        return append_spans(s);
       case analysis::owner::host_stage:
         s += "with the host in its own code";
         return append_worst_stage(s);
@@ -330,11 +330,12 @@ class verdict {
   /// leaves idle for the largest part of its time says more.
   CUTRACE_NOINLINE void append_worst_stage(std::string& s) const {
     std::int64_t most_ns = 0;
-    for (const analysis::stage_time& t : stages_) most_ns = std::max(most_ns, t.gpu_idle_inside_ns);
+    for (const analysis::stage_time& t : stages_)
+      if (!only_spans(t)) most_ns = std::max(most_ns, t.gpu_idle_inside_ns);
     const analysis::stage_time* worst = nullptr;
     double worst_part = 0;
     for (const analysis::stage_time& t : stages_) {
-      if (t.host_ns == 0 || t.gpu_idle_inside_ns < most_ns - most_ns / 5) continue;
+      if (only_spans(t) || t.host_ns == 0 || t.gpu_idle_inside_ns < most_ns - most_ns / 5) continue;
       const double part = static_cast<double>(t.gpu_idle_inside_ns) / static_cast<double>(t.host_ns);
       if (part > worst_part) worst = &t, worst_part = part;
     }
@@ -342,6 +343,19 @@ class verdict {
     append(s, {", most of it in stage \"", label(worst->name, 32), "\" ("});
     if (gpu_seen()) append(s, {"idle ", duration(worst->gpu_idle_inside_ns), " of its "});
     append(s, {duration(worst->host_ns), ")"});
+  }
+
+  /// May have been waiting: the host did nothing for them that could be made faster.
+  static bool only_spans(const analysis::stage_time& t) noexcept { return t.spans == t.calls && t.adopted_parts == 0; }
+
+  CUTRACE_NOINLINE void append_spans(std::string& s) const {
+    const analysis::stage_time* longest = nullptr;
+    for (const analysis::stage_time& t : stages_)
+      if (t.calls != 0 && only_spans(t) && (longest == nullptr || t.gpu_idle_inside_ns > longest->gpu_idle_inside_ns))
+        longest = &t;
+    if (longest != nullptr && longest->gpu_idle_inside_ns > 0)
+      append(s, {" (but spans, most of all \"", label(longest->name, 32), "\" for ",
+                 duration(longest->gpu_idle_inside_ns), " without GPU work)"});
   }
 
   const collection& data_;

@@ -27,6 +27,30 @@ CUTRACE_NOINLINE inline std::string place_words(const analysis::finding& f, cons
   return s;
 }
 
+/// Where the thread was that launched after such gaps, and what others did then.
+CUTRACE_NOINLINE inline std::string host_bound_words(const analysis::finding& f) {
+  std::string s = " in which the host is busy ";
+  s += f.call.empty() ? "with its own code" : "elsewhere";
+  s += place_words(f, "in");
+  if (f.stage.empty()) {
+    s += " outside of any stage";
+    if (f.places > 1) append(s, {" and in ", counted(f.places - 1, "other place")});
+  }
+  if (!f.next_stage.empty() && f.next_stage != f.stage)
+    append(s, {" before it launches in \"", label(f.next_stage, 32), "\""});
+  s += ".";
+  for (std::size_t i = 0; i < f.meanwhile.size(); ++i) {
+    const analysis::gap_company& c = f.meanwhile[i];
+    append(s, {i == 0 ? " Meanwhile, in the longest: \"" : ", \"", label(c.stage, 32), "\" "});
+    if (c.thread_id == 0)
+      s += "(a span)";
+    else
+      append(s, {"on thread ", digits(c.thread_id)});
+    append(s, {" for ", duration(c.ns), i + 1 == f.meanwhile.size() ? "." : ""});
+  }
+  return s;
+}
+
 /// @param recorded_ns time that shares are of
 CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::int64_t recorded_ns) {
   using analysis::finding_kind;
@@ -70,8 +94,7 @@ CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::
     case finding_kind::host_bound:
       return {
           "GPU waits for the host",
-          joined({"The GPU is idle for ", cost, " in ", counted(f.count, "gap"), " in which the host is busy ",
-                  f.call.empty() ? "with its own code" : "elsewhere", place_words(f, "in"), "."}),
+          joined({"The GPU is idle for ", cost, " in ", counted(f.count, "gap"), host_bound_words(f)}),
           "Prepare the next step while the GPU runs this one, on another thread if need be, or make that code faster."};
     case finding_kind::single_stream:
       return {

@@ -10,6 +10,7 @@
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/token_times.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/prometheus/runs.hpp>
 #include <cutrace/sinks/prometheus/text.hpp>
@@ -24,11 +25,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace prometheus {
 
-// Requests as a serving dashboard sees them, from marks that say so: time to the first token, and between tokens.
-//
-//   CUTRACE_MARK("request_begin", id);   optional: else a request begins with the first stage that names it
-//   CUTRACE_MARK("first_token", id);     or simply the first "token"
-//   CUTRACE_MARK("token", id);           inside of a CUTRACE_STAGE_BATCH without an id: one token of each request
+// Requests as a serving dashboard sees them: time to the first token, and between tokens (token_times.hpp).
 
 class request_table {
  public:
@@ -36,21 +33,18 @@ class request_table {
 
   void add_stage(const event& e, std::uint64_t now_ns) {
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      state& s = of(e.requests[i].id, now_ns);
-      if (!s.begin_marked) s.begin_ns = std::min(s.begin_ns, e.start_ns);
+      of(e.requests[i].id, now_ns).times.stage(e.start_ns);
     }
   }
 
   void add_mark(const event& e, std::uint64_t now_ns) {
     const std::string_view name(e.name.data, e.name.size);
-    const bool begin = name == "request_begin";
-    const bool token = name == "token" || name == "first_token";
+    const bool begin = analysis::is_request_begin(name), token = analysis::is_token(name);
     if (!begin && !token) return;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       state& s = of(e.requests[i].id, now_ns);
       if (begin) {
-        s.begin_ns = e.start_ns;
-        s.begin_marked = true;
+        s.times.begin(e.start_ns);
       } else {
         take_token(s, e.start_ns, now_ns);
       }
@@ -80,13 +74,9 @@ class request_table {
 
  private:
   struct state {
-    std::int64_t begin_ns = INT64_MAX;
-    std::int64_t first_ns = 0;
-    std::int64_t last_ns = 0;
+    analysis::token_times times;
     std::uint64_t heard_ns = 0;        ///< clock of the collector
     std::uint64_t first_heard_ns = 0;  ///< of the first token
-    bool begin_marked = false;
-    bool has_token = false;
     bool first_waits = false;
   };
   static constexpr std::size_t most = 16384;
@@ -107,26 +97,19 @@ class request_table {
 
   void take_token(state& s, std::int64_t at_ns, std::uint64_t now_ns) {
     ++tokens;
-    if (!s.has_token) {
-      s.has_token = true;
-      s.first_ns = s.last_ns = at_ns;
+    const std::int64_t gap_ns = s.times.token(at_ns);
+    if (s.times.tokens == 1) {
       s.first_heard_ns = now_ns;
       s.first_waits = true;  // the stage around the mark, which may be the first to name the request, ends later
-      if (s.begin_marked) observe_first(s);
-      return;
+      if (s.times.begin_marked) observe_first(s);
+    } else if (gap_ns >= 0) {
+      between_tokens.observe(gap_ns);
     }
-    if (at_ns < s.last_ns) return;  // came late: what lies before it was observed as one
-    between_tokens.observe(at_ns - s.last_ns);
-    s.last_ns = at_ns;
   }
 
   void observe_first(state& s) {
     s.first_waits = false;
-    if (s.begin_ns <= s.first_ns) first_token.observe(elapsed(s.begin_ns, s.first_ns));
-  }
-  static std::int64_t elapsed(std::int64_t from_ns, std::int64_t to_ns) noexcept {
-    std::int64_t d = 0;
-    return __builtin_sub_overflow(to_ns, from_ns, &d) ? INT64_MAX : d;
+    if (s.times.to_first_ns() >= 0) first_token.observe(s.times.to_first_ns());
   }
 
   /// The half that was silent longest goes.

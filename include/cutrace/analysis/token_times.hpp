@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a request of an inference server began and had its tokens, from marks that say so. For live metrics and for
+// reports on files alike.
+//
+//   CUTRACE_MARK("request_begin", id);   optional: else a request begins with the first stage that names it
+//   CUTRACE_MARK("first_token", id);     or simply the first "token"
+//   CUTRACE_MARK("token", id);           inside of a CUTRACE_STAGE_BATCH without an id: one token of each request
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cutrace/config.hpp>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+inline bool is_request_begin(std::string_view mark) noexcept { return mark == "request_begin"; }
+inline bool is_token(std::string_view mark) noexcept { return mark == "token" || mark == "first_token"; }
+
+/// One request: when it began, and when its tokens came. In ns of trace time.
+struct token_times {
+  std::int64_t begin_ns = INT64_MAX;
+  std::int64_t first_ns = 0, last_ns = 0;
+  std::uint64_t tokens = 0;
+  bool begin_marked = false;
+
+  /// A stage that names it began then.
+  void stage(std::int64_t start_ns) noexcept {
+    if (!begin_marked) begin_ns = std::min(begin_ns, start_ns);
+  }
+  void begin(std::int64_t at_ns) noexcept {
+    begin_ns = at_ns;
+    begin_marked = true;
+  }
+  /// The time since the token before; -1 for the first, and for one that came late: what lies before it was observed
+  /// as one.
+  std::int64_t token(std::int64_t at_ns) noexcept {
+    if (tokens++ == 0) {
+      first_ns = last_ns = at_ns;
+      return -1;
+    }
+    if (at_ns < last_ns) return -1;
+    const std::int64_t gap_ns = elapsed(last_ns, at_ns);
+    last_ns = at_ns;
+    return gap_ns;
+  }
+  /// From its begin to its first token; -1 where there is none, or it seems to have come before.
+  std::int64_t to_first_ns() const noexcept {
+    return tokens != 0 && begin_ns <= first_ns ? elapsed(begin_ns, first_ns) : -1;
+  }
+
+ private:
+  static std::int64_t elapsed(std::int64_t from_ns, std::int64_t to_ns) noexcept {
+    std::int64_t d = 0;
+    return __builtin_sub_overflow(to_ns, from_ns, &d) ? INT64_MAX : d;
+  }
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

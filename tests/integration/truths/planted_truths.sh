@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs whose cause of idle time, or of a slow request, is known: the finding, and `cutrace why`, name the right cause,
+# stage and line, in text, JSON and HTML alike.
+#
+#   planted_truths.sh CUTRACE PLANTED_TRUTHS PYTHON
+set -u
+command=$1 programs=$2 python=$3
+. "$(dirname "$0")/../command_test.sh"
+
+trace() { # <name>: leaves t.jsonl and lines.txt
+  CUTRACE=1 CUTRACE_BACKEND=cupti CUTRACE_SINKS=jsonl:t.jsonl "$programs" "$1" >lines.txt 2>errors.txt ||
+    { fail "$1 ended with $?: $(cat errors.txt)"; return 1; }
+}
+line_of() { sed -n "s/^line $1 //p" lines.txt | tail -n 1; }
+flat() { tr -s ' \n' ' ' <"$1"; }
+
+idle() { # <program> <kind of the first finding> <stage, or -> [words of its sentence...]
+  local name=$1 kind=$2 stage=$3 site what
+  shift 3
+  trace "$name" || return
+  "$command" report t.jsonl --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
+  "$command" report t.jsonl --width 160 >r.txt 2>&1
+  [ "$stage" = - ] && stage= site= || site=planted_truths.cpp:$(line_of "$stage")
+  jq -e --arg kind "^($kind)\$" --arg stage "$stage" --arg site "$site" \
+    '.findings[0] | (.kind | test($kind)) and .stage == $stage and (.site | endswith($site)) and ($site != "" or .site == "")' r.json >/dev/null ||
+    fail "$name: not $kind in \"$stage\" at $site: $(jq -c '[.findings[] | [.kind, .stage, .site]]' r.json) $(sed -n '/^answer/,/^STAGES/p' r.txt)"
+  # What the table of causes and the gaps blame is the same.
+  [ "$kind" != host_bound ] || jq -e --arg stage "$stage" \
+    '([.idle_blames[] | select(.cause == "host_wait")][0].stage == $stage)' r.json >/dev/null ||
+    fail "$name: the table of causes blames $(jq -c '.idle_blames[0]' r.json)"
+  what=$(jq -r '.findings[0].what' r.json)
+  grep -qF "$(printf %s "$what" | cut -c1-60)" <(flat r.txt) || fail "$name: the text lacks \"$what\""
+  "$python" - r.html "$what" <<'END' || fail "$name: the page lacks \"$what\""
+import json, re, sys
+page = json.loads(re.search(r'id="data">(.*?)</script>', open(sys.argv[1], encoding="utf-8").read(), re.S)[1])
+sys.exit(page["findings"][0][1] != sys.argv[2])
+END
+  for word in "$@"; do
+    case $what in *"$word"*) ;; *) fail "$name: \"$what\" lacks \"$word\"" ;; esac
+  done
+}
+idle other_stage host_bound prepare_batch 'before it launches in "decode"'
+idle same_stage host_bound decode
+idle nested_stage host_bound tokenize 'before it launches in "decode"'
+idle outer_stage host_bound step 'before it launches in "decode"'
+idle many_short host_bound pack
+idle adopted_stage host_bound serve
+idle other_thread host_bound - 'outside of any stage' 'Meanwhile, in the longest: "detokenize" on thread'
+idle lock host_bound acquire 'Meanwhile, in the longest: "checkpoint" on thread'
+idle span host_bound - 'outside of any stage' '"queue_wait" (a span)'
+idle synchronising synchronisation decode cuStreamSynchronize
+idle blocking_copies blocking_copies decode cuMemcpyDtoH
+# The driver fills its buffer within the call: how much of that the device's copy hides differs.
+idle pageable_copies 'pageable_copies|host_bound' load
+
+why() { # <program> <part> [words of its sentence...]
+  local name=$1 part=$2 what
+  shift 2
+  trace "$name" || return
+  "$command" why t.jsonl --slowest 2 --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
+  "$command" why t.jsonl --request 13 --width 160 >r.txt 2>&1 || fail "$name: $(cat r.txt)"
+  jq -e --arg part "^($part)\$" '.requests[0] | .request == "13" and (.causes[0].part | test($part)) and .causes[0].unusual' r.json >/dev/null ||
+    fail "$name: not $part of request 13: $(cat r.txt)"
+  what=$(jq -r '.requests[0].causes[0].what' r.json)
+  jq -e '.requests[] | ([.causes[].ns] | add) == .latency_ns' r.json >/dev/null || fail "$name: parts do not add up"
+  grep -qF "$(printf %s "$what" | cut -c1-60)" <(flat r.txt) || fail "$name: the text lacks \"$what\""
+  "$python" -c 'import html, sys; sys.exit(sys.argv[2] not in html.unescape(open(sys.argv[1], encoding="utf-8").read()))' r.html "$what" ||
+    fail "$name: the page lacks \"$what\""
+  for word in "$@"; do
+    case $what in *"$word"*) ;; *) fail "$name: \"$what\" lacks \"$word\"" ;; esac
+  done
+}
+why slow_queue span 'It waited in "queue_wait"'
+why slow_code own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
+why slow_kernel gpu_alone '"spin of stage prefill"'
+why slow_hole between '"checkpoint" for' 'on thread'
+why slow_prefill behind_others '"prefill_long"' 'of request 7777'
+why slow_allocation allocation '"cuMem' 'of stage prefill"'
+why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies through a buffer within the call
+
+# As a user asks, and gets it wrong.
+"$command" why t.jsonl >r.txt || fail "without an option: $(cat r.txt)"
+grep -q '^request 13 took' r.txt || fail "without an option it is not the slowest: $(head -n 2 r.txt)"
+"$command" why t.jsonl --percentile 50 --json | jq -e '.requests[0].rank > 1' >/dev/null || fail "--percentile"
+expect 125 'has no request 99999' "$command" why t.jsonl --request 99999
+expect 125 'has no request 99999' "$command" why t.jsonl --request 99999 --request 13
+grep -q '^request 13 took' out.txt || fail "the request that exists is left out"
+grep -v '"requests"' t.jsonl >none.jsonl
+expect 125 'names no request' "$command" why none.jsonl
+head -n -1 t.jsonl >cut.jsonl
+expect 4 'the trace is INCOMPLETE (no end' "$command" why cut.jsonl
+expect 125 'ends in .html' "$command" why t.jsonl --html page
+expect 125 '' "$command" why t.jsonl --percentile 101
+"$command" convert t.jsonl -o t.pftrace 2>/dev/null && {
+  "$command" why t.pftrace --json | jq -e '.requests[0] | .request == "13" and (.causes[0].part | test("^(copy|launching)$"))' >/dev/null ||
+    fail "of a Perfetto file: $("$command" why t.pftrace)"
+}
+exit $failed

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/why_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cutrace/analysis_sink.hpp"
+#include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
+#include "cutrace/report_outputs.hpp"
+#include "cutrace/terminal.hpp"
+#include "cutrace/trace_input.hpp"
+#include "cutrace/view_options.hpp"
+#include "report/pages/why_html.hpp"
+#include "report/pages/why_json.hpp"
+#include "report/pages/why_text.hpp"
+#include "report/why.hpp"
+
+namespace cutrace_tool {
+
+namespace {
+
+namespace analysis = cutrace::analysis;
+
+struct why_wishes {
+  std::vector<std::string> files;
+  std::vector<std::string> requests;
+  unsigned slowest = 0;
+  double percentile = -1;
+  report_outputs outputs;
+  view_options view;
+};
+
+/// Analyses what it is given, and has the reports when it is closed.
+class why_sink : public analysis_sink {
+ public:
+  explicit why_sink(const why_wishes& wishes) : wishes_(wishes) {}
+  const char* name() const noexcept override { return "why"; }
+
+  void open(const cutrace::trace_info& info) override {
+    title_ = std::string(info.process_name != nullptr ? info.process_name : "") + " (pid " +
+             std::to_string(info.process_id) + ")";
+    analysis_sink::open(info);
+  }
+  void write(cutrace::event_view events) override {
+    analysis_sink::write(events);
+    for (const cutrace::event& e : events) clocks_ = clocks_ || is_clock(e);
+  }
+  void close(const cutrace::trace_summary& end) override {
+    const analysis::trace_results results = finish(end);
+    analysis::why_finder finder(all().log(), results, all().ioctls().switched(), clocks_);
+    for (const std::uint32_t request : chosen(finder)) reports_.push_back(finder.find(request));
+    if (end.missing != nullptr) missing_ = end.missing;
+    lost_ = std::max(end.totals.lost_total(), all().log().lost_total());
+    forget();
+  }
+
+  const std::vector<analysis::why_report>& reports() const noexcept { return reports_; }
+  const std::vector<std::string>& unknown() const noexcept { return unknown_; }
+  std::size_t requests() const noexcept { return requests_; }
+  const std::string& title() const noexcept { return title_; }
+  const std::string& missing() const noexcept { return missing_; }
+  std::uint64_t lost() const noexcept { return lost_; }
+
+ private:
+  static bool is_clock(const cutrace::event& e) noexcept {
+    return e.kind == cutrace::event_kind::counter &&
+           std::string_view(e.name.data, e.name.size).find("clock") != std::string_view::npos;
+  }
+
+  std::vector<std::uint32_t> chosen(const analysis::why_finder& finder) {
+    const std::vector<std::uint32_t>& by_latency = finder.by_latency();
+    requests_ = by_latency.size();
+    std::vector<std::uint32_t> list;
+    for (const std::string& name : wishes_.requests) {
+      const auto found = std::find_if(by_latency.begin(), by_latency.end(),
+                                      [&](std::uint32_t r) { return finder.name_of_request(r) == name; });
+      if (found == by_latency.end())
+        unknown_.push_back(name);
+      else
+        list.push_back(*found);
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(wishes_.slowest, by_latency.size()); ++i)
+      list.push_back(by_latency[i]);
+    if (wishes_.percentile >= 0 && !by_latency.empty()) {
+      // Nearest rank, of the latencies from the shortest on.
+      const double rank = std::ceil(wishes_.percentile / 100 * static_cast<double>(by_latency.size()));
+      const std::size_t n =
+          std::min<std::size_t>(std::max<std::size_t>(static_cast<std::size_t>(rank), 1), by_latency.size());
+      list.push_back(by_latency[by_latency.size() - n]);
+    }
+    return list;
+  }
+
+  const why_wishes& wishes_;
+  std::vector<analysis::why_report> reports_;
+  std::vector<std::string> unknown_;
+  std::string title_, missing_;
+  std::size_t requests_ = 0;
+  std::uint64_t lost_ = 0;
+  bool clocks_ = false;
+};
+
+int run_why(why_wishes& w) {
+  if (w.requests.empty() && w.slowest == 0 && w.percentile < 0) w.slowest = 1;
+  w.outputs.check(w.files);
+  why_sink why(w);
+  const cutrace_reading::outcome o = read_trace(w.files, why, w.view.quiet);
+  if (why.requests() == 0)
+    throw usage_error(
+        "the trace names no request: give the stages of a request its id (CUTRACE_STAGE(\"decode\", id), "
+        "CUTRACE_STAGE_BATCH)");
+  for (const std::string& name : why.unknown())
+    std::fprintf(stderr, "cutrace: the trace has no request %s among its %zu\n", name.c_str(), why.requests());
+  if (why.reports().empty()) return exit_own_failure;
+  if (!why.missing().empty())
+    std::fprintf(stderr, "cutrace: the trace is INCOMPLETE (%s): what is missing may be the cause\n",
+                 why.missing().c_str());
+  if (why.lost() != 0)
+    std::fprintf(stderr, "cutrace: %llu records were lost: what is missing may be the cause\n",
+                 static_cast<unsigned long long>(why.lost()));
+  if (!w.outputs.json.empty()) write_whole_file(w.outputs.json, cutrace::why_json(why.reports()));
+  if (!w.outputs.html.empty()) write_whole_file(w.outputs.html, cutrace::why_html(why.reports(), why.title()));
+  if (!w.outputs.any()) {
+    const cutrace::report_options text = w.view.of_text();
+    bool first = true;
+    for (const analysis::why_report& r : why.reports()) {
+      std::fputs(first ? "" : "\n", stdout);
+      first = false;
+      std::fputs(cutrace::why_text(r, text.width, text.color).c_str(), stdout);
+    }
+  }
+  return why.unknown().empty() ? status_of(o) : exit_own_failure;
+}
+
+}  // namespace
+
+void add_why(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("why", "Why a request of a trace took as long as it did");
+  const auto w = std::make_shared<why_wishes>();
+  command->formatter(std::make_shared<help_format>("cutrace why [options] FILE..."));
+  command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
+  command->add_option("--request", w->requests, "This request, a number or a name. May be given several times")
+      ->type_name("ID")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--slowest", w->slowest, "The N requests with the longest latency (1)")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("N");
+  command->add_option("--percentile", w->percentile, "The request at this percentile of the latencies")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("P");
+  command->add_flag("--json{-}", w->outputs.json,
+                    "As one JSON document on standard output, or in FILE with --json=FILE");
+  command->add_option("--html", w->outputs.html, "As a page that needs no network")->type_name("FILE");
+  w->view.add_options(*command, nullptr);
+  command->footer(
+      "Where the request's time went, beside the median of other requests of the trace, and what it spent more on.\n"
+      "Exit code: as of cutrace convert; 125 where there is no such request.\n"
+      "Examples:\n"
+      "  cutrace why t.jsonl                                the slowest request\n"
+      "  cutrace why t.jsonl --request chat-0007\n"
+      "  cutrace why t.jsonl --percentile 99 --json | jq '.requests[0].causes[0]'\n"
+      "  cutrace why t.pftrace --slowest 5 --html why.html");
+  command->callback([w, &exit_status] { exit_status = run_why(*w); });
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one asks of an inference server: how long stages take, one by one, on the host and on the GPU; how long requests
+// take to their first token and from token to token; queues, batches and tokens over time.
+//
+// Requests and tokens are those of the Prometheus sink (token_times.hpp): by the marks request_begin,
+// first_token and token. In a trace without tokens' marks, names of stages stand in for them: the time in queue stages
+// is the queue, the first token comes with the end of the first prefill stage, and each decode stage ends with a token.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/analysis/duration_histogram.hpp>
+#include <cutrace/analysis/token_times.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "report/request_parts.hpp"
+#include "report/stage_costs.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// Which stages are the queue, the prefill and the decoding, where no marks say so. Empty: by words in their names.
+struct inference_names {
+  std::vector<std::string> queue, prefill, decode;
+};
+
+/// Exact mean and maximum, percentiles within 1/32.
+struct time_distribution {
+  duration_histogram times;
+  std::uint64_t sum_ns = 0, shortest_ns = UINT64_MAX, longest_ns = 0;
+  void add(std::int64_t ns) {
+    const std::uint64_t v = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
+    times.add(v);
+    sum_ns += v;
+    shortest_ns = std::min(shortest_ns, v);
+    longest_ns = std::max(longest_ns, v);
+  }
+  std::uint64_t count() const noexcept { return times.count(); }
+  std::uint64_t percentile_ns(unsigned percent) const noexcept {
+    return count() == 0 ? 0 : std::min(std::max(times.percentile_ns(percent), shortest_ns), longest_ns);
+  }
+  std::uint64_t mean_ns() const noexcept { return count() == 0 ? 0 : sum_ns / count(); }
+};
+
+/// Instances of one stage; GPU time with that of the stages nested in it, of instances that had any.
+struct stage_distribution {
+  std::string name;
+  bool span = false;
+  time_distribution host, gpu;
+};
+
+struct inference_bin {
+  interval when;
+  std::uint64_t batches = 0, served = 0;  ///< stages with requests that are nobody's inner one, and their requests
+  std::uint64_t largest = 0;              ///< batch
+  std::uint64_t tokens = 0;
+  double mean_batch() const noexcept {
+    return batches == 0 ? 0.0 : static_cast<double>(served) / static_cast<double>(batches);
+  }
+};
+
+struct inference_report {
+  std::vector<stage_distribution> stages;  ///< most host time in all first
+  std::uint64_t requests = 0;
+  std::uint64_t tokens = 0;
+  std::int64_t recorded_ns = 0;
+  bool by_marks = false, by_names = false;  ///< what the next four are from; neither: they are empty
+  time_distribution queue, first_token, between_tokens, per_output_token;
+  time_distribution latency, gpu_alone, gpu_in_batches;
+  time_distribution behind_others;       ///< of `accounted` requests
+  std::uint64_t accounted = 0;           ///< all, or evenly many of them
+  std::vector<inference_bin> over_time;  ///< equal parts of the trace
+
+  double tokens_per_s() const noexcept {
+    return recorded_ns <= 0 ? 0.0 : static_cast<double>(tokens) * 1e9 / static_cast<double>(recorded_ns);
+  }
+};
+
+/// Takes the marks; what else it needs stands in the trace's log.
+class inference_marks {
+ public:
+  void add(const event& e) {
+    if (e.kind != event_kind::mark || e.request_count == 0) return;
+    const std::string_view name(e.name.data, e.name.size);
+    const bool begin = is_request_begin(name), token = is_token(name);
+    if (!begin && !token) return;
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      token_times& t = of_[e.requests[i].id];
+      if (begin) {
+        t.begin(e.start_ns);
+        continue;
+      }
+      const std::int64_t gap_ns = t.token(e.start_ns);
+      if (gap_ns >= 0) between_.add(gap_ns);
+      at_.push_back(e.start_ns);
+    }
+  }
+  /// By request id.
+  const std::unordered_map<std::uint64_t, token_times>& requests() const noexcept { return of_; }
+  const time_distribution& between() const noexcept { return between_; }
+  /// When each token came, in no order.
+  const std::vector<std::int64_t>& tokens() const noexcept { return at_; }
+
+ private:
+  std::unordered_map<std::uint64_t, token_times> of_;
+  time_distribution between_;
+  std::vector<std::int64_t> at_;
+};
+
+class inference_finder {
+ public:
+  static constexpr std::size_t parts = 40, accounts_limit = 2000;
+
+  inference_finder(const trace_log& log, const std::vector<request_cost>& costs, const inference_marks& marks,
+                   const inference_names& names)
+      : log_(log), costs_(costs), marks_(marks), names_(names) {}
+
+  CUTRACE_ONE_COPY inference_report find() {
+    for (const interval v : log_.recorded()) r_.recorded_ns += v.length_ns();
+    bins();
+    stages();
+    requests();
+    return std::move(r_);
+  }
+
+ private:
+  enum class role : std::uint8_t { none, queue, prefill, decode };
+
+  static bool has_word(const std::string& name, std::initializer_list<const char*> words) {
+    std::string low;
+    for (const char c : name) low += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    return std::any_of(words.begin(), words.end(), [&](const char* w) { return low.find(w) != std::string::npos; });
+  }
+  role role_of(std::uint32_t name) {
+    const auto known = roles_.find(name);
+    if (known != roles_.end()) return known->second;
+    const std::string& text = log_.names().name(name);
+    const auto is = [&](const std::vector<std::string>& given, std::initializer_list<const char*> words) {
+      return given.empty() ? has_word(text, words) : std::find(given.begin(), given.end(), text) != given.end();
+    };
+    const role r = is(names_.queue, {"queue", "waiting"})                       ? role::queue
+                   : is(names_.prefill, {"prefill", "prompt", "context_phase"}) ? role::prefill
+                   : is(names_.decode, {"decode", "generate", "generation"})    ? role::decode
+                                                                                : role::none;
+    return roles_[name] = r;
+  }
+
+  void bins() {
+    const interval w = log_.window();
+    if (w.empty()) return;
+    const std::int64_t step = std::max<std::int64_t>(w.length_ns() / static_cast<std::int64_t>(parts), 1);
+    for (std::int64_t at = w.start_ns; at < w.end_ns && r_.over_time.size() < parts; at += step)
+      r_.over_time.push_back(
+          {{at, r_.over_time.size() + 1 == parts ? w.end_ns : std::min(at + step, w.end_ns)}, 0, 0, 0, 0});
+  }
+  inference_bin* bin_of(std::int64_t at_ns) {
+    if (r_.over_time.empty() || at_ns < r_.over_time[0].when.start_ns) return nullptr;
+    const std::int64_t step = r_.over_time[0].when.length_ns();
+    const std::size_t n =
+        static_cast<std::size_t>((at_ns - r_.over_time[0].when.start_ns) / std::max<std::int64_t>(step, 1));
+    return &r_.over_time[std::min(n, r_.over_time.size() - 1)];
+  }
+
+  void stages() {
+    const stage_log& all = log_.stages();
+    // GPU time of each instance, nested ones included: work comes by start, so that unions grow at their ends.
+    struct gpu_time {
+      std::int64_t ns = 0, until_ns = INT64_MIN;
+    };
+    std::vector<gpu_time> gpu(all.size());
+    std::vector<std::uint32_t> parent(all.size(), stage_log::none);
+    for (std::uint32_t n = 1; n < all.size(); ++n) parent[n] = all.parent_of(n);
+    for (const auto& d : log_.devices())
+      for (const std::uint32_t i : d.second.order) {
+        const gpu_work& w = log_.work()[i];
+        if (w.is == work_class::unfinished || w.stage_unknown) continue;
+        std::uint32_t n = w.stage;
+        for (int level = 0; n != stage_log::none && level < 64; ++level, n = parent[n]) {
+          gpu[n].ns += interval{std::max(w.when.start_ns, gpu[n].until_ns), w.when.end_ns}.length_ns();
+          gpu[n].until_ns = std::max(gpu[n].until_ns, w.when.end_ns);
+        }
+      }
+    std::map<std::uint32_t, stage_distribution> by_name;
+    for (std::uint32_t n = 1; n < all.size(); ++n) {
+      const stage_instance& s = all[n];
+      if (!s.ended) continue;
+      stage_distribution& d = by_name[s.name];
+      d.host.add(s.when.length_ns());
+      d.span = s.span;
+      if (gpu[n].until_ns != INT64_MIN) d.gpu.add(gpu[n].ns);
+      // An inner stage serves what the one around it serves: counted once.
+      const std::uint32_t served = std::max(s.request_total, all.requests_of(n).size);
+      if (served == 0 || s.span || (parent[n] != stage_log::none && all[parent[n]].requests == s.requests)) continue;
+      if (inference_bin* b = bin_of(s.when.start_ns)) {
+        ++b->batches;
+        b->served += served;
+        b->largest = std::max<std::uint64_t>(b->largest, served);
+      }
+    }
+    for (auto& one : by_name) {
+      one.second.name = log_.names().name(one.first);
+      r_.stages.push_back(std::move(one.second));
+    }
+    std::stable_sort(r_.stages.begin(), r_.stages.end(), [](const stage_distribution& a, const stage_distribution& b) {
+      return a.host.sum_ns > b.host.sum_ns;
+    });
+  }
+
+  void requests() {
+    const request_index index(log_);
+    request_accounts accounts(index, costs_);
+    std::vector<std::uint32_t> whole;
+    for (const request_cost& c : costs_) {
+      if (c.stages == 0) continue;
+      ++r_.requests;
+      r_.latency.add(c.span.length_ns());
+      r_.gpu_alone.add(c.execution_alone_ns + c.transfer_alone_ns);
+      r_.gpu_in_batches.add(c.execution_in_batches_ns + c.transfer_in_batches_ns);
+      whole.push_back(c.request);
+    }
+    r_.by_marks = !marks_.tokens().empty();
+    if (r_.by_marks) {
+      for (const std::int64_t at : marks_.tokens())
+        if (inference_bin* b = bin_of(at)) ++b->tokens;
+      r_.tokens = marks_.tokens().size();
+      r_.between_tokens = marks_.between();
+    }
+    for (const std::uint32_t request : whole) tokens_of(index, request);
+    const std::size_t step = whole.empty() ? 1 : (whole.size() + accounts_limit - 1) / accounts_limit;
+    for (std::size_t i = 0; i < whole.size(); i += step) {
+      r_.behind_others.add(accounts.of(whole[i]).time_ns(request_part::behind_others));
+      ++r_.accounted;
+    }
+  }
+
+  void tokens_of(const request_index& index, std::uint32_t request) {
+    const stage_log& all = log_.stages();
+    token_times times;
+    if (r_.by_marks) {
+      const auto found = marks_.requests().find(all.request_ids()[request]);
+      if (found != marks_.requests().end()) times = found->second;
+    }
+    std::vector<interval> queued;
+    std::vector<std::int64_t> ends;
+    std::int64_t first_ns = INT64_MAX;
+    for (const std::uint32_t n : index.instances(request)) {
+      const stage_instance& s = all[n];
+      if (!s.ended) continue;
+      times.stage(s.when.start_ns);
+      const role is = role_of(s.name);
+      if (is == role::queue) queued.push_back(s.when);
+      if (r_.by_marks || (is != role::prefill && is != role::decode)) continue;
+      std::int64_t end_ns = s.when.end_ns;
+      for (const std::uint32_t i : index.works(n)) end_ns = std::max(end_ns, log_.work()[i].when.end_ns);
+      if (is == role::prefill)
+        first_ns = std::min(first_ns, end_ns);
+      else
+        ends.push_back(end_ns);
+    }
+    if (!r_.by_marks && (first_ns != INT64_MAX || !ends.empty())) {
+      r_.by_names = true;
+      std::sort(ends.begin(), ends.end());
+      if (first_ns != INT64_MAX) ends.insert(ends.begin(), first_ns);
+      for (const std::int64_t at : ends) {
+        const std::int64_t gap_ns = times.token(at);
+        if (gap_ns >= 0) r_.between_tokens.add(gap_ns);
+        if (inference_bin* b = bin_of(at)) ++b->tokens;
+      }
+      r_.tokens += ends.size();
+    }
+    if (!queued.empty()) {
+      std::int64_t ns = 0;
+      for (const interval v : merged(std::move(queued))) ns += v.length_ns();
+      r_.queue.add(ns);
+    }
+    if (times.tokens == 0) return;
+    if (times.to_first_ns() >= 0) r_.first_token.add(times.to_first_ns());
+    if (times.tokens > 1)
+      r_.per_output_token.add((times.last_ns - times.first_ns) / static_cast<std::int64_t>(times.tokens - 1));
+  }
+
+  const trace_log& log_;
+  const std::vector<request_cost>& costs_;
+  const inference_marks& marks_;
+  const inference_names& names_;
+  std::map<std::uint32_t, role> roles_;
+  inference_report r_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

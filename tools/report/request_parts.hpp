@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of one request went: each moment between its begin and its end has one owner.
+//
+// Where several apply, the first in this order has the moment:
+//   gpu_alone      a kernel or graph of a stage that serves this request alone runs
+//   gpu_batch      one of a stage that serves others, too
+//   copy           one of its copies or sets runs
+//   behind_others  work of it was launched and has not started, while the device runs something else
+//   launch_delay   the same, while the device runs nothing
+//   allocation     a call of its stages that allocates or frees device memory
+//   waiting        a call that waits for the device
+//   launching      a call that launches or copies
+//   other_calls    any other call
+//   own_code       one of its stages is open on some thread, with no call in it
+//   span           a span of it is open, which may be a queue
+//   between        nothing of it is open
+// So all parts together are the request's latency. A stage nested in another serves what that one serves, unless it
+// names requests of its own.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "report/mask_sweep.hpp"
+#include "report/request_costs.hpp"
+#include "report/trace_log.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+enum class request_part : std::uint8_t {
+  gpu_alone,
+  gpu_batch,
+  copy,
+  behind_others,
+  launch_delay,
+  allocation,
+  waiting,
+  launching,
+  other_calls,
+  own_code,
+  span,
+  between,
+};
+constexpr std::size_t request_part_count = 12;
+
+inline const char* name_of(request_part p) noexcept {
+  constexpr const char* names[] = {"gpu_alone",    "gpu_batch",  "copy",    "behind_others",
+                                   "launch_delay", "allocation", "waiting", "launching",
+                                   "other_calls",  "own_code",   "span",    "between"};
+  return names[static_cast<std::size_t>(p)];
+}
+
+struct request_account {
+  std::uint32_t request = 0;  ///< number, see stage_log
+  interval span;
+  std::array<std::int64_t, request_part_count> ns{};
+  bool unended = false;  ///< a stage of it did not end, or lies partly outside of what was recorded
+  std::int64_t time_ns(request_part p) const noexcept { return ns[static_cast<std::size_t>(p)]; }
+};
+
+/// What belongs to an instance of a stage or to a request, as lists of places. Of a sealed log, 4 bytes for each piece
+/// of GPU work, 8 for each call in a stage and 4 for each instance and request of it.
+class request_index {
+ public:
+  struct call_place {
+    std::uint16_t thread;
+    std::uint32_t call;
+  };
+
+  CUTRACE_ONE_COPY explicit request_index(const trace_log& log) : log_(log), devices_busy_(log.devices().size()) {
+    const stage_log& stages = log.stages();
+    works_.fill(stages.size(), [&](auto&& put) {
+      for (const auto& d : log.devices())
+        for (const std::uint32_t i : d.second.order)
+          if (!log.work()[i].stage_unknown) put(log.work()[i].stage, i);
+    });
+    calls_.fill(stages.size(), [&](auto&& put) {
+      for (std::size_t t = 0; t < log.threads().size(); ++t)
+        for (std::size_t i = 0; i < log.threads()[t].calls().size(); ++i)
+          put(log.threads()[t].calls()[i].stage,
+              call_place{static_cast<std::uint16_t>(t), static_cast<std::uint32_t>(i)});
+    });
+    instances_.fill(stages.request_ids().size(), [&](auto&& put) {
+      for (std::uint32_t n = 1; n < stages.size(); ++n)
+        for (const std::uint32_t r : stages.requests_of(n)) put(r, n);
+    });
+    for (std::uint32_t i = 0; i < stages.parts().size(); ++i) parts_[stages.parts()[i].instance].push_back(i);
+    std::size_t at = 0;
+    for (const auto& d : log.devices()) {
+      std::vector<interval>& busy = devices_busy_[at];
+      device_places_[d.first] = at++;
+      for (const std::uint32_t i : d.second.order) {
+        const interval v = log.work()[i].when;
+        if (!busy.empty() && v.start_ns <= busy.back().end_ns)
+          busy.back().end_ns = std::max(busy.back().end_ns, v.end_ns);
+        else
+          busy.push_back(v);
+      }
+    }
+  }
+
+  template <class T>
+  struct range {
+    const T *first, *last;
+    const T* begin() const noexcept { return first; }
+    const T* end() const noexcept { return last; }
+    std::size_t size() const noexcept { return static_cast<std::size_t>(last - first); }
+  };
+  range<std::uint32_t> works(std::uint32_t instance) const noexcept { return works_.of(instance); }
+  range<call_place> calls(std::uint32_t instance) const noexcept { return calls_.of(instance); }
+  /// By number, which is that of their first sight.
+  range<std::uint32_t> instances(std::uint32_t request) const noexcept { return instances_.of(request); }
+  const std::vector<std::uint32_t>* parts(std::uint32_t instance) const {
+    const auto found = parts_.find(instance);
+    return found == parts_.end() ? nullptr : &found->second;
+  }
+  /// Requests that it serves, at least 1 where it serves any.
+  std::uint32_t served(std::uint32_t instance) const noexcept {
+    return std::max(log_.stages()[instance].request_total, log_.stages().requests_of(instance).size);
+  }
+  /// Stretches in which the device was at work, in order.
+  const std::vector<interval>& busy(std::uint32_t device) const { return devices_busy_[device_places_.at(device)]; }
+  const trace_log& log() const noexcept { return log_; }
+
+ private:
+  /// Lists of all owners, one after the other.
+  template <class T>
+  struct lists {
+    std::vector<std::size_t> begins;
+    std::vector<T> items;
+
+    template <class ForEach>
+    void fill(std::size_t owners, ForEach&& for_each) {
+      begins.assign(owners + 1, 0);
+      for_each([&](std::uint32_t owner, const T&) { ++begins[owner]; });
+      std::size_t sum = 0;
+      for (std::size_t& b : begins) sum += std::exchange(b, sum);
+      items.resize(sum);
+      for_each([&](std::uint32_t owner, const T& item) { items[begins[owner]++] = item; });
+      for (std::size_t i = owners; i > 0; --i) begins[i] = begins[i - 1];
+      if (!begins.empty()) begins[0] = 0;
+    }
+    range<T> of(std::uint32_t owner) const noexcept {
+      return {items.data() + begins[owner], items.data() + begins[owner + 1]};
+    }
+  };
+
+  const trace_log& log_;
+  lists<std::uint32_t> works_, instances_;
+  lists<call_place> calls_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> parts_;
+  std::vector<std::vector<interval>> devices_busy_;
+  std::map<std::uint32_t, std::size_t> device_places_;
+};
+
+class request_accounts {
+ public:
+  /// Both must outlive this.
+  request_accounts(const request_index& index, const std::vector<request_cost>& costs) : index_(index), costs_(costs) {}
+
+  CUTRACE_ONE_COPY request_account of(std::uint32_t request) {
+    const trace_log& log = index_.log();
+    request_account a;
+    a.request = request;
+    a.span = costs_[request].span;
+    items_.clear();
+    for (const std::uint32_t n : index_.instances(request)) {
+      const stage_instance& s = log.stages()[n];
+      a.unended = a.unended || !s.ended;
+      if (s.ended) add(s.span ? is_span : is_stage, s.when);
+      if (const std::vector<std::uint32_t>* parts = index_.parts(n))
+        for (const std::uint32_t p : *parts) add(is_stage, log.stages().parts()[p].when);
+      const bool alone = index_.served(n) <= 1;
+      for (const std::uint32_t i : index_.works(n)) add_work(log, log.work()[i], alone);
+      for (const request_index::call_place c : index_.calls(n)) add_call(log, log.threads()[c.thread].calls()[c.call]);
+    }
+    add_waits();
+    std::sort(items_.begin(), items_.end(),
+              [](const item& x, const item& y) { return x.when.start_ns < y.when.start_ns; });
+    const std::vector<interval> whole{a.span};
+    mask_sweep<classes> sweep(whole);
+    for (const item& i : items_) sweep.add(i.is, i.when);
+    sweep.finish();
+    for (std::uint32_t m = 0; m < 1u << classes; ++m) a.ns[static_cast<std::size_t>(part_of(m))] += sweep.exactly_ns(m);
+    return a;
+  }
+
+ private:
+  enum item_class : std::uint8_t {
+    is_alone,
+    is_batch,
+    is_copied,
+    is_waiting,
+    is_busy,
+    is_allocating,
+    is_syncing,
+    is_launching,
+    is_other,
+    is_stage,
+    is_span,
+  };
+  static constexpr std::size_t classes = 11;
+  struct item {
+    interval when;
+    std::uint8_t is;
+  };
+
+  static request_part part_of(std::uint32_t m) noexcept {
+    const auto has = [m](item_class c) { return (m >> c & 1u) != 0; };
+    return has(is_alone)        ? request_part::gpu_alone
+           : has(is_batch)      ? request_part::gpu_batch
+           : has(is_copied)     ? request_part::copy
+           : has(is_waiting)    ? (has(is_busy) ? request_part::behind_others : request_part::launch_delay)
+           : has(is_allocating) ? request_part::allocation
+           : has(is_syncing)    ? request_part::waiting
+           : has(is_launching)  ? request_part::launching
+           : has(is_other)      ? request_part::other_calls
+           : has(is_stage)      ? request_part::own_code
+           : has(is_span)       ? request_part::span
+                                : request_part::between;
+  }
+
+  void add(item_class is, interval v) {
+    if (!v.empty()) items_.push_back({v, is});
+  }
+
+  void add_work(const trace_log& log, const gpu_work& w, bool alone) {
+    if (w.is == work_class::unfinished) return;
+    add(is_kernel(w.is) ? (alone ? is_alone : is_batch) : is_copied, w.when);
+    const trace_log::launch l = log.launch_of(w);
+    if (!l.known || l.when.end_ns >= w.when.start_ns) return;
+    waits_[log.lanes()[w.lane].device].push_back({l.when.end_ns, w.when.start_ns});
+  }
+
+  /// Of many pieces of work that wait at once, the union: what runs meanwhile is looked at once.
+  void add_waits() {
+    for (auto& d : waits_) {
+      const std::vector<interval>& busy = index_.busy(d.first);
+      for (const interval w : merged(std::move(d.second))) {
+        add(is_waiting, w);
+        auto at = std::partition_point(busy.begin(), busy.end(), [&](interval b) { return b.end_ns <= w.start_ns; });
+        for (; at != busy.end() && at->start_ns < w.end_ns; ++at) add(is_busy, clip(*at, w));
+      }
+      d.second.clear();
+    }
+  }
+
+  void add_call(const trace_log& log, const host_call& c) {
+    const call_traits& is = log.traits(c.name);
+    add(is.allocates               ? is_allocating
+        : is.waits || is.blocks    ? is_syncing
+        : is.launches || is.copies ? is_launching
+                                   : is_other,
+        c.when);
+  }
+
+  const request_index& index_;
+  const std::vector<request_cost>& costs_;
+  std::vector<item> items_;
+  std::map<std::uint32_t, std::vector<interval>> waits_;  ///< by device
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE

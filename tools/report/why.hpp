@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why one request took as long as it did: where its time went (request_parts.hpp), beside others of the same trace, and
+// in what it differs from them most.
+//
+// Cohort: the other requests of the trace whose stages all ended, at most 500 of them, evenly over their numbers. A
+// part is unusual where it took longer than in 90 % of the cohort; its excess is what it took beyond the cohort's
+// median. Causes are the parts by their excess, unusual ones first.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/request_parts.hpp"
+#include "report/thread_stages.hpp"
+#include "report/trace_analysis.hpp"
+
+CUTRACE_BEGIN_NAMESPACE
+namespace analysis {
+
+/// Something that had a part of the request's time, most time first in its list.
+struct why_share {
+  std::string name;                   ///< of a stage, call, kernel or kind of copy
+  std::string site;                   ///< of a stage's marker
+  std::vector<std::string> requests;  ///< that it served, other than this one
+  std::int64_t ns = 0;
+  std::int64_t typical_ns = 0;  ///< what as many of its name take in this trace (median), 0 where not compared
+  std::uint64_t count = 0;
+  std::uint32_t thread_id = 0;  ///< 0: no thread's, or of several
+};
+
+struct why_cause {
+  request_part is = request_part::between;
+  std::int64_t ns = 0, typical_ns = 0;  ///< of the request; the cohort's median
+  bool unusual = false;
+  std::vector<why_share> shares;  ///< what had that time
+  std::vector<why_share> mates;   ///< gpu_batch: requests whose batches are slow wherever they take part
+  std::vector<why_share> others;  ///< span, between, own_code: what else went on in the longest piece of it
+  std::int64_t preempted_ns = 0;  ///< own_code: its thread was switched out, where the trace has kernel events
+  std::int64_t excess_ns() const noexcept { return ns - typical_ns; }
+};
+
+/// All stages of one name in the request's life.
+struct why_row {
+  std::string name, site;
+  std::uint64_t count = 0;
+  std::uint64_t batches = 0;
+  bool span = false;
+  std::int64_t host_ns = 0, gpu_ns = 0;  ///< sums over the instances
+  std::vector<interval> host, gpu;       ///< merged
+};
+
+struct why_report {
+  std::string name;  ///< of the request
+  request_account account;
+  std::size_t rank = 0;  ///< 1: the slowest of the trace
+  std::size_t requests = 0, cohort = 0;
+  std::int64_t typical_latency_ns = 0;
+  std::vector<why_cause> causes;
+  std::vector<why_row> rows;  ///< by their first start
+  std::vector<std::string> not_looked_at;
+};
+
+class why_finder {
+ public:
+  /// All must outlive this. @param switched_out by thread id, unordered; empty: the trace has no kernel events
+  /// @param clocks whether the trace has records of the GPU's clocks
+  why_finder(const trace_log& log, const trace_results& results,
+             const std::map<std::uint32_t, std::vector<interval>>& switched_out, bool clocks)
+      : log_(log),
+        results_(results),
+        switched_(switched_out),
+        clocks_(clocks),
+        index_(log),
+        accounts_(index_, results.requests),
+        threads_(log.stages(), log.stage_order(), log.threads().size()) {
+    for (std::uint32_t r = 0; r < results.requests.size(); ++r)
+      if (results.requests[r].stages != 0) by_latency_.push_back(r);
+    std::stable_sort(by_latency_.begin(), by_latency_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return results.requests[a].span.length_ns() > results.requests[b].span.length_ns();
+    });
+  }
+
+  /// Requests with the longest latency first.
+  const std::vector<std::uint32_t>& by_latency() const noexcept { return by_latency_; }
+  std::string name_of_request(std::uint32_t request) const {
+    const std::string& name = log_.stages().request_name(request);
+    return name.empty() ? std::to_string(log_.stages().request_ids()[request]) : name;
+  }
+
+  CUTRACE_ONE_COPY why_report find(std::uint32_t request) {
+    why_report r;
+    r.name = name_of_request(request);
+    r.account = accounts_.of(request);
+    r.requests = by_latency_.size();
+    r.rank =
+        static_cast<std::size_t>(std::find(by_latency_.begin(), by_latency_.end(), request) - by_latency_.begin()) + 1;
+    compare(r);
+    rows(r);
+    for (why_cause& c : r.causes) explain(c, r);
+    if (switched_.empty())
+      r.not_looked_at.push_back(
+          "whether the host's threads were preempted (no kernel events: cutrace run --method ebpf)");
+    if (!clocks_) r.not_looked_at.push_back("the GPU's clocks (no records of them: CUTRACE_KINDS=+environment)");
+    std::set<std::uint32_t> processes;
+    for (const work_lane& l : log_.lanes()) processes.insert(l.process);
+    if (processes.size() < 2)
+      r.not_looked_at.push_back("other processes on the GPU (the trace is of one: cutrace merge)");
+    return r;
+  }
+
+ private:
+  static constexpr std::size_t cohort_limit = 500, shown = 3, sample_limit = 512;
+  static constexpr std::uint16_t no_thread = UINT16_MAX;
+
+  static std::int64_t median(std::vector<std::int64_t> list) {
+    if (list.empty()) return 0;
+    const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
+    std::nth_element(list.begin(), middle, list.end());
+    return *middle;
+  }
+
+  void compare(why_report& r) {
+    std::vector<const request_account*> cohort;
+    for (const std::uint32_t other : sampled())
+      if (other != r.account.request) cohort.push_back(&account(other));
+    r.cohort = cohort.size();
+    std::vector<std::int64_t> times;
+    for (const request_account* a : cohort) times.push_back(a->span.length_ns());
+    r.typical_latency_ns = median(times);
+    for (std::size_t p = 0; p < request_part_count; ++p) {
+      why_cause c;
+      c.is = static_cast<request_part>(p);
+      c.ns = r.account.ns[p];
+      times.clear();
+      for (const request_account* a : cohort) times.push_back(a->ns[p]);
+      c.typical_ns = median(times);
+      const std::size_t below = static_cast<std::size_t>(
+          std::count_if(times.begin(), times.end(), [&](std::int64_t ns) { return ns < c.ns; }));
+      c.unusual = !times.empty() && 10 * below >= 9 * times.size();
+      if (c.ns != 0) r.causes.push_back(std::move(c));
+    }
+    std::stable_sort(r.causes.begin(), r.causes.end(), [](const why_cause& a, const why_cause& b) {
+      const bool first = a.unusual && a.excess_ns() > 0, second = b.unusual && b.excess_ns() > 0;
+      return first != second ? first : a.excess_ns() > b.excess_ns();
+    });
+  }
+
+  /// Every n-th of those that ended.
+  const std::vector<std::uint32_t>& sampled() {
+    if (!sampled_.empty()) return sampled_;
+    std::vector<std::uint32_t> whole;
+    for (std::uint32_t r = 0; r < results_.requests.size(); ++r) {
+      bool ended = results_.requests[r].stages != 0;
+      for (const std::uint32_t n : index_.instances(r)) ended = ended && log_.stages()[n].ended;
+      if (ended) whole.push_back(r);
+    }
+    const std::size_t step = (whole.size() + cohort_limit - 1) / cohort_limit;
+    for (std::size_t i = 0; i < whole.size(); i += step) sampled_.push_back(whole[i]);
+    return sampled_;
+  }
+  const request_account& account(std::uint32_t request) {
+    const auto found = known_.find(request);
+    return found != known_.end() ? found->second : known_.emplace(request, accounts_.of(request)).first->second;
+  }
+
+  void rows(why_report& r) {
+    std::map<std::uint32_t, std::size_t> row_of;
+    for (const std::uint32_t n : index_.instances(r.account.request)) {
+      const stage_instance& s = log_.stages()[n];
+      const auto found = row_of.emplace(s.name, r.rows.size());
+      if (found.second) {
+        r.rows.emplace_back();
+        r.rows.back().name = log_.names().name(s.name);
+        r.rows.back().site = log_.site(n);
+      }
+      why_row& row = r.rows[found.first->second];
+      ++row.count;
+      row.batches += index_.served(n) > 1;
+      row.span = s.span;
+      if (s.ended) row.host.push_back(s.when), row.host_ns += s.when.length_ns();
+      for (const std::uint32_t i : index_.works(n)) row.gpu.push_back(log_.work()[i].when);
+    }
+    for (why_row& row : r.rows) {
+      row.host = merged(std::move(row.host));
+      row.gpu = merged(std::move(row.gpu));
+      for (const interval v : row.gpu) row.gpu_ns += v.length_ns();
+    }
+    const auto start = [](const why_row& row) {
+      return std::min(row.host.empty() ? INT64_MAX : row.host[0].start_ns,
+                      row.gpu.empty() ? INT64_MAX : row.gpu[0].start_ns);
+    };
+    std::stable_sort(r.rows.begin(), r.rows.end(),
+                     [&](const why_row& a, const why_row& b) { return start(a) < start(b); });
+  }
+
+  void explain(why_cause& c, const why_report& r) {
+    switch (c.is) {
+      case request_part::gpu_alone:
+      case request_part::copy:
+        return by_work(c, r.account.request);
+      case request_part::gpu_batch:
+        return by_batch(c, r.account.request);
+      case request_part::behind_others:
+        return by_others(c, r.account.request);
+      case request_part::launch_delay:
+        return by_delay(c, r.account.request);
+      case request_part::allocation:
+      case request_part::waiting:
+      case request_part::launching:
+      case request_part::other_calls:
+        return by_calls(c, r.account.request);
+      case request_part::own_code:
+        return by_own_code(c, r.account.request);
+      case request_part::span:
+        return by_spans(c, r);
+      case request_part::between:
+        return by_holes(c, r);
+    }
+  }
+
+  template <class Key>
+  static void take_most(std::vector<why_share>& to, std::map<Key, why_share>& from) {
+    for (auto& one : from) to.push_back(std::move(one.second));
+    std::stable_sort(to.begin(), to.end(), [](const why_share& a, const why_share& b) {
+      const std::int64_t x = a.ns - a.typical_ns, y = b.ns - b.typical_ns;
+      return x != y ? x > y : a.ns > b.ns;
+    });
+    if (to.size() > shown) to.resize(shown);
+  }
+
+  /// Kernels by name and stage, copies by kind.
+  void by_work(why_cause& c, std::uint32_t request) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;
+    for (const std::uint32_t n : index_.instances(request))
+      for (const std::uint32_t i : index_.works(n)) {
+        const gpu_work& w = log_.work()[i];
+        const bool kernel = is_kernel(w.is);
+        if (w.is == work_class::unfinished || kernel != (c.is == request_part::gpu_alone) ||
+            (kernel && index_.served(n) > 1))
+          continue;
+        const std::uint32_t kind = (static_cast<std::uint32_t>(w.is) << 1 | w.pageable) << 8;
+        why_share& s = found[{kernel ? w.name : UINT32_MAX - kind, log_.stages()[n].name}];
+        if (s.count++ == 0) {
+          s.name = (kernel ? log_.names().name(w.name) : std::string(w.pageable ? "pageable " : "") + name_of(w.is)) +
+                   " of stage " + log_.names().name(log_.stages()[n].name);
+          s.site = log_.site(n);
+        }
+        add_ns(s.ns, w.when.length_ns());
+        add_ns(s.typical_ns, typical_work(w));
+      }
+    take_most(c.shares, found);
+  }
+
+  /// Median over the trace of kernels of that name, or of copies of that kind and about as many bytes (to a power of
+  /// two); 0 where there are hardly any.
+  std::int64_t typical_work(const gpu_work& w) {
+    if (medians_.empty()) {
+      std::map<work_key, std::vector<std::int64_t>> all;
+      for (std::size_t i = 0; i < log_.work().size(); ++i) {
+        std::vector<std::int64_t>& list = all[key_of(log_.work()[i])];
+        if (list.size() < 65536) list.push_back(log_.work()[i].when.length_ns());
+      }
+      for (auto& one : all) medians_[one.first] = one.second.size() < 3 ? 0 : median(std::move(one.second));
+    }
+    return medians_[key_of(w)];
+  }
+  using work_key = std::pair<std::uint32_t, std::uint32_t>;
+  static work_key key_of(const gpu_work& w) {
+    if (is_kernel(w.is)) return {w.name, 0};
+    std::uint32_t size = 0;
+    for (std::uint64_t bytes = w.amount; bytes > 1; bytes >>= 1) ++size;
+    return {static_cast<std::uint32_t>(w.is), 1 + size};
+  }
+
+  std::int64_t gpu_of(std::uint32_t instance) const {
+    if (stage_gpu_.empty()) stage_gpu_.assign(log_.stages().size(), -1);
+    std::int64_t& ns = stage_gpu_[instance];
+    if (ns >= 0) return ns;
+    std::vector<interval> list;
+    for (const std::uint32_t i : index_.works(instance)) list.push_back(log_.work()[i].when);
+    ns = 0;
+    for (const interval v : merged(std::move(list))) ns += v.length_ns();
+    return ns;
+  }
+
+  /// Instances of the stage's name that served several requests, at most sample_limit, evenly.
+  const std::vector<std::uint32_t>& like(std::uint32_t name) {
+    std::vector<std::uint32_t>& list = of_name_[name];
+    if (!list.empty()) return list;
+    for (std::uint32_t n = 1; n < log_.stages().size(); ++n)
+      if (log_.stages()[n].name == name && log_.stages()[n].ended) list.push_back(n);
+    const std::size_t step = (list.size() + sample_limit - 1) / sample_limit;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; step != 0 && i < list.size(); i += step) list[kept++] = list[i];
+    list.resize(kept);
+    return list;
+  }
+  std::int64_t typical_gpu(std::uint32_t name) {
+    const auto known = typical_gpu_.find(name);
+    if (known != typical_gpu_.end()) return known->second;
+    std::vector<std::int64_t> times;
+    for (const std::uint32_t n : like(name)) times.push_back(gpu_of(n));
+    return typical_gpu_[name] = median(std::move(times));
+  }
+
+  /// Which stages' batches took longer than those of the same name do, and in whose company they always do.
+  void by_batch(why_cause& c, std::uint32_t request) {
+    std::map<std::uint32_t, why_share> stages;
+    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> with;  // by mate: excess, batches together
+    std::int64_t excess = 0;
+    for (const std::uint32_t n : index_.instances(request)) {
+      if (index_.served(n) <= 1) continue;
+      const std::uint32_t name = log_.stages()[n].name;
+      const std::int64_t more = gpu_of(n) - typical_gpu(name);
+      why_share& s = stages[name];
+      if (s.count++ == 0) {
+        s.name = log_.names().name(name);
+        s.site = log_.site(n);
+      }
+      add_ns(s.ns, gpu_of(n));
+      add_ns(s.typical_ns, typical_gpu(name));
+      if (more > 0) excess += more;
+      for (const std::uint32_t mate : log_.stages().requests_of(n))
+        if (mate != request) with[mate].first += more, ++with[mate].second;
+    }
+    take_most(c.shares, stages);
+    // A mate is why, where its batches are slow without this request as well.
+    for (const auto& m : with) {
+      if (2 * m.second.first < excess || excess == 0) continue;
+      why_share s;
+      std::uint64_t elsewhere = 0;
+      for (const std::uint32_t n : index_.instances(m.first)) {
+        if (index_.served(n) <= 1) continue;
+        const stage_log::request_list list = log_.stages().requests_of(n);
+        elsewhere += std::find(list.begin(), list.end(), request) == list.end();
+        add_ns(s.ns, gpu_of(n));
+        add_ns(s.typical_ns, typical_gpu(log_.stages()[n].name));
+      }
+      if (elsewhere == 0 || 5 * s.ns < 6 * s.typical_ns) continue;
+      s.name = name_of_request(m.first);
+      s.count = m.second.second;
+      c.mates.push_back(std::move(s));
+    }
+    std::stable_sort(c.mates.begin(), c.mates.end(),
+                     [](const why_share& a, const why_share& b) { return a.ns - a.typical_ns > b.ns - b.typical_ns; });
+    if (c.mates.size() > shown) c.mates.resize(shown);
+  }
+
+  /// Merged stretches in which work of the request had been launched and not started, by device.
+  std::map<std::uint32_t, std::vector<interval>> waits_of(std::uint32_t request) const {
+    std::map<std::uint32_t, std::vector<interval>> waits;
+    for (const std::uint32_t n : index_.instances(request))
+      for (const std::uint32_t i : index_.works(n)) {
+        const gpu_work& w = log_.work()[i];
+        const trace_log::launch l = log_.launch_of(w);
+        if (w.is != work_class::unfinished && l.known && l.when.end_ns < w.when.start_ns)
+          waits[log_.lanes()[w.lane].device].push_back({l.when.end_ns, w.when.start_ns});
+      }
+    for (auto& d : waits) d.second = merged(std::move(d.second));
+    return waits;
+  }
+
+  bool serves(std::uint32_t stage, std::uint32_t request) const {
+    if (stage == stage_log::none) return false;
+    const stage_log::request_list list = log_.stages().requests_of(stage);
+    return std::find(list.begin(), list.end(), request) != list.end();
+  }
+
+  /// Whose work ran while the request's waited.
+  void by_others(why_cause& c, std::uint32_t request) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;  // by stage's name and list of requests
+    const auto waits = waits_of(request);
+    std::uint32_t own_process = 0;
+    for (const std::uint32_t n : index_.instances(request))
+      for (const std::uint32_t i : index_.works(n)) own_process = log_.lanes()[log_.work()[i].lane].process;
+    for (const auto& d : waits) {
+      std::size_t at = 0;
+      for (const std::uint32_t i : log_.devices().at(d.first).order) {
+        const gpu_work& w = log_.work()[i];
+        if (w.is == work_class::unfinished || serves(w.stage, request)) continue;
+        while (at < d.second.size() && d.second[at].end_ns <= w.when.start_ns) ++at;
+        if (at == d.second.size()) break;
+        for (std::size_t k = at; k < d.second.size() && d.second[k].start_ns < w.when.end_ns; ++k) {
+          const stage_instance& stage = log_.stages()[w.stage];
+          const std::uint32_t process = log_.lanes()[w.lane].process;
+          why_share& s = found[{process == own_process ? stage.name : UINT32_MAX - process, stage.requests}];
+          if (s.count++ == 0) name_company(s, w, process == own_process ? 0 : process);
+          add_ns(s.ns, clip(w.when, d.second[k]).length_ns());
+        }
+      }
+    }
+    take_most(c.shares, found);
+  }
+
+  void name_company(why_share& s, const gpu_work& w, std::uint32_t process) const {
+    const stage_instance& stage = log_.stages()[w.stage];
+    s.name = w.stage != stage_log::none ? log_.names().name(stage.name)
+             : w.name != 0              ? log_.names().name(w.name)
+                                        : std::string(name_of(w.is));
+    if (process != 0) s.name += " of process " + std::to_string(process);
+    s.site = log_.site(w.stage);
+    for (const std::uint32_t r : log_.stages().requests_of(w.stage))
+      if (s.requests.size() < 8) s.requests.push_back(name_of_request(r));
+  }
+
+  void by_delay(why_cause& c, std::uint32_t request) {
+    std::map<std::uint32_t, why_share> found;
+    for (const std::uint32_t n : index_.instances(request))
+      for (const std::uint32_t i : index_.works(n)) {
+        const gpu_work& w = log_.work()[i];
+        const trace_log::launch l = log_.launch_of(w);
+        if (w.is == work_class::unfinished || !l.known || l.when.end_ns >= w.when.start_ns) continue;
+        why_share& s = found[log_.stages()[n].name];
+        if (s.count++ == 0) {
+          s.name = log_.names().name(log_.stages()[n].name);
+          s.site = log_.site(n);
+        }
+        add_ns(s.ns, w.when.start_ns - l.when.end_ns);
+      }
+    take_most(c.shares, found);
+  }
+
+  void by_calls(why_cause& c, std::uint32_t request) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;
+    for (const std::uint32_t n : index_.instances(request)) {
+      std::set<std::pair<std::uint16_t, std::int64_t>>
+          pageable;  // calls whose copies the driver makes through a buffer
+      for (const std::uint32_t i : index_.works(n)) {
+        const gpu_work& w = log_.work()[i];
+        if (w.pageable && w.call_is == call_reference::index) pageable.insert({w.thread, w.call});
+      }
+      for (const request_index::call_place at : index_.calls(n)) {
+        const host_call& call = log_.threads()[at.thread].calls()[at.call];
+        const call_traits& is = log_.traits(call.name);
+        const request_part part = is.allocates               ? request_part::allocation
+                                  : is.waits || is.blocks    ? request_part::waiting
+                                  : is.launches || is.copies ? request_part::launching
+                                                             : request_part::other_calls;
+        if (part != c.is) continue;
+        why_share& s = found[{call.name, log_.stages()[n].name}];
+        if (s.count++ == 0) {
+          s.name = log_.names().name(call.name) +
+                   (pageable.count({at.thread, static_cast<std::int64_t>(at.call)}) != 0 ? " (pageable memory)" : "") +
+                   " of stage " + log_.names().name(log_.stages()[n].name);
+          s.site = log_.site(n);
+          s.thread_id = log_.thread_id(at.thread);
+        }
+        add_ns(s.ns, call.when.length_ns());
+      }
+    }
+    take_most(c.shares, found);
+  }
+
+  /// Time in which the stage was the innermost of its thread, without its calls.
+  std::int64_t own_of(std::uint32_t n, std::vector<interval>* where = nullptr) {
+    const stage_instance& s = log_.stages()[n];
+    if (!s.ended || s.span) return 0;
+    std::size_t hint = 0;
+    threads_.innermost(s.thread, s.when, stage_log::none, hint, pieces_);
+    std::int64_t ns = 0;
+    for (const stage_piece& p : pieces_)
+      if (p.stage == n) {
+        ns += p.when.length_ns();
+        if (where != nullptr) where->push_back(p.when);
+      }
+    for (const request_index::call_place at : index_.calls(n))
+      if (at.thread == s.thread) ns -= log_.threads()[at.thread].calls()[at.call].when.length_ns();
+    return std::max<std::int64_t>(ns, 0);
+  }
+  std::int64_t typical_own(std::uint32_t name) {
+    const auto known = typical_own_.find(name);
+    if (known != typical_own_.end()) return known->second;
+    std::vector<std::int64_t> times;
+    for (const std::uint32_t n : like(name)) times.push_back(own_of(n));
+    return typical_own_[name] = median(std::move(times));
+  }
+
+  void by_own_code(why_cause& c, std::uint32_t request) {
+    std::map<std::uint32_t, why_share> found;
+    std::map<std::uint16_t, std::vector<interval>> where;
+    interval longest;
+    std::uint16_t longest_thread = no_thread;
+    std::int64_t most = INT64_MIN;
+    for (const std::uint32_t n : index_.instances(request)) {
+      const stage_instance& stage = log_.stages()[n];
+      if (!stage.ended || stage.span) continue;
+      const std::int64_t own = own_of(n, &where[stage.thread]), typical = typical_own(stage.name);
+      why_share& s = found[stage.name];
+      if (s.count++ == 0) {
+        s.name = log_.names().name(stage.name);
+        s.site = log_.site(n);
+        s.thread_id = log_.thread_id(stage.thread);
+      }
+      add_ns(s.ns, own);
+      add_ns(s.typical_ns, typical);
+      if (own - typical > most)
+        most = own - typical, longest = stage.when, longest_thread = stage.thread, s.site = log_.site(n);
+    }
+    take_most(c.shares, found);
+    for (auto& t : where) {
+      const auto out = switched_.find(log_.thread_id(t.first));
+      if (out == switched_.end()) continue;
+      const std::vector<interval> own = merged(std::move(t.second)), away = merged(out->second);
+      std::size_t at = 0;
+      for (const interval v : own) {
+        while (at < away.size() && away[at].end_ns <= v.start_ns) ++at;
+        for (std::size_t k = at; k < away.size() && away[k].start_ns < v.end_ns; ++k)
+          c.preempted_ns += clip(away[k], v).length_ns();
+      }
+    }
+    if (longest_thread != no_thread) company(c, longest_thread, longest, request);
+  }
+
+  /// What others did in that stretch.
+  void company(why_cause& c, std::uint16_t thread, interval v, std::uint32_t request) {
+    for (const thread_stages::company& o : threads_.others(thread, v)) {
+      if (c.others.size() == shown) break;
+      if (o.span && std::any_of(index_.instances(request).begin(), index_.instances(request).end(),
+                                [&](std::uint32_t n) { return log_.stages()[n].name == o.name; }))
+        continue;
+      why_share s;
+      s.name = log_.names().name(o.name);
+      s.ns = o.ns;
+      s.thread_id = o.span ? 0 : log_.thread_id(o.thread);
+      c.others.push_back(std::move(s));
+    }
+  }
+
+  void by_spans(why_cause& c, const why_report& r) {
+    std::map<std::uint32_t, why_share> found;
+    interval longest;
+    for (const std::uint32_t n : index_.instances(r.account.request)) {
+      const stage_instance& s = log_.stages()[n];
+      if (!s.span || !s.ended) continue;
+      why_share& share = found[s.name];
+      if (share.count++ == 0) {
+        share.name = log_.names().name(s.name);
+        share.site = log_.site(n);
+      }
+      add_ns(share.ns, s.when.length_ns());
+      if (s.when.length_ns() > longest.length_ns()) longest = s.when;
+    }
+    take_most(c.shares, found);
+    if (!longest.empty()) company(c, no_thread, longest, r.account.request);
+  }
+
+  /// The longest stretch in which nothing of the request was open, and what stands on its two sides.
+  void by_holes(why_cause& c, const why_report& r) {
+    std::vector<interval> all;
+    for (const why_row& row : r.rows) {
+      all.insert(all.end(), row.host.begin(), row.host.end());
+      all.insert(all.end(), row.gpu.begin(), row.gpu.end());
+    }
+    interval longest;
+    for (const interval v : gaps(merged(std::move(all)), r.account.span))
+      if (v.length_ns() > longest.length_ns()) longest = v;
+    if (longest.empty()) return;
+    const why_row *before = nullptr, *after = nullptr;
+    for (const why_row& row : r.rows) {
+      for (const std::vector<interval>* list : {&row.host, &row.gpu})
+        for (const interval v : *list) {
+          if (v.end_ns == longest.start_ns) before = &row;
+          if (v.start_ns == longest.end_ns && after == nullptr) after = &row;
+        }
+    }
+    why_share s;
+    s.name = (before == nullptr ? std::string("the begin") : before->name) + " -> " +
+             (after == nullptr ? std::string("the end") : after->name);
+    s.count = 1;
+    s.ns = longest.length_ns();
+    c.shares.push_back(std::move(s));
+    company(c, no_thread, longest, r.account.request);
+  }
+
+  const trace_log& log_;
+  const trace_results& results_;
+  const std::map<std::uint32_t, std::vector<interval>>& switched_;
+  bool clocks_;
+  request_index index_;
+  request_accounts accounts_;
+  thread_stages threads_;
+  std::vector<std::uint32_t> by_latency_, sampled_;
+  std::map<std::uint32_t, request_account> known_;
+  std::map<work_key, std::int64_t> medians_;
+  mutable std::vector<std::int64_t> stage_gpu_;  ///< by instance, -1: not known yet
+  std::map<std::uint32_t, std::vector<std::uint32_t>> of_name_;
+  std::map<std::uint32_t, std::int64_t> typical_gpu_, typical_own_;
+  std::vector<stage_piece> pieces_;
+};
+
+}  // namespace analysis
+CUTRACE_END_NAMESPACE
