@@ -113,6 +113,7 @@ readStyle();
 assignColors();
 showHead();
 showFindings();
+showWhole();
 showOwners();
 showTimeline();
 showCharts();

@@ -32,6 +32,8 @@ function table(parent, columns, list, options = {}) {
       const line = el("tr", options.className && options.className(item));
       for (const c of columns) {
         const cell = el("td", c.left || c.name ? "text" : "");
+        cell.dataset.title = c.title;
+        if (c.full) cell.title = c.full(item);
         if (c.swatch && c.swatch(item)) {
           const s = el("span", "swatch");
           s.style.background = c.swatch(item);
@@ -141,6 +143,18 @@ function showOwners() {
   table($("owners"), columns, data.owners, {still: true});
 }
 
+// Only in pages that were made of a whole trace: tables whose cells are text already.
+function showWhole() {
+  for (const t of data.tables || []) {
+    const part = el("section");
+    part.append(el("h2", "", t.title));
+    table(part, t.columns.map((title, i) => ({title, left: i === 0, text: row => i === 0 ? legible(row[i]) : row[i]})), t.rows,
+          {still: true, limit: 20});
+    if (t.hint) part.append(el("p", "hint", t.hint));
+    $("s-stages").before(part);
+  }
+}
+
 function section(id, list, make) {
   if (list.length === 0) $(id).hidden = true; else make($(id));
 }
@@ -164,8 +178,9 @@ function showTables() {
   const operations = (id, list, kind, wholeNs) => section(id, list, node => {
     const time = (title, k, hint) => ({title, hint, key: o => o[k] || 0, text: o => o[k] === undefined ? "-" : duration(o[k])});
     const within = "By nearest rank, within 3 %";
+    const short = new Map(list.map((o, i) => [o[0], data[id === "s-gpu" ? "gpu_short" : "calls_short"][i]]));
     const columns = [
-      {title: "Name", name: o => lookFor(o[0]), text: o => legible(o[0]), swatch: o => colors[kind][data.names.indexOf(o[0])],
+      {title: "Name", name: o => lookFor(o[0]), text: o => legible(short.get(o[0])), full: o => o[0], swatch: o => colors[kind][data.names.indexOf(o[0])],
        mark: o => o[7] ? "  " + count(o[7]) + " FAILED" : ""},
       {title: "Count", key: o => o[2], text: o => count(o[2])}, time("Total", 3), time("Mean", 4), time("p50", 8, within),
       time("p90", 9, within), time("p99", 10, within), time("Longest", 6),

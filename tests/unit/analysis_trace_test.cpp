@@ -55,8 +55,9 @@ struct subject {
     recorded = line();
     if (!in_windows) recorded.set(0, length);
     std::mt19937 random(seed);
-    for (std::int64_t at = 0, n = 1 + random() % 3; in_windows && n > 0; --n) {
-      const std::int64_t start = at + random() % 500, end = std::min<std::int64_t>(length, start + 1 + random() % 400);
+    const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % 1000) % n; };
+    for (std::int64_t at = 0, n = 1 + below(3); in_windows && n > 0; --n) {
+      const std::int64_t start = at + below(500), end = std::min<std::int64_t>(length, start + 1 + below(400));
       if (start >= length) break;
       truth.events.push_back(sample::base(event_kind::window, "recorded", start * tick, end * tick));
       recorded.set(start, end);

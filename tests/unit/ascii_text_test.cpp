@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cutrace/sinks/ascii/page.hpp>
+#include <cutrace/sinks/ascii/tables.hpp>
 #include <string>
 
 #include "support/hostile_events.hpp"
@@ -101,6 +102,38 @@ TEST_CASE("a page never exceeds its width, and has colour only where asked") {
   }
   CHECK(plain.text() == "0123456789\nx\n");
   CHECK(colored.text() == "\x1b[1;31m0123456789\x1b[0m\nx\n");
+}
+
+TEST_CASE("ascii: kernels by their short names, with what tells rows apart") {
+  const auto shown = [](const std::vector<std::string>& full) {
+    std::vector<cutrace::analysis::operation> rows;
+    for (const std::string& name : full) {
+      cutrace::analysis::operation o;
+      o.is = cutrace::analysis::category::kernel;
+      o.name = name;
+      rows.push_back(o);
+    }
+    return cutrace::ascii::short_names(rows);
+  };
+  using names = std::vector<std::string>;
+  CHECK(shown({"void mul_mat_vec_f<__half, float, 1, 256>(__half const*, float const*, int, int)"}) ==
+        names{"mul_mat_vec_f"});
+  CHECK(shown({"void mul_mat_vec_f<__half, float, 1, 256>(int)", "void mul_mat_vec_f<__half, float, 2, 256>(int)",
+               "void other(int)"}) == names{"mul_mat_vec_f<1>", "mul_mat_vec_f<2>", "other"});
+  CHECK(
+      shown(
+          {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, "
+           "3ul> "
+           ">(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)",
+           "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::launch_clamp<float>, "
+           "std::array<char*, 3ul> >(int)"}) == names{"vectorized_elementwise_kernel<CUDAFunctor_add<float>>",
+                                                      "vectorized_elementwise_kernel<launch_clamp<float>>"});
+  // Overloads, names of C, mangled and broken ones stay as they are.
+  CHECK(shown({"void f(int)", "void f(float)"}) == names{"void f(int)", "void f(float)"});
+  CHECK(shown({"gemm", "_Z4gemmPKf", "ncclDevKernel_AllReduce_Sum_f32", "", "a<b", "x>y(", "f<>(int)"}) ==
+        names{"gemm", "_Z4gemmPKf", "ncclDevKernel_AllReduce_Sum_f32", "", "a<b", "x>y(", "f"});
+  CHECK(shown({"void ns::A<int>::run<2>(B)"}) == names{"run"});
+  CHECK(shown({"void ns::{lambda(int)#1}::operator()(int)"}) != names{""});
 }
 
 }  // namespace ascii_text_test

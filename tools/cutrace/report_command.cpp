@@ -11,6 +11,7 @@
 
 #include "cutrace/analysis_sink.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/html_page.hpp"
 #include "cutrace/report_outputs.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
@@ -30,6 +31,7 @@ struct report_wishes {
   report_outputs outputs;
   view_options view;
   analysis::inference_names names;
+  bool full_names = false;
 };
 
 /// Analyses what it is given, and has the text, or has written the other forms, when it is closed.
@@ -61,7 +63,7 @@ class report_sink : public analysis_sink {
     if (!outputs_.any()) text_ = report_text(all(), r, found, who_, end, options_);
     outputs_.write({all(), r, found, info_, end, top_ == 0 ? SIZE_MAX : top_});
     if (page_ == nullptr) return;
-    page_->show_findings(std::move(found));
+    page_->show(cutrace::tables::whole_trace_of({all(), r, found, info_, end, SIZE_MAX}));
     page_->close(end);
   }
 
@@ -79,7 +81,9 @@ class report_sink : public analysis_sink {
 
 int run_report(report_wishes& w) {
   w.outputs.check(w.files);
-  report_sink report(w.outputs, w.view.of_text(), w.view.top, w.names);
+  cutrace::report_options text = w.view.of_text();
+  text.full_names = w.full_names;
+  report_sink report(w.outputs, text, w.view.top, w.names);
   const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet);
   std::fputs(report.text().c_str(), stdout);
   o.tell_nothing_chosen();
@@ -104,6 +108,8 @@ void add_report(CLI::App& app, int& exit_status) {
   names("--queue-stage", w->names.queue, "A stage in which requests wait; by words in the names where not given");
   names("--prefill-stage", w->names.prefill, "One that ends with a first token, where no marks say so; likewise");
   names("--decode-stage", w->names.decode, "One that ends with a token; likewise");
+  command->add_flag("--full-names", w->full_names,
+                    "Kernels in text with return type, namespaces, template arguments and parameters");
   w->view.add_options(*command, "Rows of each table; 10 in text, all else");
   command->footer(
       "Several options of choice hold together; the report is on what was chosen then, as if there had been no more.\n"

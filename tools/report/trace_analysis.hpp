@@ -129,7 +129,7 @@ class trace_analysis {
     log_.seal(end_ns);
     trace_results r;
     r.devices = find_activity(log_);
-    r.idle = idle_finder(log_, 64, tenant.least_gap_ns).find();
+    r.idle = idle_finder(log_, 500, tenant.least_gap_ns).find();
     r.memory = memory_.result();
     for (const auto& d : log_.devices()) {
       if (d.second.order.empty()) continue;

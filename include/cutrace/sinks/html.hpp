@@ -56,12 +56,9 @@ class html_sink : public sink {
     for (const event& e : events) data_->add(e);
   }
 
-  /// Shows these at the page's top, an empty list as "nothing stands out". Before `close`; a trace that is still
-  /// written has none, since they take the whole of it.
-  void show_findings(std::vector<analysis::finding> found) {
-    found_ = std::move(found);
-    has_findings_ = true;
-  }
+  /// Shows what an analysis of the whole trace has found: the answer, the findings at the page's top, causes of gaps,
+  /// and further tables. Before `close`; a trace that is still written has none.
+  void show(html::whole_trace whole) { whole_ = std::make_unique<html::whole_trace>(std::move(whole)); }
 
   /// A report that could not be written tells of nothing.
   std::uint64_t arrived() const noexcept override { return 0; }
@@ -73,7 +70,7 @@ class html_sink : public sink {
     detail::json_text json;
     html::model_writer model(json, *data);
     json.begin_object();
-    html::summary_writer(json, *data, limits_, who_, end, has_findings_ ? &found_ : nullptr).write();
+    html::summary_writer(json, *data, limits_, who_, end, whole_.get()).write();
     model.write(who_.process_id);
     json.end_object();
     html::write_page(file_,
@@ -90,8 +87,7 @@ class html_sink : public sink {
   detail::output_file file_;
   ascii::identity who_;
   std::unique_ptr<html::collection> data_;
-  std::vector<analysis::finding> found_;
-  bool has_findings_ = false;
+  std::unique_ptr<html::whole_trace> whole_;
 };
 
 CUTRACE_END_NAMESPACE

@@ -22,6 +22,7 @@ struct report_options {
   std::size_t width = 100;  ///< columns of a line, 80 to 400
   bool color = false;       ///< ANSI bold and red; everything is readable without
   std::size_t top = 10;     ///< rows of each table by name
+  bool full_names = false;  ///< of kernels, with return type, namespaces, arguments and parameters
 };
 
 namespace ascii {
@@ -143,6 +144,35 @@ CUTRACE_NOINLINE inline std::string curve_of(const std::vector<double>& values) 
   return line;
 }
 
+/// Times of requests, in the order in which pages have them: `line(what, times)`.
+template <class Line>
+void for_each_request_time(const analysis::inference_report& r, Line&& line) {
+  line("latency", r.latency);
+  line("in a queue", r.queue);
+  line("time to first token", r.first_token);
+  line("time between tokens", r.between_tokens);
+  line("time per output token", r.per_output_token);
+  line("GPU time alone", r.gpu_alone);
+  line("GPU time in batches", r.gpu_in_batches);
+  line(r.accounted == r.requests ? "behind others' GPU work" : "behind others' work, some", r.behind_others);
+}
+
+/// What the tokens are from, and how many.
+CUTRACE_NOINLINE inline std::string inference_words(const analysis::inference_report& r) {
+  std::string s;
+  if (r.tokens != 0) append(s, {count(r.tokens), " tokens, ", fixed(r.tokens_per_s(), 1), "/s. "});
+  if (r.by_marks)
+    s += "Tokens by the marks first_token and token; queue: spans and stages with such a name.";
+  else if (r.by_names)
+    s +=
+        "The trace has no marks of tokens (CUTRACE_MARK(\"token\", id)): this went by the names of stages: a prefill "
+        "ends "
+        "with the first token, each decode with one more. --prefill-stage, --decode-stage and --queue-stage name them.";
+  else
+    s += "No tokens: there are neither marks of them (CUTRACE_MARK(\"token\", id)) nor stages with such names.";
+  return s;
+}
+
 /// Requests as an inference server's clients see them.
 CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inference_report& r) {
   if (r.requests == 0) return;
@@ -159,14 +189,7 @@ CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inferenc
               {duration(t.percentile_ns(99)), 9},
               {duration(t.longest_ns), 10}});
   };
-  line("latency", r.latency);
-  line("in a queue", r.queue);
-  line("time to first token", r.first_token);
-  line("time between tokens", r.between_tokens);
-  line("time per output token", r.per_output_token);
-  line("GPU time alone", r.gpu_alone);
-  line("GPU time in batches", r.gpu_in_batches);
-  line(r.accounted == r.requests ? "behind others' GPU work" : "behind others' work, some", r.behind_others);
+  for_each_request_time(r, line);
   std::vector<double> batches, tokens;
   std::uint64_t largest = 0;
   for (const analysis::inference_bin& b : r.over_time) {
@@ -180,35 +203,22 @@ CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inferenc
               {curve_of(batches), left(r.over_time.size())},
               "  up to ",
               count(largest)});
-  if (r.tokens != 0)
-    out.line({"  ",
-              {"tokens over time", left(22)},
-              {curve_of(tokens), left(r.over_time.size())},
-              "  ",
-              count(r.tokens),
-              " in all, ",
-              fixed(r.tokens_per_s(), 1),
-              "/s"});
-  if (r.by_marks)
-    out.line("    Tokens by the marks first_token and token; queue: spans and stages with such a name.");
-  else if (r.by_names)
-    out.paragraph(
-        "    The trace has no marks of tokens (CUTRACE_MARK(\"token\", id)): this went by the names of stages: a "
-        "prefill ends "
-        "with the first token, each decode with one more. --prefill-stage, --decode-stage and --queue-stage name them.",
-        4);
+  if (r.tokens != 0) out.line({"  ", {"tokens over time", left(22)}, curve_of(tokens)});
+  out.paragraph({"    ", inference_words(r)}, 4);
 }
 
 CUTRACE_NOINLINE inline void print_percentiles(page& out, const char* title, const analysis::operation_table& table,
-                                               std::size_t top) {
+                                               std::size_t top, bool full_names) {
   if (table.total_count() == 0) return;
   out.heading(title, {{"count", 11}, {"total", 10}, {"p50", 9}, {"p90", 9}, {"p99", 9}, {"share", 8}});
   const std::size_t room = out.width() - 56;
   const std::vector<analysis::operation> rows = table.top(top);
-  for (const analysis::operation& o : rows) {
+  const std::vector<std::string> names = full_names ? std::vector<std::string>() : short_names(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const analysis::operation& o = rows[i];
     const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
     out.line({letter,
-              {operation_label(o, room - 5), left(room - 4)},
+              {operation_label(o, full_names ? o.name : names[i], room - 5), left(room - 4)},
               {count(o.count), 11},
               {duration(o.total_ns), 10},
               {duration(o.p50_ns), 9},
@@ -290,8 +300,8 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   print_stage_times(out, r.inference, options.top);
   print_inference(out, r.inference);
   print_requests(out, a.log(), r.requests, options.top);
-  print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top);
-  print_percentiles(out, "HOST CALLS", a.calls(), options.top);
+  print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top, options.full_names);
+  print_percentiles(out, "HOST CALLS", a.calls(), options.top, options.full_names);
   print_waits(out, r.waits, options.top);
   gpu_tables(out, a.log(), r).print(options.top);
   layer_tables(out, r.layers).print(options.top);

@@ -212,11 +212,10 @@ CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std:
   for (const analysis::why_cause& c : r.causes) {
     const bool more = c.unusual && c.excess_ns() > 0;
     if (number != 0 && (!more || 20 * c.excess_ns() < r.account.span.length_ns())) break;
-    out.paragraph({{digits(++number), 3},
-                   " ",
-                   more ? joined({"+", duration(c.excess_ns()), ": "}) : std::string(),
-                   cause_words(c)},
-                  4, number == 1 ? tone::alarm : tone::plain);
+    ++number;
+    out.paragraph(
+        {{digits(number), 3}, " ", more ? joined({"+", duration(c.excess_ns()), ": "}) : std::string(), cause_words(c)},
+        4, number == 1 ? tone::alarm : tone::plain);
   }
   out.heading("NOT LOOKED AT");
   for (const std::string& s : r.not_looked_at) out.paragraph({"  ", s}, 4);

@@ -9,7 +9,10 @@
 #include <cutrace/sinks/ascii/collect.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <initializer_list>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -221,10 +224,127 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, st
 }
 
 /// Name of an operation in `room` columns, and how often it failed.
-CUTRACE_NOINLINE inline std::string operation_label(const analysis::operation& o, std::size_t room) {
-  if (o.failed == 0) return label(o.name, room);
+// Names of kernels as a person says them: without return type, namespaces and parameters; of template arguments those
+// that tell rows of the table apart.
+
+/// A demangled name in its parts; names that are none of C++'s have a base alone.
+struct kernel_name {
+  std::string base;
+  std::vector<std::string> arguments;
+};
+
+/// "std::vector<at::Half>" as "vector<Half>".
+CUTRACE_NOINLINE inline std::string without_namespaces(std::string_view name) {
+  constexpr std::string_view unnamed = "(anonymous namespace)::";
+  std::string out;
+  std::size_t word = 0;  // where in `out` the identifier at hand begins
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i, unnamed.size()) == unnamed) {
+      i += unnamed.size() - 1;
+      continue;
+    }
+    if (name.substr(i, 2) == "::" && (out.empty() || out.back() != '>')) {
+      out.resize(word);
+      ++i;
+      continue;
+    }
+    const char c = name[i];
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    out += c;
+    if (!letter) word = out.size();
+  }
+  return out;
+}
+
+CUTRACE_NOINLINE inline kernel_name parts_of_kernel(std::string_view full) {
+  constexpr std::string_view unnamed = "(anonymous namespace)";
+  // Up to the parameters; the last space outside of brackets ends the return type.
+  int depth = 0;
+  std::size_t end = full.size(), begin = 0, open = std::string_view::npos;
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    const char c = full[i];
+    if (c == '(' && full.substr(i, unnamed.size()) == unnamed) {
+      i += unnamed.size() - 1;
+    } else if (c == '(' && depth == 0) {
+      end = i;
+      break;
+    } else if (c == '<' || c == '(' || c == '{' || c == '[') {
+      if (c == '<' && depth == 0) open = i;
+      ++depth;
+    } else if (c == '>' || c == ')' || c == '}' || c == ']') {
+      --depth;
+    } else if (c == ' ' && depth == 0) {
+      begin = i + 1;
+    }
+  }
+  kernel_name n;
+  const char first = full.empty() ? '\0' : full[0];
+  const bool word = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_' || first == '(';
+  if (!word || depth != 0 || begin >= end) return {std::string(full), {}};  // no name of C++'s
+  std::string_view name = full.substr(begin, end - begin);
+  if (open != std::string_view::npos && open >= begin && open < end && name.back() == '>') {
+    const std::string_view inside = full.substr(open + 1, end - open - 2);
+    std::size_t from = 0;
+    for (std::size_t i = 0; i <= inside.size(); ++i) {
+      if (i < inside.size() && inside[i] != ',') {
+        depth += inside[i] == '<' || inside[i] == '(' ? 1 : inside[i] == '>' || inside[i] == ')' ? -1 : 0;
+        continue;
+      }
+      if (depth != 0) continue;
+      std::string argument = without_namespaces(inside.substr(from, i - from));
+      argument.erase(0, argument.find_first_not_of(' ') == std::string::npos ? 0 : argument.find_first_not_of(' '));
+      n.arguments.push_back(std::move(argument));
+      from = i + 1;
+    }
+    name = full.substr(begin, open - begin);
+  }
+  std::size_t last = 0;
+  for (std::size_t i = 0; i + 1 < name.size(); ++i) {
+    depth += name[i] == '<' || name[i] == '{' ? 1 : name[i] == '>' || name[i] == '}' ? -1 : 0;
+    if (depth == 0 && name[i] == ':' && name[i + 1] == ':') last = i + 2;
+  }
+  n.base = name.substr(last);
+  if (n.base.empty() || n.base[0] == '{') return {std::string(full), {}};  // a lambda's name says nothing alone
+  return n;
+}
+
+/// One for each row, different where the full names are.
+CUTRACE_NOINLINE inline std::vector<std::string> short_names(const std::vector<analysis::operation>& rows) {
+  std::vector<kernel_name> parts;
+  std::map<std::string, std::vector<std::size_t>> of_base;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    parts.push_back(rows[i].is == analysis::category::kernel ? parts_of_kernel(rows[i].name)
+                                                             : kernel_name{rows[i].name, {}});
+    of_base[parts[i].base].push_back(i);
+  }
+  std::vector<std::string> names(rows.size());
+  for (const auto& group : of_base) {
+    const std::vector<std::size_t>& same = group.second;
+    std::map<std::string, std::size_t> seen;
+    for (const std::size_t i : same) {
+      const std::vector<std::string>& mine = parts[i].arguments;
+      std::string arguments;
+      for (std::size_t a = 0; a < mine.size(); ++a) {
+        const bool tells = std::any_of(same.begin(), same.end(), [&](std::size_t o) {
+          return parts[o].arguments.size() != mine.size() || parts[o].arguments[a] != mine[a];
+        });
+        if (tells) append(arguments, {arguments.empty() ? "" : ", ", mine[a]});
+      }
+      names[i] = group.first;
+      if (!arguments.empty()) append(names[i], {"<", arguments, ">"});
+      ++seen[names[i]];
+    }
+    for (const std::size_t i : same)
+      if (seen[names[i]] > 1) names[i] = rows[i].name;  // overloads
+  }
+  return names;
+}
+
+CUTRACE_NOINLINE inline std::string operation_label(const analysis::operation& o, const std::string& shown,
+                                                    std::size_t room) {
+  if (o.failed == 0) return label(shown, room);
   const figure failed = figure(" (").add(count(o.failed)).add(" FAILED)");
-  std::string name = label(o.name, room - std::min(failed.view().size(), room - 5));
+  std::string name = label(shown, room - std::min(failed.view().size(), room - 5));
   name += failed.view();
   return name;
 }
@@ -235,10 +355,12 @@ CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, cons
   const std::size_t room = out.width() - 50;
   out.heading(title, {{"count", 11}, {"total", 10}, {"mean", 10}, {"longest", 10}, {"share", 9}});
   const std::vector<analysis::operation> rows = table.top(top);
-  for (const analysis::operation& o : rows) {
+  const std::vector<std::string> names = short_names(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const analysis::operation& o = rows[i];
     const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
     out.line({letter,
-              {operation_label(o, room - 5), left(room - 4)},
+              {operation_label(o, names[i], room - 5), left(room - 4)},
               {count(o.count), 11},
               {duration(o.total_ns), 10},
               {duration(o.mean_ns()), 10},

@@ -15,6 +15,7 @@
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/ascii/head.hpp>
+#include <cutrace/sinks/ascii/tables.hpp>
 #include <cutrace/sinks/common/finding_text.hpp>
 #include <cutrace/sinks/common/json_trace.hpp>
 #include <cutrace/sinks/html/collect.hpp>
@@ -94,17 +95,39 @@ class gap_finder {
   std::vector<std::uint8_t> categories_;
 };
 
+/// What only an analysis of the whole trace knows, to be shown instead of what the page finds itself, or beside it.
+struct whole_trace {
+  struct gap {
+    std::uint32_t device = 0;
+    analysis::interval when;
+    std::string cause;                                      ///< in words
+    analysis::owner looks_like = analysis::owner::nothing;  ///< whose color it has
+    std::string place;                                      ///< stage or call to blame, empty: none
+    std::string next;                                       ///< what ended it
+  };
+  /// Cells as they are shown; the first column stands on the left.
+  struct table {
+    std::string title, hint;
+    std::vector<std::string> columns;
+    std::vector<std::vector<std::string>> rows;
+  };
+  std::string answer;
+  std::vector<analysis::finding> found;  ///< none: "nothing stands out"
+  std::vector<gap> gaps;                 ///< in order of device and time
+  std::uint64_t gap_count = 0;
+  std::vector<table> tables;
+};
+
 class summary_writer {
  public:
   summary_writer(detail::json_text& json, const collection& data, const analysis::bounds& limits,
-                 const ascii::identity& who, const trace_summary& end,
-                 const std::vector<analysis::finding>* found = nullptr)
+                 const ascii::identity& who, const trace_summary& end, const whole_trace* whole = nullptr)
       : json_(json),
         data_(data),
         limits_(limits),
         who_(who),
         end_(end),
-        found_(found),
+        whole_(whole),
         time_(data.report.time.everything(end.stop.trace_ns)),
         host_(data.report.time.host(end.stop.trace_ns)),
         stages_(data.report.stages.rows()),
@@ -113,7 +136,7 @@ class summary_writer {
   /// Fields of the open object.
   CUTRACE_NOINLINE void write() {
     head();
-    if (found_ != nullptr) findings();
+    if (whole_ != nullptr) findings(), tables();
     owners();
     stages();
     devices();
@@ -157,7 +180,8 @@ class summary_writer {
     json_.field("kernels", numbers_.kernels + numbers_.graph_launches);
     json_.field("failed_calls", numbers_.failed_calls);
     json_.field("peak_bytes", numbers_.device.peak_live_bytes);
-    json_.field("answer", std::string_view(ascii::verdict(data_.report, time_, stages_).text()));
+    json_.field("answer", std::string_view(whole_ != nullptr ? whole_->answer
+                                                             : ascii::verdict(data_.report, time_, stages_).text()));
     json_.key("notes");
     json_.begin_array();
     notes();
@@ -188,7 +212,7 @@ class summary_writer {
   CUTRACE_NOINLINE void findings() {
     json_.key("findings");
     json_.begin_array();
-    for (const analysis::finding& f : *found_) {
+    for (const analysis::finding& f : whole_->found) {
       const ascii::finding_words words = ascii::words_of(f, time_.recorded_ns);
       json_.begin_array();
       json_.value(std::string_view(words.title));
@@ -205,6 +229,30 @@ class summary_writer {
       }
       json_.end_array();
       json_.end_array();
+    }
+    json_.end_array();
+  }
+
+  /// {title, hint, columns, rows}
+  CUTRACE_NOINLINE void tables() {
+    const auto list = [this](const std::vector<std::string>& cells) {
+      json_.begin_array();
+      for (const std::string& c : cells) json_.value(std::string_view(c));
+      json_.end_array();
+    };
+    json_.key("tables");
+    json_.begin_array();
+    for (const whole_trace::table& t : whole_->tables) {
+      json_.begin_object();
+      json_.field("title", std::string_view(t.title));
+      json_.field("hint", std::string_view(t.hint));
+      json_.key("columns");
+      list(t.columns);
+      json_.key("rows");
+      json_.begin_array();
+      for (const std::vector<std::string>& row : t.rows) list(row);
+      json_.end_array();
+      json_.end_object();
     }
     json_.end_array();
   }
@@ -283,7 +331,8 @@ class summary_writer {
   CUTRACE_NOINLINE void operations(const char* key, const analysis::operation_table& table) {
     json_.key(key);
     json_.begin_array();
-    for (const analysis::operation& o : table.top(shown_names)) {
+    const std::vector<analysis::operation> rows = table.top(shown_names);
+    for (const analysis::operation& o : rows) {
       json_.begin_array();
       json_.value(std::string_view(o.name));
       json_.value(analysis::name_of(o.is));
@@ -302,6 +351,10 @@ class summary_writer {
       }
       json_.end_array();
     }
+    json_.end_array();
+    json_.key(std::string(key) + "_short");
+    json_.begin_array();
+    for (const std::string& name : ascii::short_names(rows)) json_.value(std::string_view(name));
     json_.end_array();
     json_.field(std::string(key) + "_names", table.size());
     json_.field(std::string(key) + "_total_ns", table.total_ns());
@@ -326,22 +379,32 @@ class summary_writer {
 
   /// [device, start, length, words of the cause, number of the owner, name of the cause, name of what came next]
   CUTRACE_NOINLINE void gaps() {
-    gap_finder finder(data_.events, data_.recorded(time_.window), shown_gaps);
+    const auto row = [this](std::uint32_t device, analysis::interval when, std::string_view cause,
+                            analysis::owner looks_like, std::string_view place, std::string_view next) {
+      json_.begin_array();
+      json_.value(device);
+      json_.value(when.start_ns);
+      json_.value(when.length_ns());
+      json_.value(cause);
+      json_.value(static_cast<unsigned>(looks_like));
+      json_.value(place);
+      json_.value(next);
+      json_.end_array();
+    };
     json_.key("gaps");
     json_.begin_array();
-    for (const analysis::owned_gap& g : finder.find()) {
-      json_.begin_array();
-      json_.value(g.device);
-      json_.value(g.when.start_ns);
-      json_.value(g.when.length_ns());
-      json_.value(ascii::words_of(g.cause));
-      json_.value(static_cast<unsigned>(g.cause));
-      json_.value(name(g.cause_name));
-      json_.value(name(g.next_name));
-      json_.end_array();
+    std::uint64_t all = 0;
+    if (whole_ != nullptr) {
+      for (const whole_trace::gap& g : whole_->gaps) row(g.device, g.when, g.cause, g.looks_like, g.place, g.next);
+      all = whole_->gap_count;
+    } else {
+      gap_finder finder(data_.events, data_.recorded(time_.window), shown_gaps);
+      for (const analysis::owned_gap& g : finder.find())
+        row(g.device, g.when, ascii::words_of(g.cause), g.cause, name(g.cause_name), name(g.next_name));
+      all = finder.count();
     }
     json_.end_array();
-    json_.field("gap_count", finder.count());
+    json_.field("gap_count", all);
   }
   std::string_view name(std::uint32_t number) const {
     return number == 0 ? std::string_view() : std::string_view(data_.events.names().name(number));
@@ -364,7 +427,7 @@ class summary_writer {
   const analysis::bounds& limits_;
   const ascii::identity& who_;
   const trace_summary& end_;
-  const std::vector<analysis::finding>* found_;
+  const whole_trace* whole_;
   analysis::breakdown_table time_;
   analysis::breakdown_table host_;
   std::vector<analysis::stage_time> stages_;
