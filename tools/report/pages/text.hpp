@@ -30,15 +30,17 @@ namespace ascii {
 /// Stages with what waiting, computing and copying took of each.
 CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_report& r, std::size_t top, bool gpu) {
   if (r.stages.empty()) return;
-  const int column = 10, g = gpu ? column : 0;
-  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(2 * column + 5 * g) + 2;
+  // On a narrow page names have room instead of the columns that are in JSON as well.
+  const bool wide = out.width() >= 100;
+  const int column = 10, g = gpu ? column : 0, w = gpu && wide ? column : 0;
+  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(2 * column + 3 * g + 2 * w) + 2;
   out.heading("STAGES", {{"calls", 8},
                          {"host", column},
                          {gpu ? "queue" : "", g},
                          {gpu ? "kernels" : "", g},
-                         {gpu ? "copies" : "", g},
+                         {w != 0 ? "copies" : "", w},
                          {gpu ? "idle" : "", g},
-                         {gpu ? "requests" : "", g}});
+                         {w != 0 ? "requests" : "", w}});
   const auto time = [&](std::int64_t ns) { return gpu ? duration(ns) : figure(); };
   const std::size_t shown = std::min(top, r.stages.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -50,9 +52,9 @@ CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_
               {duration(s.host_ns), column},
               {time(s.queue_ns), g},
               {time(s.execution_ns), g},
-              {time(s.transfer_ns), g},
+              {w != 0 ? duration(s.transfer_ns) : figure(), w},
               {time(s.gpu_idle_inside_ns), g},
-              {gpu ? request_count(s) : figure(), g}});
+              {w != 0 ? request_count(s) : figure(), w}});
   }
   print_left_out(out, r.stages.size(), shown, "stage");
   if (gpu && r.gpu_outside_ns > 0)
@@ -78,14 +80,16 @@ CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log
     order.push_back({r.span.length_ns(), 0, r.request});
   }
   analysis::rank(order);
+  const bool wide = out.width() >= 100;
+  const int last = wide ? 12 : 0;
   out.heading("REQUESTS", {{"latency", 10},
                            {"host", 10},
                            {"queue", 10},
                            {"alone", 10},
                            {"in batches", 11},
-                           {"share, est.", 12},
+                           {wide ? "share, est." : "", last},
                            {"idle", 10}});
-  const std::size_t room = out.width() - 2 - 73;
+  const std::size_t room = out.width() - 2 - 61 - static_cast<std::size_t>(last);
   const std::size_t shown = std::min(top, order.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const analysis::request_cost& r = all[order[i].index];
@@ -98,14 +102,15 @@ CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log
               {duration(r.queue_ns), 10},
               {duration(r.execution_alone_ns + r.transfer_alone_ns), 10},
               {duration(r.execution_in_batches_ns + r.transfer_in_batches_ns), 11},
-              {duration(r.estimated_share_ns), 12},
+              {wide ? duration(r.estimated_share_ns) : figure(), last},
               {duration(r.idle_inside_ns), 10}});
   }
   print_left_out(out, order.size(), shown, "request");
-  out.paragraph({"    Latency of all ", count(all.size()), ": p50 ", duration(latency.percentile_ns(50)), ", p90 ",
-                 duration(latency.percentile_ns(90)), ", p99 ", duration(latency.percentile_ns(99)),
-                 ". Alone, in batches: GPU time measured. The share of batches is an estimate: time / requests."},
-                4);
+  out.paragraph(
+      {"    Latency of all ", count(all.size()), ": p50 ", duration(latency.percentile_ns(50)), ", p90 ",
+       duration(latency.percentile_ns(90)), ", p99 ", duration(latency.percentile_ns(99)),
+       ". Alone, in batches: GPU time measured.", wide ? " The share of batches is an estimate: time / requests." : ""},
+      4);
 }
 
 /// Stages one by one: how long an instance takes, and the GPU's work in it.
@@ -154,7 +159,7 @@ void for_each_request_time(const analysis::inference_report& r, Line&& line) {
   line("time per output token", r.per_output_token);
   line("GPU time alone", r.gpu_alone);
   line("GPU time in batches", r.gpu_in_batches);
-  line(r.accounted == r.requests ? "behind others' GPU work" : "behind others' work, some", r.behind_others);
+  line(r.accounted == r.requests ? "behind others' work" : "the same, of some", r.behind_others);
 }
 
 /// What the tokens are from, and how many.

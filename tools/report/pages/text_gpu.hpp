@@ -173,21 +173,21 @@ class gpu_tables {
 
   void gaps(std::size_t top) {
     if (r_.idle.longest.empty()) return;
-    out_.heading("LONGEST GAPS", {{"at", 10}, {"length", 10}, {"  ", 2}, {"cause", -16}, {"stage: call", -32}});
+    out_.heading("LONGEST GAPS", {{"at", 10}, {"length", 10}, {"  ", 2}, {"cause", -16}, {"stage: call", -38}});
     for (std::size_t i = 0; i < std::min(top, r_.idle.longest.size()); ++i) {
       const analysis::idle_gap& g = r_.idle.longest[i];
       const std::uint32_t stage = log_.stages()[g.stage].name;
-      std::string whom = stage == 0 ? std::string() : label(log_.names().name(stage), 16);
-      if (g.call != 0) append(whom, {stage == 0 ? "" : ": ", label(log_.names().name(g.call), 14)});
-      const std::size_t room = out_.width() - 70;
+      const std::string whom = whom_words(stage == 0 ? std::string() : log_.names().name(stage),
+                                          g.call == 0 ? std::string() : log_.names().name(g.call), 38);
+      const std::size_t room = out_.width() - 76;
       out_.line({{digits(i + 1), 3},
                  " ",
-                 {joined({"GPU ", digits(g.device)}), left(room - 4)},
+                 {joined({"GPU ", digits(g.device)}), left(std::max<std::size_t>(room, 9) - 4)},
                  {duration(g.when.start_ns), 10},
                  {duration(g.when.length_ns()), 10},
                  "  ",
                  {analysis::name_of(g.cause), -16},
-                 {whom, -32}});
+                 {whom, -38}});
     }
   }
 

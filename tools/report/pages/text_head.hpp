@@ -21,9 +21,17 @@ inline const char* words_of_cause(analysis::idle_cause c) noexcept {
                                    "the host had waited, so nothing was queued",
                                    "launching: the calls and the way to the GPU",
                                    "the host allocated or freed memory",
-                                   "work was queued, but waited for something else",
+                                   "queued, but it waited for something else",
                                    "no stage was open: nothing to do",
                                    "the launching call is not known"};
+  return words[static_cast<std::size_t>(c)];
+}
+
+/// The same where a line has no room for it.
+inline const char* short_words_of_cause(analysis::idle_cause c) noexcept {
+  constexpr const char* words[] = {"host late",      "host had waited",       "launching",
+                                   "host allocated", "waited, though queued", "no stage was open",
+                                   "call not known"};
   return words[static_cast<std::size_t>(c)];
 }
 
@@ -61,6 +69,13 @@ CUTRACE_NOINLINE inline std::string answer_of(const analysis::trace_results& r,
   return s;
 }
 
+/// "stage: call" where both have room; else the stage, whose marker stands in the program's source.
+CUTRACE_NOINLINE inline std::string whom_words(const std::string& stage, const std::string& call, std::size_t width) {
+  if (stage.empty() && call.empty()) return {};
+  const std::string both = joined({escaped(stage), stage.empty() || call.empty() ? "" : ": ", escaped(call)});
+  return both.size() <= width ? both : label(stage.empty() ? call : stage, width);
+}
+
 /// Causes of idle time, and whom to blame for most of each.
 CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::trace_results& r) {
   if (r.devices.empty()) return;
@@ -68,6 +83,7 @@ CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::trace_results
   const double idle =
       static_cast<double>(r.idle.all.ns) + static_cast<double>(r.idle.before_ns) + static_cast<double>(r.idle.after_ns);
   const std::size_t room = out.width() - 2 - 9 - 10 - 8 - 2 - 24;
+  const bool wide = room >= 44;  // the longest words
   const auto row = [&](const char* what, std::uint64_t gaps, std::int64_t ns, const std::string& whom) {
     out.line({"  ",
               {cut(what, room), left(room)},
@@ -87,14 +103,15 @@ CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::trace_results
     std::string whom;
     for (const analysis::idle_blame& b : r.idle.blames)
       if (b.cause == static_cast<analysis::idle_cause>(c)) {
-        whom = b.stage.empty() ? (b.call.empty() ? "" : label(b.call, 24)) : label(b.stage, b.call.empty() ? 24 : 10);
-        if (!b.stage.empty() && !b.call.empty()) append(whom, {": ", label(b.call, 24 - whom.size() - 2)});
+        whom = whom_words(b.stage, b.call, 24);
         break;
       }
-    row(words_of_cause(static_cast<analysis::idle_cause>(c)), t.count, t.ns, whom);
+    const analysis::idle_cause cause = static_cast<analysis::idle_cause>(c);
+    row(wide ? words_of_cause(cause) : short_words_of_cause(cause), t.count, t.ns, whom);
   }
   if (r.idle.before_ns + r.idle.after_ns > 0)
-    row("before the first and after the last work", 0, r.idle.before_ns + r.idle.after_ns, "");
+    row(wide ? "before the first and after the last work" : "before first, after last", 0,
+        r.idle.before_ns + r.idle.after_ns, "");
 }
 
 CUTRACE_NOINLINE inline void print_findings(page& out, const std::vector<analysis::finding>& found, std::size_t top,
