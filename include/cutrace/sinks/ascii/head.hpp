@@ -415,7 +415,7 @@ class breakdown_section {
     }
     const bool counted = o != analysis::owner::nothing;
     const bool stages = all_.events(analysis::owner::host_stage) > 0;
-    line(side, counted || stages ? words_of(o) : "outside of CUDA calls", all_.count[i], counted, all_.ns[i],
+    line(side, counted || stages ? words_of(o) : "in no CUDA call", all_.count[i], counted, all_.ns[i],
          shares_[i], worst && all_.ns[i] > 0 ? "  <- BOTTLENECK" : "", host_time, host_share);
   }
 
