@@ -114,11 +114,13 @@ class inference_marks {
 
 class inference_finder {
  public:
-  static constexpr std::size_t parts = 40, accounts_limit = 2000;
+  static constexpr std::size_t parts = 40, accounts_limit = 1000;
 
-  inference_finder(const trace_log& log, const std::vector<request_cost>& costs, const inference_marks& marks,
+  /// @param parents of the log's stages
+  inference_finder(const trace_log& log, const std::vector<request_cost>& costs,
+                   const std::vector<std::uint32_t>& parents, const inference_marks& marks,
                    const inference_names& names)
-      : log_(log), costs_(costs), marks_(marks), names_(names) {}
+      : log_(log), costs_(costs), parents_(parents), marks_(marks), names_(names) {}
 
   CUTRACE_ONE_COPY inference_report find() {
     for (const interval v : log_.recorded()) r_.recorded_ns += v.length_ns();
@@ -169,20 +171,15 @@ class inference_finder {
   void stages() {
     const stage_log& all = log_.stages();
     // GPU time of each instance, nested ones included: work comes by start, so that unions grow at their ends.
-    struct gpu_time {
-      std::int64_t ns = 0, until_ns = INT64_MIN;
-    };
-    std::vector<gpu_time> gpu(all.size());
-    std::vector<std::uint32_t> parent(all.size(), stage_log::none);
-    for (std::uint32_t n = 1; n < all.size(); ++n) parent[n] = all.parent_of(n);
+    gpu_.resize(all.size());
     for (const auto& d : log_.devices())
       for (const std::uint32_t i : d.second.order) {
         const gpu_work& w = log_.work()[i];
         if (w.is == work_class::unfinished || w.stage_unknown) continue;
         std::uint32_t n = w.stage;
-        for (int level = 0; n != stage_log::none && level < 64; ++level, n = parent[n]) {
-          gpu[n].ns += interval{std::max(w.when.start_ns, gpu[n].until_ns), w.when.end_ns}.length_ns();
-          gpu[n].until_ns = std::max(gpu[n].until_ns, w.when.end_ns);
+        for (int level = 0; n != stage_log::none && level < 64; ++level, n = parents_[n]) {
+          gpu_[n].ns += interval{std::max(w.when.start_ns, gpu_[n].until_ns), w.when.end_ns}.length_ns();
+          gpu_[n].until_ns = std::max(gpu_[n].until_ns, w.when.end_ns);
         }
       }
     std::map<std::uint32_t, stage_distribution> by_name;
@@ -192,10 +189,11 @@ class inference_finder {
       stage_distribution& d = by_name[s.name];
       d.host.add(s.when.length_ns());
       d.span = s.span;
-      if (gpu[n].until_ns != INT64_MIN) d.gpu.add(gpu[n].ns);
+      if (gpu_[n].until_ns != INT64_MIN) d.gpu.add(gpu_[n].ns);
       // An inner stage serves what the one around it serves: counted once.
       const std::uint32_t served = std::max(s.request_total, all.requests_of(n).size);
-      if (served == 0 || s.span || (parent[n] != stage_log::none && all[parent[n]].requests == s.requests)) continue;
+      if (served == 0 || s.span || (parents_[n] != stage_log::none && all[parents_[n]].requests == s.requests))
+        continue;
       if (inference_bin* b = bin_of(s.when.start_ns)) {
         ++b->batches;
         b->served += served;
@@ -212,8 +210,6 @@ class inference_finder {
   }
 
   void requests() {
-    const request_index index(log_);
-    request_accounts accounts(index, costs_);
     std::vector<std::uint32_t> whole;
     for (const request_cost& c : costs_) {
       if (c.stages == 0) continue;
@@ -230,8 +226,13 @@ class inference_finder {
       r_.tokens = marks_.tokens().size();
       r_.between_tokens = marks_.between();
     }
+    if (whole.empty()) return;
+    const std::size_t step = (whole.size() + accounts_limit - 1) / accounts_limit;
+    std::vector<bool> sampled(costs_.size());
+    for (std::size_t i = 0; i < whole.size(); i += step) sampled[whole[i]] = true;
+    const request_index index(log_, sampled);
+    request_accounts accounts(index, costs_);
     for (const std::uint32_t request : whole) tokens_of(index, request);
-    const std::size_t step = whole.empty() ? 1 : (whole.size() + accounts_limit - 1) / accounts_limit;
     for (std::size_t i = 0; i < whole.size(); i += step) {
       r_.behind_others.add(accounts.of(whole[i]).time_ns(request_part::behind_others));
       ++r_.accounted;
@@ -255,8 +256,7 @@ class inference_finder {
       const role is = role_of(s.name);
       if (is == role::queue) queued.push_back(s.when);
       if (r_.by_marks || (is != role::prefill && is != role::decode)) continue;
-      std::int64_t end_ns = s.when.end_ns;
-      for (const std::uint32_t i : index.works(n)) end_ns = std::max(end_ns, log_.work()[i].when.end_ns);
+      const std::int64_t end_ns = std::max(s.when.end_ns, gpu_[n].until_ns);
       if (is == role::prefill)
         first_ns = std::min(first_ns, end_ns);
       else
@@ -285,10 +285,16 @@ class inference_finder {
   }
 
   const trace_log& log_;
+  /// Of an instance, nested ones included.
+  struct gpu_time {
+    std::int64_t ns = 0, until_ns = INT64_MIN;
+  };
   const std::vector<request_cost>& costs_;
+  const std::vector<std::uint32_t>& parents_;
   const inference_marks& marks_;
   const inference_names& names_;
   std::map<std::uint32_t, role> roles_;
+  std::vector<gpu_time> gpu_;  ///< by stage_log number
   inference_report r_;
 };
 

@@ -74,22 +74,30 @@ class request_index {
     std::uint32_t call;
   };
 
-  CUTRACE_ONE_COPY explicit request_index(const trace_log& log) : log_(log), devices_busy_(log.devices().size()) {
+  /// @param of requests by number whose instances' work and calls are listed; empty: all
+  CUTRACE_ONE_COPY explicit request_index(const trace_log& log, const std::vector<bool>& of = {})
+      : log_(log), devices_busy_(log.devices().size()) {
     const stage_log& stages = log.stages();
+    instances_.fill(stages.request_ids().size(), [&](auto&& put) {
+      for (std::uint32_t n = 1; n < stages.size(); ++n)
+        for (const std::uint32_t r : stages.requests_of(n)) put(r, n);
+    });
+    std::vector<bool> wanted(stages.size(), of.empty());
+    wanted[stage_log::none] = false;
+    for (std::uint32_t r = 0; r < of.size(); ++r)
+      if (of[r])
+        for (const std::uint32_t n : instances(r)) wanted[n] = true;
     works_.fill(stages.size(), [&](auto&& put) {
       for (const auto& d : log.devices())
         for (const std::uint32_t i : d.second.order)
-          if (!log.work()[i].stage_unknown) put(log.work()[i].stage, i);
+          if (wanted[log.work()[i].stage] && !log.work()[i].stage_unknown) put(log.work()[i].stage, i);
     });
     calls_.fill(stages.size(), [&](auto&& put) {
       for (std::size_t t = 0; t < log.threads().size(); ++t)
         for (std::size_t i = 0; i < log.threads()[t].calls().size(); ++i)
-          put(log.threads()[t].calls()[i].stage,
-              call_place{static_cast<std::uint16_t>(t), static_cast<std::uint32_t>(i)});
-    });
-    instances_.fill(stages.request_ids().size(), [&](auto&& put) {
-      for (std::uint32_t n = 1; n < stages.size(); ++n)
-        for (const std::uint32_t r : stages.requests_of(n)) put(r, n);
+          if (wanted[log.threads()[t].calls()[i].stage])
+            put(log.threads()[t].calls()[i].stage,
+                call_place{static_cast<std::uint16_t>(t), static_cast<std::uint32_t>(i)});
     });
     for (std::uint32_t i = 0; i < stages.parts().size(); ++i) parts_[stages.parts()[i].instance].push_back(i);
     std::size_t at = 0;

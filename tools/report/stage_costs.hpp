@@ -243,6 +243,8 @@ class stage_cost_finder {
   /// By stage_log number, after `find`.
   const std::vector<instance_work>& instances() const noexcept { return instances_; }
   busy_line& busy() noexcept { return busy_; }
+  /// Number of the enclosing instance, stage_log::none where there is none.
+  const std::vector<std::uint32_t>& parents() const noexcept { return parent_; }
 
  private:
   struct row {

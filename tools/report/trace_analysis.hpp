@@ -144,7 +144,7 @@ class trace_analysis {
     r.stages = stage_costs.find(wall);
     r.time = wall.result();
     r.requests = find_request_costs(log_, stage_costs);
-    r.inference = inference_finder(log_, r.requests, marks_, names).find();
+    r.inference = inference_finder(log_, r.requests, stage_costs.parents(), marks_, names).find();
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
     r.waits = waits_.result();
