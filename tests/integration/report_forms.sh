@@ -42,7 +42,7 @@ check nothing.jsonl
 times() { # <what> <trace> [from ns] [to ns]: r.json against the events
   "$python" "$here/report_forms.py" --time "${@:2:1}" r.json "${@:3}" || fail "times of $1"
 }
-last_ns=$(jq -s 'map(select(.dur_ns) | .ts_ns + .dur_ns) | max' t.jsonl)
+last_ns=$(jq -s '(map(select(.dur_ns) | .ts_ns + .dur_ns) | max) - .[0].clocks.trace_ns' t.jsonl)
 for share in '0 1' '2 3' '3 11' '7 8'; do
   from=$((last_ns * ${share% *} / 11)) to=$((last_ns * ${share#* } / 11))
   "$command" report t.jsonl --from ${from}ns --to ${to}ns --json=r.json || fail "no report on a part"
@@ -72,7 +72,7 @@ done
 times "a file that was full" full.jsonl
 parts=(r.*.jsonl)
 [ ${#parts[@]} -ge 5 ] || fail "${#parts[@]} parts only"
-for missing in 1 3 '1 2 4'; do
+for missing in 1 3 '1 2 4' ${#parts[@]}; do
   chosen=("${parts[@]}")
   for n in $missing; do unset "chosen[n - 1]"; done
   cat "${chosen[@]}" >some.jsonl
@@ -87,6 +87,23 @@ CUTRACE=1 CUTRACE_SAMPLE=10ms/20ms CUTRACE_SINKS=jsonl:windows.jsonl "$server" -
 grep -q '"type":"window"' windows.jsonl || fail "no windows"
 "$command" report windows.jsonl --json=r.json
 times "windows" windows.jsonl
+
+if "$command" cut windows.jsonl -o cut_windows.jsonl --to 25ms >/dev/null 2>&1; then
+  expect 0 - "$command" report cut_windows.jsonl --json=r.json
+fi
+for lines in 40 400 4000; do
+  head -n $lines t.jsonl >short.jsonl
+  "$command" report short.jsonl --json=r.json 2>/dev/null
+  times "the first $lines lines" short.jsonl
+done
+# The same trace in formats that repeat less of it has the same stages, gaps and requests.
+same='[.stages[] | [.name, .count, .host_ns, .gpu_ns, .requests]], .request_times, .idle_causes, [.idle_blames[] | [.cause, .stage, .call, .ns]]'
+"$command" report t.jsonl --json | jq -c "$same" >as_jsonl.txt
+for other in t.json t.pftrace; do
+  "$command" convert t.jsonl -o $other >/dev/null 2>&1 || continue
+  "$command" report $other --json | jq -c "$same" >as_other.txt
+  cmp -s as_jsonl.txt as_other.txt || fail "$other: $(diff as_jsonl.txt as_other.txt | cut -c1-1500)"
+done
 
 expect 125 'ends in .html' "$command" report --html t.jsonl t.jsonl
 expect 125 'is the file that is read' "$command" report t.jsonl --json=t.jsonl

@@ -406,6 +406,8 @@ TEST_CASE("analysis.trace: requests: what was measured alone, in batches, and th
             host.set(t.start, t.end);
             first = std::min(first, t.start);
             last = std::max(last, t.end);
+            for (const random_trace::part& p : s.truth.parts)
+              if (p.stage == t.id) first = std::min(first, p.start), last = std::max(last, p.end);
             line kernels, gpu, waiting;
             for (const random_trace::work& w : s.truth.works) {
               if (w.stage != t.id) continue;

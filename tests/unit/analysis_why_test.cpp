@@ -272,6 +272,44 @@ TEST_CASE("analysis.why: a usual request has no cause") {
   CHECK(alone.text.find("there is no other request to compare it with") != std::string::npos);
 }
 
+TEST_CASE("analysis.why: what was not recorded is no cause, and a stage without an end was open in between") {
+  std::vector<event> events;
+  std::deque<std::vector<request_ref>> lists;
+  const auto placed = [&](event e, std::uint64_t id, std::uint64_t request) {
+    lists.push_back({sample::request_id(request)});
+    return sample::in_stage(e, "prefill", id, lists.back().data(), 1);
+  };
+  for (std::uint64_t r = 1; r <= 20; ++r) {
+    const std::int64_t at = static_cast<std::int64_t>(r) * 100 * ms;
+    const bool slow_one = r == 7;
+    const std::int64_t later = slow_one ? 9 * ms : 100 * us;
+    events.push_back(placed(sample::api("cuLaunchKernel", at, at + 5 * us, 2 * r), r, r));
+    events.push_back(placed(sample::api("cuLaunchKernel", at + later, at + later + 5 * us, 2 * r + 1), r, r));
+    if (!slow_one) events.push_back(placed(sample::stage("prefill", at, at + later + 10 * us, r), r, r));
+    if (slow_one)
+      events.push_back(placed(sample::stage("respond", at + later + 20 * us, at + later + 30 * us, 1000), 1000, r));
+    if (slow_one) events.push_back(placed(sample::stage("tokenize", at - 20 * us, at - 10 * us, 1001), 1001, r));
+  }
+  std::vector<event> in_windows = events;
+  in_windows.push_back(sample::base(event_kind::window, "recorded", 0, 701 * ms));
+  in_windows.push_back(sample::base(event_kind::window, "recorded", 708 * ms, 3000 * ms));
+  for (std::vector<event>* list : {&events, &in_windows})
+    std::stable_sort(list->begin(), list->end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+  const auto slowest = [](const why_finder& f) { return f.by_latency().at(0); };
+  const answer open = why(events, slowest);
+  CHECK(open.report.name == "7");
+  CHECK(open.first().is == request_part::own_code);
+  CHECK(open.report.account.unended);
+  const answer hole = why(in_windows, slowest);
+  CHECK(hole.report.account.time_ns(request_part::not_recorded) == 7 * ms);
+  CHECK(hole.json["not_recorded_ns"] == 7 * ms);
+  CHECK(hole.json["answer"].get<std::string>().find("7.00 ms of it were not recorded") != std::string::npos);
+  for (const why_cause& c : hole.report.causes) CHECK(c.is != request_part::not_recorded);
+  std::int64_t sum = 0;
+  for (const std::int64_t ns : hole.report.account.ns) sum += ns;
+  CHECK(sum == hole.report.account.span.length_ns());
+}
+
 TEST_CASE("analysis.why: parts of random traces' requests add up to their latency, as by a count of ticks") {
   using random_trace::tick;
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {

@@ -81,7 +81,6 @@ TEST_CASE("report.text: the first screen answers") {
   CHECK(has(screen, "mostly sync_wait"));
   CHECK(has(screen, "WHY THE GPU IS IDLE"));
   CHECK(has(screen, "the host had waited, so nothing was queued"));
-  CHECK(has(screen, "decode: cuStrea"));
   CHECK(has(screen, "fix first: synchronising in the loop"));
   CHECK(has(screen, "cuStreamSynchronize in stage \"decode\" (server.cpp:120)"));
   CHECK(has(screen, "-> Launch ahead"));

@@ -104,7 +104,15 @@ std::string trace_choice::words() const {
 }
 
 void filter_sink::open(const cutrace::trace_info& info) {
-  if (info.start.monotonic_ns != 0) first_ns_ = info.start.trace_ns;
+  if (info.start.monotonic_ns != 0) {
+    // Times on the command line are since the trace began, which is some time after the session did.
+    first_ns_ = info.start.trace_ns;
+    const auto shift = [&](std::int64_t& t_ns) {
+      if (__builtin_add_overflow(t_ns, first_ns_, &t_ns)) t_ns = std::numeric_limits<std::int64_t>::max();
+    };
+    if (choice_.from_ns != std::numeric_limits<std::int64_t>::min()) shift(choice_.from_ns);
+    if (choice_.to_ns != std::numeric_limits<std::int64_t>::max()) shift(choice_.to_ns);
+  }
   process_id_ = info.process_id;
   to_.open(info);
 }
@@ -135,7 +143,10 @@ void filter_sink::write(cutrace::event_view events) {
     if (e.kind != event_kind::window) continue;
     event& window = batch_.back();  // what of it was chosen
     window.start_ns = std::max(window.start_ns, choice_.from_ns);
-    window.end_ns = std::min(window.end_ns, choice_.to_ns);
+    if (window.end_ns > choice_.to_ns) {
+      window.end_ns = choice_.to_ns;
+      window.late = true;  // others that end later have gone before
+    }
   }
   pass_on();
 }

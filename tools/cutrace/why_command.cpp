@@ -80,12 +80,10 @@ class why_sink : public analysis_sink {
     requests_ = by_latency.size();
     std::vector<std::uint32_t> list;
     for (const std::string& name : wishes_.requests) {
-      const auto found = std::find_if(by_latency.begin(), by_latency.end(),
-                                      [&](std::uint32_t r) { return finder.name_of_request(r) == name; });
-      if (found == by_latency.end())
-        unknown_.push_back(name);
-      else
-        list.push_back(*found);
+      const std::size_t before = list.size();  // a number and a text may read the same: both
+      for (const std::uint32_t r : by_latency)
+        if (finder.name_of_request(r) == name) list.push_back(r);
+      if (list.size() == before) unknown_.push_back(name);
     }
     for (std::size_t i = 0; i < std::min<std::size_t>(wishes_.slowest, by_latency.size()); ++i)
       list.push_back(by_latency[i]);

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "report/request_parts.hpp"
@@ -95,21 +96,23 @@ class inference_marks {
         t.begin(e.start_ns);
         continue;
       }
-      const std::int64_t gap_ns = t.token(e.start_ns);
-      if (gap_ns >= 0) between_.add(gap_ns);
-      at_.push_back(e.start_ns);
+      if (t.tokens == 0 && name == "first_token") first_named_.insert(e.requests[i].id);
+      at_.push_back({e.start_ns, t.token(e.start_ns)});
     }
   }
+  struct token_mark {
+    std::int64_t at_ns, gap_ns;  ///< since the one before it, -1: token_times::token
+  };
   /// By request id.
   const std::unordered_map<std::uint64_t, token_times>& requests() const noexcept { return of_; }
-  const time_distribution& between() const noexcept { return between_; }
-  /// When each token came, in no order.
-  const std::vector<std::int64_t>& tokens() const noexcept { return at_; }
+  /// Whether the first token that the trace has of it is marked as its first.
+  bool first_is_named(std::uint64_t request) const { return first_named_.count(request) != 0; }
+  const std::vector<token_mark>& tokens() const noexcept { return at_; }
 
  private:
   std::unordered_map<std::uint64_t, token_times> of_;
-  time_distribution between_;
-  std::vector<std::int64_t> at_;
+  std::unordered_set<std::uint64_t> first_named_;
+  std::vector<token_mark> at_;
 };
 
 class inference_finder {
@@ -192,8 +195,7 @@ class inference_finder {
       if (gpu_[n].until_ns != INT64_MIN) d.gpu.add(gpu_[n].ns);
       // An inner stage serves what the one around it serves: counted once.
       const std::uint32_t served = std::max(s.request_total, all.requests_of(n).size);
-      if (served == 0 || s.span || (parents_[n] != stage_log::none && all[parents_[n]].requests == s.requests))
-        continue;
+      if (served == 0 || s.span || (parents_[n] != stage_log::none && serve_the_same(all, parents_[n], n))) continue;
       if (inference_bin* b = bin_of(s.when.start_ns)) {
         ++b->batches;
         b->served += served;
@@ -209,32 +211,47 @@ class inference_finder {
     });
   }
 
+  static bool serve_the_same(const stage_log& all, std::uint32_t a, std::uint32_t b) {
+    if (all[a].requests == all[b].requests) return true;
+    const stage_log::request_list x = all.requests_of(a), y = all.requests_of(b);
+    return x.size == y.size && std::is_permutation(x.begin(), x.end(), y.begin());
+  }
+
+  /// Whether all of it was recorded: what lies in a hole is not known.
+  bool whole(interval v) {
+    if (log_.pieces() == 0) return true;
+    std::int64_t ns = 0;
+    log_.for_recorded(v, piece_, [&](interval part) { ns += part.length_ns(); });
+    return ns == v.length_ns();
+  }
+
   void requests() {
-    std::vector<std::uint32_t> whole;
+    std::vector<std::uint32_t> all;
     for (const request_cost& c : costs_) {
       if (c.stages == 0) continue;
       ++r_.requests;
       r_.latency.add(c.span.length_ns());
       r_.gpu_alone.add(c.execution_alone_ns + c.transfer_alone_ns);
       r_.gpu_in_batches.add(c.execution_in_batches_ns + c.transfer_in_batches_ns);
-      whole.push_back(c.request);
+      all.push_back(c.request);
     }
     r_.by_marks = !marks_.tokens().empty();
     if (r_.by_marks) {
-      for (const std::int64_t at : marks_.tokens())
-        if (inference_bin* b = bin_of(at)) ++b->tokens;
+      for (const inference_marks::token_mark& t : marks_.tokens()) {
+        if (inference_bin* b = bin_of(t.at_ns)) ++b->tokens;
+        if (t.gap_ns >= 0 && whole({t.at_ns - t.gap_ns, t.at_ns})) r_.between_tokens.add(t.gap_ns);
+      }
       r_.tokens = marks_.tokens().size();
-      r_.between_tokens = marks_.between();
     }
-    if (whole.empty()) return;
-    const std::size_t step = (whole.size() + accounts_limit - 1) / accounts_limit;
+    if (all.empty()) return;
+    const std::size_t step = (all.size() + accounts_limit - 1) / accounts_limit;
     std::vector<bool> sampled(costs_.size());
-    for (std::size_t i = 0; i < whole.size(); i += step) sampled[whole[i]] = true;
+    for (std::size_t i = 0; i < all.size(); i += step) sampled[all[i]] = true;
     const request_index index(log_, sampled);
     request_accounts accounts(index, costs_);
-    for (const std::uint32_t request : whole) tokens_of(index, request);
-    for (std::size_t i = 0; i < whole.size(); i += step) {
-      r_.behind_others.add(accounts.of(whole[i]).time_ns(request_part::behind_others));
+    for (const std::uint32_t request : all) tokens_of(index, request);
+    for (std::size_t i = 0; i < all.size(); i += step) {
+      r_.behind_others.add(accounts.of(all[i]).time_ns(request_part::behind_others));
       ++r_.accounted;
     }
   }
@@ -268,7 +285,7 @@ class inference_finder {
       if (first_ns != INT64_MAX) ends.insert(ends.begin(), first_ns);
       for (const std::int64_t at : ends) {
         const std::int64_t gap_ns = times.token(at);
-        if (gap_ns >= 0) r_.between_tokens.add(gap_ns);
+        if (gap_ns >= 0 && whole({at - gap_ns, at})) r_.between_tokens.add(gap_ns);
         if (inference_bin* b = bin_of(at)) ++b->tokens;
       }
       r_.tokens += ends.size();
@@ -279,8 +296,13 @@ class inference_finder {
       r_.queue.add(ns);
     }
     if (times.tokens == 0) return;
-    if (times.to_first_ns() >= 0) r_.first_token.add(times.to_first_ns());
-    if (times.tokens > 1)
+    // In windows the begin of a request, or its first token, may have gone unseen.
+    const std::uint64_t id = all.request_ids()[request];
+    const bool seen =
+        log_.pieces() == 0 || ((times.begin_marked || !r_.by_marks) && (marks_.first_is_named(id) || !r_.by_marks) &&
+                               times.tokens != 0 && whole({times.begin_ns, times.first_ns}));
+    if (seen && times.to_first_ns() >= 0) r_.first_token.add(times.to_first_ns());
+    if (times.tokens > 1 && whole({times.first_ns, times.last_ns}))
       r_.per_output_token.add((times.last_ns - times.first_ns) / static_cast<std::int64_t>(times.tokens - 1));
   }
 
@@ -294,6 +316,7 @@ class inference_finder {
   const inference_marks& marks_;
   const inference_names& names_;
   std::map<std::uint32_t, role> roles_;
+  std::size_t piece_ = 0;      ///< of the time recorded, where one looked last
   std::vector<gpu_time> gpu_;  ///< by stage_log number
   inference_report r_;
 };

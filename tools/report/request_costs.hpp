@@ -2,7 +2,9 @@
 // What each request cost. What was measured for a batch stays apart from what was measured for the request alone; the
 // share of a batch is an estimate and is called one.
 //
-//   span       first start .. last end of the stages that name the request and of their GPU work: its latency
+//   span       first start .. last end of the stages that name the request, of parts of them that other threads
+//   adopted,
+//              and of their GPU work: its latency
 //   host       union of those stages, without parts that other threads adopted
 //   idle       of the host's time, that in which no GPU was at work
 //   alone      GPU time of stages that serve no other request; in batches: of stages that serve several
@@ -81,6 +83,12 @@ CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace
   for (const std::uint32_t n : log.stage_order()) add(n, true);
   for (std::uint32_t n = 1; n < stages.size(); ++n)
     if (!stages[n].ended && of[n].gpu_until != INT64_MIN) add(n, false);
+  for (std::size_t i = 0; i < stages.parts().size(); ++i)
+    for (const std::uint32_t r : stages.requests_of(stages.parts()[i].instance)) {
+      const interval part = stages.parts()[i].when;
+      if (list[r].stages != 0)
+        list[r].span = {std::min(list[r].span.start_ns, part.start_ns), std::max(list[r].span.end_ns, part.end_ns)};
+    }
   for (std::uint32_t r = 0; r < list.size(); ++r) {
     list[r].request = r;
     if (list[r].span.start_ns == INT64_MAX) list[r].span.start_ns = list[r].span.end_ns;  // no stage of it has ended

@@ -14,6 +14,7 @@
 //   own_code       one of its stages is open on some thread, with no call in it
 //   span           a span of it is open, which may be a queue
 //   between        nothing of it is open
+//   not_recorded   of a trace that was paused or sampled, what lies outside of its windows; nothing else has that time
 // So all parts together are the request's latency. A stage nested in another serves what that one serves, unless it
 // names requests of its own.
 #pragma once
@@ -47,13 +48,14 @@ enum class request_part : std::uint8_t {
   own_code,
   span,
   between,
+  not_recorded,
 };
-constexpr std::size_t request_part_count = 12;
+constexpr std::size_t request_part_count = 13;
 
 inline const char* name_of(request_part p) noexcept {
-  constexpr const char* names[] = {"gpu_alone",    "gpu_batch",  "copy",    "behind_others",
-                                   "launch_delay", "allocation", "waiting", "launching",
-                                   "other_calls",  "own_code",   "span",    "between"};
+  constexpr const char* names[] = {"gpu_alone",  "gpu_batch", "copy",        "behind_others", "launch_delay",
+                                   "allocation", "waiting",   "launching",   "other_calls",   "own_code",
+                                   "span",       "between",   "not_recorded"};
   return names[static_cast<std::size_t>(p)];
 }
 
@@ -182,7 +184,10 @@ class request_accounts {
     for (const std::uint32_t n : index_.instances(request)) {
       const stage_instance& s = log.stages()[n];
       a.unended = a.unended || !s.ended;
-      if (s.ended) add(s.span ? is_span : is_stage, s.when);
+      if (s.ended)
+        add(s.span ? is_span : is_stage, s.when);
+      else
+        add(is_stage, seen_of(log, n));
       if (const std::vector<std::uint32_t>* parts = index_.parts(n))
         for (const std::uint32_t p : *parts) add(is_stage, log.stages().parts()[p].when);
       const bool alone = index_.served(n) <= 1;
@@ -192,11 +197,16 @@ class request_accounts {
     add_waits();
     std::sort(items_.begin(), items_.end(),
               [](const item& x, const item& y) { return x.when.start_ns < y.when.start_ns; });
-    const std::vector<interval> whole{a.span};
-    mask_sweep<classes> sweep(whole);
+    std::vector<interval> recorded;
+    std::size_t piece = 0;
+    log.for_recorded(a.span, piece, [&](interval v) { recorded.push_back(v); });
+    mask_sweep<classes> sweep(recorded);
     for (const item& i : items_) sweep.add(i.is, i.when);
     sweep.finish();
     for (std::uint32_t m = 0; m < 1u << classes; ++m) a.ns[static_cast<std::size_t>(part_of(m))] += sweep.exactly_ns(m);
+    std::int64_t rest = a.span.length_ns();
+    for (const std::int64_t ns : a.ns) rest -= ns;
+    a.ns[static_cast<std::size_t>(request_part::not_recorded)] = rest;
     return a;
   }
 
@@ -233,6 +243,16 @@ class request_accounts {
            : has(is_stage)      ? request_part::own_code
            : has(is_span)       ? request_part::span
                                 : request_part::between;
+  }
+
+  /// Of a stage whose end the trace lacks: from the first to the last sign of it.
+  interval seen_of(const trace_log& log, std::uint32_t n) const {
+    interval v{INT64_MAX, INT64_MIN};
+    const auto see = [&](interval w) { v = {std::min(v.start_ns, w.start_ns), std::max(v.end_ns, w.end_ns)}; };
+    for (const request_index::call_place c : index_.calls(n)) see(log.threads()[c.thread].calls()[c.call].when);
+    for (const std::uint32_t i : index_.works(n))
+      if (log.launch_of(log.work()[i]).known) see(log.launch_of(log.work()[i]).when);
+    return v.start_ns > v.end_ns ? interval{} : v;
   }
 
   void add(item_class is, interval v) {

@@ -51,7 +51,8 @@ class trace_log {
   /// Events in the order of delivery; late ones are put into their place by `seal`.
   void add(const event& e) {
     const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
-    if (v.end_ns >= v.start_ns) last_ns_ = std::max(last_ns_, v.end_ns);
+    const bool described = e.kind >= event_kind::process && e.kind <= event_kind::stream;  // at a time of no meaning
+    if (v.end_ns >= v.start_ns && !described) last_ns_ = std::max(last_ns_, v.end_ns);
     if (e.kind < event_kind::process && e.kind != event_kind::loss) first_ns_ = std::min(first_ns_, v.start_ns);
     switch (e.kind) {
       case event_kind::api:

@@ -60,6 +60,8 @@ struct why_report {
   request_account account;
   std::size_t rank = 0;  ///< 1: the slowest of the trace
   std::size_t requests = 0, cohort = 0;
+  bool sampled = false;       ///< the cohort is a part of those whose stages ended
+  std::int64_t begun_ns = 0;  ///< when the trace began
   std::int64_t typical_latency_ns = 0;
   std::vector<why_cause> causes;
   std::vector<why_row> rows;  ///< by their first start
@@ -100,9 +102,12 @@ class why_finder {
     r.requests = by_latency_.size();
     r.rank =
         static_cast<std::size_t>(std::find(by_latency_.begin(), by_latency_.end(), request) - by_latency_.begin()) + 1;
+    r.begun_ns = log_.window().start_ns;
     compare(r);
     rows(r);
     for (why_cause& c : r.causes) explain(c, r);
+    if (const std::int64_t ns = r.account.time_ns(request_part::not_recorded))
+      r.not_looked_at.push_back(std::to_string(ns) + " ns of its time, which lie outside of what was recorded");
     if (switched_.empty())
       r.not_looked_at.push_back(
           "whether the host's threads were preempted (no kernel events: cutrace run --method ebpf)");
@@ -128,7 +133,9 @@ class why_finder {
   void compare(why_report& r) {
     std::vector<const request_account*> cohort;
     for (const std::uint32_t other : sampled())
-      if (other != r.account.request) cohort.push_back(&account(other));
+      if (other != r.account.request && account(other).time_ns(request_part::not_recorded) == 0)
+        cohort.push_back(&account(other));
+    r.sampled = step_ > 1;
     r.cohort = cohort.size();
     std::vector<std::int64_t> times;
     for (const request_account* a : cohort) times.push_back(a->span.length_ns());
@@ -143,7 +150,7 @@ class why_finder {
       const std::size_t below = static_cast<std::size_t>(
           std::count_if(times.begin(), times.end(), [&](std::int64_t ns) { return ns < c.ns; }));
       c.unusual = !times.empty() && 10 * below >= 9 * times.size();
-      if (c.ns != 0) r.causes.push_back(std::move(c));
+      if (c.ns != 0 && c.is != request_part::not_recorded) r.causes.push_back(std::move(c));
     }
     std::stable_sort(r.causes.begin(), r.causes.end(), [](const why_cause& a, const why_cause& b) {
       const bool first = a.unusual && a.excess_ns() > 0, second = b.unusual && b.excess_ns() > 0;
@@ -160,8 +167,8 @@ class why_finder {
       for (const std::uint32_t n : index_.instances(r)) ended = ended && log_.stages()[n].ended;
       if (ended) whole.push_back(r);
     }
-    const std::size_t step = (whole.size() + cohort_limit - 1) / cohort_limit;
-    for (std::size_t i = 0; i < whole.size(); i += step) sampled_.push_back(whole[i]);
+    step_ = std::max<std::size_t>((whole.size() + cohort_limit - 1) / cohort_limit, 1);
+    for (std::size_t i = 0; i < whole.size(); i += step_) sampled_.push_back(whole[i]);
     return sampled_;
   }
   const request_account& account(std::uint32_t request) {
@@ -221,6 +228,8 @@ class why_finder {
         return by_spans(c, r);
       case request_part::between:
         return by_holes(c, r);
+      case request_part::not_recorded:
+        return;
     }
   }
 
@@ -465,12 +474,15 @@ class why_finder {
     threads_.innermost(s.thread, s.when, stage_log::none, hint, pieces_);
     std::int64_t ns = 0;
     for (const stage_piece& p : pieces_)
-      if (p.stage == n) {
-        ns += p.when.length_ns();
-        if (where != nullptr) where->push_back(p.when);
-      }
+      if (p.stage == n)
+        log_.for_recorded(p.when, piece_, [&](interval v) {
+          ns += v.length_ns();
+          if (where != nullptr) where->push_back(v);
+        });
     for (const request_index::call_place at : index_.calls(n))
-      if (at.thread == s.thread) ns -= log_.threads()[at.thread].calls()[at.call].when.length_ns();
+      if (at.thread == s.thread)
+        log_.for_recorded(log_.threads()[at.thread].calls()[at.call].when, piece_,
+                          [&](interval v) { ns -= v.length_ns(); });
     return std::max<std::int64_t>(ns, 0);
   }
   std::int64_t typical_own(std::uint32_t name) {
@@ -558,15 +570,20 @@ class why_finder {
       all.insert(all.end(), row.gpu.begin(), row.gpu.end());
     }
     interval longest;
-    for (const interval v : gaps(merged(std::move(all)), r.account.span))
-      if (v.length_ns() > longest.length_ns()) longest = v;
+    for (const interval hole : gaps(merged(std::move(all)), r.account.span))
+      log_.for_recorded(hole, piece_, [&](interval v) {
+        if (v.length_ns() > longest.length_ns()) longest = v;
+      });
     if (longest.empty()) return;
     const why_row *before = nullptr, *after = nullptr;
+    std::int64_t before_ns = 0, after_ns = 0;
     for (const why_row& row : r.rows) {
       for (const std::vector<interval>* list : {&row.host, &row.gpu})
         for (const interval v : *list) {
-          if (v.end_ns == longest.start_ns) before = &row;
-          if (v.start_ns == longest.end_ns && after == nullptr) after = &row;
+          if (v.end_ns <= longest.start_ns && (before == nullptr || v.end_ns > before_ns))
+            before = &row, before_ns = v.end_ns;
+          if (v.start_ns >= longest.end_ns && (after == nullptr || v.start_ns < after_ns))
+            after = &row, after_ns = v.start_ns;
         }
     }
     why_share s;
@@ -586,12 +603,14 @@ class why_finder {
   request_accounts accounts_;
   thread_stages threads_;
   std::vector<std::uint32_t> by_latency_, sampled_;
+  std::size_t step_ = 1;
   std::map<std::uint32_t, request_account> known_;
   std::map<work_key, std::int64_t> medians_;
   mutable std::vector<std::int64_t> stage_gpu_;  ///< by instance, -1: not known yet
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_name_;
   std::map<std::uint32_t, std::int64_t> typical_gpu_, typical_own_;
   std::vector<stage_piece> pieces_;
+  std::size_t piece_ = 0;  ///< of the time recorded, where one looked last
 };
 
 }  // namespace analysis

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls by their correlation id, for formats in which GPU work does not repeat what its call was: the work finds name,
-// begin, thread and instance of the stage again. Direct-mapped: a call that was followed by very many others is
-// forgotten.
+// begin and thread again. Direct-mapped: a call that was followed by very many others is forgotten.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@ namespace cutrace_reading {
 
 class call_ring {
  public:
-  /// Calls that are kept, a power of two; before the first one is added. 56 bytes each.
+  /// Calls that are kept, a power of two; before the first one is added. 40 bytes each.
   void keep(std::size_t calls) noexcept { size_ = calls; }
   void add(const cutrace::event& call) {
     if (call.correlation_id == 0) return;
@@ -21,8 +20,7 @@ class call_ring {
     while (entries_.size() < size_ && slot(call.correlation_id).correlation != 0 &&
            slot(call.correlation_id).correlation != call.correlation_id)
       grow();
-    slot(call.correlation_id) = {call.correlation_id, call.start_ns,        call.name,    call.thread_id,
-                                 call.process_id,     call.stage_name.data, call.stage_id};
+    slot(call.correlation_id) = {call.correlation_id, call.start_ns, call.name, call.thread_id, call.process_id};
   }
   /// Of GPU work that says that its call is known; other events stay as they are.
   void finish(cutrace::event& e) const noexcept {
@@ -41,7 +39,6 @@ class call_ring {
     work.call_name = e.name;
     work.thread_id = e.thread;
     if (work.process_id == 0) work.process_id = e.process;
-    if (work.stage_name.size != 0 && work.stage_name.data == e.stage_name) work.stage_id = e.stage_id;
     return true;
   }
 
@@ -52,8 +49,6 @@ class call_ring {
     cutrace::text name;
     std::uint32_t thread = 0;
     std::uint32_t process = 0;
-    const char* stage_name = nullptr;  ///< interned
-    std::uint64_t stage_id = 0;
   };
   entry& slot(std::uint64_t correlation) noexcept { return entries_[correlation & (entries_.size() - 1)]; }
   void grow() {

@@ -2,6 +2,7 @@
 // Events of a Perfetto trace: slices, instants and counters of the host, and work of the GPU.
 #include <algorithm>
 #include <cutrace/sinks/perfetto/fields.hpp>
+#include <iterator>
 
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"
@@ -209,7 +210,10 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
     (call ? e.api.argument_count : e.system.argument_count) = static_cast<std::uint32_t>(from.arguments.size());
   }
   if (e.kind == event_kind::stage || e.stage_name.size != 0) {
-    e.stage_id = stage_number(e.stage_name, from, e.kind == event_kind::stage && !e.stage.adopted);
+    if (e.kind == event_kind::stage && !e.stage.adopted)
+      end_stage(e, from);
+    else
+      e.stage_id = stage_number(e.stage_name, from);
   }
   if (e.capture_stage_name.size != 0) {
     no_requests_.requests.clear();
@@ -217,20 +221,49 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
   }
 }
 
-/// The format does not number instances of stages. A stage stands in the file where it ended, behind what happened in
-/// it: calls belong to the instance of their stage's name and requests that ends next. Where several of one name and
-/// requests run at once, theirs may be one of the others'.
-std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of, bool ends) {
-  if (name.data == last_stage_name_ && of.requests.empty() && !ends) return last_stage_number_;
+// The format does not number instances of stages. A stage stands in the file where it ended, behind what happened in
+// it: calls belong to the instance of their stage's name and requests that ends next, and so does GPU work, unless its
+// call lies in one that has ended. Where several of one name and requests run at once, theirs may be one of the
+// others'.
+
+std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::request_ref* requests,
+                                         std::size_t count) noexcept {
   std::uint64_t sum = text_pool::hash({name.data, name.size});
-  for (const cutrace::request_ref& r : of.requests) sum = (sum ^ r.id) * 0x9E3779B97F4A7C15u;
-  const auto found = open_stages_.emplace(sum, next_stage_number_);
-  next_stage_number_ += found.second;
-  const std::uint64_t number = found.first->second;
-  last_stage_name_ = of.requests.empty() && !ends ? name.data : nullptr;
-  last_stage_number_ = number;
-  if (ends) open_stages_.erase(found.first);
-  return number;
+  for (std::size_t i = 0; i < count; ++i) sum = (sum ^ requests[i].id) * 0x9E3779B97F4A7C15u;
+  return sum;
+}
+
+perfetto_reader::stage_instances& perfetto_reader::instances_of(std::uint64_t key) {
+  constexpr std::size_t most =
+      65536;  // requests come and go: those whose stages have ended longest are not known apart
+  if (stages_.size() >= most && stages_.count(key) == 0)
+    for (auto at = stages_.begin(); at != stages_.end();) at = at->second.open == 0 ? stages_.erase(at) : std::next(at);
+  return stages_[key];
+}
+
+std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of) {
+  if (name.data == last_stage_name_ && of.requests.empty()) return last_stage_number_;
+  stage_instances& known = instances_of(stage_key(name, of.requests.data(), of.requests.size()));
+  if (known.open == 0) known.open = next_stage_number_++;
+  last_stage_name_ = of.requests.empty() ? name.data : nullptr;
+  return last_stage_number_ = known.open;
+}
+
+void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {
+  stage_instances& known = instances_of(stage_key(e.stage_name, of.requests.data(), of.requests.size()));
+  e.stage_id = known.open != 0 ? known.open : next_stage_number_++;
+  known.open = 0;
+  known.last[known.next++ % known.last.size()] = {e.start_ns, e.end_ns, e.stage_id};
+  last_stage_name_ = nullptr;
+}
+
+void perfetto_reader::place_in_stage(cutrace::event& e) {
+  if (!e.is_gpu_work() || e.stage_name.size == 0 || e.call_name.size == 0) return;
+  const auto found = stages_.find(stage_key(e.stage_name, e.requests, e.request_count));
+  if (found == stages_.end()) return;
+  const std::int64_t call_ns = static_cast<std::int64_t>(e.call_start_ns);
+  for (const stage_instances::ended& s : found->second.last)
+    if (s.number != 0 && s.start_ns <= call_ns && call_ns < s.end_ns) e.stage_id = s.number;
 }
 
 void perfetto_reader::read_launch(perfetto_sequence& s, open_slice& to, pbf p) {

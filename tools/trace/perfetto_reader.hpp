@@ -3,6 +3,7 @@
 // next one is tried. Memory is that of the largest packet and of what the trace has told of its numbers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <protozero/pbf_reader.hpp>
@@ -23,7 +24,12 @@ namespace cutrace_reading {
 class perfetto_reader {
  public:
   explicit perfetto_reader(feed& to) : to_(to), requests_(to) {
-    to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); }, false, 512);
+    to_.look_ahead(
+        [this](cutrace::event& e) {
+          calls_.finish(e);
+          place_in_stage(e);
+        },
+        false, 512);
   }
 
   /// One file, to its end.
@@ -78,7 +84,22 @@ class perfetto_reader {
   void end_slice(perfetto_sequence& s, std::uint64_t ns);
   void finish_slice(open_slice& from, std::int64_t end_ns);
   void deliver(cutrace::event& e, open_slice& from);
-  std::uint64_t stage_number(cutrace::text name, const open_slice& of, bool ends = false);
+  /// Instances of stages of one name that serve the same requests: the one that has not ended yet, and the last ones
+  /// that have.
+  struct stage_instances {
+    struct ended {
+      std::int64_t start_ns = 0, end_ns = 0;
+      std::uint64_t number = 0;
+    };
+    std::uint64_t open = 0;
+    std::uint32_t next = 0;
+    std::array<ended, 4> last{};
+  };
+  static std::uint64_t stage_key(cutrace::text name, const cutrace::request_ref* requests, std::size_t count) noexcept;
+  stage_instances& instances_of(std::uint64_t key);
+  std::uint64_t stage_number(cutrace::text name, const open_slice& of);
+  void end_stage(cutrace::event& e, const open_slice& of);
+  void place_in_stage(cutrace::event& e);
   void read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
   void read_launch(perfetto_sequence& s, open_slice& to, pbf p);
   said read_note(perfetto_sequence& s, pbf p);
@@ -108,7 +129,7 @@ class perfetto_reader {
   std::vector<std::string_view> notes_;  ///< of the event at hand
   const char* last_stage_name_ = nullptr;
   std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
-  std::unordered_map<std::uint64_t, std::uint64_t> open_stages_;  ///< numbers, by name and requests
+  std::unordered_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };

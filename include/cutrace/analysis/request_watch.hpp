@@ -130,6 +130,7 @@ class request_watch {
     bool approximate = false;
     bool untimed_work = false;  ///< some of its work had not ended when it was asked for
     interval when;
+    interval parts{INT64_MAX, INT64_MIN};  ///< from the first to the last of those that other threads adopted
     stage_work work;
     std::uint64_t late = 0;
     std::int64_t last_ns = INT64_MIN;
@@ -191,6 +192,7 @@ class request_watch {
     watched_stage* s = stage_of(e, v.start_ns);
     if (s == nullptr) return;
     heard(*s, e, v.end_ns);
+    if (e.stage.adopted) s->parts = {std::min(s->parts.start_ns, v.start_ns), std::max(s->parts.end_ns, v.end_ns)};
     if (e.stage.adopted || s->ended) return;
     s->when = v;
     s->ended = true;
@@ -287,8 +289,9 @@ class request_watch {
     c.late += s.late;
     c.unfinished = c.unfinished || !s.ended;
     c.approximate = c.approximate || s.approximate;
-    if (!s.ended && s.work.until_ns() == INT64_MIN) return;
-    c.end_ns = std::max(c.end_ns, s.work.until_ns());
+    if (!s.ended && s.work.until_ns() == INT64_MIN && s.parts.end_ns == INT64_MIN) return;
+    c.end_ns = std::max({c.end_ns, s.work.until_ns(), s.parts.end_ns});
+    c.start_ns = std::min(c.start_ns, s.parts.start_ns);
     if (!s.again) {
       ++c.stages;
       c.batches += s.total > 1;

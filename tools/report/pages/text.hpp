@@ -315,7 +315,8 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   if (!found.empty()) {
     out.heading("EVIDENCE, the longest of each");
     for (std::size_t i = 0; i < std::min(options.top, found.size()); ++i)
-      for (const analysis::evidence& e : found[i].proof) out.paragraph({{digits(i + 1), 3}, " ", words_of(e)}, 6);
+      for (const analysis::evidence& e : found[i].proof)
+        out.paragraph({{digits(i + 1), 3}, " ", words_of(e, time.window.start_ns)}, 6);
   }
   quality_section(out, end).print({}, r.numbers.launches() > 0 && !gpu);
   return out.text();

@@ -183,7 +183,7 @@ class gpu_tables {
       out_.line({{digits(i + 1), 3},
                  " ",
                  {joined({"GPU ", digits(g.device)}), left(std::max<std::size_t>(room, 9) - 4)},
-                 {duration(g.when.start_ns), 10},
+                 {duration(g.when.start_ns - log_.window().start_ns), 10},
                  {duration(g.when.length_ns()), 10},
                  "  ",
                  {analysis::name_of(g.cause), -16},

@@ -55,6 +55,7 @@ CUTRACE_NOINLINE inline std::string why_json(const std::vector<analysis::why_rep
     json.field("answer", std::string_view(ascii::why_answer(r)));
     json.field("start_ns", r.account.span.start_ns);
     json.field("latency_ns", r.account.span.length_ns());
+    json.field("not_recorded_ns", r.account.time_ns(analysis::request_part::not_recorded));
     json.field("ended", !r.account.unended);
     json.field("rank", static_cast<std::uint64_t>(r.rank));
     json.field("of_requests", static_cast<std::uint64_t>(r.requests));

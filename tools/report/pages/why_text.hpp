@@ -27,7 +27,8 @@ inline const char* words_of(analysis::request_part p) noexcept {
                                    "host: other calls",
                                    "host: own code of its stages",
                                    "a span of it is open (a queue)",
-                                   "nothing of it is open"};
+                                   "nothing of it is open",
+                                   "not recorded"};
   return words[static_cast<std::size_t>(p)];
 }
 
@@ -104,6 +105,8 @@ CUTRACE_NOINLINE inline std::string cause_words(const analysis::why_cause& c) {
     case request_part::span:
       t = "It waited in " + what + ".";
       break;
+    case request_part::not_recorded:
+      break;
     case request_part::between:
       t = "No stage of it was open, longest between " + list_words(c.shares, false) + ".";
       break;
@@ -127,10 +130,13 @@ CUTRACE_NOINLINE inline std::string why_answer(const analysis::why_report& r) {
   if (r.cohort == 0) return s + "; there is no other request to compare it with";
   append(s, {", ", duration(more < 0 ? -more : more), more < 0 ? " less" : " more", " than the median of ",
              count(r.cohort),
-             r.cohort + 1 < r.requests ? " sampled others"
-             : r.cohort == 1           ? " other"
-                                       : " others",
+             r.sampled                   ? " sampled others"
+             : r.cohort + 1 < r.requests ? " others that are whole"
+             : r.cohort == 1             ? " other"
+                                         : " others",
              " (rank ", count(r.rank), " of ", count(r.requests), " by latency)"});
+  if (const std::int64_t unknown_ns = r.account.time_ns(analysis::request_part::not_recorded))
+    append(s, {"; ", duration(unknown_ns), " of it were not recorded"});
   if (r.causes.empty() || !r.causes[0].unusual || r.causes[0].excess_ns() <= 0)
     return s + "; no part of it took longer than in 90 % of the others";
   append(s, {"; first cause: ", words_of(r.causes[0].is), ", +", duration(r.causes[0].excess_ns())});
@@ -167,7 +173,8 @@ CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std:
   if (r.account.unended)
     out.paragraph("A stage of it has no end in the trace: what came after is not known.", 2, tone::alarm);
   const std::size_t name = 20, bar = out.width() - 2 - name - 1 - 8 - 11 - 11 - 1;
-  out.heading({"ITS LIFE  ", duration(r.account.span.start_ns), " .. ", duration(r.account.span.end_ns)},
+  out.heading({"ITS LIFE  ", duration(r.account.span.start_ns - r.begun_ns), " .. ",
+               duration(r.account.span.end_ns - r.begun_ns)},
               joined({{"times", 8}, {"host", 11}, {"GPU", 11}}));
   const std::size_t most = 24;
   for (std::size_t i = 0; i < std::min(most, r.rows.size()); ++i) {

@@ -123,9 +123,10 @@ CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::
           "Raise CUTRACE_MEMORY_LIMIT, trace less, or sample; the end of the report tells where they went."};
 }
 
+/// @param start_ns of the trace, since which times are told
 /// "at 1.23 s: idle for 45.6 us on GPU 0, until kernel "k" (correlation 17)"
-CUTRACE_NOINLINE inline std::string words_of(const analysis::evidence& e) {
-  std::string s = joined({"at ", duration(e.when.start_ns), ": "});
+CUTRACE_NOINLINE inline std::string words_of(const analysis::evidence& e, std::int64_t start_ns) {
+  std::string s = joined({"at ", duration(e.when.start_ns - start_ns), ": "});
   if (e.is == analysis::evidence::kind::gap)
     append(s, {"idle for ", duration(e.when.length_ns()), " on GPU ", digits(e.device), ", until \"", label(e.name, 40),
                "\""});

@@ -224,7 +224,7 @@ class summary_writer {
         json_.begin_array();
         json_.value(e.when.start_ns);
         json_.value(e.when.end_ns);
-        json_.value(std::string_view(ascii::words_of(e)));
+        json_.value(std::string_view(ascii::words_of(e, time_.window.start_ns)));
         json_.end_array();
       }
       json_.end_array();
