@@ -65,7 +65,8 @@ jq -e -s '[.[] | select(.type | IN("kernel","stage","api")) | .stage] | length >
 # A millisecond from the thousandth kernel on, wherever that ran.
 from=$(jq -r 'select(.type == "kernel") | .ts_ns' t.jsonl | sed -n 1000p)
 to=$((from + 1000000))
-expect 0 - "$command" cut t.jsonl -o later.jsonl --from "${from}ns" --to "${to}ns"
+begin=$(head -n 1 t.jsonl | jq .clocks.trace_ns)
+expect 0 - "$command" cut t.jsonl -o later.jsonl --from "$((from - begin))ns" --to "$((to - begin))ns"
 jq -e -s --argjson from "$from" --argjson to "$to" \
   '[.[] | select(.type == "kernel")] | length > 0 and all(.ts_ns < $to and .ts_ns + .dur_ns > $from)' later.jsonl >out.txt ||
   fail "cutting a time leaves others, or nothing"

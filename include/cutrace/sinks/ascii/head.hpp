@@ -415,8 +415,8 @@ class breakdown_section {
     }
     const bool counted = o != analysis::owner::nothing;
     const bool stages = all_.events(analysis::owner::host_stage) > 0;
-    line(side, counted || stages ? words_of(o) : "in no CUDA call", all_.count[i], counted, all_.ns[i],
-         shares_[i], worst && all_.ns[i] > 0 ? "  <- BOTTLENECK" : "", host_time, host_share);
+    line(side, counted || stages ? words_of(o) : "in no CUDA call", all_.count[i], counted, all_.ns[i], shares_[i],
+         worst && all_.ns[i] > 0 ? "  <- BOTTLENECK" : "", host_time, host_share);
   }
 
   CUTRACE_NOINLINE void line(const char* side, const char* what, std::uint64_t events, bool counted, std::int64_t ns,
