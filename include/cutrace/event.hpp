@@ -340,6 +340,8 @@ struct event {
     return kind == event_kind::kernel || kind == event_kind::memcpy || kind == event_kind::memset ||
            kind == event_kind::graph_launch;
   }
+  /// Of a process, thread, device, context or stream: what it is called and like. Its time has no meaning.
+  bool is_description() const noexcept { return kind >= event_kind::process && kind <= event_kind::stream; }
 };
 static_assert(std::is_trivially_copyable<event>::value, "events are copied as bytes");
 

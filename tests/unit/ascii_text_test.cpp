@@ -13,6 +13,19 @@ namespace ascii_text_test {
 
 namespace ascii = cutrace::ascii;
 
+TEST_CASE("a place in the source loses folders in front, never its file and line") {
+  CHECK(ascii::place("src/worker.cpp:12", 40) == "src/worker.cpp:12");
+  CHECK(ascii::place("/opt/somewhere/project/server/src/worker.cpp:135", 48) ==
+        "/opt/somewhere/project/server/src/worker.cpp:135");
+  CHECK(ascii::place("/opt/somewhere/project/server/src/worker.cpp:135", 47) ==
+        ".../somewhere/project/server/src/worker.cpp:135");
+  CHECK(ascii::place("/opt/somewhere/project/server/src/worker.cpp:135", 26) == ".../src/worker.cpp:135");
+  CHECK(ascii::place("/opt/somewhere/project/server/src/worker.cpp:135", 10) == ".../worker.cpp:135");
+  CHECK(ascii::place("a_file_with_a_rather_long_name.cpp:9", 10) == "a_file_with_a_rather_long_name.cpp:9");
+  CHECK(ascii::place("/a_file_with_a_rather_long_name.cpp:9", 10) == "/a_file_with_a_rather_long_name.cpp:9");
+  CHECK(ascii::place("\033[2Jx.cpp:1", 40) == "\\x1b[2Jx.cpp:1");
+}
+
 TEST_CASE("durations have three digits and the unit that fits") {
   CHECK(ascii::duration(std::int64_t{0}) == "0 ns");
   CHECK(ascii::duration(std::int64_t{999}) == "999 ns");

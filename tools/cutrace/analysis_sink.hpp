@@ -23,18 +23,16 @@ class analysis_sink : public cutrace::sink {
   }
 
  protected:
-  /// Before `close`.
-  void set_names(const cutrace::analysis::inference_names& names) { names_ = names; }
-  /// Once, in `close`.
-  cutrace::analysis::trace_results finish(const cutrace::trace_summary& end) {
-    return all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN, {}, names_);
+  /// Once, in `close`. @param names nullptr: without the page of inference, which no other analysis needs
+  cutrace::analysis::trace_results finish(const cutrace::trace_summary& end,
+                                          const cutrace::analysis::inference_names* names = nullptr) {
+    return all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN, {}, names);
   }
   const cutrace::analysis::trace_analysis& all() const noexcept { return *all_; }
   /// Gives its memory back.
   void forget() noexcept { all_.reset(); }
 
  private:
-  cutrace::analysis::inference_names names_;
   std::unique_ptr<cutrace::analysis::trace_analysis> all_;
 };
 

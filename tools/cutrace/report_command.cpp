@@ -40,9 +40,7 @@ class report_sink : public analysis_sink {
   /// @param top rows of each table, 0: as the form has them
   report_sink(const report_outputs& outputs, const cutrace::report_options& options, unsigned top,
               const analysis::inference_names& names)
-      : outputs_(outputs), options_(options), top_(top), page_(outputs.make_html()) {
-    set_names(names);
-  }
+      : outputs_(outputs), options_(options), top_(top), names_(names), page_(outputs.make_html()) {}
   const char* name() const noexcept override { return "report"; }
 
   void open(const cutrace::trace_info& info) override {
@@ -56,7 +54,7 @@ class report_sink : public analysis_sink {
     if (page_ != nullptr) page_->write(events);
   }
   void close(const cutrace::trace_summary& end) override {
-    const analysis::trace_results r = finish(end);
+    const analysis::trace_results r = finish(end, &names_);
     analysis::finding_options rules;
     rules.lost = end.totals.lost_total();
     std::vector<analysis::finding> found = analysis::find_findings(all().log(), r, rules);
@@ -73,6 +71,7 @@ class report_sink : public analysis_sink {
   const report_outputs& outputs_;
   cutrace::report_options options_;
   unsigned top_;
+  const analysis::inference_names& names_;
   std::unique_ptr<cutrace::html_sink> page_;
   cutrace::trace_info info_{};
   cutrace::ascii::identity who_;

@@ -20,8 +20,6 @@ namespace {
 
 std::string_view view(cutrace::text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
 
-bool is_description(const event& e) noexcept { return e.kind >= event_kind::process && e.kind <= event_kind::stream; }
-
 bool has_device(const event& e) noexcept {
   return e.is_gpu_work() || e.kind == event_kind::sync || e.kind == event_kind::memory || e.is_cuda_event();
 }
@@ -42,7 +40,7 @@ std::int64_t parse_time(const std::string& text, const char* option) {
 }
 
 bool trace_choice::wants(const event& e) const {
-  if (is_description(e)) return true;
+  if (e.is_description()) return true;
   // Half-open, as all times; an instant belongs to its moment.
   const bool inside =
       e.start_ns == e.end_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
@@ -132,14 +130,14 @@ void filter_sink::write(cutrace::event_view events) {
   batch_.clear();
   for (const event& e : events) {
     ++seen_;
-    if (!is_description(e)) {
+    if (!e.is_description()) {
       if (e.kind != event_kind::loss) first_ns_ = std::min(first_ns_, e.start_ns);
       last_ns_ = std::max(last_ns_, e.end_ns);
     }
     windows_ += e.kind == event_kind::window;
     if (!choice_.wants(e)) continue;
     batch_.push_back(e);
-    described_ += is_description(e);
+    described_ += e.is_description();
     if (e.kind != event_kind::window) continue;
     event& window = batch_.back();  // what of it was chosen
     window.start_ns = std::max(window.start_ns, choice_.from_ns);

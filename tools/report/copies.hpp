@@ -64,11 +64,7 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
     std::vector<interval> kernels;
     for (const std::uint32_t i : d.second.order) {
       const gpu_work& w = log.work()[i];
-      if (!is_kernel(w.is)) continue;
-      if (!kernels.empty() && w.when.start_ns <= kernels.back().end_ns)
-        kernels.back().end_ns = std::max(kernels.back().end_ns, w.when.end_ns);
-      else
-        kernels.push_back(w.when);
+      if (is_kernel(w.is)) append_merged(kernels, w.when);
     }
     std::size_t first = 0, piece = 0;
     std::int64_t counted_ns = INT64_MIN;

@@ -81,7 +81,7 @@ class idle_classifier {
         hints_(log.threads().size(), 0),
         stage_hints_(log.threads().size(), 0) {
     std::vector<interval> open;
-    for (const std::uint32_t n : log.stage_order()) add(open, log.stages()[n].when);
+    for (const std::uint32_t n : log.stage_order()) append_merged(open, log.stages()[n].when);
     for (std::size_t i = 0; i < log.stages().parts().size(); ++i) open.push_back(log.stages().parts()[i].when);
     in_stages_ = merged(std::move(open));
   }
@@ -115,13 +115,6 @@ class idle_classifier {
   }
 
  private:
-  static void add(std::vector<interval>& list, interval v) {  // sorted by start
-    if (!list.empty() && v.start_ns <= list.back().end_ns)
-      list.back().end_ns = std::max(list.back().end_ns, v.end_ns);
-    else
-      list.push_back(v);
-  }
-
   struct part {
     std::int64_t ns = 0, longest_ns = 0;
     const host_call* longest = nullptr;

@@ -30,6 +30,11 @@ struct inference_names {
   std::vector<std::string> queue, prefill, decode;
 };
 
+inline const inference_names& by_words() noexcept {
+  static const inference_names none;
+  return none;
+}
+
 /// Exact mean and maximum, percentiles within 1/32.
 struct time_distribution {
   duration_histogram times;
@@ -126,7 +131,7 @@ class inference_finder {
       : log_(log), costs_(costs), parents_(parents), marks_(marks), names_(names) {}
 
   CUTRACE_ONE_COPY inference_report find() {
-    for (const interval v : log_.recorded()) r_.recorded_ns += v.length_ns();
+    r_.recorded_ns = log_.recorded_ns();
     bins();
     stages();
     requests();
@@ -194,7 +199,7 @@ class inference_finder {
       d.span = s.span;
       if (gpu_[n].until_ns != INT64_MIN) d.gpu.add(gpu_[n].ns);
       // An inner stage serves what the one around it serves: counted once.
-      const std::uint32_t served = std::max(s.request_total, all.requests_of(n).size);
+      const std::uint32_t served = all.served(n);
       if (served == 0 || s.span || (parents_[n] != stage_log::none && serve_the_same(all, parents_[n], n))) continue;
       if (inference_bin* b = bin_of(s.when.start_ns)) {
         ++b->batches;

@@ -46,7 +46,7 @@ CUTRACE_ONE_COPY inline multiplex_report find_multiplex_windows(const trace_log&
   r.least_gap_ns = least_gap_ns;
   r.least_free_bytes = least_free_bytes;
   r.memory_known = d.about.memory_bytes > 0;
-  for (const interval v : log.recorded()) r.recorded_ns += v.length_ns();
+  r.recorded_ns = log.recorded_ns();
   static const std::vector<memory_step> none;
   const auto found = memory.steps.find(d.device);
   const std::vector<memory_step>& steps = found == memory.steps.end() ? none : found->second;

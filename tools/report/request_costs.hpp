@@ -51,7 +51,7 @@ CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace
     const stage_log::request_list requests = stages.requests_of(n);
     const stage_instance& s = stages[n];
     const instance_work& w = of[n];
-    const std::uint32_t total = std::max(s.request_total, requests.size);
+    const std::uint32_t total = stages.served(n);
     for (const std::uint32_t r : requests) {
       request_cost& c = list[r];
       const interval whole{ended ? s.when.start_ns : INT64_MAX,

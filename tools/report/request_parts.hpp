@@ -59,6 +59,14 @@ inline const char* name_of(request_part p) noexcept {
   return names[static_cast<std::size_t>(p)];
 }
 
+/// Of a stage's time, what a call in it belongs to.
+inline request_part part_of_call(const call_traits& is) noexcept {
+  return is.allocates               ? request_part::allocation
+         : is.waits || is.blocks    ? request_part::waiting
+         : is.launches || is.copies ? request_part::launching
+                                    : request_part::other_calls;
+}
+
 struct request_account {
   std::uint32_t request = 0;  ///< number, see stage_log
   interval span;
@@ -77,8 +85,7 @@ class request_index {
   };
 
   /// @param of requests by number whose instances' work and calls are listed; empty: all
-  CUTRACE_ONE_COPY explicit request_index(const trace_log& log, const std::vector<bool>& of = {})
-      : log_(log), devices_busy_(log.devices().size()) {
+  CUTRACE_ONE_COPY explicit request_index(const trace_log& log, const std::vector<bool>& of = {}) : log_(log) {
     const stage_log& stages = log.stages();
     instances_.fill(stages.request_ids().size(), [&](auto&& put) {
       for (std::uint32_t n = 1; n < stages.size(); ++n)
@@ -102,18 +109,8 @@ class request_index {
                 call_place{static_cast<std::uint16_t>(t), static_cast<std::uint32_t>(i)});
     });
     for (std::uint32_t i = 0; i < stages.parts().size(); ++i) parts_[stages.parts()[i].instance].push_back(i);
-    std::size_t at = 0;
-    for (const auto& d : log.devices()) {
-      std::vector<interval>& busy = devices_busy_[at];
-      device_places_[d.first] = at++;
-      for (const std::uint32_t i : d.second.order) {
-        const interval v = log.work()[i].when;
-        if (!busy.empty() && v.start_ns <= busy.back().end_ns)
-          busy.back().end_ns = std::max(busy.back().end_ns, v.end_ns);
-        else
-          busy.push_back(v);
-      }
-    }
+    for (const auto& d : log.devices())
+      for (const std::uint32_t i : d.second.order) append_merged(busy_[d.first], log.work()[i].when);
   }
 
   template <class T>
@@ -131,12 +128,8 @@ class request_index {
     const auto found = parts_.find(instance);
     return found == parts_.end() ? nullptr : &found->second;
   }
-  /// Requests that it serves, at least 1 where it serves any.
-  std::uint32_t served(std::uint32_t instance) const noexcept {
-    return std::max(log_.stages()[instance].request_total, log_.stages().requests_of(instance).size);
-  }
   /// Stretches in which the device was at work, in order.
-  const std::vector<interval>& busy(std::uint32_t device) const { return devices_busy_[device_places_.at(device)]; }
+  const std::vector<interval>& busy(std::uint32_t device) const { return busy_.at(device); }
   const trace_log& log() const noexcept { return log_; }
 
  private:
@@ -166,8 +159,7 @@ class request_index {
   lists<std::uint32_t> works_, instances_;
   lists<call_place> calls_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> parts_;
-  std::vector<std::vector<interval>> devices_busy_;
-  std::map<std::uint32_t, std::size_t> device_places_;
+  std::map<std::uint32_t, std::vector<interval>> busy_;  ///< by device
 };
 
 class request_accounts {
@@ -190,7 +182,7 @@ class request_accounts {
         add(is_stage, seen_of(log, n));
       if (const std::vector<std::uint32_t>* parts = index_.parts(n))
         for (const std::uint32_t p : *parts) add(is_stage, log.stages().parts()[p].when);
-      const bool alone = index_.served(n) <= 1;
+      const bool alone = log.stages().served(n) <= 1;
       for (const std::uint32_t i : index_.works(n)) add_work(log, log.work()[i], alone);
       for (const request_index::call_place c : index_.calls(n)) add_call(log, log.threads()[c.thread].calls()[c.call]);
     }
@@ -262,9 +254,8 @@ class request_accounts {
   void add_work(const trace_log& log, const gpu_work& w, bool alone) {
     if (w.is == work_class::unfinished) return;
     add(is_kernel(w.is) ? (alone ? is_alone : is_batch) : is_copied, w.when);
-    const trace_log::launch l = log.launch_of(w);
-    if (!l.known || l.when.end_ns >= w.when.start_ns) return;
-    waits_[log.lanes()[w.lane].device].push_back({l.when.end_ns, w.when.start_ns});
+    const interval waited = log.wait_of(w);
+    if (!waited.empty()) waits_[log.lanes()[w.lane].device].push_back(waited);
   }
 
   /// Of many pieces of work that wait at once, the union: what runs meanwhile is looked at once.
@@ -281,12 +272,9 @@ class request_accounts {
   }
 
   void add_call(const trace_log& log, const host_call& c) {
-    const call_traits& is = log.traits(c.name);
-    add(is.allocates               ? is_allocating
-        : is.waits || is.blocks    ? is_syncing
-        : is.launches || is.copies ? is_launching
-                                   : is_other,
-        c.when);
+    // Classes of calls stand in the order of their parts.
+    const int nth = static_cast<int>(part_of_call(log.traits(c.name))) - static_cast<int>(request_part::allocation);
+    add(static_cast<item_class>(is_allocating + nth), c.when);
   }
 
   const request_index& index_;

@@ -304,13 +304,12 @@ class stage_cost_finder {
   /// first, and the union grows at its front.
   void backward() {
     for_each_work_backward(log_, [&](const gpu_work& w) {
-      const trace_log::launch l = log_.launch_of(w);
-      if (w.is == work_class::unfinished || w.stage == stage_log::none || !l.known || l.when.end_ns >= w.when.start_ns)
-        return;
+      const interval waited = log_.wait_of(w);
+      if (w.stage == stage_log::none || waited.empty()) return;
       const auto wait = [&](std::int64_t& queue_ns, std::int64_t& from_ns) {
-        log_.for_recorded({l.when.end_ns, std::min(w.when.start_ns, from_ns)}, piece_,
+        log_.for_recorded({waited.start_ns, std::min(waited.end_ns, from_ns)}, piece_,
                           [&](interval v) { queue_ns += v.length_ns(); });
-        from_ns = std::min(from_ns, l.when.end_ns);
+        from_ns = std::min(from_ns, waited.start_ns);
       };
       wait(instances_[w.stage].queue_ns, instances_[w.stage].queue_from);
       with_enclosing(w.stage, [&](row& r) { wait(r.result.queue_ns, r.queue_from); });

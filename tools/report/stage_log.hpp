@@ -103,6 +103,11 @@ class stage_log {
     return {request_lists_.data() + lists_[at], lists_[at + 1] - lists_[at]};
   }
 
+  /// How many requests it serves; more than `requests_of` where its record was cut.
+  std::uint32_t served(std::uint32_t number) const noexcept {
+    return std::max(instances_[number].request_total, requests_of(number).size);
+  }
+
   std::size_t memory_bytes() const noexcept {
     return instances_.memory_bytes() + parts_.memory_bytes() + index_.memory_bytes() + request_index_.memory_bytes() +
            8 * request_ids_.capacity() + 4 * request_texts_.capacity() + 4 * request_lists_.capacity() +

@@ -124,8 +124,9 @@ class trace_analysis {
   }
 
   /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
+  /// @param names nullptr: `inference` stays empty
   CUTRACE_ONE_COPY trace_results finish(std::int64_t end_ns = INT64_MIN, const multiplex_question& tenant = {},
-                                        const inference_names& names = {}) {
+                                        const inference_names* names = &by_words()) {
     log_.seal(end_ns);
     trace_results r;
     r.devices = find_activity(log_);
@@ -144,7 +145,8 @@ class trace_analysis {
     r.stages = stage_costs.find(wall);
     r.time = wall.result();
     r.requests = find_request_costs(log_, stage_costs);
-    r.inference = inference_finder(log_, r.requests, stage_costs.parents(), marks_, names).find();
+    if (names != nullptr)
+      r.inference = inference_finder(log_, r.requests, stage_costs.parents(), marks_, *names).find();
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
     r.waits = waits_.result();

@@ -51,8 +51,7 @@ class trace_log {
   /// Events in the order of delivery; late ones are put into their place by `seal`.
   void add(const event& e) {
     const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
-    const bool described = e.kind >= event_kind::process && e.kind <= event_kind::stream;  // at a time of no meaning
-    if (v.end_ns >= v.start_ns && !described) last_ns_ = std::max(last_ns_, v.end_ns);
+    if (v.end_ns >= v.start_ns && !e.is_description()) last_ns_ = std::max(last_ns_, v.end_ns);
     if (e.kind < event_kind::process && e.kind != event_kind::loss) first_ns_ = std::min(first_ns_, v.start_ns);
     switch (e.kind) {
       case event_kind::api:
@@ -104,6 +103,11 @@ class trace_log {
   }
   /// Merged. What was recorded of a trace that was paused or sampled, else the whole window.
   const std::vector<interval>& recorded() const noexcept { return recorded_; }
+  std::int64_t recorded_ns() const noexcept {
+    std::int64_t ns = 0;
+    for (const interval v : recorded_) ns += v.length_ns();
+    return ns;
+  }
   /// 0 of a trace that was recorded all the time.
   std::size_t pieces() const noexcept { return pieces_; }
   /// Calls `each(interval)` for the parts of `v` that were recorded. @param hint a place near it, moved there
@@ -150,6 +154,13 @@ class trace_log {
     }
     if (w.call_is == call_reference::start) return {true, {w.call, w.call}, nullptr};
     return {};
+  }
+
+  /// From the end of its launching call to its start; empty where it did not wait, or where one of them is not known.
+  interval wait_of(const gpu_work& w) const noexcept {
+    if (w.is == work_class::unfinished) return {};
+    const launch l = launch_of(w);
+    return l.known && l.when.end_ns < w.when.start_ns ? interval{l.when.end_ns, w.when.start_ns} : interval{};
   }
 
   std::size_t memory_bytes() const noexcept {

@@ -73,7 +73,7 @@ class wall_sweep {
     t.window = log_.window();
     t.pieces = log_.pieces();
     std::int64_t total = 0;
-    for (const interval v : log_.recorded()) t.recorded_ns += v.length_ns();
+    t.recorded_ns = log_.recorded_ns();
     for (std::uint32_t m = 1; m < 1u << owners; ++m) {
       const std::uint32_t seen = m >> first << first;
       if (seen == 0) continue;

@@ -43,6 +43,7 @@ struct why_cause {
   std::vector<why_share> others;  ///< span, between, own_code: what else went on in the longest piece of it
   std::int64_t preempted_ns = 0;  ///< own_code: its thread was switched out, where the trace has kernel events
   std::int64_t excess_ns() const noexcept { return ns - typical_ns; }
+  bool stands_out() const noexcept { return unusual && excess_ns() > 0; }
 };
 
 /// All stages of one name in the request's life.
@@ -66,6 +67,16 @@ struct why_report {
   std::vector<why_cause> causes;
   std::vector<why_row> rows;  ///< by their first start
   std::vector<std::string> not_looked_at;
+
+  /// Of the causes, how many pages put into sentences: the first, and what else stands out by a twentieth of the
+  /// latency.
+  std::size_t told_causes() const noexcept {
+    std::size_t n = causes.empty() ? 0 : 1;
+    while (n != 0 && n < causes.size() && causes[n].stands_out() &&
+           20 * causes[n].excess_ns() >= account.span.length_ns())
+      ++n;
+    return n;
+  }
 };
 
 class why_finder {
@@ -153,8 +164,7 @@ class why_finder {
       if (c.ns != 0 && c.is != request_part::not_recorded) r.causes.push_back(std::move(c));
     }
     std::stable_sort(r.causes.begin(), r.causes.end(), [](const why_cause& a, const why_cause& b) {
-      const bool first = a.unusual && a.excess_ns() > 0, second = b.unusual && b.excess_ns() > 0;
-      return first != second ? first : a.excess_ns() > b.excess_ns();
+      return a.stands_out() != b.stands_out() ? a.stands_out() : a.excess_ns() > b.excess_ns();
     });
   }
 
@@ -188,7 +198,7 @@ class why_finder {
       }
       why_row& row = r.rows[found.first->second];
       ++row.count;
-      row.batches += index_.served(n) > 1;
+      row.batches += log_.stages().served(n) > 1;
       row.span = s.span;
       if (s.ended) row.host.push_back(s.when), row.host_ns += s.when.length_ns();
       for (const std::uint32_t i : index_.works(n)) row.gpu.push_back(log_.work()[i].when);
@@ -243,6 +253,17 @@ class why_finder {
     if (to.size() > shown) to.resize(shown);
   }
 
+  /// The row of the stage's name, with the place of its first instance; counts this one.
+  why_share& count_in(std::map<std::uint32_t, why_share>& by_name, std::uint32_t stage) const {
+    const std::uint32_t name = log_.stages()[stage].name;
+    why_share& s = by_name[name];
+    if (s.count++ == 0) {
+      s.name = log_.names().name(name);
+      s.site = log_.site(stage);
+    }
+    return s;
+  }
+
   /// Kernels by name and stage, copies by kind.
   void by_work(why_cause& c, std::uint32_t request) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;
@@ -251,7 +272,7 @@ class why_finder {
         const gpu_work& w = log_.work()[i];
         const bool kernel = is_kernel(w.is);
         if (w.is == work_class::unfinished || kernel != (c.is == request_part::gpu_alone) ||
-            (kernel && index_.served(n) > 1))
+            (kernel && log_.stages().served(n) > 1))
           continue;
         const std::uint32_t kind = (static_cast<std::uint32_t>(w.is) << 1 | w.pageable) << 8;
         why_share& s = found[{kernel ? w.name : UINT32_MAX - kind, log_.stages()[n].name}];
@@ -287,7 +308,7 @@ class why_finder {
     return {static_cast<std::uint32_t>(w.is), 1 + size};
   }
 
-  std::int64_t gpu_of(std::uint32_t instance) const {
+  std::int64_t gpu_of(std::uint32_t instance) {
     if (stage_gpu_.empty()) stage_gpu_.assign(log_.stages().size(), -1);
     std::int64_t& ns = stage_gpu_[instance];
     if (ns >= 0) return ns;
@@ -324,14 +345,10 @@ class why_finder {
     std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> with;  // by mate: excess, batches together
     std::int64_t excess = 0;
     for (const std::uint32_t n : index_.instances(request)) {
-      if (index_.served(n) <= 1) continue;
+      if (log_.stages().served(n) <= 1) continue;
       const std::uint32_t name = log_.stages()[n].name;
       const std::int64_t more = gpu_of(n) - typical_gpu(name);
-      why_share& s = stages[name];
-      if (s.count++ == 0) {
-        s.name = log_.names().name(name);
-        s.site = log_.site(n);
-      }
+      why_share& s = count_in(stages, n);
       add_ns(s.ns, gpu_of(n));
       add_ns(s.typical_ns, typical_gpu(name));
       if (more > 0) excess += more;
@@ -345,7 +362,7 @@ class why_finder {
       why_share s;
       std::uint64_t elsewhere = 0;
       for (const std::uint32_t n : index_.instances(m.first)) {
-        if (index_.served(n) <= 1) continue;
+        if (log_.stages().served(n) <= 1) continue;
         const stage_log::request_list list = log_.stages().requests_of(n);
         elsewhere += std::find(list.begin(), list.end(), request) == list.end();
         add_ns(s.ns, gpu_of(n));
@@ -367,9 +384,7 @@ class why_finder {
     for (const std::uint32_t n : index_.instances(request))
       for (const std::uint32_t i : index_.works(n)) {
         const gpu_work& w = log_.work()[i];
-        const trace_log::launch l = log_.launch_of(w);
-        if (w.is != work_class::unfinished && l.known && l.when.end_ns < w.when.start_ns)
-          waits[log_.lanes()[w.lane].device].push_back({l.when.end_ns, w.when.start_ns});
+        if (const interval v = log_.wait_of(w); !v.empty()) waits[log_.lanes()[w.lane].device].push_back(v);
       }
     for (auto& d : waits) d.second = merged(std::move(d.second));
     return waits;
@@ -422,15 +437,8 @@ class why_finder {
     std::map<std::uint32_t, why_share> found;
     for (const std::uint32_t n : index_.instances(request))
       for (const std::uint32_t i : index_.works(n)) {
-        const gpu_work& w = log_.work()[i];
-        const trace_log::launch l = log_.launch_of(w);
-        if (w.is == work_class::unfinished || !l.known || l.when.end_ns >= w.when.start_ns) continue;
-        why_share& s = found[log_.stages()[n].name];
-        if (s.count++ == 0) {
-          s.name = log_.names().name(log_.stages()[n].name);
-          s.site = log_.site(n);
-        }
-        add_ns(s.ns, w.when.start_ns - l.when.end_ns);
+        const interval waited = log_.wait_of(log_.work()[i]);
+        if (!waited.empty()) add_ns(count_in(found, n).ns, waited.length_ns());
       }
     take_most(c.shares, found);
   }
@@ -446,12 +454,7 @@ class why_finder {
       }
       for (const request_index::call_place at : index_.calls(n)) {
         const host_call& call = log_.threads()[at.thread].calls()[at.call];
-        const call_traits& is = log_.traits(call.name);
-        const request_part part = is.allocates               ? request_part::allocation
-                                  : is.waits || is.blocks    ? request_part::waiting
-                                  : is.launches || is.copies ? request_part::launching
-                                                             : request_part::other_calls;
-        if (part != c.is) continue;
+        if (part_of_call(log_.traits(call.name)) != c.is) continue;
         why_share& s = found[{call.name, log_.stages()[n].name}];
         if (s.count++ == 0) {
           s.name = log_.names().name(call.name) +
@@ -503,12 +506,8 @@ class why_finder {
       const stage_instance& stage = log_.stages()[n];
       if (!stage.ended || stage.span) continue;
       const std::int64_t own = own_of(n, &where[stage.thread]), typical = typical_own(stage.name);
-      why_share& s = found[stage.name];
-      if (s.count++ == 0) {
-        s.name = log_.names().name(stage.name);
-        s.site = log_.site(n);
-        s.thread_id = log_.thread_id(stage.thread);
-      }
+      why_share& s = count_in(found, n);
+      if (s.count == 1) s.thread_id = log_.thread_id(stage.thread);
       add_ns(s.ns, own);
       add_ns(s.typical_ns, typical);
       if (own - typical > most)
@@ -550,12 +549,7 @@ class why_finder {
     for (const std::uint32_t n : index_.instances(r.account.request)) {
       const stage_instance& s = log_.stages()[n];
       if (!s.span || !s.ended) continue;
-      why_share& share = found[s.name];
-      if (share.count++ == 0) {
-        share.name = log_.names().name(s.name);
-        share.site = log_.site(n);
-      }
-      add_ns(share.ns, s.when.length_ns());
+      add_ns(count_in(found, n).ns, s.when.length_ns());
       if (s.when.length_ns() > longest.length_ns()) longest = s.when;
     }
     take_most(c.shares, found);
@@ -606,7 +600,7 @@ class why_finder {
   std::size_t step_ = 1;
   std::map<std::uint32_t, request_account> known_;
   std::map<work_key, std::int64_t> medians_;
-  mutable std::vector<std::int64_t> stage_gpu_;  ///< by instance, -1: not known yet
+  std::vector<std::int64_t> stage_gpu_;  ///< by instance, -1: not known yet
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_name_;
   std::map<std::uint32_t, std::int64_t> typical_gpu_, typical_own_;
   std::vector<stage_piece> pieces_;

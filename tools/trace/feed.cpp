@@ -91,7 +91,7 @@ void feed::mark_late(cutrace::event& e, place at) {
 std::size_t feed::prepare(bool all) {
   std::size_t n = all ? batch_.size() : batch_.size() - std::min(kept_back_limit_, batch_.size());
   const auto earlier = [](const cutrace::event& a, const cutrace::event& b) {
-    return !is_description(b) && (is_description(a) || a.end_ns < b.end_ns);
+    return !b.is_description() && (a.is_description() || a.end_ns < b.end_ns);
   };
   if (sorted_ && !std::is_sorted(batch_.begin(), batch_.end(), earlier)) {
     order_.resize(batch_.size());
@@ -110,7 +110,7 @@ std::size_t feed::prepare(bool all) {
   for (std::size_t i = 0; i < n; ++i) {
     cutrace::event& e = batch_[i];
     finish_(e);
-    if (!is_description(e) && is_out_of_order(e)) mark_late(e, last_place_);
+    if (!e.is_description() && is_out_of_order(e)) mark_late(e, last_place_);
   }
   return n;
 }
@@ -138,7 +138,7 @@ std::string feed::what_is_missing() const {
   for (std::size_t k = 0; k < cutrace::event_kind_count; ++k) {
     cutrace::event e{};
     e.kind = static_cast<cutrace::event_kind>(k);
-    if (is_description(e)) continue;
+    if (e.is_description()) continue;
     const std::uint64_t there = totals_.totals.by_kind[k];
     all += there;
     missing += there - std::min(there, kinds_[k]);

@@ -66,11 +66,11 @@ class feed {
   }
   void add(place at) {
     cutrace::event& e = batch_.back();
-    if (is_description(e) ? !is_new(e) : !finish_ && is_out_of_order(e)) {
-      if (is_description(e)) return void(batch_.pop_back());
+    if (e.is_description() ? !is_new(e) : !finish_ && is_out_of_order(e)) {
+      if (e.is_description()) return void(batch_.pop_back());
       mark_late(e, at);
     }
-    if (CUTRACE_UNLIKELY(begins_behind_hole_) && !is_description(e)) begin_piece(e);
+    if (CUTRACE_UNLIKELY(begins_behind_hole_) && !e.is_description()) begin_piece(e);
     ++kinds_[static_cast<std::size_t>(e.kind)];
     ++events_;
     last_place_ = at;
@@ -166,9 +166,6 @@ class feed {
     if (e.end_ns < newest_ns_) return !e.late;
     newest_ns_ = e.end_ns;
     return false;
-  }
-  static bool is_description(const cutrace::event& e) noexcept {
-    return e.kind >= cutrace::event_kind::process && e.kind <= cutrace::event_kind::stream;
   }
   /// Events come in the order of their ends, so that a part has all that ended since the part before it did: of the
   /// time since the end of its first event it is whole.

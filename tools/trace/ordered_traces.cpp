@@ -136,7 +136,7 @@ void ordered_traces::deliver(const std::function<std::int64_t(std::size_t)>& off
       if (!s.ready) return;
     }
     const event& e = sources_[i]->view.data[at[i]];
-    if (!e.late && !is_description(e)) {
+    if (!e.late && !e.is_description()) {
       std::int64_t end_ns = 0;
       if (__builtin_add_overflow(e.end_ns, offset_ns(i), &end_ns)) end_ns = newest[i];
       newest[i] = std::max(newest[i], end_ns);

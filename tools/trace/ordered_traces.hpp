@@ -18,11 +18,6 @@
 
 namespace cutrace_reading {
 
-/// An event that describes what others refer to. It has no place in the order.
-inline bool is_description(const cutrace::event& e) noexcept {
-  return e.kind >= cutrace::event_kind::process && e.kind <= cutrace::event_kind::stream;
-}
-
 /// In the order of the calls. Texts of events live until `release`, or until this is destroyed.
 class ordered_traces {
  public:

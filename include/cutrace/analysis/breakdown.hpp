@@ -93,8 +93,7 @@ class breakdown {
   void add(const event& e, category c) {
     const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
     if (e.kind == event_kind::window) recorded_.insert(v), ++pieces_;
-    const bool described = e.kind >= event_kind::process && e.kind <= event_kind::stream;  // at a time of no meaning
-    if (!described && (!v.empty() || e.start_ns == e.end_ns)) last_ns_ = std::max(last_ns_, v.end_ns);
+    if (!e.is_description() && (!v.empty() || e.start_ns == e.end_ns)) last_ns_ = std::max(last_ns_, v.end_ns);
     if (e.is_gpu_work()) {
       const std::size_t o = static_cast<std::size_t>(e.incomplete ? owner::gpu_unfinished : gpu_owner(c));
       ++count_[o];

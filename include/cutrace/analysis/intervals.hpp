@@ -76,6 +76,14 @@ inline std::int64_t intersection_length_ns(const std::vector<interval>& a, const
   return total;
 }
 
+/// Adds `v`, which starts no earlier than those before it, to a union of intervals.
+inline void append_merged(std::vector<interval>& list, interval v) {
+  if (!list.empty() && v.start_ns <= list.back().end_ns)
+    list.back().end_ns = std::max(list.back().end_ns, v.end_ns);
+  else
+    list.push_back(v);
+}
+
 /// What a merged list leaves free of `window`, in order.
 inline std::vector<interval> gaps(const std::vector<interval>& list, interval window) {
   std::vector<interval> free;

@@ -113,26 +113,29 @@ CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log
       4);
 }
 
+CUTRACE_NOINLINE inline void print_distribution(page& out, const std::string& what,
+                                                const analysis::time_distribution& t) {
+  const std::size_t room = out.width() - 2 - 56;
+  out.line({"  ",
+            {cut(what, room), left(room)},
+            {count(t.count()), 10},
+            {duration(t.mean_ns()), 9},
+            {duration(t.percentile_ns(50)), 9},
+            {duration(t.percentile_ns(95)), 9},
+            {duration(t.percentile_ns(99)), 9},
+            {duration(t.longest_ns), 10}});
+}
+
 /// Stages one by one: how long an instance takes, and the GPU's work in it.
 CUTRACE_NOINLINE inline void print_stage_times(page& out, const analysis::inference_report& r, std::size_t top) {
   if (r.stages.empty()) return;
   out.heading("STAGES, ONE BY ONE", {{"times", 10}, {"mean", 9}, {"p50", 9}, {"p95", 9}, {"p99", 9}, {"longest", 10}});
   const std::size_t room = out.width() - 2 - 56;
   const std::size_t shown = std::min(top, r.stages.size());
-  const auto line = [&](const std::string& what, const analysis::time_distribution& t) {
-    out.line({"  ",
-              {what, left(room)},
-              {count(t.count()), 10},
-              {duration(t.mean_ns()), 9},
-              {duration(t.percentile_ns(50)), 9},
-              {duration(t.percentile_ns(95)), 9},
-              {duration(t.percentile_ns(99)), 9},
-              {duration(t.longest_ns), 10}});
-  };
   for (std::size_t i = 0; i < shown; ++i) {
     const analysis::stage_distribution& s = r.stages[i];
-    line(label(s.name, room - 8) + (s.span ? ", span" : ", host"), s.host);
-    if (s.gpu.count() != 0) line("  its GPU work", s.gpu);
+    print_distribution(out, label(s.name, room - 8) + (s.span ? ", span" : ", host"), s.host);
+    if (s.gpu.count() != 0) print_distribution(out, "  its GPU work", s.gpu);
   }
   print_left_out(out, r.stages.size(), shown, "stage");
 }
@@ -182,19 +185,9 @@ CUTRACE_NOINLINE inline std::string inference_words(const analysis::inference_re
 CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inference_report& r) {
   if (r.requests == 0) return;
   out.heading("INFERENCE", {{"count", 10}, {"mean", 9}, {"p50", 9}, {"p95", 9}, {"p99", 9}, {"longest", 10}});
-  const std::size_t room = out.width() - 2 - 56;
-  const auto line = [&](const char* what, const analysis::time_distribution& t) {
-    if (t.count() == 0) return;
-    out.line({"  ",
-              {cut(what, room), left(room)},
-              {count(t.count()), 10},
-              {duration(t.mean_ns()), 9},
-              {duration(t.percentile_ns(50)), 9},
-              {duration(t.percentile_ns(95)), 9},
-              {duration(t.percentile_ns(99)), 9},
-              {duration(t.longest_ns), 10}});
-  };
-  for_each_request_time(r, line);
+  for_each_request_time(r, [&](const char* what, const analysis::time_distribution& t) {
+    if (t.count() != 0) print_distribution(out, what, t);
+  });
   std::vector<double> batches, tokens;
   std::uint64_t largest = 0;
   for (const analysis::inference_bin& b : r.over_time) {

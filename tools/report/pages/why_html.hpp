@@ -63,13 +63,10 @@ CUTRACE_NOINLINE inline void one_request(std::string& out, const analysis::why_r
   if (r.account.unended)
     out += "<p class=alarm>A stage of it has no end in the trace: what came after is not known.</p>";
   out += "<h3>Why</h3><ol>";
-  std::size_t number = 0;
-  for (const analysis::why_cause& c : r.causes) {
-    const bool more = c.unusual && c.excess_ns() > 0;
-    if (number != 0 && (!more || 20 * c.excess_ns() < r.account.span.length_ns())) break;
-    ++number;
-    out += "<li>" + (more ? "<b>+" + time(c.excess_ns()) + "</b> " : std::string()) + html_text(ascii::cause_words(c)) +
-           "</li>";
+  for (std::size_t i = 0; i < r.told_causes(); ++i) {
+    const analysis::why_cause& c = r.causes[i];
+    out += "<li>" + (c.stands_out() ? "<b>+" + time(c.excess_ns()) + "</b> " : std::string()) +
+           html_text(ascii::cause_words(c)) + "</li>";
   }
   out += "</ol><h3>Its life</h3><div class=life>";
   for (const analysis::why_row& row : r.rows) {
@@ -87,7 +84,7 @@ CUTRACE_NOINLINE inline void one_request(std::string& out, const analysis::why_r
   for (std::size_t p = 0; p < analysis::request_part_count; ++p)
     for (const analysis::why_cause& c : r.causes) {
       if (static_cast<std::size_t>(c.is) != p) continue;
-      const bool more = c.unusual && c.excess_ns() > 0;
+      const bool more = c.stands_out();
       out += std::string("<tr") + (more ? " class=more" : "") + "><td>" + html_text(ascii::words_of(c.is)) + "<td>" +
              time(c.ns) + "<td>" +
              std::string(

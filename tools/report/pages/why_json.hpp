@@ -18,6 +18,13 @@ namespace tables {
 
 constexpr std::uint32_t why_schema_version = 1;
 
+inline void put_texts(detail::json_text& json, const char* key, const std::vector<std::string>& list) {
+  json.key(key);
+  json.begin_array();
+  for (const std::string& s : list) json.value(std::string_view(s));
+  json.end_array();
+}
+
 inline void put_shares(detail::json_text& json, const char* key, const std::vector<analysis::why_share>& list) {
   json.key(key);
   json.begin_array();
@@ -29,10 +36,7 @@ inline void put_shares(detail::json_text& json, const char* key, const std::vect
     json.field("typical_ns", s.typical_ns);
     json.field("count", s.count);
     json.field("thread", s.thread_id);
-    json.key("requests");
-    json.begin_array();
-    for (const std::string& r : s.requests) json.value(std::string_view(r));
-    json.end_array();
+    put_texts(json, "requests", s.requests);
     json.end_object();
   }
   json.end_array();
@@ -70,7 +74,7 @@ CUTRACE_NOINLINE inline std::string why_json(const std::vector<analysis::why_rep
       json.field("ns", c.ns);
       json.field("cohort_ns", c.typical_ns);
       json.field("excess_ns", c.excess_ns());
-      json.field("unusual", c.unusual && c.excess_ns() > 0);
+      json.field("unusual", c.stands_out());
       json.field("preempted_ns", c.preempted_ns);
       tables::put_shares(json, "shares", c.shares);
       tables::put_shares(json, "mates", c.mates);
@@ -92,10 +96,7 @@ CUTRACE_NOINLINE inline std::string why_json(const std::vector<analysis::why_rep
       json.end_object();
     }
     json.end_array();
-    json.key("not_looked_at");
-    json.begin_array();
-    for (const std::string& s : r.not_looked_at) json.value(std::string_view(s));
-    json.end_array();
+    tables::put_texts(json, "not_looked_at", r.not_looked_at);
     json.end_object();
   }
   json.end_array();

@@ -44,7 +44,7 @@ CUTRACE_NOINLINE inline std::string request_words(const std::vector<std::string>
 /// "\"prefill\" (server.cpp:12) of request 7: 30.1 ms (usually 2.0 ms)"
 CUTRACE_NOINLINE inline std::string share_words(const analysis::why_share& s, bool compared) {
   std::string t = joined({"\"", label(s.name, 64), "\""});
-  if (!s.site.empty()) append(t, {" (", label(s.site, 48), ")"});
+  if (!s.site.empty()) append(t, {" (", place(s.site, 48), ")"});
   if (!s.requests.empty()) append(t, {" of ", request_words(s.requests)});
   append(t, {" ", duration(s.ns)});
   if (s.count > 1) append(t, {" in ", count(s.count), " pieces"});
@@ -137,7 +137,7 @@ CUTRACE_NOINLINE inline std::string why_answer(const analysis::why_report& r) {
              " (rank ", count(r.rank), " of ", count(r.requests), " by latency)"});
   if (const std::int64_t unknown_ns = r.account.time_ns(analysis::request_part::not_recorded))
     append(s, {"; ", duration(unknown_ns), " of it were not recorded"});
-  if (r.causes.empty() || !r.causes[0].unusual || r.causes[0].excess_ns() <= 0)
+  if (r.causes.empty() || !r.causes[0].stands_out())
     return s + "; no part of it took longer than in 90 % of the others";
   append(s, {"; first cause: ", words_of(r.causes[0].is), ", +", duration(r.causes[0].excess_ns())});
   return s;
@@ -198,7 +198,7 @@ CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std:
             [](const analysis::why_cause* a, const analysis::why_cause* b) { return a->is < b->is; });
   const double whole = static_cast<double>(r.account.span.length_ns());
   for (const analysis::why_cause* c : in_order) {
-    const bool more = c->unusual && c->excess_ns() > 0;
+    const bool more = c->stands_out();
     out.line({"  ",
               {cut(words_of(c->is), room), left(room)},
               {duration(c->ns), 11},
@@ -215,14 +215,13 @@ CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std:
   out.line("  Each moment counts once, in the first row that applies.");
 
   out.heading("WHY");
-  std::size_t number = 0;
-  for (const analysis::why_cause& c : r.causes) {
-    const bool more = c.unusual && c.excess_ns() > 0;
-    if (number != 0 && (!more || 20 * c.excess_ns() < r.account.span.length_ns())) break;
-    ++number;
-    out.paragraph(
-        {{digits(number), 3}, " ", more ? joined({"+", duration(c.excess_ns()), ": "}) : std::string(), cause_words(c)},
-        4, number == 1 ? tone::alarm : tone::plain);
+  for (std::size_t i = 0; i < r.told_causes(); ++i) {
+    const analysis::why_cause& c = r.causes[i];
+    out.paragraph({{digits(i + 1), 3},
+                   " ",
+                   c.stands_out() ? joined({"+", duration(c.excess_ns()), ": "}) : std::string(),
+                   cause_words(c)},
+                  4, i == 0 ? tone::alarm : tone::plain);
   }
   out.heading("NOT LOOKED AT");
   for (const std::string& s : r.not_looked_at) out.paragraph({"  ", s}, 4);

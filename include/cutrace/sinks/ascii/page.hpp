@@ -218,6 +218,18 @@ CUTRACE_NOINLINE inline std::string label(std::string_view name, std::size_t wid
   return cut(name.empty() ? "(unnamed)" : escaped(name), width);
 }
 
+/// A place in the source, "folders/file:line", for about `width` characters: folders in front go first, file and line
+/// never.
+CUTRACE_NOINLINE inline std::string place(std::string_view site, std::size_t width) {
+  std::string text = escaped(site);
+  if (text.size() <= width) return text;
+  const std::size_t file = text.rfind('/'), fits = text.size() - width + 3;
+  std::size_t at = text.find('/', fits);
+  if (file == std::string::npos) return text;
+  if (at == std::string::npos) at = file;
+  return at == 0 ? text : "..." + text.substr(at);
+}
+
 /// Breaks a long line at spaces; continuation lines get `indent` spaces. `text` must be escaped already.
 CUTRACE_NOINLINE inline std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   std::string out;

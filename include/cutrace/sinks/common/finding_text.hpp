@@ -22,7 +22,7 @@ CUTRACE_NOINLINE inline std::string place_words(const analysis::finding& f, cons
   std::string s;
   if (!f.call.empty() && before_call != nullptr) append(s, {" ", before_call, " ", label(f.call, 40)});
   if (!f.stage.empty()) append(s, {" in stage \"", label(f.stage, 32), "\""});
-  if (!f.site.empty()) append(s, {" (", label(f.site, 40), ")"});
+  if (!f.site.empty()) append(s, {" (", place(f.site, 40), ")"});
   if (f.places > 1 && !s.empty()) append(s, {" and ", counted(f.places - 1, "other place")});
   return s;
 }
