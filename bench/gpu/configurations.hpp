@@ -44,6 +44,7 @@ constexpr configuration configurations[] = {
     {"twin-graph",     tracer::twin,    "CUTRACE_GRAPHS=graph"},
     {"cutrace-sync",   tracer::cutrace, "CUTRACE_KINDS=+sync"},
     {"cutrace-perfetto", tracer::cutrace, "CUTRACE_SINKS=perfetto:/tmp/cutrace-bench.pftrace"},
+    {"cutrace-large",  tracer::cutrace, "RAW_CUPTI_ATTRIBUTE=0:33554432"},
     {"cutrace-graph",  tracer::cutrace, "CUTRACE_GRAPHS=graph"},
     {"twin-memory",    tracer::twin,    "CUTRACE_KINDS=+memory"},
     {"cutrace-memory", tracer::cutrace, "CUTRACE_KINDS=+memory"},

@@ -307,6 +307,8 @@ int main(int argc, char** argv) {
           {"token, one activity buffer for all threads", "token", "us", "raw-shared", "raw", 0},
           {"token, device buffers in pinned host memory", "token", "us", "raw-pinned", "raw", 0},
           {"token, device buffers of 32 MiB", "token", "us", "raw-large", "raw", 0},
+          {"token, cutrace with device buffers of 32 MiB", "token", "us", "cutrace-large", "cutrace", 0},
+          {"token, the same / Nsight Systems", "token", "us", "cutrace-large", "nsys", 0},
           {"token, device buffers of 64 KiB", "token", "us", "raw-small", "raw", 0},
           {"token, raw CUPTI / untraced", "token", "us", "raw", "none", 0},
           {"token, cutrace / untraced", "token", "us", "cutrace", "none", 0},

@@ -24,13 +24,7 @@ class CUTRACE_LOCAL raw_cupti {
   /// Before CUDA starts, or while it does (injection). False with a line when CUPTI is not usable. `works`: bits of the
   /// function_work that a twin has callbacks on.
   bool start(form f, std::uint32_t works = ~std::uint32_t{0}) {
-    std::string why;
-    const int driver = cutrace::cupti::driver_version(why);
-    const std::string found = library_.open(driver / 1000);
-    if (library_.opened() == nullptr || api().load(library_.opened()) != nullptr) {
-      std::fprintf(stderr, "raw CUPTI: %s\n", found.c_str());
-      return false;
-    }
+    if (!open()) return false;
     if (!good(api().cuptiSubscribe(&subscriber_, &on_callback, nullptr), "cuptiSubscribe")) return false;
     std::uint8_t zeroed = 1;
     std::size_t size = sizeof(zeroed);
@@ -42,6 +36,9 @@ class CUTRACE_LOCAL raw_cupti {
     works_ = works;
     return record(true);
   }
+
+  /// Sets what RAW_CUPTI_ATTRIBUTE asks for and nothing else, for another client.
+  bool prepare() { return std::getenv("RAW_CUPTI_ATTRIBUTE") == nullptr || (open() && set_attribute()); }
 
   /// Switches all kinds and callbacks on or off; the subscription stays. Any thread, one at a time.
   bool record(bool on) {
@@ -105,6 +102,15 @@ class CUTRACE_LOCAL raw_cupti {
   static bool good(CUptiResult r, const char* what) {
     if (r != CUPTI_SUCCESS) std::fprintf(stderr, "raw CUPTI: %s: %s\n", what, api().explain(r).c_str());
     return r == CUPTI_SUCCESS;
+  }
+
+  bool open() {
+    std::string why;
+    const int driver = cutrace::cupti::driver_version(why);
+    const std::string found = library_.open(driver / 1000);
+    if (library_.opened() != nullptr && api().load(library_.opened()) == nullptr) return true;
+    std::fprintf(stderr, "raw CUPTI: %s\n", found.c_str());
+    return false;
   }
 
   /// RAW_CUPTI_ATTRIBUTE=NUMBER:VALUE, as CUpti_ActivityAttribute numbers them.

@@ -25,6 +25,7 @@ class CUTRACE_LOCAL traced {
     if (who_ == tracer::records && !raw_.start(raw_cupti::form::records)) std::exit(2);
     if (who_ == tracer::twin && !raw_.start(raw_cupti::form::twin)) std::exit(2);
     if (who_ != tracer::cutrace) return;
+    if (!raw_.prepare()) std::exit(2);
     cutrace::session_options options;
     if (std::getenv("CUTRACE_SINKS") == nullptr) options.sinks = "null";
     trace_.reset(new cutrace::session(options));

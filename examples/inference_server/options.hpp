@@ -12,6 +12,8 @@ namespace server {
 
 enum class device_choice { automatic, cuda, sim };
 
+constexpr int slow_ms = 50;
+
 struct options {
   std::uint32_t requests = 16;
   std::uint32_t workers = 2;
@@ -20,6 +22,7 @@ struct options {
   std::uint32_t new_tokens = 24;     ///< most tokens to generate for a request; derived likewise
   std::uint32_t arrival_us = 0;      ///< 0: every request waits in the queue before the workers begin
   std::uint64_t seed = 1;            ///< weights, prompts and lengths
+  std::uint64_t slow_request = 0;    ///< whose text takes `slow_ms` to tokenize; 0: none
   bool graphs = false;               ///< decode by CUDA graph, one for each batch size
   bool naive = false;                ///< pageable memory, a copy and a synchronise for each token
   bool check = true;                 ///< compare the tokens with the CPU reference
@@ -36,6 +39,7 @@ constexpr const char* usage =
     "  --prompt-tokens N   longest prompt (24)\n"
     "  --new-tokens N      most tokens generated for a request (24)\n"
     "  --arrival-us N      microseconds between requests; 0: all are queued before the workers begin (0)\n"
+    "  --slow-request N    the text of request N takes 50 ms to tokenize, for `cutrace why` to find\n"
     "  --graphs            decode by CUDA graph\n"
     "  --naive             with the usual faults, for the report to find: pageable memory, each token copied by\n"
     "                      itself and waited for, no graphs\n"
@@ -103,6 +107,8 @@ inline options parse_options(int count, const char* const* words) {
       o.arrival_us = number(0, 10000000);
     else if (name == "--seed")
       o.seed = detail::parse_number(name, value, 0, std::numeric_limits<std::uint64_t>::max());
+    else if (name == "--slow-request")
+      o.slow_request = number(1, 1000000);
     else if (name == "--device")
       o.device = detail::parse_device(value);
     else

@@ -133,7 +133,10 @@ inline void submit_requests(service& s, const options& o) {
     request_pointer r = draw_request(id, o);
     {
       CUTRACE_STAGE("tokenize", id);
-      r->prompt = tokenize(r->text);
+      const auto until =
+          std::chrono::steady_clock::now() + std::chrono::milliseconds(id == o.slow_request ? slow_ms : 0);
+      do r->prompt = tokenize(r->text);
+      while (std::chrono::steady_clock::now() < until);
     }
     r->queue_wait = CUTRACE_SPAN("queue_wait", id);
     s.queue().push(std::move(r));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python program that uses CUDA's driver and leaves as its argument says; run_leaves_test.cpp compares it with itself
-untraced. Each process prints how many copies of zeros ("memset") it has done on the GPU."""
+untraced. Each process prints how many copies of zeros ("memset") it has done on the GPU; where LEAVES_AT is set, on
+stderr when it has nothing more to do."""
 import ctypes
 import multiprocessing
 import os
@@ -30,10 +31,20 @@ def run_children(method):
         child.start()
         child.join()
     os.write(1, b"ended %s\n" % str([child.exitcode for child in children]).encode())
+    say_when()
+
+
+def say_when():
+    if "LEAVES_AT" in os.environ:
+        os.write(2, b"leaves at %d\n" % (time.time_ns() // 1000000))
 
 
 def send_soon(number):
-    threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
+    def send():
+        say_when()
+        os.kill(os.getpid(), number)
+
+    threading.Timer(0.3, send).start()
 
 
 def main(how):
@@ -41,6 +52,7 @@ def main(how):
         return run_children(how)
     work(30)
     if how == "os._exit":
+        say_when()
         os._exit(5)
     if how == "interrupt":
         send_soon(signal.SIGINT)
