@@ -30,7 +30,9 @@ function(cutrace_add_test name)
     set_tests_properties(${full} PROPERTIES FIXTURES_SETUP ${CUTRACE_TEST_PREFIX}${arg_SETUP})
   endif()
   if(CUTRACE_SANITIZE)
-    list(APPEND arg_ENVIRONMENT TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp)
+    # By default each process waits a second at its end for reports of other threads: minutes in all.
+    list(APPEND arg_ENVIRONMENT
+         TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp:atexit_sleep_ms=50)
   endif()
   if(arg_ENVIRONMENT)
     set_tests_properties(${full} PROPERTIES ENVIRONMENT "${arg_ENVIRONMENT}")

@@ -10,9 +10,10 @@ let hovered = null;
 const LABELS = 196, AXIS = 24, PAD = 5, SMALLEST = 20;
 const HEIGHT = {gpu: 20, stage: 20, span: 11, call: 15, mark: 12, gap: 12};
 
-const PALETTE = ["#4e79a7", "#e08b3c", "#5b9e57", "#a678a0", "#5aa6a1", "#c9a73b", "#cf5b5d", "#8f6d5c", "#7a86c4", "#8d949c"];
+// For whom red, green or blue is hard to see, too, none is like another, and no kernel like a copy (tests/style/colors.py).
+const PALETTE = ["#35656e", "#cb7ef1", "#339966", "#b81430", "#75c2d1", "#dcbc18", "#a824a8", "#9fd1b8", "#c3c383", "#8d949c"];
 // By owner of time: GPU kernel, transfer, memset, unfinished; host init, memory, transfer, launch, other, sync, own code; nothing.
-const OWNER = ["#3f78c2", "#dd8a37", "#8b67bd", "#b3a8c4", "#c65b82", "#a37ac2", "#e5ab62", "#3f9b95", "#87909b", "#c7a02c", "#679d55", null];
+const OWNER = ["#3f78c2", "#dd8a37", "#7135e9", "#a58950", "#b83d66", "#8a428a", "#935210", "#18dcdc", "#87909b", "#caca2b", "#83c398", null];
 const CATEGORY = {init: OWNER[4], memory: OWNER[5], transfer: OWNER[6], kernel: OWNER[7], sync: OWNER[9], other: OWNER[8]};
 const style = {};
 function readStyle() {

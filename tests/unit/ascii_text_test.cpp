@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <cutrace/sinks/ascii/tables.hpp>
 #include <string>
@@ -89,6 +90,63 @@ TEST_CASE("names become printable ASCII, and different names stay different") {
   CHECK(ascii::escaped("\x80 \xe6\xbc") == "\\x80 \\xe6\\xbc");
   for (const std::string& name : hostile::names())
     for (const char c : ascii::escaped(name)) REQUIRE((c >= 0x20 && c < 0x7f));
+}
+
+TEST_CASE("on a page for a terminal that takes UTF-8 names stay as they are, but for what harms it") {
+  {
+    const ascii::page out(80, false, true);
+    CHECK(ascii::escaped("\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x9a\x80 e\xcc\x81") ==
+          "\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x9a\x80 e\xcc\x81");
+    CHECK(ascii::escaped("a\nb\x1b[2J\x7f") == "a\\nb\\x1b[2J\\x7f");
+    CHECK(ascii::escaped("\xc2\x9b\x32J") == "\\u{9b}2J");  // a control of its own: CSI
+    CHECK(ascii::escaped("\xe2\x80\xae"
+                         "evil\xe2\x80\x8b") == "\\u{202e}evil\\u{200b}");  // turns the line, has no width
+    CHECK(ascii::escaped("\xcc\x81") == "\\u{301}");                        // would sit on what is before
+    CHECK(ascii::escaped("\xed\xa0\x80 \xc0\xaf \xe0\x80\xaf \xf4\x90\x80\x80") ==
+          "\\xed\\xa0\\x80 \\xc0\\xaf \\xe0\\x80\\xaf \\xf4\\x90\\x80\\x80");  // surrogate, overlong, beyond
+    CHECK(ascii::columns_of("\xc3\xa4\xe6\xbc\xa2\xf0\x9f\x9a\x80 e\xcc\x81") == 7);
+    CHECK(ascii::label("\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 8) ==
+          "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2");
+    CHECK(ascii::label("\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 7) == "\xe6\xbc\xa2..\xe6\xbc\xa2");
+    CHECK(ascii::joined({{"\xc3\xa4", 3}, {"\xe6\xbc\xa2", -3}, "|"}) == "  \xc3\xa4\xe6\xbc\xa2 |");
+    CHECK(ascii::wrapped("\xc3\xa4\xc3\xa4\xe6\xbc\xa2 \xe6\xbc\xa2\xe6\xbc\xa2 x", 6, 0) ==
+          "\xc3\xa4\xc3\xa4\xe6\xbc\xa2\n\xe6\xbc\xa2\xe6\xbc\xa2 x");
+    for (const std::string& name : hostile::names())
+      for (std::size_t width = 9; width < 40; ++width) {
+        const std::string shown = ascii::label(name, width);
+        REQUIRE(ascii::columns_of(shown) <= width);
+        for (std::size_t i = 0; i < shown.size();) {
+          const ascii::utf8_character c = ascii::utf8_at(std::string_view(shown).substr(i));
+          REQUIRE(c.size != 0);
+          REQUIRE(ascii::columns_of(c.point) >= 0);
+          i += c.size;
+        }
+      }
+  }
+  CHECK(ascii::escaped("\xc3\xa4") == "\\u{e4}");  // the page has ended
+}
+
+TEST_CASE("which terminals take UTF-8 is the environment's word, the strongest variable first") {
+  const auto takes = [](const char* all, const char* type, const char* lang) {
+    const auto set = [](const char* name, const char* value) {
+      if (value != nullptr)
+        ::setenv(name, value, 1);
+      else
+        ::unsetenv(name);
+    };
+    set("LC_ALL", all), set("LC_CTYPE", type), set("LANG", lang);
+    return ascii::terminal_takes_utf8();
+  };
+  std::string before[3];
+  const char* names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+  for (int i = 0; i < 3; ++i)
+    if (const char* value = std::getenv(names[i])) before[i] = value;
+  CHECK(takes(nullptr, nullptr, "de_DE.UTF-8"));
+  CHECK(takes("", "C.utf8", nullptr));
+  CHECK_FALSE(takes("C", "C.UTF-8", "C.UTF-8"));
+  CHECK_FALSE(takes(nullptr, nullptr, nullptr));
+  CHECK_FALSE(takes(nullptr, nullptr, "POSIX"));
+  for (int i = 0; i < 3; ++i) ::setenv(names[i], before[i].c_str(), 1);  // empty is as good as none
 }
 
 TEST_CASE("long names lose their middle") {

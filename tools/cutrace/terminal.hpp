@@ -22,6 +22,7 @@ inline cutrace::report_options terminal_options(unsigned width, unsigned top) {
   else if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 && size.ws_col < 100)
     options.width = size.ws_col;
   options.color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  options.utf8 = ::isatty(STDOUT_FILENO) != 0 && cutrace::ascii::terminal_takes_utf8();
   if (top != 0) options.top = top;
   return options;
 }

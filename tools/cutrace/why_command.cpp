@@ -132,7 +132,7 @@ int run_why(why_wishes& w) {
     for (const analysis::why_report& r : why.reports()) {
       std::fputs(first ? "" : "\n", stdout);
       first = false;
-      std::fputs(cutrace::why_text(r, text.width, text.color).c_str(), stdout);
+      std::fputs(cutrace::why_text(r, text.width, text.color, text.utf8).c_str(), stdout);
     }
   }
   return why.unknown().empty() ? status_of(o) : exit_own_failure;

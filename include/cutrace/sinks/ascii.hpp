@@ -81,7 +81,7 @@ class ascii_sink : public sink {
     const std::int64_t total_ns = time.recorded_ns;
 
     const bool gpu_seen = d.numbers.numbers().gpu_operations > 0;
-    ascii::page out(columns(), color_);
+    ascii::page out(columns(), color_, ::isatty(terminal()) == 1 && ascii::terminal_takes_utf8());
     ascii::print_identity(out, who_, end, time, gpu_seen);
     out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
@@ -106,11 +106,13 @@ class ascii_sink : public sink {
   /// As asked for, else as wide as the terminal is now (tty_ioctl(4)).
   std::size_t columns() const noexcept {
     if (width_ != 0) return std::min<std::size_t>(std::max<std::size_t>(width_, 80), 400);
-    const int fd = path_.empty() ? STDERR_FILENO : path_ == "-" ? STDOUT_FILENO : -1;
     winsize size{};
-    if (fd < 0 || ::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+    if (::ioctl(terminal(), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
     return std::min<std::size_t>(std::max<std::size_t>(size.ws_col, 80), 200);
   }
+
+  /// Where the report goes, if it can be a terminal, else -1.
+  int terminal() const noexcept { return path_.empty() ? STDERR_FILENO : path_ == "-" ? STDOUT_FILENO : -1; }
 
   std::string path_;
   std::uint32_t width_;

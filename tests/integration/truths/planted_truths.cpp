@@ -191,7 +191,7 @@ struct program {
     }
   }
   void synchronising() {
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 2000; ++i) {
       PLANTED("decode");
       kernel(us(100));
       wait();
@@ -199,7 +199,7 @@ struct program {
     }
   }
   void blocking_copies() {
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 2000; ++i) {
       PLANTED("decode");
       gpu.spin(nullptr, 100000);
       DO(cuMemcpyDtoH, pageable.data(), memory, 64);

@@ -38,7 +38,7 @@ class difference_page {
         after_runs_(after_runs),
         fail_over_(fail_over),
         top_(options.top),
-        out_(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color) {}
+        out_(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color, options.utf8) {}
 
   CUTRACE_NOINLINE std::string text() {
     out_.line({"cutrace diff: ", counted(before_runs_, "run"), " before, ", counted(after_runs_, "run"), " after"},

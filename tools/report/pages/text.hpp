@@ -21,6 +21,7 @@ CUTRACE_BEGIN_NAMESPACE
 struct report_options {
   std::size_t width = 100;  ///< columns of a line, 80 to 400
   bool color = false;       ///< ANSI bold and red; everything is readable without
+  bool utf8 = false;        ///< names as they are; else what is beyond ASCII is escaped
   std::size_t top = 10;     ///< rows of each table by name
   bool full_names = false;  ///< of kernels, with return type, namespaces, arguments and parameters
 };
@@ -286,7 +287,7 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   using namespace ascii;
   const analysis::breakdown_table& time = r.time.everything;
   const bool gpu = !r.devices.empty();
-  page out(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color);
+  page out(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color, options.utf8);
   print_identity(out, who, end, time, gpu);
   const std::uint64_t lost = std::max(end.totals.lost_total(), a.log().lost_total());
   out.paragraph({"answer   ", answer_of(r, found, end, lost)}, 9, tone::alarm);

@@ -166,9 +166,10 @@ CUTRACE_NOINLINE inline std::string why_bar(const analysis::why_row& row, analys
 }  // namespace ascii
 
 /// @param width columns, 80 to 400
-CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std::size_t width, bool color) {
+CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std::size_t width, bool color,
+                                             bool utf8 = false) {
   using namespace ascii;
-  page out(std::min<std::size_t>(std::max<std::size_t>(width, 80), 400), color);
+  page out(std::min<std::size_t>(std::max<std::size_t>(width, 80), 400), color, utf8);
   out.paragraph(why_answer(r) + ".", 2, tone::alarm);
   if (r.account.unended)
     out.paragraph("A stage of it has no end in the trace: what came after is not known.", 2, tone::alarm);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <strings.h>  // strncasecmp
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cutrace/config.hpp>
 #include <initializer_list>
 #include <string>
@@ -125,6 +127,86 @@ CUTRACE_NOINLINE inline figure share_of(double part, double whole) {
 // Lines of the ASCII report put together from pieces and columns; untrusted names escaped to printable ASCII and cut in
 // the middle. Pure functions.
 
+/// Whether names that this thread writes may have characters beyond ASCII: while a page for a terminal that takes UTF-8
+/// is written.
+inline bool& names_in_utf8() noexcept {
+  static thread_local bool wanted = false;
+  return wanted;
+}
+
+/// Whether the environment says that terminals take UTF-8 (locale(7)).
+inline bool terminal_takes_utf8() noexcept {
+  const char* locale = nullptr;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if ((locale = std::getenv(name)) != nullptr && *locale != '\0') break;
+  for (; locale != nullptr && *locale != '\0'; ++locale)
+    if (::strncasecmp(locale, "utf-8", 5) == 0 || ::strncasecmp(locale, "utf8", 4) == 0) return true;
+  return false;
+}
+
+/// A character of UTF-8 that begins at `s`: its bytes, 0 where there is none (The Unicode Standard, table 3-7).
+struct utf8_character {
+  std::uint32_t point = 0;
+  unsigned size = 0;
+};
+CUTRACE_NOINLINE inline utf8_character utf8_at(std::string_view s) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  if (s.empty()) return {};
+  const unsigned char c = byte(0);
+  if (c < 0x80) return {c, 1};
+  const unsigned size = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (size == 0 || s.size() < size) return {};
+  std::uint32_t point = size == 2 ? c & 0x1fu : size == 3 ? c & 0x0fu : c & 0x07u;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0u) != 0x80u) return {};
+    point = point << 6 | (byte(i) & 0x3fu);
+  }
+  const bool shortest = point >= (size == 2 ? 0x80u : size == 3 ? 0x800u : 0x10000u);
+  if (!shortest || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return {};
+  return {point, size};
+}
+
+/// Columns of a terminal that a character takes, -1 for one that must not reach it: controls, marks that turn the
+/// direction of text or have no width, what has no meaning of its own. Wide are those of East Asia and pictures
+/// (Unicode Standard Annex 11).
+inline int columns_of(std::uint32_t point) noexcept {
+  struct range {
+    std::uint32_t first, last;
+    int columns;
+  };
+  constexpr range ranges[] = {
+      {0x0, 0x1f, -1},        {0x7f, 0x9f, -1},      {0xad, 0xad, -1},      {0x300, 0x36f, 0},
+      {0x61c, 0x61c, -1},     {0x1100, 0x115f, 2},   {0x180e, 0x180e, -1},  {0x200b, 0x200f, -1},
+      {0x2028, 0x202e, -1},   {0x2060, 0x206f, -1},  {0x2e80, 0x303e, 2},   {0x3041, 0x33ff, 2},
+      {0x3400, 0x4dbf, 2},    {0x4e00, 0xa4cf, 2},   {0xa960, 0xa97f, 2},   {0xac00, 0xd7a3, 2},
+      {0xd800, 0xf8ff, -1},   {0xf900, 0xfaff, 2},   {0xfe00, 0xfe0f, -1},  {0xfe30, 0xfe6f, 2},
+      {0xfeff, 0xfeff, -1},   {0xff01, 0xff60, 2},   {0xffe0, 0xffe6, 2},   {0xfff0, 0xfffb, -1},
+      {0x1f300, 0x1f64f, 2},  {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1f9ff, 2}, {0x20000, 0x3fffd, 2},
+      {0xe0000, 0x10ffff, -1}};
+  for (const range& r : ranges)
+    if (point >= r.first && point <= r.last) return r.columns;
+  return 1;
+}
+
+/// Columns of a text that is printable, and how many of its bytes fit into `columns`.
+CUTRACE_NOINLINE inline std::size_t fitting(std::string_view text, std::size_t columns, std::size_t* taken = nullptr) {
+  std::size_t at = 0, used = 0;
+  while (at < text.size()) {
+    const utf8_character c = utf8_at(text.substr(at));
+    const std::size_t more = c.size > 1 ? static_cast<std::size_t>(std::max(columns_of(c.point), 0)) : 1;
+    if (used + more > columns) break;
+    used += more;
+    at += std::max(c.size, 1u);
+  }
+  if (taken != nullptr) *taken = used;
+  return at;
+}
+CUTRACE_NOINLINE inline std::size_t columns_of(std::string_view text) {
+  std::size_t used = 0;
+  fitting(text, ~std::size_t{0} >> 1, &used);
+  return used;
+}
+
 /// A piece of a line: as it is, or filled up with spaces to `width`, from the left where the width is negative. Refers
 /// to its text, so it belongs into the expression that prints it.
 struct piece {
@@ -142,7 +224,7 @@ inline int right(std::size_t width) noexcept { return static_cast<int>(width); }
 CUTRACE_NOINLINE inline void append(std::string& out, std::initializer_list<piece> pieces) {
   for (const piece& p : pieces) {
     const std::size_t width = static_cast<std::size_t>(p.width < 0 ? -p.width : p.width);
-    const std::size_t fill = width > p.text.size() ? width - p.text.size() : 0;
+    const std::size_t columns = width == 0 ? 0 : columns_of(p.text), fill = width > columns ? width - columns : 0;
     if (p.width > 0) out.append(fill, ' ');
     out += p.text;
     if (p.width < 0) out.append(fill, ' ');
@@ -163,9 +245,10 @@ CUTRACE_NOINLINE inline void append_hex(std::string& out, const char* prefix, st
   }
 }
 
-/// Printable ASCII only: control characters and everything beyond ASCII become \n, \x1b or \u{e9}, a
-/// backslash \\. So a name can neither move the cursor nor change the width of a line. Only the first and the last 256
-/// bytes of a long name are looked at: nothing in between would be printed.
+/// Printable only: control characters, and all that is no character, become \n, \x1b or \u{202e}, a backslash \\; so
+/// does everything beyond ASCII, unless this thread writes UTF-8. So a name can neither move the cursor nor change the
+/// width of a line. Only the first and the last 256 bytes of a long name are looked at: nothing in between would be
+/// printed.
 CUTRACE_NOINLINE inline std::string escaped(std::string_view name) {
   std::string head;
   if (name.size() > 512) {
@@ -175,45 +258,40 @@ CUTRACE_NOINLINE inline std::string escaped(std::string_view name) {
     name = head;
   }
   std::string out;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const unsigned char c = static_cast<unsigned char>(name[i]);
-    const unsigned length = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    std::uint32_t point = length == 2 ? c & 0x1fu : length == 3 ? c & 0x0fu : c & 0x07u;
-    bool whole = length != 0 && i + length <= name.size();
-    for (std::size_t k = 1; whole && k < length; ++k) {
-      const unsigned char next = static_cast<unsigned char>(name[i + k]);
-      whole = (next & 0xc0u) == 0x80u;
-      point = point << 6 | (next & 0x3fu);
-    }
-    if (c == '\\')
+  for (std::size_t i = 0; i < name.size();) {
+    const utf8_character c = utf8_at(name.substr(i));
+    const std::string_view piece = name.substr(i, std::max(c.size, 1u));
+    i += piece.size();
+    if (piece[0] == '\\')
       out += "\\\\";
-    else if (c >= 0x20 && c < 0x7f)
-      out += static_cast<char>(c);
-    else if (c == '\n')
+    else if (piece[0] == '\n')
       out += "\\n";
-    else if (c == '\t')
+    else if (piece[0] == '\t')
       out += "\\t";
-    else if (whole) {
-      append_hex(out, "\\u{", point, 1);
+    else if (c.size != 0 && columns_of(c.point) >= (out.empty() ? 1 : 0) && (c.size == 1 || names_in_utf8()))
+      out += piece;
+    else if (c.size > 1) {
+      append_hex(out, "\\u{", c.point, 1);
       out += '}';
-      i += length - 1;
     } else {
-      append_hex(out, "\\x", c, 2);
+      append_hex(out, "\\x", static_cast<unsigned char>(piece[0]), 2);
     }
   }
   return out;
 }
 
-/// At most `width` characters: the middle of a longer text becomes "..", because the ends of C++ names tell more.
+/// At most `width` columns: the middle of a longer text becomes "..", because the ends of C++ names tell more.
 CUTRACE_NOINLINE inline std::string cut(std::string text, std::size_t width) {
-  if (text.size() <= width) return text;
-  if (width <= 2) return text.substr(0, width);
-  const std::size_t tail = (width - 2) / 2;
-  const std::size_t head = width - 2 - tail;
-  return text.substr(0, head) + ".." + text.substr(text.size() - tail);
+  const std::size_t all = columns_of(text);
+  if (all <= width) return text;
+  if (width <= 2) return text.substr(0, fitting(text, width));
+  const std::size_t tail = (width - 2) / 2, head = width - 2 - tail;
+  std::size_t skipped = 0, begin = fitting(text, all - tail, &skipped);
+  if (all - skipped > tail) begin += std::max(utf8_at(std::string_view(text).substr(begin)).size, 1u);  // a wide one
+  return text.substr(0, fitting(text, head)) + ".." + text.substr(begin);
 }
 
-/// An untrusted name for a column of `width` characters.
+/// An untrusted name for `width` columns.
 CUTRACE_NOINLINE inline std::string label(std::string_view name, std::size_t width) {
   return cut(name.empty() ? "(unnamed)" : escaped(name), width);
 }
@@ -234,10 +312,11 @@ CUTRACE_NOINLINE inline std::string place(std::string_view site, std::size_t wid
 CUTRACE_NOINLINE inline std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   std::string out;
   std::size_t room = width;
-  while (text.size() > room) {
-    std::size_t at = text.substr(0, room + 1).rfind(' ');
-    const bool space = at != std::string_view::npos && at > room / 2;
-    if (!space) at = room;
+  while (columns_of(text) > room) {
+    const std::size_t fits = fitting(text, room);
+    std::size_t at = text.substr(0, fits + 1).rfind(' ');
+    const bool space = at != std::string_view::npos && at > fits / 2;
+    if (!space) at = std::max(fits, std::size_t{1});
     out += text.substr(0, at);
     out += '\n';
     out.append(indent, ' ');
@@ -252,13 +331,17 @@ enum class tone : unsigned char { plain, heading, alarm };
 
 class page {
  public:
-  page(std::size_t width, bool color) : width_(width), color_(color) {}
+  /// @param utf8 names stay as they are until the page ends, else they become ASCII. One page a thread at a time.
+  page(std::size_t width, bool color, bool utf8 = false) : width_(width), color_(color) { names_in_utf8() = utf8; }
+  page(const page&) = delete;
+  page& operator=(const page&) = delete;
+  ~page() { names_in_utf8() = false; }
 
   std::size_t width() const noexcept { return width_; }
 
   /// One line, cut at the width; trailing spaces vanish.
   CUTRACE_NOINLINE void line(std::string_view text = {}, tone t = tone::plain) {
-    text = text.substr(0, width_);
+    text = text.substr(0, fitting(text, width_));
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
     const char* begin = !color_ || t == tone::plain ? "" : t == tone::heading ? "\x1b[1m" : "\x1b[1;31m";
     text_ += begin;
