@@ -48,7 +48,9 @@ struct device_work : test_support::gpu_device {
 /// Knows when the trace began, so that what the program itself noted can be laid beside it.
 struct anchored_sink : cutrace::memory_sink {
   anchored_sink() : memory_sink(std::size_t{4} << 30) {}
-  void open(const cutrace::trace_info& i) override { start_ns = static_cast<std::int64_t>(i.start.monotonic_ns); }
+  void open(const cutrace::trace_info& i) override {
+    start_ns = static_cast<std::int64_t>(i.start.monotonic_ns) - i.start.trace_ns;
+  }
   std::int64_t start_ns = 0;
 };
 std::int64_t monotonic_ns() { return static_cast<std::int64_t>(cutrace::clock::monotonic_ns()); }

@@ -81,7 +81,7 @@ class ascii_sink : public sink {
     const std::int64_t total_ns = time.recorded_ns;
 
     const bool gpu_seen = d.numbers.numbers().gpu_operations > 0;
-    ascii::page out(columns(), color_, ::isatty(terminal()) == 1 && ascii::terminal_takes_utf8());
+    ascii::page out(columns(), color_, on_terminal() && ascii::terminal_takes_utf8());
     ascii::print_identity(out, who_, end, time, gpu_seen);
     out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
@@ -107,12 +107,15 @@ class ascii_sink : public sink {
   std::size_t columns() const noexcept {
     if (width_ != 0) return std::min<std::size_t>(std::max<std::size_t>(width_, 80), 400);
     winsize size{};
-    if (::ioctl(terminal(), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+    const int fd = terminal();
+    if (fd < 0 || ::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
     return std::min<std::size_t>(std::max<std::size_t>(size.ws_col, 80), 200);
   }
 
-  /// Where the report goes, if it can be a terminal, else -1.
+  /// Where the report goes, if it can be a terminal, else -1: for a file the kernel must not be asked, since a sandbox
+  /// may end the program that does.
   int terminal() const noexcept { return path_.empty() ? STDERR_FILENO : path_ == "-" ? STDOUT_FILENO : -1; }
+  bool on_terminal() const noexcept { return terminal() >= 0 && ::isatty(terminal()) == 1; }
 
   std::string path_;
   std::uint32_t width_;

@@ -257,7 +257,8 @@ int by_counter() {
   need(marks.clock != "monotonic", "by the counter");
   need(marks.seen.size() == before.size(), "all marks are there");
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const std::int64_t at = marks.seen[i] + static_cast<std::int64_t>(marks.start.monotonic_ns), near = 5000000;
+    const std::int64_t zero = static_cast<std::int64_t>(marks.start.monotonic_ns) - marks.start.trace_ns;
+    const std::int64_t at = zero + marks.seen[i], near = 1000000;
     need(at > static_cast<std::int64_t>(before[i]) - near && at < static_cast<std::int64_t>(after[i]) + near,
          "at the times when they were passed");
   }
