@@ -140,7 +140,13 @@ struct callbacks {
                                         std::size_t valid) {
     process_state& p = process_state::get();
     if (buffer == nullptr) return;
-    event_writer* w = p.writer.load(std::memory_order_acquire);
+    p.completing.fetch_add(1);  // before `writer` is read, and before CUPTI has the buffer no more
+    hand_back(p, buffer, size, valid);
+    p.completing.fetch_sub(1);
+  }
+
+  static void hand_back(process_state& p, std::uint8_t* buffer, std::size_t size, std::size_t valid) noexcept {
+    event_writer* w = p.writer.load();
     const bool discard = size == buffer_pool::discard_bytes;
     if (!discard) p.buffers.returned(buffer);
     if (w != nullptr && valid != 0 && !discard) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cupti.h>
+#include <unistd.h>  // usleep
 
 #include <algorithm>
 #include <atomic>
@@ -104,11 +105,25 @@ class cupti_backend final : public backend {
     if (recording_.any_kind()) flushing_.force();
     disable_kinds(p);
     if (recording_.any_kind()) flushing_.force();
+    wait_for_buffers(p);
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
     writer_->offer(static_cast<const activity_buffers*>(nullptr));
     return true;
+  }
+
+  /// A flush does not wait for what another thread is handing back at that moment: its records would be nobody's. Older
+  /// libraries keep buffers; so it ends where none has come for ten milliseconds.
+  static void wait_for_buffers(process_state& p) noexcept {
+    std::uint32_t before = ~std::uint32_t{0};
+    for (int quiet = 0; quiet < 10; ++quiet) {
+      const std::uint32_t now = p.buffers.at_cupti() + p.completing.load();
+      if (now == 0) return;
+      if (now != before) quiet = 0;
+      before = now;
+      ::usleep(1000);
+    }
   }
 
   /// A client that registers buffers gets CUPTI as it was but for the clock: its buffers are not zeroed, and it has not

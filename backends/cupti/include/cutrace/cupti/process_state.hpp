@@ -46,8 +46,9 @@ struct alignas(64) process_state {
   functions api;
   buffer_pool buffers;
   std::uint32_t version = 0;
-  std::atomic<std::uint64_t> refused{0};  ///< buffer requests that found none
-  std::atomic<std::uint64_t> flushes{0};  ///< after each of which threads get a buffer anew
+  std::atomic<std::uint64_t> refused{0};     ///< buffer requests that found none
+  std::atomic<std::uint32_t> completing{0};  ///< threads that hand a buffer back, CUPTI's own among them
+  std::atomic<std::uint64_t> flushes{0};     ///< after each of which threads get a buffer anew
   /// Since when GPU work has named a place that is not described, CLOCK_MONOTONIC; 0: there is none (late_places.hpp).
   std::atomic<std::uint64_t> places_wait_since_ns{0};
   bool clock_registered = false;
