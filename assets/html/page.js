@@ -203,7 +203,15 @@ function showTables() {
     {title: "Busy", key: d => d.busy_ns, text: d => duration(d.busy_ns)},
     {title: "Of trace", key: d => d.busy_ns, text: d => share(d.busy_ns, data.recorded_ns)},
     {title: "Of its span", key: d => d.busy_ns / d.active_ns, text: d => share(d.busy_ns, d.active_ns), hint: "From its first work to its last"},
+    {title: "Idle", key: d => d.idle_ns, text: d => duration(d.idle_ns), hint: "Gaps in its span"},
     {title: "Gaps", key: d => d.gaps, text: d => count(d.gaps)}], data.devices));
+  const idleNs = data.idle.reduce((sum, i) => sum + i[2], 0);
+  section("s-idle", data.idle, node => table(node, [
+    {title: "Cause", left: true, text: i => i[0]},
+    {title: "Gaps", key: i => i[1], text: i => i[1] ? count(i[1]) : "-"},
+    {title: "Time", key: i => i[2], text: i => duration(i[2])},
+    {title: "Share", key: i => i[2], text: i => share(i[2], idleNs)},
+    {title: "Mostly", left: true, text: i => legible(i[3])}], data.idle, {by: 2}));
   section("s-gaps", data.gaps, node => {
     table(node, [
       {title: "Begins at", left: true, key: g => g[1], text: g => duration(g[1] - whole.start), name: g => {

@@ -76,7 +76,8 @@ def server(browser, folder):
     check("memory chart", browser.run("return [...document.querySelectorAll('#side svg')].map(s => s.ariaLabel)")
           == ["GPU 0 busy over time", "GPU memory allocated over time"])
     # 160 us are recorded. The GPU is busy from 45 to 125, 126 to 138.3 and 139 to 140.
-    check("gaps", sorted(cells(browser, "#s-gaps", 2)) == sorted(["45.0 us", "20.0 us", "1.00 us", "700 ns"]), cells(browser, "#s-gaps", 2))
+    check("causes of idle time", cells(browser, "#s-idle", 2) == ["45.0 us", "20.0 us", "1.70 us"], cells(browser, "#s-idle", 2))
+    check("gaps", sorted(cells(browser, "#s-gaps", 2)) == sorted(["20.0 us", "1.00 us", "700 ns"]), cells(browser, "#s-gaps", 2))
 
     largest_first = ["80.0 us", "20.0 us", "12.3 us", "1.00 us", "1.00 us"]
     check("tables come with the largest first", cells(browser, "#s-gpu", 2) == largest_first, cells(browser, "#s-gpu", 2))

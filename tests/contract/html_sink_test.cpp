@@ -202,18 +202,32 @@ TEST_CASE("html: each event is in its row, with what the page shows of it") {
 TEST_CASE("html: idle gaps have the cause that the host gives them") {
   const sink_contract::events all = {sample::kernel("before", 1000, 2000, 1),
                                      sample::api("cuStreamSynchronize", 2000, 9000, 2),
-                                     sample::kernel("after", 10000, 11000, 3),
-                                     sample::stage("tokenize", 11500, 19500, 1),
-                                     sample::kernel("behind the stage", 20000, 21000, 4),
+                                     sample::api("cuLaunchKernel", 9500, 9600, 3),
+                                     sample::called_at(sample::kernel("after", 10000, 11000, 3), 9500),
+                                     sample::stage("tokenize", 11500, 19500, 2, 1, 1),
+                                     sample::api("cuLaunchKernel", 19600, 19700, 4),
+                                     sample::called_at(sample::kernel("behind the stage", 20000, 21000, 4), 19600),
                                      sample::api("cuMemAlloc", 24000, 25000, 5),
-                                     sample::kernel("last", 30000, 200000, 6)};
-  const nlohmann::json gaps = page_of(all).data["gaps"];
-  REQUIRE(gaps.size() == 4);
-  CHECK(gaps[0] == nlohmann::json({0, 0, 1000, "no call, no stage", 11, "", "before"}));
-  CHECK(gaps[1] == nlohmann::json({0, 2000, 8000, "sync (waiting)", 9, "cuStreamSynchronize", "after"}));
-  CHECK(gaps[2] == nlohmann::json({0, 11000, 9000, "own code, in a stage", 10, "tokenize", "behind the stage"}));
+                                     sample::api("cuLaunchKernel", 29000, 29500, 6),
+                                     sample::called_at(sample::kernel("last", 30000, 200000, 6), 29000),
+                                     sample::stage("serve", 0, 200000, 1)};
+  const shown_page page = page_of(all);
+  const nlohmann::json gaps = page.data["gaps"];
+  const char* waited = "the host had waited, so nothing was queued";
+  const char* late = "the host was late: own code, other calls";
+  REQUIRE(gaps.size() == 3);
+  CHECK(gaps[0] == nlohmann::json({0, 2000, 8000, waited, 9, "serve: cuStreamSynchronize", "after"}));
+  CHECK(gaps[1] == nlohmann::json({0, 11000, 9000, late, 10, "tokenize", "behind the stage"}));
   // A short call does not explain a long gap.
-  CHECK(gaps[3] == nlohmann::json({0, 21000, 9000, "no call, no stage", 11, "", "last"}));
+  CHECK(gaps[2] == nlohmann::json({0, 21000, 9000, late, 10, "serve", "last"}));
+  CHECK(page.data["gap_count"] == 3);
+  const nlohmann::json idle = page.data["idle"];
+  REQUIRE(idle.size() == 3);
+  CHECK(idle[0] == nlohmann::json({late, 2, 18000, "serve"}));
+  CHECK(idle[1] == nlohmann::json({waited, 1, 8000, "serve: cuStreamSynchronize"}));
+  CHECK(idle[2] == nlohmann::json({"before the first and after the last work", 0, 1000, ""}));
+  CHECK(page.data["answer"].get<std::string>().find("mostly host_wait (69.2 % of the gaps, most of all in stage ") !=
+        std::string::npos);
 }
 
 TEST_CASE("html: what does not fit is joined, and loses neither its course nor its count") {

@@ -89,7 +89,8 @@ struct seen {
     const std::int64_t slack_ns = std::max<std::int64_t>(5000000, longest_ns);
     std::vector<int> work(windows.size());
     for (const cutrace::event& e : events) {
-      if (e.kind != cutrace::event_kind::kernel) continue;
+      // Of a kernel without a launch, which are counted above, no begin of a call is known.
+      if (e.kind != cutrace::event_kind::kernel || e.call_name.size == 0) continue;
       bool inside = false;
       for (std::size_t i = 0; i < windows.size(); ++i)
         if (e.call_start_ns + slack_ns >= windows[i].start_ns && e.call_start_ns <= windows[i].end_ns)

@@ -5,6 +5,7 @@
 report_forms.py TRACE.jsonl TEXT JSON CSV_FOLDER HTML
 report_forms.py --hostile TRACE.jsonl > TRACE_WITH_OTHER_NAMES
 report_forms.py --kineto KINETO.json.gz JSON         PyTorch's own events, in exact decimals
+report_forms.py --live LIVE_TEXT TEXT LIVE_HTML HTML    what a program printed of itself, and what a file of it says
 report_forms.py --time TRACE.jsonl JSON [FROM_NS TO_NS]    times of the report on that, or on what was chosen of it
 """
 import collections
@@ -188,7 +189,7 @@ def compare_text(text, report):
     flat = " ".join(text.split())
     check("%s delivered" % format(report["totals"]["delivered"], ",") in flat, "events delivered")
     check(("nothing lost" in flat) == (report["totals"]["lost"] == 0), "losses")
-    found = re.search(r"GPU busy ([0-9.]+) %, idle ([0-9.]+) %", flat)
+    found = re.search(r"GPU busy ([0-9.]+) %.*?[,;] idle ([0-9.]+) %", flat)
     recorded = report["trace"]["recorded_ns"]
     if report["devices"]:
         check(found and abs(float(found[1]) - 100 * report["trace"]["gpu_busy_ns"] / recorded) < 0.051, "share of busy")
@@ -259,7 +260,51 @@ def compare_kineto(path, report):
     check(report["numbers"]["gpu_operations"] == sum(map(len, busy.values())), "GPU operations", path)
 
 
+LIVE_TABLES = ("WHERE THE TIME WENT", "WHY THE GPU IS IDLE", "STAGES", "GPUS", "GPU OPERATIONS", "HOST CALLS", "SUMMARY")
+
+
+def tables_of(text):
+    head, *rest = re.split(r"\n\n(?=[A-Z])", text)
+    found = {re.split("  |\n", part)[0]: part.strip("\n") for part in rest}
+    found["head"] = head[:head.index("answer ")]
+    # The file's answer also has what to fix first.
+    found["answer"] = re.sub("; fix first: .*?\\)|; nothing stands out to fix", "",
+                             " ".join(head[head.index("answer "):].split()))
+    return found
+
+
+def compare_live(live, whole, live_page, page):
+    live, whole = tables_of(live), tables_of(whole)
+    notes = live["LOSSES AND NOTES"]
+    in_logs = "causes of idle time were found in" in notes
+    check("GPU IS IDLE is approximate" not in notes, "idle time that is not known:", notes)
+    for name in LIVE_TABLES + ("head", "answer"):
+        if in_logs and name in ("WHY THE GPU IS IDLE", "answer") or name + " is approximate" in notes:
+            continue
+        if "~" in live.get(name, ""):  # said to be approximate
+            continue
+        check(name not in whole or live.get(name) == whole[name], name, "live:\n", live.get(name), "\nread:\n", whole.get(name))
+    check(all(name in live for name in LIVE_TABLES), "tables are missing:", list(live))
+    live, whole = ([json.loads(re.search(r'id="data">(.*?)</script>', p, re.S)[1])][0] for p in (live_page, page))
+    rough = any(s["approximate"] for s in live["stages"])
+    for name in ("recorded_ns", "gpu_busy_ns", "launches", "kernels", "owners", "stages", "devices", "gpu", "calls",
+                 "copies", "gap_count"):
+        if name == "stages" and rough or name == "owners" and "TIME WENT is approximate" in notes:
+            continue
+        check(live[name] == whole[name], "page,", name, "live:", live[name], "read:", whole[name])
+    if not in_logs:
+        check(live["idle"] == whole["idle"], "page, idle:", live["idle"], whole["idle"])
+        check(live["gaps"] == whole["gaps"], "page, gaps")
+    causes, of_file = ({i[0]: i[2] for i in p["idle"]} for p in (live, whole))
+    check(abs(sum(causes.values()) - sum(of_file.values())) <= 1, "idle time", causes, of_file)
+    for cause, ns in of_file.items():
+        check(abs(causes.get(cause, 0) - ns) <= 0.02 * sum(of_file.values()), "idle time by cause", causes, of_file)
+
+
 def main():
+    if sys.argv[1] == "--live":
+        compare_live(*(open(path, encoding="utf-8").read() for path in sys.argv[2:6]))
+        sys.exit(failed)
     if sys.argv[1] == "--hostile":
         return hostile(sys.argv[2])
     if sys.argv[1] == "--kineto":

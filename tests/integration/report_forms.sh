@@ -88,6 +88,22 @@ grep -q '"type":"window"' windows.jsonl || fail "no windows"
 "$command" report windows.jsonl --json=r.json
 times "windows" windows.jsonl
 
+# What a program reports of itself while it ends is what a file of it says: whole, in windows, and so long that its
+# causes of idle time are found in one piece after the other.
+live() { # <what> <environment...> -- <arguments of the server...>
+  local what=$1 environment=()
+  shift
+  while [ "$1" != -- ]; do environment+=("$1"); shift; done
+  env CUTRACE=1 CUTRACE_SINKS='jsonl:live.jsonl,ascii:live.txt?width=100,html:live.html' "${environment[@]}" \
+    "$server" --device sim "${@:2}" >server.txt 2>&1 || fail "the server, $what: $(tail -n 3 server.txt)"
+  "$command" report live.jsonl >whole.txt && "$command" report live.jsonl --html whole.html || fail "no report of $what"
+  "$python" "$here/report_forms.py" --live live.txt whole.txt live.html whole.html || fail "live and read, $what"
+}
+live 'a whole trace' -- --workers 3 --arrival-us 200
+live 'windows' CUTRACE_SAMPLE=10ms/20ms -- --requests 40 --arrival-us 2000
+live 'a long trace' -- --workers 3 --arrival-us 200 --requests 150
+grep -q 'causes of idle time were found in' live.txt || fail "a long trace in one piece"
+
 if "$command" cut windows.jsonl -o cut_windows.jsonl --to 25ms >/dev/null 2>&1; then
   expect 0 - "$command" report cut_windows.jsonl --json=r.json
 fi

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/sinks/common/finding_text.hpp>
+#include <deque>
 #include <map>
 #include <memory>
 #include <random>
@@ -343,6 +345,211 @@ TEST_CASE("analysis.idle: what was not recorded is not idle") {
   CHECK(r.all.count == 2);
   CHECK(r.before_ns == 20 * us);
   CHECK(r.after_ns == 50 * us);
+}
+
+// The same in logs one after the other, as a sink has them.
+
+namespace {
+
+struct watched {
+  idle_report report;
+  std::vector<named_gap> longest;
+  std::int64_t off_ns = 0;
+};
+/// @param log_bytes 0: one log
+watched watch(const std::vector<event>& events, std::size_t log_bytes, std::int64_t end_ns = INT64_MIN) {
+  bounds limits;
+  limits.log_bytes = log_bytes;
+  idle_watch w(0, limits, 100000);
+  std::int64_t last_ns = end_ns;
+  for (const event& e : events) {
+    w.add(e);
+    if (!e.is_description()) last_ns = std::max(last_ns, e.end_ns);
+  }
+  w.settle(true);
+  return {w.report(last_ns), w.longest(), w.off_ns()};
+}
+
+/// Steps of a server, inside of one stage that ends with the program: its own code for 50 us, a launch, a kernel of 30
+/// us, a wait for it.
+std::vector<event> server(std::int64_t steps) {
+  std::vector<event> events;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const std::int64_t t = 100 * i;
+    const std::uint64_t id = static_cast<std::uint64_t>(3 * i) + 10;
+    events.push_back(sample::stage("prepare", t * us, (t + 50) * us, id, 5, 1));
+    events.push_back(sample::in_stage(launch(t + 50, t + 55, id), "decode", id + 1));
+    events.push_back(sample::in_stage(kernel(t + 60, t + 90, t + 50, id), "decode", id + 1));
+    events.push_back(sample::in_stage(call("cuStreamSynchronize", t + 55, t + 92), "decode", id + 1));
+    events.push_back(sample::stage("decode", (t + 50) * us, (t + 95) * us, id + 1, 5, 1));
+  }
+  events.push_back(sample::stage("serve", 0, 100 * steps * us, 5));
+  return events;
+}
+
+}  // namespace
+
+TEST_CASE("analysis.idle: one log of a live trace is a whole trace") {
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 30 : 300); ++seed) {
+    CAPTURE(seed);
+    const random_trace::trace t = random_trace::make(seed, seed % 4 == 0);
+    const std::unique_ptr<trace_log> log = log_of(t.events);
+    const idle_report whole = idle_finder(*log, 100000).find();
+    const watched live = watch(t.events, 0, log->window().end_ns);
+    CHECK(live.off_ns == 0);
+    REQUIRE(live.report.all.ns == whole.all.ns);
+    REQUIRE(live.report.before_ns == whole.before_ns);
+    REQUIRE(live.report.after_ns == whole.after_ns);
+    for (std::size_t c = 0; c < idle_cause_count; ++c) REQUIRE(live.report.by_cause[c].ns == whole.by_cause[c].ns);
+    REQUIRE(live.report.blames.size() == whole.blames.size());
+    std::map<std::string, std::int64_t> blamed;
+    const auto key = [](const idle_blame& b) {
+      return std::to_string(b.device) + name_of(b.cause) + "/" + b.call + "/" + b.stage;
+    };
+    for (const idle_blame& b : whole.blames) blamed[key(b)] += b.total.ns;
+    for (const idle_blame& b : live.report.blames) REQUIRE(blamed[key(b)] == b.total.ns);
+    REQUIRE(live.longest.size() == whole.longest.size());
+    for (std::size_t i = 0; i < whole.longest.size(); ++i)
+      REQUIRE(live.longest[i].when.length_ns() == whole.longest[i].when.length_ns());
+    for (std::uint32_t d = 0; d < 2; ++d) {
+      const auto of = whole.by_device.find(d);
+      if (of != whole.by_device.end()) REQUIRE(of->second.count > 0);
+    }
+  }
+}
+
+TEST_CASE("analysis.idle: many logs of a live trace say what one does") {
+  const std::vector<event> events = server(sanitized ? 2000 : 20000);
+  const idle_report whole = watch(events, 0).report;
+  REQUIRE(whole.blames.size() >= 1);
+  CHECK(whole.blames[0].stage == "prepare");
+  CHECK(whole.blames[0].cause == idle_cause::host_wait);
+  for (const std::size_t bytes : {1u, 20000u, 200000u}) {
+    CAPTURE(bytes);
+    const watched live = watch(events, bytes);
+    CHECK(live.off_ns == 0);
+    CHECK(live.report.all.ns == whole.all.ns);
+    CHECK(live.report.all.count == whole.all.count);
+    CHECK(live.report.before_ns == whole.before_ns);
+    CHECK(live.report.after_ns == whole.after_ns);
+    CHECK(live.report.lengths.count() == whole.lengths.count());
+    CHECK(live.report.lengths.percentile_ns(50) == whole.lengths.percentile_ns(50));
+    // Where two logs meet, a gap may lack what came before.
+    CHECK(static_cast<double>(live.report.of(idle_cause::host_wait).ns) >=
+          0.98 * static_cast<double>(whole.of(idle_cause::host_wait).ns));
+    CHECK(live.report.blames[0].stage == "prepare");
+    CHECK(live.report.blames[0].cause == idle_cause::host_wait);
+    CHECK(live.report.of(idle_cause::no_work).count == 0);  // "serve" is open all the time, if unknown until its end
+  }
+}
+
+TEST_CASE("analysis.idle: work that comes after its gap was counted is taken out of it") {
+  // On another stream, delivered last: over many steps, at the edges of gaps, in the middle of one, before all others.
+  const std::vector<interval> late = {{20500, 38800}, {41095, 41110}, {42140, 42170}, {44100, 44150}, {45090, 45160},
+                                      {47110, 47120}, {47125, 47130}, {-500, -300},   {-100, 30}};
+  std::vector<event> events = server(1000);
+  std::uint64_t id = 900000;
+  for (const interval v : late) {
+    event e = kernel(v.start_ns, v.end_ns, v.start_ns, ++id);
+    e.stream = 99;
+    events.push_back(e);
+  }
+  for (event& e : events) {  // the trace begins at 0
+    e.start_ns += 1000 * us;
+    e.end_ns += 1000 * us;
+    e.call_start_ns += 1000 * us;
+  }
+  const watched whole = watch(events, 0);
+  for (const std::size_t bytes : {1u, 20000u, 400000u}) {
+    CAPTURE(bytes);
+    const watched live = watch(events, bytes);
+    if (live.off_ns != 0) {  // fewer gaps are kept than the late work reaches back
+      CHECK(bytes < 400000);
+      CHECK(live.report.all.ns >= whole.report.all.ns);
+      CHECK(live.report.all.ns <= whole.report.all.ns + live.off_ns);
+      continue;
+    }
+    CHECK(live.report.all.ns == whole.report.all.ns);
+    CHECK(live.report.all.count == whole.report.all.count);
+    CHECK(live.report.before_ns == whole.report.before_ns);
+    CHECK(live.report.after_ns == whole.report.after_ns);
+    CHECK(live.report.lengths.count() == whole.report.lengths.count());
+    for (const unsigned percent : {1u, 50u, 99u, 100u})
+      CHECK(live.report.lengths.percentile_ns(percent) == whole.report.lengths.percentile_ns(percent));
+  }
+}
+
+TEST_CASE("analysis.idle: a live trace in any order of delivery has the same gaps") {
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 20 : 200); ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    std::vector<event> events;
+    for (int i = 0; i < 3000; ++i) {
+      const std::int64_t start = 10 * i + static_cast<std::int64_t>(random() % 2000);
+      event k = kernel(start, start + 1 + static_cast<std::int64_t>(random() % 6), start, 0);
+      k.device = random() % 2;
+      k.stream = random() % 4;
+      events.push_back(k);
+    }
+    const idle_report whole = watch(events, 0).report;
+    const watched live = watch(events, 30000 + random() % 60000);
+    REQUIRE(live.off_ns == 0);
+    REQUIRE(live.report.all.ns == whole.all.ns);
+    REQUIRE(live.report.all.count == whole.all.count);
+    REQUIRE(live.report.before_ns == whole.before_ns);
+    REQUIRE(live.report.after_ns == whole.after_ns);
+    std::int64_t by_cause = 0;
+    for (const idle_total& t : live.report.by_cause) by_cause += t.ns;
+    REQUIRE(by_cause == whole.all.ns);
+  }
+}
+
+TEST_CASE("analysis.idle: windows of a live trace, one after the other and the last one open") {
+  std::vector<event> events;
+  const auto window = [&](std::int64_t a, std::int64_t b) {
+    events.push_back(sample::base(event_kind::window, "recorded", a * us, b * us));
+  };
+  for (std::int64_t w = 0; w < 300; ++w) {
+    const std::int64_t t = 1000 * w;
+    for (std::int64_t i = 0; i < 3; ++i) {
+      const std::uint64_t id = static_cast<std::uint64_t>(10 * w + i) + 1;
+      events.push_back(launch(t + 20 + 50 * i, t + 25 + 50 * i, id));
+      events.push_back(kernel(t + 30 + 50 * i, t + 60 + 50 * i, t + 20 + 50 * i, id));
+    }
+    window(t, t + 200);
+  }
+  const idle_report whole = watch(events, 0).report;
+  CHECK(whole.all.ns == (300 * 40 + 299 * 70) * us);
+  for (const std::size_t bytes : {1u, 30000u}) {
+    const watched live = watch(events, bytes);
+    // At a log's end the window is open; the next one begins for it with the first event there.
+    CHECK(live.report.all.ns <= whole.all.ns);
+    CHECK(static_cast<double>(live.report.all.ns) >= 0.9 * static_cast<double>(whole.all.ns));
+    CHECK(live.report.before_ns == whole.before_ns);
+    CHECK(live.report.after_ns == whole.after_ns);
+  }
+}
+
+TEST_CASE("analysis.idle: a live trace of many threads, names and rows stays small") {
+  bounds limits = bounds::for_bytes(1u << 20);
+  idle_watch w(0, limits, 10);
+  std::deque<std::string> names;
+  for (std::int64_t i = 0; i < 20000; ++i) {
+    names.push_back("kernel_" + std::to_string(i) + std::string(200, 'x'));
+    event l =
+        on(static_cast<std::uint32_t>(i % 2000) + 1, launch(10 * i, 10 * i + 1, static_cast<std::uint64_t>(i) + 1));
+    event k = kernel(10 * i + 2, 10 * i + 4, 10 * i, static_cast<std::uint64_t>(i) + 1);
+    k.name = sample::text_of(names.back());
+    k.stage_name = k.name;
+    k.stage_id = static_cast<std::uint64_t>(i) + 1;
+    w.add(l);
+    w.add(k);
+  }
+  w.settle(true);
+  const idle_report r = w.report(200000 * us);
+  CHECK(r.all.count == 19999);
+  CHECK(r.blames.size() <= 1100);
+  CHECK(w.longest().size() == 10);
 }
 
 TEST_CASE("analysis.idle: a file that does not tell its start, and one with too many devices") {

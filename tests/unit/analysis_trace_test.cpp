@@ -127,10 +127,9 @@ TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classe
             if (w.device != d.device) continue;
             of[static_cast<std::size_t>(class_of(w))].set(w.start, w.end);
             busy.set(w.start, w.end);
-            for (std::int64_t t = w.start; t < w.end; ++t)
-              if (recorded.at(t)) first = std::min(first, t), last = std::max(last, t + 1);
+            first = std::min(first, w.start);
+            last = std::max(last, w.end);
           }
-          if (last == 0) first = 0;
           REQUIRE(d.active == interval{first * tick, last * tick});
           const std::int64_t active_ns = count([&](std::int64_t t) { return first <= t && t < last; });
           REQUIRE(d.busy_ns == count([&](std::int64_t t) { return busy.at(t); }));

@@ -3,6 +3,8 @@
 
 #include <cutrace/base/process_info.hpp>
 
+#include "cutrace/file_content.hpp"
+
 namespace process_info_test {
 
 using cutrace::detail::process_info;
@@ -20,6 +22,12 @@ TEST_CASE("this process is named by its program") {
   const process_info p = process_info::read();
   CHECK(p.name == "cutrace_unit_tests");
   CHECK(p.command_line.find("cutrace_unit_tests") != std::string::npos);
+}
+
+TEST_CASE("a file of /proc that cannot be read to its end throws nothing") {
+  CHECK(cutrace_tool::content_of("/proc/self/mem").empty());  // EIO, as ESRCH of a process that has ended meanwhile
+  CHECK(cutrace_tool::content_of("/no/such/file").empty());
+  CHECK(!cutrace_tool::content_of("/proc/self/environ").empty());
 }
 
 }  // namespace process_info_test

@@ -7,8 +7,8 @@
 #include <cutrace/analysis/request_watch.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sim/sim_backend.hpp>
+#include <cutrace/sinks/make_file_sinks.hpp>
 #include <cutrace/sinks/memory.hpp>
-#include <cutrace/sinks/request_done_sink.hpp>
 #include <map>
 #include <stdexcept>
 #include <string>

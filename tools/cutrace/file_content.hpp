@@ -3,15 +3,17 @@
 #pragma once
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 namespace cutrace_tool {
 
-/// Empty where it cannot be read.
+/// Empty where it cannot be read; where that fails on the way, as for a process of /proc that ends meanwhile, what was
+/// read. Never throws for it: a stream buffer read by itself would.
 inline std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  return content.str();
 }
 
 }  // namespace cutrace_tool

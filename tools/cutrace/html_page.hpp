@@ -15,14 +15,6 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace tables {
 
-inline analysis::owner looks_of(analysis::idle_cause c) noexcept {
-  constexpr analysis::owner of[] = {analysis::owner::host_stage,  analysis::owner::host_sync,
-                                    analysis::owner::host_launch, analysis::owner::host_memory,
-                                    analysis::owner::nothing,     analysis::owner::nothing,
-                                    analysis::owner::nothing};
-  return of[static_cast<std::size_t>(c)];
-}
-
 inline std::vector<std::string> distribution_cells(const std::string& name, const analysis::time_distribution& t) {
   const auto time = [](std::uint64_t ns) { return std::string(ascii::duration(ns).view()); };
   return {name,
@@ -59,26 +51,11 @@ inline std::vector<html::whole_trace::table> inference_pages(const analysis::inf
 
 CUTRACE_NOINLINE inline html::whole_trace whole_trace_of(const report& in) {
   html::whole_trace w;
-  w.answer = ascii::answer_of(in.r, in.found, in.end, std::max(in.end.totals.lost_total(), in.a.log().lost_total()));
+  w.answer = ascii::answer_of(in.a, in.r, in.found, in.end);
   w.found = in.found;
-  w.gap_count = in.r.idle.all.count;
+  w.idle = in.r.idle;
   const analysis::trace_log& log = in.a.log();
-  for (const analysis::idle_gap& g : in.r.idle.longest) {
-    html::whole_trace::gap shown;
-    shown.device = g.device;
-    shown.when = g.when;
-    shown.cause = ascii::words_of_cause(g.cause);
-    shown.looks_like = looks_of(g.cause);
-    const std::uint32_t stage = log.stages()[g.stage].name;
-    if (stage != 0) shown.place = log.names().name(stage);
-    if (g.call != 0) shown.place += (shown.place.empty() ? "" : ": ") + log.names().name(g.call);
-    const analysis::gpu_work& next = log.work()[g.next];
-    shown.next = next.name != 0 ? log.names().name(next.name) : analysis::name_of(next.is);
-    w.gaps.push_back(std::move(shown));
-  }
-  std::sort(w.gaps.begin(), w.gaps.end(), [](const html::whole_trace::gap& a, const html::whole_trace::gap& b) {
-    return a.device != b.device ? a.device < b.device : a.when.start_ns < b.when.start_ns;
-  });
+  for (const analysis::idle_gap& g : in.r.idle.longest) w.gaps.push_back(analysis::name_gap(log, g));
   w.tables = inference_pages(in.r.inference);
   return w;
 }

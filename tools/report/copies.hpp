@@ -9,9 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/trace_log.hpp>
 #include <vector>
-
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

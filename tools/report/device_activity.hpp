@@ -2,7 +2,8 @@
 // What each device did: busy, idle, active span, and the overlap of computing, communication and each kind of copy.
 //
 // Definitions (ns, half-open intervals; Perfetto's GpuCompute and HTA's temporal breakdown use the same):
-//   busy = |union of kernels, copies and sets over all streams|; active = first start .. last end
+//   busy = |union of kernels, copies and sets over all streams|; active = first start .. last end, recorded or not;
+//   all lengths are of what was recorded
 //   unfinished = |union of work without times, without busy|; idle = |active| - busy - unfinished; compute = |union of
 //   kernels that are not communication| non_compute = busy - compute, so idle + unfinished + compute + non_compute =
 //   |active| overlap(a, b) = |union(a) ∩ union(b)|, of two classes of work; exposed(a) = |union(a) without
@@ -12,12 +13,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/trace_log.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "report/mask_sweep.hpp"
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
@@ -74,15 +75,12 @@ CUTRACE_ONE_COPY inline device_activity find_activity(const trace_log& log, cons
     const gpu_work& w = log.work()[i];
     sweep->add(static_cast<std::size_t>(w.is), w.when);
     if (until_ns != INT64_MIN) log.for_recorded({until_ns, w.when.start_ns}, piece, [&](interval) { ++a.gap_count; });
-    log.for_recorded(w.when, piece, [&](interval v) {
-      a.active = {std::min(a.active.start_ns, v.start_ns), std::max(a.active.end_ns, v.end_ns)};
-    });
+    a.active = {std::min(a.active.start_ns, w.when.start_ns), std::max(a.active.end_ns, w.when.end_ns)};
     until_ns = std::max(until_ns, w.when.end_ns);
     a.streams += !lane_seen[w.lane];
     lane_seen[w.lane] = true;
   }
   sweep->finish();
-  if (a.active.end_ns == INT64_MIN) a.active = {};  // none of it lies in the time recorded
   a.busy_ns = sweep->any_ns(all);
   for (const interval v : log.recorded()) recorded_ns += clip(v, a.active).length_ns();
   a.unfinished_ns = sweep->only_ns(unfinished, all);

@@ -6,12 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/finding.hpp>
+#include <cutrace/analysis/idle_gaps.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <map>
 #include <string>
 #include <vector>
-
-#include "report/idle_gaps.hpp"
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

@@ -10,9 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/duration_histogram.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <vector>
-
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

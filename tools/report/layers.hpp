@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/trace_log.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -23,7 +24,6 @@
 
 #include "report/ioctl_table.hpp"
 #include "report/stage_costs.hpp"
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/duration_histogram.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <vector>
 
 #include "report/memory_use.hpp"
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

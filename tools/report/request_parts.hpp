@@ -23,6 +23,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/trace_log.hpp>
 #include <map>
 #include <memory>
 #include <utility>
@@ -30,7 +31,6 @@
 
 #include "report/mask_sweep.hpp"
 #include "report/request_costs.hpp"
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

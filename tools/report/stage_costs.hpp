@@ -14,14 +14,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/containers.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/stages.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <utility>
 #include <vector>
 
-#include "report/containers.hpp"
-#include "report/trace_log.hpp"
 #include "report/wall_time.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
@@ -354,8 +354,10 @@ class stage_cost_finder {
     r.gpu_unknown_ns = unknown_.result.gpu_own_ns;
     r.gpu_unknown_operations = unknown_.result.gpu_operations;
     std::vector<ranked> order;
-    for (std::uint32_t i = 1; i < rows_.size(); ++i)
-      order.push_back({rows_[i].result.host_ns, rows_[i].result.gpu_inclusive_ns, i});
+    for (std::uint32_t i = 1; i < rows_.size(); ++i) {
+      const stage_cost& s = rows_[i].result;
+      if (s.calls + s.adopted_parts + s.gpu_operations > 0) order.push_back({s.host_ns, tie_ns(s), i});
+    }
     rank(order);
     for (const ranked& o : order) {
       r.stages.push_back(std::move(rows_[o.index].result));

@@ -5,14 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/analysis/summary.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <vector>
 
 #include "report/call_depth.hpp"
 #include "report/copies.hpp"
 #include "report/device_activity.hpp"
-#include "report/idle_gaps.hpp"
 #include "report/inference.hpp"
 #include "report/ioctl_table.hpp"
 #include "report/launch_queue.hpp"
@@ -21,7 +22,6 @@
 #include "report/multiplex.hpp"
 #include "report/request_costs.hpp"
 #include "report/stage_costs.hpp"
-#include "report/trace_log.hpp"
 #include "report/waits.hpp"
 #include "report/wall_time.hpp"
 
@@ -162,8 +162,8 @@ class trace_analysis {
 
  private:
   trace_log log_;
-  operation_table gpu_operations_{bounds{}, true};
-  operation_table calls_{bounds{}, true};
+  operation_table gpu_operations_;
+  operation_table calls_;
   summary numbers_;
   memory_use memory_;
   call_depth depth_;

@@ -11,11 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/breakdown.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <memory>
 #include <vector>
 
 #include "report/mask_sweep.hpp"
-#include "report/trace_log.hpp"
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

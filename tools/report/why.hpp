@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/stage_log.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -17,7 +18,6 @@
 #include <vector>
 
 #include "report/request_parts.hpp"
-#include "report/thread_stages.hpp"
 #include "report/trace_analysis.hpp"
 
 CUTRACE_BEGIN_NAMESPACE

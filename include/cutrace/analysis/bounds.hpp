@@ -21,25 +21,30 @@ struct bounds {
   std::size_t live_allocations = 0;
   std::size_t streams = 0;
   std::size_t devices = 0;
+  std::size_t histograms = 0;  ///< names with percentiles, each
+  std::size_t log_bytes = 0;   ///< of events that are analysed together for gaps
 
   /// Bounds that keep everything together below `bytes` (at least 512 KiB). The parts of 8 MiB, worst case: unions of
-  /// the process 1.5 MiB, stages 2.2, names 1.4, devices and streams 0.7, instances 0.8, allocations 0.8, timeline 0.6.
+  /// the process 1.1 MiB, stages 1.7, names 1.0, devices and streams 0.6, instances 0.6, allocations 0.6, timeline 0.5,
+  /// percentiles 0.6, the log of events with what its analysis needs 1.3.
   static bounds for_bytes(std::size_t bytes) noexcept {
     const std::size_t scale = std::max<std::size_t>(bytes, 512u << 10);
     const auto part = [&](std::size_t at_8_mib, std::size_t least) {
       return std::max(least, at_8_mib * (scale >> 10) / (8u << 10));
     };
     bounds b;
-    b.intervals = part(4096, 64);
-    b.row_intervals = part(1024, 16);
+    b.intervals = part(3072, 64);
+    b.row_intervals = part(768, 16);
     b.stages = part(32, 8);
-    b.names = part(3072, 64);
-    b.name_bytes = part(384u << 10, 8u << 10);
-    b.open_instances = part(64, 8);
-    b.closed_instances = part(4096, 64);
-    b.live_allocations = part(8192, 64);
+    b.names = part(2304, 64);
+    b.name_bytes = part(288u << 10, 8u << 10);
+    b.open_instances = part(48, 8);
+    b.closed_instances = part(3072, 64);
+    b.live_allocations = part(6144, 64);
     b.streams = part(16, 4);
     b.devices = part(16, 2);
+    b.histograms = part(256, 16);
+    b.log_bytes = part(640u << 10, 40u << 10);
     return b;
   }
 };

@@ -14,6 +14,8 @@
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -67,16 +69,14 @@ struct breakdown_table {
   std::int64_t gpu_idle_ns() const noexcept { return recorded_ns - gpu_busy_ns() - gpu_unfinished_ns(); }
 };
 
-/// Union of all kernels, copies and sets of one device, all streams.
+/// Union of all kernels, copies and sets of one device, all streams. Its gaps are idle_watch's.
 struct device_time {
   std::uint32_t device = 0;
   std::int64_t busy_ns = 0;
+  std::int64_t kernel_ns = 0;      ///< union of all kernels
   std::int64_t unfinished_ns = 0;  ///< that work without times occupies, and no measured work
   interval active;                 ///< first start to last end
-  std::uint64_t gap_count = 0;     ///< idle stretches inside of `active`
-  std::int64_t idle_ns(std::int64_t recorded_ns) const noexcept {
-    return std::max<std::int64_t>(recorded_ns - busy_ns - unfinished_ns, 0);
-  }
+  std::uint64_t streams = 0;       ///< that had work; at most 4,096
 };
 
 /// Takes events in any order, cheapest in the order of their ends. Events are cut at the window's start as they come
@@ -98,7 +98,11 @@ class breakdown {
       const std::size_t o = static_cast<std::size_t>(e.incomplete ? owner::gpu_unfinished : gpu_owner(c));
       ++count_[o];
       insert_from(all_, o, v);
-      if (device_union* d = device(e.device)) (e.incomplete ? d->unfinished : d->busy).insert(v);
+      if (device_union* d = device(e.device)) {
+        (e.incomplete ? d->unfinished : d->busy).insert(v);
+        if (o == static_cast<std::size_t>(owner::gpu_kernel)) d->kernels.insert(v);
+        d->add_stream(e);
+      }
     } else if (e.kind == event_kind::api || e.kind == event_kind::jit ||
                (e.kind == event_kind::stage && !e.stage.span)) {  // a span may be waiting: no sign of the host at work
       const std::size_t o = static_cast<std::size_t>(e.kind == event_kind::stage ? owner::host_stage : host_owner(c));
@@ -126,6 +130,8 @@ class breakdown {
       device_time t;
       t.device = d.first;
       t.busy_ns = recorded_part(busy);
+      t.kernel_ns = recorded_part(d.second.kernels);
+      t.streams = d.second.streams.size();
       for (const interval v : unfinished.kept()) {
         const auto add = [&](interval part) { t.unfinished_ns += part.length_ns() - busy.measure_ns(part); };
         if (pieces_ == 0) add(v);
@@ -135,7 +141,6 @@ class breakdown {
       if (!unfinished.empty())
         t.active = {std::min(t.active.start_ns, unfinished.span().start_ns),
                     std::max(t.active.end_ns, unfinished.span().end_ns)};
-      t.gap_count = busy.empty() ? 0 : busy.count() - 1;
       if (pieces_ != 0) t.active = clip(t.active, recorded_.span());
       list.push_back(t);
     }
@@ -167,13 +172,14 @@ class breakdown {
       const std::int64_t upto = std::min(std::max(recorded_part(unions[k]), before), t.window.length_ns());
       t.ns[first_owner + k] = upto - before;
       t.uncertain_ns = std::max(t.uncertain_ns, unions[k].uncertain_ns());
+      t.approximate = t.approximate || (pieces_ != 0 && unions[k].folded());
       before = upto;
     }
     t.pieces = pieces_;
     t.recorded_ns =
         pieces_ == 0 ? t.window.length_ns() : std::max(std::min(recorded_.length_ns(), t.window.length_ns()), before);
     t.ns[nothing] = t.recorded_ns - before;
-    t.approximate = t.uncertain_ns > 0 || recorded_.folded();
+    t.approximate = t.approximate || t.uncertain_ns > 0 || recorded_.folded();
     for (std::size_t o = first_owner; o < owner_count; ++o) t.count[o] = count_[o];
     return t;
   }
@@ -184,7 +190,19 @@ class breakdown {
   }
 
   struct device_union {
-    interval_set busy, unfinished;
+    explicit device_union(const bounds& limits)
+        : busy(limits.row_intervals), unfinished(limits.row_intervals), kernels(limits.row_intervals) {}
+    interval_set busy, unfinished, kernels;
+    using stream_key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  ///< process, context, stream
+    std::set<stream_key> streams;
+    stream_key last{UINT32_MAX, UINT32_MAX, UINT64_MAX};
+
+    void add_stream(const event& e) {
+      const stream_key key(e.process_id, e.context, e.stream);
+      if (key == last) return;
+      last = key;
+      if (streams.size() < 4096) streams.insert(key);
+    }
   };
 
   device_union* device(std::uint32_t number) {
@@ -194,8 +212,7 @@ class breakdown {
       devices_left_out_ = true;
       return nullptr;
     }
-    const interval_set none(limits_.row_intervals);
-    return &devices_.emplace(number, device_union{none, none}).first->second;
+    return &devices_.emplace(number, device_union(limits_)).first->second;
   }
 
   std::int64_t start_ns_;

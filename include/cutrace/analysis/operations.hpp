@@ -30,7 +30,8 @@ struct operation_totals {
 };
 struct operation : operation_totals {
   std::string name;
-  std::uint64_t p50_ns = 0, p90_ns = 0, p99_ns = 0;  ///< 0 where the table was not asked to keep them
+  bool percentiles = false;  ///< whether the table kept them of this name
+  std::uint64_t p50_ns = 0, p90_ns = 0, p99_ns = 0;
 };
 
 constexpr std::size_t copy_direction_count = 6;
@@ -55,9 +56,9 @@ inline text operation_name(const event& e) noexcept {
 
 class operation_table {
  public:
-  /// @param percentiles keep a histogram for each name, about a hundred bytes and more
-  explicit operation_table(const bounds& limits = {}, bool percentiles = false)
-      : names_(limits.names, limits.name_bytes), percentiles_(percentiles) {}
+  explicit operation_table(const bounds& limits = {})
+      : names_(limits.names, limits.name_bytes),
+        histogram_limit_(limits.histograms == 0 ? UINT32_MAX : limits.histograms) {}
 
   /// Counts `e` and returns its category, remembered by name. GPU work without times (event::incomplete) is not
   /// counted. For calls (by function) or GPU work (by kernel; copies by direction); not both in one table.
@@ -74,7 +75,7 @@ class operation_table {
     o.total_ns += ns;
     o.shortest_ns = std::min(o.shortest_ns, ns);
     o.longest_ns = std::max(o.longest_ns, ns);
-    if (percentiles_) add_percentile(n, ns);
+    if (n < histogram_limit_) add_percentile(n, ns);
     if (e.kind == event_kind::api && call_failed(e)) ++o.failed;
     ++total_count_;
     total_ns_ += ns;
@@ -102,7 +103,8 @@ class operation_table {
     for (std::size_t i = 0; i < list.size(); ++i) {
       static_cast<operation_totals&>(list[i]) = rows_[order[i].index];
       list[i].name = names_.name(order[i].index);
-      if (!percentiles_) continue;
+      list[i].percentiles = order[i].index < histograms_.size();
+      if (!list[i].percentiles) continue;
       // A bucket's middle may lie beyond what was really seen.
       const auto percentile = [&](unsigned percent) {
         const std::uint64_t ns = histograms_[order[i].index].percentile_ns(percent);
@@ -117,13 +119,13 @@ class operation_table {
 
  private:
   CUTRACE_ONE_COPY void add_percentile(std::uint32_t number, std::uint64_t ns) {
-    if (number >= histograms_.size()) histograms_.resize(names_.size());
+    if (number >= histograms_.size()) histograms_.resize(std::min<std::size_t>(names_.size(), histogram_limit_));
     histograms_[number].add(ns);
   }
 
   name_table names_;
-  bool percentiles_;
-  std::vector<duration_histogram> histograms_;  ///< by number, where asked for
+  std::size_t histogram_limit_;                 ///< names that have one, a hundred bytes and more each
+  std::vector<duration_histogram> histograms_;  ///< by number
   std::vector<operation_totals> rows_;          ///< by number; their `name` stays empty
   std::uint64_t total_count_ = 0;
   std::uint64_t total_ns_ = 0;

@@ -18,7 +18,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
 // When recent calls of the host ended, by thread: of nested ones (the runtime's around the driver's) the outermost, as
-// call_log.hpp keeps them for a whole trace. 16 bytes a call, a fixed number of them.
+// trace_log.hpp keeps them for a whole trace. 16 bytes a call, a fixed number of them.
 
 class outer_calls {
  public:

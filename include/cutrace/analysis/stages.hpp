@@ -210,6 +210,11 @@ struct stage_time {
   std::int64_t uncertain_ns = 0;
 };
 
+/// Rows stand by host time; what is outside of the time recorded, by this.
+inline std::int64_t tie_ns(const stage_time& s) noexcept {
+  return std::max(s.gpu_inclusive_ns, static_cast<std::int64_t>(std::min<std::uint64_t>(s.host_sum_ns, INT64_MAX)));
+}
+
 /// Takes stages and GPU work in any order, cheapest in the order of their ends; ignores everything else.
 class stage_table {
  public:
@@ -244,7 +249,7 @@ class stage_table {
     for (std::uint32_t n = 0; n < rows_.size(); ++n) {
       const row& r = *rows_[n];
       if (r.calls + r.adopted_parts + r.gpu_operations > 0)
-        order.push_back({recorded_part(r.host), recorded_part(r.gpu_inclusive), n});
+        order.push_back({recorded_part(r.host), tie_ns(result(r, n)), n});
     }
     rank(order);
     std::vector<stage_time> list(order.size());

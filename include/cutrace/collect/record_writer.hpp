@@ -73,7 +73,7 @@ class record_writer final : public event_writer {
 
   void exit(const api_call& c) noexcept override {
     thread_state* t = tls_state;  // set at the call's begin; the gate may have closed since
-    if (t != nullptr) write_call(t, c);
+    if (t != nullptr && c.stage != api_call::not_recorded) write_call(t, c);
   }
 
   CUTRACE_HOT std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,

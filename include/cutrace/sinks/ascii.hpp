@@ -51,7 +51,7 @@ class ascii_sink : public sink {
     else
       file_.open(path_.c_str(), detail::publish::at_close);
     who_ = ascii::identity(info);
-    data_ = std::make_unique<ascii::collection>(who_.start_ns, limits_);
+    data_ = std::make_unique<ascii::collection>(who_.start_ns, limits_, 0);
   }
 
   void write(event_view events) override {
@@ -71,26 +71,30 @@ class ascii_sink : public sink {
     file_.close();
   }
 
-  /// The whole report as text, as of now. Needs `open`; on the thread that calls `write`.
-  CUTRACE_NOINLINE std::string report(const trace_summary& end) const {
+  /// The whole report as text. Needs `open`; on the thread that calls `write`, when all is written.
+  CUTRACE_NOINLINE std::string report(const trace_summary& end) {
+    data_->idle.settle(true);
     const ascii::collection& d = *data_;
     const analysis::breakdown_table time = d.time.everything(end.stop.trace_ns);
     const analysis::breakdown_table host = d.time.host(end.stop.trace_ns);
     const std::vector<analysis::stage_time> stages = d.stages.rows();
     const analysis::trace_numbers numbers = d.numbers.numbers();
-    const std::int64_t total_ns = time.recorded_ns;
-
-    const bool gpu_seen = d.numbers.numbers().gpu_operations > 0;
+    const analysis::idle_report idle = d.idle.report(time.window.end_ns);
+    const std::vector<ascii::device_row> devices = ascii::device_rows(d);
+    const bool gpu_seen = numbers.gpu_operations > 0;
     ascii::page out(columns(), color_, on_terminal() && ascii::terminal_takes_utf8());
     ascii::print_identity(out, who_, end, time, gpu_seen);
-    out.paragraph({"answer   ", ascii::verdict(d, time, stages).text()}, 9, ascii::tone::alarm);
+    const ascii::answer_source of{time,           idle,    stages, d.gpu_operations,       d.calls,
+                                  devices.size(), nullptr, end,    end.totals.lost_total()};
+    out.paragraph({"answer   ", ascii::answer(of).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
+    if (!devices.empty()) ascii::print_idle(out, idle);
     ascii::timeline_section(out, d, time.window).print(stages);
-    ascii::print_stages(out, stages, top_, gpu_seen, d.stages.gpu_outside_ns(), d.stages.gpu_unknown_ns());
-    ascii::print_devices(out, d, time.recorded_ns);
+    ascii::print_stages(out, stages, top_, gpu_seen, d.without_stage());
     ascii::print_operations(out, "GPU OPERATIONS", d.gpu_operations, top_);
     ascii::print_operations(out, "HOST CALLS", d.calls, top_);
-    ascii::numbers_section(out, numbers, total_ns).print();
+    ascii::print_devices(out, devices, time.recorded_ns, idle.lengths);
+    ascii::numbers_section(out, numbers, time.recorded_ns).print();
     ascii::quality_section(out, end).print(ascii::shortened(d, limits_, time, host, stages),
                                            numbers.launches() > 0 && numbers.gpu_operations == 0);
     return out.text();

@@ -67,6 +67,7 @@ class html_sink : public sink {
   void close(const trace_summary& end) override {
     if (data_ == nullptr) return;
     const std::unique_ptr<html::collection> data = std::move(data_);  // after a failure nothing is written twice
+    data->report.idle.settle(true);
     detail::json_text json;
     html::model_writer model(json, *data);
     json.begin_object();

@@ -8,8 +8,8 @@
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/ascii.hpp>
 #include <cutrace/sinks/calls.hpp>
-#include <cutrace/sinks/file_spec.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
+#include <cutrace/sinks/sink_spec.hpp>
 #include <memory>
 #include <string>
 #include <utility>

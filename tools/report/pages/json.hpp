@@ -83,8 +83,7 @@ CUTRACE_NOINLINE inline std::string report_json(const tables::report& in) {
   json.field("schema", "cutrace.report");
   json.field("v", tables::report_schema_version);
   json.field("cutrace_version", CUTRACE_VERSION_STRING);
-  const std::uint64_t lost = std::max(in.end.totals.lost_total(), in.a.log().lost_total());
-  json.field("answer", std::string_view(ascii::answer_of(in.r, in.found, in.end, lost)));
+  json.field("answer", std::string_view(ascii::answer_of(in.a, in.r, in.found, in.end)));
   tables::json_out out(json);
   tables::write_all(out, in);
   json.end_object();

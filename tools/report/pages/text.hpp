@@ -28,46 +28,24 @@ struct report_options {
 
 namespace ascii {
 
-/// Stages with what waiting, computing and copying took of each.
-CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_report& r, std::size_t top, bool gpu) {
+/// What waiting, computing and copying took of each stage.
+CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_report& r, std::size_t top) {
   if (r.stages.empty()) return;
-  // On a narrow page names have room instead of the columns that are in JSON as well.
-  const bool wide = out.width() >= 100;
-  const int column = 10, g = gpu ? column : 0, w = gpu && wide ? column : 0;
-  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(2 * column + 3 * g + 2 * w) + 2;
-  out.heading("STAGES", {{"calls", 8},
-                         {"host", column},
-                         {gpu ? "queue" : "", g},
-                         {gpu ? "kernels" : "", g},
-                         {w != 0 ? "copies" : "", w},
-                         {gpu ? "idle" : "", g},
-                         {w != 0 ? "requests" : "", w}});
-  const auto time = [&](std::int64_t ns) { return gpu ? duration(ns) : figure(); };
+  const int column = 12;
+  const std::size_t room = out.width() - 4 - static_cast<std::size_t>(3 * column);
+  out.heading("STAGES ON THE GPU", {{"queue", column}, {"kernels", column}, {"copies", column}});
   const std::size_t shown = std::min(top, r.stages.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const analysis::stage_cost& s = r.stages[i];
     out.line({{digits(i + 1), 3},
               " ",
               {label(s.name, room - 1), left(room)},
-              {count(s.calls), 8},
-              {duration(s.host_ns), column},
-              {time(s.queue_ns), g},
-              {time(s.execution_ns), g},
-              {w != 0 ? duration(s.transfer_ns) : figure(), w},
-              {time(s.gpu_idle_inside_ns), g},
-              {w != 0 ? request_count(s) : figure(), w}});
+              {duration(s.queue_ns), column},
+              {duration(s.execution_ns), column},
+              {duration(s.transfer_ns), column}});
   }
   print_left_out(out, r.stages.size(), shown, "stage");
-  if (gpu && r.gpu_outside_ns > 0)
-    out.line({"    GPU work in no stage: ", counted(r.gpu_outside_operations, "operation"), ", ",
-              duration(r.gpu_outside_ns)});
-  if (r.gpu_unknown_operations > 0)
-    out.line({"    GPU work whose stage had to make room: ", counted(r.gpu_unknown_operations, "operation"), ", ",
-              duration(r.gpu_unknown_ns)},
-             tone::alarm);
-  if (gpu)
-    out.paragraph(
-        "    Unions, nested stages included; they overlap. Queue: launched, not started. Idle: no GPU at work.", 4);
+  out.paragraph("    Unions, nested stages included; they overlap. Queue: launched, not started.", 4);
 }
 
 /// Requests by latency. What batches took stays apart from the estimated share of each request.
@@ -206,28 +184,6 @@ CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inferenc
   out.paragraph({"    ", inference_words(r)}, 4);
 }
 
-CUTRACE_NOINLINE inline void print_percentiles(page& out, const char* title, const analysis::operation_table& table,
-                                               std::size_t top, bool full_names) {
-  if (table.total_count() == 0) return;
-  out.heading(title, {{"count", 11}, {"total", 10}, {"p50", 9}, {"p90", 9}, {"p99", 9}, {"share", 8}});
-  const std::size_t room = out.width() - 56;
-  const std::vector<analysis::operation> rows = table.top(top);
-  const std::vector<std::string> names = full_names ? std::vector<std::string>() : short_names(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const analysis::operation& o = rows[i];
-    const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
-    out.line({letter,
-              {operation_label(o, full_names ? o.name : names[i], room - 5), left(room - 4)},
-              {count(o.count), 11},
-              {duration(o.total_ns), 10},
-              {duration(o.p50_ns), 9},
-              {duration(o.p90_ns), 9},
-              {duration(o.p99_ns), 9},
-              {share_of(static_cast<double>(o.total_ns), static_cast<double>(table.total_ns())), 8}});
-  }
-  print_left_out(out, table.size(), rows.size(), "name");
-}
-
 /// Waits of the host, by stage and what is waited for.
 CUTRACE_NOINLINE inline void print_waits(page& out, const std::vector<analysis::wait_row>& rows, std::size_t top) {
   if (rows.empty()) return;
@@ -289,18 +245,20 @@ CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& 
   const bool gpu = !r.devices.empty();
   page out(std::min<std::size_t>(std::max<std::size_t>(options.width, 80), 400), options.color, options.utf8);
   print_identity(out, who, end, time, gpu);
-  const std::uint64_t lost = std::max(end.totals.lost_total(), a.log().lost_total());
-  out.paragraph({"answer   ", answer_of(r, found, end, lost)}, 9, tone::alarm);
+  out.paragraph({"answer   ", answer_of(a, r, found, end)}, 9, tone::alarm);
   breakdown_section(out, time, r.time.host).print();
-  print_idle(out, r);
+  if (gpu) print_idle(out, r.idle);
   out.heading(found.empty() ? "WHAT TO FIX: nothing stands out" : "WHAT TO FIX, by the time to be won");
   print_findings(out, found, options.top, time.recorded_ns);
-  print_stage_costs(out, r.stages, options.top, gpu);
+  print_stages(out, r.stages.stages, options.top, gpu,
+               {r.stages.gpu_outside_ns, r.stages.gpu_unknown_ns, r.stages.gpu_outside_operations,
+                r.stages.gpu_unknown_operations});
+  if (gpu) print_stage_costs(out, r.stages, options.top);
   print_stage_times(out, r.inference, options.top);
   print_inference(out, r.inference);
   print_requests(out, a.log(), r.requests, options.top);
-  print_percentiles(out, "GPU OPERATIONS", a.gpu_operations(), options.top, options.full_names);
-  print_percentiles(out, "HOST CALLS", a.calls(), options.top, options.full_names);
+  print_operations(out, "GPU OPERATIONS", a.gpu_operations(), options.top, options.full_names);
+  print_operations(out, "HOST CALLS", a.calls(), options.top, options.full_names);
   print_waits(out, r.waits, options.top);
   gpu_tables(out, a.log(), r).print(options.top);
   layer_tables(out, r.layers).print(options.top);

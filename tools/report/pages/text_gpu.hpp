@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/sinks/ascii/page.hpp>
+#include <cutrace/sinks/ascii/tables.hpp>
 #include <string>
 #include <vector>
 
@@ -36,26 +37,11 @@ class gpu_tables {
   static double d(std::int64_t ns) noexcept { return static_cast<double>(ns); }
 
   void devices() {
-    const std::size_t room = out_.width() - 4 - 66;
-    out_.heading(
-        "GPUS",
-        {{"busy", 10}, {"of trace", 9}, {"of span", 9}, {"kernels", 10}, {"idle", 10}, {"gaps", 9}, {"streams", 9}});
+    std::vector<device_row> rows;
     for (const analysis::device_activity& a : r_.devices)
-      out_.line({{digits(a.device), 3},
-                 " ",
-                 {label(a.name.empty() ? "(not described)" : a.name, room - 1), left(room)},
-                 {duration(a.busy_ns), 10},
-                 {share_of(d(a.busy_ns), d(recorded_ns_)), 9},
-                 {share_of(d(a.busy_ns), d(a.active.length_ns())), 9},
-                 {duration(a.kernel_ns), 10},
-                 {duration(a.idle_ns), 10},
-                 {count(a.gap_count), 9},
-                 {count(a.streams), 9}});
-    const analysis::duration_histogram& h = r_.idle.lengths;
-    if (h.count() > 0)
-      out_.paragraph({"    Gaps between work: half are shorter than ", duration(h.percentile_ns(50)), ", 90 % than ",
-                      duration(h.percentile_ns(90)), ", 99 % than ", duration(h.percentile_ns(99)), "."},
-                     4);
+      rows.push_back({a.device, a.name, a.busy_ns, a.busy_ns + a.unfinished_ns + a.idle_ns, a.kernel_ns, a.idle_ns,
+                      a.gap_count, a.streams});
+    print_devices(out_, rows, recorded_ns_, r_.idle.lengths);
   }
 
   /// Classes that occur; the diagonal is the class's own time.

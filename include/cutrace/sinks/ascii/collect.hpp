@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/breakdown.hpp>
+#include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/analysis/stages.hpp>
@@ -41,10 +42,18 @@ enum class call_depth : std::uint8_t { runtime, driver, ioctl, system };
 constexpr std::size_t call_depth_count = 4;
 constexpr std::size_t stage_depth_count = 4;  ///< deeper ones share the last row
 
+/// GPU work that no row of a stage has.
+struct work_without_stage {
+  std::int64_t outside_ns = 0, unknown_ns = 0;
+  std::uint64_t outside_operations = 0, unknown_operations = 0;
+};
+
 class collection {
  public:
-  CUTRACE_NOINLINE collection(std::int64_t start_ns, const analysis::bounds& limits)
+  /// @param gaps longest ones to keep
+  CUTRACE_NOINLINE collection(std::int64_t start_ns, const analysis::bounds& limits, std::size_t gaps)
       : time(start_ns, limits),
+        idle(start_ns, limits, gaps),
         stages(start_ns, limits),
         gpu_operations(limits),
         calls(limits),
@@ -92,11 +101,18 @@ class collection {
         break;
     }
     stages.add(e);
+    idle.add(e);
     time.add(e, c);
     numbers.add(e, c);
   }
 
+  work_without_stage without_stage() const {
+    return {stages.gpu_outside_ns(), stages.gpu_unknown_ns(), stages.gpu_outside_operations(),
+            stages.gpu_unknown_operations()};
+  }
+
   analysis::breakdown time;
+  analysis::idle_watch idle;
   analysis::stage_table stages;
   analysis::operation_table gpu_operations;
   analysis::operation_table calls;

@@ -7,9 +7,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/finding.hpp>
+#include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/sink.hpp>
 #include <cutrace/sinks/ascii/collect.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
+#include <cutrace/sinks/ascii/tables.hpp>
+#include <cutrace/sinks/common/finding_text.hpp>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -27,7 +31,15 @@ CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& dat
                                                            const analysis::breakdown_table& host,
                                                            const std::vector<analysis::stage_time>& stages) {
   std::vector<std::string> list;
+  if (data.idle.pieces() > 1)
+    list.push_back(joined({"memory limit: causes of idle time were found in ", count(data.idle.pieces()),
+                           " pieces of the trace, one by one; where two meet, a gap may have another cause"}));
+  if (data.idle.off_ns() > 0)
+    list.push_back(
+        joined({"memory limit: WHY THE GPU IS IDLE is approximate, off by at most ", duration(data.idle.off_ns())}));
   const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
+  if (off_ns == 0 && (time.approximate || host.approximate))
+    list.push_back("memory limit: WHERE THE TIME WENT is approximate: what lay in windows long past is estimated");
   if (off_ns > 0)
     list.push_back(joined({"memory limit: WHERE THE TIME WENT is approximate, off by at most ", duration(off_ns)}));
   if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
@@ -226,47 +238,97 @@ CUTRACE_NOINLINE inline std::string unfinished_words(const analysis::breakdown_t
                  " (its times are not known)"});
 }
 
+/// What a cause of idle time means, in a table.
+inline const char* words_of_cause(analysis::idle_cause c) noexcept {
+  constexpr const char* words[] = {"the host was late: own code, other calls",
+                                   "the host had waited, so nothing was queued",
+                                   "launching: the calls and the way to the GPU",
+                                   "the host allocated or freed memory",
+                                   "queued, but it waited for something else",
+                                   "no stage was open: nothing to do",
+                                   "the launching call is not known"};
+  return words[static_cast<std::size_t>(c)];
+}
+
+/// The same where a line has no room for it.
+inline const char* short_words_of_cause(analysis::idle_cause c) noexcept {
+  constexpr const char* words[] = {"host late",      "host had waited",       "launching",
+                                   "host allocated", "waited, though queued", "no stage was open",
+                                   "call not known"};
+  return words[static_cast<std::size_t>(c)];
+}
+
+/// "stage: call" where both have room; else the stage, whose marker stands in the program's source.
+CUTRACE_NOINLINE inline std::string whom_words(const std::string& stage, const std::string& call, std::size_t width) {
+  if (stage.empty() && call.empty()) return {};
+  const std::string both = joined({escaped(stage), stage.empty() || call.empty() ? "" : ": ", escaped(call)});
+  return both.size() <= width ? both : label(stage.empty() ? call : stage, width);
+}
+
+/// What the answer is made of, of a trace that is being recorded or of a file: the same results.
+struct answer_source {
+  const analysis::breakdown_table& time;
+  const analysis::idle_report& idle;
+  const std::vector<analysis::stage_time>& stages;
+  const analysis::operation_table &gpu_operations, &calls;
+  std::size_t devices;                             ///< that had work
+  const std::vector<analysis::finding>* findings;  ///< nullptr: nobody looked for any
+  const trace_summary& end;
+  std::uint64_t lost;
+};
+
 /// The sentence that a reader in a hurry needs.
-class verdict {
+class answer {
  public:
-  verdict(const collection& data, const analysis::breakdown_table& time,
-          const std::vector<analysis::stage_time>& stages)
-      : data_(data),
-        time_(time),
-        stages_(stages),
-        worst_(analysis::bottleneck(time)),
-        shares_(analysis::permille_of(time)) {}
+  explicit answer(const answer_source& of)
+      : of_(of), worst_(analysis::bottleneck(of.time)), shares_(analysis::permille_of(of.time)) {}
 
   CUTRACE_NOINLINE std::string text() const {
-    if (time_.gpu_busy_ns() == 0 && worst_ == analysis::owner::nothing && data_.calls.total_count() == 0 &&
-        (data_.gpu_operations.total_count() != 0 || time_.events(analysis::owner::host_stage) == 0))
-      return data_.gpu_operations.total_count() == 0 ? "no call, no stage and no GPU work was seen"
-                                                     : "GPU work was seen, but none of it has times";
-    const double whole = static_cast<double>(time_.recorded_ns);
-    const double busy = static_cast<double>(time_.gpu_busy_ns());
     std::string s;
-    if (!gpu_seen())
-      s = "no GPU work was seen; ";
+    if (of_.devices != 0)
+      append_gpu(s);
+    else if (of_.gpu_operations.total_count() != 0)
+      s = "GPU work was seen, but none of it has times";
+    else if (of_.calls.total_count() == 0 && of_.time.events(analysis::owner::host_stage) == 0 && of_.stages.empty())
+      s = "no call, no stage and no GPU work was seen";
     else
-      append(s, {"GPU busy ", share_of(busy, whole), unfinished_words(time_), ", idle ",
-                 share_of(static_cast<double>(time_.gpu_idle_ns()), whole), "; "});
-    if (analysis::is_gpu(worst_)) {
-      append_busy_reason(s);
-      if (time_.gpu_idle_ns() <= 0) return s;
-      s += "; largest cause of idle time: ";
-    }
-    const analysis::owner idle = analysis::largest_host_owner(time_, true);
-    append_cause(s, idle);
-    // Time without any work is what there is most of, but not what one can look at.
-    const analysis::owner next = analysis::largest_host_owner(time_, false);
-    if (idle == analysis::owner::nothing && next != analysis::owner::nothing) append_cause(s += ", then ", next);
-    if (gpu_seen() && !analysis::is_gpu(worst_)) append_top_operation(s += "; the GPU's work is");
+      append_host(s = "no GPU work was seen; ");
+    append_findings(s);
+    if (of_.lost != 0)
+      append(s, {"; ", count(of_.lost), " records LOST"});
+    else if (of_.end.missing == nullptr)
+      s += "; nothing lost";
+    if (of_.end.missing != nullptr) s += "; the trace is INCOMPLETE";
     return s;
   }
 
  private:
-  bool gpu_seen() const noexcept {
-    return data_.gpu_operations.total_count() > 0 || time_.events(analysis::owner::gpu_unfinished) > 0;
+  static double d(std::int64_t ns) noexcept { return static_cast<double>(ns); }
+
+  CUTRACE_NOINLINE void append_gpu(std::string& s) const {
+    const double whole = d(of_.time.recorded_ns);
+    append(s, {of_.devices > 1 ? "any GPU busy " : "GPU busy ", share_of(d(of_.time.gpu_busy_ns()), whole),
+               unfinished_words(of_.time)});
+    if (analysis::is_gpu(worst_)) append_busy_reason(s);
+    append(s, {analysis::is_gpu(worst_) ? "; idle " : ", idle ", share_of(d(of_.time.gpu_idle_ns()), whole)});
+    const analysis::idle_report& idle = of_.idle;
+    std::size_t most = 0;
+    for (std::size_t c = 1; c < analysis::idle_cause_count; ++c)
+      if (idle.by_cause[c].ns > idle.by_cause[most].ns) most = c;
+    if (idle.by_cause[most].ns > 0) {
+      const analysis::idle_cause cause = static_cast<analysis::idle_cause>(most);
+      append(s,
+             {", mostly ", name_of(cause), " (", share_of(d(idle.by_cause[most].ns), d(idle.all.ns)), " of the gaps"});
+      for (const analysis::idle_blame& b : idle.blames)
+        if (b.cause == cause) {
+          if (!b.stage.empty()) append(s, {", most of all in stage \"", label(b.stage, 32), "\""});
+          if (!b.call.empty()) append(s, {b.stage.empty() ? ", most of all by " : " by ", label(b.call, 40)});
+          break;
+        }
+      s += ")";
+    }
+    if (idle.before_ns + idle.after_ns > idle.all.ns)
+      append(s, {", more before the first and after the last work (", duration(idle.before_ns + idle.after_ns), ")"});
   }
 
   CUTRACE_NOINLINE void append_busy_reason(std::string& s) const {
@@ -274,27 +336,40 @@ class verdict {
                        : worst_ == analysis::owner::gpu_transfer ? "copies that no kernel hides"
                        : worst_ == analysis::owner::gpu_memory   ? "sets of memory"
                                                                  : "work that had not ended";
-    append(s, {what, " ", share(shares_[static_cast<std::size_t>(worst_)]), ","});
-    append_top_operation(s);
+    append(s, {" (", what, " ", share(shares_[static_cast<std::size_t>(worst_)])});
+    const std::vector<analysis::operation> top = of_.gpu_operations.top(1);
+    if (!top.empty())
+      append(s, {", most of all \"", label(short_names(top)[0], 40), "\", ",
+                 share_of(static_cast<double>(top[0].total_ns), static_cast<double>(of_.gpu_operations.total_ns())),
+                 " of GPU time"});
+    s += ")";
   }
 
-  CUTRACE_NOINLINE void append_top_operation(std::string& s) const {
-    const std::vector<analysis::operation> top = data_.gpu_operations.top(1);
-    if (top.empty()) return s += " none of it with times", void();
-    append(s, {" most of all \"", label(top[0].name, 40), "\" (",
-               share_of(static_cast<double>(top[0].total_ns), static_cast<double>(data_.gpu_operations.total_ns())),
-               " of GPU time)"});
+  CUTRACE_NOINLINE void append_findings(std::string& s) const {
+    if (of_.findings == nullptr) return;
+    if (of_.findings->empty() || (*of_.findings)[0].is == analysis::finding_kind::losses) {
+      s += "; nothing stands out to fix";
+      return;
+    }
+    const analysis::finding& first = (*of_.findings)[0];
+    append(s, {"; fix first: ", words_of(first, of_.time.recorded_ns).title, ", to win up to ", duration(first.win_ns),
+               " (", share_of(d(first.win_ns), d(of_.time.recorded_ns)), ")"});
+  }
+
+  /// Without a GPU: what the host did for most of the time.
+  CUTRACE_NOINLINE void append_host(std::string& s) const {
+    const analysis::owner most = analysis::largest_host_owner(of_.time, true);
+    append_cause(s, most);
+    // Time without any work is what there is most of, but not what one can look at.
+    const analysis::owner next = analysis::largest_host_owner(of_.time, false);
+    if (most == analysis::owner::nothing && next != analysis::owner::nothing) append_cause(s += ", then ", next);
   }
 
   CUTRACE_NOINLINE void append_cause(std::string& s, analysis::owner o) const {
     append(s, {share(shares_[static_cast<std::size_t>(o)]), " "});
-    append_idle_reason(s, o);
-  }
-
-  CUTRACE_NOINLINE void append_idle_reason(std::string& s, analysis::owner o) const {
     switch (o) {
       case analysis::owner::nothing:
-        s += time_.events(analysis::owner::host_stage) > 0
+        s += of_.time.events(analysis::owner::host_stage) > 0
                  ? "with no call running and no stage open"
                  : "with the host outside of CUDA calls (stages would tell more)";
         return append_spans(s);
@@ -319,30 +394,19 @@ class verdict {
   }
 
   CUTRACE_NOINLINE void append_longest_call(std::string& s, analysis::category c) const {
-    for (const analysis::operation& o : data_.calls.top(data_.calls.size()))
+    for (const analysis::operation& o : of_.calls.top(of_.calls.size()))
       if (o.is == c)
         return append(s, {label(o.name, 40), " (", counted(o.count, "call"), ", ", duration(o.mean_ns()),
                           o.count == 1 ? ")" : " each)"});
     append(s, {analysis::name_of(c), " calls"});
   }
 
-  /// An outer stage has at least the idle time of its inner ones. Of those with nearly the most, the one that the GPU
-  /// leaves idle for the largest part of its time says more.
   CUTRACE_NOINLINE void append_worst_stage(std::string& s) const {
-    std::int64_t most_ns = 0;
-    for (const analysis::stage_time& t : stages_)
-      if (!only_spans(t)) most_ns = std::max(most_ns, t.gpu_idle_inside_ns);
     const analysis::stage_time* worst = nullptr;
-    double worst_part = 0;
-    for (const analysis::stage_time& t : stages_) {
-      if (only_spans(t) || t.host_ns == 0 || t.gpu_idle_inside_ns < most_ns - most_ns / 5) continue;
-      const double part = static_cast<double>(t.gpu_idle_inside_ns) / static_cast<double>(t.host_ns);
-      if (part > worst_part) worst = &t, worst_part = part;
-    }
-    if (worst == nullptr) return;
-    append(s, {", most of it in stage \"", label(worst->name, 32), "\" ("});
-    if (gpu_seen()) append(s, {"idle ", duration(worst->gpu_idle_inside_ns), " of its "});
-    append(s, {duration(worst->host_ns), ")"});
+    for (const analysis::stage_time& t : of_.stages)
+      if (!only_spans(t) && (worst == nullptr || t.host_ns > worst->host_ns)) worst = &t;
+    if (worst != nullptr)
+      append(s, {", most of it in stage \"", label(worst->name, 32), "\" (", duration(worst->host_ns), ")"});
   }
 
   /// May have been waiting: the host did nothing for them that could be made faster.
@@ -350,20 +414,53 @@ class verdict {
 
   CUTRACE_NOINLINE void append_spans(std::string& s) const {
     const analysis::stage_time* longest = nullptr;
-    for (const analysis::stage_time& t : stages_)
-      if (t.calls != 0 && only_spans(t) && (longest == nullptr || t.gpu_idle_inside_ns > longest->gpu_idle_inside_ns))
-        longest = &t;
-    if (longest != nullptr && longest->gpu_idle_inside_ns > 0)
-      append(s, {" (but spans, most of all \"", label(longest->name, 32), "\" for ",
-                 duration(longest->gpu_idle_inside_ns), " without GPU work)"});
+    for (const analysis::stage_time& t : of_.stages)
+      if (t.calls != 0 && only_spans(t) && (longest == nullptr || t.host_ns > longest->host_ns)) longest = &t;
+    if (longest != nullptr && longest->host_ns > 0)
+      append(s, {" (but spans, most of all \"", label(longest->name, 32), "\" for ", duration(longest->host_ns), ")"});
   }
 
-  const collection& data_;
-  const analysis::breakdown_table& time_;
-  const std::vector<analysis::stage_time>& stages_;
+  answer_source of_;
   analysis::owner worst_;
   std::array<std::uint32_t, analysis::owner_count> shares_;
 };
+
+/// Causes of idle time, and whom to blame for most of each.
+CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::idle_report& idle) {
+  out.heading("WHY THE GPU IS IDLE", {{"gaps", 9}, {"time", 10}, {"share", 8}, {"  ", 2}, {"mostly", -24}});
+  const double whole =
+      static_cast<double>(idle.all.ns) + static_cast<double>(idle.before_ns) + static_cast<double>(idle.after_ns);
+  const std::size_t room = out.width() - 2 - 9 - 10 - 8 - 2 - 24;
+  const bool wide = room >= 44;  // the longest words
+  const auto row = [&](const char* what, std::uint64_t gaps, std::int64_t ns, const std::string& whom) {
+    out.line({"  ",
+              {cut(what, room), left(room)},
+              {gaps == 0 ? figure() : count(gaps), 9},
+              {duration(ns), 10},
+              {share_of(static_cast<double>(ns), whole), 8},
+              "  ",
+              cut(whom, 24)});
+  };
+  std::array<std::size_t, analysis::idle_cause_count> order{};
+  for (std::size_t c = 0; c < order.size(); ++c) order[c] = c;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return idle.by_cause[a].ns > idle.by_cause[b].ns; });
+  for (const std::size_t c : order) {
+    const analysis::idle_total& t = idle.by_cause[c];
+    if (t.count == 0) continue;
+    const analysis::idle_cause cause = static_cast<analysis::idle_cause>(c);
+    std::string whom;
+    for (const analysis::idle_blame& b : idle.blames)
+      if (b.cause == cause) {
+        whom = whom_words(b.stage, b.call, 24);
+        break;
+      }
+    row(wide ? words_of_cause(cause) : short_words_of_cause(cause), t.count, t.ns, whom);
+  }
+  if (idle.before_ns + idle.after_ns > 0)
+    row(wide ? "before the first and after the last work" : "before first, after last", 0,
+        idle.before_ns + idle.after_ns, "");
+}
 
 /// Where the wall time went: GPU before host, and beside it the host alone.
 class breakdown_section {

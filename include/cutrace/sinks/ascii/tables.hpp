@@ -150,8 +150,9 @@ CUTRACE_NOINLINE inline figure stage_time_text(const analysis::stage_time& s, st
 }
 
 /// @param gpu_seen without any work of a GPU its columns are left out
-CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis::stage_time>& rows, std::size_t top,
-                                          bool gpu_seen, std::int64_t gpu_outside_ns, std::int64_t gpu_unknown_ns) {
+template <class Row>
+void print_stages(page& out, const std::vector<Row>& rows, std::size_t top, bool gpu_seen,
+                  const work_without_stage& rest) {
   if (rows.empty()) return;
   // On narrow pages the mean makes room for names.
   const bool wide = out.width() >= 100;
@@ -188,12 +189,13 @@ CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis:
               {request_count(s), column}});
   }
   print_left_out(out, rows.size(), shown, "stage");
-  const auto without_row = [&](const char* what, std::int64_t ns) {
-    if (ns > 0)
-      out.line({"    ", {label(what, room - 1), left(room)}, {"", 2 * column + mean_column}, {duration(ns), column}});
-  };
-  without_row("(in no stage)", gpu_outside_ns);
-  without_row("(stage not known)", gpu_unknown_ns);
+  if (gpu_seen && rest.outside_ns > 0)
+    out.line(
+        {"    GPU work in no stage: ", counted(rest.outside_operations, "operation"), ", ", duration(rest.outside_ns)});
+  if (rest.unknown_operations > 0)
+    out.line({"    GPU work whose stage had to make room: ", counted(rest.unknown_operations, "operation"), ", ",
+              duration(rest.unknown_ns)},
+             tone::alarm);
   out.paragraph({"    Host: union over threads.",
                  gpu_seen ? " GPU own: work issued in the stage itself; all: with nested stages. GPU "
                             "idle: part of the host time in which no GPU was at work."
@@ -201,26 +203,61 @@ CUTRACE_NOINLINE inline void print_stages(page& out, const std::vector<analysis:
                 4);
 }
 
-CUTRACE_NOINLINE inline void print_devices(page& out, const collection& data, std::int64_t recorded_ns) {
-  const std::vector<analysis::device_time> devices = data.time.devices();
+/// A row of the table of GPUs; times in ns.
+struct device_row {
+  std::uint32_t device = 0;
+  std::string_view name;  ///< empty: the trace does not describe it
+  std::int64_t busy_ns = 0;
+  std::int64_t active_ns = 0;  ///< what was recorded from its first work to its last
+  std::int64_t kernel_ns = 0, idle_ns = 0;
+  std::uint64_t gaps = 0, streams = 0;
+};
+
+CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_row>& devices, std::int64_t recorded_ns,
+                                           const analysis::duration_histogram& gaps) {
   if (devices.empty()) return;
-  const std::size_t room = out.width() - 64;
-  out.heading("GPUS",
-              {{"busy", 10}, {"of trace", 10}, {"active span", 12}, {"of span", 12}, {"idle", 10}, {"gaps", 10}});
-  for (const analysis::device_time& d : devices) {
-    const auto name = data.device_names.find(d.device);
+  const std::size_t room = out.width() - 4 - 66;
+  out.heading(
+      "GPUS",
+      {{"busy", 10}, {"of trace", 9}, {"of span", 9}, {"kernels", 10}, {"idle", 10}, {"gaps", 9}, {"streams", 9}});
+  for (const device_row& d : devices) {
     const double busy = static_cast<double>(d.busy_ns);
-    const std::string_view shown = name == data.device_names.end() ? std::string_view("(not described)") : name->second;
     out.line({{digits(d.device), 3},
               " ",
-              {label(shown, room - 5), left(room - 4)},
+              {label(d.name.empty() ? "(not described)" : d.name, room - 1), left(room)},
               {duration(d.busy_ns), 10},
-              {share_of(busy, static_cast<double>(recorded_ns)), 10},
-              {duration(d.active.length_ns()), 12},
-              {share_of(busy, static_cast<double>(d.active.length_ns())), 12},
-              {duration(d.idle_ns(recorded_ns)), 10},
-              {count(d.gap_count), 10}});
+              {share_of(busy, static_cast<double>(recorded_ns)), 9},
+              {share_of(busy, static_cast<double>(d.active_ns)), 9},
+              {duration(d.kernel_ns), 10},
+              {duration(d.idle_ns), 10},
+              {count(d.gaps), 9},
+              {count(d.streams), 9}});
   }
+  if (gaps.count() > 0)
+    out.paragraph({"    Span: first to last work. Idle: gaps in it; half of them are shorter than ",
+                   duration(gaps.percentile_ns(50)), ", 90 % than ", duration(gaps.percentile_ns(90)), ", 99 % than ",
+                   duration(gaps.percentile_ns(99)), "."},
+                  4);
+}
+
+/// Of a trace that is being recorded.
+CUTRACE_NOINLINE inline std::vector<device_row> device_rows(const collection& data) {
+  std::vector<device_row> rows;
+  for (const analysis::device_time& d : data.time.devices()) {
+    device_row r;
+    r.device = d.device;
+    const auto name = data.device_names.find(d.device);
+    if (name != data.device_names.end()) r.name = name->second;
+    r.busy_ns = d.busy_ns;
+    r.kernel_ns = d.kernel_ns;
+    const analysis::idle_total idle = data.idle.of_device(d.device);
+    r.idle_ns = idle.ns;
+    r.active_ns = d.busy_ns + d.unfinished_ns + idle.ns;
+    r.gaps = idle.count;
+    r.streams = d.streams;
+    rows.push_back(r);
+  }
+  return rows;
 }
 
 /// Name of an operation in `room` columns, and how often it failed.
@@ -349,23 +386,26 @@ CUTRACE_NOINLINE inline std::string operation_label(const analysis::operation& o
   return name;
 }
 
+/// @param full_names of kernels, with return type, namespaces, arguments and parameters
 CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, const analysis::operation_table& table,
-                                              std::size_t top) {
+                                              std::size_t top, bool full_names = false) {
   if (table.total_count() == 0) return;
-  const std::size_t room = out.width() - 50;
-  out.heading(title, {{"count", 11}, {"total", 10}, {"mean", 10}, {"longest", 10}, {"share", 9}});
+  out.heading(title, {{"count", 11}, {"total", 10}, {"p50", 9}, {"p90", 9}, {"p99", 9}, {"share", 8}});
+  const std::size_t room = out.width() - 56;
   const std::vector<analysis::operation> rows = table.top(top);
-  const std::vector<std::string> names = short_names(rows);
+  const std::vector<std::string> names = full_names ? std::vector<std::string>() : short_names(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const analysis::operation& o = rows[i];
     const char letter[] = {' ', ' ', analysis::letter_of(o.is), ' ', '\0'};
+    const auto percentile = [&](std::uint64_t ns) { return o.percentiles ? duration(ns) : figure("-"); };
     out.line({letter,
-              {operation_label(o, names[i], room - 5), left(room - 4)},
+              {operation_label(o, full_names ? o.name : names[i], room - 5), left(room - 4)},
               {count(o.count), 11},
               {duration(o.total_ns), 10},
-              {duration(o.mean_ns()), 10},
-              {duration(o.longest_ns), 10},
-              {share_of(static_cast<double>(o.total_ns), static_cast<double>(table.total_ns())), 9}});
+              {percentile(o.p50_ns), 9},
+              {percentile(o.p90_ns), 9},
+              {percentile(o.p99_ns), 9},
+              {share_of(static_cast<double>(o.total_ns), static_cast<double>(table.total_ns())), 8}});
   }
   print_left_out(out, table.size(), rows.size(), "name");
 }

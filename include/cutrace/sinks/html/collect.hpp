@@ -97,7 +97,7 @@ class level_curve {
 class collection {
  public:
   collection(std::int64_t start_ns, const analysis::bounds& limits, std::size_t timeline_bytes)
-      : report(start_ns, limits), events(start_ns, timeline_bytes), start_ns_(start_ns), limits_(limits) {}
+      : report(start_ns, limits, shown_gaps), events(start_ns, timeline_bytes), start_ns_(start_ns), limits_(limits) {}
 
   void add(const event& e) {
     report.add(e);
@@ -106,22 +106,17 @@ class collection {
     if (e.is_gpu_work()) return e.incomplete ? void() : add_busy(e.device, v);
     if (e.kind == event_kind::memory && !analysis::in_host_memory(e))
       memory.add(v.start_ns, report.numbers.numbers().device.live_bytes);
-    if (e.kind == event_kind::window && !v.empty() && windows_.size() < window_limit) windows_.push_back(v);
   }
 
-  /// What was recorded of `whole`.
-  CUTRACE_NOINLINE std::vector<analysis::interval> recorded(analysis::interval whole) const {
-    return windows_.empty() ? std::vector<analysis::interval>{whole} : analysis::merged(windows_);
-  }
   const std::map<std::uint32_t, busy_curve>& busy() const noexcept { return busy_; }
+
+  static constexpr std::size_t shown_gaps = 500;
 
   ascii::collection report;
   timeline events;
   level_curve memory;  ///< bytes allocated on devices
 
  private:
-  static constexpr std::size_t window_limit = 16384;
-
   void add_busy(std::uint32_t device, analysis::interval v) {
     auto found = busy_.find(device);
     if (found == busy_.end()) {
@@ -134,7 +129,6 @@ class collection {
   std::int64_t start_ns_;
   analysis::bounds limits_;
   std::map<std::uint32_t, busy_curve> busy_;
-  std::vector<analysis::interval> windows_;
 };
 
 }  // namespace html

@@ -9,7 +9,7 @@
 #include <cutrace/analysis/breakdown.hpp>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/finding.hpp>
-#include <cutrace/analysis/gap_owners.hpp>
+#include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/output/json_text.hpp>
@@ -28,83 +28,17 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace html {
 
-// The longest idle stretches of the GPUs and what the host did meanwhile (analysis/gap_owners.hpp), from the rows of
-// the HTML report's timeline.
-
-class gap_finder {
- public:
-  /// @param recorded where the trace was paused or sampled, what was recorded; else the whole window
-  gap_finder(const timeline& from, std::vector<analysis::interval> recorded, std::size_t limit)
-      : from_(from), owners_(std::move(recorded), limit) {}
-
-  /// In order of device and time. Takes up to 72 bytes for each GPU event of one device meanwhile.
-  CUTRACE_NOINLINE std::vector<analysis::owned_gap> find() {
-    for (auto row = from_.rows().begin(); row != from_.rows().end();) {
-      if (!row->first.on_gpu()) {
-        ++row;
-        continue;
-      }
-      const std::uint32_t device = row->first.device;
-      std::vector<analysis::gap_owners::work> all;
-      all.reserve(count_of(device));
-      for (; row != from_.rows().end() && row->first.on_gpu() && row->first.device == device; ++row)
-        row->second.for_each([&](const record& r) { all.push_back({{r.start_ns, r.end_ns()}, r.name}); });
-      owners_.add_device(device, all);
-    }
-    for (const auto& row : from_.rows())
-      if (!row.first.on_gpu()) explain(row.first.kind, row.second);
-    explain(row_kind::driver_calls, from_.other_host());
-    return owners_.result();
-  }
-  /// Gaps of all devices, found or not.
-  std::uint64_t count() const noexcept { return owners_.count(); }
-
- private:
-  std::size_t count_of(std::uint32_t device) const {
-    std::uint64_t n = 0;
-    for (const auto& row : from_.rows()) n += row.first.on_gpu() && row.first.device == device ? row.second.count() : 0;
-    return static_cast<std::size_t>(n);
-  }
-
-  CUTRACE_NOINLINE void explain(row_kind kind, const packed_records& row) {
-    if (kind == row_kind::spans || kind == row_kind::marks || kind == row_kind::ioctls || kind == row_kind::system)
-      return;
-    const bool is_stage = kind == row_kind::stages;
-    row.for_each([&](const record& r) {
-      owners_.add_host({r.start_ns, r.end_ns()}, r.name, is_stage,
-                       is_stage ? analysis::category::other : category_of(r.name));
-    });
-  }
-
-  analysis::category category_of(std::uint32_t name) {
-    if (name >= categories_.size()) categories_.resize(from_.names().size(), unknown);
-    std::uint8_t& c = categories_[name];
-    if (c == unknown) {
-      const std::string& s = from_.names().name(name);
-      text t;
-      t.data = s.data();
-      t.size = static_cast<std::uint32_t>(s.size());
-      c = static_cast<std::uint8_t>(analysis::category_of_call(t));
-    }
-    return static_cast<analysis::category>(c);
-  }
-
-  static constexpr std::uint8_t unknown = 255;
-  const timeline& from_;
-  analysis::gap_owners owners_;
-  std::vector<std::uint8_t> categories_;
-};
+/// Whose color a gap of that cause has.
+inline analysis::owner looks_of(analysis::idle_cause c) noexcept {
+  constexpr analysis::owner of[] = {analysis::owner::host_stage,  analysis::owner::host_sync,
+                                    analysis::owner::host_launch, analysis::owner::host_memory,
+                                    analysis::owner::nothing,     analysis::owner::nothing,
+                                    analysis::owner::nothing};
+  return of[static_cast<std::size_t>(c)];
+}
 
 /// What only an analysis of the whole trace knows, to be shown instead of what the page finds itself, or beside it.
 struct whole_trace {
-  struct gap {
-    std::uint32_t device = 0;
-    analysis::interval when;
-    std::string cause;                                      ///< in words
-    analysis::owner looks_like = analysis::owner::nothing;  ///< whose color it has
-    std::string place;                                      ///< stage or call to blame, empty: none
-    std::string next;                                       ///< what ended it
-  };
   /// Cells as they are shown; the first column stands on the left.
   struct table {
     std::string title, hint;
@@ -112,9 +46,9 @@ struct whole_trace {
     std::vector<std::vector<std::string>> rows;
   };
   std::string answer;
-  std::vector<analysis::finding> found;  ///< none: "nothing stands out"
-  std::vector<gap> gaps;                 ///< in order of device and time
-  std::uint64_t gap_count = 0;
+  std::vector<analysis::finding> found;   ///< none: "nothing stands out"
+  std::vector<analysis::named_gap> gaps;  ///< the longest
+  analysis::idle_report idle;
   std::vector<table> tables;
 };
 
@@ -130,6 +64,7 @@ class summary_writer {
         whole_(whole),
         time_(data.report.time.everything(end.stop.trace_ns)),
         host_(data.report.time.host(end.stop.trace_ns)),
+        idle_(data.report.idle.report(time_.window.end_ns)),
         stages_(data.report.stages.rows()),
         numbers_(data.report.numbers.numbers()) {}
 
@@ -140,10 +75,10 @@ class summary_writer {
     owners();
     stages();
     devices();
-    for (std::uint32_t n = 1; n < data_.events.names().size(); ++n) number_of_[data_.events.names().name(n)] = n;
     operations("gpu", data_.report.gpu_operations);
     operations("calls", data_.report.calls);
     copies();
+    idle();
     gaps();
     memory();
   }
@@ -152,7 +87,6 @@ class summary_writer {
 
  private:
   static constexpr std::size_t shown_names = 500;
-  static constexpr std::size_t shown_gaps = 500;  ///< of each device
   static constexpr std::size_t columns = 240;
 
   CUTRACE_NOINLINE void head() {
@@ -180,8 +114,16 @@ class summary_writer {
     json_.field("kernels", numbers_.kernels + numbers_.graph_launches);
     json_.field("failed_calls", numbers_.failed_calls);
     json_.field("peak_bytes", numbers_.device.peak_live_bytes);
-    json_.field("answer", std::string_view(whole_ != nullptr ? whole_->answer
-                                                             : ascii::verdict(data_.report, time_, stages_).text()));
+    const ascii::answer_source of{time_,
+                                  idle_,
+                                  stages_,
+                                  data_.report.gpu_operations,
+                                  data_.report.calls,
+                                  data_.report.time.devices().size(),
+                                  nullptr,
+                                  end_,
+                                  end_.totals.lost_total()};
+    json_.field("answer", std::string_view(whole_ != nullptr ? whole_->answer : ascii::answer(of).text()));
     json_.key("notes");
     json_.begin_array();
     notes();
@@ -307,15 +249,14 @@ class summary_writer {
   CUTRACE_NOINLINE void devices() {
     json_.key("devices");
     json_.begin_array();
-    for (const analysis::device_time& d : data_.report.time.devices()) {
-      const auto name = data_.report.device_names.find(d.device);
+    for (const ascii::device_row& d : ascii::device_rows(data_.report)) {
       json_.begin_object();
       json_.field("device", d.device);
-      json_.field("name", name == data_.report.device_names.end() ? std::string_view("(not described)")
-                                                                  : std::string_view(name->second));
+      json_.field("name", d.name.empty() ? std::string_view("(not described)") : d.name);
       json_.field("busy_ns", d.busy_ns);
-      json_.field("active_ns", d.active.length_ns());
-      json_.field("gaps", d.gap_count);
+      json_.field("active_ns", d.active_ns);
+      json_.field("idle_ns", d.idle_ns);
+      json_.field("gaps", d.gaps);
       json_.key("busy_permille");
       json_.begin_array();
       const auto curve = data_.busy().find(d.device);
@@ -342,13 +283,8 @@ class summary_writer {
       json_.value(o.shortest_ns);
       json_.value(o.longest_ns);
       json_.value(o.failed);
-      const auto number = number_of_.find(o.name);
-      if (number != number_of_.end() && number->second < data_.events.histograms().size()) {
-        const analysis::duration_histogram& h = data_.events.histograms()[number->second];
-        if (h.count() == o.count)
-          for (const unsigned percent : {50u, 90u, 99u})
-            json_.value(std::min(std::max(h.percentile_ns(percent), o.shortest_ns), o.longest_ns));
-      }
+      if (o.percentiles)
+        for (const std::uint64_t ns : {o.p50_ns, o.p90_ns, o.p99_ns}) json_.value(ns);
       json_.end_array();
     }
     json_.end_array();
@@ -377,37 +313,56 @@ class summary_writer {
     json_.end_array();
   }
 
-  /// [device, start, length, words of the cause, number of the owner, name of the cause, name of what came next]
-  CUTRACE_NOINLINE void gaps() {
-    const auto row = [this](std::uint32_t device, analysis::interval when, std::string_view cause,
-                            analysis::owner looks_like, std::string_view place, std::string_view next) {
+  /// [words of the cause, gaps, ns, stage and call to blame for most of it]
+  CUTRACE_NOINLINE void idle() {
+    json_.key("idle");
+    json_.begin_array();
+    const analysis::idle_report& r = whole_ != nullptr ? whole_->idle : idle_;
+    const auto row = [this](const char* cause, const analysis::idle_total& t, const std::string& whom) {
+      if (t.ns == 0) return;
       json_.begin_array();
-      json_.value(device);
-      json_.value(when.start_ns);
-      json_.value(when.length_ns());
       json_.value(cause);
-      json_.value(static_cast<unsigned>(looks_like));
-      json_.value(place);
-      json_.value(next);
+      json_.value(t.count);
+      json_.value(t.ns);
+      json_.value(std::string_view(whom));
       json_.end_array();
     };
+    for (std::size_t c = 0; c < analysis::idle_cause_count; ++c) {
+      const analysis::idle_cause cause = static_cast<analysis::idle_cause>(c);
+      const auto most = std::find_if(r.blames.begin(), r.blames.end(),
+                                     [&](const analysis::idle_blame& b) { return b.cause == cause; });
+      row(ascii::words_of_cause(cause), r.by_cause[c],
+          most == r.blames.end() ? std::string() : whom(most->stage, most->call));
+    }
+    row("before the first and after the last work", {r.before_ns + r.after_ns, 0}, "");
+    json_.end_array();
+  }
+  static std::string whom(const std::string& stage, const std::string& call) {
+    return stage + (stage.empty() || call.empty() ? "" : ": ") + call;
+  }
+
+  /// [device, start, length, words of the cause, number of the owner, stage and call to blame, name of what came next],
+  /// in order of device and time
+  CUTRACE_NOINLINE void gaps() {
+    std::vector<analysis::named_gap> list = whole_ != nullptr ? whole_->gaps : data_.report.idle.longest();
+    std::sort(list.begin(), list.end(), [](const analysis::named_gap& a, const analysis::named_gap& b) {
+      return a.device != b.device ? a.device < b.device : a.when.start_ns < b.when.start_ns;
+    });
     json_.key("gaps");
     json_.begin_array();
-    std::uint64_t all = 0;
-    if (whole_ != nullptr) {
-      for (const whole_trace::gap& g : whole_->gaps) row(g.device, g.when, g.cause, g.looks_like, g.place, g.next);
-      all = whole_->gap_count;
-    } else {
-      gap_finder finder(data_.events, data_.recorded(time_.window), shown_gaps);
-      for (const analysis::owned_gap& g : finder.find())
-        row(g.device, g.when, ascii::words_of(g.cause), g.cause, name(g.cause_name), name(g.next_name));
-      all = finder.count();
+    for (const analysis::named_gap& g : list) {
+      json_.begin_array();
+      json_.value(g.device);
+      json_.value(g.when.start_ns);
+      json_.value(g.when.length_ns());
+      json_.value(ascii::words_of_cause(g.cause));
+      json_.value(static_cast<unsigned>(looks_of(g.cause)));
+      json_.value(std::string_view(whom(g.stage, g.call)));
+      json_.value(std::string_view(g.next));
+      json_.end_array();
     }
     json_.end_array();
-    json_.field("gap_count", all);
-  }
-  std::string_view name(std::uint32_t number) const {
-    return number == 0 ? std::string_view() : std::string_view(data_.events.names().name(number));
+    json_.field("gap_count", (whole_ != nullptr ? whole_->idle : idle_).all.count);
   }
 
   CUTRACE_NOINLINE void memory() {
@@ -430,9 +385,9 @@ class summary_writer {
   const whole_trace* whole_;
   analysis::breakdown_table time_;
   analysis::breakdown_table host_;
+  analysis::idle_report idle_;
   std::vector<analysis::stage_time> stages_;
   analysis::trace_numbers numbers_;
-  std::map<std::string_view, std::uint32_t> number_of_;
 };
 
 }  // namespace html

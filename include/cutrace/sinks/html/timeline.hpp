@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/analysis/duration_histogram.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/operations.hpp>
@@ -365,8 +364,6 @@ class timeline {
   const context_table& contexts() const noexcept { return contexts_; }
   const shape_table& shapes() const noexcept { return shapes_; }
   const std::map<std::uint64_t, std::string>& thread_names() const noexcept { return thread_names_; }
-  /// By number of the name; GPU work and calls. Empty beyond its end.
-  const std::vector<analysis::duration_histogram>& histograms() const noexcept { return histograms_; }
   /// Events shorter than this may have been joined; 0: none were.
   std::int64_t resolution_ns() const noexcept { return resolution_ns_; }
   std::uint64_t events() const noexcept { return events_; }
@@ -393,11 +390,9 @@ class timeline {
     if (e.stage_id != 0) r.context = contexts_.number(e, names_.number(stage));
     if (e.is_gpu_work()) {
       add_gpu(r, e);
-      if (!e.incomplete) count(r);
     } else if (e.kind == event_kind::api) {
       r.detail = static_cast<std::uint32_t>(e.api.result);
       r.bytes = e.api.bytes;
-      count(r);
     }
     ++events_;
     packed_records& to = row(where);
@@ -426,11 +421,6 @@ class timeline {
     const text name = analysis::operation_name(e);
     const std::string label = std::string(name.data, name.size) + " (unfinished: times not known)";
     return names_.number({label.data(), static_cast<std::uint32_t>(label.size())});
-  }
-
-  void count(const record& r) {
-    if (r.name >= histograms_.size()) histograms_.resize(names_.size());
-    histograms_[r.name].add(r.length_ns);
   }
 
   packed_records& row(const row_key& k) {
@@ -471,7 +461,6 @@ class timeline {
   std::map<row_key, packed_records> rows_;
   packed_records other_host_, other_gpu_;
   std::map<std::uint64_t, std::string> thread_names_;
-  std::vector<analysis::duration_histogram> histograms_;
   recent recent_[recent_count];
   std::int64_t start_ns_;
   std::size_t limit_bytes_;

@@ -118,7 +118,8 @@ class id_index {
   std::size_t count_ = 0;
 };
 
-// A list that grows by blocks and never moves what it holds: no moment in which a long trace needs its memory twice.
+// A list that grows by blocks: no moment in which a long trace needs its memory twice. Its first block begins small,
+// since a trace may have thousands of threads with few calls each.
 
 /// Elements must be plain data. Not initialised beyond `size`.
 template <class T>
@@ -129,7 +130,7 @@ class chunked {
 
  public:
   void push_back(const T& v) {
-    if (CUTRACE_UNLIKELY(size_ == blocks_.size() << block_bits)) grow();
+    if (CUTRACE_UNLIKELY(size_ == room_)) grow();
     ++size_;
     back() = v;
   }
@@ -137,7 +138,7 @@ class chunked {
   void truncate(std::size_t n) noexcept { size_ = n < size_ ? n : size_; }
   void clear() noexcept {
     blocks_.clear();
-    size_ = 0;
+    size_ = room_ = 0;
   }
 
   T& operator[](std::size_t i) noexcept { return blocks_[i >> block_bits][i & (block_size - 1)]; }
@@ -146,15 +147,27 @@ class chunked {
   const T& back() const noexcept { return (*this)[size_ - 1]; }
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  std::size_t memory_bytes() const noexcept {
-    return blocks_.size() * block_size * sizeof(T) + blocks_.capacity() * sizeof(blocks_[0]);
-  }
+  std::size_t memory_bytes() const noexcept { return room_ * sizeof(T) + blocks_.capacity() * sizeof(blocks_[0]); }
 
  private:
-  CUTRACE_ONE_COPY void grow() { blocks_.emplace_back(new T[block_size]); }
+  CUTRACE_ONE_COPY void grow() {
+    if (room_ >= block_size) {
+      blocks_.emplace_back(new T[block_size]);
+      room_ += block_size;
+      return;
+    }
+    const std::size_t room = room_ == 0 ? 16 : 4 * room_;
+    std::unique_ptr<T[]> larger(new T[room]);
+    if (room_ == 0)
+      blocks_.emplace_back();
+    else
+      std::copy(blocks_[0].get(), blocks_[0].get() + size_, larger.get());
+    blocks_[0] = std::move(larger);
+    room_ = room;
+  }
 
   std::vector<std::unique_ptr<T[]>> blocks_;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, room_ = 0;
 };
 
 // Binary search that starts from a guess and doubles its steps away from it: O(1) for callers who move through a sorted

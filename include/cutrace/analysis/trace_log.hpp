@@ -1,29 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the analyses keep of a whole trace: not its events, but the 30 to 60 bytes of each that they need, once for all
-// of them. Fed event by event, then sealed; after that the analyses of this folder are pure functions of it.
+// What the analyses keep of a trace: not its events, but the 30 to 60 bytes of each that they need, once for all of
+// them. Fed event by event, then sealed; after that the analyses are pure functions of it.
 //
-// Memory grows with the trace (about 45 bytes an event), so sinks, which must stay small for any length, use the
-// accumulators with `bounds` instead; this is for files.
+// Memory grows with the trace (about 45 bytes an event): a file is one log, and a sink, which must stay small for any
+// length, has one log after the other (idle_watch).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/containers.hpp>
 #include <cutrace/analysis/gpu_work.hpp>
+#include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/stage_log.hpp>
 #include <map>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
-#include "report/call_log.hpp"
-#include "report/containers.hpp"
-#include "report/stage_log.hpp"
-#include "report/thread_stages.hpp"
-
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
+
+// Host calls as a trace has them, 32 bytes each, by thread: of nested calls (the runtime's around the driver's) the
+// outermost, so that a thread's list is in order and without overlap.
+
+struct host_call {
+  interval when;
+  std::uint32_t name = 0;
+  std::uint32_t stage = 0;        ///< stage_log number
+  std::uint32_t correlation = 0;  ///< CUPTI's id without its epoch
+  category is = category::other;
+  bool failed = false;
+};
+
+class thread_calls {
+ public:
+  /// In the order of delivery, which is that of the ends: a nested call comes before the one around it.
+  void add(host_call c) {
+    while (!calls_.empty() && calls_.back().when.start_ns >= c.when.start_ns &&
+           calls_.back().when.end_ns <= c.when.end_ns) {
+      const host_call& inside = calls_.back();
+      if (inside.is != c.is) inner_.push_back(inside);
+      if (c.correlation == 0) c.correlation = inside.correlation;
+      calls_.truncate(calls_.size() - 1);
+    }
+    if (!calls_.empty() && c.when.start_ns < calls_.back().when.end_ns) ordered_ = false;
+    calls_.push_back(c);
+  }
+
+  /// Puts what came late into its place. Call it once, when all is added.
+  CUTRACE_ONE_COPY void seal() {
+    sort(inner_);
+    if (ordered_) return;
+    sort(calls_);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      host_call c = calls_[i];
+      if (kept > 0) {
+        c.when.start_ns = std::max(c.when.start_ns, calls_[kept - 1].when.end_ns);
+        if (c.when.empty()) {  // nested
+          if (c.is != calls_[kept - 1].is) inner_.push_back(calls_[i]);
+          continue;
+        }
+      }
+      calls_[kept++] = c;
+    }
+    calls_.truncate(kept);
+    sort(inner_);
+    ordered_ = true;
+  }
+
+  const chunked<host_call>& calls() const noexcept { return calls_; }
+  /// Nested calls of another category than the call around them, by start: loading a module inside of a launch.
+  const chunked<host_call>& inner() const noexcept { return inner_; }
+
+  template <class Each>
+  void for_each(Each&& each) {
+    for (chunked<host_call>* list : {&calls_, &inner_})
+      for (std::size_t i = 0; i < list->size(); ++i) each((*list)[i]);
+  }
+
+  /// First call that ends after `t_ns`; `size()` where there is none. @param hint a place near it.
+  std::size_t ending_after(std::int64_t t_ns, std::size_t hint) const noexcept {
+    return search_near(calls_.size(), hint, [&](std::size_t i) { return calls_[i].when.end_ns <= t_ns; });
+  }
+
+  std::size_t memory_bytes() const noexcept { return calls_.memory_bytes() + inner_.memory_bytes(); }
+
+ private:
+  static CUTRACE_ONE_COPY void sort(chunked<host_call>& list) {
+    const auto before = [](const host_call& a, const host_call& b) {
+      return a.when.start_ns != b.when.start_ns ? a.when.start_ns < b.when.start_ns : a.when.end_ns > b.when.end_ns;
+    };
+    bool sorted = true;
+    for (std::size_t i = 1; i < list.size() && sorted; ++i) sorted = !before(list[i], list[i - 1]);
+    if (sorted) return;
+    std::vector<host_call> flat;
+    flat.reserve(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) flat.push_back(list[i]);
+    std::sort(flat.begin(), flat.end(), before);
+    for (std::size_t i = 0; i < flat.size(); ++i) list[i] = flat[i];
+  }
+
+  chunked<host_call> calls_;
+  chunked<host_call> inner_;
+  bool ordered_ = true;
+};
 
 /// A device as the trace describes it, and the order of its work.
 struct device_work {
@@ -43,7 +128,10 @@ class trace_log {
   static constexpr std::size_t device_limit = 256;
 
   /// @param start_ns what began before is cut there, as in breakdown.
-  explicit trace_log(std::int64_t start_ns = 0) : start_ns_(start_ns) {
+  /// @param name_bytes text of names that is kept, 0: all
+  /// @param requests without them, stages have none
+  explicit trace_log(std::int64_t start_ns = 0, std::size_t name_bytes = 0, bool requests = true)
+      : start_ns_(start_ns), names_(0, name_bytes), files_(0, name_bytes), stages_(requests) {
     threads_.emplace_back();  // of work whose thread is not known
     thread_ids_.push_back(0);
   }
@@ -65,7 +153,7 @@ class trace_log {
       case event_kind::stage:
         return stages_.add(e, v, thread(e), site_of(e), names_);
       case event_kind::window:
-        return windows_.push_back(v);
+        return add_recorded(v);
       case event_kind::device: {
         device_work& d = device(device_number(e.device));
         d.described = true;
@@ -80,6 +168,9 @@ class trace_log {
         return;
     }
   }
+
+  /// A stretch that was recorded, of a trace that was not all the time.
+  void add_recorded(interval v) { windows_.push_back(v); }
 
   /// Sorts, and joins work with its calls. Nothing may be added afterwards. @param end_ns of the trace, where known.
   CUTRACE_ONE_COPY void seal(std::int64_t end_ns = INT64_MIN) {
@@ -339,11 +430,13 @@ class trace_log {
   }
 
   CUTRACE_ONE_COPY void join_by_correlation(gpu_work& w) {
-    if (calls_by_correlation_.empty())
+    if (!correlations_known_) {
+      correlations_known_ = true;
       for (std::uint16_t t = 0; t < threads_.size(); ++t)
         for (std::size_t i = 0; i < threads_[t].calls().size(); ++i)
           if (threads_[t].calls()[i].correlation != 0)
             calls_by_correlation_.emplace(threads_[t].calls()[i].correlation, std::make_pair(t, i));
+    }
     const auto found = calls_by_correlation_.find(static_cast<std::uint32_t>(w.call));
     w.call_is = call_reference::none;
     if (found == calls_by_correlation_.end()) return;
@@ -382,6 +475,7 @@ class trace_log {
   std::size_t pieces_ = 0;
   std::uint64_t lost_[loss_cause_count] = {};
   std::unordered_map<std::uint32_t, std::pair<std::uint16_t, std::size_t>> calls_by_correlation_;
+  bool correlations_known_ = false;
 };
 
 }  // namespace analysis
