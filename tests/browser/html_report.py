@@ -63,10 +63,10 @@ def server(browser, folder):
     check("losses by cause", "chunk_full" in browser.text("#note-list"))
     check("notes", "quoted" in browser.text("#note-list"))
     seen = rows(browser)
-    for row in ("scheduler stages: 2 events", "scheduler stages 1: 1 event", "scheduler driver calls: 8 events",
-                "scheduler marks: 1 event", "scheduler ioctls: 3 events", "GPU 0 stream 7: 5 events"):
+    for row in ("scheduler (4242) stages: 2 events", "scheduler (4242) stages 1: 1 event", "scheduler (4242) driver calls: 8 events",
+                "scheduler (4242) marks: 1 event", "scheduler (4242) ioctls: 3 events", "GPU 0 stream 7: 5 events"):
         check(f"row {row}", row in seen, seen)
-    check("stages above streams", seen.index("scheduler stages: 2 events") < seen.index("GPU 0 stream 7: 5 events"))
+    check("stages above streams", seen.index("scheduler (4242) stages: 2 events") < seen.index("GPU 0 stream 7: 5 events"))
     check("events of the rows", browser.run("return document.documentElement.dataset.events") == "23",
           browser.run("return document.documentElement.dataset.events"))
     check("the canvas is drawn", colors_on_canvas(browser) > 10)

@@ -58,11 +58,17 @@ TEST_CASE("calls sink, compressed, keeps the contract of sinks") {
   sink_contract::check_sink_contract(s);
 }
 
+TEST_CASE("calls: lines stand in the order of their times") {
+  cutrace::event outer = sample::stage("outer", 1000, 9000, 1), inner = sample::api("cuInit", 2000, 3000, 1);
+  CHECK(line_of(inner).substr(0, 10) == "[0.000003]");
+  CHECK(line_of(outer).substr(0, 10) == "[0.000009]");
+}
+
 TEST_CASE("calls: a call with its arguments, what it gave back, and how long it took") {
   const cutrace::argument arguments[] = {sample::argument_of("bytesize", cutrace::argument_kind::bytes, 4000000),
                                          sample::argument_of("dptr", cutrace::argument_kind::output, 0x7f32a4000000u)};
   CHECK(line_of(sample::api("cuMemAlloc", 1234000, 1246300, 1, arguments, 2)) ==
-        "[0.001234] cuMemAlloc(bytesize=4000000) -> 0x7f32a4000000 (12.3 us)\n");
+        "[0.001246] cuMemAlloc(bytesize=4000000) -> 0x7f32a4000000 (12.3 us)\n");
   cutrace::event failed = sample::api("cuMemAlloc", -1500, -1000, 1, arguments, 2);
   failed.api.result = 2;
   failed.api.result_name = sample::text_of("CUDA_ERROR_OUT_OF_MEMORY");
@@ -86,23 +92,23 @@ TEST_CASE("calls: arguments of each kind, with and without names") {
 TEST_CASE("calls: a copy that waits tells its bandwidth, an asynchronous one does not") {
   cutrace::event copy = sample::api("cuMemcpyHtoD_v2", 0, 400000, 1, nullptr, 0, 4000000);
   copy.api.direction = cutrace::copy_direction::host_to_device;
-  CHECK(line_of(copy) == "[0.000000] cuMemcpyHtoD_v2() (400.0 us, 10.0 GB/s)\n");
+  CHECK(line_of(copy) == "[0.000400] cuMemcpyHtoD_v2() (400.0 us, 10.0 GB/s)\n");
   copy.name = sample::text_of("cuMemcpyHtoDAsync_v2");
-  CHECK(line_of(copy) == "[0.000000] cuMemcpyHtoDAsync_v2() (400.0 us)\n");
+  CHECK(line_of(copy) == "[0.000400] cuMemcpyHtoDAsync_v2() (400.0 us)\n");
 }
 
 TEST_CASE("calls: GPU work, stages, marks, counters and losses") {
   CHECK(
       line_of(named("gemm(float const*, float const*, float*, int)")) ==
-      "[0.000126]     kernel gemm(float const*, float const*, float*, int) grid 12x1x1 block 256x1x1 stream 7 12.3 us, "
+      "[0.000138]     kernel gemm(float const*, float const*, float*, int) grid 12x1x1 block 256x1x1 stream 7 12.3 us, "
       "queued 76.0 us, stage prefill, request 17\n");
   CHECK(line_of(named("memcpy")) ==
-        "[0.000045]     memcpy HtoD 3.8 MiB (Pinned -> Device) stream 7 80.0 us, 50.0 GB/s, queued 5.0 us, stage "
+        "[0.000125]     memcpy HtoD 3.8 MiB (Pinned -> Device) stream 7 80.0 us, 50.0 GB/s, queued 5.0 us, stage "
         "prefill, "
         "request 17\n");
   CHECK(line_of(named("warm_up()")) ==
-        "[0.000197]     kernel warm_up() grid 12x1x1 block 256x1x1 stream 7 1.0 us, unattributed: no_callback\n");
-  CHECK(line_of(named("decode")) == "[0.000164] stage decode (31.0 us, requests 17, 18, chat-0007 and 37 more)\n");
+        "[0.000198]     kernel warm_up() grid 12x1x1 block 256x1x1 stream 7 1.0 us, unattributed: no_callback\n");
+  CHECK(line_of(named("decode")) == "[0.000195] stage decode (31.0 us, requests 17, 18, chat-0007 and 37 more)\n");
   CHECK(line_of(named("first token")) == "[0.000142] mark first token, stage prefill, request 17\n");
   CHECK(line_of(named("queue depth")) == "[0.000142] counter queue depth = 3 (-1)\n");
   CHECK(line_of(named("loss")) == "# lost 12 records: chunk_full\n");
@@ -111,7 +117,7 @@ TEST_CASE("calls: GPU work, stages, marks, counters and losses") {
 TEST_CASE("calls: who made a call of the driver") {
   cutrace::event call = sample::api("cuMemFree", 1000, 3000, 1);
   call.api.runtime_name = sample::text_of("cudaFree");
-  CHECK(line_of(call) == "[0.000001] cuMemFree() (2.0 us, by cudaFree)\n");
+  CHECK(line_of(call) == "[0.000003] cuMemFree() (2.0 us, by cudaFree)\n");
 }
 
 TEST_CASE("calls: a CUDA event says on which stream") {

@@ -190,12 +190,12 @@ TEST_CASE("html: each event is in its row, with what the page shows of it") {
       CHECK(page.data["shapes"][gemm.detail - 1][3 + i] == e.kernel.block[i]);
     }
   }
-  const std::vector<shown_event>& stages = page.rows.at("scheduler stages");
+  const std::vector<shown_event>& stages = page.rows.at("scheduler (4242) stages");
   REQUIRE(stages.size() == 2);
   CHECK(page.data["contexts"][stages[1].context - 1][1] == "17, 18, chat-0007 and 37 more");
-  CHECK(page.rows.at("scheduler stages 1").size() == 1);
+  CHECK(page.rows.at("scheduler (4242) stages 1").size() == 1);
   bool failed = false;
-  for (const shown_event& e : page.rows.at("scheduler driver calls")) failed = failed || (e.detail == 2);
+  for (const shown_event& e : page.rows.at("scheduler (4242) driver calls")) failed = failed || (e.detail == 2);
   CHECK(failed);
 }
 

@@ -41,6 +41,7 @@ struct layer_times {
 
 struct thread_layers {
   std::uint32_t thread_id = 0;
+  std::string name;  ///< empty: it has none
   interval span;
   layer_times times;
 };
@@ -177,6 +178,7 @@ CUTRACE_ONE_COPY inline layer_report find_layers(const trace_log& log, const ioc
   for (std::size_t t = 1; t < sweeps.size(); ++t) {
     thread_layers one;
     one.thread_id = ids[t];
+    one.name = log.thread_name(ids[t]);
     one.span = sweeps[t].span();
     if (one.span.empty()) continue;
     for (const auto& [stage, times] : sweeps[t].find(0)) {

@@ -161,6 +161,8 @@ class trace_log {
         d.name = std::string(e.name.data, std::min<std::size_t>(e.name.size, 128));
         return;
       }
+      case event_kind::thread:
+        return name_thread(e);
       case event_kind::loss:
         lost_[static_cast<std::size_t>(e.loss.cause) % loss_cause_count] += e.loss.count;
         return;
@@ -214,6 +216,11 @@ class trace_log {
   const std::vector<work_lane>& lanes() const noexcept { return lanes_; }
   const std::vector<thread_calls>& threads() const noexcept { return threads_; }
   std::uint32_t thread_id(std::uint16_t thread) const noexcept { return thread_ids_[thread]; }
+  /// Empty where the trace has none.
+  std::string thread_name(std::uint32_t id) const {
+    const auto found = thread_names_.find(id);
+    return found == thread_names_.end() ? std::string() : found->second;
+  }
   const stage_log& stages() const noexcept { return stages_; }
   /// Numbers of the instances that ended, by start.
   const std::vector<std::uint32_t>& stage_order() const noexcept { return stage_order_; }
@@ -287,6 +294,13 @@ class trace_log {
     const auto found = site_numbers_.emplace(std::uint64_t{file} << 32 | e.stage.line, sites_.size());
     if (found.second) sites_.push_back({file, e.stage.line});
     return found.first->second;
+  }
+
+  void name_thread(const event& e) {
+    if (thread_names_.size() >= UINT16_MAX) return;
+    const std::string name(e.name.data, std::min<std::size_t>(e.name.size, 64));
+    const auto known = thread_names_.emplace(e.thread_id, name);
+    if (!known.second && known.first->second != name) known.first->second.clear();
   }
 
   void add_call(const event& e, interval v) {
@@ -464,6 +478,7 @@ class trace_log {
   std::vector<thread_calls> threads_;
   std::vector<std::uint32_t> thread_ids_;
   std::unordered_map<std::uint64_t, std::uint16_t> thread_numbers_;
+  std::unordered_map<std::uint32_t, std::string> thread_names_;  ///< empty where two processes have that id
   std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;
   std::uint16_t last_thread_ = 0;
   std::vector<work_lane> lanes_;

@@ -2,8 +2,8 @@
 // What a person reads while the program runs: a line for each call, stage and mark, GPU work indented.
 //   [0.001234] cuMemAlloc(bytesize=4000000) -> 0x7f32a4000000 (12.3 us)
 //   [0.001240]     kernel gemm grid 12x1x1 block 256x1x1 stream 7 12.3 us, queued 4.1 us, stage decode
-// The number in brackets is the time of the beginning in seconds since the session began; lines come in the order of
-// ends. Names are made safe for terminals.
+// The number in brackets is the time of the end in seconds since the session began, so that lines, which come when
+// something has ended, stand in its order. Names are made safe for terminals.
 #pragma once
 
 #include <fmt/core.h>
@@ -180,7 +180,7 @@ inline void append_membership(std::string& out, const event& e) {
 
 inline void append_call(std::string& out, const event& e) {
   const std::int64_t dur_ns = difference_ns(e.end_ns, e.start_ns);
-  append_time(out, e.start_ns);
+  append_time(out, e.end_ns);
   append_name(out, e.name);
   append_arguments(out, e.api);
   out += " (";
@@ -228,7 +228,7 @@ inline void append_gpu_what(std::string& out, const event& e) {
 
 inline void append_gpu(std::string& out, const event& e) {
   const std::int64_t dur_ns = difference_ns(e.end_ns, e.start_ns);
-  append_time(out, e.start_ns);
+  append_time(out, e.end_ns);
   out += "    ";
   append_gpu_what(out, e);
   if (e.device != 0) append_format(out, " device {}", e.device);
@@ -259,7 +259,7 @@ inline void append_origin(std::string& out, const stage_data& s) {
 /// parameter block; where the system call itself failed, its errno.
 inline void append_ioctl(std::string& out, const event& e) {
   const ioctl_data& i = e.ioctl_;
-  append_time(out, e.start_ns);
+  append_time(out, e.end_ns);
   out += "ioctl ";
   append_name(out, i.node);
   if (i.node.size != 0) out += ' ';
@@ -279,7 +279,7 @@ inline void append_ioctl(std::string& out, const event& e) {
 /// "sched switched out (state="sleeping") -> 0 (12.3 us) cpu 3"; an instant has no duration.
 inline void append_system(std::string& out, const event& e) {
   const system_data& s = e.system;
-  append_time(out, e.start_ns);
+  append_time(out, e.end_ns);
   append_name(out, s.category);
   if (s.category.size != 0) out += ' ';
   append_name(out, e.name);
@@ -304,7 +304,7 @@ inline void append_system(std::string& out, const event& e) {
 
 /// Stages, ranges and other named times of the host.
 inline void append_host(std::string& out, const event& e) {
-  append_time(out, e.start_ns);
+  append_time(out, e.end_ns);
   out += to_string(e.kind);
   out += ' ';
   append_name(out, e.name);
@@ -321,13 +321,13 @@ inline void append_point(std::string& out, const event& e) {
     return;
   }
   if (e.kind == event_kind::memory) {
-    append_time(out, e.start_ns);
+    append_time(out, e.end_ns);
     out += "    ";
     append_format(out, "{} ", to_string(e.memory.operation));
     append_bytes(out, e.memory.bytes);
     append_format(out, " {} at {:#x}", to_string(e.memory.memory), e.memory.address);
   } else {
-    append_time(out, e.start_ns);
+    append_time(out, e.end_ns);
     append_format(out, "{} ", to_string(e.kind));
     append_name(out, e.name);
   }

@@ -21,7 +21,8 @@ class layer_tables {
   CUTRACE_NOINLINE void print(std::size_t top) {
     if (r_.ioctls.empty()) return;
     times("TIME PER LAYER, BY THREAD", r_.threads, top, "thread", [](const analysis::thread_layers& t) {
-      return joined({"thread ", digits(t.thread_id)});
+      return t.name.empty() ? joined({"thread ", digits(t.thread_id)})
+                            : joined({t.name, " (", digits(t.thread_id), ")"});
     });
     const bool staged = r_.stages.size() > 1 || (!r_.stages.empty() && !r_.stages[0].name.empty());
     if (staged)

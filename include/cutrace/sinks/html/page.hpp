@@ -194,7 +194,8 @@ class model_writer {
 
   std::string thread(std::uint64_t id, std::uint32_t process_id) const {
     const auto found = t_.thread_names().find(id);
-    if (found != t_.thread_names().end() && !found->second.empty()) return found->second;
+    if (found != t_.thread_names().end() && !found->second.empty())
+      return found->second + " (" + std::to_string(id) + ")";
     return id == process_id ? std::string("main thread") : "thread " + std::to_string(id);
   }
 
