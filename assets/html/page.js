@@ -211,7 +211,7 @@ function showTables() {
     {title: "Gaps", key: i => i[1], text: i => i[1] ? count(i[1]) : "-"},
     {title: "Time", key: i => i[2], text: i => duration(i[2])},
     {title: "Share", key: i => i[2], text: i => share(i[2], idleNs)},
-    {title: "Mostly", left: true, text: i => legible(i[3])}], data.idle, {by: 2}));
+    {title: "Mostly", left: true, text: i => i[3] && legible(i[3])}], data.idle, {by: 2}));
   section("s-gaps", data.gaps, node => {
     table(node, [
       {title: "Begins at", left: true, key: g => g[1], text: g => duration(g[1] - whole.start), name: g => {

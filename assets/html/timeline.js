@@ -7,7 +7,7 @@ const view = {start: whole.start, end: whole.end, top: 0};
 let wanted = null;     // numbers of the names that are searched for
 let selected = null;   // {row, lane, i}
 let hovered = null;
-const LABELS = 196, AXIS = 24, PAD = 5, SMALLEST = 20;
+const LABELS = innerWidth < 700 ? 150 : 232, AXIS = 24, PAD = 5, SMALLEST = 20;
 const HEIGHT = {gpu: 20, stage: 20, span: 11, call: 15, mark: 12, gap: 12};
 
 // For whom red, green or blue is hard to see, too, none is like another, and no kernel like a copy (tests/style/colors.py).
@@ -79,6 +79,15 @@ function redraw() {
   requestAnimationFrame(() => { due = false; draw(); });
 }
 
+function shortenLabel(text, width) {  // a thread's name loses its end; its id and what the row has stay
+  const [, name, rest] = /^(.*?)( \(\d+\) .*)$/.exec(text) || [];
+  if (rest === undefined) return shorten(text, width);
+  for (let n = name.length; n > 0; --n) {
+    const cut = name.slice(0, n) + (n < name.length ? "\u2026" : "") + rest;
+    if (paint.measureText(cut).width <= width) return cut;
+  }
+  return shorten(text, width);
+}
 function shorten(text, width) {  // in the middle: the ends of C++ names tell more
   if (paint.measureText(text).width <= width) return text;
   let low = 0, high = text.length;
@@ -188,7 +197,7 @@ function draw() {
     const y = AXIS + row.y - view.top, h = rowHeight(row) - PAD;
     if (y + h < AXIS || y > height) continue;
     paint.fillStyle = selected && selected.row === row ? style.ink : style.muted;
-    paint.fillText(shorten(legible(row.label), LABELS - 14), 0, y + h / 2 + 0.5);
+    paint.fillText(shortenLabel(legible(row.label), LABELS - 14), 0, y + h / 2 + 0.5);
     row.lanes.forEach((lane, k) => drawLane(row, lane, y + k * HEIGHT[row.kind], HEIGHT[row.kind] - (row.lanes.length > 1 ? 1 : 0)));
   }
   if (canvas.inner.scroll > 0) {  // how far the rows are scrolled

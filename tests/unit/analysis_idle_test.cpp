@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <ctime>
 #include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/sinks/common/finding_text.hpp>
 #include <deque>
@@ -530,6 +531,33 @@ TEST_CASE("analysis.idle: windows of a live trace, one after the other and the l
   }
 }
 
+TEST_CASE("analysis.idle: more windows than are kept") {
+  std::vector<event> events;
+  for (std::int64_t w = 0; w < (sanitized ? 6000 : 30000); ++w) {
+    const std::int64_t t = 1000 * w;
+    const std::uint64_t id = static_cast<std::uint64_t>(2 * w) + 1;
+    if (w >= 100)  // first windows without any work
+      for (const std::int64_t at : {20, 120}) {
+        events.push_back(launch(t + at, t + at + 5, id + static_cast<std::uint64_t>(at > 20)));
+        events.push_back(kernel(t + at + 10, t + at + 40, t + at, id + static_cast<std::uint64_t>(at > 20)));
+      }
+    events.push_back(sample::base(event_kind::window, "recorded", t * us, (t + 200) * us));
+  }
+  const idle_report whole = watch(events, 0).report;
+  CHECK(whole.before_ns == (100 * 200 + 30) * us);
+  const watched live = watch(events, 200000);
+  CHECK(live.off_ns == 0);
+  CHECK(live.report.all.ns == whole.all.ns);
+  CHECK(live.report.all.count == whole.all.count);
+  CHECK(live.report.before_ns == whole.before_ns);
+  CHECK(live.report.after_ns == whole.after_ns);
+  // A device that works in the first window and the last: what lies between is said not to be known.
+  event other = kernel(30, 40, 20, 1000000);
+  other.device = 1;
+  events.insert(events.begin(), other);
+  CHECK(watch(events, 200000).off_ns > 0);
+}
+
 TEST_CASE("analysis.idle: a live trace of many threads, names and rows stays small") {
   bounds limits = bounds::for_bytes(1u << 20);
   idle_watch w(0, limits, 10);
@@ -571,6 +599,23 @@ TEST_CASE("analysis.idle: a file that does not tell its start, and one with too 
   REQUIRE(r.devices.size() == trace_log::device_limit + 1);
   CHECK(r.devices.back().device == trace_log::other_devices);
   CHECK(r.devices.back().busy_ns == static_cast<std::int64_t>(1000 - trace_log::device_limit) * 5 * us);
+}
+
+TEST_CASE("analysis.idle: work of a file whose calls have no correlation ids takes linear time to join") {
+  const auto seconds = [](std::int64_t n) {
+    trace_log log;
+    for (std::int64_t i = 0; i < n; ++i) {
+      log.add(call("cuLaunchKernel", 10 * i, 10 * i + 1));
+      event k = kernel(10 * i + 2, 10 * i + 4, 10 * i, static_cast<std::uint64_t>(i) + 1);
+      k.call_name = text{};
+      log.add(k);
+    }
+    const std::clock_t begun = std::clock();
+    log.seal();
+    return static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
+  };
+  const double few = seconds(4000);
+  CHECK(seconds(40000) <= 20 * few + 0.1);
 }
 
 TEST_CASE("analysis.idle: calls by depth") {

@@ -33,7 +33,8 @@ constexpr std::uint64_t slow = 77;
 struct plan {
   std::int64_t queue_ms = 1, own_us = 100, prefill_us = 900, delay_us = 20, hole_ms = 0, copy_us = 0, call_us = 0;
   const char* call = nullptr;
-  bool pageable = false, straggler = false, other_prefill = false, preempted = false, checkpoint = false;
+  bool pageable = false, straggler = false, other_prefill = false, preempted = false, checkpoint = false,
+       low_clock = false;
 };
 
 class server {
@@ -107,6 +108,12 @@ class server {
     }
     const std::int64_t starts = at + (p.other_prefill ? 12 * ms : 5 * us + p.delay_us * us);
     kernel("prefill", prefill, {id}, at, starts, starts + p.prefill_us * us);
+    if (p.low_clock) {
+      events_.push_back(sample::counter("GPU 0 memory clock MHz", 0, 1));
+      events_.push_back(sample::counter("GPU 0 SM clock MHz", 0, 1980));
+      events_.push_back(sample::counter("GPU 0 SM clock MHz", starts - 1, 660));
+      events_.push_back(sample::counter("GPU 0 SM clock MHz", starts + p.prefill_us * us, 1980));
+    }
     call("cuStreamSynchronize", "prefill", prefill, {id}, at + 6 * us, starts + p.prefill_us * us + 5 * us);
     at = starts + p.prefill_us * us + 10 * us;
     stage("prefill", begin, at, prefill, {id}, 50);
@@ -142,7 +149,9 @@ answer why(const std::vector<event>& events, const std::function<std::uint32_t(c
   trace_analysis a;
   for (const event& e : events) a.add(e);
   const trace_results r = a.finish();
-  why_finder finder(a.log(), r, a.ioctls().switched(), false);
+  clock_log clocks;
+  for (const event& e : events) clocks.add(e);
+  why_finder finder(a.log(), r, a.ioctls().switched(), clocks);
   answer w;
   w.report = finder.find(choose(finder));
   w.text = why_text(w.report, 100, false);
@@ -191,6 +200,20 @@ TEST_CASE("analysis.why: code of the program before a launch") {
   plan p;
   p.own_us = 15000;
   planted(p, request_part::own_code, 14 * ms, {"\"prefill\" (server.cpp:50) 15.", "usually 10"});
+}
+
+TEST_CASE("analysis.why: a GPU whose clock was low while the request's kernels ran") {
+  plan p;
+  p.prefill_us = 15000;
+  p.low_clock = true;
+  const answer w = planted(p, request_part::gpu_alone, 12 * ms, {"clock was at 660 MHz then, at 1,9"});
+  CHECK(w.json["causes"][0]["clock_mhz"] == 660);
+  CHECK(w.text.find("the GPU's clocks (no records") == std::string::npos);
+  plan usual;
+  usual.prefill_us = 15000;
+  const answer other = planted(usual, request_part::gpu_alone, 12 * ms, {});
+  CHECK(other.json["causes"][0]["clock_mhz"] == 0);
+  CHECK(other.text.find("the GPU's clocks (no records") != std::string::npos);
 }
 
 TEST_CASE("analysis.why: a host whose thread was switched out") {

@@ -51,7 +51,7 @@ class why_sink : public analysis_sink {
   }
   void write(cutrace::event_view events) override {
     analysis_sink::write(events);
-    for (const cutrace::event& e : events) clocks_ = clocks_ || is_clock(e);
+    for (const cutrace::event& e : events) clocks_.add(e);
   }
   void close(const cutrace::trace_summary& end) override {
     const analysis::trace_results results = finish(end);
@@ -70,11 +70,6 @@ class why_sink : public analysis_sink {
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  static bool is_clock(const cutrace::event& e) noexcept {
-    return e.kind == cutrace::event_kind::counter &&
-           std::string_view(e.name.data, e.name.size).find("clock") != std::string_view::npos;
-  }
-
   std::vector<std::uint32_t> chosen(const analysis::why_finder& finder) {
     const std::vector<std::uint32_t>& by_latency = finder.by_latency();
     requests_ = by_latency.size();
@@ -103,7 +98,7 @@ class why_sink : public analysis_sink {
   std::string title_, missing_;
   std::size_t requests_ = 0;
   std::uint64_t lost_ = 0;
-  bool clocks_ = false;
+  analysis::clock_log clocks_;
 };
 
 int run_why(why_wishes& w) {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/clock_log.hpp"
 #include "report/request_parts.hpp"
 #include "report/trace_analysis.hpp"
 
@@ -42,6 +43,9 @@ struct why_cause {
   std::vector<why_share> mates;   ///< gpu_batch: requests whose batches are slow wherever they take part
   std::vector<why_share> others;  ///< span, between, own_code: what else went on in the longest piece of it
   std::int64_t preempted_ns = 0;  ///< own_code: its thread was switched out, where the trace has kernel events
+  /// gpu_alone, gpu_batch: the GPU's clock while its kernels ran, and while kernels of the trace did, where the trace
+  /// has samples and its own was lower by a twentieth; else 0.
+  double clock_mhz = 0, typical_clock_mhz = 0;
   std::int64_t excess_ns() const noexcept { return ns - typical_ns; }
   bool stands_out() const noexcept { return unusual && excess_ns() > 0; }
 };
@@ -82,9 +86,8 @@ struct why_report {
 class why_finder {
  public:
   /// All must outlive this. @param switched_out by thread id, unordered; empty: the trace has no kernel events
-  /// @param clocks whether the trace has records of the GPU's clocks
   why_finder(const trace_log& log, const trace_results& results,
-             const std::map<std::uint32_t, std::vector<interval>>& switched_out, bool clocks)
+             const std::map<std::uint32_t, std::vector<interval>>& switched_out, clock_log& clocks)
       : log_(log),
         results_(results),
         switched_(switched_out),
@@ -122,7 +125,7 @@ class why_finder {
     if (switched_.empty())
       r.not_looked_at.push_back(
           "whether the host's threads were preempted (no kernel events: cutrace run --method ebpf)");
-    if (!clocks_) r.not_looked_at.push_back("the GPU's clocks (no records of them: CUTRACE_KINDS=+environment)");
+    if (clocks_.empty()) r.not_looked_at.push_back("the GPU's clocks (no records of them: CUTRACE_KINDS=+environment)");
     std::set<std::uint32_t> processes;
     for (const work_lane& l : log_.lanes()) processes.insert(l.process);
     if (processes.size() < 2)
@@ -131,6 +134,18 @@ class why_finder {
   }
 
  private:
+  /// Of clocks, by the time at which they were had.
+  struct weighted_mean {
+    double sum = 0, ns = 0;
+    void add(clock_log& clocks, std::uint32_t device, interval v) {
+      const double mhz = clocks.mean_mhz(device, v);
+      if (mhz <= 0) return;
+      sum += mhz * static_cast<double>(v.length_ns());
+      ns += static_cast<double>(v.length_ns());
+    }
+    double value() const noexcept { return ns > 0 ? sum / ns : 0; }
+  };
+
   static constexpr std::size_t cohort_limit = 500, shown = 3, sample_limit = 512;
   static constexpr std::uint16_t no_thread = UINT16_MAX;
 
@@ -219,9 +234,12 @@ class why_finder {
   void explain(why_cause& c, const why_report& r) {
     switch (c.is) {
       case request_part::gpu_alone:
+        clocks(c, r.account.request);
+        return by_work(c, r.account.request);
       case request_part::copy:
         return by_work(c, r.account.request);
       case request_part::gpu_batch:
+        clocks(c, r.account.request);
         return by_batch(c, r.account.request);
       case request_part::behind_others:
         return by_others(c, r.account.request);
@@ -262,6 +280,36 @@ class why_finder {
       s.site = log_.site(stage);
     }
     return s;
+  }
+
+  /// Mean clock of a device's kernels: of the whole trace, at most sample_limit of them, evenly.
+  double typical_clock(std::uint32_t device) {
+    const auto known = typical_clock_.emplace(device, 0.0);
+    if (!known.second || log_.devices().count(device) == 0) return known.first->second;
+    const std::vector<std::uint32_t>& order = log_.devices().at(device).order;
+    weighted_mean mean;
+    for (std::size_t i = 0, step = order.size() / sample_limit + 1; i < order.size(); i += step)
+      if (is_kernel(log_.work()[order[i]].is)) mean.add(clocks_, device, log_.work()[order[i]].when);
+    return known.first->second = mean.value();
+  }
+
+  void clocks(why_cause& c, std::uint32_t request) {
+    std::map<std::uint32_t, weighted_mean> by_device;
+    for (const std::uint32_t n : index_.instances(request)) {
+      if ((log_.stages().served(n) > 1) != (c.is == request_part::gpu_batch)) continue;
+      for (const std::uint32_t i : index_.works(n)) {
+        const gpu_work& w = log_.work()[i];
+        if (!is_kernel(w.is)) continue;
+        const std::uint32_t device = log_.lanes()[w.lane].device;
+        by_device[device].add(clocks_, device, w.when);
+      }
+    }
+    for (const auto& d : by_device) {
+      const double own = d.second.value(), typical = typical_clock(d.first);
+      if (own <= 0 || own >= 0.95 * typical || own - typical >= c.clock_mhz - c.typical_clock_mhz) continue;
+      c.clock_mhz = own;
+      c.typical_clock_mhz = typical;
+    }
   }
 
   /// Kernels by name and stage, copies by kind.
@@ -592,7 +640,7 @@ class why_finder {
   const trace_log& log_;
   const trace_results& results_;
   const std::map<std::uint32_t, std::vector<interval>>& switched_;
-  bool clocks_;
+  clock_log& clocks_;
   request_index index_;
   request_accounts accounts_;
   thread_stages threads_;
@@ -603,6 +651,7 @@ class why_finder {
   std::vector<std::int64_t> stage_gpu_;  ///< by instance, -1: not known yet
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_name_;
   std::map<std::uint32_t, std::int64_t> typical_gpu_, typical_own_;
+  std::map<std::uint32_t, double> typical_clock_;
   std::vector<stage_piece> pieces_;
   std::size_t piece_ = 0;  ///< of the time recorded, where one looked last
 };

@@ -449,10 +449,11 @@ class idle_watch {
 
   void add(const event& e) {
     if (e.kind == event_kind::window) {
-      if (windows_.size() < window_limit) windows_.push_back(clip(interval_of(e), {start_ns_, INT64_MAX}));
+      windows_.push_back(clip(interval_of(e), {start_ns_, INT64_MAX}));
       open_from_ns_ = INT64_MAX;
       // Here no window is open.
-      if (log_->memory_bytes() > log_bytes_ / 2) settle(false);
+      if (log_->memory_bytes() > log_bytes_ / 2 || (log_bytes_ != SIZE_MAX && windows_.size() > window_limit))
+        settle(false), forget_windows();
       return;
     }
     if (!windows_.empty() && e.kind < event_kind::process && e.start_ns >= windows_.back().end_ns)
@@ -485,12 +486,13 @@ class idle_watch {
     begin();
   }
 
-  /// Of what is settled. @param recorded of the trace, merged; @param end_ns of it
+  /// Of what is settled. @param end_ns of the trace
   CUTRACE_ONE_COPY idle_report report(std::int64_t end_ns) const {
     idle_report r;
     r.all = total_.all;
     r.by_cause = total_.by_cause;
     r.lengths = total_.lengths;
+    for (const auto& d : before_ns_) r.before_ns += d.second;
     for (const interval v : recorded(end_ns))
       for (const auto& d : active_) {
         r.before_ns += clip(v, {v.start_ns, d.second.start_ns}).length_ns();
@@ -524,15 +526,10 @@ class idle_watch {
   std::uint64_t pieces() const noexcept { return pieces_; }
   /// Time of work that came later than gaps are kept, so that it may lie in gaps that were counted.
   std::int64_t off_ns() const noexcept { return off_ns_; }
-  /// Merged: what was recorded of the trace.
-  CUTRACE_NOINLINE std::vector<interval> recorded(std::int64_t end_ns) const {
-    if (windows_.empty()) return {{start_ns_, std::max(start_ns_, end_ns)}};
-    return merged(windows_);
-  }
 
  private:
   static constexpr std::uint64_t look_every = 256;
-  static constexpr std::size_t window_limit = 16384, row_limit = 1024;
+  static constexpr std::size_t window_limit = 4096, row_limit = 512;
   using row_key = std::tuple<std::uint32_t, idle_cause, std::string, std::string>;  ///< device, cause, call, stage
 
   using row_total = std::map<row_key, idle_total>::value_type;
@@ -540,6 +537,28 @@ class idle_watch {
     interval when;
     row_total* of;
   };
+
+  /// Merged: what was recorded of the trace, but for windows that are forgotten.
+  CUTRACE_NOINLINE std::vector<interval> recorded(std::int64_t end_ns) const {
+    if (windows_.empty() && forgotten_windows_ns_ == 0) return {{start_ns_, std::max(start_ns_, end_ns)}};
+    return merged(windows_);
+  }
+
+  /// Windows that ended before the last work of each device tell nothing of further gaps. Those of a device that has
+  /// had nothing to do ever since are given up as soon as there are too many.
+  CUTRACE_ONE_COPY void forget_windows() {
+    if (windows_.size() <= window_limit / 2) return;
+    const std::size_t most = windows_.size() - window_limit / 2;
+    for (std::size_t i = 0; i < most; ++i) {
+      const interval w = windows_[i];
+      add_ns(forgotten_windows_ns_, w.length_ns());
+      for (const auto& d : active_) {
+        add_ns(before_ns_[d.first], clip(w, {w.start_ns, d.second.start_ns}).length_ns());
+        add_ns(off_ns_, clip(w, {d.second.end_ns, w.end_ns}).length_ns());
+      }
+    }
+    windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(most));
+  }
 
   void begin() {
     log_ = std::make_unique<trace_log>(start_ns_, name_bytes_, false);
@@ -600,17 +619,23 @@ class idle_watch {
     for (named_gap& g : longest_)
       if (g.device == std::get<0>(old.of->first) && g.when == old.when)
         g.when = before.length_ns() > after.length_ns() ? before : after;
-    list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
-    for (const interval left : {before, after}) {
-      if (left.empty()) continue;
-      count(*old.of, left, true);
-      list.insert(list.begin() + static_cast<std::ptrdiff_t>(at++), {left, old.of});
+    const auto place = list.begin() + static_cast<std::ptrdiff_t>(at);
+    if (before.empty() && after.empty()) {
+      list.erase(place);
+      return at - 1;  // may wrap around, and is counted up again
     }
-    return at - 1;  // may wrap around, and is counted up again
+    place->when = before.empty() ? after : before;
+    count(*old.of, place->when, true);
+    if (before.empty() || after.empty()) return at;
+    count(*old.of, after, true);
+    list.insert(place + 1, {after, old.of});
+    return at + 1;
   }
 
   CUTRACE_ONE_COPY void end_of_log(const device_work& d) {
-    interval& active = active_.emplace(d.device, interval{INT64_MAX, INT64_MIN}).first->second;
+    const auto known = active_.emplace(d.device, interval{INT64_MAX, INT64_MIN});
+    if (known.second) before_ns_[d.device] = forgotten_windows_ns_;
+    interval& active = known.first->second;
     for (const std::uint32_t i : d.order) {
       const interval v = log_->work()[i].when;
       active = {std::min(active.start_ns, v.start_ns), std::max(active.end_ns, v.end_ns)};
@@ -618,7 +643,7 @@ class idle_watch {
     std::vector<kept_gap>& list = gaps_[d.device];
     std::sort(list.begin(), list.end(),
               [](const kept_gap& a, const kept_gap& b) { return a.when.start_ns < b.when.start_ns; });
-    const std::size_t limit = std::max<std::size_t>(log_bytes_ / 64, 64);
+    const std::size_t limit = std::max<std::size_t>(log_bytes_ / 128 / gaps_.size(), 64);
     if (list.size() <= 2 * limit) return;
     forgotten_until_[d.device] = list[list.size() - limit - 1].when.end_ns;
     list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(limit));
@@ -646,6 +671,8 @@ class idle_watch {
   std::map<std::uint32_t, std::vector<kept_gap>> gaps_;    ///< by device, the last ones of the logs before
   std::map<std::uint32_t, std::int64_t> forgotten_until_;  ///< by device, 0: all gaps are kept
   std::vector<interval> windows_;
+  std::map<std::uint32_t, std::int64_t> before_ns_;  ///< by device: of forgotten windows, before its first work
+  std::int64_t forgotten_windows_ns_ = 0;
   std::int64_t open_from_ns_ = INT64_MAX;  ///< first event after the last window
   std::int64_t off_ns_ = 0;
   std::uint64_t pieces_ = 0;

@@ -76,6 +76,8 @@ CUTRACE_NOINLINE inline std::string why_json(const std::vector<analysis::why_rep
       json.field("excess_ns", c.excess_ns());
       json.field("unusual", c.stands_out());
       json.field("preempted_ns", c.preempted_ns);
+      json.field("clock_mhz", static_cast<std::uint64_t>(c.clock_mhz + 0.5));
+      json.field("typical_clock_mhz", static_cast<std::uint64_t>(c.typical_clock_mhz + 0.5));
       tables::put_shares(json, "shares", c.shares);
       tables::put_shares(json, "mates", c.mates);
       tables::put_shares(json, "meanwhile", c.others);

@@ -111,6 +111,9 @@ CUTRACE_NOINLINE inline std::string cause_words(const analysis::why_cause& c) {
       t = "No stage of it was open, longest between " + list_words(c.shares, false) + ".";
       break;
   }
+  if (c.clock_mhz > 0)
+    append(t, {" The GPU's clock was at ", count(static_cast<std::uint64_t>(c.clock_mhz + 0.5)), " MHz then, at ",
+               count(static_cast<std::uint64_t>(c.typical_clock_mhz + 0.5)), " MHz for kernels of this trace."});
   if (!c.others.empty()) {
     t += " Meanwhile: ";
     for (std::size_t i = 0; i < c.others.size(); ++i) {
