@@ -531,6 +531,20 @@ TEST_CASE("analysis.idle: windows of a live trace, one after the other and the l
   }
 }
 
+TEST_CASE("analysis.idle: a window that is open for many logs") {
+  std::vector<event> events = {sample::base(event_kind::window, "recorded", 0, 10 * us)};
+  for (event e : server(2000)) {
+    e.start_ns += 1000 * us;
+    e.end_ns += 1000 * us;
+    e.call_start_ns += 1000 * us;
+    events.push_back(e);
+  }
+  events.push_back(sample::base(event_kind::window, "recorded", 1000 * us, 201000 * us));
+  const idle_report whole = watch(events, 0).report, live = watch(events, 30000).report;
+  CHECK(live.all.ns == whole.all.ns);
+  CHECK(live.all.count == whole.all.count);
+}
+
 TEST_CASE("analysis.idle: more windows than are kept") {
   std::vector<event> events;
   for (std::int64_t w = 0; w < (sanitized ? 6000 : 30000); ++w) {
