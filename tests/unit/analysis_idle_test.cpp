@@ -356,6 +356,7 @@ struct watched {
   idle_report report;
   std::vector<named_gap> longest;
   std::int64_t off_ns = 0;
+  idle_total of_device[2];
 };
 /// @param log_bytes 0: one log
 watched watch(const std::vector<event>& events, std::size_t log_bytes, std::int64_t end_ns = INT64_MIN) {
@@ -368,7 +369,7 @@ watched watch(const std::vector<event>& events, std::size_t log_bytes, std::int6
     if (!e.is_description()) last_ns = std::max(last_ns, e.end_ns);
   }
   w.settle(true);
-  return {w.report(last_ns), w.longest(), w.off_ns()};
+  return {w.report(last_ns), w.longest(), w.off_ns(), {w.of_device(0), w.of_device(1)}};
 }
 
 /// Steps of a server, inside of one stage that ends with the program: its own code for 50 us, a launch, a kernel of 30
@@ -413,8 +414,11 @@ TEST_CASE("analysis.idle: one log of a live trace is a whole trace") {
     for (std::size_t i = 0; i < whole.longest.size(); ++i)
       REQUIRE(live.longest[i].when.length_ns() == whole.longest[i].when.length_ns());
     for (std::uint32_t d = 0; d < 2; ++d) {
-      const auto of = whole.by_device.find(d);
-      if (of != whole.by_device.end()) REQUIRE(of->second.count > 0);
+      idle_total of;
+      for (const idle_gap& g : whole.longest)
+        if (g.device == d) of.ns += g.when.length_ns(), ++of.count;
+      REQUIRE(live.of_device[d].ns == of.ns);
+      REQUIRE(live.of_device[d].count == of.count);
     }
   }
 }

@@ -22,18 +22,6 @@ class duration_histogram {
     ++total_;
   }
 
-  /// As if all that `other` counted had been added.
-  CUTRACE_NOINLINE void add(const duration_histogram& other) {
-    if (other.counts_.empty()) return;
-    widen(other.first_);
-    widen(other.first_ + other.counts_.size() - 1);
-    for (std::size_t i = 0; i < other.counts_.size(); ++i) {
-      std::uint32_t& n = counts_[other.first_ + i - first_];
-      n = other.counts_[i] > UINT32_MAX - n ? UINT32_MAX : n + other.counts_[i];
-    }
-    total_ += other.total_;
-  }
-
   /// Takes back what was added.
   void remove(std::uint64_t ns) noexcept {
     const std::size_t b = bucket_of(ns);

@@ -2,7 +2,7 @@
 // All idle gaps of the devices: how much time by cause, who is to blame for it, and the longest of them.
 //
 // A gap is a stretch inside of a device's active span in which no stream had work: what gaps(union(work)) leaves free.
-// Each gap has one cause (idle_gap.hpp), so the causes add up to the idle time of the active span. Time before the
+// Each gap has one cause, so the causes add up to the idle time of the active span. Time before the
 // first and after the last work is told apart, as nsys' gpu_gaps does.
 #pragma once
 
@@ -263,7 +263,6 @@ struct idle_blame {
 
 struct idle_report {
   std::array<idle_total, idle_cause_count> by_cause{};
-  std::map<std::uint32_t, idle_total> by_device;
   idle_total all;
   std::int64_t before_ns = 0;      ///< from the window's start to the first work, summed over devices
   std::int64_t after_ns = 0;       ///< from the last work to the window's end
@@ -274,6 +273,19 @@ struct idle_report {
   duration_histogram lengths;
 
   const idle_total& of(idle_cause c) const noexcept { return by_cause[static_cast<std::size_t>(c)]; }
+  /// Whom to blame for most of that cause, nullptr where there is no such gap.
+  const idle_blame* most_of(idle_cause c) const noexcept {
+    for (const idle_blame& b : blames)
+      if (b.cause == c) return &b;
+    return nullptr;
+  }
+  /// Counts what was recorded before and after a device's work. @param active from its first to its last
+  void add_around(const std::vector<interval>& recorded, interval active) {
+    for (const interval v : recorded) {
+      before_ns += clip(v, {v.start_ns, active.start_ns}).length_ns();
+      after_ns += clip(v, {active.end_ns, v.end_ns}).length_ns();
+    }
+  }
 };
 
 /// Calls `each(const idle_gap&)` for each gap of a sealed log, one device after the other, in order. Of a trace that
@@ -311,7 +323,15 @@ void for_each_gap(const trace_log& log, const std::map<std::uint32_t, interval>&
   }
 }
 
-inline bool longer(const idle_gap& a, const idle_gap& b) noexcept {
+/// From the first work of a device, which has some, to its last.
+inline interval active_span(const trace_log& log, const device_work& d) {
+  interval v = log.work()[d.order[0]].when;
+  for (const std::uint32_t i : d.order) v.end_ns = std::max(v.end_ns, log.work()[i].when.end_ns);
+  return v;
+}
+
+template <class Gap>
+bool longer(const Gap& a, const Gap& b) noexcept {
   if (a.when.length_ns() != b.when.length_ns()) return a.when.length_ns() > b.when.length_ns();
   return a.when.start_ns < b.when.start_ns;
 }
@@ -319,11 +339,11 @@ inline bool longer(const idle_gap& a, const idle_gap& b) noexcept {
 inline void keep_longest(std::vector<idle_gap>& list, const idle_gap& g, std::size_t n) {
   if (list.size() == n) {
     if (n == 0 || !longer(g, list.front())) return;
-    std::pop_heap(list.begin(), list.end(), longer);
+    std::pop_heap(list.begin(), list.end(), longer<idle_gap>);
     list.pop_back();
   }
   list.push_back(g);
-  std::push_heap(list.begin(), list.end(), longer);
+  std::push_heap(list.begin(), list.end(), longer<idle_gap>);
 }
 
 /// Numbers of a log: device, cause, call, stage's name.
@@ -341,28 +361,18 @@ class idle_finder {
 
   CUTRACE_ONE_COPY idle_report find() {
     for_each_gap(log_, {}, [this](const idle_gap& g) { add(g); });
-    for (const auto& d : log_.devices()) around(d.second);
+    for (const auto& d : log_.devices())
+      if (!d.second.order.empty()) report_.add_around(log_.recorded(), active_span(log_, d.second));
     std::vector<ranked> order;
     for (std::uint32_t i = 0; i < rows_.size(); ++i) order.push_back({rows_[i].total.ns, 0, i});
     rank(order);
     for (const ranked& r : order) report_.blames.push_back(std::move(rows_[r.index]));
-    for (idle_blame& b : report_.blames) std::sort(b.longest.begin(), b.longest.end(), longer);
-    std::sort(report_.longest.begin(), report_.longest.end(), longer);
+    for (idle_blame& b : report_.blames) std::sort(b.longest.begin(), b.longest.end(), longer<idle_gap>);
+    std::sort(report_.longest.begin(), report_.longest.end(), longer<idle_gap>);
     return std::move(report_);
   }
 
  private:
-  void around(const device_work& d) {
-    if (d.order.empty()) return;
-    const std::int64_t first_ns = log_.work()[d.order[0]].when.start_ns;
-    std::int64_t last_ns = first_ns;
-    for (const std::uint32_t i : d.order) last_ns = std::max(last_ns, log_.work()[i].when.end_ns);
-    for (const interval v : log_.recorded()) {
-      report_.before_ns += clip(v, {v.start_ns, first_ns}).length_ns();
-      report_.after_ns += clip(v, {last_ns, v.end_ns}).length_ns();
-    }
-  }
-
   void add(const idle_gap& g) {
     const std::int64_t ns = g.when.length_ns();
     const auto count = [ns](idle_total& t) {
@@ -370,7 +380,6 @@ class idle_finder {
       ++t.count;
     };
     count(report_.all);
-    count(report_.by_device[g.device]);
     count(report_.by_cause[static_cast<std::size_t>(g.cause)]);
     report_.lengths.add(static_cast<std::uint64_t>(ns));
     keep_longest(report_.longest, g, keep_);
@@ -416,7 +425,6 @@ struct named_gap {
   interval when;
   idle_cause cause = idle_cause::unknown;
   std::string call, stage;  ///< to blame, empty: as in idle_blame
-  std::string site;         ///< of that stage's marker, empty where it is not known
   std::string next;         ///< the work that ended the gap
 };
 
@@ -426,10 +434,7 @@ inline named_gap name_gap(const trace_log& log, const idle_gap& g) {
   n.when = g.when;
   n.cause = g.cause;
   if (g.call != 0) n.call = log.names().name(g.call);
-  if (log.stages()[g.stage].name != 0) {
-    n.stage = log.names().name(log.stages()[g.stage].name);
-    n.site = log.site(g.stage);
-  }
+  if (log.stages()[g.stage].name != 0) n.stage = log.names().name(log.stages()[g.stage].name);
   if (g.next == idle_gap::of_another_log) return n;
   const gpu_work& next = log.work()[g.next];
   n.next = next.name != 0 ? log.names().name(next.name) : name_of(next.is);
@@ -492,12 +497,9 @@ class idle_watch {
     r.all = total_.all;
     r.by_cause = total_.by_cause;
     r.lengths = total_.lengths;
-    for (const auto& d : before_ns_) r.before_ns += d.second;
-    for (const interval v : recorded(end_ns))
-      for (const auto& d : active_) {
-        r.before_ns += clip(v, {v.start_ns, d.second.start_ns}).length_ns();
-        r.after_ns += clip(v, {d.second.end_ns, v.end_ns}).length_ns();
-      }
+    r.before_ns = before_ns_;
+    const std::vector<interval> when = recorded(end_ns);
+    for (const auto& d : active_) r.add_around(when, d.second);
     std::vector<ranked> order;
     std::vector<const row_key*> keys;
     for (const auto& row : rows_) {
@@ -516,8 +518,8 @@ class idle_watch {
 
   /// Gaps of one device.
   idle_total of_device(std::uint32_t device) const {
-    const auto found = total_.by_device.find(device);
-    return found == total_.by_device.end() ? idle_total{} : found->second;
+    const auto found = by_device_.find(device);
+    return found == by_device_.end() ? idle_total{} : found->second;
   }
   /// Longest first.
   const std::vector<named_gap>& longest() const noexcept { return longest_; }
@@ -553,7 +555,7 @@ class idle_watch {
       const interval w = windows_[i];
       add_ns(forgotten_windows_ns_, w.length_ns());
       for (const auto& d : active_) {
-        add_ns(before_ns_[d.first], clip(w, {w.start_ns, d.second.start_ns}).length_ns());
+        add_ns(before_ns_, clip(w, {w.start_ns, d.second.start_ns}).length_ns());
         add_ns(off_ns_, clip(w, {d.second.end_ns, w.end_ns}).length_ns());
       }
     }
@@ -569,7 +571,7 @@ class idle_watch {
   void count(row_total& of, interval v, bool more) {
     const std::int64_t ns = more ? v.length_ns() : -v.length_ns();
     const std::uint32_t device = std::get<0>(of.first);
-    idle_total* totals[] = {&of.second, &total_.all, &total_.by_device[device],
+    idle_total* totals[] = {&of.second, &total_.all, &by_device_[device],
                             &total_.by_cause[static_cast<std::size_t>(std::get<1>(of.first))]};
     for (idle_total* t : totals) {
       add_ns(t->ns, ns);
@@ -634,12 +636,10 @@ class idle_watch {
 
   CUTRACE_ONE_COPY void end_of_log(const device_work& d) {
     const auto known = active_.emplace(d.device, interval{INT64_MAX, INT64_MIN});
-    if (known.second) before_ns_[d.device] = forgotten_windows_ns_;
+    if (known.second) add_ns(before_ns_, forgotten_windows_ns_);
     interval& active = known.first->second;
-    for (const std::uint32_t i : d.order) {
-      const interval v = log_->work()[i].when;
-      active = {std::min(active.start_ns, v.start_ns), std::max(active.end_ns, v.end_ns)};
-    }
+    const interval v = active_span(*log_, d);
+    active = {std::min(active.start_ns, v.start_ns), std::max(active.end_ns, v.end_ns)};
     std::vector<kept_gap>& list = gaps_[d.device];
     std::sort(list.begin(), list.end(),
               [](const kept_gap& a, const kept_gap& b) { return a.when.start_ns < b.when.start_ns; });
@@ -652,10 +652,7 @@ class idle_watch {
   void keep_longest() {
     longest_.erase(std::remove_if(longest_.begin(), longest_.end(), [](const named_gap& g) { return g.when.empty(); }),
                    longest_.end());
-    std::sort(longest_.begin(), longest_.end(), [](const named_gap& a, const named_gap& b) {
-      if (a.when.length_ns() != b.when.length_ns()) return a.when.length_ns() > b.when.length_ns();
-      return a.when.start_ns < b.when.start_ns;
-    });
+    std::sort(longest_.begin(), longest_.end(), longer<named_gap>);
     if (longest_.size() > keep_) longest_.resize(keep_);
   }
 
@@ -664,6 +661,7 @@ class idle_watch {
   std::unique_ptr<trace_log> log_;
   std::uint64_t added_ = 0;
   idle_report total_;
+  std::map<std::uint32_t, idle_total> by_device_;
   std::map<row_key, idle_total> rows_;
   std::map<idle_row_key, row_total*> row_of_;  ///< by the numbers of the log at hand
   std::vector<named_gap> longest_;
@@ -671,7 +669,7 @@ class idle_watch {
   std::map<std::uint32_t, std::vector<kept_gap>> gaps_;    ///< by device, the last ones of the logs before
   std::map<std::uint32_t, std::int64_t> forgotten_until_;  ///< by device, 0: all gaps are kept
   std::vector<interval> windows_;
-  std::map<std::uint32_t, std::int64_t> before_ns_;  ///< by device: of forgotten windows, before its first work
+  std::int64_t before_ns_ = 0;  ///< of forgotten windows, before each device's first work
   std::int64_t forgotten_windows_ns_ = 0;
   std::int64_t open_from_ns_ = INT64_MAX;  ///< first event after the last window
   std::int64_t off_ns_ = 0;

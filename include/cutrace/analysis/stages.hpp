@@ -246,14 +246,15 @@ class stage_table {
   /// Rows of all stages that were seen, the one with most host time first.
   CUTRACE_NOINLINE std::vector<stage_time> rows() const {
     std::vector<ranked> order;
+    std::vector<stage_time> found, list;
     for (std::uint32_t n = 0; n < rows_.size(); ++n) {
       const row& r = *rows_[n];
-      if (r.calls + r.adopted_parts + r.gpu_operations > 0)
-        order.push_back({recorded_part(r.host), tie_ns(result(r, n)), n});
+      if (r.calls + r.adopted_parts + r.gpu_operations == 0) continue;
+      found.push_back(result(r, n));
+      order.push_back({found.back().host_ns, tie_ns(found.back()), static_cast<std::uint32_t>(order.size())});
     }
     rank(order);
-    std::vector<stage_time> list(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) list[i] = result(*rows_[order[i].index], order[i].index);
+    for (const ranked& o : order) list.push_back(std::move(found[o.index]));
     return list;
   }
 

@@ -319,12 +319,10 @@ class answer {
       const analysis::idle_cause cause = static_cast<analysis::idle_cause>(most);
       append(s,
              {", mostly ", name_of(cause), " (", share_of(d(idle.by_cause[most].ns), d(idle.all.ns)), " of the gaps"});
-      for (const analysis::idle_blame& b : idle.blames)
-        if (b.cause == cause) {
-          if (!b.stage.empty()) append(s, {", most of all in stage \"", label(b.stage, 32), "\""});
-          if (!b.call.empty()) append(s, {b.stage.empty() ? ", most of all by " : " by ", label(b.call, 40)});
-          break;
-        }
+      if (const analysis::idle_blame* b = idle.most_of(cause)) {
+        if (!b->stage.empty()) append(s, {", most of all in stage \"", label(b->stage, 32), "\""});
+        if (!b->call.empty()) append(s, {b->stage.empty() ? ", most of all by " : " by ", label(b->call, 40)});
+      }
       s += ")";
     }
     if (idle.before_ns + idle.after_ns > idle.all.ns)
@@ -449,13 +447,9 @@ CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::idle_report& 
     const analysis::idle_total& t = idle.by_cause[c];
     if (t.count == 0) continue;
     const analysis::idle_cause cause = static_cast<analysis::idle_cause>(c);
-    std::string whom;
-    for (const analysis::idle_blame& b : idle.blames)
-      if (b.cause == cause) {
-        whom = whom_words(b.stage, b.call, 24);
-        break;
-      }
-    row(wide ? words_of_cause(cause) : short_words_of_cause(cause), t.count, t.ns, whom);
+    const analysis::idle_blame* most = idle.most_of(cause);
+    row(wide ? words_of_cause(cause) : short_words_of_cause(cause), t.count, t.ns,
+        most == nullptr ? std::string() : whom_words(most->stage, most->call, 24));
   }
   if (idle.before_ns + idle.after_ns > 0)
     row(wide ? "before the first and after the last work" : "before first, after last", 0,

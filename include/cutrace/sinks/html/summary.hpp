@@ -329,10 +329,8 @@ class summary_writer {
     };
     for (std::size_t c = 0; c < analysis::idle_cause_count; ++c) {
       const analysis::idle_cause cause = static_cast<analysis::idle_cause>(c);
-      const auto most = std::find_if(r.blames.begin(), r.blames.end(),
-                                     [&](const analysis::idle_blame& b) { return b.cause == cause; });
-      row(ascii::words_of_cause(cause), r.by_cause[c],
-          most == r.blames.end() ? std::string() : whom(most->stage, most->call));
+      const analysis::idle_blame* most = r.most_of(cause);
+      row(ascii::words_of_cause(cause), r.by_cause[c], most == nullptr ? std::string() : whom(most->stage, most->call));
     }
     row("before the first and after the last work", {r.before_ns + r.after_ns, 0}, "");
     json_.end_array();
