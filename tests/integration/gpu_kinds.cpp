@@ -98,6 +98,31 @@ void cuda_events(const test_support::gpu_device& gpu) {
   tell(ok, "CUDA events are joined to their call, stage and request", all);
 }
 
+/// What one session asked of CUPTI costs the next one nothing.
+void latency_of_one_session(const test_support::gpu_device& gpu) {
+  std::string all;
+  bool ok = true;
+  for (const char* kinds : {"+latency", "", "+latency", ""}) {
+    cutrace::session trace(with_kinds(kinds));
+    cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+    CUstream stream{};
+    DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 10; ++i) gpu.launch(stream, 1);
+    DO(cuStreamSynchronize, stream);
+    DO(cuStreamDestroy, stream);
+    trace.stop();
+    int kernels = 0, queued = 0;
+    for (const cutrace::event& e : sink.events())
+      if (e.kind == cutrace::event_kind::kernel) {
+        ++kernels;
+        queued += e.kernel.queued_ns != 0 && e.kernel.submitted_ns != 0 ? 1 : 0;
+      }
+    ok = ok && kernels == 10 && queued == (*kinds != 0 ? 10 : 0);
+    all += std::to_string(queued) + " of " + std::to_string(kernels) + " ";
+  }
+  tell(ok, "kernels have the times of queueing where they were asked for", all);
+}
+
 /// One wait in each stage, after a kernel on the stream that is waited for (in "event" and "stream waits" on the one
 /// where the event was recorded).
 void wait_in_all_ways(const test_support::gpu_device& gpu) {
@@ -384,6 +409,7 @@ void real_runtime_names() {
 int main() {
   const test_support::gpu_device gpu;
   cuda_events(gpu);
+  latency_of_one_session(gpu);
   waits(gpu);
   if (!test_support::is_standin()) {
     real_runtime_names();

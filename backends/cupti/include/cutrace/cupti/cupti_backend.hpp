@@ -106,6 +106,7 @@ class cupti_backend final : public backend {
     disable_kinds(p);
     if (recording_.any_kind()) flushing_.force();
     wait_for_buffers(p);
+    leave_details(p);
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
@@ -261,12 +262,17 @@ class cupti_backend final : public backend {
       else
         complain(effect, p.api.cuptiActivityEnableCudaEventDeviceTimestamps(1));
     }
-    if (p.api.cuptiActivityEnableLatencyTimestamps != nullptr &&
-        (options_.has(record_group::latency) || p.latency_on)) {
-      p.latency_on = options_.has(record_group::latency);
-      complain("cuptiActivityEnableLatencyTimestamps, kernels are told without the times of queueing and submission",
-               p.api.cuptiActivityEnableLatencyTimestamps(p.latency_on));
-    }
+    if (options_.has(record_group::latency) && p.api.cuptiActivityEnableLatencyTimestamps != nullptr)
+      complain(
+          "cuptiActivityEnableLatencyTimestamps, kernels are recorded without the times of queueing and submission",
+          p.api.cuptiActivityEnableLatencyTimestamps(1));
+  }
+  /// What makes kernels and events dearer stays on in CUPTI when its client leaves.
+  void leave_details(const process_state& p) const {
+    if (options_.has(record_group::event) && p.api.cuptiActivityEnableCudaEventDeviceTimestamps != nullptr)
+      p.api.cuptiActivityEnableCudaEventDeviceTimestamps(0);
+    if (options_.has(record_group::latency) && p.api.cuptiActivityEnableLatencyTimestamps != nullptr)
+      p.api.cuptiActivityEnableLatencyTimestamps(0);
   }
 
   /// Problem: replaying a graph that was instantiated before GRAPH_TRACE was switched on ends the program (SIGSEGV in

@@ -52,7 +52,6 @@ struct alignas(64) process_state {
   /// Since when GPU work has named a place that is not described, CLOCK_MONOTONIC; 0: there is none (late_places.hpp).
   std::atomic<std::uint64_t> places_wait_since_ns{0};
   bool clock_registered = false;
-  bool latency_on = false;       ///< kernels are told with their queueing
   bool kernels_left_on = false;  ///< the kind was not switched off at the end of a session
   std::mutex switching;          ///< held while CUPTI is switched off and on
   own_clock clock;               ///< of CUPTI, where it does not take ours
