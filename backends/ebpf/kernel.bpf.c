@@ -30,6 +30,7 @@ SEC(".rodata.kernel") volatile const struct cutrace_ebpf_kernel kernel = {};
 #define KIND_OF_FILE 0170000
 #define COMPATIBLE 2 /* TS_COMPAT: a system call of 32 bits */
 #define SYS_IOCTL 16
+#define SYS_SCHED_YIELD 24
 #define TRANSFER 0xd3 /* NV_ESC_IOCTL_XFER_CMD */
 #define CONTROL_BYTES 32
 
@@ -244,17 +245,20 @@ STATIC_INLINE void tell_span(struct thread_state *s, __u64 begin, __u64 end, __u
   bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
 }
 
-/* Only threads that have called the driver have a state, and only inside of a call it is of interest. */
+/* Only threads that have called the driver have a state. Why one waits is of interest inside of a call; that its
+ * processor was taken from it is of interest everywhere. A thread that leaves user mode without wanting to is not
+ * "preempted" for the kernel: it is ready to run, and has not yielded. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switches, bool preempt, struct task_struct *prev, struct task_struct *next,
              unsigned int prev_state) {
   struct thread_state *s = bpf_task_storage_get(&threads, prev, 0, 0);
-  if (s && (s->depth != 0 || s->ioctl.inside)) {
+  if (s) {
     struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+    const int taken = preempt || (prev_state == 0 && regs->orig_rax != SYS_SCHED_YIELD);
     const __u32 id = innermost(s, prev, regs->rsp);
-    if (id != 0 || s->ioctl.inside) {
+    if (id != 0 || s->ioctl.inside || taken) {
       s->off_id = id;
-      s->off_state = preempt ? CUTRACE_EBPF_PREEMPTED : prev_state;
+      s->off_state = taken ? CUTRACE_EBPF_PREEMPTED : prev_state;
       s->off_ns = bpf_ktime_get_ns();
     }
   }

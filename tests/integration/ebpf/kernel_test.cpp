@@ -160,6 +160,30 @@ TEST_CASE("waiting inside of a call is told with its state and its call, and no 
   CHECK(slept_in.size() == 8);
 }
 
+/// ns for which the processor was taken from the program, outside of calls.
+long taken_ns(const std::string& program) {
+  const traced t({program}, with("control=1:3", {{"CUTRACE_EBPF_KERNEL", "sched"}}));
+  const jsonl_trace trace = t.trace();
+  if (!works(trace, "sched")) return -1;
+  CHECK(trace.complete());
+  long all = 0;
+  for (const json& e : trace.of("system")) {
+    if (e.count("enclosing") != 0) continue;
+    CHECK(e.at("name") == "switched out");
+    CHECK(e.at("args").at("state") == "preempted");
+    all += e.at("dur_ns").get<long>();
+  }
+  return all;
+}
+
+TEST_CASE("that its processor is taken from a thread is told outside of calls, too; that it yields or sleeps is not") {
+  const long computes = taken_ns("computes");
+  if (computes < 0) return;
+  CHECK(computes > 40000000);  // of 150 ms, half of which are the child's
+  CHECK(computes < 150000000);
+  CHECK(taken_ns("yields") < computes / 2);
+}
+
 TEST_CASE("faults on managed memory, and on no other") {
   const traced t({"touch", "/dev/zero", "300"}, with("uvm=1:5", {{"CUTRACE_EBPF_KERNEL", "uvm"}}));
   const jsonl_trace trace = t.trace();

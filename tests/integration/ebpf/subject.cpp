@@ -3,6 +3,7 @@
 // CUDA's runtime does: by its name, or by the path in SUBJECT_LIBRARY.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -135,6 +137,23 @@ void left_and_asks(const char* device) {
   leaves(1);
 }
 
+/// Computes, or yields, for 150 ms on a processor that a child, which does not call the driver, wants as well.
+void shares_a_processor(bool yields) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  must(::sched_setaffinity(0, sizeof(one), &one) == 0, "one processor");
+  leaves(1);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(150);
+  const pid_t child = ::fork();
+  while (std::chrono::steady_clock::now() < until)
+    if (yields && child != 0) ::sched_yield();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  ::usleep(20000);
+  leaves(1);
+}
+
 /// Until the interrupts of a disk have come.
 void write_through(long n) {
   leaves(1);
@@ -220,6 +239,7 @@ int main(int argc, char** argv) {
   if (what == "left_and_asks") left_and_asks(argv[2]);
   if (what == "touch") touch(argv[2], number(3));
   if (what == "write") write_through(number(2));
+  if (what == "computes" || what == "yields") shares_a_processor(what == "yields");
   if (what == "sleep") {
     for (long i = 0; i < number(2); ++i) CU(cuSleep)(20000);
     ::usleep(50000);
