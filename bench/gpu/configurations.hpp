@@ -49,6 +49,7 @@ constexpr configuration configurations[] = {
     {"twin-memory",    tracer::twin,    "CUTRACE_KINDS=+memory"},
     {"cutrace-memory", tracer::cutrace, "CUTRACE_KINDS=+memory"},
     {"cutrace-runtime", tracer::cutrace, "CUTRACE_KINDS=+runtime"},
+    {"cutrace-latency", tracer::cutrace, "CUTRACE_KINDS=+latency"},
     {"nsys",           tracer::nsys,    "--cuda-graph-trace=node"},
     {"nsys-graph",     tracer::nsys,    "--cuda-graph-trace=graph"},
 };

@@ -3,6 +3,9 @@
 // session that the environment configures and prints "line STAGE N" for the markers that planted_truths.sh asks about.
 // Runs on the stand-in driver and, as it is, on a GPU.
 #include <cuda.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -40,6 +43,8 @@ constexpr us long_work{4000};
   CUTRACE_STAGE(name, request)
 
 struct program {
+  inline static int to_other = -1, from_other = -1;  ///< pipes
+
   gpu_device gpu;
   CUstream stream{};
   CUdeviceptr memory{};
@@ -219,8 +224,34 @@ struct program {
 
   struct fault {
     us queue{100}, own{50}, hole{0}, kernel{300}, copies{0};
-    bool allocates = false, prefill_in_the_way = false, checkpoint = false;
+    bool allocates = false, prefill_in_the_way = false, checkpoint = false, preempted = false, other_process = false;
   };
+  void other_process_works() {
+    char byte = 1;
+    must_be(write(to_other, &byte, 1) == 1 && read(from_other, &byte, 1) == 1);
+  }
+  static void must_be(bool condition) {
+    if (!condition) std::perror("planted_truths"), std::exit(1);
+  }
+  /// Another process, which asks to be served first, takes this thread's processor for 20 ms.
+  void preempt() {
+    cpu_set_t before, one;
+    sched_getaffinity(0, sizeof(before), &before);
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    const auto until = std::chrono::steady_clock::now() + us(20000);
+    if (const pid_t child = fork(); child == 0) {
+      const sched_param first{1};
+      sched_setscheduler(0, SCHED_FIFO, &first);
+      while (std::chrono::steady_clock::now() < until) continue;
+      _exit(0);
+    } else {
+      while (std::chrono::steady_clock::now() < until) continue;
+      waitpid(child, nullptr, 0);
+    }
+    sched_setaffinity(0, sizeof(before), &before);
+  }
   void serve(std::uint64_t id, const fault& f) {
     if (f.queue.count() != 0) {
       auto waiting = CUTRACE_SPAN("queue_wait", id);
@@ -231,9 +262,11 @@ struct program {
       PLANTED_FOR("prefill_long", 7777);
       kernel(us(20000));
     }
+    if (f.other_process) other_process_works();
     {
       PLANTED_FOR("prefill", id);
       busy(f.own);
+      if (f.preempted) preempt();
       if (f.allocates)
         for (const auto until = std::chrono::steady_clock::now() + us(20000);
              std::chrono::steady_clock::now() < until;) {
@@ -286,6 +319,16 @@ struct program {
     f.prefill_in_the_way = true;
     requests(f);
   }
+  void slow_preempted() {
+    fault f;
+    f.preempted = true;
+    requests(f);
+  }
+  void slow_other_process() {
+    fault f;
+    f.other_process = true;
+    requests(f);
+  }
   void slow_allocation() {
     fault f;
     f.allocates = true;
@@ -297,6 +340,34 @@ struct program {
     requests(f);
   }
 };
+
+/// Before CUDA starts: a process that traces itself into other.jsonl and gives the GPU 40 ms of work when it is asked
+/// to.
+pid_t start_other() {
+  int to[2], from[2];
+  program::must_be(pipe(to) == 0 && pipe(from) == 0);
+  const pid_t child = fork();
+  program::must_be(child >= 0);
+  close(to[child == 0 ? 1 : 0]);
+  close(from[child == 0 ? 0 : 1]);
+  program::to_other = to[1];
+  program::from_other = from[0];
+  if (child != 0) return child;
+  setenv("CUTRACE_SINKS", "jsonl:other.jsonl", 1);
+  {
+    cutrace::session trace;
+    program p;
+    p.step();
+    char byte = 0;
+    if (read(to[0], &byte, 1) == 1) {
+      CUTRACE_STAGE("training");
+      for (int i = 0; i < 40; ++i) p.kernel(us(1000));
+      program::must_be(write(from[1], &byte, 1) == 1);
+      p.wait();
+    }
+  }
+  std::exit(0);
+}
 
 }  // namespace
 
@@ -319,6 +390,8 @@ int main(int argc, char** argv) {
       {"slow_kernel", &program::slow_kernel},
       {"slow_hole", &program::slow_hole},
       {"slow_prefill", &program::slow_prefill},
+      {"slow_preempted", &program::slow_preempted},
+      {"slow_other_process", &program::slow_other_process},
       {"slow_allocation", &program::slow_allocation},
       {"slow_copy", &program::slow_copy},
   };
@@ -327,7 +400,12 @@ int main(int argc, char** argv) {
     for (const auto& one : all) std::printf("%s\n", one.first.c_str());
     return 2;
   }
-  cutrace::session trace;
-  program p;
-  (p.*found->second)();
+  if (gpu_device::is_standin()) std::printf("stand-in\n");
+  const pid_t other = found->second == &program::slow_other_process ? start_other() : 0;
+  {
+    cutrace::session trace;
+    program p;
+    (p.*found->second)();
+  }
+  if (other != 0) close(program::to_other), waitpid(other, nullptr, 0);
 }

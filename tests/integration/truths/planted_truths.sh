@@ -3,9 +3,13 @@
 # Programs whose cause of idle time, or of a slow request, is known: the finding, and `cutrace why`, name the right cause,
 # stage and line, in text, JSON and HTML alike.
 #
-#   planted_truths.sh CUTRACE PLANTED_TRUTHS PYTHON
+#   planted_truths.sh CUTRACE PLANTED_TRUTHS PYTHON [RECORDINGS]
+#
+# RECORDINGS: a folder into which the two traces of tests/data that come from here are written anew: a thread whose
+# processor is taken from it needs the right to load BPF programs, a GPU that two processes share needs a GPU.
 set -u
-command=$1 programs=$2 python=$3
+command=$1 programs=$2 python=$3 recordings=${4:-}
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$(dirname "$0")/../command_test.sh"
 
 trace() { # <name>: leaves t.jsonl and lines.txt
@@ -15,6 +19,9 @@ trace() { # <name>: leaves t.jsonl and lines.txt
 line_of() { sed -n "s/^line $1 //p" lines.txt | tail -n 1; }
 flat() { tr -s ' \n' ' ' <"$1"; }
 
+keep() { # <trace> <name>: as a recording without a machine's paths
+  [ -z "$recordings" ] || sed "s|$root/|/src/|g" "$1" | gzip -9n >"$recordings/$2.jsonl.gz"
+}
 truths=0
 idle() { # <program> <kind of the first finding> <stage, or -> [words of its sentence...]
   local name=$1 kind=$2 stage=$3 site what
@@ -57,12 +64,14 @@ idle blocking_copies blocking_copies decode cuMemcpyDtoH
 idle pageable_copies 'pageable_copies|host_bound' load
 
 why() { # <program> <part> [words of its sentence...]
-  local name=$1 part=$2 what
-  shift 2
+  trace "$1" && why_of t.jsonl "$@"
+}
+why_of() { # <trace> <program> <part> [words of its sentence...]
+  local file=$1 name=$2 part=$3 what
+  shift 3
   truths=$((truths + 1))
-  trace "$name" || return
-  "$command" why t.jsonl --slowest 2 --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
-  "$command" why t.jsonl --request 13 --width 160 >r.txt 2>&1 || fail "$name: $(cat r.txt)"
+  "$command" why "$file" --slowest 2 --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
+  "$command" why "$file" --request 13 --width 160 >r.txt 2>&1 || fail "$name: $(cat r.txt)"
   jq -e --arg part "^($part)\$" '.requests[0] | .request == "13" and (.causes[0].part | test($part)) and .causes[0].unusual' r.json >/dev/null ||
     fail "$name: not $part of request 13: $(cat r.txt)"
   what=$(jq -r '.requests[0].causes[0].what' r.json)
@@ -73,6 +82,7 @@ why() { # <program> <part> [words of its sentence...]
   for word in "$@"; do
     case $what in *"$word"*) ;; *) fail "$name: \"$what\" lacks \"$word\"" ;; esac
   done
+  true
 }
 why slow_queue span 'It waited in "queue_wait"'
 why slow_code own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
@@ -81,6 +91,21 @@ why slow_hole between '"checkpoint" for' 'on thread'
 why slow_prefill behind_others '"prefill_long"' 'of request 7777'
 why slow_allocation allocation '"cuMem' 'of stage prefill"'
 why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies through a buffer within the call
+why slow_preempted own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
+preempted=(own_code '"prefill" ' planted_truths.cpp: 'Its threads were switched out for')
+why_of "$root/tests/data/preempted.jsonl.gz" 'preempted, recorded' "${preempted[@]}"
+if [ "$("$command" doctor --json 2>/dev/null | jq -r '.methods[] | select(.name == "ebpf").works' 2>/dev/null)" = true ]; then
+  "$command" run --method all --quiet --sink jsonl:all.jsonl -- "$programs" slow_preempted >lines.txt 2>errors.txt ||
+    fail "slow_preempted: $(cat errors.txt)"
+  why_of all.jsonl slow_preempted "${preempted[@]}" && keep all.jsonl preempted
+fi
+other=(behind_others '"training of process' 'planted_truths.cpp:')
+why_of "$root/tests/data/other_process.jsonl.gz" 'another process, recorded' "${other[@]}"
+if trace slow_other_process && ! grep -q '^stand-in' lines.txt; then
+  "$command" merge t.jsonl other.jsonl -o all.jsonl 2>errors.txt || fail "merge: $(cat errors.txt)"
+  why_of all.jsonl slow_other_process "${other[@]}" && keep all.jsonl other_process
+fi
+trace slow_copy
 
 # As a user asks, and gets it wrong.
 "$command" why t.jsonl >r.txt || fail "without an option: $(cat r.txt)"
