@@ -5,7 +5,7 @@
 
 #include <cerrno>
 #include <ctime>
-#include <cutrace/base/wake.hpp>
+#include <cutrace/base/helper_thread.hpp>
 
 #include "event_pool.hpp"
 #include "kernel_names.hpp"

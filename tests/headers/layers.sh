@@ -9,7 +9,7 @@ failed=0 checked=0
 
 # Headers of applications and of those who write sinks or backends. runtime.hpp is the door to the runtime, not one of
 # them.
-light='(config|compiled|version|event|clock|stage|mark|context|stats|error|request|request_done|names|twin_choice)'
+light='(config|compiled|version|event|event_fields|clock|stage|mark|context|stats|error|request|request_done|names|twin_choice)'
 
 room() { # <folder> <what it is> <allowed cutrace includes, a regular expression> [files, if not all of the folder]
   local folder=$1 what=$2 allowed=$3 file bad files=("${@:4}")
@@ -27,7 +27,7 @@ room() { # <folder> <what it is> <allowed cutrace includes, a regular expression
 
 here=include/cutrace
 top() { printf "$source/$here/%s.hpp\n" "$@"; }
-mapfile -t markers < <(top version config compiled clock request stage mark context error event stats names twin_choice request_done)
+mapfile -t markers < <(top version config compiled clock request stage mark context error event event_fields stats names twin_choice request_done)
 mapfile -t interfaces < <(top session sink backend window)
 room $here "markers" "cutrace/($light|marker/[a-z0-9_]+)" "${markers[@]}"
 room $here "umbrella" "cutrace/($light|session)" "$source/$here/cutrace.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSONL keeps everything: what is read and written again is the same file, byte by byte.
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <string>
 
@@ -73,8 +74,9 @@ constexpr const char* header = R"({"v":1,"type":"header","ts_ns":0,"dur_ns":0,"s
                                "\n";
 constexpr const char* footer = R"({"v":1,"type":"footer","ts_ns":0,"dur_ns":0,"produced":1})"
                                "\n";
-std::string mark(int at, const std::string& more = "") {
-  return R"({"v":1,"type":"mark","ts_ns":)" + std::to_string(at) + R"(,"dur_ns":0,"name":"m")" + more + "}\n";
+std::string mark(int at, const std::string& more = "", const char* type = "mark") {
+  return R"({"v":1,"type":")" + std::string(type) + R"(","ts_ns":)" + std::to_string(at) + R"(,"dur_ns":0,"name":"m")" +
+         more + "}\n";
 }
 
 std::string text_of(cutrace::text t) { return {t.data, t.size}; }
@@ -236,11 +238,15 @@ TEST_CASE("values of the wrong type and numbers out of range") {
                             R"("payload":nul)",
                             R"("args":[])"}) {
     CAPTURE(field);
-    const tried t = try_text(header + mark(1, std::string(",") + field) + mark(2) + footer);
+    const char* const type = std::strncmp(field, "\"args\"", 6) == 0 ? "api" : "mark";
+    const tried t = try_text(header + mark(1, std::string(",") + field, type) + mark(2) + footer);
     CHECK(t.read.size() == 2);
     CHECK(t.o.problems.total() == 1);
     CHECK(t.o.problems.kinds().front().first.line == 2);
   }
+  const tried of_another = try_text(header + mark(1, R"(,"grid":[1,2,3])") + mark(2) + footer);
+  CHECK(of_another.o.problems.total() == 1);
+  CHECK(text_of(of_another.read.front().more) == R"("grid":[1,2,3])");
   const tried none = try_text(header + std::string(R"({"v":1,"type":"mark","name":"m"})") + "\n" + mark(2) + footer);
   CHECK(none.read.size() == 1);
   CHECK(complains(none.o, "ts_ns"));

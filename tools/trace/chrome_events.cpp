@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "trace/chrome_reader.hpp"
+#include "trace/json_fields.hpp"
 #include "trace/spoken_names.hpp"
 #include "trace/words.hpp"
 
@@ -21,6 +22,7 @@ constexpr std::uint64_t first_own_stage = std::uint64_t{1} << 62;
 }  // namespace
 
 bool chrome_reader::make(event& e, const chrome_fields& f) {
+  if (f.goes_by_fields) e = f.said;
   e.start_ns = f.ts_ns;
   const std::int64_t dur_ns = f.ended_before_start_ns != 0 ? -f.ended_before_start_ns : f.dur_ns;
   e.end_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(f.ts_ns) + static_cast<std::uint64_t>(dur_ns));
@@ -65,27 +67,18 @@ bool chrome_reader::make_slice(event& e, const chrome_fields& f) {
     case word_key("python_function"):
       e.kind = event_kind::stage;
       break;
-    case word_key("overhead"):
-      e.kind = event_kind::overhead;
-      break;
-    case word_key("jit"):
-      e.kind = event_kind::jit;
-      break;
-    case word_key("ioctl"):
-      e.kind = event_kind::ioctl;
-      break;
-    case word_key("system"):
-      e.kind = event_kind::system;
-      break;
-    case word_key("window"):
     case word_key("Trace"):  // the time in which Kineto recorded
       e.kind = event_kind::window;
       break;
     case word_key("gpu_user_annotation"):
     case word_key("ac2g"):
     case word_key("fwdbwd"):
-      return false;  // shadows of other events
+      return false;             // shadows of other events
+    case word_key("overhead"):  // of Kineto's
+      e.kind = event_kind::overhead;
+      break;
     default:
+      if (f.goes_by_fields) break;
       complain("events of category \"" + std::string(f.category.substr(0, 64)) + "\" are left out");
       return false;
   }
@@ -120,18 +113,6 @@ void chrome_reader::make_host(event& e, const chrome_fields& f) {
     if (e.stage.span) e.thread_id = f.thread;
     make_origin(e.stage, f);
     return;
-  }
-  if (e.kind == event_kind::ioctl) {
-    e.ioctl_ = f.ioctl;
-    e.ioctl_.bytes = static_cast<std::uint32_t>(f.bytes);
-    e.ioctl_.enclosing = f.enclosing;
-  }
-  if (e.kind == event_kind::system) {
-    e.system.category = f.category_name;
-    e.system.enclosing = f.enclosing;
-    e.system.cpu = f.cpu;
-    e.system.result = f.result;
-    e.system.has_result = f.has_result;
   }
   if (e.kind != event_kind::api) return;
   e.correlation_id = f.correlation;
@@ -243,12 +224,10 @@ void chrome_reader::deliver(event& e, const chrome_fields& f) {
     e.requests = requests_.finish();
     e.request_count = static_cast<std::uint32_t>(requests_.size());
     e.request_total = f.request_total != 0 ? static_cast<std::uint32_t>(f.request_total) : e.request_count;
-    if (!arguments_.empty() && (e.kind == event_kind::api || e.kind == event_kind::system)) {
+    if (!arguments_.empty()) {
       cutrace::argument* const copy = to_.arguments(arguments_.size());
       std::copy(arguments_.begin(), arguments_.end(), copy);
-      const bool call = e.kind == event_kind::api;
-      (call ? e.api.arguments : e.system.arguments) = copy;
-      (call ? e.api.argument_count : e.system.argument_count) = static_cast<std::uint32_t>(arguments_.size());
+      set_arguments(e, copy, arguments_.size());
     }
     if (e.kind == event_kind::api) {
       calls_.add(e);

@@ -16,16 +16,16 @@ struct chrome_fields {
   cutrace::text stage, capture_stage, result_name, runtime, domain, category_name;
   std::string_view meta_value;  ///< "name" or "labels" of "args"
   std::uint32_t device, context, function, registers_per_thread, shared_bytes, graph_id, from_device, to_device, thread,
-      event_id, category_number, cpu;
+      event_id, category_number;
   std::int32_t priority;
   std::uint32_t grid[3], block[3], cluster[3];
-  cutrace::ioctl_data ioctl;
-  std::uint64_t enclosing;
+  cutrace::event said;  ///< of kinds that go by their fields: these, and the kind
+  std::size_t next;     ///< of these
   cutrace::argument_kind payload_kind;
   cutrace::attribution attribution;
   cutrace::sync_kind sync;
   bool has_ts, has_phase, has_grid, has_stream, has_cuda_stream, no_stream, has_attribution, late, skewed, by_events,
-      incomplete, adopted, nvtx, text_pid, has_sync, has_result, broken;
+      incomplete, adopted, nvtx, text_pid, has_sync, goes_by_fields, args_wait, broken;
 };
 
 }  // namespace cutrace_reading

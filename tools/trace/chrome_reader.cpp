@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/chrome_reader.hpp"
 
+#include <cutrace/event_fields.hpp>
 #include <limits>
 
 #include "trace/json_arguments.hpp"
+#include "trace/json_fields.hpp"
 #include "trace/json_value.hpp"
 
 namespace cutrace_reading {
@@ -171,6 +173,8 @@ void chrome_reader::read_event(std::string_view text) {
   requests_.clear();
   arguments_.clear();
   if (!read_fields(object, f)) return;
+  bool ignored = false;
+  if (f.args_wait && object.reset().get(ignored) == simdjson::SUCCESS && !read_fields(object, f)) return;
   if (!f.has_phase) return complain("an event without \"ph\"");
   if (f.phase == "M") {
     rows_.add(f.pid, f.tid, f.name_text, f.meta_value);
@@ -244,6 +248,11 @@ void chrome_reader::read_field(std::string_view key, json_value& v, chrome_field
     case word_key("dur"):
       return watch.check(key, read_time(v, f.dur_ns));
     case word_key("args"):
+      // The category says how to read them; who sorts keys puts it behind.
+      f.args_wait = ours_ && f.category.empty() && !f.args_wait;
+      if (f.args_wait) return;
+      f.goes_by_fields =
+          ours_ && cutrace_reading::parse(f.category, f.said.kind) && cutrace::detail::goes_by_fields(f.said.kind);
       return read_args(v, f);
     case word_key("id"):
     case word_key("bp"):
@@ -268,6 +277,14 @@ void chrome_reader::read_args(json_value& v, chrome_fields& f) {
     }
     const std::string_view key = raw_key(one);
     json_value& value = one.value();
+    if (f.goes_by_fields) {
+      const auto& all = readable_fields_of_kind(f.said.kind);
+      const readable_field* const known = find_field(all, key == "arguments" ? "args" : key, f.next);
+      if (known != nullptr) {
+        watch.check(key, known->read(*known, value, {f.said, arguments_, to_.texts(), to_.problems(), at_}));
+        continue;
+      }
+    }
     if (read_number_arg(key, value, f) || read_word_arg(key, value, f)) continue;
     if (ours_) watch.unknown(key);
   }
@@ -337,15 +354,11 @@ bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_
     case word_key("cbid"):
       return whole(f.function), true;
     case word_key("result"): {
-      f.has_result = true;
-      if (f.category == "system") return signed_ns(f.result), true;
       std::int32_t code = 0;
       watch.check(key, read_signed32(v, code));
       f.result = code;
       return true;
     }
-    case word_key("cpu"):
-      return whole(f.cpu), true;
     case word_key("stage_id"):
       return whole(f.stage_id), true;
     case word_key("capture_stage_id"):
@@ -354,8 +367,6 @@ bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_
       return whole(f.request_total), true;
     case word_key("parent"):
       return whole(f.parent), true;
-    case word_key("enclosing"):
-      return whole(f.enclosing), true;
     case word_key("thread"):
       return whole(f.thread), true;
     case word_key("value"):
@@ -449,9 +460,9 @@ bool chrome_reader::read_word_arg(std::string_view key, json_value& v, chrome_fi
     case word_key("request_names"):
       return read_requests(key, v, true, requests_, watch), true;
     case word_key("arguments"):
-      return read_arguments(key, v, to_.texts(), f.category == "system", arguments_, watch), true;
+      return read_arguments(key, v, to_.texts(), false, arguments_, watch), true;
     default:
-      return read_ioctl_field(key, v, to_.texts(), f.ioctl, watch);
+      return false;
   }
 }
 

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/jsonl_reader.hpp"
 
+#include <algorithm>
 #include <cutrace/sinks/common/json_trace.hpp>
 
 #include "trace/json_arguments.hpp"
 
 namespace cutrace_reading {
 
+using cutrace::event;
 using cutrace::event_kind;
 
 namespace {
 
-/// Of fields that an event of any type may have; those of an unknown type that are named as another type's are its own.
-bool is_of_every_event(std::string_view key) noexcept {
-  for (const char* const known :
-       {"v", "type", "ts_ns", "dur_ns", "name", "pid", "tid", "correlation", "stage", "stage_id", "requests",
-        "request_names", "request_total", "late", "ts", "op_id", "phase", "details"})
-    if (key == known) return true;
-  return false;
+/// Stands in call_start_ns until the line says it.
+constexpr std::int64_t not_said = INT64_MIN;
+
+bool has_call(const cutrace::event& e) noexcept {
+  return e.is_gpu_work() || e.kind == cutrace::event_kind::sync || e.kind == cutrace::event_kind::memory ||
+         e.is_cuda_event();
 }
 
 }  // namespace
@@ -63,8 +64,8 @@ void jsonl_reader::read(byte_window& from) {
 
 void jsonl_reader::read_line(std::string_view line, bool last) {
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
-  jsonl_fields f{};
-  f.kind = event_kind::mark;
+  jsonl_line f;
+  f.e.call_start_ns = not_said;
   requests_.clear();
   arguments_.clear();
   more_.clear();
@@ -107,7 +108,7 @@ void jsonl_reader::look_at_version(std::uint64_t version) {
 }
 
 /// Header and footer have fields of their own, so the type comes first.
-void jsonl_reader::find_type(json_object& object, jsonl_fields& f) {
+void jsonl_reader::find_type(json_object& object, jsonl_line& f) {
   for (auto result : object) {
     simdjson::ondemand::field one;
     if (std::move(result).get(one) != simdjson::SUCCESS) break;
@@ -122,12 +123,13 @@ void jsonl_reader::find_type(json_object& object, jsonl_fields& f) {
     f.has_type = true;
     f.is_header = word == "header";
     f.is_footer = word == "footer";
-    if (!f.is_header && !f.is_footer && (!parse(word, f.kind) || f.kind == event_kind::other)) {
-      f.unknown_type = true;
-      f.kind = event_kind::other;
-      f.other_type = to_.texts().intern(word);
+    if (f.is_header || f.is_footer) break;
+    if (!parse(word, f.e.kind) || f.e.kind == event_kind::other) {
+      f.e.kind = event_kind::other;
+      f.e.other.type = to_.texts().intern(word);
       complain("unknown type of event \"" + std::string(word.substr(0, 64)) + "\"");
     }
+    f.fields = &readable_fields(f.e.kind);
     break;
   }
   bool ignored = false;
@@ -138,7 +140,7 @@ void jsonl_reader::find_type(json_object& object, jsonl_fields& f) {
   }
 }
 
-void jsonl_reader::read_object(json_object object, jsonl_fields& f) {
+void jsonl_reader::read_object(json_object object, jsonl_line& f) {
   if (!f.has_type) find_type(object, f);
   if (f.broken) return;
   field_watch watch(to_.problems(), at_);
@@ -167,10 +169,7 @@ void jsonl_reader::read_object(json_object object, jsonl_fields& f) {
       }
       if (read_footer_field(key, v, totals_, watch)) continue;
     }
-    if (f.unknown_type && !is_of_every_event(key))
-      read_unknown(key, v);
-    else
-      read_field(key, v, f);
+    read_field(key, v, f);
   }
 }
 
@@ -208,223 +207,61 @@ void jsonl_reader::add_more(cutrace::event& e, std::string_view fields) {
   if (!fields.empty()) e.more = to_.keep(fields);
 }
 
-value_state jsonl_reader::read_interned(json_value& v, cutrace::text& to) {
-  std::string_view s;
-  const value_state state = read_text(v, s);
-  if (state == value_state::good) to = to_.texts().intern(s);
-  return state;
-}
-
-template <class Enum>
-value_state jsonl_reader::read_word(json_value& v, Enum& to) {
-  std::string_view s;
-  const value_state state = read_text(v, s);
-  if (state != value_state::good) return state;
-  if (!parse(s, to)) complain("unknown word \"" + std::string(s.substr(0, 64)) + "\"");
-  return state;
-}
-
-bool jsonl_reader::read_number_field(std::string_view key, json_value& v, jsonl_fields& f) {
+void jsonl_reader::read_field(std::string_view key, json_value& v, jsonl_line& f) {
+  const field_target to{f.e, arguments_, to_.texts(), to_.problems(), at_};
   field_watch watch(to_.problems(), at_);
-  const auto whole = [&](auto& to) { watch.check(key, read_unsigned(v, to)); };
-  const auto signed_ns = [&](std::int64_t& to) { watch.check(key, read_signed(v, to)); };
+  // Fields come in the order in which they are written, so the next one is known mostly.
+  const readable_field* known = nullptr;
+  if (f.fields != nullptr && (*f.fields)[f.next].name == key) known = find_field(*f.fields, key, f.next);
+  if (known == nullptr && read_line_field(key, v, f, watch)) return;
+  if (known == nullptr && f.fields != nullptr) known = find_field(*f.fields, key, f.next);
+  if (known != nullptr) return watch.check(key, known->read(*known, v, to));
+  if (f.e.kind != event_kind::other || f.fields == nullptr) watch.unknown(key);
+  if (!f.is_header && !f.is_footer) read_unknown(key, v);
+}
+
+/// What a line of any kind may have, but what its kind says.
+bool jsonl_reader::read_line_field(std::string_view key, json_value& v, jsonl_line& f, field_watch& watch) {
   switch (word_key(key)) {
     case word_key("v"):
-      return whole(f.version), true;
+      return watch.check(key, read_unsigned(v, f.version)), true;
+    case word_key("type"):
+      return true;
     case word_key("ts_ns"): {
-      const value_state state = read_signed(v, f.ts_ns);
+      const value_state state = read_signed(v, f.e.start_ns);
       f.has_ts = state == value_state::good;
       return watch.check(key, state), true;
     }
     case word_key("dur_ns"):
-      return signed_ns(f.dur_ns), true;
-    case word_key("pid"):
-      return whole(f.pid), true;
-    case word_key("tid"):
-      return whole(f.tid), true;
-    case word_key("correlation"):
-      return whole(f.correlation), true;
-    case word_key("stage_id"):
-      return whole(f.stage_id), true;
-    case word_key("capture_stage_id"):
-      return whole(f.capture_stage_id), true;
-    case word_key("request_total"):
-      return whole(f.total_requests), true;
-    case word_key("device"):
-      return whole(f.device), true;
-    case word_key("context"):
-      return whole(f.context), true;
-    case word_key("stream"):
-      return whole(f.stream), true;
-    case word_key("call_ts_ns"):
-      f.knows_call = true;
-      return signed_ns(f.call_ts_ns), true;
-    case word_key("graph_id"):
-      return whole(f.graph_id), true;
-    case word_key("graph_node_id"):
-      return whole(f.graph_node_id), true;
-    case word_key("bytes"):
-      return whole(f.bytes), true;
-    case word_key("function"):
-      return whole(f.function), true;
-    case word_key("result"): {
-      f.has_result = true;
-      if (f.kind == cutrace::event_kind::system) return signed_ns(f.result), true;
-      std::int32_t code = 0;
-      watch.check(key, read_signed32(v, code));
-      f.result = code;
-      return true;
-    }
-    case word_key("cpu"):
-      return whole(f.cpu), true;
-    case word_key("registers_per_thread"):
-      return whole(f.registers_per_thread), true;
-    case word_key("static_shared_bytes"):
-      return whole(f.static_shared_bytes), true;
-    case word_key("dynamic_shared_bytes"):
-      return whole(f.dynamic_shared_bytes), true;
-    case word_key("local_bytes_per_thread"):
-      return whole(f.local_bytes_per_thread), true;
-    case word_key("priority"):
-      return watch.check(key, read_signed32(v, f.priority)), true;
-    case word_key("queued_ts_ns"):
-      return signed_ns(f.queued_ts_ns), true;
-    case word_key("submitted_ts_ns"):
-      return signed_ns(f.submitted_ts_ns), true;
-    case word_key("source_device"):
-      return whole(f.source_device), true;
-    case word_key("destination_device"):
-      return whole(f.destination_device), true;
-    case word_key("value"): {
-      whole_number n;
-      value_state state = read_whole(v, n);
-      const bool is_counter = f.kind == event_kind::counter;
-      if (state == value_state::good &&
-          (is_counter ? !n.negative && n.bits >> 63 != 0 : n.negative || n.bits >> 32 != 0))
-        state = value_state::out_of_range;
-      if (state == value_state::good) f.value = n.bits;
+      return watch.check(key, read_signed(v, f.dur_ns)), true;
+    case word_key("name"): {
+      std::string_view s;
+      const value_state state = read_text(v, s);
+      if (state == value_state::good) f.e.name = to_.texts().intern(s);
       return watch.check(key, state), true;
     }
-    case word_key("change"):
-      return signed_ns(f.change), true;
-    case word_key("event_id"):
-      return whole(f.event_id), true;
-    case word_key("count"):
-      return whole(f.count), true;
-    case word_key("depth"):
-      return whole(f.depth), true;
-    case word_key("parent"):
-      return whole(f.parent), true;
-    case word_key("line"):
-      return whole(f.line), true;
-    case word_key("category"):
-      return whole(f.category), true;
-    case word_key("memory_bytes"):
-      return whole(f.memory_bytes), true;
-    case word_key("memory_bandwidth_bytes_per_s"):
-      return whole(f.memory_bandwidth), true;
-    case word_key("multiprocessors"):
-      return whole(f.multiprocessors), true;
-    case word_key("compute_major"):
-      return whole(f.compute_major), true;
-    case word_key("compute_minor"):
-      return whole(f.compute_minor), true;
-    case word_key("core_clock_khz"):
-      return whole(f.core_clock_khz), true;
-    case word_key("flags"):
-      return whole(f.flags), true;
+    case word_key("requests"):
+      return read_requests(key, v, false, requests_, watch), true;
+    case word_key("request_names"):
+      return read_requests(key, v, true, requests_, watch), true;
     case word_key("ts"):
-      return signed_ns(f.paired_ts_ns), true;
+      return watch.check(key, read_signed(v, f.paired_ts_ns)), true;
     case word_key("op_id"):
-      return whole(f.op_id), true;
-    case word_key("enclosing"):
-      return whole(f.enclosing), true;
-    case word_key("joined"):
-      return whole(f.joined), true;
-    default:
-      return false;
-  }
-}
-
-bool jsonl_reader::read_word_field(std::string_view key, json_value& v, jsonl_fields& f) {
-  field_watch watch(to_.problems(), at_);
-  const auto text = [&](cutrace::text& to) { watch.check(key, read_interned(v, to)); };
-  const auto word = [&](auto& to) { watch.check(key, read_word(v, to)); };
-  const auto truth = [&](bool& to) { watch.check(key, read_bool(v, to)); };
-  const auto hex = [&](std::uint64_t& to) { watch.check(key, read_hex(v, to)); };
-  switch (word_key(key)) {
-    case word_key("type"):
-      return true;
-    case word_key("name"):
-      return text(f.name), true;
-    case word_key("stage"):
-      return text(f.stage), true;
-    case word_key("capture_stage"):
-      return text(f.capture_stage), true;
-    case word_key("attribution"):
-      return word(f.attribution), true;
-    case word_key("call"):
-      return text(f.call), true;
-    case word_key("runtime"):
-      return text(f.runtime), true;
-    case word_key("result_name"):
-      return text(f.result_name), true;
-    case word_key("mangled_name"):
-      return text(f.mangled_name), true;
-    case word_key("file"):
-      return text(f.file), true;
-    case word_key("domain"):
-      return text(f.domain), true;
-    case word_key("category_name"):
-      return text(f.category_name), true;
-    case word_key("direction"):
-      return word(f.direction), true;
-    case word_key("source"):
-      return word(f.source), true;
-    case word_key("destination"):
-      return word(f.destination), true;
-    case word_key("memory"):
-      return word(f.memory), true;
-    case word_key("sync"):
-      return word(f.sync), true;
-    case word_key("operation"):
-      return word(f.operation), true;
-    case word_key("cause"):
-      return word(f.cause), true;
-    case word_key("late"):
-      return truth(f.late), true;
-    case word_key("skewed"):
-      return truth(f.skewed), true;
-    case word_key("by_events"):
-      return truth(f.by_events), true;
-    case word_key("incomplete"):
-      return truth(f.incomplete), true;
-    case word_key("adopted"):
-      return truth(f.adopted), true;
-    case word_key("span"):
-      return truth(f.span), true;
-    case word_key("gauge"):
-      return truth(f.gauge), true;
-    case word_key("async"):
-      return truth(f.asynchronous), true;
-    case word_key("derived"):
-      return truth(f.derived), true;
-    case word_key("address"):
-      return hex(f.address), true;
-    case word_key("color"):
-      return hex(f.color), true;
-    case word_key("api"):
-    case word_key("origin"):
+      return watch.check(key, read_unsigned(v, f.op_id)), true;
     case word_key("phase"): {
       std::string_view s;
       watch.check(key, read_text(v, s));
-      if (key == "api") f.runtime_api = s == "runtime";
-      if (key == "origin") f.nvtx = s == "nvtx";
-      if (key == "phase") f.ends = s == "E";
-      const bool known = key == "api"      ? s == "runtime" || s == "driver"
-                         : key == "origin" ? s == "nvtx" || s == "marker"
-                                           : s == "B" || s == "E";
-      if (!known) complain("unknown word \"" + std::string(s.substr(0, 64)) + "\"");
+      f.ends = s == "E";
+      if (s != "B" && s != "E") complain("unknown word \"" + std::string(s.substr(0, 64)) + "\"");
+      return true;
+    }
+    case word_key("details"): {
+      json_object details;
+      const value_state state = state_of(v.get_object().get(details));
+      if (state == value_state::good)
+        read_object(details, f);
+      else
+        watch.wrong(key, state);
       return true;
     }
     default:
@@ -432,64 +269,33 @@ bool jsonl_reader::read_word_field(std::string_view key, json_value& v, jsonl_fi
   }
 }
 
-void jsonl_reader::read_field(std::string_view key, json_value& v, jsonl_fields& f) {
-  if (read_number_field(key, v, f) || read_word_field(key, v, f)) return;
-  field_watch of_ioctl(to_.problems(), at_);
-  if (f.kind == cutrace::event_kind::ioctl && read_ioctl_field(key, v, to_.texts(), f.ioctl, of_ioctl)) return;
-  field_watch watch(to_.problems(), at_);
-  switch (word_key(key)) {
-    case word_key("requests"):
-      return read_requests(key, v, false, requests_, watch);
-    case word_key("request_names"):
-      return read_requests(key, v, true, requests_, watch);
-    case word_key("grid"):
-      return watch.check(key, read_triple(v, f.grid));
-    case word_key("block"):
-      return watch.check(key, read_triple(v, f.block));
-    case word_key("cluster"):
-      return watch.check(key, read_triple(v, f.cluster));
-    case word_key("args"):
-      return read_arguments(key, v, to_.texts(), f.kind == cutrace::event_kind::system, arguments_, watch);
-    case word_key("payload"): {
-      cutrace::argument a;
-      watch.check(key, read_argument(v, nullptr, a));
-      f.payload = a.value;
-      f.payload_kind = a.kind;
-      return;
-    }
-    case word_key("uuid"):
-      return watch.check(key, read_uuid(v, f.uuid));
-    case word_key("details"): {
-      json_object details;
-      const value_state state = state_of(v.get_object().get(details));
-      if (state != value_state::good) return watch.wrong(key, state);
-      return read_object(details, f);
-    }
-    default:
-      watch.unknown(key);
-      if (!f.is_header && !f.is_footer) read_unknown(key, v);
-      return;
-  }
+/// Completes what the fields of a line say.
+void jsonl_reader::complete(jsonl_line& f) {
+  event& e = f.e;
+  e.end_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) + static_cast<std::uint64_t>(f.dur_ns));
+  if (e.call_start_ns == not_said) e.call_start_ns = has_call(e) ? e.start_ns : 0;
+  e.request_count = static_cast<std::uint32_t>(requests_.size());
+  if (e.request_total == 0) e.request_total = e.request_count;
 }
 
-void jsonl_reader::deliver(const jsonl_fields& line) {
-  jsonl_fields f = line;
-  f.requests = requests_.finish();
-  f.request_count = static_cast<std::uint32_t>(requests_.size());
-  if (!arguments_.empty()) {
-    cutrace::argument* const copy = to_.arguments(arguments_.size());
-    std::copy(arguments_.begin(), arguments_.end(), copy);
-    f.arguments = copy;
-    f.argument_count = static_cast<std::uint32_t>(arguments_.size());
-  }
-  cutrace::event& e = to_.begin();
-  fill(e, f);
+void jsonl_reader::deliver(jsonl_line& f) {
+  complete(f);
+  event& e = to_.begin();
+  e = f.e;
+  e.requests = requests_.finish();
+  if (!arguments_.empty()) set_arguments(e, keep(arguments_), arguments_.size());
   add_more(e, more_);
   to_.add(at_);
 }
 
+const cutrace::argument* jsonl_reader::keep(const std::vector<cutrace::argument>& arguments) {
+  cutrace::argument* const copy = to_.arguments(arguments.size());
+  std::copy(arguments.begin(), arguments.end(), copy);
+  return copy;
+}
+
 /// All is known when an event begins but its end. It is delivered then, so that the order is that of ends.
-void jsonl_reader::deliver_pair(const jsonl_fields& f) {
+void jsonl_reader::deliver_pair(jsonl_line& f) {
   if (!f.ends) return begin_operation(f);
   const auto at = open_.find(f.op_id);
   if (at == open_.end()) return complain("an end without its begin");
@@ -501,32 +307,26 @@ void jsonl_reader::deliver_pair(const jsonl_fields& f) {
   for (const cutrace::request_ref& r : o.requests)
     r.name.size != 0 ? requests_.add({r.name.data, r.name.size}) : requests_.add(r.id);
   e.requests = requests_.finish();
-  if (!o.arguments.empty()) {
-    cutrace::argument* const copy = to_.arguments(o.arguments.size());
-    std::copy(o.arguments.begin(), o.arguments.end(), copy);
-    (e.kind == cutrace::event_kind::system ? e.system.arguments : e.api.arguments) = copy;
-  }
+  if (!o.arguments.empty()) set_arguments(e, keep(o.arguments), o.arguments.size());
   if (!o.more.empty() && !more_.empty()) o.more += ',';
   add_more(e, o.more += more_);
   open_.erase(at);
   to_.add(at_);
 }
 
-void jsonl_reader::begin_operation(const jsonl_fields& line) {
+void jsonl_reader::begin_operation(jsonl_line& f) {
   if (open_.size() >= open_limit) return complain("more operations are open than can be kept");
-  jsonl_fields f = line;
-  f.ts_ns = f.paired_ts_ns;
-  f.request_count = static_cast<std::uint32_t>(requests_.size());
-  f.argument_count = static_cast<std::uint32_t>(arguments_.size());
+  f.e.start_ns = f.paired_ts_ns;
+  complete(f);
   open_operation o;
-  fill(o.e, f);
+  o.e = f.e;
   o.requests = requests_.all();
   o.arguments = arguments_;
   o.more = more_;
   if (!open_.emplace(f.op_id, std::move(o)).second) complain("two operations with one number");
 }
 
-void jsonl_reader::head(const jsonl_fields&) {
+void jsonl_reader::head(const jsonl_line&) {
   if (!has_header_ || !to_.is_open()) {
     has_header_ = true;
     first_line_ = at_.line;
@@ -543,7 +343,7 @@ void jsonl_reader::head(const jsonl_fields&) {
   }
 }
 
-void jsonl_reader::foot(const jsonl_fields& f) {
+void jsonl_reader::foot(const jsonl_line& f) {
   has_footer_ = true;
   if (stated_lines_ != 0 && stated_lines_ != at_.line - first_line_) {
     complain("the footer counts " + std::to_string(stated_lines_) + " lines, and there are " +

@@ -13,8 +13,8 @@
 #include "trace/byte_window.hpp"
 #include "trace/feed.hpp"
 #include "trace/json_facts.hpp"
+#include "trace/json_fields.hpp"
 #include "trace/json_value.hpp"
-#include "trace/jsonl_fields.hpp"
 #include "trace/request_list.hpp"
 
 namespace cutrace_reading {
@@ -42,22 +42,31 @@ class jsonl_reader {
   };
   static constexpr std::size_t open_limit = std::size_t{1} << 18;
 
+  /// What stands in one line.
+  struct jsonl_line {
+    cutrace::event e;
+    std::uint64_t version = 0, op_id = 0;
+    std::int64_t dur_ns = 0, paired_ts_ns = 0;
+    const std::vector<readable_field>* fields = nullptr;  ///< of its kind, once that is known
+    std::size_t next = 0;                                 ///< of these
+    bool has_type = false, is_header = false, is_footer = false, has_ts = false, paired = false, ends = false,
+         has_next = false, broken = false;
+  };
+
   void read_line(std::string_view line, bool last);
-  void read_object(json_object object, jsonl_fields& f);
-  void find_type(json_object& object, jsonl_fields& f);
-  void read_field(std::string_view key, json_value& v, jsonl_fields& f);
-  bool read_number_field(std::string_view key, json_value& v, jsonl_fields& f);
-  bool read_word_field(std::string_view key, json_value& v, jsonl_fields& f);
+  void read_object(json_object object, jsonl_line& f);
+  void find_type(json_object& object, jsonl_line& f);
+  void read_field(std::string_view key, json_value& v, jsonl_line& f);
+  bool read_line_field(std::string_view key, json_value& v, jsonl_line& f, field_watch& watch);
   void read_unknown(std::string_view key, json_value& v);
   void add_more(cutrace::event& e, std::string_view fields);
-  value_state read_interned(json_value& v, cutrace::text& to);
-  template <class Enum>
-  value_state read_word(json_value& v, Enum& to);
-  void deliver(const jsonl_fields& f);
-  void deliver_pair(const jsonl_fields& f);
-  void begin_operation(const jsonl_fields& f);
-  void head(const jsonl_fields& f);
-  void foot(const jsonl_fields& f);
+  void complete(jsonl_line& f);
+  const cutrace::argument* keep(const std::vector<cutrace::argument>& arguments);
+  void deliver(jsonl_line& f);
+  void deliver_pair(jsonl_line& f);
+  void begin_operation(jsonl_line& f);
+  void head(const jsonl_line& f);
+  void foot(const jsonl_line& f);
   void look_at_version(std::uint64_t version);
   void complain(std::string_view what) { to_.problems().add(what, at_); }
 

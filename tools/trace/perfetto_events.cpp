@@ -4,8 +4,10 @@
 #include <cutrace/sinks/perfetto/fields.hpp>
 #include <iterator>
 
+#include "trace/json_fields.hpp"
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"
+#include "trace/words.hpp"
 
 namespace cutrace_reading {
 
@@ -153,25 +155,12 @@ void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, s
       e.kind = event_kind::memory;
       e.call_start_ns = ns;
       return;
-    case slice_category::overhead:
-      e.kind = event_kind::overhead;
-      return;
-    case slice_category::jit:
-      e.kind = event_kind::jit;
-      return;
-    case slice_category::ioctl:
-      e.kind = event_kind::ioctl;
-      return;
-    case slice_category::system:
-      e.kind = event_kind::system;
-      return;
-    case slice_category::window:
-      e.kind = event_kind::window;
-      return;
     case slice_category::mark:
     case slice_category::none:
       e.kind = event_kind::mark;
       return;
+    default:  // named as its kind
+      static_cast<void>(parse(cutrace::detail::slice_category_names[static_cast<std::uint8_t>(category)], e.kind));
   }
 }
 
@@ -202,12 +191,10 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
     e.requests = requests_.place(from.requests);
   }
   if (e.request_total < e.request_count) e.request_total = e.request_count;
-  const bool call = e.kind == event_kind::api;
-  if ((call || e.kind == event_kind::system) && !from.arguments.empty()) {
+  if (!from.arguments.empty()) {
     cutrace::argument* const copy = to_.arguments(from.arguments.size());
     std::copy(from.arguments.begin(), from.arguments.end(), copy);
-    (call ? e.api.arguments : e.system.arguments) = copy;
-    (call ? e.api.argument_count : e.system.argument_count) = static_cast<std::uint32_t>(from.arguments.size());
+    set_arguments(e, copy, from.arguments.size());
   }
   if (e.kind == event_kind::stage || e.stage_name.size != 0) {
     if (e.kind == event_kind::stage && !e.stage.adopted)

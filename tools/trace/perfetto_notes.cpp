@@ -2,6 +2,7 @@
 // What events of a Perfetto trace say beside their name: debug annotations, and arguments of GPU work.
 #include <algorithm>
 #include <charconv>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
@@ -176,64 +177,53 @@ bool perfetto_reader::apply_common(open_slice& to, const said& n) {
   }
 }
 
-bool perfetto_reader::apply_ioctl(cutrace::ioctl_data& i, const said& n) {
-  const std::uint32_t number = static_cast<std::uint32_t>(n.value);
-  switch (n.key) {
-    case note::node:
-      return i.node = text_of(n), true;
-    case note::device_kind:
-      if (n.value < cutrace::ioctl_device_count) i.device = static_cast<cutrace::ioctl_device>(n.value);
-      return true;
-    case note::request_word:
-      return i.request = number, true;
-    case note::bytes:
-      return i.bytes = number, true;
-    case note::error_number:
-      return i.error = static_cast<std::int32_t>(n.value), true;
-    case note::status:
-      return i.status = number, true;
-    case note::status_name:
-      return i.status_name = text_of(n), true;
-    case note::command:
-      i.has_command = true;
-      return i.command = number, true;
-    case note::command_name:
-      return i.command_name = text_of(n), true;
-    case note::client:
-      return i.client = number, true;
-    case note::parent_object:
-      return i.parent = number, true;
-    case note::object:
-      return i.object = number, true;
-    case note::enclosing:
-      return i.enclosing = n.value, true;
-    case note::transferred:
-      return i.transferred = true, true;
-    default:
-      return false;
+/// A field of event_fields.hpp, as perfetto_host::put_field writes it.
+template <class Field>
+void perfetto_reader::read_described(const Field& field, const said& n, cutrace::event& e) {
+  using cutrace::field_form;
+  auto& to = field.of(e);
+  using type = std::decay_t<decltype(to)>;
+  if constexpr (Field::form == field_form::text) {
+    to = text_of(n);
+  } else if constexpr (Field::form == field_form::word) {
+    if (!parse(n.text, to)) complain("unknown word \"" + std::string(n.text.substr(0, 64)) + "\"");
+  } else if constexpr (Field::form == field_form::choice) {
+    to = n.text == field.words[1];
+  } else if constexpr (Field::form == field_form::time) {
+    to = session_ns(n.value);
+  } else if constexpr (Field::form == field_form::flag) {
+    to = n.value != 0;
+  } else {
+    to = static_cast<type>(n.value);
   }
+  field.was_read(e);
 }
 
-bool perfetto_reader::apply_system(cutrace::system_data& s, const said& n) {
-  switch (n.key) {
-    case note::cpu:
-      return s.cpu = static_cast<std::uint32_t>(n.value), true;
-    case note::category:
-      return s.category = text_of(n), true;
-    case note::enclosing:
-      return s.enclosing = n.value, true;
-    case note::result:
-      s.has_result = true;
-      return s.result = static_cast<std::int64_t>(n.value), true;
-    default:
-      return false;
-  }
+/// @returns false where its kind has no such field
+bool perfetto_reader::apply_described(cutrace::event& e, const said& n) {
+  const std::string_view name = n.numbered ? cutrace::detail::field_of_note(n.key) : n.name;
+  bool found = false;
+  const auto look = [&](const auto& field) {
+    using field_type = std::decay_t<decltype(field)>;
+    if constexpr (field_type::form != cutrace::field_form::arguments &&
+                  field_type::form != cutrace::field_form::triple && field_type::form != cutrace::field_form::uuid &&
+                  field_type::form != cutrace::field_form::payload) {
+      if (found || field.name != name) return;
+      found = true;
+      read_described(field, n, e);
+    }
+  };
+  cutrace::with_fields(e.kind, [&](const auto&... field) { (look(field), ...); });
+  return found;
 }
 
 void perfetto_reader::apply_host(open_slice& to, const said& n) {
   cutrace::event& e = to.e;
+  const bool is_stage = e.kind == event_kind::stage || e.kind == event_kind::mark;
+  const bool is_call = e.kind == event_kind::api, is_memory = e.kind == event_kind::memory;
+  const bool is_described = cutrace::detail::goes_by_fields(e.kind);
   if (!n.numbered) {
-    if (e.kind != event_kind::api && e.kind != event_kind::system) return;
+    if (is_described && apply_described(e, n)) return;
     cutrace::argument a;
     if (n.name != "arg" + std::to_string(to.arguments.size())) a.name = to_.texts().intern(n.name);
     a.kind = n.kind;
@@ -243,8 +233,6 @@ void perfetto_reader::apply_host(open_slice& to, const said& n) {
     return;
   }
   if (apply_common(to, n)) return;
-  const bool is_stage = e.kind == event_kind::stage || e.kind == event_kind::mark;
-  const bool is_call = e.kind == event_kind::api, is_memory = e.kind == event_kind::memory;
   if (is_stage) {
     switch (n.key) {
       case note::adopted:
@@ -291,10 +279,8 @@ void perfetto_reader::apply_host(open_slice& to, const said& n) {
       default:
         break;
     }
-  } else if (e.kind == event_kind::ioctl) {
-    if (apply_ioctl(e.ioctl_, n)) return;
-  } else if (e.kind == event_kind::system) {
-    if (apply_system(e.system, n)) return;
+  } else if (is_described) {
+    if (apply_described(e, n)) return;
   } else if (is_memory) {
     switch (n.key) {
       case note::bytes:

@@ -106,8 +106,9 @@ class perfetto_reader {
   said read_gpu_note(perfetto_sequence& s, pbf p);
   bool apply_common(open_slice& to, const said& n);
   void apply_host(open_slice& to, const said& n);
-  bool apply_system(cutrace::system_data& s, const said& n);
-  bool apply_ioctl(cutrace::ioctl_data& i, const said& n);
+  bool apply_described(cutrace::event& e, const said& n);
+  template <class Field>
+  void read_described(const Field& field, const said& n, cutrace::event& e);
   void apply_gpu(open_slice& to, const said& n);
   void read_requests(told_text& t);
   cutrace::text text_of(const said& n);

@@ -67,6 +67,9 @@ inline bool parse(std::string_view word, cutrace::loss_cause& v) noexcept {
 inline bool parse(std::string_view word, cutrace::ioctl_device& v) noexcept {
   return value_of<cutrace::ioctl_device, cutrace::ioctl_device_count>(word, v);
 }
+inline bool parse(std::string_view word, cutrace::stage_origin& v) noexcept {
+  return value_of<cutrace::stage_origin, 2>(word, v);
+}
 inline bool parse(std::string_view word, cutrace::event_kind& v) noexcept {
   return value_of<cutrace::event_kind, cutrace::event_kind_count>(word, v);
 }

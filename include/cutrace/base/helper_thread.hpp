@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting threads of our own in somebody else's program.
+// Threads of the tracer in the program that it traces: how they start, sleep and wake.
 #pragma once
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
 #include <initializer_list>
 #include <system_error>
@@ -150,6 +155,37 @@ inline std::thread start_thread(void (*run)(void* state), void* state) {
     throw;
   }
 }
+
+/// Sleeping and waking of one thread. A signal costs the caller one load while that thread is awake, and one system
+/// call while it sleeps; it never takes a lock.
+class wake_signal {
+ public:
+  /// Wakes the sleeper, or keeps it from falling asleep. Any thread.
+  void signal() noexcept {
+    if (word_.exchange(1, std::memory_order_acq_rel) == asleep) futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
+  }
+  /// As `signal`, but leaves a sleeper alone that is awake anyway. Any thread.
+  void signal_if_asleep() noexcept {
+    if (word_.load(std::memory_order_relaxed) == asleep) signal();
+  }
+
+  /// Sleeps until a signal or for `milliseconds`. One sleeper.
+  void sleep(std::uint32_t milliseconds) noexcept {
+    std::uint32_t expected = 0;
+    if (word_.compare_exchange_strong(expected, asleep, std::memory_order_acq_rel)) {
+      timespec t{static_cast<time_t>(milliseconds / 1000), static_cast<long>(milliseconds % 1000) * 1000000};
+      futex(FUTEX_WAIT_PRIVATE, asleep, &t);
+    }
+    word_.store(0, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint32_t asleep = 2;
+  void futex(int operation, std::uint32_t value, const timespec* timeout) noexcept {
+    syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word_), operation, value, timeout, nullptr, 0);
+  }
+  std::atomic<std::uint32_t> word_{0};
+};
 
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cutrace/base/wake.hpp>
+#include <cutrace/base/helper_thread.hpp>
 #include <functional>
 #include <mutex>
 #include <utility>

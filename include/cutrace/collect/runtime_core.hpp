@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <cutrace/base/wake.hpp>
+#include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/clock_map.hpp>
 #include <cutrace/collect/correlation_ring.hpp>
 #include <cutrace/collect/function_table.hpp>

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/output/trace_file.hpp>
 #include <cutrace/output/utf8.hpp>
@@ -302,7 +303,44 @@ inline void append_system(std::string& out, const event& e) {
   append_membership(out, e);
 }
 
-/// Stages, ranges and other named times of the host.
+/// ", address 0x7f32a4000000, bytes 64 B": what kinds say that have no line of their own.
+template <class Field>
+void append_field(std::string& out, const event& e, const Field& field) {
+  constexpr field_form form = Field::form;
+  if constexpr (form == field_form::triple || form == field_form::uuid || form == field_form::payload) {
+    return;  // kinds with these have lines of their own
+  } else {
+    if (!field.is_there(e)) return;
+    out.append(", ").append(field.name).append(" ");
+    const auto& v = field.of(e);
+    if constexpr (form == field_form::arguments) {
+      for (std::uint32_t i = 0; i < v.argument_count; ++i) {
+        if (i != 0) out += ' ';
+        append_name(out, v.arguments[i].name);
+        if (v.arguments[i].name.size != 0) out += '=';
+        append_argument_value(out, v.arguments[i]);
+      }
+    } else if constexpr (form == field_form::word) {
+      out += to_string(v);
+    } else if constexpr (form == field_form::choice) {
+      out += field.words[v ? 1 : 0];
+    } else if constexpr (form == field_form::text) {
+      append_name(out, v);
+    } else if constexpr (form == field_form::flag) {
+      out += v ? "yes" : "no";
+    } else if constexpr (form == field_form::hex) {
+      append_format(out, "{:#x}", v);
+    } else if (field.unit == field_unit::bytes) {
+      append_bytes(out, static_cast<std::uint64_t>(v));
+    } else if (field.unit == field_unit::ns && form != field_form::time) {
+      append_duration(out, static_cast<std::int64_t>(v));
+    } else {
+      append_format(out, "{}", v);
+    }
+  }
+}
+
+/// Stages, ranges and other named times of the host, and kinds without a line of their own.
 inline void append_host(std::string& out, const event& e) {
   append_time(out, e.end_ns);
   out += to_string(e.kind);
@@ -311,6 +349,7 @@ inline void append_host(std::string& out, const event& e) {
   if (e.kind == event_kind::stage) append_origin(out, e.stage);
   out += " (";
   append_duration(out, difference_ns(e.end_ns, e.start_ns));
+  if (goes_by_fields(e.kind)) with_fields(e.kind, [&](const auto&... field) { (append_field(out, e, field), ...); });
   append_membership(out, e);
   out += ')';
 }
@@ -379,14 +418,6 @@ inline void calls_line(std::string& out, const event& e) {
     case event_kind::graph_launch:
       append_gpu(out, e);
       break;
-    case event_kind::stage:
-    case event_kind::overhead:
-    case event_kind::jit:
-    case event_kind::nvtx:
-    case event_kind::window:
-    case event_kind::other:
-      append_host(out, e);
-      break;
     case event_kind::ioctl:
       append_ioctl(out, e);
       break;
@@ -405,6 +436,9 @@ inline void calls_line(std::string& out, const event& e) {
     case event_kind::context:
     case event_kind::stream:
       append_description(out, e);
+      break;
+    default:
+      append_host(out, e);
       break;
   }
   out += '\n';

@@ -183,13 +183,7 @@ class chrome_sink : public sink {
       case event_kind::graph_launch:
       case event_kind::sync:
         return write_gpu(e);
-      case event_kind::stage:
-      case event_kind::overhead:
-      case event_kind::jit:
-      case event_kind::nvtx:
-      case event_kind::ioctl:
-      case event_kind::window:
-      case event_kind::system:
+      default:
         return write_host(e);
     }
   }
@@ -222,10 +216,18 @@ class chrome_sink : public sink {
     const detail::row_place at = rows_.host(row, e.process_id, e.start_ns, clamped_end(e), owner);
     release_held(at, 0);
     const std::string_view stage = is_stage ? stages_.own_fields(e) : stages_.fields(e);
-    const std::size_t own = detail::host_args_room(e);
-    char* to = begin_slice(out_, e, at, own + detail::common_args_room + stage.size()).to;
-    to = detail::put_host_args(to, e, row.kind == detail::row_kind::spans);
+    // What a stage of a marker says is written by hand: there are as many as calls.
+    if (!is_stage)
+      detail::with_field_list(e.kind, [&](const auto& list) { detail::write_fields(json_, e, list, "arguments"); });
+    else if (e.stage.origin != stage_origin::marker)
+      detail::write_fields(json_, e, detail::origin_fields);
+    const std::string_view own = json_.view();
+    char* to =
+        begin_slice(out_, e, at, own.size() + detail::stage_args_room + detail::common_args_room + stage.size()).to;
+    if (is_stage) to = detail::put_stage_args(to, e, row.kind == detail::row_kind::spans);
+    if (!own.empty()) to = detail::put_text(detail::put_separator(to), own);
     out_.commit(end_slice(detail::put_common_args(to, e, stage)));
+    json_.clear();
   }
 
   void write_gpu(const event& e) {
@@ -362,7 +364,7 @@ class chrome_sink : public sink {
     json_.key("args");
     json_.begin_object();
     if (e.kind == event_kind::loss) json_.field("count", e.loss.count);
-    if (e.kind == event_kind::mark) detail::origin_fields(json_, e.stage);
+    if (e.kind == event_kind::mark) detail::write_fields(json_, e, detail::origin_fields);
     if (on_gpu) write_place(e, tid);
     if (e.kind == event_kind::memory) {
       json_.field("device", e.device);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/config.hpp>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/sink.hpp>
 #include <deque>
 #include <memory>
@@ -80,22 +81,18 @@ class memory_sink : public sink {
   }
   /// Upper bound of what `keep` takes: texts that occur twice in one event count twice here.
   std::size_t cost(const event& e) const {
-    std::size_t n = sizeof(event) + text_cost(e.name) + text_cost(e.stage_name) + text_cost(e.call_name) +
-                    text_cost(e.capture_stage_name) + text_cost(e.more);
+    std::size_t n = sizeof(event) + text_cost(e.name) + text_cost(e.stage_name) + text_cost(e.capture_stage_name) +
+                    text_cost(e.more);
     n += e.request_count * sizeof(request_ref);
     for (std::uint32_t i = 0; i < e.request_count; ++i) n += text_cost(e.requests[i].name);
-    if (e.kind == event_kind::stage) n += text_cost(e.stage.file);
-    if (e.kind == event_kind::stage || e.kind == event_kind::mark)
-      n += text_cost(e.stage.domain) + text_cost(e.stage.category_name);
-    if (e.kind == event_kind::kernel) n += text_cost(e.kernel.mangled_name);
     if (e.kind == event_kind::other) n += text_cost(e.other.type);
-    if (e.kind == event_kind::ioctl)
-      n += text_cost(e.ioctl_.node) + text_cost(e.ioctl_.command_name) + text_cost(e.ioctl_.status_name);
-    if (e.kind == event_kind::api)
-      n += text_cost(e.api.result_name) + text_cost(e.api.runtime_name) +
-           arguments_cost(e.api.arguments, e.api.argument_count);
-    if (e.kind == event_kind::system)
-      n += text_cost(e.system.category) + arguments_cost(e.system.arguments, e.system.argument_count);
+    const auto add = [&](const auto& field) {
+      using field_type = std::decay_t<decltype(field)>;
+      const auto& v = field.of(e);
+      if constexpr (field_type::form == field_form::text) n += text_cost(v);
+      if constexpr (field_type::form == field_form::arguments) n += arguments_cost(v.arguments, v.argument_count);
+    };
+    with_fields(e.kind, [&](const auto&... field) { (add(field), ...); });
     return n;
   }
   std::size_t arguments_cost(const argument* arguments, std::uint32_t count) const {
@@ -116,26 +113,14 @@ class memory_sink : public sink {
     e.more = own(e.more);
     if (e.kind == event_kind::other) e.other.type = own(e.other.type);
     e.requests = own_array(requests_, e.requests, e.request_count);
-    if (e.kind == event_kind::stage) e.stage.file = own(e.stage.file);
-    if (e.kind == event_kind::stage || e.kind == event_kind::mark) {
-      e.stage.domain = own(e.stage.domain);
-      e.stage.category_name = own(e.stage.category_name);
-    }
-    if (e.kind == event_kind::ioctl) {
-      e.ioctl_.node = own(e.ioctl_.node);
-      e.ioctl_.command_name = own(e.ioctl_.command_name);
-      e.ioctl_.status_name = own(e.ioctl_.status_name);
-    }
-    if (e.kind == event_kind::kernel) e.kernel.mangled_name = own(e.kernel.mangled_name);
-    if (e.kind == event_kind::api) {
-      e.api.result_name = own(e.api.result_name);
-      e.api.runtime_name = own(e.api.runtime_name);
-      e.api.arguments = own_arguments(e.api.arguments, e.api.argument_count);
-    }
-    if (e.kind == event_kind::system) {
-      e.system.category = own(e.system.category);
-      e.system.arguments = own_arguments(e.system.arguments, e.system.argument_count);
-    }
+    const auto keep_field = [&](const auto& field) {
+      using field_type = std::decay_t<decltype(field)>;
+      auto& v = field.of(e);
+      if constexpr (field_type::form == field_form::text) v = own(v);
+      if constexpr (field_type::form == field_form::arguments)
+        v.arguments = own_arguments(v.arguments, v.argument_count);
+    };
+    with_fields(e.kind, [&](const auto&... field) { (keep_field(field), ...); });
     events_.push_back(e);
     bytes_ += sizeof(event);
   }

@@ -210,12 +210,7 @@ class perfetto_sink : public sink {
         return part_->host.write_slice(e);
       case event_kind::stage:
         return part_->host.write_stage(e);
-      case event_kind::overhead:
-      case event_kind::jit:
-      case event_kind::nvtx:
-      case event_kind::ioctl:
-      case event_kind::window:
-      case event_kind::system:
+      default:
         return part_->host.write_slice(e);
     }
   }

@@ -337,80 +337,14 @@ inline char* put_api_args(char* to, const api_data& a, kept_arguments& kept) {
   return to;
 }
 
-/// Of an ioctl, under the names of docs/jsonl.md.
-inline std::size_t ioctl_args_room(const ioctl_data& i) noexcept {
-  return 480 + escaped_room(i.node.size) + escaped_room(i.command_name.size) + escaped_room(i.status_name.size);
-}
-CUTRACE_NOINLINE inline char* put_ioctl_args(char* to, const ioctl_data& i) {
-  if (i.device == ioctl_device::unknown && i.request == 0) return to;
-  to = put_word(to, "\"device_kind\":", to_string(i.device));
-  if (i.node.size != 0) to = put_string(put_literal(to, ",\"node\":"), view_of(i.node));
-  to = put_hex(put_literal(to, ",\"request_word\":"), i.request);
-  to = put_field_unless_0(to, ",\"bytes\":", i.bytes);
-  to = put_field(to, ",\"errno\":", i.error);
-  if (i.status_name.size != 0) {
-    to = put_hex(put_literal(to, ",\"status\":"), i.status);
-    to = put_string(put_literal(to, ",\"status_name\":"), view_of(i.status_name));
-  }
-  if (i.has_command) {
-    to = put_hex(put_literal(to, ",\"command\":"), i.command);
-    if (i.command_name.size != 0) to = put_string(put_literal(to, ",\"command_name\":"), view_of(i.command_name));
-  }
-  if (i.client != 0) to = put_hex(put_literal(to, ",\"client\":"), i.client);
-  if (i.parent != 0) to = put_hex(put_literal(to, ",\"parent_object\":"), i.parent);
-  if (i.object != 0) to = put_hex(put_literal(to, ",\"object\":"), i.object);
-  to = put_field_unless_0(to, ",\"enclosing\":", i.enclosing);
-  return i.transferred ? put_literal(to, ",\"transferred\":true") : to;
-}
-
-/// What the kernel did, or a probe saw; likewise.
-inline std::size_t system_args_room(const system_data& s) noexcept {
-  return 256 + escaped_room(s.category.size) + arguments_room(s.arguments, s.argument_count);
-}
-CUTRACE_NOINLINE inline char* put_system_args(char* to, const system_data& s) {
-  to = put_field(to, "\"cpu\":", s.cpu);
-  if (s.category.size != 0) to = put_string(put_literal(to, ",\"category_name\":"), view_of(s.category));
-  to = put_field_unless_0(to, ",\"enclosing\":", s.enclosing);
-  if (s.has_result) to = put_field(to, ",\"result\":", s.result);
-  if (s.arguments == nullptr || s.argument_count == 0) return to;
-  return put_arguments(put_literal(to, ",\"arguments\":"), s.arguments, s.argument_count);
-}
-
-inline std::size_t stage_args_room(const stage_data& s) noexcept {
-  return 320 + escaped_room(s.domain.size) + escaped_room(s.category_name.size);
-}
-/// What NVTX told of a stage or mark.
-CUTRACE_NOINLINE inline char* put_origin(char* to, const stage_data& s) {
-  to = put_word(put_separator(to), "\"origin\":", to_string(s.origin));
-  if (s.domain.size != 0) to = put_string(put_literal(to, ",\"domain\":"), view_of(s.domain));
-  to = put_field_unless_0(to, ",\"category\":", s.category);
-  if (s.category_name.size != 0) to = put_string(put_literal(to, ",\"category_name\":"), view_of(s.category_name));
-  if (s.color != 0) to = put_hex(put_literal(to, ",\"color\":"), s.color);
-  if (s.payload_kind != argument_kind::word)
-    to = put_argument_value(put_literal(to, ",\"payload\":"), argument{{}, s.payload_kind, s.payload});
-  return to;
-}
+constexpr std::size_t stage_args_room = 128;
 /// What only a stage says. `spans`: on a row that it shares with spans of other threads.
 inline char* put_stage_args(char* to, const event& e, bool spans) noexcept {
   if (e.stage.parent != 0) to = put_field(to, "\"parent\":", e.stage.parent);
   if (e.stage.adopted) to = put_literal(put_separator(to), "\"adopted\":true");
   if (spans && e.thread_id != 0) to = put_field(put_separator(to), "\"thread\":", e.thread_id);
-  if (e.stage.origin != stage_origin::marker) to = put_origin(to, e.stage);
   return to;
 }
-/// Both of them, for slices of the host but calls.
-inline std::size_t host_args_room(const event& e) noexcept {
-  return e.kind == event_kind::stage    ? stage_args_room(e.stage)
-         : e.kind == event_kind::ioctl  ? ioctl_args_room(e.ioctl_)
-         : e.kind == event_kind::system ? system_args_room(e.system)
-                                        : 0;
-}
-inline char* put_host_args(char* to, const event& e, bool spans) {
-  if (e.kind == event_kind::stage) return put_stage_args(to, e, spans);
-  if (e.kind == event_kind::system) return put_system_args(to, e.system);
-  return e.kind == event_kind::ioctl ? put_ioctl_args(to, e.ioctl_) : to;
-}
-
 /// Stage and requests as they stand rendered in `membership`, and the event's quality. Of any slice.
 constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
 inline char* put_common_args(char* to, const event& e, std::string_view membership) noexcept {

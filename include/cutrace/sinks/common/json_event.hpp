@@ -8,6 +8,7 @@
 #include <cutrace/base/recent_slot.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/output/text_buffer.hpp>
@@ -127,147 +128,6 @@ inline void request_fields(json_text& json, const event& e) {
   if (e.request_total > e.request_count) json.field("request_total", e.request_total);
 }
 
-inline bool knows_call(const event& e) noexcept {
-  return e.joined == attribution::by_call || e.joined == attribution::outside_stage ||
-         e.joined == attribution::stage_unknown;
-}
-
-/// Device, context and stream of GPU events, and the call that they come from.
-inline void gpu_fields(json_text& json, const event& e) {
-  json.field("device", e.device);
-  json.field("context", e.context);
-  json.field("stream", e.stream);
-  json.field("attribution", to_string(e.joined));
-  if (knows_call(e)) {
-    optional_field(json, "call", e.call_name);
-    json.field("call_ts_ns", e.call_start_ns);
-  }
-}
-
-inline void graph_fields(json_text& json, std::uint32_t graph, std::uint64_t node) {
-  optional_field(json, "graph_id", graph);
-  optional_field(json, "graph_node_id", node);
-}
-
-inline void kernel_fields(json_text& json, const kernel_data& k) {
-  triple(json, "grid", k.grid);
-  triple(json, "block", k.block);
-  if (k.cluster[0] != 0) triple(json, "cluster", k.cluster);
-  json.field("registers_per_thread", k.registers_per_thread);
-  json.field("static_shared_bytes", k.static_shared_bytes);
-  json.field("dynamic_shared_bytes", k.dynamic_shared_bytes);
-  json.field("local_bytes_per_thread", k.local_bytes_per_thread);
-  json.field("priority", k.priority);
-  graph_fields(json, k.graph_id, k.graph_node_id);
-  if (k.queued_ns != 0) json.field("queued_ts_ns", k.queued_ns);
-  if (k.submitted_ns != 0) json.field("submitted_ts_ns", k.submitted_ns);
-  optional_field(json, "mangled_name", k.mangled_name);
-}
-
-inline void memcpy_fields(json_text& json, const memcpy_data& c) {
-  json.field("bytes", c.bytes);
-  json.field("direction", to_string(c.direction));
-  json.field("source", to_string(c.source));
-  json.field("destination", to_string(c.destination));
-  json.field("async", c.asynchronous);
-  if (c.direction == copy_direction::peer) {
-    json.field("source_device", c.source_device);
-    json.field("destination_device", c.destination_device);
-  }
-  graph_fields(json, c.graph_id, c.graph_node_id);
-}
-
-inline void memset_fields(json_text& json, const memset_data& m) {
-  json.field("bytes", m.bytes);
-  if (m.graph_node_id == 0) json.field("value", m.value);  // unknown for nodes of graphs
-  json.field("memory", to_string(m.memory));
-  json.field("async", m.asynchronous);
-  graph_fields(json, m.graph_id, m.graph_node_id);
-}
-
-inline void api_fields(json_text& json, const api_data& a) {
-  json.field("api", a.runtime_api ? "runtime" : "driver");
-  optional_field(json, "function", a.function);
-  optional_field(json, "runtime", a.runtime_name);
-  optional_field(json, "enclosing", a.enclosing);
-  optional_field(json, "joined", a.joined);
-  json.field("result", a.result);
-  optional_field(json, "result_name", a.result_name);
-  if (a.direction != copy_direction::unknown) json.field("direction", to_string(a.direction));
-  optional_field(json, "bytes", a.bytes);
-  if (a.arguments != nullptr && a.argument_count != 0) {
-    json.key("args");
-    arguments_object(json, a.arguments, a.argument_count);
-  }
-}
-
-inline void hex_field(json_text& json, std::string_view key, std::uint64_t number) {
-  json.key(key);
-  json.hex(number);
-}
-
-/// Handles and words as "0x...", as NVIDIA's headers and logs write them.
-inline void ioctl_fields(json_text& json, const ioctl_data& i) {
-  optional_field(json, "node", i.node);
-  if (i.device == ioctl_device::unknown && i.request == 0) return;  // of a trace that tells no more than the name
-  json.field("device_kind", to_string(i.device));
-  hex_field(json, "request_word", i.request);
-  optional_field(json, "bytes", i.bytes);
-  json.field("errno", i.error);
-  if (i.status_name.size != 0) {
-    hex_field(json, "status", i.status);
-    json.field("status_name", i.status_name);
-  }
-  if (i.has_command) {
-    hex_field(json, "command", i.command);
-    optional_field(json, "command_name", i.command_name);
-  }
-  if (i.client != 0) hex_field(json, "client", i.client);
-  if (i.parent != 0) hex_field(json, "parent_object", i.parent);
-  if (i.object != 0) hex_field(json, "object", i.object);
-  optional_field(json, "enclosing", i.enclosing);
-  flag(json, "transferred", i.transferred);
-}
-
-inline void system_fields(json_text& json, const system_data& s) {
-  optional_field(json, "category_name", s.category);
-  json.field("cpu", s.cpu);
-  optional_field(json, "enclosing", s.enclosing);
-  if (s.has_result) json.field("result", s.result);
-  if (s.arguments != nullptr && s.argument_count != 0) {
-    json.key("args");
-    arguments_object(json, s.arguments, s.argument_count);
-  }
-}
-
-/// What NVTX told of a stage or mark; for others nothing.
-inline void origin_fields(json_text& json, const stage_data& s) {
-  if (s.origin == stage_origin::marker) return;
-  json.field("origin", to_string(s.origin));
-  optional_field(json, "domain", s.domain);
-  optional_field(json, "category", s.category);
-  optional_field(json, "category_name", s.category_name);
-  if (s.color != 0) {
-    json.key("color");
-    json.hex(s.color);
-  }
-  if (s.payload_kind == argument_kind::word) return;
-  json.key("payload");
-  json.end_raw(put_argument_value(json.begin_raw(64), argument{{}, s.payload_kind, s.payload}));
-}
-
-inline void stage_fields(json_text& json, const event& e) {
-  json.field("depth", e.depth);
-  optional_field(json, "parent", e.stage.parent);
-  flag(json, "adopted", e.stage.adopted);
-  flag(json, "span", e.stage.span);
-  if (e.stage.file.size != 0) {
-    json.field("file", e.stage.file);
-    json.field("line", e.stage.line);
-  }
-  origin_fields(json, e.stage);
-}
-
 inline void append_uuid(std::string& out, const std::uint8_t (&uuid)[16]) {
   static const char hex[] = "0123456789abcdef";
   for (std::size_t i = 0; i < 16; ++i) {
@@ -277,92 +137,51 @@ inline void append_uuid(std::string& out, const std::uint8_t (&uuid)[16]) {
   }
 }
 
-inline void device_fields(json_text& json, const event& e) {
-  const device_data& d = e.device_;
-  json.field("device", e.device);
-  json.field("memory_bytes", d.memory_bytes);
-  json.field("memory_bandwidth_bytes_per_s", d.memory_bandwidth_bytes_per_s);
-  json.field("multiprocessors", d.multiprocessors);
-  json.field("compute_major", d.compute_major);
-  json.field("compute_minor", d.compute_minor);
-  json.field("core_clock_khz", d.core_clock_khz);
-  std::string uuid;
-  append_uuid(uuid, d.uuid);
-  json.field("uuid", uuid);
-}
-
 /// The word for its type, as the file had it where this version has none.
 inline std::string_view type_word(const event& e) noexcept {
   return e.kind == event_kind::other && e.other.type.size != 0 ? view_of(e.other.type) : to_string(e.kind);
 }
 
+inline void put_payload(json_text& json, const stage_data& s) {
+  json.end_raw(put_argument_value(json.begin_raw(64), argument{{}, s.payload_kind, s.payload}));
+}
+
+/// @param arguments_key  what the arguments of a call or probe are called
+template <class Field>
+inline void write_field(json_text& json, const event& e, const Field& field, std::string_view arguments_key) {
+  if (!field.is_there(e)) return;
+  const auto& v = field.of(e);
+  if constexpr (Field::form == field_form::word) {
+    json.field(field.name, to_string(v));
+  } else if constexpr (Field::form == field_form::choice) {
+    json.field(field.name, field.words[v ? 1 : 0]);
+  } else if constexpr (Field::form == field_form::triple) {
+    triple(json, field.name, v);
+  } else if constexpr (Field::form == field_form::hex) {
+    json.key(field.name);
+    json.hex(v);
+  } else if constexpr (Field::form == field_form::uuid) {
+    std::string uuid;
+    append_uuid(uuid, v);
+    json.field(field.name, uuid);
+  } else if constexpr (Field::form == field_form::arguments) {
+    json.key(arguments_key);
+    arguments_object(json, v.arguments, v.argument_count);
+  } else if constexpr (Field::form == field_form::payload) {
+    json.key(field.name);
+    put_payload(json, v);
+  } else {
+    json.field(field.name, v);
+  }
+}
+template <class List>
+inline void write_fields(json_text& json, const event& e, const List& list, std::string_view arguments_key = "args") {
+  std::apply([&](const auto&... field) { (write_field(json, e, field, arguments_key), ...); }, list);
+}
+
 /// What only this kind has.
 inline void kind_fields(json_text& json, const event& e) {
-  switch (e.kind) {
-    case event_kind::stage:
-      return stage_fields(json, e);
-    case event_kind::counter:
-      json.field("value", e.counter.value);
-      json.field("change", e.counter.change);
-      json.field("gauge", e.counter.gauge);
-      return;
-    case event_kind::api:
-      return api_fields(json, e.api);
-    case event_kind::ioctl:
-      return ioctl_fields(json, e.ioctl_);
-    case event_kind::system:
-      return system_fields(json, e.system);
-    case event_kind::kernel:
-      gpu_fields(json, e);
-      return kernel_fields(json, e.kernel);
-    case event_kind::memcpy:
-      gpu_fields(json, e);
-      return memcpy_fields(json, e.memcpy_);
-    case event_kind::memset:
-      gpu_fields(json, e);
-      return memset_fields(json, e.memset_);
-    case event_kind::graph_launch:
-      gpu_fields(json, e);
-      return graph_fields(json, e.kernel.graph_id, e.kernel.graph_node_id);
-    case event_kind::sync:
-      gpu_fields(json, e);
-      json.field("sync", to_string(e.sync.what));
-      return optional_field(json, "event_id", e.sync.event_id);
-    case event_kind::memory:
-      gpu_fields(json, e);
-      json.field("operation", to_string(e.memory.operation));
-      json.key("address");
-      json.hex(e.memory.address);
-      json.field("bytes", e.memory.bytes);
-      return json.field("memory", to_string(e.memory.memory));
-    case event_kind::loss:
-      json.field("cause", to_string(e.loss.cause));
-      return json.field("count", e.loss.count);
-    case event_kind::device:
-      return device_fields(json, e);
-    case event_kind::context:
-      json.field("device", e.device);
-      json.field("context", e.context);
-      return flag(json, "derived", e.context_.derived);
-    case event_kind::stream:
-      json.field("device", e.device);
-      json.field("context", e.context);
-      json.field("stream", e.stream);
-      if (e.stream_.derived) return flag(json, "derived", true);
-      json.field("priority", e.stream_.priority);
-      return json.field("flags", e.stream_.flags);
-    case event_kind::mark:
-      if (e.is_cuda_event()) gpu_fields(json, e);
-      return origin_fields(json, e.stage);
-    case event_kind::overhead:
-    case event_kind::jit:
-    case event_kind::nvtx:
-    case event_kind::process:
-    case event_kind::thread:
-    case event_kind::window:
-    case event_kind::other:
-      return;
-  }
+  with_field_list(e.kind, [&](const auto& list) { write_fields(json, e, list); });
 }
 
 // Arguments of calls as JSON, as arguments_object of json_event.hpp writes them. The same stream, kernel and size come

@@ -182,15 +182,10 @@ class membership_fields {
 
 /// Everything but type, times and name, into an open object.
 inline void event_fields(json_text& json, const event& e, membership_fields& stages) {
-  json.field("pid", e.process_id);
-  optional_field(json, "tid", e.thread_id);
-  optional_field(json, "correlation", e.correlation_id);
+  write_fields(json, e, host_fields);
   stages.write(json, e);
   kind_fields(json, e);
-  flag(json, "late", e.late);
-  flag(json, "skewed", e.skewed);
-  flag(json, "by_events", e.by_events);
-  flag(json, "incomplete", e.incomplete);
+  write_fields(json, e, quality_fields);
   if (CUTRACE_UNLIKELY(e.more.size != 0)) json.raw(view_of(e.more));
 }
 

@@ -9,6 +9,7 @@
 #include <cutrace/base/recent_slot.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/sinks/common/arguments.hpp>
 #include <cutrace/sinks/perfetto/about.hpp>
@@ -192,14 +193,12 @@ class perfetto_host {
     if (kind == event_kind::api) {
       to = put_arrow(to, e, head.calls());
       if (CUTRACE_UNLIKELY(!is_plain)) to = put_call(to, e.api);
-    } else if (kind == event_kind::ioctl) {
-      to = put_ioctl(to, e.ioctl_);
-    } else if (kind == event_kind::system) {
-      to = put_system(to, e.system);
     } else if (is_stage) {
       to = put_part(to, e);
       if (CUTRACE_UNLIKELY(!is_plain)) to = put_origin(to, e.stage);
       to = state.put_requests<track_note>(to, e, requests);
+    } else if (goes_by_fields(kind)) {
+      to = put_described(to, e);
     }
     to = perfetto_state::put_quality<track_note>(to, e);
     to = close_messages(packet, begin, to);
@@ -284,13 +283,20 @@ class perfetto_host {
         return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
       case event_kind::api:
         return e.api.result_name.size + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
-      case event_kind::system:
-        return e.system.category.size + room_of(e.system.arguments, e.system.argument_count);
-      case event_kind::ioctl:
-        return e.ioctl_.node.size + e.ioctl_.command_name.size + e.ioctl_.status_name.size + 4 * note_room;
       default:
-        return 0;
+        return goes_by_fields(e.kind) ? room_of_described(e) : 0;
     }
+  }
+  static std::size_t room_of_described(const event& e) noexcept {
+    std::size_t room = 0;
+    const auto add = [&](const auto& field) {
+      room += note_room + field.name.size();
+      if constexpr (std::decay_t<decltype(field)>::form == field_form::text) room += field.of(e).size;
+      if constexpr (std::decay_t<decltype(field)>::form == field_form::arguments)
+        room += room_of(field.of(e).arguments, field.of(e).argument_count);
+    };
+    with_fields(e.kind, [&](const auto&... field) { (add(field), ...); });
+    return room;
   }
 
   static std::size_t room_of(const argument* arguments, std::uint32_t count) noexcept {
@@ -304,36 +310,41 @@ class perfetto_host {
     return room;
   }
 
-  /// As docs/jsonl.md names them; its arguments are few, and most of what it says, so they always stand there.
-  char* put_system(char* to, const system_data& s) {
-    to = put_note<track_note>(to, note::cpu, s.cpu);
-    if (s.category.size != 0) to = put_foreign<track_note>(to, note::category, s.category);
-    to = put_note_unless_0<track_note>(to, note::enclosing, s.enclosing);
-    if (s.has_result) to = put_signed_note<track_note>(to, note::result, s.result);
-    for (std::uint32_t i = 0; s.arguments != nullptr && i < s.argument_count; ++i)
-      to = put_argument(to, s.arguments[i], i);
+  /// What kinds say of which there are few: under the names of docs/jsonl.md.
+  CUTRACE_ONE_COPY char* put_described(char* to, const event& e) {
+    with_fields(e.kind, [&](const auto&... field) { ((to = put_field(to, e, field)), ...); });
     return to;
   }
-  char* put_ioctl(char* to, const ioctl_data& i) {
-    if (i.device == ioctl_device::unknown && i.request == 0) return to;
-    to = put_note<track_note>(to, note::device_kind, static_cast<std::uint64_t>(i.device));
-    if (i.node.size != 0) to = put_foreign<track_note>(to, note::node, i.node);
-    to = put_note<track_note>(to, note::request_word, i.request);
-    to = put_note_unless_0<track_note>(to, note::bytes, i.bytes);
-    if (i.error != 0) to = put_signed_note<track_note>(to, note::error_number, i.error);
-    if (i.status_name.size != 0) {
-      to = put_note<track_note>(to, note::status, i.status);
-      to = put_foreign<track_note>(to, note::status_name, i.status_name);
+  template <class Field>
+  char* put_field(char* to, const event& e, const Field& field) {
+    constexpr field_form form = Field::form;
+    if (!field.is_there(e)) return to;
+    const auto& v = field.of(e);
+    if constexpr (form == field_form::arguments) {
+      for (std::uint32_t i = 0; i < v.argument_count; ++i) to = put_argument(to, v.arguments[i], i);
+      return to;
+    } else if constexpr (form == field_form::triple || form == field_form::uuid || form == field_form::payload) {
+      return to;  // kinds with these are written by hand
+    } else {
+      static const note key = note_of_field(field.name);
+      char* const body = open_message<pf::event_field::debug_annotations>(to);
+      to = key != note::none ? put_number<pf::annotation::name_iid>(body, static_cast<std::uint64_t>(key))
+                             : put_bytes<pf::annotation::name>(body, field.name);
+      if constexpr (form == field_form::word) {
+        to = put_bytes<pf::annotation::string_value>(to, to_string(v));
+      } else if constexpr (form == field_form::choice) {
+        to = put_bytes<pf::annotation::string_value>(to, field.words[v ? 1 : 0]);
+      } else if constexpr (form == field_form::text) {
+        to = put_bytes<pf::annotation::string_value>(to, foreign(v));
+      } else if constexpr (form == field_form::time) {
+        to = put_number<pf::annotation::uint_value>(to, state_.packets.clock.of(v));
+      } else if constexpr (std::is_signed_v<std::decay_t<decltype(v)>>) {
+        to = put_signed<pf::annotation::int_value>(to, v);
+      } else {
+        to = put_number<pf::annotation::uint_value>(to, static_cast<std::uint64_t>(v));
+      }
+      return close_message(body, to);
     }
-    if (i.has_command) {
-      to = put_note<track_note>(to, note::command, i.command);
-      if (i.command_name.size != 0) to = put_foreign<track_note>(to, note::command_name, i.command_name);
-    }
-    to = put_note_unless_0<track_note>(to, note::client, i.client);
-    to = put_note_unless_0<track_note>(to, note::parent_object, i.parent);
-    to = put_note_unless_0<track_note>(to, note::object, i.object);
-    to = put_note_unless_0<track_note>(to, note::enclosing, i.enclosing);
-    return i.transferred ? put_note<track_note>(to, note::transferred, 1) : to;
   }
 
   /// Its result, and its arguments where they are wanted.
@@ -424,12 +435,15 @@ class perfetto_host {
   }
 
   /// A text from elsewhere in the room of its size: what its escapes make longer is cut.
-  template <class Form>
-  char* put_foreign(char* to, note key, text t) {
+  std::string_view foreign(text t) {
     scratch_.clear();
     append_perfetto_text(scratch_, view_of(t));
     if (scratch_.size() > t.size) cut_text(scratch_, t.size);
-    return put_text_note<Form>(to, key, scratch_);
+    return scratch_;
+  }
+  template <class Form>
+  char* put_foreign(char* to, note key, text t) {
+    return put_text_note<Form>(to, key, foreign(t));
   }
   /// At a character's begin.
   static void cut_text(std::string& s, std::size_t size) {

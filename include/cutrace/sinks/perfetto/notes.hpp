@@ -115,6 +115,18 @@ constexpr const char* note_names[] = {
 constexpr std::uint32_t note_count = sizeof(note_names) / sizeof(note_names[0]);
 static_assert(note_count == static_cast<std::uint32_t>(note::incomplete) + 1, "a name for each");
 
+/// The key of a field of event_fields.hpp; none: it goes by its name.
+constexpr note note_of_field(std::string_view field) noexcept {
+  if (field == "category_name") return note::category;
+  for (std::uint32_t i = 1; i < note_count; ++i)
+    if (field == note_names[i]) return static_cast<note>(i);
+  return note::none;
+}
+/// The inverse.
+constexpr std::string_view field_of_note(note key) noexcept {
+  return key == note::category ? std::string_view("category_name") : note_names[static_cast<std::uint8_t>(key)];
+}
+
 enum class slice_category : std::uint8_t {
   none,
   stage,

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields of events from JSON, by their description (cutrace/event_fields.hpp): the inverse of what our sinks write.
+#pragma once
+
+#include <cstddef>
+#include <cutrace/event.hpp>
+#include <string_view>
+#include <vector>
+
+#include "trace/complaints.hpp"
+#include "trace/json_value.hpp"
+#include "trace/text_pool.hpp"
+
+namespace cutrace_reading {
+
+/// Where what is read goes.
+struct field_target {
+  cutrace::event& e;
+  std::vector<cutrace::argument>& arguments;  ///< of a call or probe: they have no place of their own yet
+  text_pool& texts;
+  complaints& problems;
+  place at;
+};
+
+struct readable_field {
+  std::string_view name;
+  value_state (*read)(const readable_field& f, json_value& v, const field_target& to);
+  const char* words[2];
+};
+
+/// All fields that events of a kind have, in the order in which they are written.
+const std::vector<readable_field>& readable_fields(cutrace::event_kind kind);
+/// Those that only the kind has.
+const std::vector<readable_field>& readable_fields_of_kind(cutrace::event_kind kind);
+
+/// The field of that name; nullptr: the kind has none. `next` is where it is expected, from one field of an event to
+/// the next one.
+inline const readable_field* find_field(const std::vector<readable_field>& all, std::string_view name,
+                                        std::size_t& next) noexcept {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t at = next + i < all.size() ? next + i : next + i - all.size();
+    if (all[at].name != name) continue;
+    next = at + 1 < all.size() ? at + 1 : 0;
+    return &all[at];
+  }
+  return nullptr;
+}
+
+/// Has the arguments that were read kept where the event's kind has them.
+void set_arguments(cutrace::event& e, const cutrace::argument* arguments, std::size_t count) noexcept;
+
+}  // namespace cutrace_reading
