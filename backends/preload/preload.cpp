@@ -70,7 +70,7 @@ __attribute__((constructor(101))) void begin() {
   doors::find_real();
   thread_calls::set_up(&calls::thread_ends);
   calls::first_call() = &open_session;
-  process::own().events.set_learns(std::getenv("CUTRACE_GPU_EVENTS") != nullptr);
+  process::own().events.set_learns(cutrace::detail::environment("CUTRACE_GPU_EVENTS") != nullptr);
   pthread_atfork(nullptr, nullptr, &after_fork);
   slots::scan(process::own());
   process::own().begun.store(true, std::memory_order_relaxed);

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/sink.hpp>
 #include <initializer_list>
@@ -37,13 +40,41 @@ inline std::uint32_t told_process_id() {
   return p.other() ? p.id : static_cast<std::uint32_t>(::getpid());
 }
 
+// The environment, which is its caller's.
+
+/// Whether the kernel gave this program rights that its caller does not have: setuid, setgid or file capabilities.
+inline bool has_more_rights_than_caller() noexcept { return ::getauxval(AT_SECURE) != 0; }
+
+/// Set by a process that has given such rights up and set the variables itself.
+inline bool& trusts_environment() noexcept {
+  static bool trusts = false;
+  return trusts;
+}
+
+/// A variable that has a value, else null. The only place that reads the environment of a traced program: in one that
+/// has more rights than its caller there is none, so that the caller chooses no sink, file, library or address. One
+/// line says so where the caller tried.
+CUTRACE_NOINLINE inline const char* environment(const char* name) noexcept {
+  const char* v = std::getenv(name);
+  if (v == nullptr || *v == '\0') return nullptr;
+  if (CUTRACE_LIKELY(!has_more_rights_than_caller()) || trusts_environment()) return v;
+  static std::atomic<bool> said{false};
+  const bool asks_cutrace = std::strncmp(name, "CUTRACE", 7) == 0 || std::strstr(name, "INJECTION64") != nullptr;
+  if (asks_cutrace && !said.exchange(true))
+    write_error_line(
+        "cutrace: %s and other variables of the environment are not obeyed: this program has rights that its caller "
+        "has not (setuid, setgid or file capabilities)",
+        name);
+  return nullptr;
+}
+
 // Which of many processes this one is, as launchers say it in the environment.
 
 /// First of these variables that holds a number, -1 if none does.
 CUTRACE_NOINLINE inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
   for (const char* n : names) {
-    const char* v = std::getenv(n);
-    if (v == nullptr || *v == '\0') continue;
+    const char* v = environment(n);
+    if (v == nullptr) continue;
     char* end = nullptr;
     const long value = std::strtol(v, &end, 10);
     if (*end == '\0' && value >= 0 && value < 1 << 30) return static_cast<std::int32_t>(value);

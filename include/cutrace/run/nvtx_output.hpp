@@ -93,8 +93,8 @@ class nvtx_client {
   }
 
   static const char* find_tool() noexcept {
-    const char* path = std::getenv("NVTX_INJECTION64_PATH");
-    if (path == nullptr || *path == '\0')
+    const char* path = environment("NVTX_INJECTION64_PATH");
+    if (path == nullptr)
       return "stages are not shown as NVTX ranges: no tool listens (NVTX_INJECTION64_PATH is not set)";
     void* library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) return "stages are not shown as NVTX ranges: NVTX_INJECTION64_PATH cannot be loaded";

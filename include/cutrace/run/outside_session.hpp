@@ -19,9 +19,17 @@ struct outside_session {
   /// Sinks that are used when the environment names none: the report, on stderr.
   static constexpr const char* default_sinks = "ascii";
 
-  /// False when CUTRACE=0, and in processes that `cutrace run` is told to leave out. A value that means nothing is the
-  /// session's to tell.
+  /// False when CUTRACE=0, in processes that `cutrace run` is told to leave out, and in programs with more rights than
+  /// their caller, who chose this library. A value that means nothing is the session's to report.
   static bool wanted() noexcept {
+    if (has_more_rights_than_caller()) {
+      static std::atomic<bool> said{false};
+      if (!said.exchange(true))
+        write_error_line(
+            "cutrace: a program with rights that its caller has not (setuid, setgid or file capabilities) is not "
+            "traced from outside");
+      return false;
+    }
     if (what_command_says() == command_says::leave_out) return false;
     try {
       return tracing_wanted();

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/base/helper_thread.hpp>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/run/sampling.hpp>
@@ -33,10 +34,9 @@ enum class command_says : unsigned char {
 };
 
 inline command_says what_command_says() noexcept {
-  const char* folder = std::getenv("CUTRACE_RUN");
-  if (folder == nullptr || *folder == '\0') return command_says::nothing;
-  const char* only = std::getenv("CUTRACE_RUN_PID");
-  if (only == nullptr || *only == '\0') return command_says::trace;
+  if (environment("CUTRACE_RUN") == nullptr) return command_says::nothing;
+  const char* only = environment("CUTRACE_RUN_PID");
+  if (only == nullptr) return command_says::trace;
   return std::strtol(only, nullptr, 10) == static_cast<long>(::getpid()) ? command_says::trace
                                                                          : command_says::leave_out;
 }
@@ -134,11 +134,6 @@ CUTRACE_NOINLINE inline std::uint32_t parse_count(const char* option, const std:
   const unsigned long n = std::strtoul(value.c_str(), &end, 10);
   if (value.empty() || value[0] == '-' || *end != '\0' || n < low || n > high) reject(option, value, accepted);
   return static_cast<std::uint32_t>(n);
-}
-
-inline const char* environment(const char* name) noexcept {
-  const char* v = std::getenv(name);
-  return v != nullptr && *v != '\0' ? v : nullptr;
 }
 
 /// @throws untraced

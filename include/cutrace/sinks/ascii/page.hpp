@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/config.hpp>
 #include <initializer_list>
 #include <string>
@@ -138,7 +139,7 @@ inline bool& names_in_utf8() noexcept {
 inline bool terminal_takes_utf8() noexcept {
   const char* locale = nullptr;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
-    if ((locale = std::getenv(name)) != nullptr && *locale != '\0') break;
+    if ((locale = detail::environment(name)) != nullptr) break;
   for (; locale != nullptr && *locale != '\0'; ++locale)
     if (::strncasecmp(locale, "utf-8", 5) == 0 || ::strncasecmp(locale, "utf8", 4) == 0) return true;
   return false;

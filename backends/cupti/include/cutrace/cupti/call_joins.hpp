@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -19,8 +20,8 @@ using call_joins_function = void (*)(std::uint64_t);
 /// That function, where the command asks for it. Null: nobody asks, or it is not to be had. It stays loaded: the driver
 /// loads the same file when CUDA begins.
 inline call_joins_function find_call_joins() noexcept {
-  const char* const asked = std::getenv("CUTRACE_CALL_JOINS");
-  const char* const path = std::getenv("CUDA_INJECTION64_PATH");
+  const char* const asked = detail::environment("CUTRACE_CALL_JOINS");
+  const char* const path = detail::environment("CUDA_INJECTION64_PATH");
   if (asked == nullptr || std::strcmp(asked, "1") != 0 || path == nullptr) return nullptr;
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return nullptr;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/marker/slot.hpp>
 #include <string>
@@ -100,8 +101,7 @@ inline int cuda_major_of(std::uint32_t api_version, const std::string& path) noe
 inline std::vector<std::string> usual_paths(const std::string& version) {
   std::vector<std::string> roots, paths;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* v = std::getenv(variable);
-    if (v != nullptr && *v != '\0') roots.push_back(v);
+    if (const char* v = detail::environment(variable)) roots.push_back(v);
   }
   roots.push_back("/usr/local/cuda");
   roots.push_back("/usr/local/cuda-" + version);
@@ -118,11 +118,9 @@ class library {
  public:
   /// Where the choice fell, or why there is none; see `opened`.
   std::string open(int driver_major) {
-    if (const char* named = std::getenv("CUTRACE_CUPTI_LIBRARY")) {
-      if (*named != '\0') {
-        if (try_open(named, RTLD_NOW)) return path_;
-        return "CUTRACE_CUPTI_LIBRARY cannot be opened: " + last_error_;  // which begins with the path
-      }
+    if (const char* named = detail::environment("CUTRACE_CUPTI_LIBRARY")) {
+      if (try_open(named, RTLD_NOW)) return path_;
+      return "CUTRACE_CUPTI_LIBRARY cannot be opened: " + last_error_;  // which begins with the path
     }
     if (open_loaded()) return path_;
     constexpr int headers_major = CUDA_VERSION / 1000;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/error.hpp>
 #include <string>
 
@@ -48,14 +49,14 @@ struct options {
   /// From the environment. @throws config_error that names the variable and the accepted values.
   static options from_environment() {
     options o;
-    if (const char* v = value_of("CUTRACE_KINDS")) o.set_kinds(v);
-    if (const char* v = value_of("CUTRACE_GRAPHS")) {
+    if (const char* v = detail::environment("CUTRACE_KINDS")) o.set_kinds(v);
+    if (const char* v = detail::environment("CUTRACE_GRAPHS")) {
       if (std::strcmp(v, "graph") == 0)
         o.graphs = graph_level::graph;
       else if (std::strcmp(v, "node") != 0)
         reject("CUTRACE_GRAPHS", v, "node (the default), graph");
     }
-    if (const char* v = value_of("CUTRACE_CUPTI_QUERIES")) {
+    if (const char* v = detail::environment("CUTRACE_CUPTI_QUERIES")) {
       o.queries = std::strcmp(v, "1") == 0;
       if (!o.queries && std::strcmp(v, "0") != 0) reject("CUTRACE_CUPTI_QUERIES", v, "0 (the default), 1");
     }
@@ -93,10 +94,6 @@ struct options {
     for (unsigned i = 0; i < record_group_count; ++i)
       if (word == names[i]) return 1u << i;
     return 0;
-  }
-  static const char* value_of(const char* name) noexcept {
-    const char* v = std::getenv(name);
-    return v != nullptr && *v != '\0' ? v : nullptr;
   }
   [[noreturn]] static void reject(const char* option, const std::string& value, const char* accepted) {
     throw config_error((std::string(option) + "=\"" + value + "\" cannot be used; accepted: " + accepted).c_str());
