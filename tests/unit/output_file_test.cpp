@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cutrace/output/output_file.hpp>
+#include <cutrace/output/trace_file.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -298,6 +299,165 @@ TEST_CASE("output file: a link laid in the way of the temporary file is not foll
   output_file file;
   CHECK_THROWS_AS(file.open(folder.file("t").c_str(), publish::at_close), cutrace::error);
   CHECK(content_of(folder.file("precious")) == "precious");
+}
+
+/// Files of these users, which only root can make.
+constexpr uid_t writer = 65534, other = 65533;
+
+bool is_root() {
+  if (::geteuid() == 0) return true;
+  MESSAGE("skipped: only root can make files of other users");
+  return false;
+}
+
+/// The process is this user's while it lives.
+struct as_user {
+  explicit as_user(uid_t user) { REQUIRE(::seteuid(user) == 0); }
+  ~as_user() { CHECK(::seteuid(0) == 0); }
+};
+
+TEST_CASE("output file: no file is written through a link, or into a file, that another user made, and it is said") {
+  if (!is_root()) return;
+  const temporary_folder folder;
+  ::chmod(folder.path().c_str(), 01777);
+  const auto place = [&folder](const char* name) { return folder.file(name); };
+  for (const uid_t we : {uid_t{0}, writer}) {
+    CAPTURE(we);
+    // Each of another user's, who may read what we would write, or choose what is overwritten.
+    for (const char* name : {"precious", "new"}) std::filesystem::remove(place(name));
+    std::ofstream(place("precious")) << "precious";
+    std::filesystem::create_directories(place("ours/deep"));
+    ::chown(place("precious").c_str(), we, we);
+    ::chown(place("ours").c_str(), we, we);
+    ::chown(place("ours/deep").c_str(), we, we);
+    const auto link = [&place](const char* to, const char* name) {
+      std::filesystem::remove(place(name));
+      std::filesystem::create_symlink(place(to), place(name));
+      REQUIRE(::lchown(place(name).c_str(), other, other) == 0);
+    };
+    const auto file = [&place](const char* name) {
+      std::filesystem::remove(place(name));
+      std::ofstream(place(name)) << "theirs";
+      REQUIRE(::chown(place(name).c_str(), other, other) == 0);
+      ::chmod(place(name).c_str(), 0666);
+    };
+    link("precious", "link"), link("new", "dangling"), link("ours/deep", "to_folder"), link("precious", "b.tmp");
+    file("file"), file("c.tmp");
+    for (const char* name : {"link", "dangling", "to_folder/t", "to_folder/../t", "file"}) {
+      CAPTURE(name);
+      const as_user us(we);
+      output_file out;
+      CHECK_THROWS_WITH_AS(out.open(place(name).c_str()), doctest::Contains("user 65533"), cutrace::error);
+    }
+    for (const char* name : {"b", "c", "to_folder/t"}) {
+      CAPTURE(name);
+      const as_user us(we);
+      output_file out;
+      CHECK_THROWS_AS(out.open(place(name).c_str(), publish::at_close), cutrace::error);
+    }
+    CHECK(content_of(place("precious")) == "precious");
+    CHECK(content_of(place("file")) == "theirs");
+    CHECK(content_of(place("c.tmp")) == "theirs");
+    CHECK(!std::filesystem::exists(place("new")));
+    CHECK(std::filesystem::is_empty(place("ours/deep")));
+    // What is renamed in the end takes the place of their file, with our owner and mode.
+    {
+      std::filesystem::remove(place("whole"));
+      file("whole");
+      ::chmod(folder.path().c_str(), 0777);
+      const as_user us(we);
+      output_file out;
+      out.open(place("whole").c_str(), publish::at_close);
+      out.write("ours");
+      out.close();
+      struct stat status {};
+      REQUIRE(::stat(place("whole").c_str(), &status) == 0);
+      CHECK(status.st_uid == we);
+      CHECK((status.st_mode & 0777) == 0600);
+    }
+    ::chmod(folder.path().c_str(), 01777);
+    for (const char* name : {"ours", "whole"}) std::filesystem::remove_all(place(name));
+  }
+}
+
+TEST_CASE("output file: the next part of a trace is not written where another user waits for it") {
+  if (!is_root()) return;
+  const temporary_folder folder;
+  cutrace::file_limits limits;
+  limits.rotate_bytes = 1;
+  cutrace::detail::trace_file file;
+  file.open(folder.file("t.jsonl").c_str(), publish::at_once, limits);
+  file.write("first");
+  std::filesystem::create_symlink("precious", folder.file("t.0002.jsonl"));
+  REQUIRE(::lchown(folder.file("t.0002.jsonl").c_str(), other, other) == 0);
+  CHECK_THROWS_AS(file.next_part(), cutrace::error);
+  CHECK(content_of(folder.file("t.0001.jsonl")) == "first");
+  CHECK(!std::filesystem::exists(folder.file("precious")));
+}
+
+TEST_CASE("output file: a temporary file with another name is not written into") {
+  const temporary_folder folder;
+  std::ofstream(folder.file("precious")) << "precious";
+  std::filesystem::create_hard_link(folder.file("precious"), folder.file("t.tmp"));
+  output_file file;
+  CHECK_THROWS_AS(file.open(folder.file("t").c_str(), publish::at_close), cutrace::error);
+  CHECK(content_of(folder.file("precious")) == "precious");
+}
+
+TEST_CASE("output file: links of one's own and of root are followed, to files that exist and to new ones") {
+  const temporary_folder folder;
+  ::chmod(folder.path().c_str(), 0777);
+  std::filesystem::create_directory(folder.file("data"));
+  ::chmod(folder.file("data").c_str(), 0777);
+  std::filesystem::create_directory_symlink("data", folder.file("a"));
+  std::filesystem::create_directory_symlink(folder.file("a") + "/", folder.file("b"));
+  std::filesystem::create_symlink("../data/t", folder.file("data/link"));
+  for (const uid_t we : {::geteuid(), writer}) {
+    if (we != ::geteuid() && !is_root()) return;
+    CAPTURE(we);
+    for (const char* content : {"first", "second one"}) {
+      const as_user us(we);
+      output_file file;
+      file.open(folder.file("b//./link").c_str());
+      file.write(content);
+      file.close();
+      CHECK(content_of(folder.file("data/t")) == content);
+    }
+    std::filesystem::remove(folder.file("data/t"));
+  }
+  std::filesystem::create_symlink("circle", folder.file("circle"));
+  output_file file;
+  CHECK_THROWS_WITH_AS(file.open(folder.file("circle").c_str()), doctest::Contains("errno 40"), cutrace::error);
+  CHECK_THROWS_WITH_AS(file.open(folder.file("none/t").c_str()), doctest::Contains("directory must exist"),
+                       cutrace::error);
+}
+
+TEST_CASE("output file: what descriptors name is written directly, whoever made it") {
+  const temporary_folder folder;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const std::string fifo = folder.file("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  const int given = ::open(folder.file("given").c_str(), O_RDWR | O_CREAT, 0666);
+  if (::geteuid() == 0) CHECK(::fchown(given, other, other) == 0);  // as the shell of who called sudo made it
+  for (const publish when : {publish::at_once, publish::at_close}) {
+    for (const std::string& path : {"/dev/fd/" + std::to_string(ends[1]), "/proc/self/fd/" + std::to_string(given),
+                                    fifo, "/dev/fd/" + std::to_string(given), std::string("/dev/null")}) {
+      CAPTURE(path);
+      output_file file;
+      file.open(path.c_str(), when);
+      file.write("text");
+      file.close();
+      CHECK(!std::filesystem::exists(path + ".tmp"));
+    }
+    char text[9] = {};
+    CHECK(::read(ends[0], text, 8) == 4);
+    CHECK(::read(reader, text + 4, 4) == 4);
+    CHECK(std::string(text) == "texttext");
+    CHECK(content_of(folder.file("given")) == "text");
+  }
+  for (const int fd : {ends[0], ends[1], reader, given}) ::close(fd);
 }
 
 TEST_CASE("output file: leaving without close writes nothing that was not flushed") {

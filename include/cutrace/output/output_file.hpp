@@ -4,12 +4,14 @@
 #pragma once
 
 #include <fcntl.h>
+#include <limits.h>       // PATH_MAX
 #include <linux/magic.h>  // EXT4_SUPER_MAGIC
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +22,111 @@
 #include <cutrace/output/path_pattern.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
+
+/// Opens files for writing, whoever may have prepared the place: links are followed and files that exist are opened
+/// only if root or this user made them, so that nobody else chooses what is overwritten, or reads the trace. Devices,
+/// pipes and what /proc/self/fd names are taken as they are. Each step is a call on the folder that the step before
+/// found, since a check by path would be another look than the open.
+class output_opener {
+ public:
+  /// As open(2). Files are created with mode 0600 and O_EXCL. O_NOFOLLOW: the last name is no link of anybody's, and a
+  /// file has no other name. @throws error where somebody else's link or file is in the way
+  static int open(const std::string& path, int flags) {
+    const bool create = (flags & O_CREAT) != 0, exclusive = (flags & O_EXCL) != 0;
+    const int plain = flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW);
+    std::string rest = path;
+    folder at(::open(rest[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (unsigned turns = 0; turns < 40 && at.fd >= 0;) {
+      rest.erase(0, std::min(rest.find_first_not_of('/'), rest.size()));
+      const std::string name = rest.substr(0, rest.find('/'));
+      const std::string behind = rest.substr(name.size());
+      const bool last = behind.find_first_not_of('/') == std::string::npos;
+      folder here(::openat(at.fd, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      if (here.fd < 0 && (errno != ENOENT || !last || !create)) return -1;
+      struct stat found {};
+      if (here.fd >= 0 && ::fstat(here.fd, &found) != 0) return -1;
+      if (here.fd >= 0 && last && exclusive) return errno = EEXIST, -1;
+      if (here.fd >= 0 && S_ISLNK(found.st_mode)) {
+        if ((flags & O_NOFOLLOW) != 0 && last) return errno = ELOOP, -1;
+        if (is_of_kernel(here.fd)) {
+          if (last) return retried(at.fd, name, plain);
+          at = folder(::openat(at.fd, name.c_str(), O_PATH | O_CLOEXEC));
+          rest = behind;
+          continue;
+        }
+        if (!is_trusted(found.st_uid)) refuse(path, "a symbolic link in it was made by", found.st_uid);
+        char target[PATH_MAX];
+        const ssize_t size = ::readlinkat(here.fd, "", target, sizeof(target));
+        if (size <= 0) return -1;
+        if (target[0] == '/') at = folder(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        rest = std::string(target, static_cast<std::size_t>(size)) + behind;
+        ++turns;
+        continue;
+      }
+      if (!last) {
+        at = std::move(here);
+        rest = behind;
+        continue;
+      }
+      const int fd = retried(at.fd, name, plain | O_NOFOLLOW | (here.fd < 0 ? O_CREAT | O_EXCL : 0));
+      if (fd >= 0 && (::fstat(fd, &found) != 0 || (S_ISREG(found.st_mode) && !is_trusted(found.st_uid)))) {
+        ::close(fd);
+        refuse(path, "it is a file of", found.st_uid);
+      }
+      if (fd >= 0 && (flags & O_NOFOLLOW) != 0 && S_ISREG(found.st_mode) && found.st_nlink > 1) {
+        ::close(fd);
+        refuse(path, "it has another name, too, as a file of", found.st_uid);
+      }
+      if (fd >= 0 || exclusive || !create || (errno != EEXIST && errno != ENOENT && errno != ELOOP)) return fd;
+      ++turns;  // somebody was faster
+    }
+    if (at.fd >= 0) errno = ELOOP;
+    return -1;
+  }
+
+ private:
+  struct folder {
+    int fd;
+    explicit folder(int opened) noexcept : fd(opened) {}
+    folder(folder&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
+    folder& operator=(folder&& other) noexcept {
+      std::swap(fd, other.fd);
+      return *this;
+    }
+    ~folder() {
+      const int saved = errno;
+      if (fd >= 0) ::close(fd);
+      errno = saved;
+    }
+  };
+
+  static int retried(int at, const std::string& name, int flags) noexcept {
+    int fd = -1;
+    do {
+      fd = ::openat(at, name.c_str(), flags, 0600);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+  }
+  static bool is_of_kernel(int link) noexcept {
+    struct statfs system {};
+    return ::fstatfs(link, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+  }
+  /// Whoever owns "/" is as good as root: in a user namespace without root that is who root's files seem to be of.
+  static bool is_trusted(uid_t user) noexcept {
+    struct stat top {};
+    return user == 0 || user == ::geteuid() || (::stat("/", &top) == 0 && user == top.st_uid);
+  }
+  [[noreturn]] static void refuse(const std::string& path, const char* why, uid_t user) {
+    throw error(("cannot write \"" + path + "\": " + why + " user " + std::to_string(user) +
+                 ", and only what root or user " + std::to_string(::geteuid()) +
+                 " made is written to; remove it, or name another file")
+                    .c_str());
+  }
+};
 
 enum class publish : unsigned char {
   at_once,   ///< readers may follow the file as it grows
@@ -38,8 +142,8 @@ class output_file {
   /// sink that failed never writes into the file of another.
   ~output_file() { release(); }
 
-  /// Opens the file, or creates it with mode 0600. `pattern`: see expand_path; "-" is standard output. Devices and
-  /// named pipes are written directly. What the file held is emptied with the first write: an open that comes to
+  /// Opens the file as output_opener does. `pattern`: see expand_path; "-" is standard output. Devices and named pipes
+  /// are written directly. What the file held is emptied with the first write: an open that comes to
   /// nothing, since another sink cannot be opened, leaves an older trace as it was, and no file where there was none.
   /// @throws error, config_error
   void open(const char* pattern, publish when = publish::at_once) {
@@ -54,15 +158,13 @@ class output_file {
         throw config_error(("\"" + path_ + "\" is a directory; name a file in it").c_str());
       }
       regular = !exists || S_ISREG(known.st_mode);
-      opened_as_ = when == publish::at_close && regular ? path_ + ".tmp" : path_;
+      opened_as_ = when == publish::at_close && regular && !names_descriptor(path_) ? path_ + ".tmp" : path_;
       begun = ::lstat(opened_as_.c_str(), &known) == 0;
       const bool last = !unique || attempt == attempt_limit;
       if (!last && (exists || begun)) continue;
       // O_NONBLOCK: a named pipe that nobody reads would block the program here for ever; it gives ENXIO instead.
       const int how = (opened_as_ == path_ ? 0 : O_NOFOLLOW) | (last ? 0 : O_EXCL);
-      do {
-        fd_ = ::open(opened_as_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | how, 0600);
-      } while (fd_ < 0 && errno == EINTR);
+      fd_ = output_opener::open(opened_as_, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | how);
       if (fd_ >= 0) break;
       if (last || errno != EEXIST) throw_open_error();
     }
@@ -213,6 +315,13 @@ class output_file {
     allocated_ = 0;
   }
 
+  /// Of the program's own: a name that is renamed would take its place in /dev.
+  static bool names_descriptor(const std::string& path) noexcept {
+    for (const char* at : {"/dev/std", "/dev/fd/", "/proc/"})
+      if (path.compare(0, std::string_view(at).size(), at) == 0) return true;
+    return false;
+  }
+
   void remember_identity() noexcept {
     struct stat own {};
     ::fstat(fd_, &own);
@@ -230,9 +339,7 @@ class output_file {
     fd_ = -1;
     int failure = EBADF;
     if (regular_) {
-      do {
-        fd_ = ::open(opened_as_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-      } while (fd_ < 0 && errno == EINTR);
+      fd_ = output_opener::open(opened_as_, O_WRONLY | O_CLOEXEC | O_NOCTTY);
       failure = errno;
     }
     if (fd_ >= 0) keep_off_standard_streams();
