@@ -18,7 +18,8 @@ import re
 import sys
 
 HOSTILE = ["", "=cmd|' /C calc'!A0", "a,b", 'quote " quote', "line\nbreak\r\n", "</script><script>alert(1)</script>",
-           "<!--", " spaces ", "tab\t", "nul\0byte", "\x1b[31mred", "kanji \u6f22", "\U0001f680", "\u2028", "x" * 2000]
+           "<!--", " spaces ", "tab\t", "nul\0byte", "\x1b[31mred", "kanji \u6f22", "\U0001f680", "\u2028", "x" * 2000,
+           "@SUM(1)", "-2+3", "-2.5", "\t=1", "\x1b]0;title\x07", "\u009b31mc1"]
 failed = 0
 
 
@@ -220,7 +221,9 @@ def compare_csv(report, folder):
         if isinstance(v, bool):
             return "true" if v else "false"
         if isinstance(v, str):
-            return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "\ufffd", v)
+            # An apostrophe keeps spreadsheets from taking a text for a formula.
+            formula = v[:1] in tuple("=+-@\t\r") and not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)", v)
+            return "'" * formula + re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "\ufffd", v)
         return v
 
     for name, rows in flat.items():

@@ -29,6 +29,35 @@ cmp -s piped.json r.json || fail "--json prints something else than it writes"
 # Names as no program should have them, in each place.
 "$python" "$here/report_forms.py" --hostile t.jsonl >hostile.jsonl || fail "no hostile names"
 check hostile.jsonl
+# None of them steers a terminal, nor do names of files in what commands say.
+plain() { # <words...>: runs them, looks for control characters on both streams
+  "$@" >out.txt 2>err.txt
+  LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|^\x9b' out.txt err.txt &&
+    fail "control characters of $*: $(cat -v out.txt err.txt | grep -aE '\^|M-' | head -3)"
+}
+slow=$(jq -r 'select(.requests) | .requests[0]' hostile.jsonl | head -n 1)
+plain "$command" report hostile.jsonl
+plain "$command" why hostile.jsonl --request "$slow"
+plain "$command" why hostile.jsonl --request $'\e[31m'
+plain "$command" diff t.jsonl hostile.jsonl
+plain "$command" diff hostile.jsonl t.jsonl
+plain "$command" convert hostile.jsonl -o calls:-
+plain "$command" convert hostile.jsonl -o ascii
+red=$'\e[31m\xc2\x9b32m.jsonl'
+plain "$command" report "$red"
+head -c 100000 hostile.jsonl >"$red"
+plain "$command" report "$red"
+[ -s out.txt ] || fail "no report on a file with such a name"
+plain "$command" diff "$red" "$red" --allow-incomplete
+plain "$command" merge "$red" "$red" -o "jsonl:$red/none"
+plain "$command" report t.jsonl --csv "$red"
+plain "$command" run -- "./$red"
+plain "$command" run --method "$red" -- true
+plain "$command" doctor "./$red"
+plain "$command" bpf --list 'uprobe:*' --library "./$red"
+cp "$server" "$red.program"
+plain "$command" bpf --list 'uprobe:main' --library "./$red.program"
+plain "$command" doctor "./$red.program"
 
 # Nothing but the head and the end; and the rows of a table.
 { head -n 1 t.jsonl; tail -n 1 t.jsonl | jq -c '.produced = 0 | .delivered = 0 | .kinds = {} | .lines = 1'; } >nothing.jsonl

@@ -302,9 +302,9 @@ TEST_CASE("output file: a link laid in the way of the temporary file is not foll
 }
 
 /// Files of these users, which only root can make.
-constexpr uid_t writer = 65534, other = 65533;
+constexpr uid_t writing_user = 65534, other_user = 65533;
 
-bool is_root() {
+static bool is_root() {
   if (::geteuid() == 0) return true;
   MESSAGE("skipped: only root can make files of other users");
   return false;
@@ -321,24 +321,24 @@ TEST_CASE("output file: no file is written through a link, or into a file, that 
   const temporary_folder folder;
   ::chmod(folder.path().c_str(), 01777);
   const auto place = [&folder](const char* name) { return folder.file(name); };
-  for (const uid_t we : {uid_t{0}, writer}) {
+  for (const uid_t we : {uid_t{0}, writing_user}) {
     CAPTURE(we);
     // Each of another user's, who may read what we would write, or choose what is overwritten.
     for (const char* name : {"precious", "new"}) std::filesystem::remove(place(name));
     std::ofstream(place("precious")) << "precious";
     std::filesystem::create_directories(place("ours/deep"));
-    ::chown(place("precious").c_str(), we, we);
-    ::chown(place("ours").c_str(), we, we);
-    ::chown(place("ours/deep").c_str(), we, we);
+    REQUIRE(::chown(place("precious").c_str(), we, we) == 0);
+    REQUIRE(::chown(place("ours").c_str(), we, we) == 0);
+    REQUIRE(::chown(place("ours/deep").c_str(), we, we) == 0);
     const auto link = [&place](const char* to, const char* name) {
       std::filesystem::remove(place(name));
       std::filesystem::create_symlink(place(to), place(name));
-      REQUIRE(::lchown(place(name).c_str(), other, other) == 0);
+      REQUIRE(::lchown(place(name).c_str(), other_user, other_user) == 0);
     };
     const auto file = [&place](const char* name) {
       std::filesystem::remove(place(name));
       std::ofstream(place(name)) << "theirs";
-      REQUIRE(::chown(place(name).c_str(), other, other) == 0);
+      REQUIRE(::chown(place(name).c_str(), other_user, other_user) == 0);
       ::chmod(place(name).c_str(), 0666);
     };
     link("precious", "link"), link("new", "dangling"), link("ours/deep", "to_folder"), link("precious", "b.tmp");
@@ -389,7 +389,7 @@ TEST_CASE("output file: the next part of a trace is not written where another us
   file.open(folder.file("t.jsonl").c_str(), publish::at_once, limits);
   file.write("first");
   std::filesystem::create_symlink("precious", folder.file("t.0002.jsonl"));
-  REQUIRE(::lchown(folder.file("t.0002.jsonl").c_str(), other, other) == 0);
+  REQUIRE(::lchown(folder.file("t.0002.jsonl").c_str(), other_user, other_user) == 0);
   CHECK_THROWS_AS(file.next_part(), cutrace::error);
   CHECK(content_of(folder.file("t.0001.jsonl")) == "first");
   CHECK(!std::filesystem::exists(folder.file("precious")));
@@ -412,7 +412,7 @@ TEST_CASE("output file: links of one's own and of root are followed, to files th
   std::filesystem::create_directory_symlink("data", folder.file("a"));
   std::filesystem::create_directory_symlink(folder.file("a") + "/", folder.file("b"));
   std::filesystem::create_symlink("../data/t", folder.file("data/link"));
-  for (const uid_t we : {::geteuid(), writer}) {
+  for (const uid_t we : {::geteuid(), writing_user}) {
     if (we != ::geteuid() && !is_root()) return;
     CAPTURE(we);
     for (const char* content : {"first", "second one"}) {
@@ -440,7 +440,7 @@ TEST_CASE("output file: what descriptors name is written directly, whoever made 
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
   const int given = ::open(folder.file("given").c_str(), O_RDWR | O_CREAT, 0666);
-  if (::geteuid() == 0) CHECK(::fchown(given, other, other) == 0);  // as the shell of who called sudo made it
+  if (::geteuid() == 0) CHECK(::fchown(given, other_user, other_user) == 0);  // as the shell of who called sudo made it
   for (const publish when : {publish::at_once, publish::at_close}) {
     for (const std::string& path : {"/dev/fd/" + std::to_string(ends[1]), "/proc/self/fd/" + std::to_string(given),
                                     fifo, "/dev/fd/" + std::to_string(given), std::string("/dev/null")}) {
@@ -629,6 +629,23 @@ TEST_CASE("output file: short writes, interruptions and a descriptor that does n
     CHECK(got == expected);
     CHECK(interruptions > 0);
   }
+}
+
+TEST_CASE("messages: nothing in them steers a terminal, and text of any language stays") {
+  const auto masked = [](std::string text) {
+    cutrace::detail::mask_controls(&text[0], text.size());
+    return text;
+  };
+  CHECK(masked("a\x1b[31mb\x07\tc\x7f\r") == "a?[31mb??c??");
+  CHECK(masked("two\nlines") == "two\nlines");
+  CHECK(masked("\xc2\x9b"
+               "31m, \x9b"
+               "31m, \xc2") == "??31m, ?31m, \xc2");
+  CHECK(masked("\xe2\x9b\x9b\x9b") == "\xe2\x9b\x9b?");
+  for (const char* text : {"gr\xc3\xb6\xc3\x9f"
+                           "e",
+                           "\xe6\xbc\xa2\xe5\xad\x97", "\xf0\x9f\x9a\x80", ""})
+    CHECK(masked(text) == text);
 }
 
 }  // namespace output_file_test

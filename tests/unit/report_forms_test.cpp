@@ -155,6 +155,21 @@ TEST_CASE("report.forms: every name comes back") {
   CHECK(found > 30);
 }
 
+TEST_CASE("report.forms: no text is a formula, and numbers stay numbers") {
+  const auto field = [](std::string_view s) {
+    std::string out;
+    tables::append_csv(out, s);
+    return out;
+  };
+  for (const char* text : {"=1+2", "+1+2", "-2+3", "@SUM(A1)", "\t=1", "-", "+", "-.", "-1e5", "--1", "-1.2.3"}) {
+    CAPTURE(text);
+    CHECK(field(text) == std::string("'") + text);
+  }
+  CHECK(field("\r=1") == "\"'\r=1\"");
+  CHECK(field("=HYPERLINK(\"x\",1)") == "\"'=HYPERLINK(\"\"x\"\",1)\"");
+  for (const char* text : {"-2", "+2.5", "-.5", "7", "a=b", "", "a-b", "'="}) CHECK(field(text) == text);
+}
+
 TEST_CASE("report.forms: nothing at all has every table and no row") {
   const forms f = forms_of({});
   check_same_shape(f);

@@ -34,6 +34,7 @@
 #include "cutrace/run_environment.hpp"
 #include "cutrace/run_folder.hpp"
 #include "cutrace/run_report.hpp"
+#include "cutrace/say.hpp"
 #endif
 
 namespace cutrace_tool {
@@ -122,10 +123,9 @@ int attach(attach_options& o) {
       if (own) own->attach_libraries(probes_keep_to_a_process() ? process : 0);
       const std::size_t functions = relay.attach_mapped(process);
       if (!o.outputs.quiet)
-        std::fprintf(stderr,
-                     functions != 0 ? "cutrace: %s (pid %d): probes on %zu functions\n"
-                                    : "cutrace: %s (pid %d) has no libcuda yet; waiting for it\n",
-                     o.outputs.program[0].c_str(), o.process, functions);
+        say("cutrace: " + o.outputs.program[0] + " (pid " + std::to_string(o.process) +
+            (functions != 0 ? "): probes on " + std::to_string(functions) + " functions"
+                            : ") has no libcuda yet; waiting for it"));
     } catch (const cutrace_ebpf::refused& e) {
       throw usage_error(e.what());
     }
@@ -138,7 +138,7 @@ int attach(attach_options& o) {
     if (own)
       for (const std::string& note : own->new_notes()) notes.push_back(note);
   }
-  for (const std::string& note : notes) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+  for (const std::string& note : notes) say("cutrace: " + note);
   const std::vector<process_report> processes = read_at_end(*status);
   remove_empty_files(processes);
   run_summary summary;

@@ -13,6 +13,7 @@
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/probe_choice.hpp"
+#include "cutrace/say.hpp"
 
 namespace cutrace_tool {
 
@@ -30,7 +31,7 @@ int run_bpf(const bpf_wishes& w) {
     throw usage_error(
         "cutrace bpf --list 'PATTERN' says what can be probed, cutrace bpf --print-bpftrace prints a script");
   if (!w.script && !w.probes.empty()) throw usage_error("--probe is for --print-bpftrace; --list takes a pattern");
-  const std::string text = w.script ? print_bpftrace(w.list.library, w.probes) : list_probes(w.list);
+  const std::string text = harmless(w.script ? print_bpftrace(w.list.library, w.probes) : list_probes(w.list));
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return written ? 0 : exit_own_failure;
 #else

@@ -15,6 +15,7 @@
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/report_outputs.hpp"  // write_whole_file
+#include "cutrace/say.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
 #include "cutrace/view_options.hpp"
@@ -96,8 +97,8 @@ class runs {
                               "what is there")
                                  .c_str());
       if (list.back().lost != 0)
-        std::fprintf(stderr, "cutrace: %s lost %llu records: its times are too small by an unknown amount\n",
-                     file.c_str(), static_cast<unsigned long long>(list.back().lost));
+        say("cutrace: " + file + " lost " + std::to_string(list.back().lost) +
+            " records: its times are too small by an unknown amount");
     }
     return list;
   }

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cutrace/version.hpp>
 #include <exception>
-#include <iostream>
 #include <memory>
+#include <string>
 
 #include "cutrace/arguments.hpp"
 #include "cutrace/attach_command.hpp"
@@ -19,6 +19,7 @@
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
+#include "cutrace/say.hpp"
 #include "cutrace/why_command.hpp"
 
 namespace {
@@ -29,10 +30,11 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::cerr << "cutrace: " << e.what() << "\n(cutrace --help and cutrace COMMAND --help say what can be given)\n";
+    cutrace_tool::say(std::string("cutrace: ") + e.what() +
+                      "\n(cutrace --help and cutrace COMMAND --help say what can be given)");
     return cutrace_tool::exit_own_failure;
   } catch (const std::exception& e) {
-    std::cerr << "cutrace: " << e.what() << '\n';
+    cutrace_tool::say(std::string("cutrace: ") + e.what());
     return cutrace_tool::exit_own_failure;
   }
   return exit_status;

@@ -5,6 +5,7 @@
 
 #if defined(CUTRACE_WITH_EBPF)
 #include "cutrace/bpf_places.hpp"
+#include "cutrace/say.hpp"
 #include "driver_files.hpp"
 #endif
 
@@ -42,7 +43,7 @@ void own_probes::find_libraries(std::uint32_t process) {
 std::unique_ptr<cutrace_ebpf::user_probes> own_probes::load(const cutrace_ebpf::call_probes& calls) {
   if (chosen_.empty()) return nullptr;
   auto loaded = std::make_unique<cutrace_ebpf::user_probes>(calls, *kernel_, chosen_);
-  for (const std::string& note : loaded->new_notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+  for (const std::string& note : loaded->new_notes()) say("cutrace: " + note);
   return loaded;
 }
 

@@ -29,6 +29,7 @@
 #include "cutrace/run_options.hpp"
 #include "cutrace/run_report.hpp"
 #include "cutrace/run_status.hpp"
+#include "cutrace/say.hpp"
 
 namespace cutrace_tool {
 
@@ -77,7 +78,7 @@ bool says(const run_environment& environment, const char* name, bool usual) {
   return cutrace::detail::switch_value(found->second.c_str()).value_or(usual);
 }
 
-void warn(const std::string& text) { std::fprintf(stderr, "cutrace: %s\n", text.c_str()); }
+void warn(const std::string& text) { say("cutrace: " + text); }
 
 /// Probes of the kernel, else the ioctls by ptrace, else nothing; what there is instead is said.
 std::unique_ptr<outside_run> watch_joined(const run_options& options, run_environment& environment,
@@ -159,12 +160,12 @@ int run(const run_options& options) {
   }
   if (why != 0) {
     if (tracer && !tracer->refusal().empty()) throw usage_error(tracer->refusal());
-    std::fprintf(stderr, "cutrace: %s: %s\n", options.program[0].c_str(), std::strerror(why));
+    say("cutrace: " + options.program[0] + ": " + std::strerror(why));
     return why == ENOENT ? exit_not_found : exit_not_executable;
   }
   ::signal(SIGPIPE, SIG_IGN);  // who reads our stderr may be gone
   if (!options.quiet)
-    for (const std::string& note : environment.notes) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+    for (const std::string& note : environment.notes) say("cutrace: " + note);
 
   progress_line progress(!options.quiet);
   unsigned ticks = 0;
@@ -180,7 +181,7 @@ int run(const run_options& options) {
   const bool all_written = !tracer || tracer->finish();
   progress.erase();
   if (tracer)
-    for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+    for (const std::string& note : tracer->notes()) say("cutrace: " + note);
 
   run_summary summary;
   const bool only_program = by_tracer || off || options.children == "off";
@@ -195,7 +196,7 @@ int run(const run_options& options) {
     joined_traces both = join_traces(environment.joined_sinks, out, processes, read_at_end(*probes_status));
     processes = std::move(both.processes);
     if (!options.quiet)
-      for (const std::string& line : both.lines) std::fprintf(stderr, "cutrace: %s\n", line.c_str());
+      for (const std::string& line : both.lines) say("cutrace: " + line);
   }
   summary.out = out;
   summary.program = options.program[0];

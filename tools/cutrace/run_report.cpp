@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "cutrace/say.hpp"
+
 namespace cutrace_tool {
 
 namespace {
@@ -21,8 +23,6 @@ using cutrace::detail::run_state;
 
 constexpr std::size_t whole_reports = 3;  ///< processes whose reports are printed as they are
 constexpr std::size_t listed_files = 12;
-
-void say(const std::string& text) { std::fputs((text + "\n").c_str(), stderr); }
 
 std::string who(const process_report& p) {
   std::string text = fmt::format("{} (pid {}", p.program.empty() ? "process" : p.program, p.id);

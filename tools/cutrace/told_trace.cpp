@@ -17,6 +17,7 @@
 #include "cutrace/exit_status.hpp"
 #include "cutrace/file_content.hpp"
 #include "cutrace/invoking_user.hpp"
+#include "cutrace/say.hpp"
 
 namespace cutrace_tool {
 
@@ -36,7 +37,6 @@ cutrace::detail::told_backend* made = nullptr;
   if (::syscall(SYS_close_range, records_end + 1, ~0u, 0) != 0)
     for (int fd = records_end + 1; fd < 4096; ++fd) ::close(fd);
   drop_capabilities();
-  cutrace::detail::trusts_environment() = true;
   ::umask(077);
   // What the terminal sends is for the program and the command, whose end is this one's.
   ::setsid();
@@ -77,7 +77,7 @@ cutrace::detail::told_backend* made = nullptr;
     // Without a backend there is no trace, and the status block says why.
     if (made != nullptr) made->wait_for_end();
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "cutrace: process %u is not traced: %s\n", static_cast<unsigned>(t.process), e.what());
+    say("cutrace: process " + std::to_string(t.process) + " is not traced: " + e.what());
     ::_exit(exit_own_failure);
   }
   std::exit(0);  // the trace is the command's: it ends with this process

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/say.hpp"
 
 namespace cutrace_tool {
 
@@ -51,7 +52,7 @@ void print_complaints(const cutrace_reading::outcome& o) {
   std::size_t n = 0;
   for (const cutrace_reading::complaint& c : o.problems.kinds()) {
     if (n++ == shown) break;
-    std::fprintf(stderr, "cutrace: %s\n", sentence_of(c).c_str());
+    say("cutrace: " + sentence_of(c));
   }
   const std::size_t kinds = o.problems.kinds().size();
   if (kinds > shown) std::fprintf(stderr, "cutrace: and %zu more kinds of complaints\n", kinds - shown);

@@ -15,6 +15,7 @@
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/report_outputs.hpp"
+#include "cutrace/say.hpp"
 #include "cutrace/terminal.hpp"
 #include "cutrace/trace_input.hpp"
 #include "cutrace/view_options.hpp"
@@ -111,11 +112,10 @@ int run_why(why_wishes& w) {
         "the trace names no request: give the stages of a request its id (CUTRACE_STAGE(\"decode\", id), "
         "CUTRACE_STAGE_BATCH)");
   for (const std::string& name : why.unknown())
-    std::fprintf(stderr, "cutrace: the trace has no request %s among its %zu\n", name.c_str(), why.requests());
+    say("cutrace: the trace has no request " + name + " among its " + std::to_string(why.requests()));
   if (why.reports().empty()) return exit_own_failure;
   if (!why.missing().empty())
-    std::fprintf(stderr, "cutrace: the trace is INCOMPLETE (%s): what is missing may be the cause\n",
-                 why.missing().c_str());
+    say("cutrace: the trace is INCOMPLETE (" + why.missing() + "): what is missing may be the cause");
   if (why.lost() != 0)
     std::fprintf(stderr, "cutrace: %llu records were lost: what is missing may be the cause\n",
                  static_cast<unsigned long long>(why.lost()));

@@ -126,6 +126,23 @@ inline int write_all(int fd, descriptor_kind kind, const char* data, std::size_t
   return failure;
 }
 
+/// Replaces by '?' what would steer a terminal: control characters (C0 but for line breaks, DEL, C1 in UTF-8 and as
+/// single bytes). Messages quote names that others chose.
+CUTRACE_NOINLINE inline void mask_controls(char* text, std::size_t size) noexcept {
+  unsigned more = 0;  // bytes that the character still has
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool continues = (c & 0xc0u) == 0x80 && more != 0;
+    if (continues)
+      --more;
+    else
+      more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc2 ? 1 : 0;
+    const auto next = static_cast<unsigned char>(c == 0xc2 && i + 1 < size ? text[i + 1] : 0);
+    if (next >= 0x80 && next < 0xa0) text[i++] = '?', text[i] = '?', more = 0;
+    if ((c < 0x20 && c != '\n') || c == 0x7f || (!continues && c >= 0x80 && c < 0xa0)) text[i] = '?';
+  }
+}
+
 /// Writes one line to the program's stderr, as far as that takes it at once; `format` is printf's, without the newline.
 /// stdio would let SIGPIPE through where nobody reads, and give the stream an orientation, after which the program's
 /// wide output fails. Any thread.
@@ -138,6 +155,7 @@ __attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_l
   va_end(values);
   std::size_t size = n > 0 ? static_cast<std::size_t>(n) : 0;
   if (size >= sizeof(line)) size = sizeof(line) - 1;
+  mask_controls(line, size);
   line[size++] = '\n';  // in the place of the end's zero
   const write_signal_guard guard;
   const no_cancel whole;  // write(2) would be a place to be cancelled at

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line a finding, its remedy below it, and a line a method at the end.
 #include <algorithm>
+#include <utility>
 
+#include "cutrace/say.hpp"
 #include "report.hpp"
 
 namespace cutrace_tool::doctor {
@@ -34,9 +36,8 @@ std::string marked(state s, bool colour) {
 
 /// Names come from the machine: nothing of them may steer a terminal.
 std::string printable(std::string s) {
-  for (char& c : s)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return s;
+  std::replace(s.begin(), s.end(), '\n', '?');
+  return harmless(std::move(s));
 }
 
 std::string sentence_of(const verdict& v) {

@@ -20,8 +20,22 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace tables {
 
+inline bool is_decimal(std::string_view s) noexcept {
+  std::size_t digits = 0, dots = 0;
+  for (std::size_t i = !s.empty() && (s[0] == '-' || s[0] == '+') ? 1 : 0; i < s.size(); ++i) {
+    if (s[i] == '.')
+      ++dots;
+    else if (s[i] >= '0' && s[i] <= '9')
+      ++digits;
+    else
+      return false;
+  }
+  return digits != 0 && dots <= 1;
+}
+
 CUTRACE_NOINLINE inline void append_csv(std::string& out, std::string_view s) {
   std::string text;
+  if (!s.empty() && std::string_view("=+-@\t\r").find(s[0]) != std::string_view::npos && !is_decimal(s)) text = "'";
   bool quoted = false;
   const auto* bytes = reinterpret_cast<const unsigned char*>(s.data());
   for (std::size_t at = 0; at < s.size();) {
