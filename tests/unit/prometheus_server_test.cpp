@@ -54,7 +54,7 @@ std::string rest_of(int fd) {
   return all;
 }
 
-std::string get(std::uint16_t port, const std::string& request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n") {
+std::string get(std::uint16_t port, const std::string& request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n") {
   const int fd = connected(port);
   if (fd < 0) return "refused";
   say(fd, request);
@@ -101,6 +101,33 @@ TEST_CASE("metrics server: what it answers") {
   for (const char* nonsense :
        {"\r\n\r\n", "GET\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics SMTP\r\n\r\n", "  \n\n"})
     CHECK(answer_to(nonsense, page).find("HTTP/1.1 400 ") == 0);
+}
+
+TEST_CASE("metrics server: on loopback it answers to names of this machine alone, elsewhere to any") {
+  metrics_server local, everywhere;
+  local.start("127.0.0.1:0", "a 1\n");
+  everywhere.start("0.0.0.0:0", "a 1\n");
+  const auto status = [](const metrics_server& s, const std::string& headers) {
+    return get(port_of(s.url()), "GET /metrics HTTP/1.1\r\n" + headers + "\r\n").substr(9, 3);
+  };
+  for (const char* headers :
+       {"Host: localhost\r\n", "Host: LocalHost:9464\r\n", "host:127.0.0.1\r\n", "Host: 127.9.8.7:1 \r\n",
+        "Host: [::1]\r\n", "Accept: */*\r\nHost: [::1]:9464\r\n", "Host: [::ffff:127.0.0.1]\r\n", ""}) {
+    CAPTURE(headers);
+    CHECK(status(local, headers) == "200");
+    CHECK(status(everywhere, headers) == "200");
+  }
+  for (const char* headers :
+       {"Host: evil.example\r\n", "Host: evil.example:9464\r\n", "Host: localhost.evil.example\r\n",
+        "Host: 10.0.0.1\r\n", "Host: 127.0.0.1.evil.example\r\n", "Host: localhost\r\nHost: evil.example\r\n",
+        "Host : evil.example\r\n", "Host:\r\n", "Host: [2001:db8::1]:9464\r\n", "Host: [::1\r\n",
+        "Host: localhost:evil\r\n", "HOST: 0x7f.1\r\n"}) {
+    CAPTURE(headers);
+    CHECK(status(local, headers) == "421");
+    CHECK(status(everywhere, headers) == "200");
+  }
+  CHECK(body_of(get(port_of(local.url()), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")).find("a 1") ==
+        std::string::npos);
 }
 
 TEST_CASE("metrics server: addresses, and files that look like them") {

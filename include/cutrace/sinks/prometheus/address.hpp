@@ -7,7 +7,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
@@ -66,6 +68,46 @@ CUTRACE_NOINLINE inline listen_address parse_address(const std::string& word) {
     to.size = sizeof(a);
   }
   return to;
+}
+
+/// Whether what listens there can be reached from this machine alone.
+CUTRACE_NOINLINE inline bool is_loopback(const sockaddr_storage& of) noexcept {
+  const unsigned char mapped[13] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
+  if (of.ss_family == AF_INET6) {
+    sockaddr_in6 a{};
+    __builtin_memcpy(&a, &of, sizeof(a));
+    return IN6_IS_ADDR_LOOPBACK(&a.sin6_addr) || __builtin_memcmp(&a.sin6_addr, mapped, sizeof(mapped)) == 0;
+  }
+  sockaddr_in a{};
+  __builtin_memcpy(&a, &of, sizeof(a));
+  return of.ss_family == AF_INET && ntohl(a.sin_addr.s_addr) >> 24 == 127;
+}
+
+/// Whether the value of a Host header means this machine: "localhost" or an address of loopback, with or without a
+/// port. Everything else is a name that somebody chose.
+CUTRACE_NOINLINE inline bool is_local_host(std::string_view host) {
+  while (!host.empty() && (host.front() == ' ' || host.front() == '\t')) host.remove_prefix(1);
+  while (!host.empty() && (host.back() == ' ' || host.back() == '\t')) host.remove_suffix(1);
+  const bool six = !host.empty() && host[0] == '[';
+  const std::size_t colon = host.find(':', six ? std::min(host.find(']'), host.size()) : 0);
+  if (colon != std::string_view::npos && host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos)
+    return false;
+  std::string name(host.substr(0, colon));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (name == "localhost" || name == "localhost.") return true;
+  sockaddr_storage address{};
+  sockaddr_in four{};
+  sockaddr_in6 of_six{};
+  if (six && name.size() > 2 && name.back() == ']') {
+    of_six.sin6_family = AF_INET6;
+    if (::inet_pton(AF_INET6, name.substr(1, name.size() - 2).c_str(), &of_six.sin6_addr) != 1) return false;
+    __builtin_memcpy(&address, &of_six, sizeof(of_six));
+  } else {
+    four.sin_family = AF_INET;
+    if (::inet_pton(AF_INET, name.c_str(), &four.sin_addr) != 1) return false;
+    __builtin_memcpy(&address, &four, sizeof(four));
+  }
+  return is_loopback(address);
 }
 
 /// "127.0.0.1:9464", with the port that the kernel chose where 0 was asked for.

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <strings.h>  // strncasecmp
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,8 +123,23 @@ class CUTRACE_LOCAL closed_after_fork {
 // One scrape: reads the head of a request, answers it, and is done. Never waits; the server's loop says when there is
 // something to read or room to write.
 
-/// The whole answer to a request whose head is complete. Pure.
-CUTRACE_NOINLINE inline std::string answer_to(std::string_view request, const std::string& page) {
+/// Whether no Host header of the request names another machine.
+CUTRACE_NOINLINE inline bool asks_this_machine(std::string_view request) {
+  for (std::size_t at = request.find('\n'); at != std::string_view::npos; at = request.find('\n', at)) {
+    ++at;
+    const std::string_view line = request.substr(at, request.find_first_of("\r\n", at) - at);
+    const bool host = line.size() > 4 && ::strncasecmp(line.data(), "host", 4) == 0;
+    const std::size_t colon = host ? line.find_first_not_of(" \t", 4) : std::string_view::npos;
+    if (colon != std::string_view::npos && line[colon] == ':' && !is_local_host(line.substr(colon + 1))) return false;
+  }
+  return true;
+}
+
+/// The whole answer to a request whose head is complete. Pure. `only_local`: the page is this machine's alone, and a
+/// browser on it that asks by another name was sent here by a page from elsewhere, which would read the answer (DNS
+/// rebinding).
+CUTRACE_NOINLINE inline std::string answer_to(std::string_view request, const std::string& page,
+                                              bool only_local = false) {
   const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
   const std::size_t first = line.find(' ');
   const std::size_t second = first == std::string_view::npos ? first : line.find(' ', first + 1);
@@ -134,7 +150,10 @@ CUTRACE_NOINLINE inline std::string answer_to(std::string_view request, const st
   if (second != std::string_view::npos && line.substr(second + 1, 7) == "HTTP/1.") {
     method = line.substr(0, first);
     const std::string_view target = line.substr(first + 1, second - first - 1);
-    if (method != "GET" && method != "HEAD") {
+    if (only_local && !asks_this_machine(request)) {
+      status = "421 Misdirected Request";
+      body = "this address answers to localhost and to addresses of loopback\n";
+    } else if (method != "GET" && method != "HEAD") {
       status = "405 Method Not Allowed\r\nAllow: GET, HEAD";
       body = "only GET\n";
     } else if (target.substr(0, target.find('?')) != "/metrics") {
@@ -177,9 +196,9 @@ class connection {
   /// Goes on as far as it can without waiting; closes the socket at the end and after any error. `page()` is asked for
   /// when the request is complete.
   template <class Page>
-  void advance(clock::time_point now, Page&& page) {
+  void advance(clock::time_point now, bool only_local, Page&& page) {
     if (!socket_.is_ours()) return close();
-    if (answer_.empty() && !receive(page)) return;
+    if (answer_.empty() && !receive(only_local, page)) return;
     while (sent_ < answer_.size()) {
       // MSG_NOSIGNAL: a client that has gone must not send SIGPIPE into the program.
       const ssize_t n = ::send(fd(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -198,7 +217,7 @@ class connection {
  private:
   /// Reads what is there. @returns whether the answer stands.
   template <class Page>
-  bool receive(Page&& page) {
+  bool receive(bool only_local, Page&& page) {
     while (answer_.empty()) {
       char some[1024];
       const ssize_t n = ::recv(fd(), some, sizeof(some), MSG_DONTWAIT);
@@ -210,7 +229,7 @@ class connection {
       }
       request_.append(some, static_cast<std::size_t>(n));
       if (request_.find("\r\n\r\n") != std::string::npos || request_.find("\n\n") != std::string::npos) {
-        answer_ = answer_to(request_, *page());
+        answer_ = answer_to(request_, *page(), only_local);
       } else if (request_.size() > request_most) {
         answer_ = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
       }
@@ -247,6 +266,7 @@ class metrics_server {
       throw_listen_error(address, errno);
     url_ = "http://" + address_text(bound) + "/metrics";
     s->page = std::make_shared<const std::string>(std::move(first));
+    s->only_local = is_loopback(bound);
     s->process = ::getpid();
     closed_after_fork::add(&s->listening);
     state_ = std::move(s);
@@ -294,6 +314,7 @@ class metrics_server {
     own_socket listening;
     std::mutex mutex;
     std::shared_ptr<const std::string> page;
+    bool only_local = false;
     std::atomic<bool> stopping{false}, failed{false};
     pid_t process = 0;
     std::thread thread;
@@ -337,7 +358,7 @@ class metrics_server {
         connection& c = connections[i];
         if (!c.is_open()) continue;
         // At its deadline too: this thread may have waited for a processor while the request came.
-        if (polled[i].revents != 0 || now >= c.deadline()) c.advance(now, [&s] { return page_of(s); });
+        if (polled[i].revents != 0 || now >= c.deadline()) c.advance(now, s.only_local, [&s] { return page_of(s); });
         if (c.is_open() && now >= c.deadline()) c.close();
       }
       if (polled[connection_most].revents != 0 && s.listening.is_ours() && !accept(s, connections, now))
