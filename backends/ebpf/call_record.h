@@ -176,10 +176,16 @@ struct cutrace_ebpf_settings {
   __u32 spare;
 };
 
+enum cutrace_ebpf_end {
+  CUTRACE_EBPF_RUNS = 0,
+  CUTRACE_EBPF_ENDED = 1,
+  CUTRACE_EBPF_GAINED_RIGHTS = 2, /* it executed a program with more rights than it had, which is none of the user's */
+};
+
 /* A traced process. */
 struct cutrace_ebpf_target {
   __u64 lost[CUTRACE_EBPF_LOSSES];
-  __u32 ended;
+  __u32 ended;  /* enum cutrace_ebpf_end */
   __u32 parent; /* 0: traced from the beginning */
 };
 

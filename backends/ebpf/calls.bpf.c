@@ -262,7 +262,7 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
   if (!settings.follow_children || child->pid != child->tgid) return 0;
   struct cutrace_ebpf_target begin = {};
   begin.parent = process_of(parent);
-  if (begin.parent == 0 || !bpf_map_lookup_elem(&targets, &begin.parent)) return 0;
+  if (begin.parent == 0 || !running_target(begin.parent)) return 0;
   __u32 process = process_of(child);
   if (process != 0) bpf_map_update_elem(&targets, &process, &begin, BPF_ANY);
   return 0;
@@ -290,18 +290,24 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
   if (s) leave_all(s);
   if (BPF_CORE_READ(task, signal, live.counter) != 0) return 0;
   __u32 process = process_of(task);
-  struct cutrace_ebpf_target *t = bpf_map_lookup_elem(&targets, &process);
-  if (t) t->ended = 1;
+  struct cutrace_ebpf_target *t = running_target(process);
+  if (t) t->ended = CUTRACE_EBPF_ENDED;
   return 0;
 }
 
-/* Another program: its calls are not inside of those of the one before. */
+/* Another program: its calls are not inside of those of the one before. One with more rights is not followed: what it
+ * does is not the user's to see. */
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(process_executes, struct task_struct *task) {
+int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct linux_binprm *program) {
   struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-  if (!s) return 0;
-  leave_all(s);
-  s->named_ns = 0;
+  if (s) {
+    leave_all(s);
+    s->named_ns = 0;
+  }
+  if (!BPF_CORE_READ_BITFIELD(program, secureexec)) return 0;
+  struct cutrace_ebpf_target *t = running_target(process_of(task));
+  if (t) t->ended = CUTRACE_EBPF_GAINED_RIGHTS;
+  bpf_task_storage_delete(&threads, task);
   return 0;
 }
 

@@ -37,10 +37,12 @@ class opened_file {
  public:
   opened_file() = default;
   /// @throws std::runtime_error
-  explicit opened_file(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit opened_file(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
     struct stat known {};
-    if (fd_ < 0 || ::fstat(fd_, &known) != 0) {
-      const std::string why = std::strerror(errno);
+    const bool found = fd_ >= 0 && ::fstat(fd_, &known) == 0;
+    if (!found || !S_ISREG(known.st_mode)) {  // a pipe would be waited for, and a device may do anything
+      const std::string why = found ? "no regular file" : std::strerror(errno);
       close();
       throw std::runtime_error(path + ": " + why);
     }

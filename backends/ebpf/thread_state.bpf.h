@@ -69,6 +69,9 @@ struct uprobes_state {
 struct mm_struct {
   struct uprobes_state uprobes_state;
 };
+struct linux_binprm {
+  unsigned int secureexec : 1; /* what AT_SECURE says: setuid, setgid, capabilities */
+};
 struct task_struct {
   struct mm_struct *mm;
   struct thread_info thread_info;
@@ -176,6 +179,11 @@ STATIC_INLINE __u64 current_ids(void) {
   return (__u64)process_of(bpf_get_current_task_btf()) << 32 | (__u32)bpf_get_current_pid_tgid();
 }
 
+STATIC_INLINE struct cutrace_ebpf_target *running_target(__u32 process) {
+  struct cutrace_ebpf_target *t = bpf_map_lookup_elem(&targets, &process);
+  return t && t->ended == CUTRACE_EBPF_RUNS ? t : 0;
+}
+
 STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
   struct cutrace_ebpf_target *t = bpf_map_lookup_elem(&targets, &process);
   if (t && cause < CUTRACE_EBPF_LOSSES) __sync_fetch_and_add(&t->lost[cause], 1);
@@ -239,7 +247,7 @@ STATIC_INLINE struct thread_state *state_of_current(void) {
   if (s) return s;
   const __u64 ids = current_ids();
   __u32 process = ids >> 32;
-  if (!bpf_map_lookup_elem(&targets, &process)) return 0;
+  if (!running_target(process)) return 0;
   s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
   if (!s) {
     count_loss(process, CUTRACE_EBPF_NO_MEMORY);

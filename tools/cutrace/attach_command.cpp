@@ -56,39 +56,56 @@ std::string name_of(int process) {
   return name;
 }
 
-bool is_alive(int process) { return ::kill(process, 0) == 0 || errno == EPERM; }
+/// A process, held so that another one that gets its number is not taken for it.
+class held_process {
+ public:
+  explicit held_process(int process)
+      : process_(process), fd_(process > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, process, 0)) : -1) {
+    if (fd_ < 0) throw usage_error("there is no process " + std::to_string(process));
+  }
+  held_process(const held_process&) = delete;
+  held_process& operator=(const held_process&) = delete;
+  ~held_process() { ::close(fd_); }
 
-/// Root may look into any process; everybody else into those that a debugger of theirs could.
-void check_rights(int process) {
-  if (process <= 0 || !is_alive(process)) throw usage_error("there is no process " + std::to_string(process));
-  if (process == ::getpid()) throw usage_error("cutrace does not trace itself");
-  if (::getuid() == 0) return;
-  if (const int why = may_trace(process))
-    throw usage_error("process " + std::to_string(process) + " is not yours to trace: " + std::strerror(why) +
-                      "; it is another user's, hides itself (PR_SET_DUMPABLE), or kernel.yama.ptrace_scope forbids it. "
-                      "Root may.");
-}
+  /// Readable at its end, though its parent has not yet asked for it.
+  int fd() const noexcept { return fd_; }
+  /// What was learnt of the number so far was about this process. @throws usage_error where it has ended
+  void check_alive() const {
+    pollfd end{fd_, POLLIN, 0};
+    if (::poll(&end, 1, 0) != 0) throw usage_error("process " + std::to_string(process_) + " has ended");
+  }
+  /// Root may look into any process; everybody else into those that a debugger of theirs could.
+  void check_rights() const {
+    if (process_ == ::getpid()) throw usage_error("cutrace does not trace itself");
+    const int why = ::getuid() == 0 ? 0 : may_trace(process_);
+    check_alive();
+    if (why != 0)
+      throw usage_error("process " + std::to_string(process_) + " is not yours to trace: " + std::strerror(why) +
+                        "; it is another user's, hides itself (PR_SET_DUMPABLE), or kernel.yama.ptrace_scope forbids "
+                        "it. Root may.");
+  }
+
+ private:
+  int process_, fd_;
+};
 
 /// Until the time is over, the process ends, or a signal comes that asks for the end.
-void relay_until(call_relay& relay, int wake_fd, int process, std::uint64_t end_ns) {
+void relay_until(call_relay& relay, int wake_fd, const held_process& process, std::uint64_t end_ns) {
   sigset_t asked;
   ::sigemptyset(&asked);
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&asked, s);
   ::pthread_sigmask(SIG_BLOCK, &asked, nullptr);
   const int arrivals = ::signalfd(-1, &asked, SFD_CLOEXEC);
-  // Readable at its end, though its parent has not yet asked for it; -1 where it is gone by now.
-  const int alive = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
   for (;;) {
     const std::uint64_t now = cutrace::clock::monotonic_ns();
-    if (now >= end_ns || alive < 0) break;
-    pollfd all[3] = {{arrivals, POLLIN, 0}, {wake_fd, POLLIN, 0}, {alive, POLLIN, 0}};
+    if (now >= end_ns) break;
+    pollfd all[3] = {{arrivals, POLLIN, 0}, {wake_fd, POLLIN, 0}, {process.fd(), POLLIN, 0}};
     const std::uint64_t left_ms = (end_ns - now) / 1000000 + 1;
     static_cast<void>(::poll(all, 3, static_cast<int>(std::min<std::uint64_t>(left_ms, 20))));
     if (((all[0].revents | all[2].revents) & POLLIN) != 0) break;
     relay.relay();
   }
-  for (const int fd : {arrivals, alive})
-    if (fd >= 0) ::close(fd);
+  if (arrivals >= 0) ::close(arrivals);
 }
 
 int attach(attach_options& o) {
@@ -96,7 +113,8 @@ int attach(attach_options& o) {
   if (!o.duration.empty() && (!cutrace::detail::sampling::parse_time(o.duration, duration_ms) || duration_ms == 0))
     throw usage_error("--duration=\"" + o.duration +
                       "\" cannot be used; accepted: " + cutrace::detail::sampling::accepted_time);
-  check_rights(o.process);
+  const held_process held(o.process);
+  held.check_rights();
   own_probes wanted(o.outputs.probes);
   become(find_invoking_user());
   const auto process = static_cast<std::uint32_t>(o.process);
@@ -130,9 +148,10 @@ int attach(attach_options& o) {
       throw usage_error(e.what());
     }
     if (!probes->trace(process)) throw usage_error("the process cannot be told to the kernel");
+    held.check_alive();  // else its number may be another one's, whose rights nobody has looked at
     const std::uint64_t end_ns =
         duration_ms != 0 ? cutrace::clock::monotonic_ns() + std::uint64_t{duration_ms} * 1000000 : ~std::uint64_t{0};
-    relay_until(relay, probes->wake_fd(), o.process, end_ns);
+    relay_until(relay, probes->wake_fd(), held, end_ns);
     all_written = relay.finish();
     notes = relay.notes();
     if (own)

@@ -189,6 +189,10 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
 }
 
 void call_relay::tell_lost(std::uint32_t process, const cutrace_ebpf_target& t) {
+  if (t.ended == CUTRACE_EBPF_GAINED_RIGHTS)
+    note_once("process " + std::to_string(process) +
+              " executed a program with more rights than it had (setuid, setgid or file capabilities): its trace ends "
+              "there");
   const auto known = writers_.find(process);
   std::uint64_t all = 0;
   for (unsigned i = 0; i < CUTRACE_EBPF_LOSSES; ++i)
@@ -209,7 +213,7 @@ void call_relay::look_at_processes() {
     cutrace_ebpf_target t;
     if (!probes_.look_at(process, t)) continue;
     tell_lost(process, t);
-    if (t.ended == 0) {
+    if (t.ended == CUTRACE_EBPF_RUNS) {
       watched_[process];
       continue;
     }

@@ -102,6 +102,20 @@ TEST_CASE("names that do not exist, with those that are near") {
   CHECK(said({}).ended.exit_status == 125);
 }
 
+TEST_CASE("a pipe with the name of a library is not waited for") {
+  const temporary_folder folder;
+  const auto in_folder = [&](const std::string& words) {
+    return test_support::run_process({"/bin/sh", "-c", words}, folder.path(), {{"LD_LIBRARY_PATH", folder.path()}});
+  };
+  REQUIRE(in_folder("mkfifo libcuda.so.1").exit_status == 0);
+  const auto named = in_folder("exec timeout 10 " CUTRACE_COMMAND " bpf --list 'uprobe:*' --library ./libcuda.so.1");
+  CHECK(named.exit_status == 125);
+  CHECK(named.errors.find("no regular file") != std::string::npos);
+  CHECK(in_folder("exec timeout 10 " CUTRACE_COMMAND " bpf --list 'uprobe:*'").exit_status != 124);
+  CHECK(in_folder("unset LD_LIBRARY_PATH; exec timeout 10 " CUTRACE_COMMAND " doctor ./libcuda.so.1").exit_status !=
+        124);
+}
+
 TEST_CASE("without rights each kind is refused, with the reason") {
   if (::geteuid() != 0) return;
   const test_support::finished_process none = [] {

@@ -3,14 +3,17 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../run_command/run_support.hpp"
@@ -123,6 +126,44 @@ TEST_CASE("the end of the process is the end") {
   CHECK(subject.output().find("done") != std::string::npos);
   REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
   CHECK(jsonl_trace(r.files(".jsonl")[0]).count("api", "cuLeaf") == 30);
+}
+
+TEST_CASE("a process that gets the number of one that has ended is not traced in its place") {
+  if (::geteuid() != 0) return;
+  temporary_folder folder;
+  const std::string out = folder.file("out");
+  const pid_t first = ::fork();
+  if (first == 0)
+    for (;;) ::pause();
+  std::unique_ptr<run> r;
+  std::thread attaching([&] {
+    r = std::make_unique<run>(
+        run::line{{CUTRACE_COMMAND, "attach", std::to_string(first), "--duration", "1s", "--out", out}});
+  });
+  // Its rights have been looked at; its probes are being loaded.
+  for (int patience = 0; patience < 10000 && !std::filesystem::exists(out); ++patience) ::usleep(500);
+  ::kill(first, SIGKILL);
+  ::waitpid(first, nullptr, 0);
+  struct {
+    std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size;
+  } wanted{};  // clone_args of linux/sched.h
+  wanted.exit_signal = SIGCHLD;
+  wanted.set_tid = reinterpret_cast<std::uint64_t>(&first);
+  wanted.set_tid_size = 1;
+  const auto second = static_cast<pid_t>(::syscall(SYS_clone3, &wanted, sizeof(wanted)));
+  if (second == 0)
+    for (;;) ::syscall(SYS_pause);
+  attaching.join();
+  if (second > 0) {
+    ::kill(second, SIGKILL);
+    ::waitpid(second, nullptr, 0);
+  }
+  if (second != first) {
+    MESSAGE("skipped: no number of a process can be chosen here");
+    return;
+  }
+  CHECK(r->ended.exit_status == 125);
+  CHECK(r->says("process " + std::to_string(first) + " has ended"));
 }
 
 TEST_CASE("no such process, no sense, no rights") {

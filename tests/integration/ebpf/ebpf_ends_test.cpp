@@ -171,6 +171,36 @@ TEST_CASE("root's rights are for the probes alone: program and files are the use
   CHECK(s.st_uid == 65534);
 }
 
+TEST_CASE("a program with more rights than the user is not followed into, and that is said") {
+  if (::geteuid() != 0) {
+    MESSAGE("skipped: only root can make a program that has another user's rights");
+    return;
+  }
+  temporary_folder folder;
+  ::chmod(folder.path().c_str(), 0777);
+  const std::string out = folder.file("out"), subject = folder.file("subject"), other = folder.file("other");
+  const std::string library = folder.file("libcuda.so.1");
+  for (const std::string& copy : {subject, other}) std::filesystem::copy_file(SUBJECT, copy);
+  std::filesystem::copy_file(std::string(DRIVER_FOLDER) + "/libcuda.so.1", library);
+  for (const std::string& file : {subject, library}) ::chmod(file.c_str(), 0755);
+  REQUIRE(::chown(other.c_str(), 65533, 65533) == 0);
+  ::chmod(other.c_str(), 04755);
+  const run r(
+      {"--method", "ebpf", "--sink", "jsonl", "--quiet", "--out", out},
+      {"/bin/sh", "-c", subject + " rights; " + other + " rights; exec " + other + " rights"},
+      {{"LD_LIBRARY_PATH", folder.path()}, {"SUBJECT_LIBRARY", library}, {"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 0);
+  if (r.ended.output.find("uid 65534 65533") == std::string::npos) {
+    MESSAGE("skipped: setuid programs do not get their rights here");
+    return;
+  }
+  std::size_t calls = 0;
+  for (const std::string& file : test_support::files_with(out, ".jsonl")) calls += jsonl_trace(file).of("api").size();
+  CHECK(calls == 3);
+  CHECK(r.says("executed a program with more rights than it had"));
+}
+
 TEST_CASE("without the rights it is refused, with what to do, and nothing is started") {
   if (::geteuid() != 0) return;
   const run r(run::line{{"/bin/sh", "-c",

@@ -101,7 +101,7 @@ executable look_at_program(const std::string& name) {
   else if (::access(e.path.c_str(), X_OK) != 0)
     e.error = e.path + " may not be executed: " + std::strerror(errno);
   if (!e.error.empty()) return e;
-  const int fd = ::open(e.path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(e.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     e.error = e.path + " cannot be read: " + std::strerror(errno);
     return e;
