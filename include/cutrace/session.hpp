@@ -33,6 +33,7 @@ struct session_options {
   std::uint32_t overflow_wait_us = 10000;
   bool emit_nvtx = false;                 ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
   const char* sample = nullptr;           ///< record in windows: "200ms/20s", "requests"; CUTRACE_SAMPLE
+  bool omit_command_line = false;         ///< the trace has no command line; CUTRACE_COMMAND_LINE ("0")
   std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
   std::uint32_t flush_period_ms = 0;      ///< GPU records are asked for each, 0: 100; CUTRACE_FLUSH_PERIOD_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end

@@ -365,6 +365,20 @@ TEST_CASE("options that cannot be used name themselves and what they accept") {
   cutrace::session fine(quiet());  // a refused session leaves nothing behind
 }
 
+TEST_CASE("a session that leaves the command line out hands none to its sinks") {
+  struct called_by : cutrace::sink {
+    std::string line;
+    void open(const cutrace::trace_info& info) override { line = info.command_line; }
+    void write(cutrace::event_view) override {}
+  };
+  for (const bool omit : {false, true}) {
+    cutrace::session_options options = quiet();
+    options.omit_command_line = omit;
+    cutrace::session trace(options);
+    CHECK(trace.emplace_sink<called_by>().line.empty() == omit);
+  }
+}
+
 TEST_CASE("threads come and go: their states and chunks are used again") {
   cutrace::session trace(quiet());
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();

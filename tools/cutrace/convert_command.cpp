@@ -8,6 +8,7 @@
 
 #include "cutrace/help_format.hpp"
 #include "cutrace/output_sink.hpp"
+#include "cutrace/redact.hpp"
 #include "cutrace/trace_input.hpp"
 #include "cutrace/view_options.hpp"
 
@@ -18,12 +19,14 @@ namespace {
 struct convert_wishes {
   std::vector<std::string> files;
   std::string output;
-  bool quiet = false;
+  bool quiet = false, redact = false;
 };
 
 int run_convert(const convert_wishes& w) {
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
-  return status_of(read_trace(w.files, *to, w.quiet));
+  if (!w.redact) return status_of(read_trace(w.files, *to, w.quiet));
+  redact_sink redacted(*to, w.files);
+  return status_of(read_trace(w.files, redacted, w.quiet));
 }
 
 }  // namespace
@@ -39,6 +42,7 @@ void add_convert(CLI::App& app, int& exit_status) {
       ->required()
       ->type_name("FILE...");
   command->add_option("-o,--output", w->output, output_words)->required()->type_name("OUTPUT");
+  command->add_flag("--redact", w->redact, "Leave out or replace what can identify somebody; docs/privacy.md lists it");
   add_quiet_option(*command, w->quiet);
   command->footer(
       "Exit code: 0 all was read; 4 it was read, but not all of it could be, and complaints say what and where;\n"
@@ -46,7 +50,8 @@ void add_convert(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  cutrace convert t.jsonl -o t.pftrace                for ui.perfetto.dev\n"
       "  cutrace convert kineto.json.gz -o jsonl:- | jq ...   what PyTorch's profiler wrote, a line for each event\n"
-      "  cutrace convert t.0001.jsonl t.0002.jsonl -o t.html  the parts of one trace");
+      "  cutrace convert t.0001.jsonl t.0002.jsonl -o t.html  the parts of one trace\n"
+      "  cutrace convert t.jsonl --redact -o shared.jsonl    to give away");
   command->callback([w, &exit_status] { exit_status = run_convert(*w); });
 }
 

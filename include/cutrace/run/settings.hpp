@@ -72,6 +72,7 @@ struct settings {
   std::size_t memory_limit_bytes = std::size_t{48} << 20;
   std::uint32_t overflow_wait_us = 0;
   bool emit_nvtx = false;
+  bool command_line = true;  ///< the header has it
   sampling samples;
   std::uint32_t window_ms = 500;
   std::uint32_t flush_period_ms = 100;
@@ -208,6 +209,7 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
     if (s.samples.duration_ms == 0) not_the_program([v] { reject("CUTRACE_DURATION", v, sampling::accepted_time); });
   }
   s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
+  s.command_line = !o.omit_command_line && parse_switch("CUTRACE_COMMAND_LINE", true);
   s.stop_deadline_ms = o.stop_deadline_ms;
   s.sink_deadline_ms = o.sink_deadline_ms;
   if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)

@@ -309,7 +309,7 @@ class trace {
     }
     info.process_id = told_process_id();
     info.process_name = process_.name.c_str();
-    info.command_line = process_.command_line.c_str();
+    info.command_line = settings_.command_line ? process_.command_line.c_str() : "";
     info.host_name = process_.host.c_str();
     info.boot_id = process_.boot_id.c_str();
 #if defined(__aarch64__)

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cutrace/redact.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <cutrace/marker/record.hpp>
+
+namespace cutrace_tool {
+
+using cutrace::argument;
+using cutrace::argument_kind;
+using cutrace::event;
+using cutrace::event_kind;
+using cutrace::text;
+
+namespace {
+
+std::string_view view(text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
+
+/// Shorter ones are no secrets, and would be found in other words.
+constexpr std::size_t shortest_secret = 4;
+/// Below it nothing of a program lies; handles of that size are the constants of CUDA's headers.
+constexpr std::uint64_t least_address = 4096;
+
+/// The first path in `s` from `at` on, or something like one: what begins with a slash, a tilde or a drive, has a slash
+/// and a dot, or is an address of the web. To the closing quote where it stands in quotes, else to the next blank.
+struct found_path {
+  std::size_t begin, size;
+};
+found_path find_path(std::string_view s, std::size_t at) {
+  constexpr std::string_view blanks = " \t\r\n\"'`,;()[]{}<>=|";
+  while (at < s.size()) {
+    const std::size_t begin = s.find_first_not_of(blanks, at);
+    if (begin == std::string_view::npos) break;
+    const char before = begin != 0 ? s[begin - 1] : ' ';
+    const bool quoted = before == '"' || before == '\'' || before == '`';
+    const std::size_t quote = quoted ? s.find(before, begin) : std::string_view::npos;
+    std::size_t end = quote != std::string_view::npos ? quote : std::min(s.find_first_of(blanks, begin), s.size());
+    std::string_view word = s.substr(begin, end - begin);
+    const std::size_t colon = word.find(":/");  // "jsonl:/srv/..."
+    const std::size_t slash = word.find('/'), last = word.rfind('/');
+    const bool rooted = slash == 0 && word.size() > 1;
+    const bool home = slash != std::string_view::npos && (word[0] == '~' || word[0] == '.');
+    const bool dotted = slash != std::string_view::npos && word.find('.', last) != std::string_view::npos;
+    const bool drive = word.size() > 2 && word[1] == ':' && (word[2] == '\\' || word[2] == '/');
+    if (rooted || home || dotted || drive || colon != std::string_view::npos) return {begin, end - begin};
+    at = end + 1;
+  }
+  return {s.size(), 0};
+}
+
+}  // namespace
+
+redact_sink::redact_sink(cutrace::sink& to, const std::vector<std::string>& files) : to_(to) {
+  for (const std::string& file : files) {
+    remember(file, what::path);
+    remember(std::string_view(file).substr(file.rfind('/') + 1), what::path);  // npos + 1 is 0
+  }
+}
+
+text redact_sink::kept(std::string s) {
+  texts_.push_back(std::move(s));
+  return {texts_.back().c_str(), static_cast<std::uint32_t>(texts_.back().size())};
+}
+
+text redact_sink::replaced(what w, text old) {
+  static const char* const words[] = {"path", "thread", "process", "request", "text"};
+  if (old.size == 0) return old;
+  auto& known = known_[static_cast<std::size_t>(w)];
+  const auto [at, is_new] = known.emplace(view(old), text{});
+  if (is_new) at->second = kept(words[static_cast<std::size_t>(w)] + ("-" + std::to_string(known.size())));
+  return at->second;
+}
+
+void redact_sink::remember(std::string_view secret, what w) {
+  if (secret.size() < shortest_secret) return;
+  const text now = replaced(w, {secret.data(), static_cast<std::uint32_t>(secret.size())});
+  secrets_.emplace(std::string(secret), view(now));
+}
+
+text redact_sink::without_paths(text old) {
+  found_path p = find_path(view(old), 0);
+  if (p.size == 0) return old;
+  const auto [at, is_new] = pathless_.emplace(view(old), text{});
+  if (!is_new) return at->second;
+  std::string now(view(old));
+  for (; p.size != 0; p = find_path(now, p.begin)) {
+    const text by = replaced(what::path, {now.data() + p.begin, static_cast<std::uint32_t>(p.size)});
+    now.replace(p.begin, p.size, view(by));
+    p.begin += by.size;
+  }
+  return at->second = kept(std::move(now));
+}
+
+std::uint64_t redact_sink::address(std::uint64_t old) {
+  if (old < least_address) return old;
+  const std::uint64_t next = (addresses_.size() + 1) * least_address;
+  return addresses_.emplace(old, next).first->second;
+}
+
+std::string redact_sink::sentence(const char* old) {
+  if (old == nullptr) return {};
+  std::string s(view(without_paths({old, static_cast<std::uint32_t>(std::strlen(old))})));
+  // The longest first: one may be part of another.
+  std::vector<const std::pair<const std::string, std::string>*> all;
+  for (const auto& one : secrets_) all.push_back(&one);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->first.size() > b->first.size(); });
+  for (const auto* one : all)
+    for (std::size_t at = 0; (at = s.find(one->first, at)) != std::string::npos; at += one->second.size())
+      s.replace(at, one->first.size(), one->second);
+  return s;
+}
+
+void redact_sink::open(const cutrace::trace_info& info) {
+  const auto secret = [this](const char* s, what w) {
+    if (s != nullptr) remember(s, w);
+  };
+  secret(info.host_name, what::text);
+  secret(info.boot_id, what::text);
+  secret(info.process_name, what::process);
+  secret(info.command_line, what::text);
+  // Words of the command line may be named one by one.
+  const std::string line = info.command_line != nullptr ? info.command_line : "";
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    remember(std::string_view(line).substr(at, end - at), what::text);
+    at = end + 1;
+  }
+  const std::string detail = sentence(info.backend_detail);
+  cutrace::trace_info less = info;
+  const std::string name = info.process_name != nullptr ? info.process_name : "";
+  less.process_name = replaced(what::process, {name.data(), static_cast<std::uint32_t>(name.size())}).data;
+  less.command_line = less.host_name = less.boot_id = "";
+  less.backend_detail = kept(detail).data;
+  to_.open(less);
+}
+
+const argument* redact_sink::arguments(const argument* old, std::uint32_t count) {
+  if (count == 0) return old;
+  arguments_.emplace_back(old, old + count);
+  for (argument& a : arguments_.back()) {
+    switch (a.kind) {
+      case argument_kind::word:
+      case argument_kind::pointer:
+      case argument_kind::stream:
+      case argument_kind::handle:
+      case argument_kind::output:
+        a.value = address(a.value);
+        break;
+      case argument_kind::string: {
+        const char* const s = a.string_value();
+        if (s != nullptr)
+          a.value = argument::word_of(replaced(what::text, {s, static_cast<std::uint32_t>(std::strlen(s))}).data);
+        break;
+      }
+      case argument_kind::integer:
+      case argument_kind::unsigned_integer:
+      case argument_kind::floating:
+      case argument_kind::bytes:
+        break;
+    }
+  }
+  return arguments_.back().data();
+}
+
+void redact_sink::redact(event& e) {
+  e.more = {};  // who knows what it says
+  e.name = without_paths(e.name);
+  e.stage_name = without_paths(e.stage_name);
+  e.capture_stage_name = without_paths(e.capture_stage_name);
+  if (e.request_count != 0) {
+    requests_.emplace_back(e.requests, e.requests + e.request_count);
+    for (cutrace::request_ref& r : requests_.back()) {
+      if (r.name.size == 0) continue;
+      remember(view(r.name), what::request);
+      r.name = replaced(what::request, r.name);
+      r.id = cutrace::detail::hash_text(r.name.data, r.name.size);  // that of the old one could be guessed from
+    }
+    e.requests = requests_.back().data();
+  }
+  switch (e.kind) {
+    case event_kind::process:
+      remember(view(e.name), what::process);
+      e.name = replaced(what::process, e.name);
+      break;
+    case event_kind::thread:
+      remember(view(e.name), what::thread);
+      e.name = replaced(what::thread, e.name);
+      break;
+    case event_kind::stage:
+    case event_kind::mark:
+      e.stage.file = replaced(what::path, e.stage.file);
+      e.stage.category_name = without_paths(e.stage.category_name);
+      e.stage.domain = without_paths(e.stage.domain);
+      break;
+    case event_kind::api:
+      e.api.arguments = arguments(e.api.arguments, e.api.argument_count);
+      break;
+    case event_kind::system:
+      e.system.arguments = arguments(e.system.arguments, e.system.argument_count);
+      break;
+    case event_kind::memory:
+      e.memory.address = address(e.memory.address);
+      break;
+    case event_kind::device:  // of a board that somebody has bought
+      std::memset(e.device_.uuid, 0, sizeof(e.device_.uuid));
+      break;
+    case event_kind::other:
+      e.name = {};
+      break;
+    default:
+      break;
+  }
+}
+
+void redact_sink::write(cutrace::event_view events) {
+  batch_.assign(events.begin(), events.end());
+  arguments_.clear();
+  requests_.clear();
+  for (event& e : batch_) redact(e);
+  cutrace::event_view less;
+  less.data = batch_.data();
+  less.size = batch_.size();
+  to_.write(less);
+}
+
+void redact_sink::close(const cutrace::trace_summary& summary) {
+  cutrace::trace_summary less = summary;
+  std::vector<std::string> notes;
+  for (std::uint32_t i = 0; i < summary.note_count; ++i) notes.push_back(sentence(summary.notes[i]));
+  std::vector<const char*> lines;
+  for (const std::string& note : notes) lines.push_back(note.c_str());
+  less.notes = lines.data();
+  less.note_count = static_cast<std::uint32_t>(lines.size());
+  const std::string missing = sentence(summary.missing);
+  if (summary.missing != nullptr) less.missing = missing.c_str();
+  for (std::uint32_t i = 0; i < less.totals.sink_count && i < cutrace::sink_limit; ++i) {
+    char(&failure)[160] = less.totals.sinks[i].failure;
+    failure[sizeof(failure) - 1] = '\0';
+    const std::string now = sentence(failure);
+    std::memset(failure, 0, sizeof(failure));
+    std::memcpy(failure, now.data(), std::min(now.size(), sizeof(failure) - 1));
+  }
+  to_.close(less);
+}
+
+}  // namespace cutrace_tool

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can identify somebody is taken out of a trace on its way to a sink, so that it is out of every format alike:
+// docs/privacy.md lists what. What stood for one thing goes on standing for one thing, so that reports count and join
+// as before.
+#pragma once
+
+#include <cstdint>
+#include <cutrace/sink.hpp>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace cutrace_tool {
+
+class redact_sink : public cutrace::sink {
+ public:
+  /// @param files that are read: complaints name them
+  redact_sink(cutrace::sink& to, const std::vector<std::string>& files);
+  const char* name() const noexcept override { return to_.name(); }
+  void open(const cutrace::trace_info& info) override;
+  void write(cutrace::event_view events) override;
+  void flush() override { to_.flush(); }
+  void close(const cutrace::trace_summary& summary) override;
+
+ private:
+  /// What a text is replaced by: WORD-1, WORD-2 and so on.
+  enum class what : unsigned char { path, thread, process, request, text, count };
+
+  cutrace::text replaced(what w, cutrace::text old);
+  cutrace::text without_paths(cutrace::text old);
+  cutrace::text kept(std::string s);
+  std::uint64_t address(std::uint64_t old);
+  /// A sentence, in which anything may be named.
+  std::string sentence(const char* old);
+  void remember(std::string_view secret, what w);
+  void redact(cutrace::event& e);
+  const cutrace::argument* arguments(const cutrace::argument* old, std::uint32_t count);
+
+  cutrace::sink& to_;
+  std::deque<std::string> texts_;  ///< live as long as the trace
+  std::unordered_map<std::string, cutrace::text> known_[static_cast<std::size_t>(what::count)];
+  std::unordered_map<std::string, cutrace::text> pathless_;
+  std::unordered_map<std::uint64_t, std::uint64_t> addresses_;
+  std::map<std::string, std::string> secrets_;  ///< that sentences may hold, and what stands for them
+  std::vector<cutrace::event> batch_;
+  std::deque<std::vector<cutrace::argument>> arguments_;  ///< of the batch
+  std::deque<std::vector<cutrace::request_ref>> requests_;
+};
+
+}  // namespace cutrace_tool
