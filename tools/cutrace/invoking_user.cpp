@@ -14,9 +14,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/process_info.hpp>
 #include <vector>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/say.hpp"
 
 namespace cutrace_tool {
 
@@ -53,7 +55,38 @@ bool read_number(const char* name, std::uint32_t& to) {
   return true;
 }
 
+constexpr std::uint64_t kept_capabilities =
+    std::uint64_t{1} << cap_bpf | std::uint64_t{1} << cap_perfmon | std::uint64_t{1} << cap_sys_ptrace;
+
+void keep_capabilities(std::uint64_t mask) {
+  capability_sets sets;
+  if (!sets.read()) throw usage_error(std::string("capget: ") + std::strerror(errno));
+  sets.keep(mask);
+  if (!sets.write()) throw usage_error(std::string("capset: ") + std::strerror(errno));
+}
+
 }  // namespace
+
+void check_own_rights(const std::string& command) {
+  if (::getuid() != ::geteuid() || ::getgid() != ::getegid())
+    throw usage_error(
+        "this file is setuid or setgid, which is not supported: whoever may start it would have its owner's rights. "
+        "Take that away (chmod ug-s), and run sudo cutrace where a method needs root; or give a copy that only a "
+        "restricted group may start (mode 0750) the file capabilities cap_bpf,cap_perfmon,cap_sys_ptrace");
+  if (!cutrace::detail::has_more_rights_than_caller()) return;
+  const bool has_probes = command == "run" || command == "attach" || command == "bpf" || command == "doctor";
+  keep_capabilities(has_probes ? kept_capabilities : 0);
+  std::string forgotten;
+  for (const char* name : {"CUTRACE_PRELOAD_LIBRARY", "CUTRACE_INJECT_LIBRARY", "CUTRACE_WATCH_LIBRARY",
+                           "CUTRACE_CUPTI_LIBRARY", "CUTRACE_BPF_ROOT"}) {
+    if (std::getenv(name) == nullptr) continue;
+    forgotten += (forgotten.empty() ? "" : ", ") + std::string(name);
+    ::unsetenv(name);
+  }
+  if (!forgotten.empty())
+    say("cutrace: not obeyed, since this cutrace has file capabilities, which its caller has not: " + forgotten);
+  cutrace::detail::trusts_environment() = true;  // what is left chooses nothing that this user could not do alone
+}
 
 invoking_user find_invoking_user() {
   invoking_user who;
@@ -89,10 +122,7 @@ void become(const invoking_user& who) {
   check(::setresuid(who.user, who.user, who.user) == 0, "setresuid");
   check(::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) == 0, "prctl");
   if (who.user == 0) return;
-  capability_sets sets;
-  check(sets.read(), "capget");
-  sets.keep(std::uint64_t{1} << cap_bpf | std::uint64_t{1} << cap_perfmon | std::uint64_t{1} << cap_sys_ptrace);
-  check(sets.write(), "capset");
+  keep_capabilities(kept_capabilities);
 }
 
 void set_variables(const invoking_user& who, std::map<std::string, std::string>& variables) {

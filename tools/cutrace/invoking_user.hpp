@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose rights a run has: root's are needed to load BPF programs, and for nothing else. The program and all files are
-// of the user who called.
+// Whose rights a command has: root's are needed to load BPF programs, and for nothing else. The program and all files
+// are of the user who called. SECURITY.md says which installations are supported.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,12 @@
 
 namespace cutrace_tool {
 
-/// Who called: of sudo or a setuid command the user behind it, else the user of this process.
+/// First of all, in every command: with file capabilities keeps those that probes need, and only where `command` has
+/// probes, and forgets the variables that name libraries and files, with a line. @throws usage_error where this file is
+/// setuid or setgid
+void check_own_rights(const std::string& command);
+
+/// Who called: of sudo the user behind it, else the user of this process.
 struct invoking_user {
   uid_t user = 0;
   gid_t group = 0;

@@ -16,6 +16,7 @@
 #include "cutrace/doctor_command.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/invoking_user.hpp"
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
@@ -43,6 +44,12 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  try {
+    cutrace_tool::check_own_rights(argc > 1 ? argv[1] : "");
+  } catch (const std::exception& e) {
+    cutrace_tool::say(std::string("cutrace: ") + e.what());
+    return cutrace_tool::exit_own_failure;
+  }
   cutrace_tool::arguments::split(argc, argv);
   CLI::App app{
       "Shows what a CUDA program does: its stages, its driver calls and the GPU's work, on one timeline.\n"

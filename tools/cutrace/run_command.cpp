@@ -122,7 +122,10 @@ int run(const run_options& options) {
   // Root's rights are for the probes: files and program are the user's who called.
   const invoking_user user = ebpf ? find_invoking_user() : invoking_user();
   own_probes own(options.probes);
-  if (ebpf) become(user);
+  if (ebpf)
+    become(user);
+  else
+    drop_capabilities();
   output_folder folder(options.out);
   const std::string& out = folder.path();
   auto status = std::make_unique<run_status>(out);

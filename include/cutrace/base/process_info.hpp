@@ -45,7 +45,7 @@ inline std::uint32_t told_process_id() {
 /// Whether the kernel gave this program rights that its caller does not have: setuid, setgid or file capabilities.
 inline bool has_more_rights_than_caller() noexcept { return ::getauxval(AT_SECURE) != 0; }
 
-/// Set by a process that has given such rights up and set the variables itself.
+/// Set by a process that has given such rights up, or has looked at its variables.
 inline bool& trusts_environment() noexcept {
   static bool trusts = false;
   return trusts;

@@ -2,9 +2,11 @@
 // What the kernel offers to probes, and to this user. Whether a program may be loaded is tried rather than derived:
 // capabilities, sysctls and a container's seccomp filter all have a say.
 #include <linux/bpf.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cstdint>
+#include <cutrace/base/process_info.hpp>
 
 #include "capabilities.hpp"
 #include "checks.hpp"
@@ -80,6 +82,18 @@ int try_to_load() {
   return 0;
 }
 
+constexpr const char* how_to_have_rights =
+    "run as root (sudo cutrace), or with CAP_BPF and CAP_PERFMON (docker run --cap-add BPF --cap-add PERFMON; setcap "
+    "on a "
+    "copy that only a restricted group may start, mode 0750; never setuid: SECURITY.md)";
+
+/// Whether anybody may start this very file, which has capabilities.
+bool is_open_to_all() {
+  struct stat own {};
+  return cutrace::detail::has_more_rights_than_caller() && ::stat("/proc/self/exe", &own) == 0 &&
+         (own.st_mode & S_IXOTH) != 0;
+}
+
 finding check_privilege(const setup& s) {
   finding f{"bpf.privilege", for_ebpf, state::ok, "", ""};
   const capabilities may = capabilities::read(s);
@@ -93,19 +107,24 @@ finding check_privilege(const setup& s) {
   if (!s.this_machine()) {
     f.state = !may.unread.empty() ? state::unknown : may.bpf() && may.perfmon() ? state::ok : state::broken;
     f.what = held + "; loading was not tried, because the files are of another root; " + settings;
-    if (f.state == state::broken) f.remedy = "run as root, or with CAP_BPF and CAP_PERFMON";
+    if (f.state == state::broken) f.remedy = how_to_have_rights;
     return f;
   }
   const int error = try_to_load();
   f.what = error == 0 ? "a BPF program for probes was loaded and taken back"
                       : "a BPF program for probes is refused: " + std::string(std::strerror(error));
   f.what += "; " + held + "; " + settings;
+  if (error == 0 && is_open_to_all()) {
+    f.state = state::limited;
+    f.what += "; this cutrace has file capabilities, and anybody may start it";
+    f.remedy = "chgrp it to a restricted group and chmod 0750, or take them away (setcap -r) and use sudo: SECURITY.md";
+  }
   if (error == 0) return f;
   f.state = state::broken;
   f.remedy = error == ENOSYS ? "a kernel with CONFIG_BPF_SYSCALL=y"
              : may.bpf() && may.perfmon()
                  ? "this user has the capabilities, so a seccomp filter (of the container) or lockdown refuses it"
-                 : "run as root, or with CAP_BPF and CAP_PERFMON (docker run --cap-add BPF --cap-add PERFMON)";
+                 : how_to_have_rights;
   return f;
 }
 

@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cutrace/invoking_user.hpp"
+
 namespace cutrace_tool::doctor {
 
 namespace {
@@ -41,6 +43,7 @@ struct pipe_pair {
 
 [[noreturn]] void be_child(const pipe_pair& facts, const pipe_pair& said,
                            const std::function<void(const teller&)>& work) {
+  drop_capabilities();  // libraries of this user are loaded here
   ::setpgid(0, 0);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, 0);
