@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cutrace/base/process_info.hpp>
 #include <cutrace/collect/runtime_core.hpp>
 #include <cutrace/collect/site_table.hpp>
 #include <cutrace/nvtx/abi.hpp>
