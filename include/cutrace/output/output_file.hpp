@@ -58,7 +58,8 @@ class output_opener {
           rest = behind;
           continue;
         }
-        if (!is_trusted(found.st_uid)) refuse(path, "a symbolic link in it was made by", found.st_uid);
+        if (!is_trusted(found.st_uid) && !is_of_system(at.fd, found.st_uid))
+          refuse(path, "a symbolic link in it was made by", found.st_uid);
         char target[PATH_MAX];
         const ssize_t size = ::readlinkat(here.fd, "", target, sizeof(target));
         if (size <= 0) return -1;
@@ -115,10 +116,14 @@ class output_opener {
     struct statfs system {};
     return ::fstatfs(link, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
   }
-  /// Whoever owns "/" is as good as root: in a user namespace without root that is who root's files seem to be of.
-  static bool is_trusted(uid_t user) noexcept {
+  static bool is_trusted(uid_t user) noexcept { return user == 0 || user == ::geteuid(); }
+  /// In a user namespace root's links seem to be of nobody, as other users' do. They are taken for root's where only
+  /// who owns "/" can write into their folder, as in /dev.
+  static bool is_of_system(int folder_of_link, uid_t user) noexcept {
     struct stat top {};
-    return user == 0 || user == ::geteuid() || (::stat("/", &top) == 0 && user == top.st_uid);
+    struct stat around {};
+    return ::stat("/", &top) == 0 && ::fstat(folder_of_link, &around) == 0 && user == top.st_uid &&
+           around.st_uid == top.st_uid && (around.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   }
   [[noreturn]] static void refuse(const std::string& path, const char* why, uid_t user) {
     throw error(("cannot write \"" + path + "\": " + why + " user " + std::to_string(user) +

@@ -2,6 +2,8 @@
 // A traced program that has more rights than its caller: the caller's environment chooses nothing.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "rights_support.hpp"
 
 using namespace rights;
@@ -53,6 +55,38 @@ TEST_CASE("a setuid program lets the environment choose no file and no library, 
     CHECK(p.errors.find("not obeyed") == p.errors.rfind("not obeyed"));
   }
   CHECK(std::distance(std::filesystem::directory_iterator(g.owners), {}) == 1);
+}
+
+TEST_CASE("in a user namespace another user's file is not taken for root's, and root's /dev/stdout is") {
+  if (!is_root()) return;
+  const ground g;
+  const std::string program = g.copy(SUBJECT, 0, 0755), shared = g.folder.file("shared"), file = shared + "/t.jsonl";
+  std::filesystem::create_directory(shared);
+  ::chmod(shared.c_str(), 01777);
+  std::ofstream(file) << "theirs";
+  REQUIRE(::chown(file.c_str(), owner, owner) == 0);
+  ::chmod(file.c_str(), 0666);
+  for (const char* own_number : {"-r", "-U"}) {
+    CAPTURE(own_number);
+    if (run_as_nobody(g, {"/usr/bin/unshare", own_number, "/bin/true"}).exit_status != 0) {
+      MESSAGE("skipped: no user namespaces here");
+      return;
+    }
+    const auto run = [&](const std::string& sinks) {
+      return run_as_nobody(g, {"/bin/sh", "-c", "exec unshare $0 $1 >out.jsonl", own_number, program},
+                           {{"CUTRACE_SINKS", sinks}, {"CUTRACE_BACKEND", "none"}});
+    };
+    CHECK_FALSE(said(run("jsonl:/dev/stdout"), "cannot"));
+    CHECK(content_of(g.callers + "/out.jsonl").find("\"footer\"") != std::string::npos);
+    if (own_number == std::string("-U")) continue;  // where this user, too, is nobody
+    CHECK(said(run("jsonl:" + file), "it is a file of user"));
+    CHECK(content_of(file) == "theirs");
+    std::filesystem::remove(shared + "/link");
+    std::filesystem::create_symlink(g.callers + "/new", shared + "/link");
+    REQUIRE(::lchown((shared + "/link").c_str(), owner, owner) == 0);
+    CHECK(said(run("jsonl:" + shared + "/link"), "a symbolic link in it was made by"));
+    CHECK_FALSE(std::filesystem::exists(g.callers + "/new"));
+  }
 }
 
 TEST_CASE("a program with file capabilities or setgid does not obey the environment either") {
