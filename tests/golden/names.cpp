@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/names.hpp>
+#include <cutrace/run/settings.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
 #include <map>
@@ -205,7 +206,14 @@ files variables(const context& c) {
     }
   }
   std::string text;
-  for (const std::string& name : all) text += name + "\n";
+  for (const std::string& name : all) {
+    text += name + "\n";
+    const bool was_set = ::getenv(name.c_str()) != nullptr;
+    ::setenv(name.c_str(), "?", 0);
+    const std::string unknown = cutrace::detail::about_unknown_variables();
+    if (unknown.find(name) != unknown.npos) throw std::runtime_error("a session would say that " + unknown);
+    if (!was_set) ::unsetenv(name.c_str());
+  }
   return {{"variables.txt", text}};
 }
 

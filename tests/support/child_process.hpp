@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -25,6 +26,7 @@ struct finished_process {
   int signal = 0;
   std::string output;
   std::string errors;
+  std::string wrote;  ///< what stderr says of files, without which it is in `errors`
 };
 
 /// `environment` is added to that of the test; an empty value removes a variable. Output goes to files in `folder`,
@@ -61,6 +63,11 @@ inline finished_process run_process(const std::vector<std::string>& words, const
   if (WIFSIGNALED(status)) p.signal = WTERMSIG(status);
   p.output = content_of(out);
   p.errors = content_of(err);
+  for (std::size_t at; (at = p.errors.find("cutrace: wrote ")) != std::string::npos;) {
+    const std::size_t end = std::min(p.errors.find('\n', at), p.errors.size() - 1) + 1;
+    p.wrote += p.errors.substr(at, end - at);
+    p.errors.erase(at, end - at);
+  }
   return p;
 }
 

@@ -56,7 +56,8 @@ TEST_CASE("sink specs: paths and options reach the sink") {
 
 TEST_CASE("sink specs: messages name the option, the word and what is accepted") {
   CHECK(message_of("null,jsnl:t") ==
-        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\"; accepted: ascii, calls, chrome, html, jsonl, null, "
+        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\" (did you mean \"jsonl\"?); accepted: ascii, calls, chrome, "
+        "html, jsonl, null, "
         "perfetto, prometheus");
   CHECK(message_of("null,,calls") == "CUTRACE_SINKS: \"null,,calls\": a sink's name is missing");
   CHECK(message_of("jsonl:") == "CUTRACE_SINKS: \"jsonl:\": a path must follow the colon");
@@ -79,6 +80,29 @@ TEST_CASE("sink specs: messages name the option, the word and what is accepted")
   CHECK(message_of("html?memory=1").find("from 2 to 4096") != std::string::npos);
   CHECK(names_of("html,html:t.html?memory=64") == names{"html", "html"});
   CHECK(message_of("jsonl?form").find("key=value") != std::string::npos);
+}
+
+TEST_CASE("sink specs: words that were meant") {
+  const std::vector<std::string_view> known{"ascii", "calls", "chrome", "jsonl", "perfetto", "prometheus"};
+  const auto meant = [&](const char* word) { return std::string(cutrace::detail::nearest_word(word, known)); };
+  for (const char* word : {"jsonl", "json", "jsnl", "JSONL", "josnl", "jsonll"}) CHECK(meant(word) == "jsonl");
+  CHECK(meant("prefetto") == "perfetto");
+  CHECK(meant("prom") == "prometheus");
+  for (const char* word : {"", "x", "html", "csv", "text"}) CHECK(meant(word).empty());
+}
+
+TEST_CASE("sink specs: each word counts alone where refusals are taken") {
+  std::vector<std::string> refused;
+  const auto sinks = cutrace::make_sinks("null,,jsnl:t,calls:-,jsonl:-", "option", cutrace::builtin_sinks(), &refused);
+  CHECK(sinks.size() == 2);
+  REQUIRE(refused.size() == 3);
+  CHECK(refused[0].find("a sink's name is missing") != std::string::npos);
+  CHECK(refused[1].find("\"jsonl\"?") != std::string::npos);
+  CHECK(refused[2].find("standard output is another sink's already") != std::string::npos);
+  CHECK_THROWS_AS(cutrace::make_sinks("x,y", "option", cutrace::builtin_sinks(), &refused), cutrace::config_error);
+  CHECK(message_of("calls;jsonl:t.jsonl").find("separated by commas") != std::string::npos);
+  CHECK(message_of("jsonl:t.jsonl;calls").find("separated by commas") != std::string::npos);
+  CHECK(names_of("jsonl:a;b.jsonl") == names{"jsonl"});
 }
 
 TEST_CASE("sink specs: metrics go to an address or a file") {

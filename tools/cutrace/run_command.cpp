@@ -108,6 +108,8 @@ std::unique_ptr<outside_run> watch_joined(const run_options& options, run_enviro
 
 int run(const run_options& options) {
   check(options);
+  const std::string unknown = cutrace::detail::about_unknown_variables();
+  if (!unknown.empty()) warn(unknown);
   program_process program;
   const bool preload = options.method == "preload";
   const bool by_tracer = is_outside(options.method), joined = is_joined(options.method);

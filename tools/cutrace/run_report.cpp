@@ -98,7 +98,9 @@ bool warn(const process_report& p, const run_summary& run) {
   if (p.lost_total() != 0) warning(fmt::format("{} events were lost: {}", with_commas(p.lost_total()), causes(p)));
   for (const sink_report& s : p.sinks)
     if (!s.failure.empty())
-      warning(fmt::format("sink {} failed, {} events are missing in it: {}", s.name, with_commas(s.lost), s.failure));
+      warning(s.name.empty() ? "a sink cannot be had: " + s.failure
+                             : fmt::format("sink {} failed, {} events are missing in it: {}", s.name,
+                                           with_commas(s.lost), s.failure));
   return good;
 }
 

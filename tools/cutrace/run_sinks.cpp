@@ -83,6 +83,11 @@ std::string compose_sinks(const std::vector<std::string>& lists, const std::stri
     }
   }
   if (all.empty()) throw usage_error(std::string(option) + " names no sink");
+  try {
+    static_cast<void>(cutrace::make_sinks(all.c_str(), option));  // each may be good, and two want one thing
+  } catch (const std::exception& e) {
+    throw usage_error(e.what());
+  }
   return all;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing bytes to a descriptor completely, without ever raising SIGPIPE or SIGXFSZ in the host program, and the only
-// way in which cutrace writes to its stderr.
+// way in which cutrace writes to its stderr; what its messages say of numbers of errors and of words like others.
 #pragma once
 
 #include <poll.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
@@ -18,7 +19,9 @@
 #include <cutrace/config.hpp>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
@@ -167,6 +170,37 @@ __attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_l
       break;
   }
   errno = saved;
+}
+
+/// What somebody who typed `word` may have meant, for "did you mean": the one of `known` that few changes of letters
+/// lead to, or whose beginning it is. Empty where none is near.
+CUTRACE_NOINLINE inline std::string_view nearest_word(std::string_view word,
+                                                      const std::vector<std::string_view>& known) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::string_view best;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 4) + 1;
+  for (const std::string_view one : known) {
+    // Rows of the edit distance, where two letters that changed places count once.
+    std::vector<std::size_t> before, last(one.size() + 1), now(one.size() + 1);
+    for (std::size_t k = 0; k <= one.size(); ++k) last[k] = k;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      now[0] = i;
+      for (std::size_t k = 1; k <= one.size(); ++k) {
+        const char a = lower(word[i - 1]), b = lower(one[k - 1]);
+        now[k] = std::min({last[k] + 1, now[k - 1] + 1, last[k - 1] + (a != b)});
+        if (i > 1 && k > 1 && a == lower(one[k - 2]) && b == lower(word[i - 2]))
+          now[k] = std::min(now[k], before[k - 2] + 1);
+      }
+      before = last;
+      last.swap(now);
+    }
+    std::size_t distance = last[one.size()];
+    if (word.size() >= 3 && one.substr(0, word.size()) == word) distance = 1;
+    if (distance >= least) continue;
+    least = distance;
+    best = one;
+  }
+  return best;
 }
 
 }  // namespace detail

@@ -143,6 +143,17 @@ class status_writer {
     block_->sink_count.store(n + 1, std::memory_order_release);
   }
 
+  /// One of them that there is not, behind those that were opened, without a name.
+  CUTRACE_NOINLINE void add_refused_sink(const char* why) noexcept {
+    if (block_ == nullptr) return;
+    const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed);
+    if (n >= sink_limit) return;
+    ++refused_;
+    copy(block_->sinks[n].failure, sizeof(block_->sinks[n].failure), why);
+    block_->sinks[n].failed.store(1, std::memory_order_relaxed);
+    block_->sink_count.store(n + 1, std::memory_order_release);
+  }
+
   CUTRACE_NOINLINE void tell(const stats& s) noexcept {
     if (block_ == nullptr) return;
     const auto set = [](std::atomic<std::uint64_t>& to, std::uint64_t v) { to.store(v, std::memory_order_relaxed); };
@@ -155,7 +166,7 @@ class status_writer {
         s.by_kind[static_cast<std::size_t>(event_kind::api)] + s.by_kind[static_cast<std::size_t>(event_kind::ioctl)]);
     set(block_->launches_seen, s.launches_seen);
     set(block_->gpu_records_seen, s.gpu_records_seen);
-    const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed);
+    const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed) - refused_;
     for (std::uint32_t i = 0; i < s.sink_count && i < n; ++i) {
       status_block::sink_status& to = block_->sinks[i];
       set(to.written, s.sinks[i].written);
@@ -175,6 +186,7 @@ class status_writer {
 
  private:
   status_block* block_ = nullptr;
+  std::uint32_t refused_ = 0;  ///< sinks of the block that were never opened
 };
 
 // The totals as others see them while the collector works: threads of this process, and `cutrace run`.

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +19,9 @@
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -334,6 +337,7 @@ class runtime_owner {
                          errno_text(failure).c_str());
       status_.describe(process_info::read().name.c_str(), process_rank());
     }
+    say_unknown_variables(*r.options);
     const settings s = complete(*r.options);
     if (begin_for_command(s, hold)) handler_session_ = last_session_ + 1;
     r.joined = trace_ != nullptr;
@@ -343,8 +347,11 @@ class runtime_owner {
     const auto blaming = [from_environment](auto action) {
       return from_environment ? not_the_program(action) : action();
     };
+    std::vector<std::string> refused;  // of those that the environment names, of which each counts alone
     if (!from_environment || !r.joined || !environment_sinks_open_)
-      sinks = blaming([&s] { return make_sinks(s.sinks.c_str(), s.sinks_option); });
+      sinks = blaming([&] {
+        return make_sinks(s.sinks.c_str(), s.sinks_option, builtin_sinks(), from_environment ? &refused : nullptr);
+      });
     if (!r.joined && r.options->backend != nullptr) find_backend(s.backend, s.backend_option);
     if (!r.joined && sinks.empty()) {  // until somebody listens
       not_the_program([&s] { find_backend(s.backend, s.backend_option); });
@@ -362,9 +369,13 @@ class runtime_owner {
       // All of them, before the first one writes: a trace that cannot begin leaves no file behind and harms no older
       // one.
       blaming([&] {
+        if (from_environment) return open_each(sinks, refused);
         for (std::unique_ptr<sink>& one : sinks) trace_->open_sink(*one);
       });
-      for (std::unique_ptr<sink>& one : sinks) trace_->take_sink(std::move(one), r.session);
+      for (std::unique_ptr<sink>& one : sinks) {
+        if (from_environment && s.on_error == nullptr) note_file(*one, session);
+        trace_->take_sink(std::move(one), session);
+      }
     } catch (...) {
       if (from_environment && !r.joined) environment_sinks_open_ = false;
       end(r.session);
@@ -389,13 +400,16 @@ class runtime_owner {
       settings s = first;
       s.by_command = true;
       not_the_program([&] {
-        std::vector<std::unique_ptr<sink>> sinks = make_sinks(environment("CUTRACE_SINKS"));
+        std::vector<std::string> refused;
+        std::vector<std::unique_ptr<sink>> sinks =
+            make_sinks(environment("CUTRACE_SINKS"), "CUTRACE_SINKS", builtin_sinks(), &refused);
         start_trace(s, session, true, hold);
-        for (std::unique_ptr<sink>& one : sinks) trace_->open_sink(*one);
+        open_each(sinks, refused);
         for (std::unique_ptr<sink>& one : sinks) {
           status_.add_sink(one->name(), one->destination());
           trace_->take_sink(std::move(one), session);
         }
+        for (const std::string& why : refused) status_.add_refused_sink(why.c_str());
       });
       status_.describe_backend(trace_->backend_line().c_str(), trace_->gpu_expected());
       status_.set_state(run_state::tracing);
@@ -406,6 +420,62 @@ class runtime_owner {
       status_.untraced(e.what());
       if (status_.get() == nullptr) tell_untraced(first.on_error, first.on_error_user, e.what());
       return false;
+    }
+  }
+
+  /// Opens sinks that the environment names: one that cannot be had costs the others nothing, and is said. `refused`:
+  /// why some of them are none. @throws error where none is left
+  CUTRACE_NOINLINE void open_each(std::vector<std::unique_ptr<sink>>& sinks, std::vector<std::string>& refused) {
+    for (std::size_t i = 0; i < sinks.size();) {
+      try {
+        trace_->open_sink(*sinks[i]);
+        ++i;
+      } catch (const std::exception& e) {
+        refused.push_back(std::string(sinks[i]->name()) + ": " + e.what());
+        sinks.erase(sinks.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    if (refused.empty()) return;
+    if (sinks.empty()) throw error(refused.front().c_str());
+    for (const std::string& why : refused)
+      runtime_core::own().errors.report("sink", (why + "; the other sinks work without it").c_str());
+  }
+
+  /// Once in a process. `cutrace run` has said it for all of its own.
+  CUTRACE_NOINLINE void say_unknown_variables(const session_options& o) {
+    if (variables_looked_at_ || what_command_says() != command_says::nothing) return;
+    variables_looked_at_ = true;
+    const std::string line = about_unknown_variables();
+    if (line.empty()) return;
+    if (o.on_error != nullptr)
+      o.on_error("session", line.c_str(), o.on_error_user);
+    else
+      write_error_line("cutrace: %s", line.c_str());
+  }
+
+  struct written_file {
+    std::uint64_t session;
+    std::string path;
+  };
+  /// A file that nobody but the environment knows of: where it is, is said in the end.
+  CUTRACE_NOINLINE void note_file(const sink& s, std::uint64_t session) {
+    const char* path = s.destination();
+    if (path != nullptr && path[0] == '/') files_.push_back({session, path});
+  }
+  /// `session` 0: of all. Called when its sinks have closed.
+  CUTRACE_NOINLINE void say_files(std::uint64_t session) noexcept {
+    try {
+      std::string list;
+      for (const written_file& f : files_) {
+        struct stat known {};
+        if ((session != 0 && f.session != session) || ::stat(f.path.c_str(), &known) != 0 || !S_ISREG(known.st_mode))
+          continue;
+        list += (list.empty() ? "" : ", ") + f.path + " (" + std::to_string(known.st_size) + " bytes)";
+      }
+      const auto said = [session](const written_file& f) { return session == 0 || f.session == session; };
+      files_.erase(std::remove_if(files_.begin(), files_.end(), said), files_.end());
+      if (!list.empty()) write_error_line("cutrace: wrote %s", list.c_str());
+    } catch (...) {  // out of memory
     }
   }
 
@@ -477,6 +547,7 @@ class runtime_owner {
     if (sessions_.size() == 1) return finish();
     sessions_.erase(at);
     trace_->close_session(session);
+    say_files(session);
     end_if_abandoned();
     if (paused_ && sessions_.size() == 1 && sessions_[0] == commands_session_) {  // who paused it is gone
       paused_ = false;
@@ -494,6 +565,7 @@ class runtime_owner {
     sessions_.clear();
     last_ = trace_->totals();
     abandoned_ = trace_->abandoned();
+    say_files(0);
     if (!abandoned_) status_.set_state(run_state::ended);
     if (abandoned_)
       keep_for_ever(std::move(trace_));  // its collector still runs, inside a sink
@@ -528,6 +600,8 @@ class runtime_owner {
   std::thread::id exits_;            ///< whose exit has ended the trace, or none
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace
+  bool variables_looked_at_ = false;
+  std::vector<written_file> files_;      ///< of sinks that the environment names and no command reports
   std::vector<std::uint64_t> sessions_;  ///< of the trace
   std::vector<idle_session> idle_;
   bool paused_ = false;

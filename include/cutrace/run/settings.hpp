@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,9 +16,12 @@
 #include <cutrace/config.hpp>
 #include <cutrace/run/sampling.hpp>
 #include <cutrace/session.hpp>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -106,6 +110,59 @@ auto not_the_program(Action action) -> decltype(action()) {
   } catch (const std::exception& e) {
     throw untraced(e.what());
   }
+}
+
+/// A line about variables whose names only look like those that cutrace reads; empty where there is none. Nothing else
+/// would show that what they ask for is not done.
+CUTRACE_NOINLINE inline std::string about_unknown_variables() {
+  static const std::vector<std::string_view> users{
+      "CUTRACE",
+      "CUTRACE_BACKEND",
+      "CUTRACE_CUPTI_LIBRARY",
+      "CUTRACE_CUPTI_QUERIES",
+      "CUTRACE_DURATION",
+      "CUTRACE_EBPF_FUNCTIONS",
+      "CUTRACE_EBPF_INTERRUPT",
+      "CUTRACE_EBPF_KERNEL",
+      "CUTRACE_EBPF_LINKS",
+      "CUTRACE_EBPF_RING",
+      "CUTRACE_FLUSH_PERIOD_MS",
+      "CUTRACE_GPU_EVENTS",
+      "CUTRACE_GRAPHS",
+      "CUTRACE_INJECT_LIBRARY",
+      "CUTRACE_KINDS",
+      "CUTRACE_LEAVE_WAIT_MS",
+      "CUTRACE_MEMORY_LIMIT",
+      "CUTRACE_NVTX",
+      "CUTRACE_OVERFLOW",
+      "CUTRACE_PRELOAD_LIBRARY",
+      "CUTRACE_SAMPLE",
+      "CUTRACE_SINKS",
+      "CUTRACE_SINK_DEADLINE_MS",
+      "CUTRACE_START_AFTER",
+      "CUTRACE_WATCH_LIBRARY",
+      "CUTRACE_WINDOW_MS",
+  };
+  // What follows CUTRACE_ in those of the command, of builds and of the simulated GPU.
+  static constexpr std::string_view others[] = {"BPF_ROOT",      "CALL_JOINS", "DIR", "DOCTOR_ROOT",
+                                                "IOCTL_DEVICES", "ROOT",       "RUN", "RUN_PID"};
+  constexpr int named = 3;
+  std::string names;
+  int count = 0;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string_view text = *one, name = text.substr(0, text.find('='));
+    if (name.substr(0, 7) != "CUTRACE" || std::find(users.begin(), users.end(), name) != users.end()) continue;
+    const std::string_view rest = name.substr(std::min<std::size_t>(8, name.size()));
+    if (rest.substr(0, 4) == "SIM_" || rest.substr(0, 5) == "TEST_" ||
+        std::find(std::begin(others), std::end(others), rest) != std::end(others))
+      continue;
+    if (++count > named) continue;
+    const std::string_view meant = nearest_word(name, users);
+    names.append(names.empty() ? "" : ", ").append(name);
+    if (!meant.empty()) names.append(" (did you mean ").append(meant).append("?)");
+  }
+  if (count > named) names += " and " + std::to_string(count - named) + " more";
+  return count == 0 ? names : "the environment has " + names + ", which cutrace does not know and leaves alone";
 }
 
 [[noreturn]] CUTRACE_NOINLINE inline void reject(const char* option, const std::string& value, const char* accepted) {

@@ -33,6 +33,13 @@ class sink_registry {
     return nullptr;
   }
 
+  /// The name that somebody may have meant, or an empty one.
+  CUTRACE_NOINLINE std::string_view nearest(std::string_view name) const {
+    std::vector<std::string_view> known;
+    for (const auto& e : entries_) known.emplace_back(e.first);
+    return detail::nearest_word(name, known);
+  }
+
   /// "ascii, calls, ..." for messages.
   CUTRACE_NOINLINE std::string names() const {
     std::string all;
@@ -74,20 +81,58 @@ CUTRACE_NOINLINE inline sink_registry builtin_sinks() {
   return registry;
 }
 
+namespace detail CUTRACE_LOCAL {
+
+/// `on_stdout`: whether a sink before it writes to standard output; set where this one does.
+CUTRACE_NOINLINE inline std::unique_ptr<sink> make_sink(std::string_view option, std::string_view word,
+                                                        const sink_registry& registry, bool& on_stdout) {
+  sink_spec spec(option, word);
+  const std::size_t semicolon = word.find(';');
+  if (semicolon != word.npos) {
+    const std::string_view behind = word.substr(semicolon + 1);
+    const std::string_view name = behind.substr(0, behind.find_first_of(":?;"));
+    if (registry.find(name) != nullptr || registry.find(word.substr(0, semicolon)) != nullptr)
+      spec.fail("sinks are separated by commas, not by \";\"");
+  }
+  const sink_factory make = registry.find(spec.name());
+  if (make == nullptr) {
+    const std::string_view meant = registry.nearest(spec.name());
+    spec.fail("unknown sink \"" + spec.name() + "\"" +
+              (meant.empty() ? std::string() : " (did you mean \"" + std::string(meant) + "\"?)") +
+              "; accepted: " + registry.names());
+  }
+  if (spec.path() == "-" || spec.path() == "/dev/stdout") {
+    if (on_stdout) spec.fail("standard output is another sink's already; give this one a file");
+    on_stdout = true;
+  }
+  std::unique_ptr<sink> made = make(spec);
+  spec.expect_all_taken();
+  return made;
+}
+
+}  // namespace CUTRACE_LOCAL
+
 /// Sinks of a specification, in its order, not opened yet; none for null or empty text. `option` is how messages call
-/// the place where the text came from. @throws config_error naming option, offending word and accepted values
+/// the place where the text came from. `refused`: takes the messages of words that cannot be used, which then cost no
+/// other sink; null: the first of them is thrown. @throws config_error naming option, offending word and accepted
+/// values; with `refused`, where no word can be used
 CUTRACE_NOINLINE inline std::vector<std::unique_ptr<sink>> make_sinks(const char* specification,
                                                                       const char* option = "CUTRACE_SINKS",
-                                                                      const sink_registry& registry = builtin_sinks()) {
+                                                                      const sink_registry& registry = builtin_sinks(),
+                                                                      std::vector<std::string>* refused = nullptr) {
   std::vector<std::unique_ptr<sink>> sinks;
-  for (sink_spec& spec : detail::parse_sink_specs(specification, option)) {
-    const sink_factory make = registry.find(spec.name());
-    if (make == nullptr) {
-      spec.fail("unknown sink \"" + spec.name() + "\"; accepted: " + registry.names());
+  bool on_stdout = false;
+  for (const std::string_view word : detail::sink_words(specification != nullptr ? specification : "")) {
+    try {
+      if (word.empty())
+        throw config_error((std::string(option) + ": \"" + specification + "\": a sink's name is missing").c_str());
+      sinks.push_back(detail::make_sink(option, word, registry, on_stdout));
+    } catch (const config_error& e) {
+      if (refused == nullptr) throw;
+      refused->emplace_back(e.what());
     }
-    sinks.push_back(make(spec));
-    spec.expect_all_taken();
   }
+  if (sinks.empty() && refused != nullptr && !refused->empty()) throw config_error(refused->front().c_str());
   return sinks;
 }
 

@@ -2,9 +2,11 @@
 // One word of a sink specification, name[:path][?key=value&...], and the messages about what is wrong with it.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
 #include <cutrace/output/trace_file.hpp>
@@ -32,6 +34,8 @@ class sink_spec {
   }
 
   const std::string& name() const noexcept { return name_; }
+
+  const std::string& path() const noexcept { return path_; }
 
   /// Empty where none was given.
   CUTRACE_NOINLINE std::string take_path() { return std::exchange(path_, {}); }
@@ -120,24 +124,32 @@ class sink_spec {
 
 namespace detail {
 
-/// Words between commas, white space around them dropped. @throws config_error for an empty word
-CUTRACE_NOINLINE inline std::vector<sink_spec> parse_sink_specs(const char* specification, const char* option) {
-  std::vector<sink_spec> specs;
-  std::string_view rest = specification != nullptr ? specification : "";
+/// Words between commas, white space around them dropped; an empty one where a name is missing.
+CUTRACE_NOINLINE inline std::vector<std::string_view> sink_words(std::string_view specification) {
+  std::vector<std::string_view> words;
   constexpr const char* blanks = " \t\n";
-  if (rest.find_first_not_of(blanks) == std::string_view::npos) return specs;
-  while (true) {
+  if (specification.find_first_not_of(blanks) == std::string_view::npos) return words;
+  for (std::string_view rest = specification;;) {
     const std::size_t comma = rest.find(',');
     std::string_view word = rest.substr(0, comma);
-    const std::size_t first = word.find_first_not_of(blanks);
-    if (first == std::string_view::npos) {
-      throw config_error((std::string(option) + ": \"" + specification + "\": a sink's name is missing").c_str());
-    }
-    word = word.substr(first, word.find_last_not_of(blanks) - first + 1);
-    specs.emplace_back(option, word);
-    if (comma == std::string_view::npos) return specs;
+    const std::size_t first = std::min(word.find_first_not_of(blanks), word.size());
+    word.remove_prefix(first);
+    words.push_back(word.substr(0, word.find_last_not_of(blanks) + 1));
+    if (comma == std::string_view::npos) return words;
     rest.remove_prefix(comma + 1);
   }
+}
+
+/// @throws config_error for an empty word
+CUTRACE_NOINLINE inline std::vector<sink_spec> parse_sink_specs(const char* specification, const char* option) {
+  std::vector<sink_spec> specs;
+  const std::string_view whole = specification != nullptr ? specification : "";
+  for (const std::string_view word : sink_words(whole)) {
+    if (word.empty())
+      throw config_error((std::string(option) + ": \"" + specification + "\": a sink's name is missing").c_str());
+    specs.emplace_back(option, word);
+  }
+  return specs;
 }
 
 }  // namespace detail

@@ -18,10 +18,7 @@ struct bad_option {
 const std::vector<bad_option> bad_options = {
     {"CUTRACE_SINKS", "jsnl:x.jsonl", {"CUTRACE_SINKS", "\"jsnl\"", "accepted", "ascii", "calls", "chrome", "jsonl"}},
     {"CUTRACE_SINKS", "jsonl:/nonexistent/folder/t.jsonl", {"/nonexistent/folder/t.jsonl", "No such file"}},
-    {"CUTRACE_SINKS", "jsonl:x.jsonl,calls:/nonexistent/c", {"/nonexistent/c", "No such file"}},
-    {"CUTRACE_SINKS", "jsonl:t.jsonl,chrome:t.jsonl", {"t.jsonl", "another sink", "%p"}},
-    {"CUTRACE_SINKS", "chrome:t.jsonl,jsonl:t.jsonl", {"t.jsonl", "another sink", "%p"}},
-    {"CUTRACE_SINKS", "jsonl:t.jsonl,calls:t.jsonl", {"t.jsonl", "another sink", "%p"}},
+    {"CUTRACE_SINKS", "jsonl:x.jsonl;calls:x.calls", {"CUTRACE_SINKS", "commas"}},
     {"CUTRACE_SINKS", "jsonl:x.jsonl?form=xml", {"CUTRACE_SINKS", "form=xml", "events", "paired"}},
     {"CUTRACE_SINKS", "jsonl:x.jsonl?size=1", {"CUTRACE_SINKS", "\"size\"", "accepted"}},
     {"CUTRACE_SINKS", ",", {"CUTRACE_SINKS", "missing"}},
@@ -37,6 +34,15 @@ const std::vector<bad_option> bad_options = {
     {"CUTRACE_WINDOW_MS", "99999999999999999999", {"CUTRACE_WINDOW_MS", "60000"}},
     {"CUTRACE_CUPTI_QUERIES", "maybe", {"CUTRACE_CUPTI_QUERIES=\"maybe\"", "0", "1"}},
     {"CUTRACE_BACKEND", "cuda", {"CUTRACE_BACKEND=\"cuda\"", "auto", "none", "cupti"}},
+};
+
+/// With one that works, "jsonl:trace.jsonl", before or behind them.
+const std::vector<bad_option> bad_sinks = {
+    {"CUTRACE_SINKS", "perfeto:x.pftrace", {"CUTRACE_SINKS", "\"perfeto\"", "did you mean \"perfetto\"?", "accepted"}},
+    {"CUTRACE_SINKS", "calls:/nonexistent/c", {"/nonexistent/c", "No such file"}},
+    {"CUTRACE_SINKS", "calls:x.calls?form=xml", {"CUTRACE_SINKS", "\"form\"", "accepted"}},
+    {"CUTRACE_SINKS", "calls:x.calls;ascii:x.txt", {"CUTRACE_SINKS", "commas"}},
+    {"CUTRACE_SINKS", "", {"CUTRACE_SINKS", "missing"}},
 };
 
 environment with(const bad_option& o) {
@@ -63,6 +69,64 @@ TEST_CASE("faults: a bad variable leaves the program as it is, with one line, an
       for (const std::string& part : bad.said) CHECK(o.lines[0].find(part) != std::string::npos);
       CHECK(o.files == 0);
     }
+}
+
+TEST_CASE("faults: a sink that cannot be had costs the others nothing, with one line") {
+  const std::string good = "jsonl:trace.jsonl";
+  for (const how h : both)
+    for (const bad_option& bad : bad_sinks)
+      for (const std::string& list : {good + "," + bad.value, bad.value + ("," + good)}) {
+        CAPTURE(name_of(h));
+        CAPTURE(list);
+        const outcome o = traced(h, {{bad.name, list}});
+        CAPTURE(o.all_lines());
+        check_unchanged(o, plain_output());
+        REQUIRE(o.lines.size() == 1);
+        CHECK(o.lines[0].find("; the other sinks work without it") != std::string::npos);
+        for (const std::string& part : bad.said) CHECK(o.lines[0].find(part) != std::string::npos);
+        CHECK(o.files == 1);
+        REQUIRE(o.trace);
+        CHECK(o.gpu_work() != 0);
+        CHECK(o.noted(o.lines[0].substr(9)));
+      }
+  for (const char* second : {"chrome:t.jsonl", "calls:t.jsonl"}) {
+    const outcome o = traced(how::own_session, {{"CUTRACE_SINKS", std::string("jsonl:t.jsonl,") + second}});
+    REQUIRE(o.lines.size() == 1);
+    CHECK(o.lines[0].find("is being written by another sink") != std::string::npos);
+    CHECK(o.lines[0].find("%p") != std::string::npos);
+    CHECK(o.files == 1);
+  }
+  const outcome o = traced(how::own_session, {{"CUTRACE_SINKS", "calls:-,jsonl:/dev/stdout"}});
+  REQUIRE(o.lines.size() == 1);
+  CHECK(o.lines[0].find("standard output is another sink's already") != std::string::npos);
+}
+
+TEST_CASE("faults: variables that nothing reads are named once, with what may have been meant") {
+  const outcome o = traced(how::own_session, {{"CUTRACE_SINK", "ascii"}, {"CUTRACE_TEST_X", "1"}}, {"--sessions=3"});
+  CAPTURE(o.all_lines());
+  REQUIRE(o.lines.size() == 1);
+  CHECK(o.lines[0] ==
+        "cutrace: the environment has CUTRACE_SINK (did you mean CUTRACE_SINKS?), which cutrace does not know and "
+        "leaves alone");
+  CHECK(o.gpu_work() != 0);
+  const outcome many =
+      traced(how::injected,
+             {{"CUTRACE_A", ""}, {"CUTRACE_B1", "1"}, {"CUTRACE_C1", "1"}, {"CUTRACE_D1", "1"}, {"CUTRACE_E1", "1"}});
+  REQUIRE(many.lines.size() == 1);
+  CHECK(many.lines[0].find(" and 1 more") != std::string::npos);
+  const outcome off = traced(how::own_session, {{"CUTRACE_SINK", "ascii"}, {"CUTRACE", "0"}});
+  CHECK(off.lines.empty());
+}
+
+TEST_CASE("faults: where the environment names files, it is said where they are") {
+  for (const how h : both) {
+    const outcome o = traced(h, {});
+    CAPTURE(o.process.wrote);
+    CHECK(o.process.wrote.find("/trace.jsonl (") != std::string::npos);
+    CHECK(o.process.wrote.find(" bytes), /") != std::string::npos);
+    CHECK(o.process.wrote.find("/trace.calls (") != std::string::npos);
+    CHECK(traced(h, {{"CUTRACE_SINKS", "calls:/dev/null"}}).process.wrote.empty());
+  }
 }
 
 TEST_CASE("faults: what the machine lacks at the start leaves the program as it is, with one line") {
