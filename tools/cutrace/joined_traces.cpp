@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cutrace/base/process_info.hpp>
+#include <cutrace/output/path_pattern.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <exception>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include "cutrace/run_report.hpp"
 #include "trace/join.hpp"
@@ -176,6 +178,44 @@ joined_traces join_traces(const std::string& sinks, const std::string& out, cons
     j.join(p, nullptr, all);
   }
   return all;
+}
+
+std::vector<std::string> finish_files(const std::string& sinks, std::vector<process_report>& processes) {
+  const std::vector<std::string_view> words = cutrace::detail::sink_words(sinks);
+  const auto name_of = [](std::string_view word) { return word.substr(0, word.find_first_of(":?")); };
+  const auto options_of = [](std::string_view word) {
+    return std::string(word.substr(std::min(word.find('?'), word.size())));
+  };
+  std::vector<std::string> lines;
+  for (process_report& p : processes) {
+    if (p.alive || !p.open()) continue;
+    std::string from, missing;
+    std::vector<sink_report*> made;
+    for (std::size_t i = 0; i < p.sinks.size() && i < words.size(); ++i) {
+      sink_report& s = p.sinks[i];
+      const std::string options = options_of(words[i]);
+      if (s.path.empty() || s.path[0] != '/' || name_of(words[i]) != s.name || !s.failure.empty() ||
+          options.find("rotate=") != std::string::npos)
+        continue;
+      if (s.name == "jsonl" && s.finished && s.bytes != 0) from = s.path;
+      if (s.finished) continue;
+      missing += (missing.empty() ? "" : ",") + s.name + ":" + cutrace::detail::pattern_of_path(s.path) + options;
+      made.push_back(&s);
+    }
+    if (from.empty() || made.empty()) continue;
+    try {
+      take_place_of(p);
+      sink_group group(missing);
+      cutrace_reading::read({from}, group);
+      const std::vector<sink_report> now = group.reports();
+      for (std::size_t i = 0; i < made.size() && i < now.size(); ++i) *made[i] = now[i];
+      lines.push_back(p.program + " (pid " + std::to_string(p.id) + "): what it left unfinished was made from " + from);
+    } catch (const std::exception& e) {
+      lines.push_back(p.program + " (pid " + std::to_string(p.id) + "): no report can be made from " + from + ": " +
+                      e.what());
+    }
+  }
+  return lines;
 }
 
 }  // namespace cutrace_tool

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a run by `--method all`: the trace that each process wrote and the one that the command wrote of it become
-// one, in the sinks that were asked for.
+// Files that are made at the end of a run from what its processes wrote: by `--method all` the trace that each process
+// wrote and the one that the command wrote of it become one, in the sinks that were asked for; and reports of processes
+// that were killed.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +22,10 @@ struct joined_traces {
 /// environment, by which files get the rank that the process had.
 joined_traces join_traces(const std::string& sinks, const std::string& out, const std::vector<process_report>& calls,
                           const std::vector<process_report>& probes);
+
+/// Writes what sinks of processes that are gone have not finished (reports, pages, formats that are of no use before
+/// their end) from the JSONL of the same process, where it has one. `sinks` as CUTRACE_SINKS has them. @returns what
+/// the user should know of it
+std::vector<std::string> finish_files(const std::string& sinks, std::vector<process_report>& processes);
 
 }  // namespace cutrace_tool

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -150,24 +151,40 @@ bool program_process::reap(ending& e, const std::function<void()>& pause) {
 }
 
 program_process::ending program_process::wait(unsigned tick_ms, const std::function<void()>& tick,
-                                              const std::function<void()>& pause, int wake_fd) {
+                                              const std::function<void()>& pause, int wake_fd,
+                                              const std::function<void(int)>& outlives) {
+  using clock = std::chrono::steady_clock;
+  constexpr unsigned look_ms = 250;  // where nothing ticks
+  clock::time_point asked_to_end{};
+  int asked_by = 0;
+  bool said = false;
   const sigset_t handled = handled_signals();
   const int arrivals = wake_fd >= 0 ? ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
   ending e;
   while (!reap(e, pause)) {
     siginfo_t info{};
-    timespec limit{static_cast<time_t>(tick_ms / 1000), static_cast<long>(tick_ms % 1000) * 1000000};
+    const bool asked = asked_by != 0 && !said;
+    if (asked && clock::now() - asked_to_end >= std::chrono::seconds(patience_after_signal_s)) {
+      said = true;
+      outlives(asked_by);
+    }
+    const unsigned limit_ms = tick_ms != 0 ? tick_ms : asked ? look_ms : 0;
+    timespec limit{static_cast<time_t>(limit_ms / 1000), static_cast<long>(limit_ms % 1000) * 1000000};
     if (arrivals >= 0) {  // signals are only looked for here, and taken below
       pollfd both[2] = {{arrivals, POLLIN, 0}, {wake_fd, POLLIN, 0}};
-      static_cast<void>(::poll(both, 2, static_cast<int>(tick_ms)));
+      static_cast<void>(::poll(both, 2, static_cast<int>(limit_ms)));
       limit = {0, 0};
     }
-    const int got = tick_ms != 0 ? ::sigtimedwait(&handled, &info, &limit) : ::sigwaitinfo(&handled, &info);
+    const int got = limit_ms != 0 ? ::sigtimedwait(&handled, &info, &limit) : ::sigwaitinfo(&handled, &info);
     if (got < 0) {
       if (errno == EAGAIN && tick_ms != 0) tick();
       continue;
     }
     if (got == SIGCHLD) continue;
+    if (asked_by == 0 && (got == SIGINT || got == SIGTERM)) {
+      asked_by = got;
+      asked_to_end = clock::now();
+    }
     // The terminal's own (Ctrl-C, Ctrl-Z, a new size) reach the whole group, and so the program, from the kernel.
     if (info.si_code == SI_KERNEL) continue;
     const bool queued = info.si_code == SI_QUEUE;

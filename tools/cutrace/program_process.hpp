@@ -18,6 +18,9 @@ struct start_gate {
   std::function<int(pid_t)> in_parent;  ///< meanwhile; not 0: an errno, and the child is killed
 };
 
+/// A program that ends in an orderly way when it is asked to has done so by then.
+constexpr int patience_after_signal_s = 5;
+
 class program_process {
  public:
   /// How it ended. `signal` is 0 unless a signal ended it.
@@ -38,9 +41,10 @@ class program_process {
 
   /// Waits for its end and passes signals on meanwhile. `tick` is called every `tick_ms` (0: never), and `pause` before
   /// the command stops along with a program that was stopped from the terminal. When `wake_fd` becomes readable `tick`
-  /// is called early; -1: there is none.
-  ending wait(unsigned tick_ms, const std::function<void()>& tick, const std::function<void()>& pause,
-              int wake_fd = -1);
+  /// is called early; -1: there is none. `outlives` is called once, where the program still runs some seconds after a
+  /// signal by which people end programs, with that signal.
+  ending wait(unsigned tick_ms, const std::function<void()>& tick, const std::function<void()>& pause, int wake_fd,
+              const std::function<void(int)>& outlives);
 
   pid_t id() const noexcept { return child_; }
 

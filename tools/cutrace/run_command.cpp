@@ -7,10 +7,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <cutrace/run/settings.hpp>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cutrace/arguments.hpp"
 #include "cutrace/ebpf_run.hpp"
@@ -78,6 +83,52 @@ bool says(const run_environment& environment, const char* name, bool usual) {
   return cutrace::detail::switch_value(found->second.c_str()).value_or(usual);
 }
 
+bool says_something(const run_environment& environment, const char* name) {
+  const auto found = environment.variables.find(name);
+  return found != environment.variables.end() && !found->second.empty();
+}
+
+/// Processes whose traces have ended while they go on, by --duration: each is reported once, when it has been so for a
+/// while, since one that is about to exit is so, too.
+struct ended_traces {
+  bool trusted = true;
+
+  std::vector<process_report> take(const std::vector<process_report>& now) {
+    std::vector<process_report> over;
+    for (const process_report& p : now) {
+      if (p.state != cutrace::detail::run_state::ended || reported_.count({p.id, p.image}) != 0) continue;
+      if (seen_.insert({p.id, p.image}).second || ::kill(static_cast<pid_t>(p.id), 0) != 0) continue;
+      reported_.insert({p.id, p.image});
+      over.push_back(p);
+    }
+    return over;
+  }
+  bool any() const { return !reported_.empty(); }
+  void leave_rest(std::vector<process_report>& all) const {
+    const auto is_reported = [&](const process_report& p) { return reported_.count({p.id, p.image}) != 0; };
+    all.erase(std::remove_if(all.begin(), all.end(), is_reported), all.end());
+  }
+
+ private:
+  std::set<std::pair<std::uint32_t, unsigned>> seen_, reported_;
+};
+
+/// For who has asked the program to end and waits.
+std::string about_running(const std::string& program, int signal, const std::vector<process_report>& processes) {
+  std::string files, first;
+  for (const process_report& p : processes) {
+    for (const sink_report& s : p.sinks) {
+      if (s.path.empty() || s.path[0] != '/') continue;
+      files += (files.empty() ? "" : ", ") + s.path;
+      if (first.empty() && s.name == "jsonl") first = s.path;
+    }
+  }
+  return program + " still runs, " + std::to_string(patience_after_signal_s) + " s after " +
+         (signal == SIGINT ? "SIGINT" : "SIGTERM") + ", and is traced on" +
+         (files.empty() ? "; it has not used CUDA so far" : ": " + files) +
+         (first.empty() ? std::string() : "; what there is so far: cutrace report '" + first + "'");
+}
+
 void warn(const std::string& text) { say("cutrace: " + text); }
 
 /// Probes of the kernel, else the ioctls by ptrace, else nothing; what there is instead is said.
@@ -134,6 +185,7 @@ int run(const run_options& options) {
   const auto probes_status = joined ? std::make_unique<run_status>(*status, "probes") : nullptr;
   const std::string watch = by_tracer ? std::string() : find_watch_library();
   run_environment environment = compose_environment(options, library, watch, out, status->folder(), terminal_columns());
+  const std::string sinks = by_tracer ? environment.writers["CUTRACE_SINKS"] : environment.variables["CUTRACE_SINKS"];
   const bool off = !says(environment, "CUTRACE", true);
   if (ebpf) set_variables(user, environment.variables);
   std::unique_ptr<outside_run> tracer;
@@ -173,36 +225,8 @@ int run(const run_options& options) {
     for (const std::string& note : environment.notes) say("cutrace: " + note);
 
   progress_line progress(!options.quiet);
-  unsigned ticks = 0;
-  const auto tick = [&] {
-    if (tracer) tracer->relay();
-    if (progress.wanted() && (!tracer || ++ticks % (progress_ms / relay_ms) == 0)) progress.show(status->read());
-  };
-  const program_process::ending ending = program.wait(
-      tracer              ? relay_ms
-      : progress.wanted() ? progress_ms
-                          : 0,
-      tick, [&] { progress.erase(); }, tracer ? tracer->wake_fd() : -1);
-  const bool all_written = !tracer || tracer->finish();
-  progress.erase();
-  if (tracer)
-    for (const std::string& note : tracer->notes()) say("cutrace: " + note);
-
+  const bool limited = says_something(environment, "CUTRACE_DURATION");
   run_summary summary;
-  const bool only_program = by_tracer || off || options.children == "off";
-  std::vector<process_report> processes = read_at_end(*status, only_program ? nullptr : &summary.others);
-  const auto runs = [](const process_report& p) { return p.runs(); };
-  const bool some_run = !summary.others.empty() || std::any_of(processes.begin(), processes.end(), runs);
-  if (some_run) folder.keep();
-  if (some_run && joined) status->keep();  // what they write is in it
-  summary.late_files = joined ? status->folder() : out;
-  remove_empty_files(processes);
-  if (joined && !off) {
-    joined_traces both = join_traces(environment.joined_sinks, out, processes, read_at_end(*probes_status));
-    processes = std::move(both.processes);
-    if (!options.quiet)
-      for (const std::string& line : both.lines) say("cutrace: " + line);
-  }
   summary.out = out;
   summary.program = options.program[0];
   if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
@@ -211,7 +235,55 @@ int run(const run_options& options) {
   if ((preload && !measured) || by_tracer) summary.host_method = options.method;
   summary.turned_off = off;
   summary.quiet = options.quiet;
-  const bool trusted = print_end(summary, processes) && all_written;
+  ended_traces early;
+  unsigned ticks = 0;
+  const auto tick = [&] {
+    if (tracer) tracer->relay();
+    if (tracer && ++ticks % (progress_ms / relay_ms) != 0) return;
+    if (!limited && !progress.wanted()) return;
+    const std::vector<process_report> now = status->read();
+    const std::vector<process_report> over = limited ? early.take(now) : std::vector<process_report>();
+    if (!over.empty()) {
+      progress.erase();
+      if (!options.quiet)
+        warn("the time of --duration is over; " + options.program[0] + " goes on, and is not traced any more");
+      early.trusted = print_end(summary, over) && early.trusted;
+    }
+    progress.show(now);
+  };
+  const auto outlives = [&](int signal) {
+    progress.erase();
+    if (!options.quiet) warn(about_running(options.program[0], signal, status->read()));
+  };
+  const program_process::ending ending = program.wait(
+      tracer                         ? relay_ms
+      : progress.wanted() || limited ? progress_ms
+                                     : 0,
+      tick, [&] { progress.erase(); }, tracer ? tracer->wake_fd() : -1, outlives);
+  const bool all_written = !tracer || tracer->finish();
+  progress.erase();
+  if (tracer)
+    for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+
+  const bool only_program = by_tracer || off || options.children == "off";
+  std::vector<process_report> processes = read_at_end(*status, only_program ? nullptr : &summary.others);
+  const auto runs = [](const process_report& p) { return p.runs(); };
+  const bool some_run = !summary.others.empty() || std::any_of(processes.begin(), processes.end(), runs);
+  if (some_run) folder.keep();
+  if (some_run && joined) status->keep();  // what they write is in it
+  summary.late_files = joined ? status->folder() : out;
+  if (!joined)
+    for (const std::string& line : finish_files(sinks, processes)) warn(line);
+  remove_empty_files(processes);
+  if (joined && !off) {
+    joined_traces both = join_traces(environment.joined_sinks, out, processes, read_at_end(*probes_status));
+    processes = std::move(both.processes);
+    if (!options.quiet)
+      for (const std::string& line : both.lines) std::fprintf(stderr, "cutrace: %s\n", line.c_str());
+  }
+  early.leave_rest(processes);
+  const bool all_said = early.any() && processes.empty() && summary.others.empty();
+  const bool trusted = (all_said || print_end(summary, processes)) && early.trusted && all_written;
   status.reset();
   folder.remove_if_empty();  // end_like does not return
   if (options.strict && !trusted && ending.signal == 0 && ending.status == 0) return exit_not_trusted;

@@ -414,6 +414,7 @@ class runtime_owner {
       status_.describe_backend(trace_->backend_line().c_str(), trace_->gpu_expected());
       status_.set_state(run_state::tracing);
       environment_sinks_open_ = true;
+      if (s.samples.duration_ms != 0) end_after(s.samples.after_ms + s.samples.duration_ms);
       return true;
     } catch (const std::exception& e) {
       end(session);  // before it is said why, which is the last word on it
@@ -477,6 +478,27 @@ class runtime_owner {
       if (!list.empty()) write_error_line("cutrace: wrote %s", list.c_str());
     } catch (...) {  // out of memory
     }
+  }
+
+  /// The command's trace has an end of its own: its files are complete then, however long the program goes on. Sessions
+  /// of the program stay.
+  CUTRACE_NOINLINE void end_after(std::uint32_t ms) {
+    ends_at_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    try {
+      start_thread(&serve_end_of_duration, nullptr).detach();
+    } catch (const std::exception& failed) {  // then it ends with the program
+      runtime_core::own().errors.report("session", failed.what());
+    }
+  }
+  static void serve_end_of_duration(void*) {
+    inside_runtime() = true;
+    pthread_setname_np(pthread_self(), "cutrace-end");
+    std::this_thread::sleep_until(own().ends_at_);
+    if (is_forked()) return;
+    own().while_settled([](runtime_owner& o) {
+      o.end(o.commands_session_);
+      if (!o.abandoned_) o.status_.set_state(run_state::ended);
+    });
   }
 
   /// Problem: a backend loads libraries, for which another thread may hold the loader's lock: one whose library has a
@@ -601,8 +623,9 @@ class runtime_owner {
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace
   bool variables_looked_at_ = false;
-  std::vector<written_file> files_;      ///< of sinks that the environment names and no command reports
-  std::vector<std::uint64_t> sessions_;  ///< of the trace
+  std::chrono::steady_clock::time_point ends_at_{};  ///< of the command's trace, where it has such a time
+  std::vector<written_file> files_;                  ///< of sinks that the environment names and no command reports
+  std::vector<std::uint64_t> sessions_;              ///< of the trace
   std::vector<idle_session> idle_;
   bool paused_ = false;
   std::uint64_t last_session_ = 0;

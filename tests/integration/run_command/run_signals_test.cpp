@@ -11,6 +11,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -88,6 +90,10 @@ struct background {
     return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + what.size());
   }
 };
+
+std::function<void()> errors_to(const std::string& path) {
+  return [path] { ::dup2(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2); };
+}
 
 /// A terminal, with a session on it that runs `inside` as its leader.
 struct terminal {
@@ -193,6 +199,67 @@ TEST_CASE("a signal that ends the program: the command reports, and ends by it")
   const int status = b.wait();
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGTERM);
+}
+
+TEST_CASE("--duration: report and files are there when it is over, and the program goes on") {
+  const temporary_folder to;
+  background b({"--duration", "300ms", "--sink", "ascii,jsonl,html"}, {SUBJECT, "slow", "3000"},
+               errors_to(to.file("err")));
+  const auto give_up = clock_type::now() + patience;
+  while (content_of(to.file("err")).find("cutrace: 3 files") == std::string::npos && clock_type::now() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  int status = 0;
+  REQUIRE(::waitpid(b.id, &status, WNOHANG) == 0);
+  const auto files = [&](const char* end) { return test_support::files_with(b.folder.file("out"), end).size(); };
+  for (const char* end : {".txt", ".jsonl", ".html"}) CHECK(files(end) == 1);
+  CHECK(jsonl_trace(test_support::files_with(b.folder.file("out"), ".jsonl").at(0)).footers == 1);
+  status = b.wait();
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  const std::string err = content_of(to.file("err"));
+  CHECK(err.find("the time of --duration is over") < err.find("WHERE THE TIME WENT"));
+  CHECK(err.find("WHERE THE TIME WENT") == err.rfind("WHERE THE TIME WENT"));
+  CHECK(err.find("warning") == std::string::npos);
+}
+
+TEST_CASE("killed with SIGKILL: reports are made of what had been written") {
+  const temporary_folder to;
+  background b({"--sink", "ascii,jsonl,html"}, {"/bin/sh", "-c", "echo $$; exec " SUBJECT " slow 60000"},
+               errors_to(to.file("err")));
+  REQUIRE(b.read_until("\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1800));
+  ::kill(std::atoi(b.text.c_str()), SIGKILL);
+  const int status = b.wait();
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+  const std::string err = content_of(to.file("err"));
+  CHECK(err.find("WHERE THE TIME WENT") != std::string::npos);
+  CHECK(err.find("its trace was not closed") != std::string::npos);
+  CHECK(test_support::files_with(b.folder.file("out"), ".txt").size() == 1);
+  CHECK(test_support::files_with(b.folder.file("out"), ".html").size() == 1);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator(b.folder.file("out"))) ++files;
+  CHECK(files == 3);
+}
+
+TEST_CASE("a program that outlives a signal is traced on, and it is said how to look at its trace") {
+  const temporary_folder to;
+  background b({"--sink", "jsonl"}, {SUBJECT, "signals"}, errors_to(to.file("err")));
+  REQUIRE(b.read_until("ready\n"));
+  ::kill(b.id, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5600));
+  ::kill(b.id, SIGINT);
+  const std::string said = content_of(to.file("err"));
+  const std::string file = test_support::files_with(b.folder.file("out"), ".jsonl").at(0);
+  CHECK(said.find("still runs, 5 s after SIGINT, and is traced on: ") != std::string::npos);
+  CHECK(said.find("cutrace report '" + file + "'\n") != std::string::npos);
+  ::kill(b.id, SIGTERM);
+  const int status = b.wait();
+  CHECK(WIFEXITED(status));
+  CHECK(b.count_of(SIGINT) == 2);
+  const std::string err = content_of(to.file("err"));
+  CHECK(err.find("still runs") == err.rfind("still runs"));
+  CHECK(jsonl_trace(file).footers == 1);
 }
 
 TEST_CASE("stopped and continued, the program is stopped and goes on") {
