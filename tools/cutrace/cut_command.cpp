@@ -31,8 +31,7 @@ int run_cut(cut_wishes& w) {
         "nothing says what to cut out: give --from, --to, --stage, --request or --device (cutrace convert writes all)");
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   const chosen_outcome o = read_chosen(w.files, *to, w.choice, w.quiet);
-  o.tell_nothing_chosen();
-  return status_of(o);
+  return o.status_or_nothing(status_of(o));
 }
 
 }  // namespace

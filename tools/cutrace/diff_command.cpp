@@ -111,6 +111,7 @@ class runs {
 };
 
 int run_diff(diff_wishes& w) {
+  refuse_gz("--json", w.json);
   if (!w.pair.empty() && (!w.before.empty() || !w.after.empty()))
     throw usage_error("name two files, or several with --before and --after, not both");
   if (!w.pair.empty() && w.pair.size() != 2)

@@ -61,8 +61,8 @@ int run_doctor(const doctor_wishes& w) {
   const doctor::report r = examine(w);
   const bool colour = ::isatty(STDOUT_FILENO) != 0 && doctor::variable("NO_COLOR").empty();
   const std::string text = w.json ? as_json(r) : as_text(r, colour);
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return written ? r.exit_status : 1;
+  std::fputs(text.c_str(), stdout);
+  return r.exit_status;
 }
 
 }  // namespace

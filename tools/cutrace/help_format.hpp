@@ -5,8 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cutrace/base/write_all.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cutrace_tool {
 
@@ -55,6 +58,30 @@ class help_format : public CLI::Formatter {
 inline CLI::Validator one_of(std::initializer_list<std::string> words) {
   CLI::Validator v = CLI::IsMember(std::vector<std::string>(words));
   return v.description("");
+}
+
+/// Says of a word that `app` does not know what may have been meant.
+inline std::string about_unknown_word(const CLI::App& app, const std::string& typed) {
+  std::string word = typed.substr(0, typed.find('='));
+  std::vector<std::string> known;
+  const bool option = word[0] == '-';
+  const std::string called = app.get_parent() == nullptr ? "cutrace" : "cutrace " + app.get_name();
+  if (option) {
+    for (const CLI::Option* o : app.get_options())
+      for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
+  } else {
+    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  }
+  std::string text = option          ? called + " has no option " + word
+                     : known.empty() ? called + " takes no \"" + word + "\""
+                                     : "there is no command \"" + word + "\"";
+  const std::string_view meant =
+      cutrace::detail::nearest_word(word, std::vector<std::string_view>(known.begin(), known.end()));
+  if (!meant.empty()) return text + "; did you mean " + std::string(meant) + "?";
+  if (option || known.empty()) return text + "; " + called + " --help says what can be given";
+  text += "; there are ";
+  for (std::size_t i = 0; i < known.size(); ++i) text += (i == 0 ? "" : ", ") + known[i];
+  return text;
 }
 
 }  // namespace cutrace_tool

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command `cutrace`: names its commands and lets them work.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <cutrace/version.hpp>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "cutrace/arguments.hpp"
 #include "cutrace/attach_command.hpp"
@@ -30,9 +37,22 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    cutrace_tool::say(std::string("cutrace: ") + e.what() +
-                      "\n(cutrace --help and cutrace COMMAND --help say what can be given)");
+    if (e.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      const int status = app.exit(e, text, std::cerr);
+      std::fputs(text.str().c_str(), stdout);
+      return status;
+    }
+    const CLI::App* at = &app;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+    const std::vector<std::string> unknown = at->remaining();
+    if (!unknown.empty() && !unknown[0].empty() && !at->get_prefix_command())
+      cutrace_tool::say("cutrace: " + cutrace_tool::about_unknown_word(*at, unknown[0]));
+    else if (at == &app)
+      cutrace_tool::say("cutrace: no command is given\n(cutrace --help says which there are)");
+    else
+      cutrace_tool::say(std::string("cutrace: ") + e.what() +
+                        "\n(cutrace --help and cutrace COMMAND --help say what can be given)");
     return cutrace_tool::exit_own_failure;
   } catch (const std::exception& e) {
     cutrace_tool::say(std::string("cutrace: ") + e.what());
@@ -41,15 +61,21 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
   return exit_status;
 }
 
+/// What was to be printed has been, or the command has failed.
+int flush_output(int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
+  std::cerr << "cutrace: cannot write standard output";
+  if (errno != 0) std::cerr << ": " << std::strerror(errno);
+  std::cerr << '\n';
+  return cutrace_tool::exit_own_failure;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    cutrace_tool::check_own_rights(argc > 1 ? argv[1] : "");
-  } catch (const std::exception& e) {
-    cutrace_tool::say(std::string("cutrace: ") + e.what());
-    return cutrace_tool::exit_own_failure;
-  }
+  static char output_buffer[1 << 20];  // so that the reason of an error is known where it is looked at, in the end
+  if (::isatty(STDOUT_FILENO) == 0) std::setvbuf(stdout, output_buffer, _IOFBF, sizeof(output_buffer));
   cutrace_tool::arguments::split(argc, argv);
   CLI::App app{
       "Shows what a CUDA program does: its stages, its driver calls and the GPU's work, on one timeline.\n"
@@ -63,7 +89,10 @@ int main(int argc, char** argv) {
       "  cutrace convert t.jsonl -o t.pftrace            a trace file in another format\n"
       "  cutrace doctor                                  what will work on this machine, and what helps where it will "
       "not\n"
-      "  cutrace run --help                              all that can be chosen\n",
+      "  cutrace run --help                              all that can be chosen\n"
+      "\n"
+      "What is written (--sink, -o, CUTRACE_SINKS): ascii (a report), calls, chrome, html, jsonl, null, perfetto,\n"
+      "prometheus.\n",
       "cutrace"};
   app.formatter(std::make_shared<cutrace_tool::help_format>());
   app.set_version_flag("--version", "cutrace " CUTRACE_VERSION_STRING, "Print the version and exit");
@@ -81,5 +110,5 @@ int main(int argc, char** argv) {
   cutrace_tool::add_diff(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);
-  return parse_and_run(app, argc, argv, exit_status);
+  return flush_output(parse_and_run(app, argc, argv, exit_status));
 }

@@ -4,6 +4,7 @@
 #include <cutrace/output/path_pattern.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
+#include <string_view>
 
 #include "cutrace/exit_status.hpp"
 
@@ -35,9 +36,11 @@ std::unique_ptr<cutrace::sink> make_output_sink(const std::string& word, const s
   std::string specification = word, path = colon < query ? word.substr(colon + 1, query - colon - 1) : std::string();
   if (registry.find(word.substr(0, colon)) == nullptr) {
     const char* const sink = sink_of_name(word);
+    const std::string_view meant = colon < query ? registry.nearest(word.substr(0, colon)) : std::string_view();
     if (sink == nullptr)
-      throw usage_error("-o " + word +
-                        " says neither by its first word nor by its end what to write; accepted: " + output_words);
+      throw usage_error("-o " + word + " says neither by its first word nor by its end what to write" +
+                        (meant.empty() ? "" : " (did you mean " + std::string(meant) + word.substr(colon) + "?)") +
+                        "; accepted: " + output_words);
     if (word.find('?') != std::string::npos)
       throw usage_error(
           "-o " + word +

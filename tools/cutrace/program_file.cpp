@@ -63,6 +63,23 @@ std::string why_out_of_reach(const std::string& file) {
   return {};
 }
 
+std::string why_not_started(const std::string& program, int error) {
+  std::string by_way_of;
+  const doctor::executable e = doctor::what_runs(program, by_way_of);
+  if (!by_way_of.empty() && !e.error.empty()) return by_way_of + e.error;
+  std::string text = program + ": " + std::strerror(error);
+  struct stat known {};
+  const bool is_here = ::stat(program.c_str(), &known) == 0;
+  if (program.find('/') == std::string::npos)
+    text += std::string("; it is not found along PATH") +
+            (is_here ? "; what is in this folder is started as ./" + program : "");
+  else if (is_here && S_ISDIR(known.st_mode))
+    text += "; it is a folder, name a program in it";
+  else if (is_here && ::access(program.c_str(), X_OK) != 0)
+    text += "; make it executable (chmod +x), or put its interpreter before it, as in: cutrace run python3 " + program;
+  return text;
+}
+
 std::string name_for_files(const std::vector<std::string>& program) {
   std::string name = base_name(program.at(0));
   if (begins_with(name, "python") || name == "bash" || name == "sh") {

@@ -16,6 +16,9 @@ const char* other_rights(const std::string& file);
 /// One line that says why this program cannot be traced (static, other rights than the user's); empty for others.
 std::string why_out_of_reach(const std::string& file);
 
+/// Why it could not be executed, and what helps. `error` is the errno.
+std::string why_not_started(const std::string& program, int error);
+
 /// What its files are called when no --name is given: the program's own name, or that of the script that an interpreter
 /// runs.
 std::string name_for_files(const std::vector<std::string>& program);

@@ -84,9 +84,8 @@ int run_report(report_wishes& w) {
   text.full_names = w.full_names;
   report_sink report(w.outputs, text, w.view.top, w.names);
   const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet);
-  std::fputs(report.text().c_str(), stdout);
-  o.tell_nothing_chosen();
-  return status_of(o);
+  if (!o.nothing_chosen) std::fputs(report.text().c_str(), stdout);
+  return o.status_or_nothing(status_of(o));
 }
 
 }  // namespace

@@ -32,6 +32,12 @@ void refuse_input(const std::string& option, const std::string& path, const std:
 
 }  // namespace
 
+void refuse_gz(const std::string& option, const std::string& path) {
+  if (ends_with(path, ".gz"))
+    throw usage_error(option + " " + path +
+                      ": this is not compressed; leave .gz out of the name, or write to - and pipe it into gzip");
+}
+
 void write_whole_file(const std::string& path, const std::string& text) {
   cutrace::detail::output_file file;
   file.open(cutrace::detail::pattern_of_path(path).c_str(), cutrace::detail::publish::at_close);
@@ -50,9 +56,11 @@ void report_outputs::add_options(CLI::App& command) {
 
 void report_outputs::check(const std::vector<std::string>& inputs) const {
   if (!json.empty() && json != "-") refuse_input("--json", json, inputs);
+  if (!json.empty()) refuse_gz("--json", json);
   if (!html.empty()) {
+    refuse_gz("--html", html);
     // Who writes "--html t.jsonl" means a switch, and would lose the trace.
-    if (html != "-" && !ends_with(html, ".html") && !ends_with(html, ".htm") && !ends_with(html, ".html.gz"))
+    if (html != "-" && !ends_with(html, ".html") && !ends_with(html, ".htm"))
       throw usage_error("--html " + html + " takes the page's name, which ends in .html, or - for standard output");
     refuse_input("--html", html, inputs);
   }

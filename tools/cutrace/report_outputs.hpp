@@ -15,6 +15,8 @@ class App;
 
 namespace cutrace_tool {
 
+/// @throws usage_error where `path` asks for compression, which `option` does not do
+void refuse_gz(const std::string& option, const std::string& path);
 /// Writes a file that is complete or not there, mode 0600; "-" is standard output. @throws cutrace::error
 void write_whole_file(const std::string& path, const std::string& text);
 

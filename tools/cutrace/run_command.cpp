@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <cutrace/run/settings.hpp>
 #include <memory>
 #include <set>
@@ -50,7 +49,7 @@ bool is_joined(const std::string& method) { return method == "all"; }
 void check(const run_options& o) {
   if (o.program.empty())
     throw usage_error(arguments::divided() ? "no program stands behind --"
-                                           : "no program: cutrace run [options] -- PROGRAM ARGUMENTS");
+                                           : "no program: cutrace run [options] PROGRAM ARGUMENTS");
   if (o.name.find('/') != std::string::npos || o.name.find_first_of(",?") != std::string::npos)
     throw usage_error("--name=\"" + o.name + "\" cannot be used: no / , or ? in it; --out names the folder");
   if (o.method == "preload" && !(o.kinds.empty() && o.graphs.empty()))
@@ -217,7 +216,7 @@ int run(const run_options& options) {
   }
   if (why != 0) {
     if (tracer && !tracer->refusal().empty()) throw usage_error(tracer->refusal());
-    say("cutrace: " + options.program[0] + ": " + std::strerror(why));
+    warn(why_not_started(options.program[0], why));
     return why == ENOENT ? exit_not_found : exit_not_executable;
   }
   ::signal(SIGPIPE, SIG_IGN);  // who reads our stderr may be gone
@@ -263,7 +262,7 @@ int run(const run_options& options) {
   const bool all_written = !tracer || tracer->finish();
   progress.erase();
   if (tracer)
-    for (const std::string& note : tracer->notes()) std::fprintf(stderr, "cutrace: %s\n", note.c_str());
+    for (const std::string& note : tracer->notes()) say("cutrace: " + note);
 
   const bool only_program = by_tracer || off || options.children == "off";
   std::vector<process_report> processes = read_at_end(*status, only_program ? nullptr : &summary.others);
@@ -279,7 +278,7 @@ int run(const run_options& options) {
     joined_traces both = join_traces(environment.joined_sinks, out, processes, read_at_end(*probes_status));
     processes = std::move(both.processes);
     if (!options.quiet)
-      for (const std::string& line : both.lines) std::fprintf(stderr, "cutrace: %s\n", line.c_str());
+      for (const std::string& line : both.lines) say("cutrace: " + line);
   }
   early.leave_rest(processes);
   const bool all_said = early.any() && processes.empty() && summary.others.empty();
@@ -295,7 +294,7 @@ int run(const run_options& options) {
 void add_run(CLI::App& app, int& exit_status) {
   CLI::App* run_app = app.add_subcommand("run", "Trace a program that knows nothing of cutrace");
   auto o = std::make_shared<run_options>();
-  run_app->formatter(std::make_shared<help_format>("cutrace run [options] -- PROGRAM ARGUMENTS..."));
+  run_app->formatter(std::make_shared<help_format>("cutrace run [options] [--] PROGRAM ARGUMENTS..."));
   run_app
       ->add_option("--sink", o->sinks,
                    "What is written: ascii (a report), jsonl, chrome, perfetto, html, prometheus, calls, null. Each "
@@ -365,8 +364,13 @@ void add_run(CLI::App& app, int& exit_status) {
       "  sudo cutrace run --method all -- python3 inference.py\n"
       "  cutrace run -- torchrun --nproc-per-node 8 train.py\n"
       "  srun cutrace run --quiet --out traces -- ./simulation\n");
-  run_app->callback([o, &exit_status] {
-    o->program = arguments::program();
+  run_app->prefix_command();  // from the program's name on, all words are the program's
+  run_app->callback([o, run_app, &exit_status] {
+    o->program = run_app->remaining();
+    if (!o->program.empty() && o->program[0][0] == '-' && o->program[0].size() > 1)
+      throw usage_error(about_unknown_word(*run_app, o->program[0]));
+    if (!o->program.empty() && arguments::divided()) o->program.emplace_back("--");
+    o->program.insert(o->program.end(), arguments::program().begin(), arguments::program().end());
     exit_status = run(*o);
   });
 }

@@ -52,6 +52,15 @@ std::vector<word> words_of(const std::string& list) {
 /// Whether it names an address and no file.
 bool serves(const word& w) { return w.sink == "prometheus" && cutrace::prometheus::is_address(w.path); }
 
+/// The program would only find it out when it uses CUDA. A folder in whose name a pattern stands is not known yet.
+void check_folder(const word& w) {
+  const std::filesystem::path parent = std::filesystem::path(w.path).parent_path();
+  std::error_code none;
+  if (w.path == "-" || serves(w) || parent.empty() || parent.string().find('%') != std::string::npos) return;
+  if (!std::filesystem::is_directory(parent, none))
+    throw usage_error("\"" + w.text() + "\": there is no folder " + parent.string() + "; make it first (mkdir -p)");
+}
+
 }  // namespace
 
 std::string compose_sinks(const std::vector<std::string>& lists, const std::string& folder, const std::string& name,
@@ -76,6 +85,7 @@ std::string compose_sinks(const std::vector<std::string>& lists, const std::stri
         // The program may have gone elsewhere by the time the trace begins.
         w.path = cutrace::detail::pattern_of_path(std::filesystem::current_path().string() + "/") + w.path;
       }
+      if (extension != nullptr) check_folder(w);
       if (w.path.find_first_of(",?") != std::string::npos)
         throw usage_error("\"" + w.path + "\" holds a comma or a question mark, which names of files in " + option +
                           " cannot have; choose another folder with --out");

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <type_traits>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/trace_input.hpp"
@@ -17,6 +18,8 @@ using cutrace::event;
 using cutrace::event_kind;
 
 namespace {
+
+constexpr std::size_t named = 8;
 
 std::string_view view(cutrace::text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
 
@@ -126,6 +129,20 @@ void filter_sink::pass_on() {
   batch_.clear();
 }
 
+/// What there is to be asked for. A name more than are named shows that there are more.
+void filter_sink::note(const event& e) {
+  if (e.is_description() || e.kind == event_kind::loss || e.kind == event_kind::window) return;
+  begin_ns_ = std::min(begin_ns_, e.start_ns);
+  if (!choice_.devices.empty() && has_device(e)) devices_.insert(e.device);
+  if (!choice_.stages.empty() && e.stage_name.size != 0 && stages_.size() <= named)
+    stages_.insert(std::string(view(e.stage_name)));
+  if (choice_.requests.empty()) return;
+  for (std::uint32_t i = 0; i < e.request_count && requests_.size() <= named; ++i) {
+    const cutrace::request_ref& r = e.requests[i];
+    requests_.insert(r.name.size != 0 ? std::string(view(r.name)) : std::to_string(r.id));
+  }
+}
+
 void filter_sink::write(cutrace::event_view events) {
   batch_.clear();
   for (const event& e : events) {
@@ -135,6 +152,7 @@ void filter_sink::write(cutrace::event_view events) {
       last_ns_ = std::max(last_ns_, e.end_ns);
     }
     windows_ += e.kind == event_kind::window;
+    note(e);
     if (!choice_.wants(e)) continue;
     batch_.push_back(e);
     described_ += e.is_description();
@@ -180,18 +198,59 @@ void filter_sink::close(const cutrace::trace_summary& summary) {
   to_.close(more);
 }
 
-void chosen_outcome::tell_nothing_chosen() const {
-  if (nothing_chosen)
-    std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for\n",
-                 static_cast<unsigned long long>(events));
+namespace {
+
+template <class Set>
+std::string list_of(const char* what, const Set& all) {
+  std::string s;
+  std::size_t n = 0;
+  for (const auto& one : all) {
+    if (n++ == named) break;
+    s += s.empty() ? "" : ", ";
+    if constexpr (std::is_integral_v<typename Set::value_type>)
+      s += std::to_string(one);
+    else
+      s += one;
+  }
+  if (all.size() > named) s += ", ...";
+  return all.empty() ? std::string("no ") + what + "s" : std::string(what) + (all.size() > 1 ? "s " : " ") + s;
+}
+
+std::string seconds_text(std::int64_t ns) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.6gs", static_cast<double>(ns) / 1e9);
+  return text;
+}
+
+}  // namespace
+
+std::string filter_sink::what_exists() const {
+  std::string s;
+  const auto add = [&](const std::string& more) { s += (s.empty() ? "" : "; ") + more; };
+  if (!choice_.stages.empty()) add(list_of("stage", stages_));
+  if (!choice_.requests.empty()) add(list_of("request", requests_));
+  if (!choice_.devices.empty()) add(list_of("device", devices_));
+  if (choice_.of_time() && begin_ns_ <= last_ns_) {
+    const std::int64_t zero = first_ns_ == std::numeric_limits<std::int64_t>::max() ? 0 : first_ns_;
+    add("times from " + seconds_text(begin_ns_ - zero) + " to " + seconds_text(last_ns_ - zero));
+  }
+  return s;
+}
+
+int chosen_outcome::status_or_nothing(int status) const {
+  if (!nothing_chosen) return status;
+  std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for; the trace has %s\n",
+               static_cast<unsigned long long>(events), there_is.c_str());
+  return exit_own_failure;
 }
 
 chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
                            bool whole) {
   filter_sink filter(to, choice.parsed(), whole);
   const bool all = choice.empty();
-  chosen_outcome o{read_trace(files, all ? to : filter, quiet), false};
+  chosen_outcome o{read_trace(files, all ? to : filter, quiet), false, {}};
   o.nothing_chosen = !all && filter.chosen() == 0;
+  if (o.nothing_chosen) o.there_is = filter.what_exists();
   return o;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cutrace/sink.hpp>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,7 @@ class filter_sink : public cutrace::sink {
 
  private:
   void pass_on();
+  void note(const cutrace::event& e);
   void add_window(std::int64_t stop_ns);
 
   cutrace::sink& to_;
@@ -76,17 +78,23 @@ class filter_sink : public cutrace::sink {
   std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of the trace
   std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
   std::uint32_t process_id_ = 0;
+  std::int64_t begin_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of what is no description
+  std::set<std::string> stages_, requests_;                           ///< as many as a message names
+  std::set<std::uint32_t> devices_;
 
  public:
+  /// What the trace has of the kinds that were asked for, in words.
+  std::string what_exists() const;
   /// Without what always is kept.
   std::uint64_t chosen() const noexcept { return kept_ - described_; }
 };
 
 struct chosen_outcome : cutrace_reading::outcome {
   bool nothing_chosen = false;  ///< although something was asked for
+  std::string there_is;         ///< instead
 
-  /// One line on stderr, where that is so.
-  void tell_nothing_chosen() const;
+  /// One line on stderr, where that is so. @returns `status`, or that of a failure
+  int status_or_nothing(int status) const;
 };
 
 /// As read_trace, of what was chosen. @throws usage_error

@@ -48,10 +48,17 @@ class byte_window {
     }
     const std::size_t n = from_.read(bytes_.get() + end_, block_);
     end_ += n;
+    if (offset_ == 0 && !looked_ && size() >= 3) {
+      looked_ = true;
+      if (std::memcmp(data(), "\xef\xbb\xbf", 3) == 0) drop(3);  // the mark of UTF-8 that editors leave
+    }
     std::memset(bytes_.get() + end_, 0, padding);  // what simdjson reads behind the end is nothing
     return n != 0;
   }
-  void start_over() noexcept { begin_ = end_ = offset_ = 0; }
+  void start_over() noexcept {
+    begin_ = end_ = offset_ = 0;
+    looked_ = false;
+  }
   void start_at(std::uint64_t offset) noexcept {
     begin_ = end_ = 0;
     offset_ = offset;
@@ -68,6 +75,7 @@ class byte_window {
     room_ = room;
   }
 
+  bool looked_ = false;  ///< for a mark at the beginning
   input& from_;
   std::function<void()> on_block_;
   std::unique_ptr<char[]> bytes_;

@@ -35,12 +35,21 @@ class action_queue {
 
   /// The same for as long as `gets_on()` says so, which is asked every half of `patience_ms` and must deny it twice
   /// running: a process that was stopped for long finds the first half over as soon as it goes on.
-  template <class Progress>
-  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on) {
+  /// `is_slow()` is called once, where it takes some seconds.
+  template <class Progress, class Slow>
+  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on,
+                      Slow is_slow) {
+    constexpr std::chrono::milliseconds some_time(3000);
     std::unique_lock<std::mutex> hold(mutex_);
     if (ending_) return false;
     const std::uint64_t ticket = ask(std::move(action), wake);
     const std::chrono::milliseconds half(patience_ms / 2 + 1);
+    if (half > some_time) {
+      if (changed_.wait_for(hold, some_time, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
+      hold.unlock();
+      is_slow();
+      hold.lock();
+    }
     for (int without = 0; without < 2;) {
       if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
       without = gets_on() ? 0 : without + 1;

@@ -114,12 +114,20 @@ class collector final : private event_emitter {
   /// The same without a limit, for as long as it gets on: false when one call of a sink took longer than `patience_ms`.
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms) {
     std::uint64_t before = sinks_.calls();
-    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, [&] {
+    const auto gets_on = [&] {
       const std::uint64_t now = sinks_.calls();
       const bool held_up = now == before && sinks_.busy();
       before = now;
       return !held_up;
-    });
+    };
+    const auto is_slow = [&] {
+      if (!sinks_.busy()) return;
+      const std::string line = "sink '" + std::string(sinks_.current()) +
+                               "' holds up the program, which waits for it; up to " +
+                               std::to_string(patience_ms / 1000) + " s where it does not get on";
+      core_.errors.report("session", line.c_str());
+    };
+    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, gets_on, is_slow);
   }
 
   /// Leaves the thread behind, in the sink that holds it up; it calls no sink again and ends when that one returns. The

@@ -137,7 +137,7 @@ CUTRACE_WEAK std::unique_ptr<sink> make_perfetto_sink(sink_spec& spec) {
 #endif
 CUTRACE_WEAK std::unique_ptr<sink> make_prometheus_sink(sink_spec& spec) {
   prometheus_options options;
-  const std::string to = spec.take_path();
+  const std::string to = spec.take_plain_path();
   if (!to.empty()) options.to = to;
   options.stages = spec.take_number("stages", options.stages, 1000, 1);
   options.every_s = static_cast<std::uint32_t>(spec.take_number("every", options.every_s, 3600, 1));

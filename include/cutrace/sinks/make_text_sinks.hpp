@@ -36,7 +36,7 @@ CUTRACE_WEAK std::unique_ptr<sink> make_calls_sink(sink_spec& spec) {
 #ifndef CUTRACE_WITHOUT_HTML
 CUTRACE_WEAK std::unique_ptr<sink> make_html_sink(sink_spec& spec) {
   html_options o;
-  const std::string path = spec.take_path();
+  const std::string path = spec.take_plain_path();
   if (!path.empty()) o.path = path;
   o.memory_limit_bytes = spec.take_number("memory", o.memory_limit_bytes >> 20, 4096, 2) << 20;
   return std::unique_ptr<sink>(new html_sink(std::move(o)));

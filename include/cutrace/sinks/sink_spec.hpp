@@ -40,6 +40,13 @@ class sink_spec {
   /// Empty where none was given.
   CUTRACE_NOINLINE std::string take_path() { return std::exchange(path_, {}); }
 
+  /// The same for a sink that writes its file as it is.
+  CUTRACE_NOINLINE std::string take_plain_path() {
+    if (detail::ends_in_gz(path_))
+      fail("\"" + name_ + "\" compresses nothing; leave .gz out of the name (calls, chrome, jsonl and perfetto can)");
+    return take_path();
+  }
+
   /// One of `accepted`; the first of them where the key was not given.
   CUTRACE_NOINLINE std::string take_choice(std::string_view key, std::initializer_list<const char*> accepted) {
     std::string value;

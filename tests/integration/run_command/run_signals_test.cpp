@@ -92,7 +92,8 @@ struct background {
 };
 
 std::function<void()> errors_to(const std::string& path) {
-  return [path] { ::dup2(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2); };
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  return [fd] { ::dup2(fd, 2); };
 }
 
 /// A terminal, with a session on it that runs `inside` as its leader.
