@@ -66,6 +66,18 @@ expect "Ubuntu without universe: universe is added" \
 expect "CUDA on Ubuntu: multiverse is added" \
   grep -qx 'deb \[signed-by=/k.gpg\] http://mirror/ubuntu some multiverse' "$list/cutrace-cuda.list"
 
+fresh_machine minimal debian debian.sources "$debian"
+setup --demo
+expect "the demo: succeeds" [ $status -eq 0 ]
+for package in libcli11-dev libsimdjson-dev libprotozero-dev zlib1g-dev; do
+  expect "the demo does without $package" not installed $package
+done
+setup --minimal
+for package in libfmt-dev libcli11-dev libsimdjson-dev libprotozero-dev zlib1g-dev; do
+  expect "--minimal installs $package" installed $package
+done
+expect "--minimal installs nothing of the tests" not installed doctest-dev
+
 fresh_machine nothing ubuntu odd.list 'no source at all'
 setup --minimal
 expect "no source to copy: fails" [ $status -eq 1 ]

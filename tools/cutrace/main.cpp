@@ -16,6 +16,7 @@
 #include "cutrace/arguments.hpp"
 #include "cutrace/attach_command.hpp"
 #include "cutrace/bpf_command.hpp"
+#include "cutrace/build_parts.hpp"
 #include "cutrace/completion_command.hpp"
 #include "cutrace/convert_command.hpp"
 #include "cutrace/cut_command.hpp"
@@ -95,7 +96,19 @@ int main(int argc, char** argv) {
       "prometheus.\n",
       "cutrace"};
   app.formatter(std::make_shared<cutrace_tool::help_format>());
-  app.set_version_flag("--version", "cutrace " CUTRACE_VERSION_STRING, "Print the version and exit");
+  const CLI::Option* const verbose =
+      app.add_flag("--verbose", "With --version: what this build has, and what it lacks");
+  app.set_version_flag(
+      "--version",
+      [verbose] {
+        std::string text = "cutrace " CUTRACE_VERSION_STRING;
+        if (verbose->count() == 0) return text;
+        for (const cutrace_tool::build_part& p : cutrace_tool::build_parts)
+          text += std::string(p.there ? "\n  with     " : "\n  without  ") + p.what +
+                  (p.there ? std::string() : std::string(", which needs ") + p.needs);
+        return text;
+      },
+      "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
   int exit_status = 0;

@@ -136,6 +136,9 @@ for file in t.jsonl c.json; do
   [ -s err.txt ] && fail "marked.$file: $(cat err.txt)"
 done
 
+expect 0 - "$command" --version --verbose
+grep -q 'reading of trace files' out.txt || fail "no word of what this build has: $(cat out.txt)"
+
 [ "$count" -ge 50 ] || fail "only $count mistakes"
 [ -z "$(find . -name '*.tmp' -o -name '.cutrace-run-*')" ] || fail "left behind: $(find . -name '*.tmp' -o -name '.cutrace-run-*')"
 echo "$count mistakes"

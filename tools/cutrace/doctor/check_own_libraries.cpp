@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcutrace_inject.so, libcutrace_preload.so and libcutrace_watch.so: found, and libraries that the driver or the
-// loader could take.
+// loader could take. And what this build of the command has.
 #include <dlfcn.h>
 
 #include <initializer_list>
 
+#include "../build_parts.hpp"
 #include "../own_libraries.hpp"
 #include "checks.hpp"
 
 namespace cutrace_tool::doctor {
+
+findings check_build() {
+  const std::string lacks = left_out_of_build();
+  if (lacks.empty()) return {{"build.parts", for_none, state::ok, "this build of cutrace has all of its parts", ""}};
+  return {{"build.parts", for_none, state::limited, "this build of cutrace was made without: " + lacks,
+           "install what is missing (scripts/setup does; with --with-cuda CUDA's headers, too), configure and build "
+           "again"}};
+}
 
 namespace {
 

@@ -19,6 +19,7 @@ findings check_clock(const setup& s);
 findings check_output(const setup& s);
 findings check_memory(const setup& s);
 findings check_own_libraries(const setup& s);
+findings check_build();
 findings check_program(const setup& s);  ///< nothing where none was named
 findings check_bpf(const setup& s);
 findings check_ptrace(const setup& s);

@@ -3,6 +3,7 @@
 // when it is built.
 #pragma once
 
+#include "../build_parts.hpp"
 #include "finding.hpp"
 
 namespace cutrace_tool::doctor {
@@ -13,12 +14,6 @@ struct method {
   bool offered;  ///< by this build of cutrace
   const char* how;
 };
-
-#if defined(CUTRACE_WITH_EBPF)
-constexpr bool built_with_ebpf = true;
-#else
-constexpr bool built_with_ebpf = false;
-#endif
 
 inline constexpr method methods[] = {
     {"cupti", for_cupti, true, "GPU work and driver calls by NVIDIA's CUPTI"},
