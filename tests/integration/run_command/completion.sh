@@ -24,7 +24,7 @@ expect() { # <expected words> <words of the line...>: the last word is completed
   if [ "${got% }" = "$expected" ]; then echo "ok: $*"; else echo "FAILED: $*: got '${got% }', not '$expected'"; failed=1; fi
 }
 expect "report run" cutrace r
-expect "--help --version" cutrace --
+expect "--help --verbose --version" cutrace --
 expect "--sink --start-after --strict" cutrace run --s
 expect "graph node" cutrace run --graphs ""
 expect "off on" cutrace run --quiet --nvtx o
