@@ -51,13 +51,20 @@ kernel_view view_580() {
   return v;
 }
 
+/// Of a record that the compiler shall not look into: where it does, it warns of reads that belong to other kinds.
+template <class Record>
+const unsigned char* start_of(const Record& r) {
+  const void* p = &r;
+  asm("" : "+r"(p) : : "memory");
+  return static_cast<const unsigned char*>(p);
+}
+
 template <class Record>
 event told(const Record& r, keeping_emitter& to) {
   const kernel_events kernel(view_580());
   REQUIRE(kernel_events::knows(r.head.kind));
   CHECK(bytes_of(r.head.kind) == sizeof(r));
-  kernel.emit(reinterpret_cast<const unsigned char*>(&r), r.head.kind, to,
-              [](std::uint64_t ns) { return static_cast<std::int64_t>(ns + 5); });
+  kernel.emit(start_of(r), r.head.kind, to, [](std::uint64_t ns) { return static_cast<std::int64_t>(ns + 5); });
   REQUIRE(to.events.size() == 1);
   return to.events[0];
 }
@@ -248,7 +255,7 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
   {
     keeping_emitter to;
     r.what = 99;
-    kernel_events(view_580()).emit(reinterpret_cast<const unsigned char*>(&r), r.head.kind, to, [](std::uint64_t ns) {
+    kernel_events(view_580()).emit(start_of(r), r.head.kind, to, [](std::uint64_t ns) {
       return static_cast<std::int64_t>(ns);
     });
     CHECK(to.events.empty());
