@@ -149,8 +149,7 @@ TEST_CASE("bad options: nothing is started, and the message says what is accepte
     CHECK(r.says(b.message));
     CHECK(r.file_count() == 0);
   }
-  for (const std::vector<std::string>& words : {std::vector<std::string>{CUTRACE_COMMAND, "run", SUBJECT, "work", "5"},
-                                                {CUTRACE_COMMAND, "run"},
+  for (const std::vector<std::string>& words : {std::vector<std::string>{CUTRACE_COMMAND, "run"},
                                                 {CUTRACE_COMMAND, "run", "--"},
                                                 {CUTRACE_COMMAND, "walk"},
                                                 {CUTRACE_COMMAND}}) {
@@ -159,6 +158,13 @@ TEST_CASE("bad options: nothing is started, and the message says what is accepte
     CHECK(r.says("cutrace: "));
     CHECK(r.ended.output.empty());
   }
+}
+
+TEST_CASE("without --, all words from the program's name on are the program's") {
+  const run r(run::line{{CUTRACE_COMMAND, "run", "--out", "out", "--sink", "jsonl", SUBJECT, "work", "5"}});
+  CHECK(r.ended.exit_status == 0);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  CHECK(run_support::kernels(r.files(".jsonl")[0]) != 0);
 }
 
 TEST_CASE("the injected library is missing") {
