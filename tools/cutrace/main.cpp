@@ -66,15 +66,20 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
 int flush_output(int status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
-  std::cerr << "cutrace: cannot write standard output";
-  if (errno != 0) std::cerr << ": " << std::strerror(errno);
-  std::cerr << '\n';
+  cutrace_tool::say(std::string("cutrace: cannot write standard output") +
+                    (errno != 0 ? std::string(": ") + std::strerror(errno) : std::string()));
   return cutrace_tool::exit_own_failure;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  try {
+    cutrace_tool::check_own_rights(argc > 1 ? argv[1] : "");
+  } catch (const std::exception& e) {
+    cutrace_tool::say(std::string("cutrace: ") + e.what());
+    return cutrace_tool::exit_own_failure;
+  }
   static char output_buffer[1 << 20];  // so that the reason of an error is known where it is looked at, in the end
   if (::isatty(STDOUT_FILENO) == 0) std::setvbuf(stdout, output_buffer, _IOFBF, sizeof(output_buffer));
   cutrace_tool::arguments::split(argc, argv);
