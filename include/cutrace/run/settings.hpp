@@ -118,6 +118,7 @@ CUTRACE_NOINLINE inline std::string about_unknown_variables() {
   static const std::vector<std::string_view> users{
       "CUTRACE",
       "CUTRACE_BACKEND",
+      "CUTRACE_COMMAND_LINE",
       "CUTRACE_CUPTI_LIBRARY",
       "CUTRACE_CUPTI_QUERIES",
       "CUTRACE_DURATION",
