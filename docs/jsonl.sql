@@ -27,7 +27,7 @@ create table lines as select row_number() over () as id, * from read_json('trace
   api: 'VARCHAR', function: 'UINTEGER', runtime: 'VARCHAR', result: 'BIGINT', result_name: 'VARCHAR',
   direction: 'VARCHAR', bytes: 'UBIGINT', args: 'JSON',
   -- calls, ioctls, and what the kernel did or a probe saw; `args` and `result` of the latter too
-  enclosing: 'UBIGINT', cpu: 'UINTEGER',
+  enclosing: 'UBIGINT', joined: 'UBIGINT', cpu: 'UINTEGER',
   -- ioctls; `bytes` too
   node: 'VARCHAR', device_kind: 'VARCHAR', request_word: 'VARCHAR', errno: 'INTEGER', status: 'VARCHAR',
   status_name: 'VARCHAR', command: 'VARCHAR', command_name: 'VARCHAR', client: 'VARCHAR', parent_object: 'VARCHAR',

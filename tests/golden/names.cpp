@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/cutrace.hpp>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/run/settings.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -169,7 +171,87 @@ files names(const context&) {
                             words_of<loss_cause>("loss_cause") + words_of<quality>("quality")}};
 }
 
+/// Types of docs/jsonl.sql that hold every value of a field.
+template <class Field>
+std::set<std::string> sql_types_of(const Field&) {
+  using cutrace::field_form;
+  using member = std::decay_t<decltype(Field::of(std::declval<cutrace::event&>()))>;
+  switch (Field::form) {
+    case field_form::number:
+    case field_form::time:
+      if (std::is_same_v<member, std::uint32_t>) return {"UINTEGER", "UBIGINT", "BIGINT"};
+      if (std::is_same_v<member, std::int32_t>) return {"INTEGER", "BIGINT"};
+      return {std::is_same_v<member, std::int64_t> ? "BIGINT" : "UBIGINT"};
+    case field_form::flag:
+      return {"BOOLEAN"};
+    case field_form::triple:
+      return {"UINTEGER[]"};
+    case field_form::arguments:
+    case field_form::payload:
+      return {"JSON"};
+    default:
+      return {"VARCHAR"};
+  }
+}
+
+/// Words between backticks.
+void add_words(std::set<std::string>& to, const std::string& text) {
+  std::size_t begin = text.find('`');
+  while (begin != text.npos) {
+    const std::size_t end = text.find('`', begin + 1);
+    if (end == text.npos) return;
+    to.insert(text.substr(begin + 1, end - begin - 1));
+    begin = text.find('`', end + 1);
+  }
+}
+
+/// docs/jsonl.md and docs/jsonl.sql name each field that events are described with (event_fields.hpp).
+void check_documents(const std::string& source) {
+  std::set<std::string> of_all;
+  std::map<std::string, std::set<std::string>> of_kind;
+  std::ifstream document(source + "/docs/jsonl.md");
+  std::string section;
+  for (std::string line; std::getline(document, line);) {
+    if (line.compare(0, 3, "## ") == 0) section = line.substr(3);
+    const std::size_t second = line.find('|', 1);
+    if (section == "Fields by type" && line.compare(0, 3, "| `") == 0 && second != line.npos) {
+      std::set<std::string> kinds, fields;
+      add_words(kinds, line.substr(0, second));
+      add_words(fields, line.substr(second));
+      for (const std::string& k : kinds) of_kind[k].insert(fields.begin(), fields.end());
+    } else if (section == "Fields by type" || section == "Fields of each event") {
+      add_words(of_all, line);
+    }
+  }
+  of_kind["stage"].insert(of_kind["mark"].begin(), of_kind["mark"].end());
+
+  std::map<std::string, std::string> columns;
+  std::ifstream sql(source + "/docs/jsonl.sql");
+  for (std::string word; sql >> word;) {
+    std::string type;
+    if (word.back() != ':' || !(sql >> type)) continue;
+    columns[word.substr(0, word.size() - 1)] = type.substr(1, type.rfind('\'') - 1);
+  }
+
+  std::string missing;
+  for (std::size_t k = 0; k < cutrace::event_kind_count; ++k) {
+    const auto kind = static_cast<cutrace::event_kind>(k);
+    const std::string word = cutrace::to_string(kind);
+    const auto look = [&](const auto& field) {
+      const std::string name(field.name);
+      if (of_kind[word].count(name) + of_all.count(name) == 0)
+        missing += "docs/jsonl.md lacks `" + name + "` of " + word + "\n";
+      if (sql_types_of(field).count(columns[name]) == 0)
+        missing += "docs/jsonl.sql has " + name + " of " + word + " as \"" + columns[name] + "\"\n";
+    };
+    cutrace::with_fields(kind, [&](const auto&... field) { (look(field), ...); });
+  }
+  if (of_kind.size() < 15 || columns.size() < 100) missing += "the tables of docs/jsonl.md or .sql were not found\n";
+  if (!missing.empty()) throw std::runtime_error(missing);
+}
+
 files fields(const context& c) {
+  check_documents(c.source);
   paths events, paired, chrome, documents;
   for (const char* set : {"sample", "random 1"}) {
     std::istringstream lines(written_by("jsonl", set));

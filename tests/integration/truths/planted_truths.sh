@@ -94,7 +94,7 @@ why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies 
 why slow_preempted own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
 preempted=(own_code '"prefill" ' planted_truths.cpp: 'Its threads were switched out for')
 why_of "$root/tests/data/preempted.jsonl.gz" 'preempted, recorded' "${preempted[@]}"
-if [ "$("$command" doctor --json 2>/dev/null | jq -r '.methods[] | select(.name == "ebpf").works' 2>/dev/null)" = true ]; then
+if [ "$("$command" doctor --json 2>/dev/null | jq -r '[.methods[] | select(.name == "ebpf" or .name == "cupti").works] == [true, true]' 2>/dev/null)" = true ]; then
   "$command" run --method all --quiet --sink jsonl:all.jsonl -- "$programs" slow_preempted >lines.txt 2>errors.txt ||
     fail "slow_preempted: $(cat errors.txt)"
   why_of all.jsonl slow_preempted "${preempted[@]}" && keep all.jsonl preempted
