@@ -84,7 +84,9 @@ inline outcome run_child(const job& j, int limit_s, const std::string& folder) {
   std::ifstream file(errors);
   for (std::string line; std::getline(file, line);) {
     take(line);
-    if (o.said.empty() && (line.rfind("cutrace", 0) == 0 || line.rfind("raw CUPTI", 0) == 0)) o.said = line;
+    if (o.said.empty() && line.rfind("cutrace: wrote ", 0) != 0 &&
+        (line.rfind("cutrace", 0) == 0 || line.rfind("raw CUPTI", 0) == 0))
+      o.said = line;
   }
   o.late = detail::timed_out(status);
   o.ok = !o.values.empty() && (status == 0 || j.wrapped);

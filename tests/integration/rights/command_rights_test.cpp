@@ -56,8 +56,9 @@ TEST_CASE("a setuid or setgid command refuses to do anything, and obeys no varia
   ::chmod((g.owners + "/secret.jsonl").c_str(), 0600);
   std::filesystem::create_symlink(g.owners + "/secret.jsonl", g.callers + "/secret.jsonl");
   const std::string library = g.copy(LIBRARY, 0, 0755);
-  for (const auto& [of, mode] : {std::pair{owner, 04755}, {uid_t{0}, 04755}, {owner, 02755}}) {
-    const std::string command = g.copy(CUTRACE_COMMAND, of, static_cast<mode_t>(mode));
+  for (const auto& one : {std::pair{owner, 04755}, {uid_t{0}, 04755}, {owner, 02755}}) {
+    const int mode = one.second;
+    const std::string command = g.copy(CUTRACE_COMMAND, one.first, static_cast<mode_t>(mode));
     for (std::vector<std::string> words : commands) {
       words.insert(words.begin(), command);
       CAPTURE(words[1]);
