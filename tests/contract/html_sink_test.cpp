@@ -226,8 +226,8 @@ TEST_CASE("html: idle gaps have the cause that the host gives them") {
   CHECK(idle[0] == nlohmann::json({late, 2, 18000, "serve"}));
   CHECK(idle[1] == nlohmann::json({waited, 1, 8000, "serve: cuStreamSynchronize"}));
   CHECK(idle[2] == nlohmann::json({"before the first and after the last work", 0, 1000, ""}));
-  CHECK(page.data["answer"].get<std::string>().find("mostly host_wait (69.2 % of the gaps, most of all in stage ") !=
-        std::string::npos);
+  CHECK(page.data["answer"].get<std::string>().find(
+            "mostly: the host was late (69.2 % of the gaps, most of all in stage ") != std::string::npos);
 }
 
 TEST_CASE("html: what does not fit is joined, and loses neither its course nor its count") {

@@ -81,9 +81,9 @@ TEST_CASE("a small trace, line by line") {
 traced   1.00 us; clock tsc, within 140 ns of CLOCK_MONOTONIC
 backend  sim: simulated H200
 events   8 delivered, nothing lost
-answer   GPU busy 40.0 %, idle 60.0 %, mostly sync_wait (100.0 % of the gaps, most of all in stage
-         "prefill" by cuMemcpyHtoD_v2), more before the first and after the last work (500 ns);
-         nothing lost
+answer   GPU busy 40.0 %, idle 60.0 %, mostly: the host had waited, so nothing was queued (100.0 %
+         of the gaps, most of all in stage "prefill" by cuMemcpyHtoD_v2), more before the first and
+         after the last work (500 ns); nothing lost
 
 WHERE THE TIME WENT                      events      time    share                        host alone
   GPU at work: kernel                         1    300 ns   30.0 %
@@ -312,8 +312,9 @@ TEST_CASE("the answer names the stage in which the GPU is idle, live as from a f
       sample::in_stage(sample::called_at(sample::kernel("k", 98, 100, 2), 96), "serve", 1),
       sample::stage("serve", 0, 101, 1),
   };
-  CHECK(has(joined(report(all, ended(101, 6))),
-            "idle 91.1 %, mostly host_wait (100.0 % of the gaps, most of all in stage \"sample\"); nothing lost"));
+  CHECK(has(
+      joined(report(all, ended(101, 6))),
+      "idle 91.1 %, mostly: the host was late (100.0 % of the gaps, most of all in stage \"sample\"); nothing lost"));
 }
 
 TEST_CASE("quality and failed sinks are told") {

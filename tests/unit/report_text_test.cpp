@@ -78,7 +78,7 @@ TEST_CASE("report.text: the first screen answers") {
   CAPTURE(screen);
   CHECK(has(screen, "WHERE THE TIME WENT"));
   CHECK(has(screen, "GPU at work: kernel"));
-  CHECK(has(screen, "mostly sync_wait"));
+  CHECK(has(screen, "mostly: the host had waited"));
   CHECK(has(screen, "WHY THE GPU IS IDLE"));
   CHECK(has(screen, "the host had waited, so nothing was queued"));
   CHECK(has(screen, "fix first: synchronising in the loop"));

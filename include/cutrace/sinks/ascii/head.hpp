@@ -317,8 +317,9 @@ class answer {
       if (idle.by_cause[c].ns > idle.by_cause[most].ns) most = c;
     if (idle.by_cause[most].ns > 0) {
       const analysis::idle_cause cause = static_cast<analysis::idle_cause>(most);
-      append(s,
-             {", mostly ", name_of(cause), " (", share_of(d(idle.by_cause[most].ns), d(idle.all.ns)), " of the gaps"});
+      const std::string_view words = words_of_cause(cause);
+      append(s, {", mostly: ", words.substr(0, words.find(':')), " (",
+                 share_of(d(idle.by_cause[most].ns), d(idle.all.ns)), " of the gaps"});
       if (const analysis::idle_blame* b = idle.most_of(cause)) {
         if (!b->stage.empty()) append(s, {", most of all in stage \"", label(b->stage, 32), "\""});
         if (!b->call.empty()) append(s, {b->stage.empty() ? ", most of all by " : " by ", label(b->call, 40)});
