@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cutrace/event_fields.hpp>
 #include <string>
 
 #include "trace/byte_window.hpp"
@@ -33,7 +34,7 @@ namespace {
 
 struct checking_sink : cutrace::sink {
   int opened = 0, closed = 0;
-  std::uint64_t sum = 0, events = 0;
+  std::uint64_t sum = 0, events = 0, windows = 0;
   simdjson::dom::parser parser;
 
   void touch(cutrace::text t) {
@@ -50,6 +51,12 @@ struct checking_sink : cutrace::sink {
       if (a[n].kind == cutrace::argument_kind::string) touch(a[n].string_value());
     }
   }
+  template <class Field>
+  void touch_field(const cutrace::event& e, const Field& field) {
+    const auto& v = field.of(e);
+    if constexpr (Field::form == cutrace::field_form::text) touch(v);
+    if constexpr (Field::form == cutrace::field_form::arguments) touch(v.arguments, v.argument_count);
+  }
   void open(const cutrace::trace_info& i) override {
     ++opened;
     for (const char* s : {i.process_name, i.command_line, i.host_name, i.boot_id, i.backend, i.backend_detail, i.clock})
@@ -59,6 +66,7 @@ struct checking_sink : cutrace::sink {
     if (opened != 1 || closed != 0) broken("events outside of open and close");
     for (const cutrace::event& e : view) {
       ++events;
+      windows += e.kind == cutrace::event_kind::window ? 1 : 0;
       if (static_cast<std::size_t>(e.kind) >= cutrace::event_kind_count) broken("a kind that is none");
       touch(e.name);
       touch(e.stage_name);
@@ -70,20 +78,7 @@ struct checking_sink : cutrace::sink {
       if (e.kind == cutrace::event_kind::other) touch(e.other.type);
       if (e.request_count != 0 && e.requests == nullptr) broken("requests without an address");
       for (std::uint32_t n = 0; n < e.request_count; ++n) touch(e.requests[n].name);
-      if (e.kind == cutrace::event_kind::api) {
-        touch(e.api.result_name);
-        touch(e.api.runtime_name);
-        touch(e.api.arguments, e.api.argument_count);
-      } else if (e.kind == cutrace::event_kind::system) {
-        touch(e.system.category);
-        touch(e.system.arguments, e.system.argument_count);
-      } else if (e.kind == cutrace::event_kind::kernel) {
-        touch(e.kernel.mangled_name);
-      } else if (e.kind == cutrace::event_kind::stage) {
-        touch(e.stage.file);
-        touch(e.stage.domain);
-        touch(e.stage.category_name);
-      }
+      cutrace::with_fields(e.kind, [&](const auto&... field) { (touch_field(e, field), ...); });
     }
   }
   void close(const cutrace::trace_summary& s) override {
@@ -144,7 +139,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   try {
     if (input[0] % 4 == 0) {
       const cutrace_reading::outcome o = cutrace_reading::read({file.path()}, sink);
-      if (o.events != sink.events) broken("not as many events as were said");
+      // Of a file that lacks something the reader adds windows: what the file does have is known for that time alone.
+      if (o.events > sink.events || sink.events - o.events > sink.windows) broken("not as many events as were said");
     } else {
       cutrace_reading::complaints problems;
       cutrace_reading::feed feed(sink, problems);
