@@ -340,6 +340,10 @@ struct event {
     return kind == event_kind::kernel || kind == event_kind::memcpy || kind == event_kind::memset ||
            kind == event_kind::graph_launch;
   }
+  /// What has a place on a GPU and comes from a call: its work, synchronisations, its memory, CUDA events.
+  bool is_on_gpu() const noexcept {
+    return is_gpu_work() || kind == event_kind::sync || kind == event_kind::memory || is_cuda_event();
+  }
   /// Of a process, thread, device, context or stream: what it is called and like. Its time has no meaning.
   bool is_description() const noexcept { return kind >= event_kind::process && kind <= event_kind::stream; }
 };

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <cutrace/event_fields.hpp>
 #include <cutrace/marker/record.hpp>
+#include <type_traits>
 
 namespace cutrace_tool {
 
@@ -178,6 +180,11 @@ void redact_sink::redact(event& e) {
     }
     e.requests = requests_.back().data();
   }
+  const auto redact_arguments = [&](const auto& field) {
+    if constexpr (std::decay_t<decltype(field)>::form == cutrace::field_form::arguments)
+      field.of(e).arguments = arguments(field.of(e).arguments, field.of(e).argument_count);
+  };
+  cutrace::with_fields(e.kind, [&](const auto&... field) { (redact_arguments(field), ...); });
   switch (e.kind) {
     case event_kind::process:
       remember(view(e.name), what::process);
@@ -192,12 +199,6 @@ void redact_sink::redact(event& e) {
       e.stage.file = replaced(what::path, e.stage.file);
       e.stage.category_name = without_paths(e.stage.category_name);
       e.stage.domain = without_paths(e.stage.domain);
-      break;
-    case event_kind::api:
-      e.api.arguments = arguments(e.api.arguments, e.api.argument_count);
-      break;
-    case event_kind::system:
-      e.system.arguments = arguments(e.system.arguments, e.system.argument_count);
       break;
     case event_kind::memory:
       e.memory.address = address(e.memory.address);

@@ -23,10 +23,6 @@ constexpr std::size_t named = 8;
 
 std::string_view view(cutrace::text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
 
-bool has_device(const event& e) noexcept {
-  return e.is_gpu_work() || e.kind == event_kind::sync || e.kind == event_kind::memory || e.is_cuda_event();
-}
-
 }  // namespace
 
 std::int64_t parse_time(const std::string& text, const char* option) {
@@ -49,7 +45,7 @@ bool trace_choice::wants(const event& e) const {
       e.start_ns == e.end_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
   if (!inside) return false;
   if (e.kind == event_kind::loss || e.kind == event_kind::window) return true;
-  if (!devices.empty() && (!has_device(e) || std::find(devices.begin(), devices.end(), e.device) == devices.end()))
+  if (!devices.empty() && (!e.is_on_gpu() || std::find(devices.begin(), devices.end(), e.device) == devices.end()))
     return false;
   if (!stages.empty() && std::find(stages.begin(), stages.end(), view(e.stage_name)) == stages.end()) return false;
   if (requests.empty()) return true;
@@ -129,11 +125,12 @@ void filter_sink::pass_on() {
   batch_.clear();
 }
 
-/// What there is to be asked for. A name more than are named shows that there are more.
+/// What there is to be asked for, of interest where nothing is chosen. A name more than are named shows that there are
+/// more.
 void filter_sink::note(const event& e) {
   if (e.is_description() || e.kind == event_kind::loss || e.kind == event_kind::window) return;
   begin_ns_ = std::min(begin_ns_, e.start_ns);
-  if (!choice_.devices.empty() && has_device(e)) devices_.insert(e.device);
+  if (!choice_.devices.empty() && e.is_on_gpu()) devices_.insert(e.device);
   if (!choice_.stages.empty() && e.stage_name.size != 0 && stages_.size() <= named)
     stages_.insert(std::string(view(e.stage_name)));
   if (choice_.requests.empty()) return;
@@ -144,6 +141,7 @@ void filter_sink::note(const event& e) {
 }
 
 void filter_sink::write(cutrace::event_view events) {
+  const bool nothing_yet = chosen() == 0;
   batch_.clear();
   for (const event& e : events) {
     ++seen_;
@@ -152,7 +150,7 @@ void filter_sink::write(cutrace::event_view events) {
       last_ns_ = std::max(last_ns_, e.end_ns);
     }
     windows_ += e.kind == event_kind::window;
-    note(e);
+    if (nothing_yet) note(e);
     if (!choice_.wants(e)) continue;
     batch_.push_back(e);
     described_ += e.is_description();

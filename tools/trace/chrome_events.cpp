@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "trace/chrome_reader.hpp"
-#include "trace/json_fields.hpp"
 #include "trace/spoken_names.hpp"
 #include "trace/words.hpp"
 
@@ -224,11 +223,7 @@ void chrome_reader::deliver(event& e, const chrome_fields& f) {
     e.requests = requests_.finish();
     e.request_count = static_cast<std::uint32_t>(requests_.size());
     e.request_total = f.request_total != 0 ? static_cast<std::uint32_t>(f.request_total) : e.request_count;
-    if (!arguments_.empty()) {
-      cutrace::argument* const copy = to_.arguments(arguments_.size());
-      std::copy(arguments_.begin(), arguments_.end(), copy);
-      set_arguments(e, copy, arguments_.size());
-    }
+    to_.set_arguments(e, arguments_);
     if (e.kind == event_kind::api) {
       calls_.add(e);
     } else if (gpu) {

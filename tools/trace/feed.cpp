@@ -2,6 +2,8 @@
 #include "trace/feed.hpp"
 
 #include <algorithm>
+#include <cutrace/event_fields.hpp>
+#include <type_traits>
 
 namespace cutrace_reading {
 
@@ -181,6 +183,19 @@ void feed::finish() {
   summary.note_count = static_cast<std::uint32_t>(notes.size());
   if (!totals_.missing.empty()) summary.missing = totals_.missing.c_str();
   to_.close(summary);
+}
+
+void feed::set_arguments(cutrace::event& e, const std::vector<cutrace::argument>& all) {
+  if (all.empty()) return;
+  const auto set = [&](const auto& field) {
+    if constexpr (std::decay_t<decltype(field)>::form == cutrace::field_form::arguments) {
+      cutrace::argument* const copy = arguments(all.size());
+      std::copy(all.begin(), all.end(), copy);
+      field.of(e).arguments = copy;
+      field.of(e).argument_count = static_cast<std::uint32_t>(all.size());
+    }
+  };
+  cutrace::with_fields(e.kind, [&](const auto&... field) { (set(field), ...); });
 }
 
 }  // namespace cutrace_reading

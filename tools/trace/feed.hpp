@@ -83,6 +83,8 @@ class feed {
 
   cutrace::request_ref* requests(std::size_t n) { return request_room_.take(n); }
   cutrace::argument* arguments(std::size_t n) { return argument_room_.take(n); }
+  /// Gives an event a copy of these, where its kind has arguments.
+  void set_arguments(cutrace::event& e, const std::vector<cutrace::argument>& all);
   /// A text that lives as long as these, not interned.
   cutrace::text keep(std::string_view s) {
     char* const copy = text_room_.take(s.size() + 1);

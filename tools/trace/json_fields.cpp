@@ -116,14 +116,4 @@ const std::vector<readable_field>& readable_fields_of_kind(event_kind kind) {
   return all[static_cast<std::size_t>(kind)];
 }
 
-void set_arguments(event& e, const cutrace::argument* arguments, std::size_t count) noexcept {
-  const auto set = [&](const auto& f) {
-    if constexpr (std::decay_t<decltype(f)>::form == field_form::arguments) {
-      f.of(e).arguments = arguments;
-      f.of(e).argument_count = static_cast<std::uint32_t>(count);
-    }
-  };
-  cutrace::with_fields(e.kind, [&](const auto&... field) { (set(field), ...); });
-}
-
 }  // namespace cutrace_reading

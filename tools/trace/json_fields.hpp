@@ -46,7 +46,4 @@ inline const readable_field* find_field(const std::vector<readable_field>& all, 
   return nullptr;
 }
 
-/// Has the arguments that were read kept where the event's kind has them.
-void set_arguments(cutrace::event& e, const cutrace::argument* arguments, std::size_t count) noexcept;
-
 }  // namespace cutrace_reading

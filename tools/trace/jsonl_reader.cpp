@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/jsonl_reader.hpp"
 
-#include <algorithm>
 #include <cutrace/sinks/common/json_trace.hpp>
 
 #include "trace/json_arguments.hpp"
@@ -15,11 +14,6 @@ namespace {
 
 /// Stands in call_start_ns until the line says it.
 constexpr std::int64_t not_said = INT64_MIN;
-
-bool has_call(const cutrace::event& e) noexcept {
-  return e.is_gpu_work() || e.kind == cutrace::event_kind::sync || e.kind == cutrace::event_kind::memory ||
-         e.is_cuda_event();
-}
 
 }  // namespace
 
@@ -273,7 +267,7 @@ bool jsonl_reader::read_line_field(std::string_view key, json_value& v, jsonl_li
 void jsonl_reader::complete(jsonl_line& f) {
   event& e = f.e;
   e.end_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) + static_cast<std::uint64_t>(f.dur_ns));
-  if (e.call_start_ns == not_said) e.call_start_ns = has_call(e) ? e.start_ns : 0;
+  if (e.call_start_ns == not_said) e.call_start_ns = e.is_on_gpu() ? e.start_ns : 0;
   e.request_count = static_cast<std::uint32_t>(requests_.size());
   if (e.request_total == 0) e.request_total = e.request_count;
 }
@@ -283,15 +277,9 @@ void jsonl_reader::deliver(jsonl_line& f) {
   event& e = to_.begin();
   e = f.e;
   e.requests = requests_.finish();
-  if (!arguments_.empty()) set_arguments(e, keep(arguments_), arguments_.size());
+  to_.set_arguments(e, arguments_);
   add_more(e, more_);
   to_.add(at_);
-}
-
-const cutrace::argument* jsonl_reader::keep(const std::vector<cutrace::argument>& arguments) {
-  cutrace::argument* const copy = to_.arguments(arguments.size());
-  std::copy(arguments.begin(), arguments.end(), copy);
-  return copy;
 }
 
 /// All is known when an event begins but its end. It is delivered then, so that the order is that of ends.
@@ -307,7 +295,7 @@ void jsonl_reader::deliver_pair(jsonl_line& f) {
   for (const cutrace::request_ref& r : o.requests)
     r.name.size != 0 ? requests_.add({r.name.data, r.name.size}) : requests_.add(r.id);
   e.requests = requests_.finish();
-  if (!o.arguments.empty()) set_arguments(e, keep(o.arguments), o.arguments.size());
+  to_.set_arguments(e, o.arguments);
   if (!o.more.empty() && !more_.empty()) o.more += ',';
   add_more(e, o.more += more_);
   open_.erase(at);

@@ -61,7 +61,6 @@ class jsonl_reader {
   void read_unknown(std::string_view key, json_value& v);
   void add_more(cutrace::event& e, std::string_view fields);
   void complete(jsonl_line& f);
-  const cutrace::argument* keep(const std::vector<cutrace::argument>& arguments);
   void deliver(jsonl_line& f);
   void deliver_pair(jsonl_line& f);
   void begin_operation(jsonl_line& f);

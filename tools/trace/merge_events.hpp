@@ -73,8 +73,8 @@ class common_numbers {
  private:
   static bool on_device(const cutrace::event& e) noexcept {
     using cutrace::event_kind;
-    return e.is_gpu_work() || e.kind == event_kind::sync || e.kind == event_kind::memory || e.is_cuda_event() ||
-           e.kind == event_kind::device || e.kind == event_kind::context || e.kind == event_kind::stream;
+    return e.is_on_gpu() || e.kind == event_kind::device || e.kind == event_kind::context ||
+           e.kind == event_kind::stream;
   }
   /// Index of the thread << 40 | sequence; the index is made different.
   std::uint64_t stage(std::size_t process, std::uint64_t id) {

@@ -4,7 +4,6 @@
 #include <cutrace/sinks/perfetto/fields.hpp>
 #include <iterator>
 
-#include "trace/json_fields.hpp"
 #include "trace/pbf_value.hpp"
 #include "trace/perfetto_reader.hpp"
 #include "trace/words.hpp"
@@ -191,11 +190,7 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
     e.requests = requests_.place(from.requests);
   }
   if (e.request_total < e.request_count) e.request_total = e.request_count;
-  if (!from.arguments.empty()) {
-    cutrace::argument* const copy = to_.arguments(from.arguments.size());
-    std::copy(from.arguments.begin(), from.arguments.end(), copy);
-    set_arguments(e, copy, from.arguments.size());
-  }
+  to_.set_arguments(e, from.arguments);
   if (e.kind == event_kind::stage || e.stage_name.size != 0) {
     if (e.kind == event_kind::stage && !e.stage.adopted)
       end_stage(e, from);

@@ -126,6 +126,13 @@ inline void append_argument_value(std::string& out, const argument& a) {
   append_format(out, "{:#x}", a.value);
 }
 
+/// "bytesize=4000000"
+inline void append_argument(std::string& out, const argument& a) {
+  append_name(out, a.name);
+  if (a.name.size != 0) out += '=';
+  append_argument_value(out, a);
+}
+
 /// "(bytesize=4000000) -> 0x7f32a4000000": what went in, and what came out or the error.
 inline void append_arguments(std::string& out, const api_data& a) {
   const std::uint32_t count = a.arguments != nullptr ? a.argument_count : 0;
@@ -135,11 +142,7 @@ inline void append_arguments(std::string& out, const api_data& a) {
     if (a.arguments[i].kind == argument_kind::output) continue;
     out += separator;
     separator = ", ";
-    if (a.arguments[i].name.size != 0) {
-      append_name(out, a.arguments[i].name);
-      out += '=';
-    }
-    append_argument_value(out, a.arguments[i]);
+    append_argument(out, a.arguments[i]);
   }
   out += ')';
   separator = " -> ";
@@ -288,9 +291,7 @@ inline void append_system(std::string& out, const event& e) {
   for (std::uint32_t i = 0; s.arguments != nullptr && i < s.argument_count; ++i) {
     out += separator;
     separator = ", ";
-    append_name(out, s.arguments[i].name);
-    if (s.arguments[i].name.size != 0) out += '=';
-    append_argument_value(out, s.arguments[i]);
+    append_argument(out, s.arguments[i]);
   }
   if (*separator == ',') out += ')';
   if (s.has_result) append_format(out, " -> {}", s.result);
@@ -316,9 +317,7 @@ void append_field(std::string& out, const event& e, const Field& field) {
     if constexpr (form == field_form::arguments) {
       for (std::uint32_t i = 0; i < v.argument_count; ++i) {
         if (i != 0) out += ' ';
-        append_name(out, v.arguments[i].name);
-        if (v.arguments[i].name.size != 0) out += '=';
-        append_argument_value(out, v.arguments[i]);
+        append_argument(out, v.arguments[i]);
       }
     } else if constexpr (form == field_form::word) {
       out += to_string(v);

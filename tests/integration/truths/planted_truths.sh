@@ -90,7 +90,6 @@ why slow_kernel gpu_alone '"spin of stage prefill"'
 why slow_hole between '"checkpoint" for' 'on thread'
 why slow_prefill behind_others '"prefill_long"' 'of request 7777'
 why slow_allocation allocation '"cuMem' 'of stage prefill"'
-why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies through a buffer within the call
 why slow_preempted own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
 preempted=(own_code '"prefill" ' planted_truths.cpp: 'Its threads were switched out for')
 why_of "$root/tests/data/preempted.jsonl.gz" 'preempted, recorded' "${preempted[@]}"
@@ -105,7 +104,7 @@ if trace slow_other_process && ! grep -q '^stand-in' lines.txt; then
   "$command" merge t.jsonl other.jsonl -o all.jsonl 2>errors.txt || fail "merge: $(cat errors.txt)"
   why_of all.jsonl slow_other_process "${other[@]}" && keep all.jsonl other_process
 fi
-trace slow_copy
+why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies through a buffer within the call
 
 # As a user asks, and gets it wrong.
 "$command" why t.jsonl >r.txt || fail "without an option: $(cat r.txt)"
