@@ -58,6 +58,11 @@ CUresult call_guard::fault() {
       for (;;) pause();
     if (at == 0 || at == n) return static_cast<CUresult>(code);
   }
+  if (function_.touches_context && call_.context_id != 0) {
+    const sim::loss& lost = *current_or_null()->lost;
+    if (lost.at_ns != sim::never_ns && lost.reported(driver::get().gpu().now()))
+      return static_cast<CUresult>(lost.code.load());
+  }
   return function_.before_init || driver::get().ready() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
@@ -152,6 +157,7 @@ CUgraphNodeType type_of(const sim::graph_node& n) {
       return CU_GRAPH_NODE_TYPE_MEMSET;
     case sim::work_kind::host:
       return CU_GRAPH_NODE_TYPE_HOST;
+    case sim::work_kind::value:  // none is made
     case sim::work_kind::empty:
       break;
   }
@@ -172,9 +178,11 @@ void report_graph(std::uint32_t cbid, const CUgraph_st* graph, const void* origi
   });
 }
 
-void report_work(const sim::stream& s, const sim::work& w, sim::interval at, const sim::graph_exec* exec,
-                 const sim::graph_node* node) {
-  if (w.kind == sim::work_kind::host || (w.kind == sim::work_kind::empty && node != nullptr)) return;
+void report_work(const sim::stream& s, const sim::work& w, sim::interval at, const sim::moment_ptr& open,
+                 const sim::graph_exec* exec, const sim::graph_node* node) {
+  if (w.kind == sim::work_kind::host || w.kind == sim::work_kind::value ||
+      (w.kind == sim::work_kind::empty && node != nullptr))
+    return;
   tell([&](const standin_tracer& t) {
     standin_work r{};
     r.asynchronous = true;
@@ -197,6 +205,8 @@ void report_work(const sim::stream& s, const sim::work& w, sim::interval at, con
     r.issued_ns = driver::get().gpu().now();
     r.start_ns = at.start_ns;
     r.end_ns = at.end_ns;
+    r.open = open;
+    r.lost = s.owner->lost;
     if (exec != nullptr) {
       r.graph = exec->id();
       r.made_traced = static_cast<std::uint32_t>(exec->user);
@@ -250,14 +260,23 @@ sim::machine::issued issue(sim::stream& s, const sim::work& w) {
     report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, handle<CUgraph>(r.node->owner), nullptr, r.node, nullptr,
                  nullptr);
   else
-    report_work(s, r.done, r.time);
+    report_work(s, r.done, r.time, r.open);
   return r;
 }
 
+namespace {
+CUresult result_of(sim::status s, const sim::machine::until& u) {
+  if (s == sim::status::context_lost) fail(static_cast<CUresult>(u.lost->code.load()));
+  return standin::result_of(s);
+}
+}  // namespace
+
 void block(const sim::machine::until& u) {
   check(u.what);
-  sim::wait_until(driver::get().gpu(), u);
+  result_of(driver::get().gpu().await(u), u);
 }
+
+CUresult ask(const sim::machine::until& u) { return result_of(driver::get().gpu().ask(u), u); }
 
 // Questions of libcupti
 

@@ -15,6 +15,14 @@ namespace {
 
 function* g_functions = nullptr;  // built by static constructors of this library, before main
 
+/// Functions that need the context and not only its handle.
+bool touches(const char* name) {
+  for (const char* prefix : {"cuStream", "cuEvent", "cuMem", "cuLaunch", "cuGraphLaunch", "cuGraphUpload", "cuModule",
+                             "cuLibrary", "cuCtxSynchronize"})
+    if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return true;
+  return false;
+}
+
 std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;
@@ -51,7 +59,12 @@ void load_injection() {
 }  // namespace
 
 function::function(const char* the_name, std::uint32_t the_cbid, void* the_address, bool early)
-    : name(the_name), cbid(the_cbid), address(the_address), before_init(early), next(g_functions) {
+    : name(the_name),
+      cbid(the_cbid),
+      address(the_address),
+      before_init(early),
+      touches_context(touches(the_name)),
+      next(g_functions) {
   g_functions = this;
 }
 function* function::first() { return g_functions; }
@@ -75,6 +88,7 @@ CUresult driver::initialise() {
     const sim::options o = options_from_environment();
     if (faults().no_device || o.devices == 0) return CUDA_ERROR_NO_DEVICE;
     machine_ = std::make_unique<sim::machine>(o);
+    break_kernels(faults());
     primaries.resize(o.devices);
     init_result_ = CUDA_SUCCESS;
     ready_.store(true, std::memory_order_release);
@@ -131,8 +145,16 @@ bool driver::set_faults(const char* text) {
     fault_text_ = text != nullptr ? text : "";
     faults_ = parsed;
   }
+  if (ready()) break_kernels(parsed);
   if (const standin_tracer* t = tracer()) t->faults(text);
   return good;
+}
+
+void driver::break_kernels(const fault_set& f) {
+  std::vector<sim::kernel_fault> all;
+  for (const function_fault& k : f.kernels)
+    all.push_back({k.name, k.code == fault_hangs ? 0 : k.code, k.at != 0 ? k.at : 1});
+  machine_->set_kernel_faults(std::move(all), f.fault_report_ns);
 }
 
 std::string driver::fault_text() {
@@ -192,6 +214,8 @@ CUresult result_of(sim::status s) {
       return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     case sim::status::captured_event:
       return CUDA_ERROR_CAPTURED_EVENT;
+    case sim::status::context_lost:
+      break;  // its code is the loss's, see `ask`
   }
   return CUDA_ERROR_UNKNOWN;
 }

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cutrace/sim/machine.hpp>
-#include <cutrace/sim/waiting.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,7 +31,8 @@ struct function {
   const char* name;
   std::uint32_t cbid;
   void* address;
-  bool before_init;  ///< may be called before cuInit
+  bool before_init;      ///< may be called before cuInit
+  bool touches_context;  ///< fails once the context is lost
   function* next;
   std::atomic<std::int32_t> fault{0};
   std::atomic<std::uint64_t> fault_at{0};
@@ -97,6 +97,7 @@ class driver {
   std::atomic<bool> ready_{false};
   std::unique_ptr<sim::machine> machine_;
   std::atomic<const standin_tracer*> tracer_{nullptr};
+  void break_kernels(const fault_set&);
   std::mutex fault_lock_;
   std::string fault_text_;
   fault_set faults_;
@@ -141,8 +142,8 @@ std::uint32_t correlation();
 void report_resource(std::uint32_t cbid, sim::context*, sim::stream*, void* descriptor);
 void report_graph(std::uint32_t cbid, const CUgraph_st* graph, const void* original, const sim::graph_node* node,
                   const sim::graph_node* original_node, const void* exec);
-void report_work(const sim::stream&, const sim::work&, sim::interval, const sim::graph_exec* = nullptr,
-                 const sim::graph_node* = nullptr);
+void report_work(const sim::stream&, const sim::work&, sim::interval, const sim::moment_ptr& open,
+                 const sim::graph_exec* = nullptr, const sim::graph_node* = nullptr);
 void report_sync(std::uint32_t type, const sim::context&, const sim::stream*, const sim::gpu_event*,
                  std::uint64_t start_ns, CUresult result, bool query);
 void report_memory(bool release, std::uint64_t address, std::uint64_t bytes, std::uint8_t kind, const sim::stream*);
@@ -150,8 +151,10 @@ CUgraphNodeType type_of(const sim::graph_node&);
 
 /// Issues a work and tells the tracer about it, or about the node that it became in a capture.
 sim::machine::issued issue(sim::stream&, const sim::work&);
-/// Blocks until a work is done.
+/// Blocks until a work is done. @throws failure once the context is lost
 void block(const sim::machine::until&);
+/// Whether it is done. @throws failure once the context is lost
+CUresult ask(const sim::machine::until&);
 
 // The path of every call
 struct call_guard {

@@ -4,6 +4,13 @@
 //   <function>=<code>         every call of this cu* or cupti* function returns the code and does nothing else
 //   <function>=<code>@<n>     only its n-th call from now on
 //   <function>=hang           the call never returns; with @<n> as above
+//   fault:<kernel>=<code>     the first execution of a kernel of this name, a node of a graph or not, faults at its
+//                             begin; with @<n> the n-th, in the order of launches from now on. The context is lost:
+//                             nothing ends any more that had not ended by then, and from `fault_report` later on each
+//                             call that touches the context returns the code, waits that stand included
+//   fault_report=<t>          60ms if it is not said; a GPU takes 45 to 590 ms
+//   hang:<kernel>             the first execution (with @<n> the n-th) of a kernel of this name never ends, nor does
+//                             anything that comes after it: calls that wait never return, queries return NOT_READY
 //   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
 //   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
 //   version=<n>               cuptiGetVersion tells n; below 27 (CUDA 12.9) a buffer that is refused is the program's
@@ -48,11 +55,12 @@ constexpr std::int32_t fault_hangs = -0x7a46;  ///< as a function_fault's code
 
 struct fault_set {
   std::vector<function_fault> functions;
+  std::vector<function_fault> kernels;  ///< that fault, or never end (fault_hangs)
   std::vector<std::string> missing_symbols;
   bool no_device = false, shuffle = false, graph_trace_crash = false;
   std::uint32_t version = 0;
   std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, unified = 0, late_ns = 0, early_ns = 0,
-                cupti_fatal = 0;
+                cupti_fatal = 0, fault_report_ns = 60000000;
   bool sets_correlation = false;
   std::uint32_t correlation = 0;
 };
@@ -81,7 +89,25 @@ inline bool duration(const std::string& text, std::uint64_t& ns) {
   return true;
 }
 
+/// A kernel's name, with @<n> behind the code or, where it hangs, behind the name. C++ names have no @.
+inline bool kernel(const std::string& key, std::string value, bool has_value, fault_set& f) {
+  const bool hangs = key.compare(0, 5, "hang:") == 0;
+  if (hangs == has_value) return false;
+  function_fault k;
+  k.name = key.substr(key.find(':') + 1);
+  std::string& counted = hangs ? k.name : value;
+  std::uint64_t n = 0;
+  const std::size_t at = counted.find('@');
+  if (at != std::string::npos && (!number(counted.substr(at + 1), k.at) || k.at == 0)) return false;
+  counted = counted.substr(0, at);
+  if (k.name.empty() || (!hangs && (!number(counted, n) || n == 0))) return false;
+  k.code = hangs ? fault_hangs : static_cast<std::int32_t>(n);
+  f.kernels.push_back(k);
+  return true;
+}
+
 inline bool word(const std::string& key, const std::string& value, bool has_value, fault_set& f) {
+  if (key.compare(0, 6, "fault:") == 0 || key.compare(0, 5, "hang:") == 0) return kernel(key, value, has_value, f);
   if (!has_value) {
     if (key == "no_device") return f.no_device = true;
     if (key == "shuffle") return f.shuffle = true;
@@ -96,6 +122,7 @@ inline bool word(const std::string& key, const std::string& value, bool has_valu
   if (key == "early") return duration(value, f.early_ns);
   if (key == "unified") return number(value, f.unified);
   if (key == "cupti_fatal") return number(value, f.cupti_fatal) && f.cupti_fatal != 0;
+  if (key == "fault_report") return duration(value, f.fault_report_ns);
   if (key == "late") return duration(value, f.late_ns);
   std::uint64_t n = 0;
   if (key == "version") {

@@ -202,8 +202,8 @@ CUresult destroy_exec(CUgraphExec h) {
 CUresult launch(sim::graph_exec& e, sim::stream& s) {
   const sim::machine::launched r = gpu().launch(&e, &s);
   check(r.what);
-  report_work(s, sim::work{}, r.time, &e);  // the whole, for graph-level tracing
-  for (const sim::machine::node_run& n : r.nodes) report_work(s, n.node->what, n.time, &e, n.node);
+  report_work(s, sim::work{}, r.time, r.open, &e);  // the whole, for graph-level tracing
+  for (const sim::machine::node_run& n : r.nodes) report_work(s, n.node->what, n.time, n.open, &e, n.node);
   return CUDA_SUCCESS;
 }
 

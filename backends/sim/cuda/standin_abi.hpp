@@ -7,8 +7,10 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <cutrace/sim/moment.hpp>
+#include <memory>
 
-#define CUTRACE_STANDIN_ABI 3u
+#define CUTRACE_STANDIN_ABI 4u
 #define CUTRACE_STANDIN_DRIVER_SYMBOL "cutrace_standin_driver"
 /// Exported by libcuda, for there is no stand-in of the runtime library: what `body` does is done inside of a function
 /// of the runtime API, as far as CUPTI's callbacks tell. `cbid` is a CUpti_runtime_api_trace_cbid, `name` as in the
@@ -37,6 +39,8 @@ struct standin_work {
   std::uint32_t correlation;
   std::uint32_t device, context, stream;
   std::uint64_t issued_ns, start_ns, end_ns;
+  cutrace::sim::moment_ptr open;                   ///< instead of start and end, where they are not known yet
+  std::shared_ptr<const cutrace::sim::loss> lost;  ///< what may become of its context
   std::uint32_t graph, made_traced;  ///< id of the executable graph, 0: none; see standin_tracer::traces_graphs
   std::uint64_t graph_node;
   const char* name;  ///< lives as long as the process
@@ -70,6 +74,8 @@ struct standin_memory {
 struct standin_event {
   std::uint32_t correlation, device, context, stream, event;
   std::uint64_t at_ns;
+  cutrace::sim::moment_ptr open;  ///< instead of `at_ns`, as above
+  std::shared_ptr<const cutrace::sim::loss> lost;
 };
 
 struct standin_stream {

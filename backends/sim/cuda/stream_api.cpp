@@ -50,7 +50,7 @@ CUresult synchronize(sim::stream& s) {
 
 CUresult query(sim::stream& s) {
   const std::uint64_t start = gpu().now();
-  const CUresult result = result_of(gpu().query(&s));
+  const CUresult result = ask(gpu().finish(&s));
   report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, *s.owner, &s, nullptr, start, result, true);
   return result;
 }
@@ -59,6 +59,39 @@ CUresult wait(sim::stream& s, sim::gpu_event& e) {
   const std::uint64_t start = gpu().now();
   check(gpu().wait(&s, &e));
   report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT, *s.owner, &s, &e, start, CUDA_SUCCESS, false);
+  return CUDA_SUCCESS;
+}
+
+// Values in memory that streams wait for and write
+
+CUresult value(sim::stream& s, CUdeviceptr address, std::uint64_t value, std::uint32_t bytes, bool write,
+               unsigned flags) {
+  if (s.capturing != nullptr) {
+    gpu().break_capture(&s);  // nodes of such operations are not modelled
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  const unsigned known = write ? 0 : CU_STREAM_WAIT_VALUE_NOR;
+  if ((flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;  // a flush of remote writes: not modelled
+  issue(s, sim::value_work{address, value, bytes, write, static_cast<sim::value_test>(flags)});
+  return CUDA_SUCCESS;
+}
+
+CUresult values(sim::stream& s, unsigned count, const CUstreamBatchMemOpParams* all, unsigned flags) {
+  if (count == 0 || count > 256 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  required(all);
+  for (unsigned i = 0; i < count; ++i) {
+    const CUstreamBatchMemOpParams& p = all[i];
+    const bool waits = p.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || p.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    const bool wide = p.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || p.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    CUresult r = CUDA_SUCCESS;
+    if (waits)
+      r = value(s, p.waitValue.address, p.waitValue.value64, wide ? 8 : 4, false, p.waitValue.flags);
+    else if (wide || p.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32)
+      r = value(s, p.writeValue.address, p.writeValue.value64, wide ? 8 : 4, true, p.writeValue.flags);
+    else if (p.operation != CU_STREAM_MEM_OP_BARRIER)
+      r = CUDA_ERROR_INVALID_VALUE;
+    if (r != CUDA_SUCCESS) return r;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -166,7 +199,7 @@ CUresult record(sim::gpu_event& e, sim::stream& s) {
   check(gpu().record(&e, &s));
   const standin_tracer* t = driver::get().tracer();
   if (t != nullptr && e.captured == nullptr) {
-    const standin_event r{correlation(), s.owner->device, s.owner->id, s.id, e.id, e.at_ns};
+    const standin_event r{correlation(), s.owner->device, s.owner->id, s.id, e.id, e.at_ns, e.open, e.lost};
     t->event(&r);
   }
   return CUDA_SUCCESS;
@@ -185,7 +218,7 @@ CUresult synchronize_event(sim::gpu_event& e) {
 CUresult query_event(sim::gpu_event& e) {
   need_no_capture();
   const std::uint64_t start = gpu().now();
-  const CUresult result = result_of(gpu().query(&e));
+  const CUresult result = ask(gpu().finish(&e));
   if (e.where != nullptr && gpu().alive(e.where))
     report_sync(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, *e.where->owner, nullptr, &e, start, result,
                 true);
@@ -225,6 +258,17 @@ STANDIN_TWIN(cuStreamAddCallback, _ptsz, (CUstream s, CUstreamCallback f, void* 
              (s, f, user, flags), add_callback(s, stream_of(s, ptds), f, user))
 STANDIN_TWIN(cuLaunchHostFunc, _ptsz, (CUstream s, CUhostFn f, void* user), (s, f, user),
              (issue(stream_of(s, ptds), sim::host_work{f, user}), CUDA_SUCCESS))
+
+#define STANDIN_VALUE(name, type, bytes, write)                                                        \
+  STANDIN_TWIN(name, _ptsz, (CUstream s, CUdeviceptr p, type v, unsigned int flags), (s, p, v, flags), \
+               value(stream_of(s, ptds), p, v, bytes, write, flags))
+STANDIN_VALUE(cuStreamWaitValue32_v2, cuuint32_t, 4, false)
+STANDIN_VALUE(cuStreamWaitValue64_v2, cuuint64_t, 8, false)
+STANDIN_VALUE(cuStreamWriteValue32_v2, cuuint32_t, 4, true)
+STANDIN_VALUE(cuStreamWriteValue64_v2, cuuint64_t, 8, true)
+STANDIN_TWIN(cuStreamBatchMemOp_v2, _ptsz,
+             (CUstream s, unsigned int n, CUstreamBatchMemOpParams* p, unsigned int flags), (s, n, p, flags),
+             values(stream_of(s, ptds), n, p, flags))
 
 STANDIN_TWIN(cuStreamBeginCapture_v2, _ptsz, (CUstream s, CUstreamCaptureMode mode), (s, mode),
              begin_capture(stream_of(s, ptds), mode))

@@ -169,10 +169,12 @@ bool buffers::append(const void* record, std::size_t size, const completion* lat
 void buffers::complete_records(buffer& b, std::uint64_t until_ns) {
   std::size_t kept = 0;
   for (pending& p : b.incomplete) {
-    if (p.when.ready_ns > until_ns) {
-      b.incomplete[kept++] = p;  // without any time (CUPTI 13.0, H200), should it be handed over now
+    if (!p.when.complete(until_ns)) {
+      if (&b.incomplete[kept] != &p) b.incomplete[kept] = std::move(p);
+      ++kept;  // without any time (CUPTI 13.0, H200), should it be handed over now
     } else if (!p.when.zero_time) {
-      set_times(b.data + p.offset, clock_.map(p.when.start_ns), clock_.map(p.when.end_ns));
+      set_times(b.data + p.offset, clock_.map(p.when.start_ns - p.when.early_ns),
+                clock_.map(p.when.end_ns - p.when.early_ns));
     }
   }
   b.incomplete.resize(kept);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cutrace/sim/moment.hpp>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -20,10 +21,29 @@ namespace standin {
 
 /// When a GPU record gets its times. Records of host activities need none of it.
 struct completion {
-  std::uint64_t ready_ns = 0;  ///< simulation's clock; ~0: never
-  std::uint64_t start_ns = 0;
-  std::uint64_t end_ns = 0;
+  std::uint64_t start_ns = 0;                                ///< simulation's clock
+  std::uint64_t end_ns = 0;                                  ///< ~0: never
+  cutrace::sim::moment_ptr open = nullptr;                   ///< instead of both, where they are not known yet
+  std::shared_ptr<const cutrace::sim::loss> lost = nullptr;  ///< of its context
+  std::uint64_t late_ns = 0;                                 ///< from the end until the record can be had
+  std::uint64_t early_ns = 0;                                ///< by which its times are wrong
   bool zero_time = false;
+
+  /// Whether a flush at `now_ns` finds the work done. Of a context that is lost (H200, CUPTI 13.0): what ended later
+  /// than the fault never is; what ended before is, if a flush comes soon enough after the fault.
+  bool complete(std::uint64_t now_ns) {
+    if (open != nullptr) {
+      if (!open->known()) return false;
+      start_ns = open->start_ns;
+      end_ns = open->end_ns;
+      open = nullptr;
+    }
+    if (end_ns > now_ns || end_ns + late_ns > now_ns) return false;
+    if (lost == nullptr) return true;
+    const std::uint64_t fault_ns = lost->at_ns;
+    return end_ns <= fault_ns && (fault_ns > now_ns || now_ns - fault_ns <= grace_ns);
+  }
+  static constexpr std::uint64_t grace_ns = 10000000;  ///< 5 to 20 ms there
 };
 
 class buffers {

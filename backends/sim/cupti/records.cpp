@@ -101,11 +101,13 @@ void tracer::gpu_record(const void* record, std::size_t size, completion when) {
     records.count_dropped(1);
     return;
   }
-  when.ready_ns = when.end_ns + late_ns_.load(std::memory_order_relaxed);
-  if (take(incomplete_)) when.ready_ns = ~std::uint64_t{0};
+  when.late_ns = late_ns_.load(std::memory_order_relaxed);
+  when.early_ns = early_ns_.load(std::memory_order_relaxed);
+  if (take(incomplete_)) {
+    when.end_ns = ~std::uint64_t{0};
+    when.open = nullptr;
+  }
   when.zero_time = take(zero_time_);
-  when.start_ns -= early_ns_.load(std::memory_order_relaxed);
-  when.end_ns -= early_ns_.load(std::memory_order_relaxed);
   records.append(record, size, &when);
   if (!take(unknown_)) return;
   unknown_record strange{};
@@ -122,7 +124,6 @@ void tracer::managed_memory(std::uint32_t device, completion when) {
   r.kind = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER;
   r.address = 0x7f0000000000;
   r.processId = static_cast<std::uint32_t>(getpid());
-  when.ready_ns = when.end_ns;
   if (moves) {
     r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD;
     r.value = 65536;
@@ -145,7 +146,7 @@ void tracer::managed_memory(std::uint32_t device, completion when) {
 void tracer::staged_copy(standin_work w, const completion& when) {
   if (!on(CUPTI_ACTIVITY_KIND_MEMCPY)) return;
   completion first = when, second = when;
-  first.end_ns = second.start_ns = when.start_ns + (when.end_ns - when.start_ns) / 2;
+  first.end_ns = second.start_ns = when.start_ns + (when.end_ns - when.start_ns) / 2;  // of work put aside: the whole
   memcpy_record out{}, in{};
   fill(out, w);
   out.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
@@ -161,7 +162,7 @@ void tracer::staged_copy(standin_work w, const completion& when) {
 
 void tracer::work(const standin_work& w) {
   const bool graph_level = on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-  const completion when{0, w.start_ns, w.end_ns, false};
+  const completion when{w.start_ns, w.end_ns, w.open, w.lost};
   if (w.kind == standin_graph) {
     if (!graph_level) return;
     if (graph_trace_crash_ && w.made_traced == 0) {
@@ -257,7 +258,7 @@ void tracer::event(const standin_event& e) {
     records.append(&r, sizeof r);
     return;
   }
-  const completion when{e.at_ns, e.at_ns, e.at_ns, false};
+  const completion when{e.at_ns, e.at_ns, e.open, e.lost};
   records.append(&r, sizeof r, &when);
 }
 

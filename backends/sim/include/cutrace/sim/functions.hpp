@@ -127,6 +127,8 @@ inline std::int32_t result_code(status s) {
       return 906;
     case status::captured_event:
       return 907;
+    case status::context_lost:
+      return 719;  // whatever the fault was: this face has none
   }
   return 999;
 }

@@ -18,7 +18,6 @@
 #include <cstring>
 #include <cutrace/sim/machine.hpp>
 #include <cutrace/sim/recorder.hpp>
-#include <cutrace/sim/waiting.hpp>
 #include <mutex>
 #include <string>
 #include <unordered_set>
@@ -75,7 +74,7 @@ class gpu {
   /// Waits for the work of all streams first, as the driver's function does.
   status free(std::uint64_t address) {
     const auto call = recorder_.begin(function::free);
-    wait_until(machine_, machine_.finish(context_));
+    machine_.await(machine_.finish(context_));
     return done(call, machine_.free(address) != 0 ? status::ok : status::invalid_value, {address});
   }
 
@@ -160,7 +159,7 @@ class gpu {
   status launch(graph_exec& e, stream& s) {
     const auto call = recorder_.begin(function::graph_launch);
     const machine::launched r = machine_.launch(&e, &s);
-    for (const machine::node_run& n : r.nodes) tell_work(call, s, n.node->what, n.time, e.id(), n.node->id);
+    for (const machine::node_run& n : r.nodes) tell_work(call, s, n.node->what, n.time, n.open, e.id(), n.node->id);
     return done(call, r.what, {word(&e), word(&s)});
   }
   void destroy(graph& g) { machine_.destroy_graph(&g); }
@@ -208,10 +207,12 @@ class gpu {
     return what;
   }
 
-  status issue(const recorder::call& c, stream& s, const work& w, interval* time = nullptr) {
+  status issue(const recorder::call& c, stream& s, const work& w, interval* time = nullptr,
+               moment_ptr* open = nullptr) {
     const machine::issued r = machine_.issue(&s, w);
-    if (r.what == status::ok && r.node == nullptr) tell_work(c, s, r.done, r.time, 0, 0);
+    if (r.what == status::ok && r.node == nullptr) tell_work(c, s, r.done, r.time, r.open, 0, 0);
     if (time != nullptr) *time = r.time;
+    if (open != nullptr) *open = r.open;
     return r.what;
   }
 
@@ -224,9 +225,12 @@ class gpu {
     w.asynchronous = where != nullptr;
     const auto call = recorder_.begin(f);
     interval time;
-    const status what = issue(call, s, w, &time);
+    moment_ptr open;
+    const status what = issue(call, s, w, &time, &open);
     if (where != nullptr) return done(call, what, {to, from, bytes, word(where)});
-    if (what == status::ok) wait_until(machine_, {status::ok, time.end_ns, 0});
+    if (what == status::ok)
+      machine_.await(open != nullptr ? machine::until{what, 0, {open}, nullptr}
+                                     : machine::until{what, time.end_ns, {}, nullptr});
     return done(call, what, {to, from, bytes});
   }
 
@@ -237,7 +241,7 @@ class gpu {
     w.kind = event_kind::sync;
     w.name = "";
     w.begin = machine_.now();
-    wait_until(machine_, u);
+    machine_.await(u);
     w.end = machine_.now();
     w.sync = kind;
     w.context = context_->id;
@@ -247,8 +251,8 @@ class gpu {
     return status::ok;
   }
 
-  void tell_work(const recorder::call& c, const stream& s, const work& w, interval time, std::uint32_t graph_id,
-                 std::uint64_t node_id) {
+  void tell_work(const recorder::call& c, const stream& s, const work& w, interval time, const moment_ptr& open,
+                 std::uint32_t graph_id, std::uint64_t node_id) {
     gpu_work g{};
     g.name = "";
     g.begin = time.start_ns;
@@ -277,7 +281,7 @@ class gpu {
     } else {
       return;
     }
-    recorder_.work(c, g);
+    recorder_.work(c, g, open);
   }
 
   struct stream_facts {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cutrace/sim/moment.hpp>
 #include <cutrace/sim/work.hpp>
 #include <memory>
 #include <unordered_map>
@@ -185,6 +186,7 @@ struct graph_exec {
   std::vector<graph_node*> order;
   std::vector<std::vector<std::uint32_t>> after;  ///< of each node in `order`, the positions of its dependencies there
   std::uint64_t end_ns = 0;                       ///< of the last launch: launches of one instance never overlap
+  moment_ptr open;                                ///< instead of `end_ns`, where that could not be computed
   std::uint64_t flags = 0;
   std::uint64_t user = 0;  ///< free for the face
 

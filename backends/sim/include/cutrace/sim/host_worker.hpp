@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs host functions of streams and graphs, each once the model's clock has reached its turn, in the order of tickets
-// with equal times. One thread, started with the first function. With a clock that does not run by itself (tests), the
-// owner calls `run_due` instead.
+// Runs functions, each once the model's clock has reached its turn, with equal times in the order in which they came:
+// host functions of streams and graphs, and what else happens at a moment. One thread, started with the first function.
+// With a clock that does not run by itself (tests), the owner calls `run_due` instead.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cutrace/sim/options.hpp>
-#include <cutrace/sim/work.hpp>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -32,25 +32,11 @@ class host_worker {
   host_worker(const host_worker&) = delete;
   host_worker& operator=(const host_worker&) = delete;
 
-  /// Queues a function; the ticket is for `wait`.
-  std::uint64_t add(std::uint64_t at_ns, const host_work& work, bool own_thread) {
+  void add(std::uint64_t at_ns, std::function<void()> f) {
     const std::lock_guard<std::mutex> hold(lock_);
-    const std::uint64_t ticket = ++last_ticket_;
-    waiting_.emplace(std::make_pair(at_ns, ticket), work);
-    if (own_thread && !thread_.joinable()) thread_ = std::thread([this] { loop(); });
+    waiting_.emplace(std::make_pair(at_ns, ++last_), std::move(f));
+    if (time_.runs && !thread_.joinable()) thread_ = std::thread([this] { loop(); });
     changed_.notify_all();
-    return ticket;
-  }
-
-  bool done(std::uint64_t ticket) {
-    const std::lock_guard<std::mutex> hold(lock_);
-    return done_locked(ticket);
-  }
-
-  /// Until the function behind `ticket` has returned.
-  void wait(std::uint64_t ticket) {
-    std::unique_lock<std::mutex> hold(lock_);
-    changed_.wait(hold, [&] { return done_locked(ticket) || stopping_; });
   }
 
   /// Runs what is due by the clock on the caller's thread.
@@ -60,22 +46,14 @@ class host_worker {
   }
 
  private:
-  using key = std::pair<std::uint64_t, std::uint64_t>;  // time, ticket
-
-  bool done_locked(std::uint64_t ticket) const {
-    if (ticket == running_) return false;
-    return std::none_of(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.first.second == ticket; });
-  }
+  using key = std::pair<std::uint64_t, std::uint64_t>;  // time, number
 
   void run_first(std::unique_lock<std::mutex>& hold) {
-    const auto first = *waiting_.begin();
+    const std::function<void()> f = std::move(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
-    running_ = first.first.second;
     hold.unlock();
-    first.second.function(first.second.user);
+    f();
     hold.lock();
-    running_ = 0;
-    changed_.notify_all();
   }
 
   void loop() {
@@ -97,9 +75,8 @@ class host_worker {
   const time_source& time_;
   std::mutex lock_;
   std::condition_variable changed_;
-  std::map<key, host_work> waiting_;
-  std::uint64_t last_ticket_ = 0;
-  std::uint64_t running_ = 0;
+  std::map<key, std::function<void()>> waiting_;
+  std::uint64_t last_ = 0;
   bool stopping_ = false;
   std::thread thread_;
 };

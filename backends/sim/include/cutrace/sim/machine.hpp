@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated machine: devices with engines, contexts, streams, events, memory and graphs behind one lock. A work
-// gets its times when it is issued: start = max(issue + launch latency, engine free, what its stream waits for).
+// gets its times when it is issued: start = max(issue + launch latency, engine free, what its stream waits for). Where
+// something of that is not known, because of a host function, a value in memory or a kernel without end, the work is
+// put aside, and gets its times once all is known (machine_jobs.hpp).
 //
-// What it does: bytes of copies and sets really move (at issue, which is a legal order for programs without races; a
-// copy that depends on what an earlier host function of its stream writes would come too early). Kernels execute
-// nothing. All functions may be called from any thread. None blocks: `until` tells the caller for what to wait (see
-// waiting.hpp).
+// What it does: bytes of copies and sets really move: at issue, which is a legal order for programs without races, or
+// when the work is placed that was put aside (from pageable memory at issue all the same). Kernels execute nothing. All
+// functions may be called from any thread. None blocks but `await`.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <cutrace/sim/draw.hpp>
 #include <cutrace/sim/engines.hpp>
 #include <cutrace/sim/graph.hpp>
 #include <cutrace/sim/host_worker.hpp>
 #include <cutrace/sim/memory.hpp>
+#include <cutrace/sim/moment.hpp>
 #include <cutrace/sim/options.hpp>
 #include <cutrace/sim/stream.hpp>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -32,32 +37,42 @@ class machine {
   struct issued {
     status what = status::ok;
     interval time;
+    moment_ptr open;  ///< instead of `time`, where that is not known yet
     graph_node* node = nullptr;
     work done;  ///< as given, with directions and memory kinds filled in
   };
   struct node_run {
     const graph_node* node;
     interval time;
+    moment_ptr open;
   };
   struct launched {
     status what = status::ok;
     interval time;
+    moment_ptr open;
     std::vector<node_run> nodes;
   };
-  /// The moment up to which a blocking call has to wait, and the host function (0: none) that must have returned.
+  /// What a blocking call has to wait for.
   struct until {
     status what = status::ok;
     std::uint64_t at_ns = 0;
-    std::uint64_t host_ticket = 0;
+    std::vector<moment_ptr> open;
+    std::shared_ptr<const loss> lost;  ///< of the context; null: it cannot be lost
   };
 
-  explicit machine(const options& o) : options_(o), memory_(o.devices, o.memory_bytes), worker_(options_.time) {
+  explicit machine(const options& o)
+      : options_(o), memory_(o.devices, o.memory_bytes), hosts_(options_.time), values_(options_.time) {
     for (std::uint32_t d = 0; d < options_.devices; ++d) engines_.emplace_back(options_);
   }
 
   const options& settings() const { return options_; }
   std::uint64_t now() const { return options_.time.now(); }
-  host_worker& hosts() { return worker_; }
+  host_worker& hosts() { return hosts_; }
+  /// Writes of values and waits for them.
+  host_worker& values() { return values_; }
+  /// Replaces the kernels that go wrong; their executions are counted from now on. `report_ns`: from the fault to the
+  /// first call that returns its code.
+  void set_kernel_faults(std::vector<kernel_fault>, std::uint64_t report_ns);
 
   // Contexts and streams
   context* create_context(std::uint32_t device, bool primary, std::uint32_t flags);
@@ -87,8 +102,11 @@ class machine {
   issued issue(stream*, const work&);
   until finish(const stream*);
   until finish(const context*);
-  /// not_ready while work of the stream runs.
-  status query(const stream* s) { return ready(finish(s)); }
+  /// not_ready while it is not done; context_lost once the loss is reported.
+  status ask(const until&) const;
+  /// Blocks until it is done, or until the loss of the context is reported. The clock must run by itself.
+  status await(const until&);
+  status query(const stream* s) { return ask(finish(s)); }
 
   // Events
   gpu_event* create_event(bool timing);
@@ -97,7 +115,7 @@ class machine {
   status record(gpu_event*, stream*);
   status wait(stream*, gpu_event*);
   until finish(const gpu_event*);
-  status query(const gpu_event* e) { return ready(finish(e)); }
+  status query(const gpu_event* e) { return ask(finish(e)); }
   status elapsed(const gpu_event* from, const gpu_event* to, double& ms);
 
   // Memory, see memory.hpp
@@ -164,11 +182,6 @@ class machine {
     const std::lock_guard<std::mutex> hold(lock_);
     return map.find(const_cast<T*>(key)) != map.end();
   }
-  status ready(const until& u) {
-    if (u.what != status::ok) return u.what;
-    return now() >= u.at_ns && (u.host_ticket == 0 || worker_.done(u.host_ticket)) ? status::ok : status::not_ready;
-  }
-
   std::uint64_t stream_ready(const stream& s) const {
     switch (s.kind) {
       case stream_kind::legacy:
@@ -187,11 +200,56 @@ class machine {
   }
 
   status resolve(work&);
-  interval place(stream&, const work&, std::uint64_t ready_ns);
-  /// The bytes of a copy or set, to be moved once the lock is released.
+  /// The bytes of a copy or set, or those that a value is compared with or written to.
   struct movement {
     memory::view to, from;
   };
+
+  // Work on its way to its times, see machine_jobs.hpp.
+  struct job {
+    work what;
+    movement bytes;
+    std::uint32_t device = 0;
+    std::uint64_t duration_ns = 0;  ///< of a kernel; drawn at issue, so that it does not depend on what is put aside
+    std::int32_t misfortune = -1;   ///< of a kernel: -1 none, 0 it never ends, else the code of its fault
+    std::shared_ptr<loss> lost;
+    std::uint64_t ready_ns = 0;
+    std::vector<moment_ptr> after;  ///< not known yet
+    std::uint64_t latency_ns = 0;   ///< between their ends and this work
+    moment_ptr when;                ///< of work that is put aside, or that ends when somebody says so
+    bool spans = false;             ///< a whole graph: it begins with the first of its nodes
+    std::uint64_t first_ns = never_ns;
+  };
+  /// Times, or where they will stand.
+  struct outcome {
+    interval time;
+    moment_ptr open;
+  };
+  /// After what the next work of a stream comes.
+  struct front {
+    std::uint64_t at_ns = 0;
+    std::vector<moment_ptr> open;
+  };
+  front front_of(const stream&) const;
+  job job_of(const stream&, const work&, const front&, std::uint64_t ready_ns = 0);
+  static bool ready(job&);
+  outcome run(job&&, movement&);
+  outcome place(job&);
+  outcome place_kernel(job&);
+  void launch_nodes(graph_exec&, stream&, const front&, std::vector<std::pair<const work*, movement>>&, launched&);
+  void carry_out(const moment_ptr&, std::uint64_t at_ns, const std::shared_ptr<loss>&, const std::function<void()>&);
+  static void write(const value_work&, const movement&);
+  static bool holds(const value_work&, const movement&);
+  void poll(const moment_ptr&, std::uint64_t since_ns, const std::shared_ptr<loss>&, const value_work&,
+            const movement&);
+  static void close(moment&, interval);
+  void release();
+  void settle(stream&);
+  void take(stream&, const outcome&);
+  std::int32_t misfortune(const work&);
+  static std::uint64_t end_of(const until&);
+  static std::uint64_t end_of(const gpu_event& e) { return e.open != nullptr ? e.open->end_ns.load() : e.at_ns; }
+
   status look(const work&, movement&);
   static void move(const work&, const movement&);
   static std::uint64_t extent(std::uint64_t width, std::uint64_t height, std::uint64_t depth, const copy_side& s) {
@@ -203,7 +261,15 @@ class machine {
   mutable std::mutex lock_;
   std::vector<engines> engines_;
   memory memory_;
-  host_worker worker_;
+  std::condition_variable changed_;
+  std::atomic<std::uint64_t> changes_{0};  ///< what `await` waits for may have become known
+  std::vector<job> aside_;                 ///< in the order of their issue
+  struct counted_fault {
+    kernel_fault what;
+    std::uint64_t seen = 0;
+  };
+  std::vector<counted_fault> faults_;
+  std::uint64_t report_ns_ = 0;
   std::uint32_t last_context_ = 0, last_event_ = 0, last_graph_ = 0;
   std::uint64_t last_capture_ = 0;
   std::unordered_map<context*, std::unique_ptr<context>> contexts_;
@@ -212,10 +278,12 @@ class machine {
   std::unordered_map<graph*, std::unique_ptr<graph>> graphs_;
   std::unordered_map<graph_exec*, std::unique_ptr<graph_exec>> execs_;
   std::unordered_map<capture*, std::unique_ptr<capture>> captures_;
+  host_worker hosts_, values_;  // last: their threads use the rest
 };
 
 }  // namespace sim
 CUTRACE_END_NAMESPACE
 
 #include <cutrace/sim/machine_graphs.hpp>
+#include <cutrace/sim/machine_jobs.hpp>
 #include <cutrace/sim/machine_work.hpp>

@@ -79,27 +79,51 @@ inline machine::launched machine::launch(graph_exec* e, stream* s) {
     for (const graph_node* n : e->order) {
       movement m;
       if ((r.what = look(n->what, m)) != status::ok) return r;
-      if (m.to.data != nullptr) moves.emplace_back(&n->what, std::move(m));
+      moves.emplace_back(&n->what, std::move(m));
     }
-    const std::uint64_t ready = std::max({now() + options_.launch_latency_ns, stream_ready(*s), e->end_ns});
-    r.time = {ready, ready};
-    r.nodes.reserve(e->order.size());
-    for (std::size_t i = 0; i < e->order.size(); ++i) {
-      std::uint64_t start = ready;
-      for (const std::uint32_t d : e->after[i])
-        start = std::max(start, r.nodes[d].time.end_ns + options_.node_latency_ns);
-      r.nodes.push_back({e->order[i], place(*s, e->order[i]->what, start)});
-      r.time.end_ns = std::max(r.time.end_ns, r.nodes.back().time.end_ns);
-    }
-    if (!r.nodes.empty()) {
-      r.time.start_ns = r.nodes.front().time.start_ns;
-      for (const node_run& n : r.nodes) r.time.start_ns = std::min(r.time.start_ns, n.time.start_ns);
-    }
-    e->end_ns = r.time.end_ns;
-    advance(*s, r.time.end_ns);
+    front f = front_of(*s);
+    f.at_ns = std::max(f.at_ns, e->end_ns);
+    if (e->open != nullptr) f.open.push_back(e->open);
+    launch_nodes(*e, *s, f, moves, r);
   }
   for (const auto& m : moves) move(*m.first, m.second);
   return r;
+}
+
+/// Each node comes after its own ones, the first ones after `f`, and the stream's next work after all of them.
+inline void machine::launch_nodes(graph_exec& e, stream& s, const front& f,
+                                  std::vector<std::pair<const work*, movement>>& moves, launched& r) {
+  movement none;
+  job whole = job_of(s, work{}, f);
+  const std::uint64_t ready = whole.ready_ns;
+  whole.spans = true;
+  if (!e.order.empty()) whole.after.clear();
+  r.nodes.reserve(e.order.size());
+  for (std::size_t i = 0; i < e.order.size(); ++i) {
+    job j = job_of(s, e.order[i]->what, f, ready);
+    ++s.sequence;
+    j.latency_ns = options_.node_latency_ns;
+    for (const std::uint32_t d : e.after[i]) {
+      const node_run& before = r.nodes[d];
+      if (before.open != nullptr)
+        j.after.push_back(before.open);
+      else
+        j.ready_ns = std::max(j.ready_ns, before.time.end_ns + j.latency_ns);
+    }
+    const outcome o = run(std::move(j), moves[i].second);
+    r.nodes.push_back({e.order[i], o.time, o.open});
+    if (o.open != nullptr) {
+      whole.after.push_back(o.open);
+    } else {
+      whole.ready_ns = std::max(whole.ready_ns, o.time.end_ns);
+      whole.first_ns = std::min(whole.first_ns, o.time.start_ns);
+    }
+  }
+  const outcome o = run(std::move(whole), none);
+  r.time = o.time;
+  r.open = e.open = o.open;
+  e.end_ns = o.time.end_ns;
+  take(s, o);
 }
 
 inline bool machine::break_captures() {

@@ -56,6 +56,7 @@ inline bool machine::destroy_stream(stream* s) {
     c.broken = true;
     c.members.erase(std::remove(c.members.begin(), c.members.end(), s), c.members.end());
   }
+  for (const moment_ptr& m : s->open) s->owner->open.push_back({m, s->kind != stream_kind::non_blocking});
   live_streams_.erase(s);
   auto& all = s->owner->streams;
   all.erase(std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.get() == s; }));
@@ -73,6 +74,11 @@ inline status machine::resolve(work& w) {
   if (w.kind == work_kind::set) {
     w.set.kind = memory_.find(w.set.address).kind;
     return w.set.kind == memory_kind::unknown ? status::invalid_value : status::ok;
+  }
+  if (w.kind == work_kind::value) {
+    const memory_kind kind = memory_.find(w.value.address).kind;
+    const bool there = kind == memory_kind::device || kind == memory_kind::pinned;
+    return there && w.value.address % w.value.bytes == 0 ? status::ok : status::invalid_value;
   }
   if (w.kind != work_kind::copy) return status::ok;
   const memory::location from = memory_.find(w.copy.source.address);
@@ -92,27 +98,6 @@ inline status machine::resolve(work& w) {
   return status::ok;
 }
 
-inline interval machine::place(stream& s, const work& w, std::uint64_t ready_ns) {
-  engines& e = engines_[s.owner->device];
-  const std::uint64_t sequence = s.sequence++;
-  switch (w.kind) {
-    case work_kind::kernel:
-      return e.place_kernel(ready_ns, draw_duration_ns(options_, w.kernel, s.id, sequence));
-    case work_kind::copy:
-      return e.place_copy(ready_ns, w.copy);
-    case work_kind::set:
-      return e.place_set(ready_ns, w.set);
-    case work_kind::host: {
-      const std::uint64_t ticket = worker_.add(ready_ns, w.host, options_.time.runs);
-      s.host_ticket = s.owner->host_ticket = ticket;
-      return {ready_ns, ready_ns};
-    }
-    case work_kind::empty:
-      break;
-  }
-  return {ready_ns, ready_ns};
-}
-
 inline status machine::look(const work& w, movement& m) {
   if (w.kind == work_kind::copy && w.copy.bytes() != 0) {
     const copy_work& c = w.copy;
@@ -123,12 +108,15 @@ inline status machine::look(const work& w, movement& m) {
     const std::uint64_t row = w.set.width * w.set.element_bytes;
     m.to = memory_.look(w.set.address, (w.set.height - 1) * w.set.pitch_bytes + row);
     if (m.to.data == nullptr) return status::invalid_value;
+  } else if (w.kind == work_kind::value) {
+    m.to = memory_.look(w.value.address, w.value.bytes);
+    if (m.to.data == nullptr) return status::invalid_value;
   }
   return status::ok;
 }
 
 inline void machine::move(const work& w, const movement& m) {
-  if (m.to.data == nullptr) return;
+  if (m.to.data == nullptr || w.kind == work_kind::value) return;
   if (w.kind == work_kind::copy) {
     const copy_work& c = w.copy;
     for (std::uint64_t z = 0; z < c.depth; ++z)
@@ -161,8 +149,11 @@ inline machine::issued machine::issue(stream* s, const work& w) {
       return r;
     }
     if ((r.what = look(r.done, m)) != status::ok) return r;
-    r.time = place(*s, r.done, std::max(now() + options_.launch_latency_ns, stream_ready(*s)));
-    advance(*s, r.time.end_ns);
+    const outcome o = run(job_of(*s, r.done, front_of(*s)), m);
+    ++s->sequence;
+    r.time = o.time;
+    r.open = o.open;
+    take(*s, o);
   }
   move(r.done, m);
   return r;
@@ -172,9 +163,10 @@ inline machine::until machine::finish(const stream* s) {
   const std::lock_guard<std::mutex> hold(lock_);
   if (s->capturing != nullptr) {
     s->capturing->broken = true;
-    return {status::capture_unsupported, 0, 0};
+    return {status::capture_unsupported, 0, {}, nullptr};
   }
-  return {status::ok, stream_ready(*s), s->kind == stream_kind::legacy ? s->owner->host_ticket : s->host_ticket};
+  front f = front_of(*s);
+  return {status::ok, f.at_ns, std::move(f.open), s->owner->lost};
 }
 
 inline machine::until machine::finish(const context* c) {
@@ -182,9 +174,12 @@ inline machine::until machine::finish(const context* c) {
   for (const auto& entry : captures_)
     if (entry.second->origin->owner == c) {
       entry.second->broken = true;
-      return {status::capture_unsupported, 0, 0};
+      return {status::capture_unsupported, 0, {}, nullptr};
     }
-  return {status::ok, c->end_ns, c->host_ticket};
+  until u{status::ok, c->end_ns, c->legacy->open, c->lost};
+  for (const auto& s : c->streams) u.open.insert(u.open.end(), s->open.begin(), s->open.end());
+  for (const context::left_over& l : c->open) u.open.push_back(l.when);
+  return u;
 }
 
 inline gpu_event* machine::create_event(bool timing) {
@@ -214,9 +209,12 @@ inline status machine::record(gpu_event* e, stream* s) {
   }
   e->captured = nullptr;
   e->recorded = true;
-  e->at_ns = std::max(now() + options_.launch_latency_ns, stream_ready(*s));
-  e->host_ticket = s->host_ticket;
-  advance(*s, e->at_ns);
+  e->lost = s->owner->lost;
+  movement none;
+  const outcome o = run(job_of(*s, work{}, front_of(*s)), none);
+  e->at_ns = o.time.end_ns;
+  e->open = o.open;
+  take(*s, o);
   return status::ok;
 }
 
@@ -238,20 +236,26 @@ inline status machine::wait(stream* s, gpu_event* e) {
     return status::ok;
   }
   if (s->capturing != nullptr) return e->recorded ? status::capture_unsupported : status::ok;
-  if (e->recorded) advance(*s, e->at_ns);
+  if (!e->recorded) return status::ok;
+  if (e->open != nullptr && !e->open->known())
+    s->open.push_back(e->open);
+  else
+    advance(*s, end_of(*e));
   return status::ok;
 }
 
 inline machine::until machine::finish(const gpu_event* e) {
   const std::lock_guard<std::mutex> hold(lock_);
-  if (e->captured != nullptr) return {status::captured_event, 0, 0};
-  return {status::ok, e->at_ns, e->host_ticket};
+  if (e->captured != nullptr) return {status::captured_event, 0, {}, nullptr};
+  until u{status::ok, e->at_ns, {}, e->lost};
+  if (e->open != nullptr) u.open.push_back(e->open);
+  return u;
 }
 
 inline status machine::elapsed(const gpu_event* from, const gpu_event* to, double& ms) {
   if (!from->recorded || !to->recorded || !from->timing || !to->timing) return status::invalid_handle;
   if (query(from) != status::ok || query(to) != status::ok) return status::not_ready;
-  ms = (static_cast<double>(to->at_ns) - static_cast<double>(from->at_ns)) / 1e6;
+  ms = (static_cast<double>(end_of(*to)) - static_cast<double>(end_of(*from))) / 1e6;
   return status::ok;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/sim/functions.hpp>
+#include <cutrace/sim/moment.hpp>
 #include <cutrace/sim/options.hpp>
 #include <initializer_list>
 #include <list>
@@ -83,15 +84,16 @@ class recorder final : public activity_buffers {
     writer->exit(a);
   }
 
-  /// Keeps GPU work until it has ended by the model's clock. `begin` and `end` are times of that clock.
-  void work(const call& c, gpu_work w) {
+  /// Keeps GPU work until it has ended by the model's clock. `begin` and `end` are times of that clock; with `open`
+  /// they will stand there.
+  void work(const call& c, gpu_work w, moment_ptr open = nullptr) {
     if (c.session == 0) return;
     w.correlation = c.correlation;
     const std::uint64_t since_ns = now() - offset_;
     std::size_t waiting_now = 0;
     {
       const std::lock_guard<std::mutex> hold(pending_lock_);
-      pending_.push_back({w, c.session, since_ns});
+      pending_.push_back({w, c.session, since_ns, std::move(open)});
       waiting_now = pending_.size();
     }
     if (waiting_now % 4096 == 0) tell();  // a program that never synchronises
@@ -106,7 +108,12 @@ class recorder final : public activity_buffers {
     {
       const std::lock_guard<std::mutex> hold(pending_lock_);
       for (waiting& w : pending_) {
-        if (w.work.end <= until) {
+        if (w.open != nullptr && w.open->known()) {
+          w.work.begin = w.open->start_ns;
+          w.work.end = w.open->end_ns;
+          w.open = nullptr;
+        }
+        if (w.open == nullptr && w.work.end <= until) {
           done.push_back(w);
           mine.at->since_ns = std::min(mine.at->since_ns, w.since_ns);
         } else {
@@ -163,6 +170,7 @@ class recorder final : public activity_buffers {
     gpu_work work;
     std::uint64_t session;
     std::uint64_t since_ns;  ///< raw
+    moment_ptr open;
   };
   /// Stands in the list for as long as a thread tells what it has taken out of `pending_`.
   struct telling {

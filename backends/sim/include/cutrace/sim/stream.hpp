@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cutrace/sim/graph.hpp>
+#include <cutrace/sim/moment.hpp>
 #include <memory>
 #include <vector>
 
@@ -30,9 +31,9 @@ struct stream {
   std::uint32_t id = 0;
   stream_kind kind = stream_kind::blocking;
   std::int32_t priority = 0;
-  std::uint64_t end_ns = 0;       ///< when everything issued so far is done
-  std::uint64_t sequence = 0;     ///< works issued so far
-  std::uint64_t host_ticket = 0;  ///< of the last host function, see host_worker.hpp
+  std::uint64_t end_ns = 0;      ///< when everything issued so far is done, as far as that is known
+  std::vector<moment_ptr> open;  ///< what the next work comes after, too; known ones are taken out
+  std::uint64_t sequence = 0;    ///< works issued so far
   capture* capturing = nullptr;
   std::vector<graph_node*> tips;  ///< while capturing: what the next work comes after
 };
@@ -42,7 +43,8 @@ struct gpu_event {
   bool recorded = false;
   bool timing = true;
   std::uint64_t at_ns = 0;
-  std::uint64_t host_ticket = 0;
+  moment_ptr open;  ///< instead of `at_ns`, where that could not be computed
+  std::shared_ptr<const loss> lost;
   const stream* where = nullptr;
   capture* captured = nullptr;  ///< recorded in that capture, not in time
   std::uint64_t captured_id = 0;
@@ -57,7 +59,12 @@ struct context {
   std::uint32_t next_stream_id = 13;  // streams made by programs start there on real hardware, the legacy one is 7
   std::uint64_t blocking_end_ns = 0;  ///< of all streams that synchronise with the legacy one
   std::uint64_t end_ns = 0;           ///< of all streams
-  std::uint64_t host_ticket = 0;
+  struct left_over {
+    moment_ptr when;
+    bool blocking;
+  };
+  std::vector<left_over> open;  ///< of streams that are destroyed
+  std::shared_ptr<loss> lost = std::make_shared<loss>();
   std::uint32_t blocking_captures = 0;
   std::unique_ptr<stream> legacy;
   std::vector<std::unique_ptr<stream>> streams;

@@ -25,6 +25,7 @@ enum class status : std::uint8_t {
   capture_unjoined,     ///< work forked to other streams was not joined before the end
   capture_implicit,     ///< the legacy stream would have to wait for a capturing stream
   captured_event,       ///< the event was last recorded in a capture
+  context_lost,         ///< a kernel has faulted, see moment.hpp; `loss` holds the code
 };
 
 struct interval {
@@ -90,7 +91,17 @@ struct host_work {
   void* user = nullptr;
 };
 
-enum class work_kind : std::uint8_t { empty, kernel, copy, set, host };
+/// A stream waits for a value in memory, or writes one, in stream order.
+enum class value_test : std::uint8_t { at_least, equal, any_bit, nor };  ///< as CUstreamWaitValue_flags
+struct value_work {
+  std::uint64_t address = 0;  ///< of device or host memory
+  std::uint64_t value = 0;
+  std::uint32_t bytes = 4;  ///< 4 or 8
+  bool write = false;
+  value_test test = value_test::at_least;
+};
+
+enum class work_kind : std::uint8_t { empty, kernel, copy, set, host, value };
 
 /// Tagged by `kind`; only the matching member means something.
 struct work {
@@ -99,12 +110,14 @@ struct work {
   copy_work copy;
   set_work set;
   host_work host;
+  value_work value;
 
   work() = default;
   work(const kernel_work& k) : kind(work_kind::kernel), kernel(k) {}  // NOLINT(google-explicit-constructor)
   work(const copy_work& c) : kind(work_kind::copy), copy(c) {}        // NOLINT(google-explicit-constructor)
   work(const set_work& s) : kind(work_kind::set), set(s) {}           // NOLINT(google-explicit-constructor)
   work(const host_work& h) : kind(work_kind::host), host(h) {}        // NOLINT(google-explicit-constructor)
+  work(const value_work& v) : kind(work_kind::value), value(v) {}     // NOLINT(google-explicit-constructor)
 };
 
 }  // namespace sim
