@@ -24,6 +24,7 @@ struct api_call {
   bool runtime_api;
   std::uint32_t runtime_function;  ///< function of the runtime API that made this call of the driver, 0: not known
   std::uint32_t enclosing;         ///< correlation of the call of the driver in which this one was made, 0: not known
+  std::uint8_t context = 0;        ///< low bits of the number of its context, 0: not known
 
   /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
@@ -40,9 +41,10 @@ struct function_info {
   const char* name;
   const parameter* parameters;
   std::uint32_t parameter_count;
-  copy_direction direction;      ///< of copies, `unknown` otherwise
-  std::int32_t bytes_parameter;  ///< index of the argument that is the number of bytes moved or allocated, -1 none
-  bool makes_gpu_work;           ///< calls whose correlation id GPU records may carry
+  copy_direction direction;        ///< of copies, `unknown` otherwise
+  std::int32_t bytes_parameter;    ///< index of the argument that is the number of bytes moved or allocated, -1 none
+  bool makes_gpu_work;             ///< calls whose correlation id GPU records may carry
+  bool per_thread_stream = false;  ///< its default stream is that of the calling thread ("_ptsz", "_ptds")
 };
 
 /// GPU work that a backend tells in full by itself, without activity buffers. Times as in `times_are_ticks`.
@@ -166,6 +168,17 @@ class event_writer {
     c.end_ticks = ticks();
     exit(c);
   }
+
+  /// A call, whose end was recorded, returned an error that loses the context (loses_context). The first one of a
+  /// session, and all others meanwhile, return from here when the report of it is out, after 100 ms at the latest,
+  /// since programs end in the next line. The thread that made the call.
+  virtual void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept {
+    static_cast<void>(function), static_cast<void>(result), static_cast<void>(at_ticks);
+  }
+  /// What was complete has been handed over. The thread that flushes, as of the next.
+  virtual void flushed() noexcept {}
+  /// The flushes that `context_lost` asked for have been made.
+  virtual void flushed_after_fault() noexcept {}
 
   /// GPU work, from whichever thread learnt of it. The name should be one of few: each distinct one is kept.
   virtual void gpu(const gpu_work&) noexcept = 0;

@@ -33,4 +33,8 @@ class config_error : public error {
 /// Default: the line on stderr, each distinct one once.
 using error_handler = void (*)(const char* component, const char* message, void* user);
 
+/// Receives the block of text of each alarm, what faulted or what hangs, which stands on stderr as well. Called on a
+/// thread of cutrace; must not throw, call CUDA, or wait for a thread that does.
+using alarm_handler = void (*)(const char* block, void* user);
+
 CUTRACE_END_NAMESPACE

@@ -40,8 +40,9 @@ enum class event_kind : std::uint8_t {
            ///< window is unknown, not idle
   other,   ///< only of a file: a type that this version does not know, kept with what the file says of it
   system,  ///< what the kernel did, or a probe saw: a span or an instant
+  alarm,   ///< work that has faulted, may have, or does not end: one event for each candidate, or head of a stream
 };
-inline constexpr std::size_t event_kind_count = 23;
+inline constexpr std::size_t event_kind_count = 24;
 
 /// View of an interned string. Empty where `size` is 0; `data` may be null then.
 struct text {
@@ -265,6 +266,24 @@ struct system_data {
   bool has_result;
 };
 
+/// The event's name is that of the work (of a wait the function that issued it), its place, call, stage and requests
+/// are those of the work, its times the moment at which the alarm was raised.
+struct alarm_data {
+  text what;  ///< "fault", "hang"
+  text work;  ///< "kernel", "memcpy", "memset", "graph", "wait_event", "wait_value", "host_function", "implicit_wait"
+              ///< (for the legacy default stream, or for those that it waits for); "call": a thread of the host in one
+  text why;   ///< what speaks for it, in words
+  std::uint32_t rank;        ///< among those of one alarm, from 1: the first is the most likely, or the cause
+  std::uint32_t candidates;  ///< of one alarm; more than there are events where they are too many
+  std::uint32_t behind;      ///< what stood behind it on its stream
+  std::int32_t result;       ///< faults: what the driver returned, a CUresult
+  std::int64_t
+      unfinished_ns;  ///< hangs: for how long nothing had ended on the stream, or the thread had been in the call
+  std::uint64_t graph_node_id;  ///< 0: no node of a graph
+  std::uint32_t grid[3];        ///< kernels, else 0, as the next
+  std::uint32_t block[3];
+};
+
 struct event {
   event_kind kind;
   attribution joined;
@@ -318,6 +337,7 @@ struct event {
     stream_data stream_;
     ioctl_data ioctl_;
     system_data system;
+    alarm_data alarm;
     other_data other;
   };
 

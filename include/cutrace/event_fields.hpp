@@ -158,6 +158,7 @@ inline bool knows_request(const event& e) noexcept {
 }
 inline bool has_status(const event& e) noexcept { return e.ioctl_.status_name.size != 0; }
 inline bool is_cut_batch(const event& e) noexcept { return e.request_total > e.request_count; }
+inline bool is_kernel_alarm(const event& e) noexcept { return e.alarm.grid[0] != 0; }
 inline bool is_described(const event& e) noexcept { return !e.stream_.derived; }
 
 /// Of a stage or mark, what NVTX said of it.
@@ -282,6 +283,19 @@ inline constexpr auto memory_fields = std::tuple_cat(
                                 field<&event::memory, &memory_data::bytes>("bytes").in(field_unit::bytes),
                                 field<&event::memory, &memory_data::memory>("memory")));
 
+inline constexpr auto alarm_fields = std::tuple_cat(
+    std::make_tuple(field<&event::alarm, &alarm_data::what>("alarm"), field<&event::alarm, &alarm_data::work>("work"),
+                    field<&event::alarm, &alarm_data::why>("why").unless_zero(),
+                    field<&event::alarm, &alarm_data::rank>("rank"),
+                    field<&event::alarm, &alarm_data::candidates>("candidates"),
+                    field<&event::alarm, &alarm_data::behind>("behind"),
+                    field<&event::alarm, &alarm_data::result>("result").unless_zero(),
+                    field<&event::alarm, &alarm_data::unfinished_ns>("unfinished_ns").in(field_unit::ns).unless_zero()),
+    gpu_fields,
+    std::make_tuple(field<&event::alarm, &alarm_data::grid>("grid").when<field_if<is_kernel_alarm>>(),
+                    field<&event::alarm, &alarm_data::block>("block").when<field_if<is_kernel_alarm>>(),
+                    field<&event::alarm, &alarm_data::graph_node_id>("graph_node_id").unless_zero()));
+
 inline constexpr auto loss_fields =
     std::make_tuple(field<&event::loss, &loss_data::cause>("cause"), field<&event::loss, &loss_data::count>("count"));
 
@@ -371,6 +385,8 @@ constexpr decltype(auto) with_field_list(event_kind kind, Visit&& visit) {
       return visit(ioctl_fields);
     case event_kind::system:
       return visit(system_fields);
+    case event_kind::alarm:
+      return visit(alarm_fields);
     case event_kind::loss:
       return visit(loss_fields);
     case event_kind::device:

@@ -57,6 +57,8 @@ constexpr const char* to_string(event_kind kind) noexcept {
       return "other";
     case event_kind::system:
       return "system";
+    case event_kind::alarm:
+      return "alarm";
   }
   return "unknown";
 }

@@ -41,6 +41,10 @@ struct session_options {
       30000;  ///< a sink that takes longer over one call ends the trace; CUTRACE_SINK_DEADLINE_MS
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
+  const char* watchdog = nullptr;  ///< GPU work that takes longer hangs: "10s,except=KERNEL"; CUTRACE_WATCHDOG
+  bool control = false;            ///< answers `cutrace explain`; CUTRACE_CONTROL ("1"); the watchdog does, too
+  alarm_handler on_alarm = nullptr;
+  void* on_alarm_user = nullptr;
 };
 
 #if CUTRACE_ENABLED

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/alarms.hpp>
 #include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/analysis/summary.hpp>
@@ -121,6 +122,7 @@ class trace_analysis {
     ioctls_.add(e);
     waits_.add(e);
     marks_.add(e);
+    alarms_.add(e);
   }
 
   /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
@@ -159,6 +161,7 @@ class trace_analysis {
   const operation_table& gpu_operations() const noexcept { return gpu_operations_; }
   const operation_table& calls() const noexcept { return calls_; }
   const ioctl_table& ioctls() const noexcept { return ioctls_; }
+  const alarm_log& alarms() const noexcept { return alarms_; }
 
  private:
   trace_log log_;
@@ -170,6 +173,7 @@ class trace_analysis {
   ioctl_table ioctls_;
   wait_table waits_;
   inference_marks marks_;
+  alarm_log alarms_;
 };
 
 }  // namespace analysis

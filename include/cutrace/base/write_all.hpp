@@ -146,11 +146,26 @@ CUTRACE_NOINLINE inline void mask_controls(char* text, std::size_t size) noexcep
   }
 }
 
-/// Writes one line to the program's stderr, as far as that takes it at once; `format` is printf's, without the newline.
+/// Writes to the program's stderr, as far as that takes it at once; control characters of `text` are masked in place.
 /// stdio would let SIGPIPE through where nobody reads, and give the stream an orientation, after which the program's
 /// wide output fails. Any thread.
-__attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_line(const char* format, ...) noexcept {
+CUTRACE_NOINLINE inline void write_error_text(char* text, std::size_t size) noexcept {
   const int saved = errno;
+  mask_controls(text, size);
+  const write_signal_guard guard;
+  const no_cancel whole;  // write(2) would be a place to be cancelled at
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t written = ::write(STDERR_FILENO, text + done, size - done);
+    if (written > 0)
+      done += static_cast<std::size_t>(written);
+    else if (written == 0 || errno != EINTR)
+      break;
+  }
+  errno = saved;
+}
+
+/// The same with one line; `format` is printf's, without the newline.
+__attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_line(const char* format, ...) noexcept {
   char line[2048];
   std::va_list values;
   va_start(values, format);
@@ -158,18 +173,8 @@ __attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_l
   va_end(values);
   std::size_t size = n > 0 ? static_cast<std::size_t>(n) : 0;
   if (size >= sizeof(line)) size = sizeof(line) - 1;
-  mask_controls(line, size);
   line[size++] = '\n';  // in the place of the end's zero
-  const write_signal_guard guard;
-  const no_cancel whole;  // write(2) would be a place to be cancelled at
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t written = ::write(STDERR_FILENO, line + done, size - done);
-    if (written > 0)
-      done += static_cast<std::size_t>(written);
-    else if (written == 0 || errno != EINTR)
-      break;
-  }
-  errno = saved;
+  write_error_text(line, size);
 }
 
 /// What somebody who typed `word` may have meant, for "did you mean": the one of `known` that few changes of letters

@@ -15,6 +15,7 @@
 #include <cutrace/collect/record_writer.hpp>
 #include <cutrace/collect/status_block.hpp>
 #include <cutrace/collect/thread_registry.hpp>
+#include <cutrace/collect/work_watch.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/stats.hpp>
 #include <functional>
@@ -83,11 +84,13 @@ class collector final : private event_emitter {
         tables_(core, l.string_bytes, told_process_id()),
         ingest_(tables_, window_, core.errors),
         delivery_(tables_, correction_, sinks_),
+        watch_(tables_, ingest_.order(), ingest_.unfinished(), delivery_, core.threads),
         published_(command) {
     window_.configure(l.window_ns, l.detail_bytes);
     detail_bytes_ = l.detail_bytes;
     tables_.stages.set_limits(l.detail_bytes / 4, l.detail_bytes / 4 * 3);
     ingest_.set_unfinished_limit(l.detail_bytes / 4);
+    ingest_.order().set_limit(l.detail_bytes / 16);
     tables_.held_calls.set_limit(l.detail_bytes / 8);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
@@ -196,12 +199,44 @@ class collector final : private event_emitter {
     thread_.join();
   }
 
+  /// Is called with the text of each alarm, without `cutrace: `, on the collector's thread. Before `start`.
+  void set_alarm_handler(alarm_handler handler, void* user) noexcept {
+    alarm_handler_ = handler;
+    alarm_user_ = user;
+  }
+
+  // For the watchdog, by `call`.
+
+  /// Whether something has stood still; `upto`: what of_hang takes.
+  CUTRACE_NOINLINE bool is_suspicious(const work_watch::bounds& b, std::uint32_t& upto) {
+    pass();
+    const bool yes = watch_.is_suspicious(b, now_ns());
+    upto = ingest_.order().newest() + 1;
+    return yes;
+  }
+  /// After a forced flush, which was made at `flushed_ns` and was `answered`. Whether that was an alarm.
+  CUTRACE_NOINLINE bool judge(const work_watch::bounds& b, std::uint32_t upto, bool answered, std::int64_t flushed_ns,
+                              const std::string& more) {
+    pass();
+    work_watch::report r = watch_.of_hang(b, upto, answered, flushed_ns, now_ns());
+    if (r.alarms.empty()) return false;
+    r.text += more;
+    raise(r);
+    return true;
+  }
+  CUTRACE_NOINLINE std::string explain(bool forced) {
+    pass();
+    return watch_.of_now(forced, now_ns());
+  }
+  void begin_watch_anew() noexcept { watch_.begin_anew(now_ns()); }
+
   stats snapshot() const { return published_.snapshot(); }
   std::uint64_t clock_error_ns() const noexcept { return correction_.error_ns(); }
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
  private:
   static constexpr std::uint32_t busy_ms = 4, idle_ms = 10;
+  static constexpr std::uint64_t quiet_ns = 2000000, close_ns = 3500000;  ///< see flush_closely
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
                                  flush_period_ns = 1000000000;
 
@@ -215,7 +250,7 @@ class collector final : private event_emitter {
       if (!actions_.run([this](const std::function<void()>& a) { guarded(a); })) break;
       const bool busy = ingest_.produced() != seen;
       seen = ingest_.produced();
-      core_.wake.sleep(busy ? busy_ms : idle_ms);
+      core_.wake.sleep(busy || closely_ ? busy_ms : idle_ms);
     }
     actions_.ended();
   }
@@ -225,8 +260,57 @@ class collector final : private event_emitter {
     pass();
     const std::uint64_t now = core_.scale.now_ns();
     periodic(now);
+    flush_closely(now);
     const std::uint64_t window = window_.window_ns();
     advance(now > window ? now - window : 0);
+  }
+
+  std::int64_t now_ns() const noexcept { return static_cast<std::int64_t>(core_.scale.now_ns()); }
+
+  /// While the GPU is at work and nobody launches more, its records are asked for every few milliseconds: should it
+  /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it.
+  void flush_closely(std::uint64_t now) noexcept {
+    if (ingest_.launches() != launches_seen_) {
+      launches_seen_ = ingest_.launches();
+      launched_ns_ = now;
+    }
+    closely_ = !held_.empty() && now - launched_ns_ >= quiet_ns;
+    if (!closely_ || now - asked_ns_ < close_ns) return;
+    asked_ns_ = now;
+    writer_.request_poll();
+  }
+
+  CUTRACE_NOINLINE void report_fault() {
+    const fault_state::call& c = core_.fault.first();
+    context_fault f;
+    f.call = tables_.functions.name_of(c.function, false);
+    f.result = c.result;
+    f.result_name = tables_.functions.result(false, c.result);
+    f.at_ns = c.at_ns;
+    f.flushed_since_ns = c.flushed_since_ns;
+    guarded([&] {
+      raise(watch_.of_fault(f));
+      // The program may end in its next line, and nothing that is unfinished will end any more.
+      ingest_.end_unfinished(now_ns());
+      advance(order_window::everything);
+      sinks_.flush();
+      publish();
+    });
+    core_.fault.set_reported();
+  }
+  /// On stderr, to the session's handler, and to the sinks.
+  void raise(const work_watch::report& r) {
+    std::string block = "cutrace: " + r.text;
+    write_error_text(&block[0], block.size());
+    if (alarm_handler_ != nullptr) alarm_handler_(r.text.c_str(), alarm_user_);
+    for (const pending_event& a : r.alarms) {
+      ingest_.begin_one();
+      try {
+        ingest_.take_complete(a);
+      } catch (const std::bad_alloc&) {
+        ingest_.end_failed(true);
+      }
+    }
   }
 
   CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
@@ -256,6 +340,8 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     window_.set_now(now);
     delivery_.set_now(now);
+    ingest_.order().set_now(static_cast<std::int64_t>(now));
+    const bool fault_due = core_.fault.is_due(now);
     ask_what_comes();
     std::vector<activity_buffer>& full = buffers_;
     if (decoded_ == full.size()) {  // else memory ran out in the pass before
@@ -282,6 +368,7 @@ class collector final : private event_emitter {
     for (const activity_buffers::held& h : held_) oldest_held_ns_ = std::min(oldest_held_ns_, h.since_ns);
     hold_calls();
     release_stages();
+    if (CUTRACE_UNLIKELY(fault_due)) report_fault();
   }
 
   /// Copies calls that the ring is about to overwrite and whose records are held back: the buffer which holds them was
@@ -330,7 +417,8 @@ class collector final : private event_emitter {
                           std::int64_t until_ns) { return is_awaited(thread, static_cast<std::uint64_t>(until_ns)); },
                    static_cast<std::int64_t>(complete_until_ns_),
                    static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
-    const std::uint64_t taken = stages.bytes() + ingest_.unfinished().bytes() + tables_.held_calls.bytes();
+    const std::uint64_t taken =
+        stages.bytes() + ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
   }
 
@@ -409,6 +497,7 @@ class collector final : private event_emitter {
     }
     if (now - counter_at_ >= counter_period_ns) {
       counter_at_ = now;
+      watch_.settle();
       tables_.held_calls.release([this](const correlation_ring::call& c) { return is_call_awaited(c); });
       sample_counters(now);
       tell_losses(now);
@@ -528,7 +617,7 @@ class collector final : private event_emitter {
     s.pending = window_.size() + ingest_.unfinished().size();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
-                     ingest_.unfinished().bytes() + tables_.held_calls.bytes();
+                     ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
     writer_.with_held([&](const activity_buffers& of) { s.memory_bytes += of.bytes(); });
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();
@@ -549,6 +638,11 @@ class collector final : private event_emitter {
   event_tables tables_;
   ingest ingest_;
   delivery delivery_;
+  work_watch watch_;
+  alarm_handler alarm_handler_ = nullptr;
+  void* alarm_user_ = nullptr;
+  bool closely_ = false;  ///< see flush_closely
+  std::uint64_t launches_seen_ = 0, launched_ns_ = 0, asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
   bool program_ended_ = false;
   std::size_t decoded_ = 0;                               ///< of those

@@ -64,6 +64,21 @@ class delivery {
     ++by_kind_[static_cast<std::size_t>(e.kind)];
   }
 
+  /// An event as it will be delivered, with its stage and requests, to report it now. Valid until the next call of this
+  /// or of `deliver`.
+  event complete(const pending_event& p) {
+    const std::uint64_t before[2] = {without_stage_, without_requests_};
+    requests_.clear();
+    expanded_ = {};
+    event e;
+    e.start_ns = session_ns(p.start_ns);
+    e.end_ns = session_ns(p.end_ns);
+    show_whole(p, no_words_, e);
+    without_stage_ = before[0];  // counted when it is delivered
+    without_requests_ = before[1];
+    return e;
+  }
+
   /// Session time of a time of the raw frame.
   std::int64_t session_ns(std::int64_t raw_ns) const noexcept {
     return static_cast<std::int64_t>(correction_.apply(static_cast<std::uint64_t>(raw_ns)) - start_ns_);
@@ -355,6 +370,7 @@ class delivery {
   std::vector<event> events_;  ///< of one slice, as are the next two
   std::vector<request_ref> requests_;
   std::vector<argument> arguments_;
+  const std::vector<std::uint64_t> no_words_;
   argument* next_argument_ = nullptr;
   std::int64_t newest_end_ns_ = INT64_MIN;
   std::int64_t now_ns_ = 0;          ///< raw, of this pass

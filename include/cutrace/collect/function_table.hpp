@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cutrace/backend.hpp>
+#include <cutrace/collect/stream_use.hpp>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,7 @@ struct known_function {
   copy_direction direction = copy_direction::unknown;
   std::int32_t bytes_parameter = -1;
   bool makes_gpu_work = false;
+  stream_use use;
 };
 
 class function_table {
@@ -41,6 +43,7 @@ class function_table {
     f->direction = info.direction;
     f->bytes_parameter = info.bytes_parameter;
     f->makes_gpu_work = info.makes_gpu_work;
+    f->use = stream_use::of(info);
     place.store(f.get(), std::memory_order_release);
     owned_.push_back(std::move(f));
   }

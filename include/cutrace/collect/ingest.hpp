@@ -11,6 +11,7 @@
 #include <cutrace/collect/gpu_record.hpp>
 #include <cutrace/collect/order_window.hpp>
 #include <cutrace/collect/reporter.hpp>
+#include <cutrace/collect/stream_order.hpp>
 #include <cutrace/collect/unfinished_work.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/marker/stage_write.hpp>
@@ -157,6 +158,14 @@ class ingest {
     unfinished_.close_all(now_ns, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
   }
   const unfinished_work& unfinished() const noexcept { return unfinished_; }
+  /// What stands on each stream.
+  stream_order& order() noexcept { return order_; }
+  const stream_order& order() const noexcept { return order_; }
+  /// An event that is joined to its call already.
+  void take_complete(const pending_event& e) {
+    window_.append(e.start_ns, e.end_ns) = e;
+    ++produced_;
+  }
   /// Bytes that unfinished work may take; beyond it each is delivered at once.
   void set_unfinished_limit(std::size_t bytes) noexcept { unfinished_limit_ = bytes; }
 
@@ -326,6 +335,7 @@ class ingest {
         tables_.stages.note_call(p.at.stage_place, r.parent, t.index,
                                  static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
     }
+    if (f != nullptr && f->use.what != stream_use::role::none) note_order(t, r, *f, p.at.stage_place);
     p.name_size_or_words_at = 0;
     if (r.count() <= 3 && CUTRACE_LIKELY(parts_.enclosing == 0)) return;
     parts_.resize_words(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);
@@ -334,6 +344,39 @@ class ingest {
       parts_.words.push_back(with_epoch(parts_.enclosing));
     }
     p.name_size_or_words_at = window_.add_words(parts_.words.data(), parts_.words.size());
+  }
+
+  /// What the call does to the order of its stream.
+  void note_order(const traced_thread& t, const record& r, const known_function& f, std::uint32_t stage_place) {
+    const std::uint64_t head[3] = {r.a, r.b, r.c};
+    const auto word = [&](int i) {
+      const std::size_t at = static_cast<std::size_t>(i);
+      if (i < 0 || at >= r.count()) return std::uint64_t{0};
+      return i < 3 ? head[i] : at - 3 < parts_.words.size() ? parts_.words[at - 3] : 0;
+    };
+    using role = stream_use::role;
+    issued_call c;
+    c.correlation = static_cast<std::uint32_t>(r.id);
+    c.thread = t.index;
+    c.function = function_of(r.site());
+    c.what = f.use.what;
+    c.succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
+    c.stage = r.parent;
+    c.stage_place = stage_place;
+    c.begin_ns = static_cast<std::int64_t>(tables_.scale.to_ns(r.begin));
+    c.handle = word(f.use.event_word);
+    if (c.what == role::wait_value) {
+      c.handle = word(1);
+      c.value = word(2);
+      c.flags = static_cast<std::uint32_t>(word(3));
+    } else if (c.what == role::stream_created) {
+      c.flags = static_cast<std::uint32_t>(word(1));
+    }
+    if (c.what == role::wait_event || c.what == role::wait_value || c.what == role::host_function) {
+      c.holds_stage = true;  // nothing else keeps it until the wait is over
+      tables_.stages.hold(stage_place, r.parent);
+    }
+    order_.take(c, word(f.use.stream_word), static_cast<std::uint32_t>(r.form()), f.use.per_thread);
   }
 
   /// What is known of its function, and the values of its arguments.
@@ -398,6 +441,7 @@ class ingest {
   }
 
   void take_joined(const event& e) {
+    if (e.is_gpu_work() || e.kind == event_kind::sync) order_.ended(e);
     if (pending_work::holds(e)) return take_work(e);
     pending_event& p = window_.append(e.start_ns, e.end_ns);
     static_cast<event&>(p) = e;
@@ -490,6 +534,7 @@ class ingest {
     p.process_id = tables_.process_id;
     if (comes_from_call(p) && !join(p)) return;
     if (!is_found(p.joined)) p.call_start_ns = one.seen_ns;
+    order_.unfinished(e);
     p.start_ns = p.end_ns = p.call_start_ns;
     one.stage_place = tables_.stages.place_of(p.stage_id);
     tables_.stages.hold(one.stage_place, p.stage_id);
@@ -516,6 +561,7 @@ class ingest {
   order_window& window_;
   reporter& errors_;
   unfinished_work unfinished_;
+  stream_order order_;
   std::size_t unfinished_limit_ = std::size_t{1} << 20;
   record_parts parts_;  ///< of the next record
   std::atomic<std::int64_t> start_ns_{0};

@@ -45,7 +45,7 @@ struct described_argument {
 
 /// What carries the correlation id of a call.
 inline bool comes_from_call(const event& e) noexcept {
-  return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+  return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event() || e.kind == event_kind::alarm;
 }
 
 /// Whatever has no shorter form. Times are those of the raw frame, stage and requests are not looked up yet.

@@ -68,12 +68,15 @@ class record_writer final : public event_writer {
     }
     const std::uint64_t stage = current_stage(t);
     if (makes_gpu_work) core_.ring.put(correlation, stage, begin_ticks, t->index, function);
+    known(t).enter_call(function, begin_ticks, stage);
     return stage;
   }
 
   void exit(const api_call& c) noexcept override {
     thread_state* t = tls_state;  // set at the call's begin; the gate may have closed since
-    if (t != nullptr && c.stage != api_call::not_recorded) write_call(t, c);
+    if (t == nullptr || c.stage == api_call::not_recorded) return;
+    write_call(t, c);
+    known(t).leave_call();
   }
 
   CUTRACE_HOT std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
@@ -83,6 +86,7 @@ class record_writer final : public event_writer {
     const std::uint64_t begin = clock::ticks(t->use_counter);
     const std::uint64_t stage = current_stage(t);
     if (makes_gpu_work) core_.ring.put(correlation, stage, begin, t->index, function);
+    known(t).enter_call(function, begin, stage);
     return begin;
   }
   CUTRACE_HOT void end_call(api_call& c) noexcept override {
@@ -90,6 +94,17 @@ class record_writer final : public event_writer {
     if (CUTRACE_UNLIKELY(t == nullptr)) return;
     c.end_ticks = clock::ticks(t->use_counter);
     write_call(t, c);
+    known(t).leave_call();
+  }
+
+  void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept override {
+    if (!core_.forked.load(std::memory_order_relaxed) && !inside_runtime())
+      core_.fault.hold(function, result, raw_ns(at_ticks), [this] { request_poll(); });
+  }
+  void flushed() noexcept override { core_.fault.flushed(core_.scale.now_ns()); }
+  void flushed_after_fault() noexcept override {
+    core_.fault.records_came();
+    core_.wake.signal();
   }
 
   void gpu(const gpu_work& w) noexcept override {
@@ -200,6 +215,9 @@ class record_writer final : public event_writer {
     event what;
     std::string name;
   };
+  /// States are the runtime's, which is this one.
+  static traced_thread& known(thread_state* t) noexcept { return *static_cast<traced_thread*>(t); }
+
   static constexpr std::size_t description_limit = 65536;
   static described copy(const event& e) { return {e, std::string(e.name.data, e.name.size)}; }
 
@@ -226,7 +244,7 @@ class record_writer final : public event_writer {
     }
     const std::uint8_t flags =
         static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
-    r->head = make_head(record_type::api, flags, request_form::none, static_cast<std::uint8_t>(count),
+    r->head = make_head(record_type::api, flags, static_cast<request_form>(c.context), static_cast<std::uint8_t>(count),
                         api_site(c.function, c.runtime_function));
     r->begin = c.begin_ticks;
     r->end = c.end_ticks;

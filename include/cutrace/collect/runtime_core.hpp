@@ -10,6 +10,7 @@
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/clock_map.hpp>
 #include <cutrace/collect/correlation_ring.hpp>
+#include <cutrace/collect/fault_state.hpp>
 #include <cutrace/collect/function_table.hpp>
 #include <cutrace/collect/graph_table.hpp>
 #include <cutrace/collect/reporter.hpp>
@@ -33,6 +34,7 @@ struct runtime_core {
   std::atomic<bool> stages_captured{false};  ///< nodes of graphs were added inside of stages
   reporter errors;
   wake_signal wake;  ///< of the collector
+  fault_state fault;
   std::atomic<std::uint32_t> gate{gate_off};
   std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< told by backends; chunk_full is kept per thread
   std::atomic<std::uint32_t> overflow_wait_us{0};

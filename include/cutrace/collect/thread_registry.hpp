@@ -26,17 +26,38 @@ namespace detail CUTRACE_LOCAL {
 /// The runtime's side of a thread state. Aligned, so that what each marker and call touches is one cache line, and none
 /// that the collector writes to.
 struct alignas(64) traced_thread : thread_state {
-  traced_thread* next_known = nullptr;  ///< list of all states ever made
-  chunk* current = nullptr;             ///< owning thread's
-  std::uint64_t chunks_taken = 0;       ///< owning thread's
-  std::atomic<chunk*> first{nullptr};   ///< where the collector begins to read, set once a use
-  std::atomic<std::uint32_t> state{0};  ///< 0 free, 1 in use, 2 thread has ended
-  bool attached = false;                ///< collector's: first seen and described
-  chunk* reading = nullptr;             ///< collector's
-  std::uint32_t read = 0;               ///< collector's: records of `reading` that are done
-  std::uint64_t lost_seen = 0;          ///< collector's
-  std::uint64_t named_at_ns = 0;        ///< collector's
-  const char* name = nullptr;           ///< collector's, interned
+  /// The call of the driver that the thread is in: function << 52 | low bits of the ticks of its begin, 0: none. Owning
+  /// thread's, as the next; read by the collector.
+  std::atomic<std::uint64_t> in_call{0};
+  std::atomic<std::uint64_t> in_stage{0};  ///< innermost stage of that call, 0: none
+  traced_thread* next_known = nullptr;     ///< list of all states ever made
+  chunk* current = nullptr;                ///< owning thread's
+  std::uint64_t chunks_taken = 0;          ///< owning thread's
+  std::atomic<chunk*> first{nullptr};      ///< where the collector begins to read, set once a use
+  std::atomic<std::uint32_t> state{0};     ///< 0 free, 1 in use, 2 thread has ended
+  bool attached = false;                   ///< collector's: first seen and described
+  chunk* reading = nullptr;                ///< collector's
+  std::uint32_t read = 0;                  ///< collector's: records of `reading` that are done
+  std::uint64_t lost_seen = 0;             ///< collector's
+  std::uint64_t named_at_ns = 0;           ///< collector's
+  const char* name = nullptr;              ///< collector's, interned
+  std::uint64_t alarmed_call = 0;          ///< collector's: the `in_call` that was reported as hanging
+
+  static constexpr unsigned call_shift = 52;
+  CUTRACE_INLINE void enter_call(std::uint32_t function, std::uint64_t begin_ticks, std::uint64_t stage) noexcept {
+    in_stage.store(stage, std::memory_order_relaxed);
+    in_call.store(std::uint64_t{function} << call_shift | (begin_ticks & ((std::uint64_t{1} << call_shift) - 1)),
+                  std::memory_order_relaxed);
+  }
+  CUTRACE_INLINE void leave_call() noexcept { in_call.store(0, std::memory_order_relaxed); }
+  static std::uint32_t function_in(std::uint64_t word) noexcept {
+    return static_cast<std::uint32_t>(word >> call_shift);
+  }
+  /// Ticks of the begin, which lie within 2^52 before `now`.
+  static std::uint64_t begin_in(std::uint64_t word, std::uint64_t now) noexcept {
+    constexpr std::uint64_t mask = (std::uint64_t{1} << call_shift) - 1;
+    return now - ((now - word) & mask);
+  }
 };
 
 class thread_registry {
@@ -49,6 +70,11 @@ class thread_registry {
     trace_number_ = trace_number_ == 0xffff ? 1 : static_cast<std::uint16_t>(trace_number_ + 1);
     for (traced_thread* t = head_.load(std::memory_order_relaxed); t != nullptr; t = t->next_known)
       t->trace_number.store(trace_number_, std::memory_order_relaxed);
+    forget_calls();
+  }
+  /// The ends of calls that threads are in will not be recorded.
+  void forget_calls() noexcept {
+    for (traced_thread* t = head_.load(std::memory_order_acquire); t != nullptr; t = t->next_known) t->leave_call();
   }
 
   /// State for the calling thread; nullptr when memory ran out.
@@ -76,6 +102,7 @@ class thread_registry {
     t->lost.store(0, std::memory_order_relaxed);
     t->current = nullptr;
     t->chunks_taken = 0;
+    t->leave_call();
     t->first.store(nullptr, std::memory_order_relaxed);
     t->state.store(in_use, std::memory_order_release);
     if (fresh) {

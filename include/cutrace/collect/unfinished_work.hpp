@@ -26,6 +26,13 @@ class unfinished_work {
   std::size_t size() const noexcept { return size_; }
   std::size_t bytes() const noexcept { return size_ * sizeof(entry) + streams_.size() * stream_bytes; }
 
+  /// Calls `visit(entry)` for each, those of a stream one after the other and in the order in which they came.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& s : streams_)
+      for (const entry& e : s.second) visit(e);
+  }
+
   void add(const entry& e) {
     streams_[{e.work.context, e.work.stream}].push_back(e);
     ++size_;

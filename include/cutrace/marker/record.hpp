@@ -44,7 +44,7 @@ constexpr std::uint64_t make_head(record_type type, std::uint8_t flags, request_
          static_cast<std::uint64_t>(form) << 16 | static_cast<std::uint64_t>(count) << 24 |
          static_cast<std::uint64_t>(site) << 32;
 }
-/// Of an api record: function ids are below 4,096.
+/// Of an api record, whose `form` holds low bits of the number of its context: function ids are below 4,096.
 constexpr std::uint32_t api_site(std::uint32_t function, std::uint32_t runtime_function) noexcept {
   return (function & 0xffff) | runtime_function << 16;
 }

@@ -15,6 +15,7 @@
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/run/sampling.hpp>
+#include <cutrace/run/watchdog_settings.hpp>
 #include <cutrace/session.hpp>
 #include <iterator>
 #include <new>
@@ -86,6 +87,10 @@ struct settings {
   std::uint32_t leave_wait_ms = 200;  ///< for the end of the trace, where the program leaves without exit
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
+  watchdog_settings watchdog;
+  bool control = false;
+  alarm_handler on_alarm = nullptr;
+  void* on_alarm_user = nullptr;
 };
 
 /// Why there is no trace, where the program's code cannot help it.
@@ -119,6 +124,7 @@ CUTRACE_NOINLINE inline std::string about_unknown_variables() {
       "CUTRACE",
       "CUTRACE_BACKEND",
       "CUTRACE_COMMAND_LINE",
+      "CUTRACE_CONTROL",
       "CUTRACE_CUPTI_LIBRARY",
       "CUTRACE_CUPTI_QUERIES",
       "CUTRACE_DURATION",
@@ -141,6 +147,7 @@ CUTRACE_NOINLINE inline std::string about_unknown_variables() {
       "CUTRACE_SINKS",
       "CUTRACE_SINK_DEADLINE_MS",
       "CUTRACE_START_AFTER",
+      "CUTRACE_WATCHDOG",
       "CUTRACE_WATCH_LIBRARY",
       "CUTRACE_WINDOW_MS",
   };
@@ -277,6 +284,17 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   if (const char* v = environment("CUTRACE_LEAVE_WAIT_MS"))
     s.leave_wait_ms = not_the_program(
         [v] { return parse_count("CUTRACE_LEAVE_WAIT_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
+  if (o.watchdog != nullptr) {
+    if (!watchdog_settings::parse(o.watchdog, s.watchdog))
+      reject("session_options::watchdog", o.watchdog, watchdog_settings::accepted);
+  } else if (const char* v = environment("CUTRACE_WATCHDOG")) {
+    const bool off = switch_value(v) == false;
+    if (!off && !watchdog_settings::parse(v, s.watchdog))
+      not_the_program([v] { reject("CUTRACE_WATCHDOG", v, watchdog_settings::accepted); });
+  }
+  s.control = o.control || parse_switch("CUTRACE_CONTROL", false);
+  s.on_alarm = o.on_alarm;
+  s.on_alarm_user = o.on_alarm_user;
   s.on_error = o.on_error;
   s.on_error_user = o.on_error_user;
   return s;

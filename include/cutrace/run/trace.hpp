@@ -13,6 +13,7 @@
 #include <cutrace/run/nvtx_output.hpp>
 #include <cutrace/run/session_call.hpp>
 #include <cutrace/run/settings.hpp>
+#include <cutrace/run/watchdog.hpp>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -76,6 +77,8 @@ class trace {
     collector_.reset(new collector(
         core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.detail_bytes, plan.string_bytes}, command));
     collector_->set_memory(s.memory_limit_bytes);
+    collector_->set_alarm_handler(s.on_alarm, s.on_alarm_user);
+    core_.fault.begin();
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
     ended_ = true;  // until its backend is there
@@ -100,6 +103,8 @@ class trace {
     describe_process();
     if (settings_.samples.gated())
       pump_.sample(settings_.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
+    if (settings_.watchdog.bound_ms != 0)
+      watchdog_.reset(new watchdog(settings_.watchdog, core_.scale, *collector_, pump_, {}));
   }
 
   /// Opens a sink on the calling thread. Throws what its `open` throws.
@@ -180,7 +185,9 @@ class trace {
   /// settings.
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions, std::uint32_t deadline_ms) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
+    watchdog_.reset();
     writer_.set_poll({});
+    core_.fault.end();
     const bool backends_stopped = pump_.stop(deadline_ms != 0 ? deadline_ms : settings_.stop_deadline_ms);
     turn_gate([&] { ended_ = true; });
     nvtx_output().close();
@@ -252,6 +259,7 @@ class trace {
     const std::uint64_t now = core_.scale.now_ns();
     core_.set_gate(open ? open_gate_ : std::uint32_t{gate_off});
     if (open == open_) return;
+    if (!open) core_.threads.forget_calls();
     open_ = open;
     in_pieces_ = in_pieces_ || (!open && !ended_);
     if (open)
@@ -344,6 +352,7 @@ class trace {
   clock_anchor start_{}, asked_to_end_{};  ///< of time 0, and of the end
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
+  std::unique_ptr<watchdog> watchdog_;
   std::mutex gate_mutex_;
   std::uint32_t open_gate_ = gate_on;
   std::uint64_t open_since_ns_ = 0;

@@ -84,8 +84,8 @@ class ascii_sink : public sink {
     const bool gpu_seen = numbers.gpu_operations > 0;
     ascii::page out(columns(), color_, on_terminal() && ascii::terminal_takes_utf8());
     ascii::print_identity(out, who_, end, time, gpu_seen);
-    const ascii::answer_source of{time,           idle,    stages, d.gpu_operations,       d.calls,
-                                  devices.size(), nullptr, end,    end.totals.lost_total()};
+    const ascii::answer_source of{time,           idle,    stages, d.gpu_operations,        d.calls,
+                                  devices.size(), nullptr, end,    end.totals.lost_total(), d.alarms};
     out.paragraph({"answer   ", ascii::answer(of).text()}, 9, ascii::tone::alarm);
     ascii::breakdown_section(out, time, host).print();
     if (!devices.empty()) ascii::print_idle(out, idle);

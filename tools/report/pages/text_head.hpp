@@ -30,7 +30,8 @@ CUTRACE_NOINLINE inline std::string answer_of(const analysis::trace_analysis& a,
                          r.devices.size(),
                          &found,
                          end,
-                         std::max(end.totals.lost_total(), a.log().lost_total())};
+                         std::max(end.totals.lost_total(), a.log().lost_total()),
+                         a.alarms()};
   return answer(of).text();
 }
 

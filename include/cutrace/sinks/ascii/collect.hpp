@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/alarms.hpp>
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/breakdown.hpp>
 #include <cutrace/analysis/idle_gaps.hpp>
@@ -97,6 +98,9 @@ class collection {
         if (limits_.devices == 0 || device_names.size() < limits_.devices)
           device_names[e.device] = std::string(e.name.data, std::min<std::size_t>(e.name.size, 128));
         break;
+      case event_kind::alarm:
+        alarms.add(e);
+        break;
       default:
         break;
     }
@@ -117,6 +121,7 @@ class collection {
   analysis::operation_table gpu_operations;
   analysis::operation_table calls;
   analysis::summary numbers;
+  analysis::alarm_log alarms;
   std::array<chart_row, stage_depth_count> stage_rows;
   std::array<chart_row, call_depth_count> call_rows;
   std::map<std::pair<std::uint32_t, std::uint64_t>, chart_row> stream_rows;  ///< by device and stream

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/alarms.hpp>
 #include <cutrace/analysis/finding.hpp>
 #include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/sink.hpp>
@@ -275,6 +276,7 @@ struct answer_source {
   const std::vector<analysis::finding>* findings;  ///< nullptr: nobody looked for any
   const trace_summary& end;
   std::uint64_t lost;
+  const analysis::alarm_log& alarms;
 };
 
 /// The sentence that a reader in a hurry needs.
@@ -284,15 +286,15 @@ class answer {
       : of_(of), worst_(analysis::bottleneck(of.time)), shares_(analysis::permille_of(of.time)) {}
 
   CUTRACE_NOINLINE std::string text() const {
-    std::string s;
+    std::string s = alarm_words();
     if (of_.devices != 0)
       append_gpu(s);
     else if (of_.gpu_operations.total_count() != 0)
-      s = "GPU work was seen, but none of it has times";
+      s += "GPU work was seen, but none of it has times";
     else if (of_.calls.total_count() == 0 && of_.time.events(analysis::owner::host_stage) == 0 && of_.stages.empty())
-      s = "no call, no stage and no GPU work was seen";
+      s += "no call, no stage and no GPU work was seen";
     else
-      append_host(s = "no GPU work was seen; ");
+      append_host(s += "no GPU work was seen; ");
     append_findings(s);
     if (of_.lost != 0)
       append(s, {"; ", count(of_.lost), " records LOST"});
@@ -304,6 +306,31 @@ class answer {
 
  private:
   static double d(std::int64_t ns) noexcept { return static_cast<double>(ns); }
+
+  /// "GPU FAULT in gather (stage "prefill", request 7): ", or nothing.
+  CUTRACE_NOINLINE std::string alarm_words() const {
+    const analysis::alarm_log::alarm* const a = of_.alarms.first();
+    if (a == nullptr) return {};
+    const bool fault = a->what == "fault";
+    std::string s = fault ? "GPU FAULT" : "GPU HANG";
+    if (fault && a->candidates > 1)
+      append(s, {" in one of ", count(a->candidates), " pieces of work, most likely in "});
+    else
+      s += fault ? " in " : ": ";
+    append(s, {label(a->name, 60)});
+    if (!a->stage.empty()) {
+      append(s, {" (stage \"", label(a->stage, 32), "\""});
+      for (std::size_t i = 0; i < a->requests.size(); ++i)
+        append(s, {i != 0 ? ", " : a->request_total == 1 ? ", request " : ", requests ", label(a->requests[i], 40)});
+      if (a->request_total > a->requests.size())
+        append(s, {" and ", count(a->request_total - a->requests.size()), " more"});
+      s += ")";
+    }
+    if (!fault) append(s, {" had not ended for ", duration(a->unfinished_ns)});
+    append(s, {" at ", duration(a->at_ns)});
+    if (of_.alarms.count() > 1) append(s, {", the first of ", count(of_.alarms.count()), " alarms"});
+    return s + "; ";
+  }
 
   CUTRACE_NOINLINE void append_gpu(std::string& s) const {
     const double whole = d(of_.time.recorded_ns);

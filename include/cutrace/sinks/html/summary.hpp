@@ -122,7 +122,8 @@ class summary_writer {
                                   data_.report.time.devices().size(),
                                   nullptr,
                                   end_,
-                                  end_.totals.lost_total()};
+                                  end_.totals.lost_total(),
+                                  data_.report.alarms};
     json_.field("answer", std::string_view(whole_ != nullptr ? whole_->answer : ascii::answer(of).text()));
     json_.key("notes");
     json_.begin_array();

@@ -140,13 +140,14 @@ enum class slice_category : std::uint8_t {
   cuda_sync,
   mark,
   memory,
-  system
+  system,
+  alarm
 };
 constexpr const char* slice_category_names[] = {"",         "stage",  "nvtx",  "cuda_driver", "cuda_runtime",
                                                 "overhead", "jit",    "ioctl", "window",      "cuda_sync",
-                                                "mark",     "memory", "system"};
+                                                "mark",     "memory", "system", "alarm"};
 constexpr std::uint32_t slice_category_count = sizeof(slice_category_names) / sizeof(slice_category_names[0]);
-static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::system) + 1, "a name for each");
+static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::alarm) + 1, "a name for each");
 
 /// `kind`: the event's.
 CUTRACE_INLINE slice_category category_of(const event& e, event_kind kind) noexcept {
@@ -165,6 +166,8 @@ CUTRACE_INLINE slice_category category_of(const event& e, event_kind kind) noexc
       return slice_category::ioctl;
     case event_kind::system:
       return slice_category::system;
+    case event_kind::alarm:
+      return slice_category::alarm;
     case event_kind::window:
       return slice_category::window;
     case event_kind::sync:

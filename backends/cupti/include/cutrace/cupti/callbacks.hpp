@@ -56,24 +56,26 @@ struct callbacks {
     std::uint64_t words[word_limit];
     c.begin_ticks = *call.correlationData;
     c.result = result_of(call);
-    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, c.result);
     bool plain;
     c.word_count = recipe.read(call.functionParams, words, plain);
     if (CUTRACE_UNLIKELY(!plain)) c.word_count = read_by_tables(cbid, call.functionParams, c.result == 0, words);
     c.words = words;
     c.function = cbid;
     c.correlation = call.correlationId;
+    c.context = static_cast<std::uint8_t>(call.contextUid);
     c.stage = api_call::stage_of_thread;
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
+    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, c);
     return c.end_ticks;
   }
 
   /// After an error that loses the context is when the records of what ran are wanted.
-  CUTRACE_ONE_COPY static void note_failure(event_writer& w, std::int32_t result) noexcept {
-    if (loses_context(result) && !process_state::get().faulted.exchange(true, std::memory_order_acq_rel))
-      w.request_poll();
+  CUTRACE_ONE_COPY static void note_failure(event_writer& w, const api_call& c) noexcept {
+    if (!loses_context(c.result)) return;
+    process_state::get().faulted.store(true, std::memory_order_release);
+    w.context_lost(c.function, c.result, c.end_ticks);
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.

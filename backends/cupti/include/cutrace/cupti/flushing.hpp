@@ -31,12 +31,15 @@ class flushing {
   }
 
   /// What is complete.
-  void plain() noexcept { hand_over(0); }
+  void plain() noexcept {
+    hand_over(0);
+    writer_->flushed();
+  }
   /// Everything, unfinished work without its times. Plainly first: what is complete without times must not pass for
   /// unfinished.
   void force() noexcept {
     process_state& p = *state_;
-    plain();
+    hand_over(0);
     forced_ns_ = now_ns();
     p.forcing.store(true, std::memory_order_release);
     hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -52,6 +55,7 @@ class flushing {
     if (!faulted_ && p.faulted.load(std::memory_order_acquire)) {
       faulted_ = true;
       force();
+      writer_->flushed_after_fault();
     } else if (p.buffers.at_cupti() != 0) {
       plain();
       if (may_force() && is_held_back()) force();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <cutrace/event.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -57,6 +58,12 @@ struct function_entry {
   bool query;           ///< asks only: cheap, frequent, rarely interesting
   bool makes_gpu_work;  ///< launch, graph, copy or set: GPU records may carry its correlation id
 };
+
+/// Whether the default stream of this function is that of the calling thread.
+inline bool uses_thread_stream(const function_entry& f) noexcept {
+  const std::size_t n = f.symbol != nullptr ? std::strlen(f.symbol) : 0;
+  return n > 5 && (std::strcmp(f.symbol + n - 5, "_ptsz") == 0 || std::strcmp(f.symbol + n - 5, "_ptds") == 0);
+}
 
 /// A result code by name. Tables of them end with a null name.
 struct result_entry {

@@ -42,7 +42,7 @@ struct waits {
     if (api.cuptiGetDeviceId != nullptr && api.cuptiGetDeviceId(call.context, &g.device) != CUPTI_SUCCESS) g.device = 0;
     std::uint32_t id = 0;
     if (stream != nullptr && api.cuptiGetStreamIdEx != nullptr &&
-        api.cuptiGetStreamIdEx(call.context, *stream, is_per_thread(*f), &id) == CUPTI_SUCCESS)
+        api.cuptiGetStreamIdEx(call.context, *stream, uses_thread_stream(*f), &id) == CUPTI_SUCCESS)
       g.stream = id;
     w.gpu(g);
   }
@@ -56,11 +56,6 @@ struct waits {
       if (p->how == read_how::value && p->size == sizeof(Handle) && std::strcmp(p->name, name) == 0)
         return reinterpret_cast<const Handle*>(static_cast<const unsigned char*>(params) + p->offset);
     return nullptr;
-  }
-  /// Whether the default stream is that of the calling thread.
-  static std::uint8_t is_per_thread(const function_entry& f) noexcept {
-    const char* const suffix = std::strrchr(f.symbol, '_');
-    return suffix != nullptr && std::strcmp(suffix, "_ptsz") == 0;
   }
 };
 

@@ -110,6 +110,7 @@ CUTRACE_LOCAL inline function_info describe(const function_entry& f, const funct
   info.direction = f.direction;
   info.bytes_parameter = f.bytes_word;
   info.makes_gpu_work = f.makes_gpu_work;
+  info.per_thread_stream = uses_thread_stream(f);
   return info;
 }
 

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands on each stream, in the order in which it was issued, and how much of that is known to be done. Only what
+// is asked when something hangs or has faulted needs it, so calls are noted as they come, and put in order later.
+//
+// Order is that of correlation ids: those of CUDA's calls count up through the process. A stream works in order, so
+// whatever stands before something that is done is done. What leaves no record of the GPU (waits, host functions,
+// recorded events, written values) is done when something later on its stream is, when a wait of the host that covers
+// it has succeeded, or, of a wait for an event, when all before that event is done. Collector's thread only.
+#pragma once
+
+#include <algorithm>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <cutrace/collect/stream_use.hpp>
+#include <cutrace/event.hpp>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// A call that put something on a stream.
+struct issued_call {
+  using role = stream_use::role;
+  static constexpr std::uint32_t no_stream = ~std::uint32_t{0};
+
+  std::uint32_t correlation = 0;
+  std::uint32_t stream = no_stream;  ///< index in stream_order
+  std::uint32_t thread = 0;          ///< index of the thread
+  std::uint32_t function = 0;
+  role what = role::none;
+  bool succeeded = true;
+  bool holds_stage = false;  ///< see stage_table::hold
+  std::uint32_t stage_place = 0;
+  std::uint64_t stage = 0;
+  std::int64_t begin_ns = 0;          ///< raw frame
+  std::uint64_t handle = 0;           ///< of the event; of a wait for a value its address
+  std::uint64_t value = 0;            ///< that is waited for; of an event's wait the correlation id of its record
+  std::uint32_t flags = 0;            ///< of that wait, of a stream that is created
+  std::uint32_t awaited = no_stream;  ///< of a wait for an event: the stream on which that was recorded
+  std::uint32_t awaited_use = 0;      ///< which one, see known_stream::use
+
+  bool leaves_record() const noexcept { return what == role::work || what == role::graph; }
+  /// What stands right behind work that is done and holds up nothing is done as well.
+  bool follows_at_once() const noexcept { return what == role::event_record || what == role::write_value; }
+};
+
+/// One stream of a context, from its first call until nothing of it is left.
+struct known_stream {
+  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
+
+  std::uint64_t handle = 0;               ///< 0, 1: the legacy default stream, 2: that of a thread
+  std::uint32_t context = 0, thread = 0;  ///< `thread`: of a thread's default stream
+  bool identified = false;                ///< the next two are known
+  std::uint32_t device = 0, gpu_context = 0;
+  std::uint64_t id = 0;  ///< CUPTI's, as in events
+  bool legacy = false;
+  bool blocking = true;           ///< waits for the legacy stream, and that for it
+  bool gone = false;              ///< destroyed
+  bool free = false;              ///< and nothing of it is left: the place is free
+  std::uint32_t use = 0;          ///< counts the streams that had this place
+  std::uint32_t capture = 0;      ///< that it is part of, 0: none
+  std::uint32_t asked = 0;        ///< calls whose records would identify it
+  std::int64_t asked_ns = 0;      ///< when that was done last
+  std::deque<issued_call> calls;  ///< not known to be done, in order
+  std::uint64_t more = 0;         ///< behind these, beyond the limit
+  std::uint32_t proved = 0;       ///< all with lower ids are done, by a wait of the host
+  bool any_proved = false;
+  std::int64_t progress_ns = 0;  ///< when it last got on, as far as was seen, or got work; raw frame
+  bool suspected = false;        ///< until it was looked at
+  std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
+  std::uint64_t patience = 0;    ///< see watchdog
+};
+
+/// What a GPU was last seen to finish on a stream.
+struct finished_work {
+  bool any = false;
+  std::uint32_t correlation = 0;
+  std::int64_t end_ns = 0;  ///< raw frame
+  text name{};
+  event_kind kind = event_kind::kernel;
+  std::uint64_t graph_node_id = 0;
+};
+
+class stream_order {
+ public:
+  using role = stream_use::role;
+
+  /// `limit_bytes`: of calls that are not known to be done; beyond it streams count what is behind, and no more.
+  void set_limit(std::size_t limit_bytes) noexcept { limit_ = limit_bytes / sizeof(issued_call); }
+  /// Raw frame.
+  void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
+
+  /// A call has returned. `handle`: of its stream, as the program gave it.
+  void take(issued_call c, std::uint64_t handle, std::uint32_t context, bool per_thread) {
+    if (c.what == role::event_wait || c.what == role::event_gone || c.what == role::context_wait) {
+      c.flags = context;  // that of the call
+    } else if (c.what == role::stream_created) {
+      if (c.succeeded) created(handle, context, (c.flags & 1u) == 0);
+      return;
+    } else {
+      c.stream = find_stream(handle, context, c.thread, per_thread);
+      if (c.what == role::stream_gone) {
+        if (c.succeeded) forget_handle(c.stream);
+        return;
+      }
+      if (c.succeeded && !streams_[c.stream].identified) await(c);
+    }
+    in_order_ = in_order_ && (log_.empty() || is_before(log_.back().correlation, c.correlation));
+    log_.push_back(c);
+    if (log_.size() >= log_limit) settle();
+  }
+
+  /// A GPU record with its times came, or a wait that names its stream.
+  CUTRACE_INLINE void ended(const event& e) {
+    if (CUTRACE_UNLIKELY(!awaited_.empty())) identify(e);
+    if (!e.is_gpu_work()) return;
+    finished_names_.set(place_of_name(e.name));
+    newest_end_ns_ = std::max(newest_end_ns_, e.end_ns);
+    finished_work& f = finished(e.context, e.stream);
+    const std::uint32_t id = static_cast<std::uint32_t>(e.correlation_id);
+    if (!f.any || !is_before(id, f.correlation)) f.correlation = id;
+    if (!f.any || e.end_ns >= f.end_ns) {
+      f.end_ns = e.end_ns;
+      f.name = e.name;
+      f.kind = e.kind;
+      f.graph_node_id = e.kind == event_kind::kernel ? e.kernel.graph_node_id : 0;
+    }
+    f.any = true;
+  }
+  /// One without times came: its stream is known from here on.
+  void unfinished(const event& e) {
+    if (!awaited_.empty()) identify(e);
+  }
+  /// All records have been handed over that there were of calls before `upto`: what has none is done, and whatever
+  /// stands before it. `unfinished_ids`: of work whose record had no times, sorted.
+  void all_recorded(std::uint32_t upto, const std::vector<std::uint32_t>& unfinished_ids) {
+    settle();
+    for (known_stream& s : streams_) {
+      std::size_t n = 0;
+      for (std::size_t i = 0; i < s.calls.size() && is_before(s.calls[i].correlation, upto); ++i)
+        if (s.calls[i].leaves_record() &&
+            !std::binary_search(unfinished_ids.begin(), unfinished_ids.end(), s.calls[i].correlation))
+          n = i + 1;
+      drop(s, n);
+    }
+    settle();
+  }
+
+  /// Calls `release(place, stage)` for the stages of calls with `holds_stage` that are of no interest any more.
+  template <class Release>
+  void take_released(Release release) {
+    for (const held_stage& h : released_) release(h.place, h.stage);
+    released_.clear();
+  }
+
+  /// Puts in order what has come, and forgets what is done.
+  void settle() {
+    if (!in_order_)
+      std::stable_sort(log_.begin(), log_.end(), [](const issued_call& a, const issued_call& b) {
+        return is_before(a.correlation, b.correlation);
+      });
+    in_order_ = true;
+    for (const issued_call& c : log_)
+      if (!place(c)) let_go(c);
+    log_.clear();
+    for (bool again = true; again;) {  // what a wait was for may be done now
+      again = false;
+      for (known_stream& s : streams_) again = prune(s) || again;
+    }
+    for (known_stream& s : streams_)
+      if (s.gone && !s.free && s.calls.empty()) forget(s);
+    last_finished_ = nullptr;
+  }
+
+  std::vector<known_stream>& streams() noexcept { return streams_; }
+  const std::vector<known_stream>& streams() const noexcept { return streams_; }
+  /// What a stream of the GPU finished last; `any` is false where nothing was seen.
+  finished_work last_finished(std::uint32_t context, std::uint64_t stream) const {
+    const auto found = finished_.find({context, stream});
+    return found != finished_.end() ? found->second : finished_work{};
+  }
+  /// Index of the stream with that id, issued_call::no_stream where no call named it.
+  std::uint32_t find_id(std::uint32_t context, std::uint64_t stream) const noexcept {
+    for (std::size_t i = 0; i < streams_.size(); ++i)
+      if (streams_[i].identified && !streams_[i].free && streams_[i].gpu_context == context && streams_[i].id == stream)
+        return static_cast<std::uint32_t>(i);
+    return issued_call::no_stream;
+  }
+  /// The stream whose head must end before the head of `s` can begin, though no call says so: the legacy default
+  /// stream and blocking ones wait for one another. no_stream: there is none.
+  std::uint32_t implied_wait(std::uint32_t s) const noexcept {
+    const known_stream& own = streams_[s];
+    if (own.calls.empty() || !own.blocking) return issued_call::no_stream;
+    const std::uint32_t head = own.calls.front().correlation;
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      const known_stream& other = streams_[i];
+      if (i == s || other.calls.empty() || other.context != own.context || other.legacy == own.legacy) continue;
+      if ((own.legacy ? other.blocking : other.legacy) && is_before(other.calls.front().correlation, head))
+        return static_cast<std::uint32_t>(i);
+    }
+    return issued_call::no_stream;
+  }
+
+  /// False: no work of that name was seen to end. True may be by chance, once in some hundred names.
+  bool has_finished(text name) const noexcept { return finished_names_.test(place_of_name(name)); }
+
+  static bool is_before(std::uint32_t id, std::uint32_t later) noexcept {
+    return static_cast<std::int32_t>(later - id) > 0;  // they wrap
+  }
+  std::uint32_t newest() const noexcept { return newest_; }
+  /// Of all GPU work that was seen to end, raw frame.
+  std::int64_t newest_end_ns() const noexcept { return newest_end_ns_; }
+
+  std::size_t bytes() const noexcept {
+    return log_.capacity() * sizeof(issued_call) + waiting_ * sizeof(issued_call) +
+           streams_.capacity() * sizeof(known_stream) +
+           (by_handle_.size() + awaited_.size() + events_.size() + finished_.size()) * node_bytes;
+  }
+
+ private:
+  static constexpr std::size_t log_limit = 4096, event_limit = 65536, node_bytes = 96;
+
+  struct stream_key {
+    std::uint64_t handle;
+    std::uint32_t context, thread;
+    bool operator==(const stream_key& o) const noexcept {
+      return handle == o.handle && context == o.context && thread == o.thread;
+    }
+  };
+  struct id_key {
+    std::uint32_t context;
+    std::uint64_t stream;
+    bool operator==(const id_key& o) const noexcept { return context == o.context && stream == o.stream; }
+  };
+  struct hash {
+    std::size_t operator()(const stream_key& k) const noexcept {
+      return static_cast<std::size_t>((k.handle ^ std::uint64_t{k.context} << 48 ^ std::uint64_t{k.thread} << 32) *
+                                      0x9E3779B97F4A7C15u);
+    }
+    std::size_t operator()(const id_key& k) const noexcept {
+      return static_cast<std::size_t>((k.stream ^ std::uint64_t{k.context} << 32) * 0x9E3779B97F4A7C15u);
+    }
+  };
+  struct recorded_event {
+    std::uint32_t stream, use, correlation, capture;
+  };
+  struct place_of_stream {
+    std::uint32_t stream, use;
+  };
+  struct held_stage {
+    std::uint32_t place;
+    std::uint64_t stage;
+  };
+
+  static std::size_t place_of_name(text name) noexcept {  // one address for one text
+    return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(name.data) * 0x9E3779B97F4A7C15u >> 51);
+  }
+
+  /// The handle of a thread's default stream is one of all threads, that of the legacy one of all contexts.
+  static stream_key key_of(std::uint64_t handle, std::uint32_t context, std::uint32_t thread,
+                           bool per_thread) noexcept {
+    if (handle == 0) handle = per_thread ? 2 : 1;
+    if (handle > 2) return {handle, 0, 0};
+    return {handle, context, handle == 2 ? thread : 0};
+  }
+  std::uint32_t find_stream(std::uint64_t handle, std::uint32_t context, std::uint32_t thread, bool per_thread) {
+    const stream_key key = key_of(handle, context, thread, per_thread);
+    if (last_stream_ < streams_.size() && key == last_key_) return last_stream_;
+    const auto found = by_handle_.find(key);
+    last_key_ = key;
+    if (found != by_handle_.end()) return last_stream_ = found->second;
+    return last_stream_ = add_stream(key, context);
+  }
+  std::uint32_t add_stream(const stream_key& key, std::uint32_t context) {
+    std::uint32_t at = 0;
+    while (at < streams_.size() && !streams_[at].free) ++at;
+    if (at == streams_.size()) streams_.emplace_back();
+    known_stream& s = streams_[at];
+    const std::uint32_t uses = s.use;
+    s = known_stream{};
+    s.use = uses + 1;
+    s.handle = key.handle;
+    s.context = context;
+    s.thread = key.thread;
+    s.legacy = key.handle == 1;
+    s.progress_ns = now_ns_;
+    by_handle_[key] = at;
+    return at;
+  }
+  void created(std::uint64_t handle, std::uint32_t context, bool blocking) {
+    if (handle <= 2) return;
+    const stream_key key = key_of(handle, context, 0, false);
+    const auto old = by_handle_.find(key);
+    if (old != by_handle_.end()) forget_handle(old->second);  // its end was not seen
+    streams_[add_stream(key, context)].blocking = blocking;
+    last_stream_ = issued_call::no_stream;
+  }
+  /// What stands on it goes on.
+  void forget_handle(std::uint32_t stream) {
+    known_stream& s = streams_[stream];
+    by_handle_.erase(key_of(s.handle, s.context, s.thread, false));
+    s.gone = true;
+    last_stream_ = issued_call::no_stream;
+  }
+  void forget(known_stream& s) {
+    if (s.identified) finished_.erase({s.gpu_context, s.id});
+    s.free = true;
+  }
+  /// The stream of that number, nullptr where another one has its place.
+  const known_stream* find_use(std::uint32_t stream, std::uint32_t use) const noexcept {
+    return stream < streams_.size() && !streams_[stream].free && streams_[stream].use == use ? &streams_[stream]
+                                                                                             : nullptr;
+  }
+
+  /// The record of one of a stream's first calls names it. Those of captured calls never come: others are tried later.
+  void await(const issued_call& c) {
+    const bool has_record = c.leaves_record() || c.what == role::wait_event || c.what == role::stream_wait;
+    known_stream& s = streams_[c.stream];
+    if (!has_record) return;
+    if (s.asked >= (c.leaves_record() ? 6 : 2)) {
+      if (now_ns_ - s.asked_ns < 2000000000) return;
+      stop_asking(c.stream);
+    }
+    awaited_[c.correlation] = {c.stream, s.use};
+    ++s.asked;
+    s.asked_ns = now_ns_;
+  }
+  void stop_asking(std::uint32_t stream) {
+    for (auto a = awaited_.begin(); a != awaited_.end();)
+      a = a->second.stream == stream ? awaited_.erase(a) : std::next(a);
+    streams_[stream].asked = 0;
+  }
+  CUTRACE_NOINLINE void identify(const event& e) {
+    const auto found = awaited_.find(static_cast<std::uint32_t>(e.correlation_id));
+    if (found == awaited_.end()) return;
+    const place_of_stream of = found->second;
+    awaited_.erase(found);
+    if (find_use(of.stream, of.use) == nullptr) return;
+    known_stream& s = streams_[of.stream];
+    if (s.identified) return;
+    s.identified = true;
+    s.device = e.device;
+    s.gpu_context = e.context;
+    s.id = e.stream;
+    stop_asking(of.stream);
+  }
+  CUTRACE_INLINE finished_work& finished(std::uint32_t context, std::uint64_t stream) {
+    const id_key key{context, stream};
+    if (CUTRACE_LIKELY(last_finished_ != nullptr && last_id_ == key)) return *last_finished_;
+    if (CUTRACE_UNLIKELY(finished_.size() >= event_limit)) finished_.clear();
+    last_id_ = key;
+    return *(last_finished_ = &finished_[key]);  // addresses of a map's nodes stay
+  }
+
+  /// Whether it stands on its stream now.
+  bool place(const issued_call& c) {
+    if (is_before(newest_, c.correlation) || newest_ == 0) newest_ = c.correlation;
+    switch (c.what) {
+      case role::event_gone:
+        events_.erase(c.handle);
+        return false;
+      case role::begins_capture:
+        if (c.succeeded) streams_[c.stream].capture = ++captures_;
+        return false;
+      case role::ends_capture:
+        end_capture(streams_[c.stream].capture);
+        return false;
+      case role::stream_wait:
+        if (c.succeeded) prove(streams_[c.stream], c.correlation);
+        return false;
+      case role::context_wait:
+        for (known_stream& s : streams_)
+          if (c.succeeded && s.context == c.flags) prove(s, c.correlation);
+        return false;
+      case role::event_wait: {
+        const auto found = events_.find(c.handle);
+        if (c.succeeded && found != events_.end() && find_use(found->second.stream, found->second.use) != nullptr)
+          prove(streams_[found->second.stream], found->second.correlation);
+        return false;
+      }
+      default:
+        return c.succeeded && place_on_stream(c);
+    }
+  }
+  bool place_on_stream(issued_call c) {
+    known_stream& s = streams_[c.stream];
+    if (c.what == role::event_record) {
+      if (events_.size() >= event_limit) events_.clear();
+      events_[c.handle] = {c.stream, s.use, c.correlation, s.capture};
+    }
+    if (c.what == role::wait_event) {
+      const auto found = events_.find(c.handle);
+      if (found == events_.end()) return false;                                             // never recorded: no wait
+      if (found->second.capture != 0 && s.capture == 0) s.capture = found->second.capture;  // joins it
+      c.awaited = found->second.stream;
+      c.awaited_use = found->second.use;
+      c.value = found->second.correlation;
+    }
+    if (s.capture != 0 || is_done(s, c)) return false;
+    if (waiting_ >= limit_ && !s.calls.empty()) {
+      ++s.more;
+      return false;
+    }
+    if (s.calls.empty()) s.progress_ns = std::max(s.progress_ns, c.begin_ns);
+    // Another thread's call may be read later than one that came after it.
+    auto at = s.calls.end();
+    while (at != s.calls.begin() && is_before(c.correlation, std::prev(at)->correlation)) --at;
+    s.calls.insert(at, c);
+    ++waiting_;
+    return true;
+  }
+  void end_capture(std::uint32_t capture) {
+    for (known_stream& s : streams_)
+      if (capture != 0 && s.capture == capture) s.capture = 0;
+  }
+  static void prove(known_stream& s, std::uint32_t correlation) noexcept {
+    if (s.any_proved && !is_before(s.proved, correlation)) return;
+    s.proved = correlation;
+    s.any_proved = true;
+  }
+
+  bool is_done(const known_stream& s, const issued_call& c) const {
+    if (s.any_proved && is_before(c.correlation, s.proved)) return true;
+    if (is_done_by(last_finished(s), c)) return true;
+    if (c.what != role::wait_event) return false;
+    const known_stream* const on = find_use(c.awaited, c.awaited_use);
+    return on == nullptr || on->calls.empty() ||
+           !is_before(on->calls.front().correlation, static_cast<std::uint32_t>(c.value));
+  }
+  /// Other nodes of a graph's launch may be at work when one has ended.
+  static bool is_done_by(const finished_work* f, const issued_call& c) noexcept {
+    if (f == nullptr || !f->any) return false;
+    return is_before(c.correlation, f->correlation) || (c.what == role::work && c.correlation == f->correlation);
+  }
+  const finished_work* last_finished(const known_stream& s) const {
+    if (!s.identified) return nullptr;
+    const auto f = finished_.find({s.gpu_context, s.id});
+    return f != finished_.end() ? &f->second : nullptr;
+  }
+  bool prune(known_stream& s) {
+    if (s.calls.empty()) return false;
+    const finished_work* const f = last_finished(s);
+    std::size_t n = 0;
+    for (const issued_call& c : s.calls) {
+      if (s.any_proved && is_before(c.correlation, s.proved))
+        s.progress_ns = now_ns_;
+      else if (is_done_by(f, c))
+        s.progress_ns = std::max(s.progress_ns, f->end_ns);
+      else if (!(c.what == role::wait_event && is_done(s, c)) && !c.follows_at_once())
+        break;
+      ++n;
+    }
+    return drop(s, n);
+  }
+  void let_go(const issued_call& c) {
+    if (c.holds_stage) released_.push_back({c.stage_place, c.stage});
+  }
+  bool drop(known_stream& s, std::size_t n) {
+    if (n == 0) return false;
+    const auto end = s.calls.begin() + static_cast<std::ptrdiff_t>(n);
+    for (auto c = s.calls.begin(); c != end; ++c) let_go(*c);
+    s.calls.erase(s.calls.begin(), end);
+    waiting_ -= n;
+    if (s.calls.empty()) s.more = 0;
+    s.alarmed = 0;
+    s.patience = 0;
+    return true;
+  }
+
+  std::vector<issued_call> log_;
+  std::vector<held_stage> released_;
+  bool in_order_ = true;
+  std::vector<known_stream> streams_;
+  std::unordered_map<stream_key, std::uint32_t, hash> by_handle_;
+  std::unordered_map<std::uint64_t, recorded_event> events_;
+  std::unordered_map<std::uint32_t, place_of_stream> awaited_;  ///< by correlation id
+  std::unordered_map<id_key, finished_work, hash> finished_;
+  std::bitset<8192> finished_names_;
+  stream_key last_key_{};
+  std::uint32_t last_stream_ = issued_call::no_stream;
+  id_key last_id_{};
+  finished_work* last_finished_ = nullptr;
+  std::size_t waiting_ = 0, limit_ = 8192;
+  std::uint32_t captures_ = 0, newest_ = 0;
+  std::int64_t now_ns_ = 0, newest_end_ns_ = 0;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: Apache-2.0
+// What made the GPU fault, and what hangs: from the order of the streams and from the work that a forced flush returned
+// unfinished. Nothing is claimed that is not known: a kernel that stands behind a wait is not accused, and where times
+// were lost all that cannot be excluded is named. What CUPTI's flushes bring, and when, was measured
+// (docs/hangs-and-faults.md). Collector's thread only.
+#pragma once
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <cutrace/collect/delivery.hpp>
+#include <cutrace/collect/event_tables.hpp>
+#include <cutrace/collect/pending.hpp>
+#include <cutrace/collect/stream_order.hpp>
+#include <cutrace/collect/thread_registry.hpp>
+#include <cutrace/collect/unfinished_work.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+/// The call that returned an error which loses the context.
+struct context_fault {
+  text call, result_name;
+  std::int32_t result = 0;
+  std::int64_t at_ns = 0;             ///< raw frame
+  std::int64_t flushed_since_ns = 0;  ///< since when plain flushes had followed one another closely, 0: they had not
+};
+
+/// One piece of work that an alarm names.
+struct suspect {
+  pending_event alarm;
+  std::uint32_t group = 0;  ///< lower ones come first
+  text before{};            ///< what ended last before it on its stream
+  std::int64_t before_ns = 0;
+};
+
+class work_watch {
+ public:
+  using role = stream_use::role;
+
+  /// What is said of an alarm: the block for a person, and the events.
+  struct report {
+    std::string text;
+    std::vector<pending_event> alarms;
+  };
+
+  work_watch(event_tables& tables, stream_order& order, const unfinished_work& unfinished, delivery& events,
+             thread_registry& threads)
+      : tables_(tables), order_(order), unfinished_(unfinished), delivery_(events), threads_(threads) {}
+
+  /// Once in a while, so that the order of streams holds little: puts in order what has come.
+  void settle() {
+    order_.settle();
+    order_.take_released([this](std::uint32_t place, std::uint64_t id) { tables_.stages.let_go(place, id); });
+  }
+
+  /// After the flushes that followed the error. `alarms` is empty where nothing was unfinished.
+  report of_fault(const context_fault& f) {
+    std::vector<suspect> all;
+    for (const view& v : views()) add_candidates(v, f, all);
+    std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
+    report r;
+    std::string& s = r.text;
+    append(s, "GPU fault: %.60s returned %.60s (%d)\n", printable(f.call), printable(f.result_name), f.result);
+    if (all.empty()) {
+      s += "  no work of the GPU was unfinished that is known of, so what faulted cannot be named\n";
+      return r;
+    }
+    if (all.size() == 1)
+      s += "  the work that faulted:\n";
+    else
+      append(s, "  one of %zu pieces of work faulted, the most likely first:\n", all.size());
+    finish(all, "fault", f.at_ns, r);
+    return r;
+  }
+
+  /// What hangs.
+  struct bounds {
+    std::int64_t bound_ns = 0;
+    std::vector<std::string> except;  ///< names of kernels that may take any time, "*" at the end stands for any rest
+  };
+
+  /// Whether something has stood still for the bound, so that a forced flush is to show what. `now_ns`: raw frame.
+  bool is_suspicious(const bounds& b, std::int64_t now_ns) {
+    settle();
+    const bool host_waits = longest_wait_ns(now_ns) >= b.bound_ns;
+    bool any = false;
+    for (known_stream& s : order_.streams()) {
+      s.suspected = !s.free && is_overdue(s, b, now_ns, host_waits);
+      any = any || s.suspected;
+    }
+    return any || stuck_call(b, now_ns) != nullptr;
+  }
+  /// All that was recorded of calls before `upto` has come, unless `answered` is false; the flush was made at
+  /// `flushed_ns`.
+  report of_hang(const bounds& b, std::uint32_t upto, bool answered, std::int64_t flushed_ns, std::int64_t now_ns) {
+    if (answered) order_.all_recorded(upto, unfinished_ids());
+    const bool host_waits = longest_wait_ns(now_ns) >= b.bound_ns;
+    std::vector<view> all = views();
+    std::vector<suspect> heads;
+    for (const view& v : all) {
+      if (v.order == issued_call::no_stream) continue;
+      known_stream& s = order_.streams()[v.order];
+      if (!std::exchange(s.suspected, false) || !is_overdue(s, b, now_ns, host_waits)) continue;
+      if (was_alive(s, b, flushed_ns)) {
+        s.progress_ns = now_ns;
+        s.patience = v.work.size();
+        continue;
+      }
+      s.alarmed = s.calls.front().correlation;
+      if (!is_excepted(v, b)) heads.push_back(head_of(v, all, now_ns));
+    }
+    if (heads.empty()) add_stuck_call(b, now_ns, heads);
+    report r;
+    if (heads.empty()) return r;
+    std::stable_sort(heads.begin(), heads.end(), [](const suspect& a, const suspect& c) { return a.group < c.group; });
+    append(r.text, "GPU hang: nothing has ended for %s%s\n", seconds(heads.front().alarm.alarm.unfinished_ns).c_str(),
+           answered ? "" : "; CUPTI does not answer, so this is what the host's calls say");
+    finish(heads, "hang", now_ns, r);
+    append_streams(all, now_ns, r.text);
+    append_threads(now_ns, r.text);
+    return r;
+  }
+  /// What is going on, for somebody who asks: as of_hang, of all streams with work that is not known to be done.
+  std::string of_now(bool forced, std::int64_t now_ns) {
+    std::vector<view> all = views();
+    std::string s;
+    if (all.empty()) s += "no work of the GPU is known to be unfinished\n";
+    if (!forced && !all.empty())
+      s += "asked without --force: names of unfinished kernels are not known, only the calls that issued them\n";
+    std::vector<suspect> heads;
+    for (const view& v : all) heads.push_back(head_of(v, all, now_ns));
+    std::stable_sort(heads.begin(), heads.end(), [](const suspect& a, const suspect& c) { return a.group < c.group; });
+    if (!heads.empty()) append(s, "the head of each of %zu streams:\n", heads.size());
+    report unused;
+    finish(heads, "hang", now_ns, unused);
+    s += unused.text;
+    append_streams(all, now_ns, s);
+    append_threads(now_ns, s);
+    return s;
+  }
+
+  /// The process was stopped meanwhile (by a debugger, say): what has stood still did so for that reason.
+  void begin_anew(std::int64_t now_ns) noexcept {
+    for (known_stream& s : order_.streams()) s.progress_ns = now_ns;
+    anew_ns_ = now_ns;
+  }
+
+ private:
+  static constexpr std::size_t shown = 8;                         ///< of one alarm, in the block
+  static constexpr std::size_t delivered = 64;                    ///< as events
+  static constexpr std::int64_t times_lost_within_ns = 15000000;  ///< see is_sharp
+
+  using entry = unfinished_work::entry;
+  /// A stream with something on it that is not known to be done.
+  struct view {
+    std::uint32_t order = issued_call::no_stream;  ///< index in order_
+    std::vector<const entry*> work;                ///< unfinished records, in order
+    const issued_call* call = nullptr;             ///< the first call, where there is one
+    /// The head is this call, of which there is no record, rather than the first of `work`.
+    bool head_is_call() const noexcept {
+      return call != nullptr && (work.empty() || stream_order::is_before(call->correlation, id_of(*work.front())));
+    }
+  };
+  static std::uint32_t id_of(const entry& e) noexcept { return static_cast<std::uint32_t>(e.work.correlation_id); }
+
+  std::vector<std::uint32_t> unfinished_ids() const {
+    std::vector<std::uint32_t> ids;
+    unfinished_.for_each([&](const entry& e) { ids.push_back(id_of(e)); });
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  }
+
+  std::vector<view> views() {
+    settle();
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<const entry*>> work;
+    unfinished_.for_each([&](const entry& e) { work[{e.work.context, e.work.stream}].push_back(&e); });
+    std::vector<view> all;
+    const std::vector<known_stream>& streams = order_.streams();
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const known_stream& s = streams[i];
+      view v;
+      v.order = static_cast<std::uint32_t>(i);
+      if (!s.calls.empty()) v.call = &s.calls.front();
+      const auto found = s.identified ? work.find({s.gpu_context, s.id}) : work.end();
+      if (found != work.end()) {
+        v.work = std::move(found->second);
+        work.erase(found);
+      }
+      if (!s.free && (v.call != nullptr || !v.work.empty())) all.push_back(std::move(v));
+    }
+    for (auto& w : work) {
+      view v;
+      v.work = std::move(w.second);
+      all.push_back(std::move(v));
+    }
+    for (view& v : all)  // nodes of one launch stay in the order in which CUPTI delivered them
+      std::stable_sort(v.work.begin(), v.work.end(),
+                       [](const entry* a, const entry* b) { return stream_order::is_before(id_of(*a), id_of(*b)); });
+    return all;
+  }
+
+  // Events of alarms
+
+  /// `rank`, `candidates` and the times are set by `finish`.
+  suspect of_entry(const entry& e) const {
+    suspect s;
+    pending_event& a = s.alarm;
+    a = e.work;
+    a.kind = event_kind::alarm;
+    a.incomplete = false;
+    alarm_data d{};
+    if (e.work.kind == event_kind::kernel || e.work.kind == event_kind::graph_launch) {
+      d.graph_node_id = e.work.kernel.graph_node_id;
+      std::copy(std::begin(e.work.kernel.grid), std::end(e.work.kernel.grid), d.grid);
+      std::copy(std::begin(e.work.kernel.block), std::end(e.work.kernel.block), d.block);
+    } else if (e.work.kind == event_kind::memcpy) {
+      d.graph_node_id = e.work.memcpy_.graph_node_id;
+    } else if (e.work.kind == event_kind::memset) {
+      d.graph_node_id = e.work.memset_.graph_node_id;
+    }
+    d.work = e.work.kind == event_kind::kernel   ? text{"kernel", 6}
+             : e.work.kind == event_kind::memcpy ? text{"memcpy", 6}
+             : e.work.kind == event_kind::memset ? text{"memset", 6}
+                                                 : text{"graph", 5};
+    a.alarm = d;
+    note_before(e.work.context, e.work.stream, s);
+    return s;
+  }
+  suspect of_call(const issued_call& c, const known_stream& on) const {
+    suspect s;
+    pending_event& a = s.alarm;
+    a.kind = event_kind::alarm;
+    a.process_id = tables_.process_id;
+    a.name = a.call_name = tables_.functions.name_of(c.function, false);
+    a.device = on.device;
+    a.context = on.identified ? on.gpu_context : on.context;
+    a.stream = on.id;
+    a.correlation_id = c.correlation | std::uint64_t{tables_.ring.epoch(c.correlation)} << 32;
+    a.joined = c.stage != 0 ? attribution::by_call : attribution::outside_stage;
+    a.stage_id = c.stage;
+    a.call_start_ns = c.begin_ns;
+    a.call_thread = c.thread;
+    alarm_data d{};
+    d.work = c.what == role::wait_event      ? text{"wait_event", 10}
+             : c.what == role::wait_value    ? text{"wait_value", 10}
+             : c.what == role::host_function ? text{"host_function", 13}
+             : c.what == role::graph         ? text{"graph", 5}
+             : is_launch(a.name)             ? text{"kernel", 6}
+                                             : text{"memcpy", 6};
+    if (c.leaves_record() && d.work.data[0] == 'm' && std::strstr(a.name.data, "emset") != nullptr)
+      d.work = text{"memset", 6};
+    a.alarm = d;
+    if (on.identified) note_before(on.gpu_context, on.id, s);
+    return s;
+  }
+  static bool is_launch(text name) noexcept {
+    return name.size >= 8 && std::string_view(name.data, name.size).substr(0, 8) == "cuLaunch";
+  }
+  void note_before(std::uint32_t context, std::uint64_t stream, suspect& s) const {
+    const finished_work f = order_.last_finished(context, stream);
+    if (!f.any) return;
+    s.before = f.name;
+    s.before_ns = f.end_ns;
+  }
+  void set_why(suspect& s, const std::string& why) {
+    s.alarm.alarm.why = tables_.strings.intern(why.data(), why.size());
+  }
+  std::uint32_t behind(const view& v, std::size_t at) const {
+    std::size_t n = v.work.size() > at + 1 ? v.work.size() - at - 1 : 0;
+    if (v.order != issued_call::no_stream && at == 0) {
+      const known_stream& s = order_.streams()[v.order];
+      const std::size_t calls = s.calls.size() + static_cast<std::size_t>(s.more);
+      n = std::max(n, calls > 0 ? calls - 1 : 0);
+      if (v.head_is_call()) n = std::max(n, v.work.size());
+    }
+    return static_cast<std::uint32_t>(std::min<std::size_t>(n, UINT32_MAX));
+  }
+
+  // Faults
+
+  /// Whether the first piece of a stream's unfinished work is what was at work when the context was lost. After a fault
+  /// times come only of what had been flushed, plainly, by some milliseconds after it (docs/cupti.md, 51): so it is,
+  /// where flushes had followed one another closely ever since it was launched.
+  static bool is_sharp(const view& v, const context_fault& f) noexcept {
+    return v.work.size() == 1 ||
+           (f.flushed_since_ns != 0 && f.flushed_since_ns <= v.work.front()->work.call_start_ns + times_lost_within_ns);
+  }
+  void add_candidates(const view& v, const context_fault& f, std::vector<suspect>& all) {
+    const auto launched_before = [&](const entry* e) { return e->work.call_start_ns <= f.at_ns; };
+    const std::size_t count = static_cast<std::size_t>(std::count_if(v.work.begin(), v.work.end(), launched_before));
+    if (count == 0) return;
+    const bool waits = v.head_is_call() && !v.call->leaves_record();
+    const bool sharp = !waits && is_sharp(v, f);
+    for (std::size_t i = 0; i < count && (i == 0 || !sharp); ++i) {
+      suspect s = of_entry(*v.work[i]);
+      const bool is_new =
+          s.alarm.alarm.work.size == 6 && s.alarm.alarm.work.data[0] == 'k' && !order_.has_finished(s.alarm.name);
+      s.group = (waits ? 4u : 0u) + (i == 0 ? 0u : 2u) + (is_new ? 0u : 1u);
+      s.alarm.alarm.behind = behind(v, i);
+      s.alarm.alarm.result = f.result;
+      std::string why = i == 0 ? (waits ? "the first work of its stream behind a wait that is not known to be over"
+                                        : "head of its stream: all before it is done")
+                               : "behind the head of its stream, the times of whose work may be lost";
+      if (sharp && count > 1) why += ", and what ended since was seen to end";
+      if (is_new) why += "; none of this name has ended yet";
+      set_why(s, why);
+      if (i != 0) s.before = {};
+      all.push_back(std::move(s));
+    }
+    add_node_before(v, f, all);
+  }
+  /// A misaligned address in a graph: in 3 runs of 4 the culprit itself had times, and the node behind it was the first
+  /// without (H200, docs/cupti.md, 52).
+  void add_node_before(const view& v, const context_fault& f, std::vector<suspect>& all) {
+    constexpr std::int32_t misaligned = 716;
+    const entry& head = *v.work.front();
+    if (f.result != misaligned || head.work.kind != event_kind::kernel || head.work.kernel.graph_node_id == 0) return;
+    const finished_work last = order_.last_finished(head.work.context, head.work.stream);
+    if (!last.any || last.correlation != id_of(head) || last.graph_node_id == 0) return;
+    suspect s = of_entry(head);
+    s.alarm.name = last.name;
+    s.alarm.alarm.graph_node_id = last.graph_node_id;
+    std::fill(std::begin(s.alarm.alarm.grid), std::end(s.alarm.alarm.grid), 0);
+    std::fill(std::begin(s.alarm.alarm.block), std::end(s.alarm.alarm.block), 0);
+    s.alarm.alarm.result = f.result;
+    s.group = 1;
+    s.before = {};
+    set_why(s, "node before the first that has no times: of a misaligned address the culprit itself may have times");
+    all.push_back(std::move(s));
+  }
+
+  // Hangs
+
+  static bool leaves_records(const known_stream& s) noexcept {
+    return std::any_of(s.calls.begin(), s.calls.end(), [](const issued_call& c) { return c.leaves_record(); });
+  }
+  std::int64_t quiet_ns(const known_stream& s, std::int64_t now_ns) const {
+    std::int64_t last = s.progress_ns;
+    if (s.identified) {
+      const finished_work f = order_.last_finished(s.gpu_context, s.id);
+      if (f.any) last = std::max(last, f.end_ns);
+    }
+    return now_ns - last;
+  }
+  bool is_overdue(const known_stream& s, const bounds& b, std::int64_t now_ns, bool host_waits) const {
+    if (s.calls.empty() || s.alarmed == s.calls.front().correlation) return false;
+    if (!host_waits && !leaves_records(s)) return false;
+    const std::int64_t times = static_cast<std::int64_t>(std::min<std::uint64_t>(s.patience, 1000000)) + 1;
+    return quiet_ns(s, now_ns) / times >= b.bound_ns;
+  }
+  /// Whether a record that the flush brought shows an end within the bound before it.
+  bool was_alive(const known_stream& s, const bounds& b, std::int64_t flushed_ns) const {
+    return quiet_ns(s, flushed_ns) < b.bound_ns;
+  }
+  static bool is_excepted(const view& v, const bounds& b) {
+    if (v.head_is_call()) return false;
+    const text name = v.work.front()->work.name;
+    const std::string_view full(name.data, name.size);
+    return std::any_of(b.except.begin(), b.except.end(), [&](const std::string& e) {
+      if (!e.empty() && e.back() == '*') return full.substr(0, e.size() - 1) == e.substr(0, e.size() - 1);
+      return full == e || full.substr(0, full.find('(')) == e;
+    });
+  }
+  /// The view whose head holds up the head of `v`, nullptr where that is not another stream's.
+  const view* cause_of(const view& v, const std::vector<view>& all) const {
+    if (v.order == issued_call::no_stream) return nullptr;
+    std::uint32_t on = issued_call::no_stream;
+    if (v.head_is_call() && v.call->what == role::wait_event)
+      on = v.call->awaited;
+    else if (!v.head_is_call() || v.call->leaves_record())
+      on = order_.implied_wait(v.order);
+    for (const view& other : all)
+      if (on != issued_call::no_stream && other.order == on) return &other;
+    return nullptr;
+  }
+  suspect head_of(const view& v, const std::vector<view>& all, std::int64_t now_ns) {
+    const bool is_call = v.head_is_call();
+    suspect s = is_call ? of_call(*v.call, order_.streams()[v.order]) : of_entry(*v.work.front());
+    s.alarm.alarm.behind = behind(v, 0);
+    const std::int64_t since = v.order != issued_call::no_stream ? quiet_ns(order_.streams()[v.order], now_ns)
+                                                                 : now_ns - v.work.front()->seen_ns;
+    s.alarm.alarm.unfinished_ns = std::max<std::int64_t>(since, 0);
+    const view* const cause = cause_of(v, all);
+    s.group = cause != nullptr ? 1 : 0;
+    std::string why = "head of its stream";
+    if (cause != nullptr) {
+      if (!is_call || v.call->what != role::wait_event) s.alarm.alarm.work = text{"implicit_wait", 13};
+      why = is_call && v.call->what == role::wait_event ? "waits for an event recorded behind " : "waits for ";
+      why += describe_head(*cause);
+    } else if (is_call && v.call->what == role::wait_value) {
+      why = what_is_awaited(*v.call);
+    } else if (is_call && v.call->what == role::host_function) {
+      why = "a function of the host that has not returned";
+    }
+    set_why(s, why);
+    return s;
+  }
+  std::string describe_head(const view& v) const {
+    std::string s;
+    text name{};
+    std::uint64_t stream = 0;
+    if (v.head_is_call()) {
+      name = tables_.functions.name_of(v.call->function, false);
+      stream = order_.streams()[v.order].id;
+    } else {
+      name = v.work.front()->work.name;
+      stream = v.work.front()->work.stream;
+    }
+    append(s, "%.120s on stream %llu", printable(name), static_cast<unsigned long long>(stream));
+    return s;
+  }
+  /// Flags as in cuda.h, CUstreamWaitValue_flags.
+  static std::string what_is_awaited(const issued_call& c) {
+    static constexpr const char* const how[] = {"at least", "equal to", "with a bit of", "without some bit of"};
+    std::string s;
+    append(s, "waits for the value at 0x%llx to be %s 0x%llx", static_cast<unsigned long long>(c.handle),
+           how[c.flags & 3], static_cast<unsigned long long>(c.value));
+    return s;
+  }
+
+  // Threads of the host
+
+  struct standing {
+    std::uint32_t function;
+    std::int64_t since_ns;
+  };
+  /// The call that a thread is in; `function` is 0 where it is in none.
+  standing call_of(const traced_thread& t, std::int64_t now_ns) const {
+    const std::uint64_t word = t.in_call.load(std::memory_order_relaxed);
+    if (word == 0 || t.state.load(std::memory_order_relaxed) != thread_registry::in_use) return {0, now_ns};
+    return {traced_thread::function_in(word), static_cast<std::int64_t>(tables_.scale.to_ns(traced_thread::begin_in(
+                                                  word, clock::ticks(tables_.scale.use_counter))))};
+  }
+  bool is_host_wait(std::uint32_t function) const {
+    const known_function* f = tables_.functions.find(function, false);
+    return f != nullptr && (f->use.what == role::stream_wait || f->use.what == role::event_wait ||
+                            f->use.what == role::context_wait || f->makes_gpu_work);
+  }
+  std::int64_t longest_wait_ns(std::int64_t now_ns) {
+    std::int64_t longest = 0;
+    threads_.for_each([&](traced_thread& t) {
+      const standing c = call_of(t, now_ns);
+      if (c.function != 0 && is_host_wait(c.function)) longest = std::max(longest, now_ns - c.since_ns);
+    });
+    return longest;
+  }
+  /// A thread that has been in a call for the bound, while nothing of the GPU ended and none is unfinished.
+  traced_thread* stuck_call(const bounds& b, std::int64_t now_ns) {
+    for (const known_stream& s : order_.streams())
+      if (leaves_records(s)) return nullptr;
+    if (now_ns - std::max(order_.newest_end_ns(), anew_ns_) < b.bound_ns) return nullptr;
+    traced_thread* found = nullptr;
+    threads_.for_each([&](traced_thread& t) {
+      const standing c = call_of(t, now_ns);
+      const std::uint64_t word = t.in_call.load(std::memory_order_relaxed);
+      if (c.function != 0 && now_ns - c.since_ns >= b.bound_ns && t.alarmed_call != word) found = &t;
+    });
+    return found;
+  }
+  void add_stuck_call(const bounds& b, std::int64_t now_ns, std::vector<suspect>& heads) {
+    traced_thread* const t = stuck_call(b, now_ns);
+    if (t == nullptr) return;
+    const standing c = call_of(*t, now_ns);
+    t->alarmed_call = t->in_call.load(std::memory_order_relaxed);
+    suspect s;
+    pending_event& a = s.alarm;
+    a.kind = event_kind::alarm;
+    a.process_id = tables_.process_id;
+    a.name = a.call_name = tables_.functions.name_of(c.function, false);
+    a.stage_id = t->in_stage.load(std::memory_order_relaxed);
+    a.joined = a.stage_id != 0 ? attribution::by_call : attribution::outside_stage;
+    a.call_start_ns = c.since_ns;
+    a.call_thread = t->index;
+    alarm_data d{};
+    d.work = text{"call", 4};
+    d.unfinished_ns = now_ns - c.since_ns;
+    a.alarm = d;
+    set_why(s, "a thread of the host has not returned from it, and no work of the GPU is known to be unfinished");
+    heads.push_back(std::move(s));
+  }
+
+  // The block
+
+  void finish(std::vector<suspect>& all, const char* what, std::int64_t now_ns, report& r) {
+    for (std::size_t i = 0; i < all.size() && i < delivered; ++i) {
+      suspect& s = all[i];
+      s.alarm.start_ns = s.alarm.end_ns = now_ns;
+      s.alarm.alarm.what = {what, static_cast<std::uint32_t>(std::strlen(what))};
+      s.alarm.alarm.rank = static_cast<std::uint32_t>(i + 1);
+      s.alarm.alarm.candidates = static_cast<std::uint32_t>(all.size());
+      r.alarms.push_back(s.alarm);
+      if (i < shown) append_suspect(s, all.size() > 1 ? i + 1 : 0, now_ns, r.text);
+    }
+    if (all.size() > shown) append(r.text, "  and %zu more, in the trace\n", all.size() - shown);
+  }
+  void append_suspect(const suspect& s, std::size_t number, std::int64_t now_ns, std::string& out) {
+    const event e = delivery_.complete(s.alarm);
+    const alarm_data& d = e.alarm;
+    std::string first;
+    if (number != 0)
+      append(first, "  %zu. ", number);
+    else
+      first += "  ";
+    append(first, "%.*s %.200s", static_cast<int>(d.work.size), d.work.data, printable(e.name));
+    if (d.grid[0] != 0)
+      append(first, "\n     grid %ux%ux%u, block %ux%ux%u", d.grid[0], d.grid[1], d.grid[2], d.block[0], d.block[1],
+             d.block[2]);
+    if (d.graph_node_id != 0)
+      append(first, "%snode %llu of a graph", d.grid[0] != 0 ? ", " : "\n     ",
+             static_cast<unsigned long long>(d.graph_node_id & 0xffffffffu));
+    out += first + '\n';
+    if (std::string_view(d.work.data, d.work.size) != "call")
+      append(out, "     stream %llu, device %u; %u behind it\n", static_cast<unsigned long long>(e.stream), e.device,
+             d.behind);
+    append(out, "     %.60s on thread %u%s, %s ago\n", printable(e.call_name), e.thread_id,
+           name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str());
+    out += "     " + belonging(e) + '\n';
+    if (d.why.size != 0) append(out, "     %.200s\n", printable(d.why));
+    if (s.before.size != 0)
+      append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
+             seconds(now_ns - s.before_ns).c_str());
+  }
+  static std::string belonging(const event& e) {
+    std::string s;
+    if (e.stage_name.size == 0) return e.stage_id == 0 ? "outside of any stage" : "its stage is not known any more";
+    append(s, "stage \"%.100s\"", printable(e.stage_name));
+    if (e.request_total == 0) return s;
+    s += e.request_total == 1 ? ", request " : ", requests ";
+    for (std::uint32_t i = 0; i < e.request_count && i < 8; ++i) {
+      if (i != 0) s += ", ";
+      if (e.requests[i].name.size != 0)
+        append(s, "%.60s", printable(e.requests[i].name));
+      else
+        append(s, "%llu", static_cast<unsigned long long>(e.requests[i].id));
+    }
+    if (e.request_total > 8) append(s, " and %u more", e.request_total - 8);
+    return s;
+  }
+  /// What finished last on the streams that have something unfinished.
+  void append_streams(const std::vector<view>& all, std::int64_t now_ns, std::string& out) const {
+    std::size_t lines = 0;
+    for (const view& v : all) {
+      if (v.order == issued_call::no_stream || lines == shown) continue;
+      const known_stream& s = order_.streams()[v.order];
+      if (!s.identified) continue;
+      const finished_work f = order_.last_finished(s.gpu_context, s.id);
+      if (!f.any) continue;
+      if (lines++ == 0) out += "  what ended last:\n";
+      append(out, "     stream %llu: %.120s, %s ago\n", static_cast<unsigned long long>(s.id), printable(f.name),
+             seconds(now_ns - f.end_ns).c_str());
+    }
+  }
+  void append_threads(std::int64_t now_ns, std::string& out) {
+    std::size_t lines = 0;
+    threads_.for_each([&](traced_thread& t) {
+      const standing c = call_of(t, now_ns);
+      if (c.function == 0 || now_ns - c.since_ns < 1000000) return;
+      if (lines++ >= 2 * shown) return;
+      if (lines == 1) out += "  threads of the host:\n";
+      append(out, "     %u%s: in %.60s for %s", t.thread_id, name_of_thread(t.thread_id).c_str(),
+             printable(tables_.functions.name_of(c.function, false)), seconds(now_ns - c.since_ns).c_str());
+      const known_stage* const stage = tables_.stages.find(t.in_stage.load(std::memory_order_relaxed));
+      if (stage != nullptr) append(out, ", stage \"%.100s\"", printable(stage->name_text()));
+      out += '\n';
+    });
+    if (lines > 2 * shown) append(out, "     and %zu more\n", lines - 2 * shown);
+    if (lines == 0) out += "  no thread of the host is in a call of the driver\n";
+  }
+  std::string name_of_thread(std::uint32_t id) {
+    std::string s;
+    threads_.for_each([&](traced_thread& t) {
+      if (t.thread_id == id && t.name != nullptr && s.empty()) append(s, " \"%.60s\"", t.name);
+    });
+    return s;
+  }
+
+  static const char* printable(text t) noexcept { return t.size != 0 && t.data != nullptr ? t.data : "(unknown)"; }
+  static std::string seconds(std::int64_t ns) {
+    std::string s;
+    if (ns < 0) ns = 0;
+    if (ns < 1000000000)
+      append(s, "%.1f ms", static_cast<double>(ns) / 1e6);
+    else
+      append(s, "%.1f s", static_cast<double>(ns) / 1e9);
+    return s;
+  }
+  __attribute__((format(printf, 2, 3))) static void append(std::string& out, const char* format, ...) {
+    char line[512];
+    std::va_list values;
+    va_start(values, format);
+    const int n = std::vsnprintf(line, sizeof(line), format, values);
+    va_end(values);
+    if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof(line) - 1));
+  }
+
+  event_tables& tables_;
+  stream_order& order_;
+  const unfinished_work& unfinished_;
+  delivery& delivery_;
+  thread_registry& threads_;
+  std::int64_t anew_ns_ = 0;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notices work of the GPU that does not end: the bound is the user's word that nothing takes longer. Off unless asked
+// for. A forced flush costs the times of what is unfinished, so one is made only where nothing was seen to end for the
+// bound on a stream with unfinished work.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cutrace/base/helper_thread.hpp>
+#include <cutrace/collect/collector.hpp>
+#include <cutrace/run/backend_pump.hpp>
+#include <cutrace/run/watchdog_settings.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail CUTRACE_LOCAL {
+
+class watchdog {
+ public:
+  /// `health`: lines on the state of the devices, for the end of a block. All outlive this.
+  watchdog(const watchdog_settings& s, const tick_scale& scale, collector& c, backend_pump& pump,
+           std::function<std::string()> health)
+      : scale_(scale), collector_(c), pump_(pump), health_(std::move(health)), bound_ms_(s.bound_ms) {
+    bounds_.bound_ns = std::int64_t{s.bound_ms} * 1000000;
+    bounds_.except = s.except;
+    thread_ = start_thread([](void* self) { static_cast<watchdog*>(self)->run(); }, this);
+  }
+  ~watchdog() {
+    {
+      const std::lock_guard<std::mutex> hold(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  watchdog(const watchdog&) = delete;
+  watchdog& operator=(const watchdog&) = delete;
+
+ private:
+  using clock_type = std::chrono::steady_clock;
+  /// For CUPTI, which may be what hangs, and for the collector.
+  static constexpr std::uint32_t answer_ms = 1000, collector_ms = 2000;
+
+  void run() {
+    pthread_setname_np(pthread_self(), "cutrace-watch");
+    inside_runtime() = true;
+    const auto period =
+        std::chrono::milliseconds(std::min<std::uint32_t>(std::max<std::uint32_t>(bound_ms_ / 10, 20), 500));
+    std::unique_lock<std::mutex> hold(mutex_);
+    for (;;) {
+      const clock_type::time_point asleep = clock_type::now();
+      if (changed_.wait_for(hold, period, [this] { return ends_; })) return;
+      hold.unlock();
+      // A process that was stopped stands still without hanging.
+      const bool stopped =
+          clock_type::now() - asleep > period + std::chrono::milliseconds(std::max(bound_ms_ / 4, 200u));
+      if (stopped)
+        collector_.call([this] { collector_.begin_watch_anew(); }, collector_ms);
+      else
+        look();
+      hold.lock();
+    }
+  }
+
+  void look() {
+    struct answer {
+      bool suspicious = false;
+      std::uint32_t upto = 0;
+    };
+    const auto found = std::make_shared<answer>();  // the action may run later than it is waited for
+    const work_watch::bounds bounds = bounds_;
+    collector& c = collector_;
+    if (!c.call([&c, bounds, found] { found->suspicious = c.is_suspicious(bounds, found->upto); }, collector_ms))
+      return;
+    if (!found->suspicious) return;
+    const clock_type::time_point now = clock_type::now();
+    if (forced_ != clock_type::time_point{} && now - forced_ < std::chrono::seconds(1)) return;
+    forced_ = now;
+    const std::int64_t flushed_ns = static_cast<std::int64_t>(scale_.now_ns());
+    const bool answered = pump_.flush(answer_ms, true);
+    const std::string more = health_ ? health_() : std::string();
+    c.call(
+        [&c, bounds, found, answered, flushed_ns, more] { c.judge(bounds, found->upto, answered, flushed_ns, more); },
+        collector_ms);
+  }
+
+  const tick_scale& scale_;
+  collector& collector_;
+  backend_pump& pump_;
+  std::function<std::string()> health_;
+  const std::uint32_t bound_ms_;
+  work_watch::bounds bounds_;
+  clock_type::time_point forced_{};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace CUTRACE_LOCAL
+CUTRACE_END_NAMESPACE

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of what stands on streams, and what is known to be done: against a slow model of streams that drain, and
+// case by case.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cutrace/collect/stream_order.hpp>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace stream_order_test {
+
+namespace {
+
+using cutrace::event;
+using cutrace::event_kind;
+using cutrace::detail::issued_call;
+using cutrace::detail::known_stream;
+using cutrace::detail::stream_order;
+using role = cutrace::detail::stream_use::role;
+
+struct bench {
+  stream_order order;
+  std::uint32_t last = 0;
+
+  std::uint32_t call(role what, std::uint64_t stream, std::uint64_t event = 0, std::uint32_t context = 1,
+                     bool per_thread = false, bool succeeded = true) {
+    issued_call c;
+    c.correlation = ++last;
+    c.thread = 1;
+    c.what = what;
+    c.succeeded = succeeded;
+    c.handle = event;
+    c.begin_ns = last * 10;
+    order.set_now(last * 10);
+    order.take(c, stream, context, per_thread);
+    return c.correlation;
+  }
+  void create(std::uint64_t stream, bool blocking) {
+    issued_call c;
+    c.correlation = ++last;
+    c.what = role::stream_created;
+    c.flags = blocking ? 0 : 1;
+    order.take(c, stream, 1, false);
+  }
+  static event record(std::uint32_t id, std::uint64_t stream, event_kind kind = event_kind::kernel) {
+    event e;
+    e.kind = kind;
+    e.correlation_id = id;
+    e.context = 1;
+    e.stream = stream;
+    e.start_ns = id * 10 + 1;
+    e.end_ns = id * 10 + 5;
+    return e;
+  }
+  void ended(std::uint32_t id, std::uint64_t stream) { order.ended(record(id, stream)); }
+
+  /// Correlation ids of what is not known to be done on the stream of that handle.
+  std::vector<std::uint32_t> on(std::uint64_t handle) {
+    order.settle();
+    std::vector<std::uint32_t> ids;
+    for (const known_stream& s : order.streams())
+      if (s.handle == handle && !s.free)
+        for (const issued_call& c : s.calls) ids.push_back(c.correlation);
+    return ids;
+  }
+};
+using ids = std::vector<std::uint32_t>;
+
+constexpr std::uint64_t a = 0x1000, b = 0x2000, e1 = 0x77, e2 = 0x78;
+
+}  // namespace
+
+TEST_CASE("what ends shows that all before it on its stream is done") {
+  bench t;
+  const auto k1 = t.call(role::work, a), k2 = t.call(role::work, a), other = t.call(role::work, b);
+  const auto w = t.call(role::wait_value, a), k3 = t.call(role::work, a);
+  CHECK(t.on(a) == ids{k1, k2, w, k3});
+  t.ended(k1, 14);
+  CHECK(t.on(a) == ids{k2, w, k3});
+  t.ended(k3, 14);
+  CHECK(t.on(a).empty());
+  CHECK(t.on(b) == ids{other});
+  CHECK(t.order.find_id(1, 14) != issued_call::no_stream);
+}
+
+TEST_CASE("a node of a graph that ended does not show that the launch has") {
+  bench t;
+  const auto g = t.call(role::graph, a);
+  t.ended(g, 14);
+  CHECK(t.on(a) == ids{g});
+  const auto k = t.call(role::work, a);
+  t.ended(k, 14);
+  CHECK(t.on(a).empty());
+}
+
+TEST_CASE("waits of the host prove what they cover, failed ones nothing") {
+  bench t;
+  const auto k1 = t.call(role::work, a);
+  t.call(role::stream_wait, a, 0, 1, false, false);
+  CHECK(t.on(a) == ids{k1});
+  t.call(role::event_record, a, e1);
+  const auto k2 = t.call(role::work, a);
+  t.call(role::event_wait, 0, e1);
+  CHECK(t.on(a) == ids{k2});
+  t.call(role::stream_wait, a);
+  CHECK(t.on(a).empty());
+  const auto k3 = t.call(role::work, a), k4 = t.call(role::work, 0, 0, 2);
+  t.call(role::context_wait, 0, 0, 1);
+  CHECK(t.on(a).empty());
+  CHECK(t.on(1) == ids{k4});  // another context's default stream
+  CHECK(k3 < k4);
+}
+
+TEST_CASE("a wait for an event is done when what was before the event is") {
+  bench t;
+  const auto k1 = t.call(role::work, a);
+  t.call(role::event_record, a, e1);
+  const auto k2 = t.call(role::work, a), w = t.call(role::wait_event, b, e1), k3 = t.call(role::work, b);
+  CHECK(t.on(b) == ids{w, k3});
+  t.ended(k1, 14);
+  CHECK(t.on(a) == ids{k2});  // the recorded event stands right behind what is done
+  CHECK(t.on(b) == ids{k3});
+}
+
+TEST_CASE("an event that was never recorded holds up nothing, one that is recorded anew holds up later waits only") {
+  bench t;
+  t.call(role::wait_event, b, e2);
+  CHECK(t.on(b).empty());
+  const auto k1 = t.call(role::work, a);
+  t.call(role::event_record, a, e1);
+  const auto w1 = t.call(role::wait_event, b, e1), k2 = t.call(role::work, a);
+  const auto again = t.call(role::event_record, a, e1);
+  const auto w2 = t.call(role::wait_event, b, e1);
+  t.ended(k1, 14);
+  CHECK(t.on(a) == ids{k2, again});
+  CHECK(t.on(b) == ids{w2});
+  CHECK(w1 < w2);
+}
+
+TEST_CASE("calls into a capturing stream do not count, nor those of streams that join it") {
+  bench t;
+  t.call(role::begins_capture, a);
+  t.call(role::work, a);
+  t.call(role::event_record, a, e1);
+  t.call(role::wait_event, b, e1);
+  t.call(role::work, b);
+  CHECK(t.on(a).empty());
+  CHECK(t.on(b).empty());
+  t.call(role::ends_capture, a, 0, 1, false, false);  // a capture that became invalid ends, too
+  const auto k1 = t.call(role::work, a), k2 = t.call(role::work, b);
+  CHECK(t.on(a) == ids{k1});
+  CHECK(t.on(b) == ids{k2});
+}
+
+TEST_CASE("a handle that is given out again is another stream") {
+  bench t;
+  t.create(a, false);
+  const auto k1 = t.call(role::work, a);
+  t.call(role::stream_gone, a);
+  t.create(a, true);
+  const auto k2 = t.call(role::work, a);
+  CHECK(t.on(a) == ids{k1, k2});  // two of them
+  t.ended(k1, 14);
+  CHECK(t.on(a) == ids{k2});
+  t.ended(k2, 15);
+  CHECK(t.on(a).empty());
+  CHECK(t.order.find_id(1, 15) != issued_call::no_stream);
+  CHECK(t.order.find_id(1, 14) == issued_call::no_stream);
+  for (int i = 0; i < 10000; ++i) {
+    t.create(b, false);
+    const auto k = t.call(role::work, b);
+    t.ended(k, 16);
+    t.call(role::stream_gone, b);
+  }
+  CHECK(t.on(b).empty());
+  CHECK(t.order.streams().size() < 5000);  // those of one log are forgotten together
+  CHECK(t.order.bytes() < 4u << 20);
+}
+
+TEST_CASE("the legacy default stream and blocking ones wait for one another, in the same context") {
+  bench t;
+  t.create(a, true);
+  t.create(b, false);
+  const auto k1 = t.call(role::work, a), k2 = t.call(role::work, 0), k3 = t.call(role::work, b);
+  t.order.settle();
+  std::map<std::uint64_t, std::uint32_t> at;
+  for (std::size_t i = 0; i < t.order.streams().size(); ++i)
+    at[t.order.streams()[i].handle] = static_cast<std::uint32_t>(i);
+  CHECK(t.order.implied_wait(at[1]) == at[a]);
+  CHECK(t.order.implied_wait(at[a]) == issued_call::no_stream);
+  CHECK(t.order.implied_wait(at[b]) == issued_call::no_stream);
+  t.ended(k1, 14);
+  const auto k4 = t.call(role::work, a);
+  t.order.settle();
+  CHECK(t.order.implied_wait(at[1]) == issued_call::no_stream);
+  CHECK(t.order.implied_wait(at[a]) == at[1]);
+  CHECK(k2 < k3);
+  CHECK(k3 < k4);
+}
+
+TEST_CASE("default streams of threads are one a thread, the legacy one is one a context") {
+  bench t;
+  const auto k1 = t.call(role::work, 0, 0, 1, true);
+  const auto k2 = t.call(role::work, 2, 0, 1, false);
+  const auto k3 = t.call(role::work, 1, 0, 1, true);
+  CHECK(t.on(2) == ids{k1, k2});
+  CHECK(t.on(1) == ids{k3});
+}
+
+TEST_CASE("after a forced flush all without a record is done, and what stood before it") {
+  bench t;
+  const auto w = t.call(role::wait_value, a), k1 = t.call(role::work, a), k2 = t.call(role::work, a);
+  const auto wb = t.call(role::wait_value, b), empty_copy = t.call(role::work, b), kb = t.call(role::work, b);
+  t.order.settle();
+  t.order.all_recorded(t.last + 1, {k1, k2, kb});
+  CHECK(t.on(a) == ids{w, k1, k2});
+  CHECK(t.on(b) == ids{kb});
+  CHECK(wb < empty_copy);
+}
+
+TEST_CASE("calls of other threads that are read later stand where they belong, also when ids wrap") {
+  bench t;
+  t.last = 0xfffffff0u;
+  const auto k1 = t.call(role::work, a);
+  t.last += 30;
+  const auto k3 = t.call(role::work, a);
+  CHECK(t.on(a) == ids{k1, k3});
+  t.last -= 20;
+  const auto k2 = t.call(role::work, a);
+  CHECK(t.on(a) == ids{k1, k2, k3});
+  t.ended(k2, 14);
+  CHECK(t.on(a) == ids{k3});
+}
+
+TEST_CASE("beyond its limit a stream counts what is behind") {
+  bench t;
+  t.order.set_limit(100 * sizeof(issued_call));
+  for (int i = 0; i < 20000; ++i) t.call(role::work, a);
+  t.order.settle();
+  CHECK(t.on(a).size() == 100);
+  CHECK(t.order.streams()[0].more == 19900);
+  CHECK(t.order.bytes() < 2u << 20);
+  t.ended(1, 14);
+  CHECK(t.on(a).size() == 99);
+  t.ended(t.last, 14);
+  CHECK(t.on(a).empty());
+  CHECK(t.order.streams()[0].more == 0);
+}
+
+TEST_CASE("random programs: what is left is what a model of draining streams has left") {
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 draw(seed);
+    bench t;
+    constexpr std::uint64_t handles[] = {0x10, 0x20, 0x30};
+    struct item {
+      std::uint32_t id;
+      role what;
+      std::uint64_t on;        // of a wait
+      std::uint32_t upto = 0;  // that must be done there
+    };
+    std::map<std::uint64_t, std::vector<item>> queues;  // what has not ended
+    std::map<std::uint64_t, std::pair<std::uint64_t, std::uint32_t>> events;
+    const auto passable = [&](const item& i) {
+      if (i.what == role::event_record) return true;
+      if (i.what != role::wait_event) return false;
+      const auto& other = queues[i.on];
+      return other.empty() || other.front().id >= i.upto;
+    };
+    const auto drain = [&] {
+      for (bool again = true; again;) {
+        again = false;
+        for (auto& q : queues)
+          while (!q.second.empty() && passable(q.second.front())) q.second.erase(q.second.begin()), again = true;
+      }
+    };
+    for (int step = 0; step < 400; ++step) {
+      const std::uint64_t h = handles[draw() % 3];
+      const std::uint64_t e = 0x90 + draw() % 3;
+      switch (draw() % 5) {
+        case 0:
+        case 1:
+          queues[h].push_back({t.call(role::work, h), role::work, 0});
+          break;
+        case 2: {
+          const auto id = t.call(role::event_record, h, e);
+          queues[h].push_back({id, role::event_record, 0});
+          events[e] = {h, id};
+          break;
+        }
+        case 3: {
+          const auto id = t.call(role::wait_event, h, e);
+          if (events.count(e) != 0 && events[e].first != h)
+            queues[h].push_back({id, role::wait_event, events[e].first, events[e].second});
+          break;
+        }
+        default:
+          drain();
+          if (!queues[h].empty() && queues[h].front().what == role::work) {
+            t.ended(queues[h].front().id, h);
+            queues[h].erase(queues[h].begin());
+          }
+      }
+    }
+    drain();
+    for (const std::uint64_t h : handles) {
+      std::vector<std::uint32_t> left;
+      for (const item& i : queues[h]) left.push_back(i.id);
+      std::vector<std::uint32_t> known = t.on(h);
+      // Waits for an event of one's own stream hold up nothing, and are not told apart behind other work.
+      REQUIRE(known.empty() == left.empty());
+      if (!left.empty()) CHECK(known.front() == left.front());
+    }
+  }
+}
+
+}  // namespace stream_order_test
