@@ -7,8 +7,9 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <cutrace/sim/moment.hpp>
 #include <memory>
+
+#include "../include/cutrace/sim/moment.hpp"  // by its path: some programs of tests have no other header of the model
 
 #define CUTRACE_STANDIN_ABI 4u
 #define CUTRACE_STANDIN_DRIVER_SYMBOL "cutrace_standin_driver"
