@@ -101,6 +101,26 @@ inline cutrace::event ioctl(std::string_view name, std::int64_t start_ns, std::i
   return e;
 }
 /// What the kernel did; `arguments` must outlive the event.
+/// Of work that hangs, and where it stands among the heads.
+inline cutrace::event alarm(std::string_view what, std::string_view work, std::string_view name, std::int64_t at_ns,
+                            std::uint32_t rank) {
+  cutrace::event e = base(cutrace::event_kind::alarm, name, at_ns, at_ns);
+  e.alarm.what = text_of(what);
+  e.alarm.work = text_of(work);
+  e.alarm.why = text_of("head of its stream");
+  e.alarm.rank = rank;
+  e.alarm.candidates = 2;
+  e.alarm.behind = 5;
+  e.correlation_id = 3;
+  e.joined = cutrace::attribution::by_call;
+  e.device = 1;
+  e.context = 1;
+  e.stream = 7;
+  e.call_name = text_of("cuLaunchKernel");
+  e.call_start_ns = at_ns - 1000;
+  return e;
+}
+
 inline cutrace::event system(std::string_view category, std::string_view name, std::int64_t start_ns,
                              std::int64_t end_ns, std::uint32_t thread, std::uint64_t enclosing = 0,
                              const cutrace::argument* arguments = nullptr, std::uint32_t argument_count = 0) {
@@ -331,6 +351,15 @@ inline std::vector<cutrace::event> server_run() {
   probed.system.result = -5000000000;
   run.push_back(probed);
   run.push_back(system("irq", "nvidia", 161000, 161500, 0));
+  event faulted = alarm("fault", "kernel", "gather(float*, int const*)", 161600, 1);
+  faulted.alarm.result = 700;
+  faulted.alarm.grid[0] = faulted.alarm.grid[1] = faulted.alarm.grid[2] = 64;
+  faulted.alarm.block[0] = faulted.alarm.block[1] = faulted.alarm.block[2] = 8;
+  faulted.alarm.graph_node_id = 0x100000007;
+  run.push_back(in_stage(faulted, "prefill", 1, one, 1));
+  event hangs = alarm("hang", "wait_event", "cuStreamWaitEvent", 161700, 2);
+  hangs.alarm.unfinished_ns = 12000000000;
+  run.push_back(hangs);
   run.push_back(in_stage(api("cuGraphLaunch", 165000, 171000, 6), "decode", 2, batch, 3));
   event inner = in_stage(stage("sample", 172000, 174000, 3, 2, 1), "sample", 3, batch, 3);
   run.push_back(inner);

@@ -222,6 +222,7 @@ class collector final : private event_emitter {
     if (r.alarms.empty()) return false;
     r.text += more;
     raise(r);
+    ingest_.deliver_unfinished(now_ns());
     return true;
   }
   CUTRACE_NOINLINE std::string explain(bool forced) {
@@ -614,7 +615,7 @@ class collector final : private event_emitter {
     for (std::size_t i = 0; i < quality_count; ++i) s.quality_of[i] += quality_[i];
     losses_.fill(s);
     s.produced = ingest_.produced();
-    s.pending = window_.size() + ingest_.unfinished().size();
+    s.pending = window_.size() + ingest_.unfinished().waiting();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
                      ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();

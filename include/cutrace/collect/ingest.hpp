@@ -157,6 +157,10 @@ class ingest {
   CUTRACE_NOINLINE void end_unfinished(std::int64_t now_ns) {
     unfinished_.close_all(now_ns, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
   }
+  /// What hangs is in the trace even if the process ends by a signal: once, as unfinished until `now_ns`.
+  CUTRACE_NOINLINE void deliver_unfinished(std::int64_t now_ns) {
+    unfinished_.deliver_waiting([&](const unfinished_work::entry& one) { deliver_unfinished(one, now_ns); });
+  }
   const unfinished_work& unfinished() const noexcept { return unfinished_; }
   /// What stands on each stream.
   stream_order& order() noexcept { return order_; }
@@ -549,12 +553,15 @@ class ingest {
   }
   /// It had ended by then: into the window.
   void finish(const unfinished_work::entry& one, std::int64_t end_ns) {
+    if (!one.delivered) deliver_unfinished(one, end_ns);
+    tables_.stages.let_go(one.stage_place, one.work.stage_id);
+  }
+  void deliver_unfinished(const unfinished_work::entry& one, std::int64_t end_ns) {
     const std::int64_t end = std::max(end_ns, one.work.start_ns);
     pending_event& p = window_.append(one.work.start_ns, end);
     p = one.work;
     p.end_ns = end;
     ++appended_before_;  // counted when it came
-    tables_.stages.let_go(one.stage_place, one.work.stage_id);
   }
 
   event_tables& tables_;

@@ -20,10 +20,13 @@ class unfinished_work {
     pending_event work;  ///< joined to its call; times of the raw frame, both those of its call
     std::uint32_t stage_place;
     std::int64_t seen_ns;  ///< when it was seen unfinished, raw
+    bool delivered;        ///< as unfinished until now, for the case that the process ends while it hangs
   };
 
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
+  /// Those that are still to be delivered.
+  std::size_t waiting() const noexcept { return size_ - delivered_; }
   std::size_t bytes() const noexcept { return size_ * sizeof(entry) + streams_.size() * stream_bytes; }
 
   /// Calls `visit(entry)` for each, those of a stream one after the other and in the order in which they came.
@@ -31,6 +34,18 @@ class unfinished_work {
   void for_each(Visit visit) const {
     for (const auto& s : streams_)
       for (const entry& e : s.second) visit(e);
+  }
+  /// Calls `deliver(entry)` for each of which that was not done before.
+  template <class Deliver>
+  void deliver_waiting(Deliver deliver) {
+    for (auto& s : streams_) {
+      for (entry& e : s.second) {
+        if (e.delivered) continue;
+        deliver(e);
+        e.delivered = true;
+        ++delivered_;
+      }
+    }
   }
 
   void add(const entry& e) {
@@ -60,7 +75,7 @@ class unfinished_work {
     for (auto& s : streams_)
       for (const entry& e : s.second) close(e, end_ns);
     streams_.clear();
-    size_ = 0;
+    size_ = delivered_ = 0;
   }
 
  private:
@@ -87,10 +102,12 @@ class unfinished_work {
     std::vector<entry>& all = found->second;
     std::size_t left = 0;
     for (entry& e : all) {
-      if (!is_before(e.work.correlation_id, later))
+      if (!is_before(e.work.correlation_id, later)) {
         all[left++] = e;
-      else
-        close(e, end_ns);
+        continue;
+      }
+      delivered_ -= e.delivered;
+      close(e, end_ns);
     }
     size_ -= all.size() - left;
     all.resize(left);
@@ -98,7 +115,7 @@ class unfinished_work {
   }
 
   std::unordered_map<stream_key, std::vector<entry>, hash> streams_;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, delivered_ = 0;
 };
 
 }  // namespace CUTRACE_LOCAL

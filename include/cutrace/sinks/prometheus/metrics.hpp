@@ -247,6 +247,9 @@ class metrics {
         ++calls[static_cast<std::size_t>(category_of_call(e))];
         if (analysis::call_failed(e)) ++failed_calls;
         break;
+      case event_kind::alarm:
+        if (e.alarm.rank == 1) ++(e.alarm.what.size != 0 && *e.alarm.what.data == 'f' ? faults : hangs);
+        break;
       case event_kind::memory:
         add_memory(e);
         break;
@@ -290,6 +293,7 @@ class metrics {
   std::array<std::uint64_t, analysis::category_count> calls{};
   std::array<std::uint64_t, loss_cause_count> lost{};
   std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0, incomplete = 0,
+                faults = 0, hangs = 0,
                 without_stage = 0, without_requests = 0;
   std::uint64_t pinned_live_bytes = 0, allocations_not_followed = 0;
 

@@ -155,6 +155,8 @@ class renderer {
     one("cutrace_skewed_operations_total", "GPU work that seems to begin before its call.", m_.skewed);
     one("cutrace_untimed_operations_total", "GPU work that came without times.", m_.untimed);
     one("cutrace_incomplete_operations_total", "GPU work that had not ended when it was asked for.", m_.incomplete);
+    one("cutrace_gpu_faults_total", "Errors that lost a context.", m_.faults);
+    one("cutrace_gpu_hangs_total", "Times that work did not end within the watchdog's bound.", m_.hangs);
     one("cutrace_folded_names_total", "Events whose stage or counter is beyond the limit of names.",
         saturated_sum(m_.stage_labels.folded(), m_.user_labels.folded()));
     one("cutrace_forgotten_requests_total", "Requests given up for want of room.", m_.requests.forgotten);
