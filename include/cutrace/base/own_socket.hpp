@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sockets that the tracer opens in the program that it traces.
+#pragma once
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cutrace/config.hpp>
+#include <utility>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+/// A socket of ours in somebody else's process, which may close all descriptors that it finds, fork, and use numbers
+/// again: whose it is, is looked at before each use.
+class own_socket {
+ public:
+  own_socket() = default;
+  /// Takes `fd`, which may be -1; moves it away from the numbers of the standard streams.
+  explicit own_socket(int fd) noexcept : fd_(fd) {
+    if (fd_ >= 0 && fd_ <= STDERR_FILENO) {
+      fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+      ::close(fd);
+    }
+    struct stat own {};
+    if (fd_ >= 0 && ::fstat(fd_, &own) == 0) {
+      device_ = own.st_dev;
+      inode_ = own.st_ino;
+    }
+  }
+  own_socket(own_socket&& from) noexcept { swap(from); }
+  own_socket& operator=(own_socket&& from) noexcept {
+    own_socket old(std::move(*this));
+    swap(from);
+    return *this;
+  }
+  ~own_socket() { close(); }
+
+  int fd() const noexcept { return fd_; }
+  bool is_open() const noexcept { return fd_ >= 0; }
+  bool is_ours() const noexcept {
+    struct stat now {};
+    return fd_ >= 0 && ::fstat(fd_, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+  }
+  void close() noexcept {
+    if (is_ours()) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  void swap(own_socket& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(device_, other.device_);
+    std::swap(inode_, other.inode_);
+  }
+
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+/// Problem: a forked child inherits listening sockets. Nobody accepts there, and the address stays taken for as long as
+/// the child lives, though the traced program has ended. Solution: the child closes them first of all.
+class CUTRACE_LOCAL closed_after_fork {
+ public:
+  /// @returns false where no room is left; the socket then stays open in children.
+  static bool add(const own_socket* s) noexcept {
+    static const int registered = ::pthread_atfork(nullptr, nullptr, &in_child);
+    static_cast<void>(registered);
+    for (std::atomic<const own_socket*>& place : places()) {
+      const own_socket* free = nullptr;
+      if (place.compare_exchange_strong(free, s)) return true;
+    }
+    return false;
+  }
+  static void remove(const own_socket* s) noexcept {
+    for (std::atomic<const own_socket*>& place : places()) {
+      const own_socket* found = s;
+      if (place.compare_exchange_strong(found, nullptr)) return;
+    }
+  }
+
+ private:
+  using place_list = std::atomic<const own_socket*>[16];
+  static place_list& places() noexcept {
+    static place_list all{};
+    return all;
+  }
+  static void in_child() noexcept {
+    for (std::atomic<const own_socket*>& place : places()) {
+      const own_socket* s = place.exchange(nullptr);
+      if (s != nullptr && s->is_ours()) ::close(s->fd());
+    }
+  }
+};
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE
