@@ -225,9 +225,16 @@ class collector final : private event_emitter {
     ingest_.deliver_unfinished(now_ns());
     return true;
   }
-  CUTRACE_NOINLINE std::string explain(bool forced) {
+  /// Above the numbers of all calls that have been read.
+  CUTRACE_NOINLINE std::uint32_t calls_until_now() {
     pass();
-    return watch_.of_now(forced, now_ns());
+    watch_.settle();
+    return ingest_.order().newest() + 1;
+  }
+  /// What is going on, as text. `forced`: after a forced flush that was answered, `upto` from before it.
+  CUTRACE_NOINLINE std::string explain(bool forced, std::uint32_t upto) {
+    pass();
+    return watch_.of_now(forced, upto, now_ns());
   }
   void begin_watch_anew() noexcept { watch_.begin_anew(now_ns()); }
 

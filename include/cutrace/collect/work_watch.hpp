@@ -129,7 +129,9 @@ class work_watch {
     return r;
   }
   /// What is going on, for somebody who asks: as of_hang, of all streams with work that is not known to be done.
-  std::string of_now(bool forced, std::int64_t now_ns) {
+  /// `forced`: after a forced flush, as there.
+  std::string of_now(bool forced, std::uint32_t upto, std::int64_t now_ns) {
+    if (forced) order_.all_recorded(upto, unfinished_ids());
     std::vector<view> all = views();
     std::string s;
     if (all.empty()) s += "no work of the GPU is known to be unfinished\n";

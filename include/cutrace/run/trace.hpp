@@ -9,6 +9,7 @@
 #include <cutrace/collect/collector.hpp>
 #include <cutrace/run/backend_pump.hpp>
 #include <cutrace/run/backend_registry.hpp>
+#include <cutrace/run/control_socket.hpp>
 #include <cutrace/run/keep_for_ever.hpp>
 #include <cutrace/run/nvtx_output.hpp>
 #include <cutrace/run/session_call.hpp>
@@ -105,6 +106,7 @@ class trace {
       pump_.sample(settings_.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
     if (settings_.watchdog.bound_ms != 0)
       watchdog_.reset(new watchdog(settings_.watchdog, core_.scale, *collector_, pump_, {}));
+    if (settings_.watchdog.bound_ms != 0 || settings_.control) open_control();
   }
 
   /// Opens a sink on the calling thread. Throws what its `open` throws.
@@ -185,6 +187,7 @@ class trace {
   /// settings.
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions, std::uint32_t deadline_ms) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
+    control_.reset();
     watchdog_.reset();
     writer_.set_poll({});
     core_.fault.end();
@@ -248,6 +251,31 @@ class trace {
 
   void stop() {
     if (!stopped_) stop_all({}, 0);
+  }
+
+  CUTRACE_NOINLINE void open_control() {
+    control_.reset(new control_socket([this](bool force) { return explain(force); }));
+    std::string why;
+    if (control_->open(why)) return;
+    control_.reset();
+    core_.errors.report("control", ("cutrace explain will not reach this process: " + why).c_str());
+  }
+  /// For `cutrace explain`. The control socket's thread.
+  CUTRACE_NOINLINE std::string explain(bool force) {
+    constexpr std::uint32_t answer_ms = 1000;
+    struct answer {
+      std::uint32_t upto = 0;
+      std::string text = "the collector of this process does not answer\n";
+    };
+    const auto found = std::make_shared<answer>();  // the action may run later than it is waited for
+    collector& c = *collector_;
+    if (!c.call([&c, found] { found->upto = c.calls_until_now(); }, answer_ms)) return found->text;
+    const bool answered = pump_.flush(answer_ms, force);
+    const bool forced = force && answered;
+    const auto text = std::make_shared<answer>();
+    if (!c.call([&c, found, text, forced] { text->text = c.explain(forced, found->upto); }, answer_ms))
+      return answer{}.text;
+    return (answered ? "" : "CUPTI does not answer: what follows is what the calls of the host say\n") + text->text;
   }
 
   /// The gate follows from who wants it shut. A trace that is not one piece tells its pieces. Any thread.
@@ -353,6 +381,7 @@ class trace {
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
   std::unique_ptr<watchdog> watchdog_;
+  std::unique_ptr<control_socket> control_;
   std::mutex gate_mutex_;
   std::uint32_t open_gate_ = gate_on;
   std::uint64_t open_since_ns_ = 0;

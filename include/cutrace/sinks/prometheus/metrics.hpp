@@ -292,9 +292,8 @@ class metrics {
   request_table requests;
   std::array<std::uint64_t, analysis::category_count> calls{};
   std::array<std::uint64_t, loss_cause_count> lost{};
-  std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0, incomplete = 0,
-                faults = 0, hangs = 0,
-                without_stage = 0, without_requests = 0;
+  std::uint64_t events = 0, failed_calls = 0, unattributed = 0, skewed = 0, untimed = 0, incomplete = 0, faults = 0,
+                hangs = 0, without_stage = 0, without_requests = 0;
   std::uint64_t pinned_live_bytes = 0, allocations_not_followed = 0;
 
  private:
