@@ -23,6 +23,7 @@
 #include "cutrace/diff_command.hpp"
 #include "cutrace/doctor_command.hpp"
 #include "cutrace/exit_status.hpp"
+#include "cutrace/explain_command.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
 #include "cutrace/merge_command.hpp"
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
       "  cutrace why t.jsonl --slowest 3                 why those requests took so long\n"
       "  cutrace diff before.jsonl after.jsonl           what became slower or faster\n"
       "  cutrace convert t.jsonl -o t.pftrace            a trace file in another format\n"
+      "  cutrace explain 4711                            what a traced process that seems to hang waits for\n"
       "  cutrace doctor                                  what will work on this machine, and what helps where it will "
       "not\n"
       "  cutrace run --help                              all that can be chosen\n"
@@ -126,6 +128,7 @@ int main(int argc, char** argv) {
   cutrace_tool::add_merge(app, exit_status);
   cutrace_tool::add_why(app, exit_status);
   cutrace_tool::add_diff(app, exit_status);
+  cutrace_tool::add_explain(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);
   return flush_output(parse_and_run(app, argc, argv, exit_status));

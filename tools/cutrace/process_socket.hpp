@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control socket of another process, which is found through its descriptors: whatever folder it chose, and also
+// where it has a file system or a network of its own.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace cutrace_tool {
+
+/// A listening control socket of a process.
+struct process_socket {
+  std::string root;  ///< where that process's "/" is: /proc/PID/task/TID/root
+  std::string path;  ///< as that process calls it
+};
+
+/// One for each runtime of the process, which are several only where versions of cutrace met that do not know each
+/// other.
+/// @throws usage_error with the reason where there is none: no such process, not ours to ask, not traced, no socket
+std::vector<process_socket> find_process_sockets(int process);
+
+/// Sends the line `request` and has the line that comes first and the text behind it, once the other side ends.
+struct process_answer {
+  std::string line, text;
+};
+/// @throws usage_error where the socket is of another process or nothing comes until `end`
+process_answer ask_process(int process, const process_socket& socket, const std::string& request,
+                           std::chrono::steady_clock::time_point end);
+
+}  // namespace cutrace_tool
