@@ -56,6 +56,7 @@ bool is_host_slice(const cutrace::event& e) {
     case event_kind::ioctl:
     case event_kind::window:
     case event_kind::system:
+    case event_kind::alarm:
       return true;
     default:
       return false;

@@ -244,7 +244,7 @@ class collector final : private event_emitter {
 
  private:
   static constexpr std::uint32_t busy_ms = 4, idle_ms = 10;
-  static constexpr std::uint64_t quiet_ns = 2000000, close_ns = 3500000;  ///< see flush_closely
+  static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 3500000;  ///< see flush_closely
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
                                  flush_period_ns = 1000000000;
 
@@ -278,11 +278,8 @@ class collector final : private event_emitter {
   /// While the GPU is at work and nobody launches more, its records are asked for every few milliseconds: should it
   /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it.
   void flush_closely(std::uint64_t now) noexcept {
-    if (ingest_.launches() != launches_seen_) {
-      launches_seen_ = ingest_.launches();
-      launched_ns_ = now;
-    }
-    closely_ = !held_.empty() && now - launched_ns_ >= quiet_ns;
+    const std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
+    closely_ = !held_.empty() && launched + quiet_ns <= now;
     if (!closely_ || now - asked_ns_ < close_ns) return;
     asked_ns_ = now;
     writer_.request_poll();
@@ -650,7 +647,7 @@ class collector final : private event_emitter {
   alarm_handler alarm_handler_ = nullptr;
   void* alarm_user_ = nullptr;
   bool closely_ = false;  ///< see flush_closely
-  std::uint64_t launches_seen_ = 0, launched_ns_ = 0, asked_ns_ = 0;
+  std::uint64_t asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
   bool program_ended_ = false;
   std::size_t decoded_ = 0;                               ///< of those

@@ -86,7 +86,7 @@ class fault_state {
  private:
   enum steps : std::uint32_t { none, flushing, records_are_here, reported };
   /// Flushes follow one another closely, as the times of what ends before a fault need it (docs/cupti.md, 51).
-  static constexpr std::uint64_t close_ns = 15000000;
+  static constexpr std::uint64_t close_ns = 8000000;
   static constexpr std::uint64_t patience_ns = 80000000;
 
   std::atomic<std::uint32_t> step_{reported};

@@ -182,6 +182,8 @@ class ingest {
   void add_produced(std::uint64_t n) noexcept { produced_ += n; }
   std::uint64_t gpu_records() const noexcept { return gpu_records_; }
   std::uint64_t launches() const noexcept { return launches_; }
+  /// End of a call that made GPU work, of those that were read last; raw frame.
+  std::int64_t last_launch_ns() const noexcept { return last_launch_ns_; }
 
  private:
   CUTRACE_INLINE void read_record(const traced_thread& t, const record& r) {
@@ -334,6 +336,7 @@ class ingest {
     p.at = {tables_.ring.epoch(static_cast<std::uint32_t>(r.id)), tables_.stages.place_of(r.parent)};
     if (f != nullptr && f->makes_gpu_work) {
       ++launches_;
+      last_launch_ns_ = static_cast<std::int64_t>(tables_.scale.to_ns(r.end));
       // A call that failed has no records.
       if (result == 0)
         tables_.stages.note_call(p.at.stage_place, r.parent, t.index,
@@ -575,6 +578,7 @@ class ingest {
   std::uint64_t produced_ = 0, produced_before_ = 0, appended_before_ = 0, failed_ = 0;
   std::uint64_t gpu_records_ = 0;
   std::uint64_t launches_ = 0;
+  std::int64_t last_launch_ns_ = 0;
   bool lost_context_noted_ = false;
 };
 

@@ -157,8 +157,8 @@ class work_watch {
 
  private:
   static constexpr std::size_t shown = 8;                         ///< of one alarm, in the block
-  static constexpr std::size_t delivered = 64;                    ///< as events
-  static constexpr std::int64_t times_lost_within_ns = 15000000;  ///< see is_sharp
+  static constexpr std::size_t delivered = 10000;                    ///< as events
+  static constexpr std::int64_t times_lost_within_ns = 6000000;  ///< see is_sharp
 
   using entry = unfinished_work::entry;
   /// A stream with something on it that is not known to be done.
