@@ -83,10 +83,10 @@ without "Boost is the collector's" 'boost/' "${all[@]}"
 while read -r header; do
   without "the light side" '(fmt|boost|cuda|cupti|iostream|string|vector)' "$source/include/$header"
 done <"$source/tests/headers/light_headers.txt"
-# The environment of a traced program is its caller's, who may have fewer rights. The stand-in for the driver is none of
+# The environment of a traced program is its caller's, who may have fewer rights. The stand-ins for the driver are none of
 # ours, and the generator runs when cutrace is built.
 if grep -rnE '\bgetenv\(' "$source/$here" "$source/backends" --include='*.[ch]pp' --include='*.h' |
-  grep -vE "^$source/($here/base/process_info.hpp|backends/sim/cu)"; then
+  grep -vE "^$source/($here/base/process_info.hpp|backends/sim/(cu|nvml))"; then
   echo "FAILED: the above read the environment; detail::environment() does, in base/process_info.hpp"
   failed=1
 fi

@@ -10,6 +10,7 @@
 #include <cutrace/run/backend_pump.hpp>
 #include <cutrace/run/backend_registry.hpp>
 #include <cutrace/run/control_socket.hpp>
+#include <cutrace/run/gpu_health.hpp>
 #include <cutrace/run/keep_for_ever.hpp>
 #include <cutrace/run/nvtx_output.hpp>
 #include <cutrace/run/session_call.hpp>
@@ -104,8 +105,11 @@ class trace {
     describe_process();
     if (settings_.samples.gated())
       pump_.sample(settings_.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
-    if (settings_.watchdog.bound_ms != 0)
-      watchdog_.reset(new watchdog(settings_.watchdog, core_.scale, *collector_, pump_, {}));
+    if (settings_.watchdog.bound_ms != 0) {
+      health_.start();
+      watchdog_.reset(new watchdog(settings_.watchdog, core_.scale, *collector_, pump_,
+                                   [this] { return devices_block(); }));
+    }
     if (settings_.watchdog.bound_ms != 0 || settings_.control) open_control();
   }
 
@@ -189,6 +193,7 @@ class trace {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
     control_.reset();
     watchdog_.reset();
+    health_.stop();
     writer_.set_poll({});
     core_.fault.end();
     const bool backends_stopped = pump_.stop(deadline_ms != 0 ? deadline_ms : settings_.stop_deadline_ms);
@@ -253,6 +258,15 @@ class trace {
     if (!stopped_) stop_all({}, 0);
   }
 
+  /// What NVML said last, as a part of a block.
+  std::string devices_block() const {
+    std::string block, lines = health_.lines(clock::monotonic_ns());
+    for (std::size_t at = 0, end; at < lines.size(); at = end + 1) {
+      end = std::min(lines.find('\n', at), lines.size());
+      block += (block.empty() ? "  devices:\n     " : "     ") + lines.substr(at, end - at) + '\n';
+    }
+    return block;
+  }
   CUTRACE_NOINLINE void open_control() {
     control_.reset(new control_socket([this](bool force) { return explain(force); }));
     std::string why;
@@ -380,6 +394,7 @@ class trace {
   clock_anchor start_{}, asked_to_end_{};  ///< of time 0, and of the end
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
+  gpu_health health_;  ///< for the watchdog
   std::unique_ptr<watchdog> watchdog_;
   std::unique_ptr<control_socket> control_;
   std::mutex gate_mutex_;
