@@ -254,7 +254,8 @@ def plan_torch(suite):
             run = Run(o, "torch.%s.%d" % (name, i), command, dict(environment, CUTRACE_WATCHDOG=None), limit=120)
             if run.status == 77:
                 return lambda score: suite.notes.append("%s: %s" % (name, run.out.strip().splitlines()[-1]))
-            return lambda score: score_fault(score, run, "unproved", None, run.status if untraced is None else untraced)
+            form = "waited" if name == "index" else "unproved"  # nothing was before it that had not been waited for
+            return lambda score: score_fault(score, run, form, None, run.status if untraced is None else untraced)
 
         suite.plan("torch", name, (o.many or o.faults) if name == "index" else o.faults, work)
 
