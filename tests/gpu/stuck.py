@@ -145,6 +145,11 @@ def score_hang(score, run):
     heads = [a for a in run.alarms if a.get("alarm") in ("hang", "stage")]
     right = [any(matches(a, want) for a in heads) for want in run.expected]
     wrong = [a for a in heads if not any(matches(a, want) for want in run.expected)]
+    kernels = [want["name"] for want in run.expected if want["work"] == "kernel" and "name" in want]
+    open_in_trace = {}
+    if kernels:
+        left = {e.get("name") for e in run.events if e.get("type") == "kernel" and e.get("incomplete")}
+        open_in_trace = {"in_trace": (set(kernels) <= left, False)}
     score.add(
         run,
         head=(bool(right) and all(right), True),
@@ -152,8 +157,7 @@ def score_hang(score, run):
         block=(any(line.startswith(HANG_LINE) for line in run.err.splitlines()), True),
         in_call=(all(call_in_block(run, want) for want in run.in_call), True),
         ended=(not run.timed_out, True),
-        in_trace=(any(e.get("type") == "kernel" and e.get("incomplete") and e.get("name") == w.get("name")
-                      for e in run.events for w in run.expected if w["work"] == "kernel"), False),
+        **open_in_trace,
     )
 
 

@@ -60,6 +60,7 @@ class faults {
       CALL(cuEventCreate)(&done, CU_EVENT_DISABLE_TIMING);
       CALL(cuEventRecord)(done, s);
       while ((r = CALL(cuEventQuery)(done)) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+      CALL(cuMemFree)(g_.words);  // cleans up, without a look at the result
     } else {
       r = CALL(cuStreamSynchronize)(s);
     }

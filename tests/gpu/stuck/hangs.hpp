@@ -130,7 +130,7 @@ inline void call(gpu& g) {
   g.fault("cuMemAlloc_v2=hang");
   STUCK_DECODE;
   std::printf(
-      "expects {\"work\":\"call\",\"call\":\"cuMemAlloc_v2\",\"tid\":%ld,\"stream\":-1,\"stage\":\"decode\","
+      "expects {\"work\":\"call\",\"call\":\"cuMemAlloc\",\"tid\":%ld,\"stream\":-1,\"stage\":\"decode\","
       "\"requests\":[1,2,3,4]}\n",
       thread_id());
   expect_in_call("cuMemAlloc");
