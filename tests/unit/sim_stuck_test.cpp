@@ -105,6 +105,15 @@ TEST_CASE("sim stuck: the four ways to compare a value") {
     CHECK((g.machine.query(s) == status::ok) == c.holds);
   }
   with_value g;
+  g.memory = std::uint64_t{1} << 63;
+  stream* wide = g.stream();
+  g.wait(wide, 1, value_test::at_least, 8);
+  pass(g, 500000);
+  CHECK(g.machine.query(wide) == status::ok);  // the comparison is cyclic: 2^63 - 1 above 1
+  g.memory = 0;
+  g.wait(wide, 1, value_test::at_least, 8);
+  pass(g, 500000);
+  CHECK(g.machine.query(wide) == status::not_ready);
   CHECK(g.machine.issue(g.stream(), value_work{g.address + 2, 0, 4, false, value_test::equal}).what ==
         status::invalid_value);
   std::uint32_t pageable = 0;
@@ -217,8 +226,9 @@ TEST_CASE("sim stuck: a graph behind a wait spans its nodes") {
 TEST_CASE("sim stuck: a fault loses the context: what had ended stays, nothing else ends, calls get the code later") {
   manual_gpu g;
   g.machine.set_kernel_faults({{"bad", 700, 1}}, 60000);
-  stream *s = g.stream(), *other = g.stream();
+  stream *s = g.stream(), *other = g.stream(), *late = g.stream();
   launch(g, other, "k", 9000);
+  CHECK(launch(g, late, "k", 4000).open == nullptr);  // its end is known, and never comes
   auto* before = g.machine.create_event(true);
   launch(g, s, "k", 2000);
   g.machine.record(before, s);
@@ -230,6 +240,7 @@ TEST_CASE("sim stuck: a fault loses the context: what had ended stays, nothing e
   pass(g, 20000);
   CHECK(g.machine.query(before) == status::ok);
   CHECK(g.machine.query(s) == status::not_ready);
+  CHECK(g.machine.query(late) == status::not_ready);
   CHECK(g.machine.query(other) == status::not_ready);  // would have ended at 10000
   CHECK(runs == 0);
   pass(g, 60000);

@@ -72,7 +72,9 @@ struct known_stream {
   std::int64_t progress_ns = 0;  ///< when it last got on, as far as was seen, or got work; raw frame
   bool suspected = false;        ///< until it was looked at
   std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
-  std::uint64_t patience = 0;    ///< see watchdog
+  /// When a flush took the times of what was unfinished, raw frame: until later ends are seen, one bound for each such
+  /// piece is allowed. 0: there was none.
+  std::int64_t patient_since_ns = 0;
 };
 
 /// What a GPU was last seen to finish on a stream.
@@ -82,6 +84,7 @@ struct finished_work {
   std::int64_t end_ns = 0;  ///< raw frame
   text name{};
   event_kind kind = event_kind::kernel;
+  std::uint32_t device = 0;
   std::uint64_t graph_node_id = 0;
 };
 
@@ -127,6 +130,7 @@ class stream_order {
       f.end_ns = e.end_ns;
       f.name = e.name;
       f.kind = e.kind;
+      f.device = e.device;
       f.graph_node_id = e.kind == event_kind::kernel ? e.kernel.graph_node_id : 0;
     }
     f.any = true;
@@ -205,6 +209,12 @@ class stream_order {
     return issued_call::no_stream;
   }
 
+  /// Calls `visit(context, stream, finished_work)` for each stream of which something was seen to end.
+  template <class Visit>
+  void for_each_finished(Visit visit) const {
+    for (const auto& f : finished_)
+      if (f.second.any) visit(f.first.context, f.first.stream, f.second);
+  }
   /// False: no work of that name was seen to end. True may be by chance, once in some hundred names.
   bool has_finished(text name) const noexcept { return finished_names_.test(place_of_name(name)); }
 
@@ -467,7 +477,7 @@ class stream_order {
     waiting_ -= n;
     if (s.calls.empty()) s.more = 0;
     s.alarmed = 0;
-    s.patience = 0;
+    if (s.progress_ns > s.patient_since_ns) s.patient_since_ns = 0;
     return true;
   }
 

@@ -29,6 +29,11 @@ class unfinished_work {
   std::size_t waiting() const noexcept { return size_ - delivered_; }
   std::size_t bytes() const noexcept { return size_ * sizeof(entry) + streams_.size() * stream_bytes; }
 
+  /// On one stream.
+  std::size_t count(std::uint32_t context, std::uint64_t stream) const noexcept {
+    const auto found = streams_.find({context, stream});
+    return found != streams_.end() ? found->second.size() : 0;
+  }
   /// Calls `visit(entry)` for each, those of a stream one after the other and in the order in which they came.
   template <class Visit>
   void for_each(Visit visit) const {

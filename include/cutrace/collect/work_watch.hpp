@@ -64,7 +64,9 @@ class work_watch {
   /// After the flushes that followed the error. `alarms` is empty where nothing was unfinished.
   report of_fault(const context_fault& f) {
     std::vector<suspect> all;
-    for (const view& v : views()) add_candidates(v, f, all);
+    const std::vector<view> streams = views();
+    for (const view& v : streams) add_candidates(v, f, all);
+    add_ended(streams, f, all);
     std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
     report r;
     std::string& s = r.text;
@@ -110,8 +112,7 @@ class work_watch {
       known_stream& s = order_.streams()[v.order];
       if (!std::exchange(s.suspected, false) || !is_overdue(s, b, now_ns, host_waits)) continue;
       if (was_alive(s, b, flushed_ns)) {
-        s.progress_ns = now_ns;
-        s.patience = v.work.size();
+        s.patient_since_ns = now_ns;
         continue;
       }
       s.alarmed = s.calls.front().correlation;
@@ -156,8 +157,8 @@ class work_watch {
   }
 
  private:
-  static constexpr std::size_t shown = 8;                         ///< of one alarm, in the block
-  static constexpr std::size_t delivered = 10000;                    ///< as events
+  static constexpr std::size_t shown = 8;                        ///< of one alarm, in the block
+  static constexpr std::size_t delivered = 10000;                ///< as events
   static constexpr std::int64_t times_lost_within_ns = 6000000;  ///< see is_sharp
 
   using entry = unfinished_work::entry;
@@ -228,10 +229,7 @@ class work_watch {
     } else if (e.work.kind == event_kind::memset) {
       d.graph_node_id = e.work.memset_.graph_node_id;
     }
-    d.work = e.work.kind == event_kind::kernel   ? text{"kernel", 6}
-             : e.work.kind == event_kind::memcpy ? text{"memcpy", 6}
-             : e.work.kind == event_kind::memset ? text{"memset", 6}
-                                                 : text{"graph", 5};
+    d.work = work_word(e.work.kind);
     a.alarm = d;
     note_before(e.work.context, e.work.stream, s);
     return s;
@@ -262,6 +260,12 @@ class work_watch {
     a.alarm = d;
     if (on.identified) note_before(on.gpu_context, on.id, s);
     return s;
+  }
+  static text work_word(event_kind k) noexcept {
+    return k == event_kind::kernel   ? text{"kernel", 6}
+           : k == event_kind::memcpy ? text{"memcpy", 6}
+           : k == event_kind::memset ? text{"memset", 6}
+                                     : text{"graph", 5};
   }
   static bool is_launch(text name) noexcept {
     return name.size >= 8 && std::string_view(name.data, name.size).substr(0, 8) == "cuLaunch";
@@ -317,26 +321,47 @@ class work_watch {
       if (i != 0) s.before = {};
       all.push_back(std::move(s));
     }
-    add_node_before(v, f, all);
   }
-  /// A misaligned address in a graph: in 3 runs of 4 the culprit itself had times, and the node behind it was the first
-  /// without (H200, docs/cupti.md, 52).
-  void add_node_before(const view& v, const context_fault& f, std::vector<suspect>& all) {
+  /// Of a misaligned address the culprit itself may have times, a wait for it may even have succeeded (3 runs of 4 in
+  /// graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52): what ended last on each stream, unless
+  /// the stream's head was launched afterwards.
+  void add_ended(const std::vector<view>& all_views, const context_fault& f, std::vector<suspect>& all) {
     constexpr std::int32_t misaligned = 716;
-    const entry& head = *v.work.front();
-    if (f.result != misaligned || head.work.kind != event_kind::kernel || head.work.kernel.graph_node_id == 0) return;
-    const finished_work last = order_.last_finished(head.work.context, head.work.stream);
-    if (!last.any || last.correlation != id_of(head) || last.graph_node_id == 0) return;
-    suspect s = of_entry(head);
-    s.alarm.name = last.name;
-    s.alarm.alarm.graph_node_id = last.graph_node_id;
-    std::fill(std::begin(s.alarm.alarm.grid), std::end(s.alarm.alarm.grid), 0);
-    std::fill(std::begin(s.alarm.alarm.block), std::end(s.alarm.alarm.block), 0);
-    s.alarm.alarm.result = f.result;
-    s.group = 1;
-    s.before = {};
-    set_why(s, "node before the first that has no times: of a misaligned address the culprit itself may have times");
-    all.push_back(std::move(s));
+    constexpr std::int64_t recent_ns = 1000000000;
+    if (f.result != misaligned) return;
+    order_.for_each_finished([&](std::uint32_t context, std::uint64_t stream, const finished_work& last) {
+      const auto of_stream = std::find_if(all_views.begin(), all_views.end(), [&](const view& v) {
+        return !v.work.empty() && v.work.front()->work.context == context && v.work.front()->work.stream == stream;
+      });
+      if (of_stream != all_views.end() ? last.end_ns < of_stream->work.front()->work.call_start_ns
+                                       : f.at_ns - last.end_ns > recent_ns)
+        return;
+      suspect s;
+      pending_event& a = s.alarm;
+      a.kind = event_kind::alarm;
+      a.process_id = tables_.process_id;
+      a.name = last.name;
+      a.device = last.device;
+      a.context = context;
+      a.stream = stream;
+      a.correlation_id = last.correlation | std::uint64_t{tables_.ring.epoch(last.correlation)} << 32;
+      correlation_ring::call call{};
+      a.joined = tables_.ring.find(last.correlation, call);
+      if (correlation_ring::is_found(a.joined)) {
+        a.stage_id = call.stage;
+        a.call_start_ns = static_cast<std::int64_t>(tables_.scale.to_ns(call.begin_ticks));
+        a.call_thread = call.thread_index;
+        a.call_name = tables_.functions.name_of(call.function, false);
+      }
+      alarm_data d{};
+      d.work = work_word(last.kind);
+      d.graph_node_id = last.graph_node_id;
+      d.result = f.result;
+      a.alarm = d;
+      s.group = 1;
+      set_why(s, "ended last on its stream: of a misaligned address the culprit itself may have times");
+      all.push_back(std::move(s));
+    });
   }
 
   // Hangs
@@ -355,8 +380,9 @@ class work_watch {
   bool is_overdue(const known_stream& s, const bounds& b, std::int64_t now_ns, bool host_waits) const {
     if (s.calls.empty() || s.alarmed == s.calls.front().correlation) return false;
     if (!host_waits && !leaves_records(s)) return false;
-    const std::int64_t times = static_cast<std::int64_t>(std::min<std::uint64_t>(s.patience, 1000000)) + 1;
-    return quiet_ns(s, now_ns) / times >= b.bound_ns;
+    if (s.patient_since_ns == 0) return quiet_ns(s, now_ns) >= b.bound_ns;
+    const std::size_t lost = s.identified ? unfinished_.count(s.gpu_context, s.id) : 0;
+    return (now_ns - s.patient_since_ns) / (static_cast<std::int64_t>(lost) + 1) >= b.bound_ns;
   }
   /// Whether a record that the flush brought shows an end within the bound before it.
   bool was_alive(const known_stream& s, const bounds& b, std::int64_t flushed_ns) const {
