@@ -4,7 +4,7 @@
 # profiler has.
 #
 #   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY]
-#                     [--turns LIBRARY [--neighbours N] [--periods MS,MS,...]]
+#                     [--turns LIBRARY [--neighbours N [--watchdog]] [--periods MS,MS,...]]
 #
 # --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by the second instance.
 # --turns has the raw twin and cutrace by turns as CUPTI's client (libclient_turns.so), each on a graph of its own, and
@@ -86,7 +86,7 @@ def by_turns(library, model, options):
     for state, turns in (("eager", 10), ("graph", 4)):
         for turn in range(2 * turns):
             ours = (turn + turn // 2) % 2
-            if clients.client_turns_begin(ours) != 0:
+            if clients.client_turns_begin(who[ours]) != 0:
                 sys.exit("a client of CUPTI could not begin")
             step = model.step if state == "eager" else capture(model)
             rate, _ = tokens_per_second(model, step, options.tokens, options.parts)
@@ -127,10 +127,11 @@ def by_neighbours(library, model, options):
     """Median of the pairs' ratios with its percentile bootstrap interval, as bench/support/pairs.hpp has it. A turn is
     short, so that its neighbour meets the same machine, and begins with a third of its tokens that are left out."""
     clients, ratios, rates = ctypes.CDLL(library), [], ([], [])
+    who = (1, 2) if options.watchdog else (0, 1)
     for pair in range(options.neighbours):
         for turn in range(2):
             ours = (turn + pair) % 2
-            if clients.client_turns_begin(ours) != 0:
+            if clients.client_turns_begin(who[ours]) != 0:
                 sys.exit("a client of CUPTI could not begin")
             rates[ours].append(tokens_per_second_after(model, model.step, options.tokens // 3, options.tokens))
             torch.cuda.synchronize()
@@ -138,7 +139,8 @@ def by_neighbours(library, model, options):
                 sys.exit("a client of CUPTI could not end")
         ratios.append(rates[1][-1] / rates[0][-1])
     clients.client_turns_print()
-    print(f"eager, neighbouring turns in one process: cutrace {statistics.median(rates[1]):.1f} tokens/s, twin "
+    names = ("cutrace", "cutrace with the watchdog") if options.watchdog else ("twin", "cutrace")
+    print(f"eager, neighbouring turns in one process: {names[1]} {statistics.median(rates[1]):.1f} tokens/s, {names[0]} "
           f"{statistics.median(rates[0]):.1f}, ratio {interval(ratios)} of {len(ratios)} pairs")
 
 
@@ -151,6 +153,7 @@ def main():
     parser.add_argument("--turns", metavar="LIBRARY")
     parser.add_argument("--neighbours", type=int, default=0, metavar="N")
     parser.add_argument("--periods", metavar="MS,MS,...")
+    parser.add_argument("--watchdog", action="store_true")
     options = parser.parse_args()
     if not 0 < options.tokens < Size().context - PROMPT:
         parser.error(f"--tokens must be from 1 to {Size().context - PROMPT - 1}, what the KV cache has room for")

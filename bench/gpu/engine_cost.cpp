@@ -138,6 +138,7 @@ struct client {
   const char* kinds;  ///< CUTRACE_KINDS
   const char* sink;
   std::uint32_t works = ~std::uint32_t{0};  ///< on which raw CUPTI has callbacks
+  const char* watchdog = nullptr;
 };
 constexpr const char* plain = "kernel,memcpy,memset";
 template <class... Works>
@@ -158,6 +159,7 @@ const client clients[] = {
     {"raw CUPTI, callbacks, +memory", bench::tracer::twin, "kernel,memcpy,memset,memory", nullptr},
     {"cutrace", bench::tracer::cutrace, "", "null"},
     {"cutrace, perfetto", bench::tracer::cutrace, "", "perfetto:/tmp/cutrace-engine-cost.pftrace"},
+    {"cutrace, watchdog", bench::tracer::cutrace, "", "null", 0, "10s"},
     {"cutrace -overhead", bench::tracer::cutrace, "-overhead", "null"},
     {"cutrace +sync", bench::tracer::cutrace, "+sync", "null"},
     {"cutrace +event", bench::tracer::cutrace, "+event", "null"},
@@ -172,6 +174,7 @@ void turn(const client& c, unsigned long long& lost, Measure measure) {
   if (c.who == bench::tracer::cutrace) {
     cutrace::session_options o;
     o.sinks = c.sink;
+    o.watchdog = c.watchdog;
     cutrace::session trace(o);
     measure();
     trace.stop();
@@ -256,6 +259,9 @@ int by_turns(const bench::arguments& a) {
       else
         bench::print_ratio(what.c_str(), tokens[c.name], tokens[clients[0].name], "us"), std::printf("\n");
     }
+  if (!tokens["cutrace, watchdog"].empty() && !tokens["cutrace"].empty())
+    bench::print_verdict("token, cutrace, watchdog / cutrace", tokens["cutrace, watchdog"], tokens["cutrace"], "us",
+                         1.01);
   for (const auto& w : waits)
     if (const auto with = waits.find(w.first + " +sync"); with != waits.end()) {
       bench::print_ratio((w.first + ": +sync / without").c_str(), with->second, w.second, "ns");
