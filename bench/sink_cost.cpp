@@ -86,12 +86,12 @@ outcome measure(const subject& what, std::uint64_t events, const std::string& fo
 }
 
 void print_table(const std::vector<subject>& subjects, const std::vector<std::uint64_t>& sizes) {
-  std::printf("\ncollector's CPU time in ns an event, by events of the trace; medians\n%-16s", "sink");
+  std::printf("\ncollector's CPU time in ns an event, by events of the trace; medians\n%-18s", "sink");
   for (const std::uint64_t n : sizes) std::printf(" %9llu", static_cast<unsigned long long>(n));
   std::printf("   growth   sink alone   bytes/event    events/s\n");
   double base = 0;  // collecting alone: the null sink
   for (const subject& s : subjects) {
-    std::printf("%-16s", s.name);
+    std::printf("%-18s", s.name);
     for (const std::vector<double>& ns : s.cpu_ns) std::printf(" %9.0f", bench::median(ns));
     const double last = bench::median(s.cpu_ns.back());
     if (std::strcmp(s.name, "null") == 0) base = last;
@@ -115,13 +115,16 @@ int main(int argc, char** argv) {
                                    {"memory", ""},
                                    {"ascii", "ascii:%s"},
                                    {"calls", "calls:%s"},
+                                   {"calls, no file", "calls:/dev/null"},
                                    {"jsonl", "jsonl:%s"},
+                                   {"jsonl, no file", "jsonl:/dev/null"},
                                    {"jsonl paired", "jsonl:%s?form=paired"},
                                    {"prometheus", "prometheus:%s"},
                                    {"html", "html:%s"},
                                    {"chrome", "chrome:%s"},
                                    {"chrome, no file", "chrome:/dev/null"},  // what of it is not the file system
                                    {"perfetto", "perfetto:%s"},
+                                   {"perfetto, no file", "perfetto:/dev/null"},
                                    {"perfetto, args", "perfetto:%s?arguments=yes"},
                                    {"calls.gz", "calls:%s.gz"},
                                    {"jsonl.gz", "jsonl:%s.gz"},

@@ -148,9 +148,8 @@ constexpr const char* slice_category_names[] = {"",         "stage",  "nvtx",  "
 constexpr std::uint32_t slice_category_count = sizeof(slice_category_names) / sizeof(slice_category_names[0]);
 static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::system) + 1, "a name for each");
 
-/// `kind`: the event's.
-CUTRACE_INLINE slice_category category_of(const event& e, event_kind kind) noexcept {
-  switch (kind) {
+inline slice_category category_of(const event& e) noexcept {
+  switch (e.kind) {
     case event_kind::stage:
       return e.stage.origin == stage_origin::nvtx ? slice_category::nvtx : slice_category::stage;
     case event_kind::nvtx:
