@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/output/text_buffer.hpp>
@@ -250,7 +251,8 @@ class chrome_sink : public sink {
     char* to = detail::put_gpu_args(slice.to, e, at.base_tid, devices_);
     if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
-    if (e.correlation_id != 0 && detail::knows_call(e) && detail::starts_flow(detail::view_of(e.call_name))) {
+    if (e.correlation_id != 0 && detail::knows_call(e) &&
+        analysis::arrow_of_call(e.call_name) != analysis::call_arrow::none) {
       // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
       if (e.start_ns >= e.call_start_ns) {
         to = put_arrival(to, e.correlation_id, at, slice.ts);
@@ -289,7 +291,7 @@ class chrome_sink : public sink {
     const char* const bare_end = to;
     if (e.correlation_id != 0) to = detail::put_field(to, ",\"correlation\":", e.correlation_id);
     to = end_slice(to);
-    if (e.correlation_id != 0 && detail::starts_flow(detail::view_of(e.name))) {
+    if (e.correlation_id != 0 && analysis::arrow_of_call(e.name) != analysis::call_arrow::none) {
       to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), e.correlation_id, at, slice.ts);
       to = detail::put_literal(to, "},\n");
     }

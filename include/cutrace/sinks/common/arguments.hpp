@@ -181,22 +181,6 @@ inline std::int64_t shown_duration_ns(const event& e) noexcept {
 /// CUPTI's invalid stream id, of synchronisations that wait for no stream in particular.
 inline bool is_no_stream(std::uint64_t stream) noexcept { return stream == 0xFFFFFFFFu || stream == ~std::uint64_t{0}; }
 
-/// Calls from which an arrow goes to GPU work: those that Kineto starts flows at, by the beginnings of their names.
-inline bool starts_flow(std::string_view call) noexcept {
-  if (call.substr(0, 4) == "cuda") {
-    call.remove_prefix(4);
-  } else if (call.substr(0, 2) == "cu") {
-    call.remove_prefix(2);
-  } else {
-    return false;
-  }
-  for (const std::string_view word : {"Launch", "GraphLaunch", "Memcpy", "Memset", "StreamSynchronize",
-                                      "DeviceSynchronize", "CtxSynchronize", "EventSynchronize", "StreamWaitEvent"}) {
-    if (call.substr(0, word.size()) == word) return true;
-  }
-  return false;
-}
-
 /// GB/s = bytes / ns; Kineto leaves it out where there is no duration.
 inline char* put_bandwidth(char* to, std::uint64_t bytes, std::int64_t dur_ns) noexcept {
   to = put_field(to, ",\"bytes\":", bytes);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/event_fields.hpp>
@@ -260,9 +261,10 @@ class perfetto_host {
   /// To the GPU's work of a call that makes some or waits: its number is the call's correlation id, in a graph the
   /// launch's.
   char* put_arrow(char* to, const event& e) const noexcept {
-    std::uint64_t work = e.correlation_id;
-    if (work == 0 || !starts_flow(view_of(e.name))) return to;
-    if (view_of(e.name).find("Synchronize") == std::string_view::npos) {
+    const std::uint64_t work = e.correlation_id;
+    const analysis::call_arrow arrow = work != 0 ? analysis::arrow_of_call(e.name) : analysis::call_arrow::none;
+    if (arrow == analysis::call_arrow::none) return to;
+    if (arrow == analysis::call_arrow::to_work) {
       char* const body = open_message<pf::event_field::gpu_correlation>(to);
       return close_short_message(body, put_number<pf::event_field::submission_event_ids>(body, work));
     }
