@@ -2,7 +2,7 @@
 // What an event costs from the chunk to the file: CPU time of the collector's thread and bytes, for each sink, as the
 // trace grows. The budgets are on uncompressed Chrome JSON and Perfetto traces.
 //
-//   sink_cost [--rounds N] [--sink NAME]... [--events N]     all sinks and three sizes unless told
+//   sink_cost [--rounds N] [--sink NAME]... [--events N]     all sinks and three sizes by default
 //
 // Two threads offer records as fast as the collector takes them, so it is never idle; "events/s" is what a trace can
 // hold without loss. Files go to a folder under TMPDIR (or /tmp) and are removed.

@@ -68,7 +68,7 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
     std::mt19937_64 random(shapes);
     order_window w;
     w.configure(16000000, 64 << 20);
-    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: what tells one from another
+    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: what gives one from another
     std::int64_t end = 1;
     std::size_t wrong = 0, taken = 0;
     std::set<const cutrace::detail::work_shape*> in_use;

@@ -30,8 +30,8 @@ class program_process {
     bool core = false;
   };
 
-  /// Before anything else is started: where who called ignores SIGCHLD, nobody would be told that a child has ended,
-  /// and how. From here on it is not ignored, but in the program.
+  /// Before anything else is started: where who called ignores SIGCHLD, nobody would be notified that a child has
+  /// ended, and how. From here on it is not ignored, but in the program.
   program_process();
 
   /// Starts it. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or the errno of what failed; exec is PATH's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances of stages as a trace tells them, about 65 bytes each: when, inside of which other one, for which requests.
+// Instances of stages as a trace gives them, about 65 bytes each: when, inside of which other one, for which requests.
 // An instance is known from the first event that belongs to it; its own record comes last, or never.
 #pragma once
 
@@ -61,7 +61,7 @@ class stage_log {
     return n;
   }
 
-  /// @param site number of the marker in the source, 0 where the trace does not tell
+  /// @param site number of the marker in the source, 0 where the trace does not say
   void add(const event& e, interval v, std::uint16_t thread, std::uint32_t site, name_table& names) {
     if (e.stage_id == 0) return;
     const recent& r = recent_[e.stage_id % recent_count];

@@ -103,7 +103,7 @@ class id_places {
   std::size_t size_ = 0;
 };
 
-/// One cache line: what is known of a stage is read long after it was told, from further away than any cache.
+/// One cache line: what is known of a stage is read long after it was reported, from further away than any cache.
 struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
   const char* name = "";
@@ -241,7 +241,7 @@ class stage_table {
   }
 
   /// What a stage that was just opened serves: a batch of `number`, of which `ids` are known, or one text, which is
-  /// nullptr where it was told to an earlier trace. Older stages give up theirs where there is too much of it.
+  /// nullptr where it was reported to an earlier trace. Older stages give up theirs where there is too much of it.
   void keep_requests(known_stage& s, request_form form, std::uint64_t number, const std::vector<std::uint64_t>& ids,
                      const std::string* text) {
     const bool is_batch = form == request_form::batch, is_text = form == request_form::text;

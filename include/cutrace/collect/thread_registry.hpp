@@ -43,7 +43,7 @@ class thread_registry {
  public:
   enum use : std::uint32_t { unused = 0, in_use = 1, ended = 2 };
 
-  /// A trace begins: what stages have told of themselves so far, they told another one. Before the gate opens.
+  /// A trace begins: what stages have reported of themselves so far went to another one. Before the gate opens.
   void begin_trace() noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
     trace_number_ = trace_number_ == 0xffff ? 1 : static_cast<std::uint16_t>(trace_number_ + 1);
@@ -90,7 +90,7 @@ class thread_registry {
   /// marked; the collector recycles it once `is_gone`.
   static void mark_ended(traced_thread* t) noexcept { t->state.store(ended, std::memory_order_release); }
 
-  /// The same for a thread that came to its first marker in the last round of its destructors, which tells nobody.
+  /// The same for a thread that came to its first marker in the last round of its destructors, which notifies nobody.
   static void mark_if_gone(traced_thread* t) noexcept {
     if (t->state.load(std::memory_order_acquire) == in_use && is_gone(t)) mark_ended(t);
   }

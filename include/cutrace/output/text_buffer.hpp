@@ -31,7 +31,7 @@ class text_buffer {
     if (size_ != 0) std::memmove(data_.get(), data_.get() + n, size_);
   }
 
-  /// Room for `n` characters at the end; `commit` tells how far it was used.
+  /// Room for `n` characters at the end; `commit` says how far it was used.
   CUTRACE_INLINE char* room(std::size_t n) {
     if (CUTRACE_UNLIKELY(capacity_ - size_ < n)) grow(n);
     return data_.get() + size_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that sees nothing itself: who traces another process tells it through a pipe. A thread reads, and hands
-// what it read to the collector, on whose thread it is decoded. Such a backend has no GPU time.
+// A backend that sees nothing itself: who traces another process sends its records through a pipe. A thread reads, and
+// hands what it read to the collector, on whose thread it is decoded. Such a backend has no GPU time.
 #pragma once
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace detail CUTRACE_LOCAL {
 
 /// The derived class begins to read at the end of its `start`, and ends it in its destructor, while what the thread
 /// uses is still there.
-class told_backend : public backend {
+class remote_backend : public backend {
  public:
   bool flush(std::uint32_t) noexcept override { return true; }
   /// The records end first: the command has closed its side, or is gone.
@@ -38,7 +38,7 @@ class told_backend : public backend {
 
  protected:
   /// `records`: the pipe's end, open until the backend is destroyed.
-  explicit told_backend(int records) : records_(records) {}
+  explicit remote_backend(int records) : records_(records) {}
 
   void begin_reading(event_writer& w) {
     writer_ = &w;

@@ -104,7 +104,7 @@ class perfetto_sink : public sink {
   static constexpr std::uint32_t main = detail::perfetto_rows::main_sequence;
   static constexpr std::size_t full = 2 * detail::output_file::block;
 
-  /// Of one file: what it has told its readers so far.
+  /// Of one file: what it holds so far.
   struct part {
     explicit part(bool arguments) : host(state, arguments), gpu(state) {}
     void forget() {

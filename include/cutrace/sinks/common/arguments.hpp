@@ -206,7 +206,7 @@ inline char* put_copy_args(char* to, const memcpy_data& c, std::int64_t dur_ns) 
   return put_graph(to, c.graph_id, c.graph_node_id);
 }
 
-/// `stream` is the row of the viewer; where that cannot be CUDA's number (0, or too large), `cuda_stream` tells it.
+/// `stream` is the row of the viewer; where that cannot be CUDA's number (0, or too large), `cuda_stream` gives it.
 inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexcept {
   if (is_no_stream(e.stream)) return put_literal(to, ",\"stream\":-1");
   if (e.kind == event_kind::sync) {

@@ -280,7 +280,7 @@ class perfetto_host {
     if (a.name.size != 0 && a.name.size <= argument_name_limit) {
       append_perfetto_text(scratch_, view_of(a.name));
     }
-    // A name that its escapes have made longer than the room that was asked for is told by its position.
+    // A name that its escapes have made longer than the room that was asked for is named by its position.
     if (scratch_.empty() || scratch_.size() > a.name.size) scratch_ = "arg" + std::to_string(position);
     to = put_bytes<pf::annotation::name>(body, scratch_);
     switch (a.kind) {
@@ -315,7 +315,7 @@ class perfetto_host {
     if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
     return to;
   }
-  /// What NVTX told.
+  /// What NVTX gave.
   CUTRACE_ONE_COPY char* put_origin(char* to, const stage_data& s) {
     if (CUTRACE_LIKELY(s.origin == stage_origin::marker)) return to;
     if (s.domain.size != 0) to = put_foreign<track_note>(to, note::domain, s.domain);

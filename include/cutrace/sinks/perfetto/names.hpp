@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for names, texts and kernels in a Perfetto trace. One set of numbers for all sequences; each sequence is told
+// Numbers for names, texts and kernels in a Perfetto trace. One set of numbers for all sequences; each sequence writes
 // the meaning of a number before it uses it. Bounded: when there are too many, all numbers are forgotten.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What slices say beside their name: debug annotations of host slices, arguments of GPU work. Their keys are numbers;
-// a sequence is told all of them when it begins. Keys of kernels are those that Perfetto's GpuCompute page reads.
+// a sequence begins with all of them. Keys of kernels are those that Perfetto's GpuCompute page reads.
 #pragma once
 
 #include <cstddef>

@@ -132,7 +132,7 @@ struct perfetto_sequence {
   std::uint64_t track = 0;       ///< default track, 0: none
   std::uint64_t last_ns = 0;     ///< where its clock of deltas stands
   known_numbers names, texts, kernels;
-  std::vector<std::uint32_t> contexts;  ///< of the GPU that it has told of
+  std::vector<std::uint32_t> contexts;  ///< of the GPU that it has described
 
   /// The clock of deltas takes steps up to this; one time from far in the future must not make all others late.
   static constexpr std::uint64_t longest_step_ns = std::uint64_t{1} << 42;  // 73 minutes

@@ -15,7 +15,7 @@ namespace decoding {
 enum class managed_counter : std::uint32_t { to_device = 1, to_host = 2, cpu_fault = 3, gpu_fault = 4, to_peer = 8 };
 
 /// From `source` to `destination`, device numbers; all ones is the CPU (CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID). CUPTI says
-/// of the stream that it is invalid, and tells no context.
+/// of the stream that it is invalid, and gives no context.
 CUTRACE_LOCAL inline bool migration(const unified_record& r, decode_context& c, event_emitter& emitter) {
   event e;
   e.kind = event_kind::memcpy;

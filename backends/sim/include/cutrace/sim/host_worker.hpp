@@ -33,11 +33,11 @@ class host_worker {
   host_worker& operator=(const host_worker&) = delete;
 
   /// Queues a function; the ticket is for `wait`.
-  std::uint64_t add(std::uint64_t at_ns, const host_work& work, bool own_thread) {
+  std::uint64_t add(std::uint64_t at_ns, const host_work& work, bool separate_thread) {
     const std::lock_guard<std::mutex> hold(lock_);
     const std::uint64_t ticket = ++last_ticket_;
     waiting_.emplace(std::make_pair(at_ns, ticket), work);
-    if (own_thread && !thread_.joinable()) thread_ = std::thread([this] { loop(); });
+    if (separate_thread && !thread_.joinable()) thread_ = std::thread([this] { loop(); });
     changed_.notify_all();
     return ticket;
   }

@@ -4,7 +4,7 @@
 //
 // What it does: bytes of copies and sets really move (at issue, which is a legal order for programs without races; a
 // copy that depends on what an earlier host function of its stream writes would come too early). Kernels execute
-// nothing. All functions may be called from any thread. None blocks: `until` tells the caller for what to wait (see
+// nothing. All functions may be called from any thread. None blocks: `until` names what the caller is to wait for (see
 // waiting.hpp).
 #pragma once
 
@@ -142,7 +142,7 @@ class machine {
   bool alive(const graph_exec* e) const { return find(execs_, e); }
   launched launch(graph_exec*, stream*);
   status begin_capture(stream*, bool global = false);
-  /// A call that waits or asks: breaks captures that are `global`, and tells whether there was one.
+  /// A call that waits or asks: breaks captures that are `global`, and says whether there was one.
   bool break_captures();
   /// `result` is the finished graph, null on failure.
   status end_capture(stream*, graph*& result);
