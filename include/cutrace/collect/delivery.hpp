@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last step before the sinks: times of the raw frame become session time, stages and requests are looked up,
-// arguments get their names. Late, so that what another thread reported meanwhile is known. Collector's thread only.
+// arguments get their names. This happens late, so that what other threads have reported meanwhile is known.
+// Collector's thread only.
 #pragma once
 
 #include <cstring>
@@ -57,7 +58,7 @@ class delivery {
     }
   }
 
-  /// An event that is complete and does not wait for its turn.
+  /// Delivers an event that is complete and does not wait for its turn.
   void deliver_now(const event& e) {
     to_.write(&e, 1);
     ++delivered_;
@@ -92,12 +93,12 @@ class delivery {
   static constexpr std::size_t argument_limit = 10;  ///< of one event
   /// Requests of one slice. Most of it is never touched.
   static constexpr std::size_t request_room = 8 * request_limit;
-  /// Events by which memory is asked for early: that of the event itself, of its stage, and of the stage
-  /// that names its requests.
+  /// How many events early the memory of an event is prefetched, of its stage, and of the stage that names its
+  /// requests.
   static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
 
-  /// The window is larger than caches are, and its order is not that of memory; nor are stages in a cache that were
-  /// opened when the events came. Which forms they have is not asked: the next lines of a shorter one do no harm.
+  /// The window is larger than caches, its order is not that of memory, and the stages of its events have left the
+  /// caches, too. All forms are prefetched alike: the lines behind a shorter one do no harm.
   CUTRACE_INLINE void prefetch(const order_window::place* from, std::size_t left) {
     if (CUTRACE_UNLIKELY(left <= ahead)) return;
     const char* const waiting = from[ahead].address();
@@ -276,7 +277,7 @@ class delivery {
     if (!tables_.graphs.empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
     if (p.thread_id == 0) p.thread_id = tables_.thread_id_of(call_thread);  // its records may have come after the GPU's
-    // Counted, not clipped: who reads the trace may decide what to make of it.
+    // Counted, not clipped: readers of the trace decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
     if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
         p.start_ns + bound < p.call_start_ns) {
@@ -339,7 +340,7 @@ class delivery {
     return expanded_.requests;
   }
 
-  /// Counted once an event, however much it lacks.
+  /// Counted once for each event, however much the event lacks.
   void lack(std::uint64_t& count) noexcept {
     ++count;
     lacks_ = true;

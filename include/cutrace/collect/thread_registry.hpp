@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of the threads that have passed a marker or made a call. A state is handed to another thread only when the
-// kernel says that the one before is gone: markers in late thread-local destructors still find their own.
+// States of the threads that have passed a marker or made a call. A state goes to another thread only when the kernel
+// says that the earlier thread is gone: markers in late thread-local destructors still find their thread's state.
 #pragma once
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The runtime's side of a thread state. Aligned, so that what each marker and call touches is one cache line, and none
-/// that the collector writes to.
+/// The runtime's side of a thread state. Aligned: each marker and call touches one cache line, to which the collector
+/// does not write.
 struct alignas(64) traced_thread : thread_state {
   traced_thread* next_known = nullptr;  ///< list of all states ever made
   chunk* current = nullptr;             ///< owning thread's

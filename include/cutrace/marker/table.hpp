@@ -17,8 +17,8 @@ struct table;
 /// A stage that is running: lives in the scope, span or adoption object and is linked from the thread's state, so that
 /// a driver callback on this thread finds it without a lookup.
 ///
-/// Members that stand side by side in the record do not here: the compiler would copy them as one 16-byte word, which
-/// waits until both 8-byte stores have left the store buffer.
+/// Members that are neighbours in the record are not neighbours here: the compiler would copy them as one 16-byte word,
+/// which waits until both 8-byte stores have left the store buffer.
 struct stage_frame {
   stage_frame* outer;
   std::uint64_t head;     ///< of the record that its end will write: site, form of the request, flags
@@ -69,7 +69,7 @@ struct site {
 /// thread notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
 enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_notify = 3 };
 
-/// One an object (executable or shared library). Its ELF note lets the others find it.
+/// One for each object (executable or shared library). Its ELF note lets the other objects find it.
 struct slot {
   std::atomic<std::uint32_t> gate;
   std::uint32_t abi;

@@ -30,7 +30,7 @@ inline const char* words_of(analysis::profile_group g) noexcept {
 
 class difference_page {
  public:
-  /// @param fail_over share that a row must not be slower by, negative: nothing was asked
+  /// @param fail_over a row that is slower by more than this share fails the comparison; negative: none does
   difference_page(const analysis::trace_difference& d, std::size_t before_runs, std::size_t after_runs,
                   double fail_over, const report_options& options)
       : d_(d),
@@ -62,7 +62,7 @@ class difference_page {
   }
   static std::string p_words(double p) { return std::isnan(p) ? "-" : p < 0.001 ? "<0.001" : joined({fixed(p, 3)}); }
 
-  /// A change that may be one or may not.
+  /// A change that may be chance.
   bool is_untested_change(const analysis::difference& d) const noexcept {
     return d.on_both_sides() && !d.was_tested() && std::fabs(d.change_share) >= d_.options.least_share;
   }
@@ -119,7 +119,7 @@ class difference_page {
                       n > 4 ? joined({" and ", digits(n - 4), " more"}) : std::string()},
                      9, tone::alarm);
   }
-  /// What the numbers can bear.
+  /// How much the numbers of runs can prove.
   void trust() {
     std::string s;
     if (!d_.repeated)
