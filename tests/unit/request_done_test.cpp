@@ -43,7 +43,7 @@ void check_same(const request_done& reported, const request_cost& found) {
 }
 
 /// The report's numbers, by id.
-std::map<std::uint64_t, request_cost> reported(const std::vector<event>& events) {
+std::map<std::uint64_t, request_cost> cost_by_report(const std::vector<event>& events) {
   analysis::trace_analysis a;
   for (const event& e : events) a.add(e);
   const analysis::trace_results r = a.finish();
@@ -150,7 +150,7 @@ TEST_CASE("request_done: of random traces the same numbers as the report's, when
       REQUIRE_FALSE(r.approximate);
       REQUIRE((untimed.count(r.id) == 0 || r.work_missing));
     }
-    check_all(watch.done(), reported(truth.events));
+    check_all(watch.done(), cost_by_report(truth.events));
   }
 }
 
@@ -308,7 +308,7 @@ TEST_CASE("request_done: a session calls the program's function with the report'
     CUTRACE_MARK("request_end", std::uint64_t{12});
     trace.flush();
     trace.stop();
-    found = reported(all.events());
+    found = cost_by_report(all.events());
   }
   check_all(reported, found);
   for (const request_done& r : reported) {

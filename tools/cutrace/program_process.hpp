@@ -30,12 +30,12 @@ class program_process {
     bool core = false;
   };
 
-  /// To be made before any child is started: where the command's caller ignores SIGCHLD, nobody would be notified of the
-  /// end of a child. From here on the command does not ignore it; the program does, as it would without cutrace.
+  /// To be made before any child is started: where the command's caller ignores SIGCHLD, nobody would be notified of
+  /// the end of a child. From here on the command does not ignore it; the program does, as it would without cutrace.
   program_process();
 
-  /// Starts the program, which is found by PATH as in a shell. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or the
-  /// errno of what failed
+  /// Starts the program, which is found by PATH as in a shell. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or
+  /// the errno of what failed
   int start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, bool alone,
             const start_gate* gate = nullptr);
 
