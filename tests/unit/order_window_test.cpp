@@ -77,7 +77,7 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
       for (const order_window::place& p : b.order) {
         const pending_work& work = p.as<pending_work>();
         cutrace::event out;
-        work.show(out);
+        work.unpack(out);
         const std::vector<std::uint64_t>& want = given[static_cast<std::size_t>(p.end_ns)];
         const std::uint64_t words[] = {out.kernel.grid[0], out.kernel.graph_node_id, out.stream, out.name.size};
         wrong += !std::equal(want.begin(), want.end(), words);
