@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all analyses together cost: ns and bytes an event, as the trace grows.
 //
-//   analysis_cost [--rounds N] [--events N]      sizes 10^5, 10^6 and 10^7 unless told
+//   analysis_cost [--rounds N] [--events N]      sizes 10^5, 10^6 and 10^7 by default
 //
 // Events come from the same made-up server as in sink_cost, through a session, so they have their real form. "feed" is
 // the time inside of trace_analysis::add, "finish" that of sealing and of all results and findings, both CPU time of

@@ -2,9 +2,9 @@
 // What it costs to read a trace file: events/s, CPU time an event and peak memory, for each format as the file grows,
 // beside reading the bytes of the file and nothing else. The budget of a report over 10 million events of a Perfetto
 // trace is 5 s on two cores, of which reading may take 3. The verdict is on CPU time, since reading is one thread's
-// work and the wall clock tells of other programs, too.
+// work and the wall clock measures other programs, too.
 //
-//   read_cost [--rounds N] [--format NAME] [--events N]     all formats and three sizes unless told
+//   read_cost [--rounds N] [--format NAME] [--events N]     all formats and three sizes by default
 //
 // Files are written by the sinks, to a folder under TMPDIR (or /tmp), one at a time, and removed. Each reading is a
 // process of its own, so that its peak memory is that of the reading.

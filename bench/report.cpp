@@ -3,11 +3,11 @@
 // from 10^5 to 3x10^7 events, with the part of it that is reading alone. The budget is 10 million events on two cores
 // within 5 s and 1 GiB, and linear: ten times the events take at most 12.5 times the CPU time and the memory.
 //
-//   report [--rounds N] [--events N]     four sizes unless told; --events: that one
+//   report [--rounds N] [--events N]     four sizes by default; --events: that one
 //
 // The command is the one that was built beside this program. Files are written by the Perfetto sink to a folder under
 // TMPDIR (or /tmp; the largest takes 1.5 GiB), one at a time, and removed. The load of the machine is printed: with
-// others on its cores the wall clock tells of them, too, and CPU time is what remains to compare.
+// others on its cores the wall clock measures them, too, and CPU time is what remains to compare.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

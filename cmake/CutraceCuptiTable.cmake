@@ -6,7 +6,7 @@
 # cutrace_cuda_functions, which writes <output folder>/cutrace/cupti/cuda_functions.hpp. Needs what FindCUPTI sets.
 #
 # Two steps: the generator reads the text of the headers and writes a probe; the probe, compiled against the same
-# headers so that the compiler tells sizes and offsets, writes the table.
+# headers so that the compiler computes sizes and offsets, writes the table.
 function(cutrace_add_cupti_table codegen include_folders output)
   set(table ${output}/cutrace/cupti/cuda_functions.hpp)
   file(MAKE_DIRECTORY ${output})  # an include folder must be there when it is named

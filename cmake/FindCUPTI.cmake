@@ -63,8 +63,8 @@ set(CUPTI_VERSION "")
 if(CUPTI_INCLUDE_DIR AND EXISTS ${CUPTI_INCLUDE_DIR}/cupti_version.h)
   file(STRINGS ${CUPTI_INCLUDE_DIR}/cupti_version.h cupti_line REGEX "^#define CUPTI_API_VERSION +[0-9]+")
   string(REGEX MATCH "[0-9]+" CUPTI_API_VERSION "${cupti_line}")
-  # From CUDA 13.0 on the number tells the toolkit (130001: 13.0, update 1); before, it only counts up, and more than one
-  # release may have the same. There cuda.h tells (11080: 11.8).
+  # From CUDA 13.0 on the number names the toolkit (130001: 13.0, update 1); before, it only counts up, and more than one
+  # release may have the same. There cuda.h has it (11080: 11.8).
   if(CUPTI_API_VERSION GREATER 100000)
     math(EXPR cupti_major "${CUPTI_API_VERSION} / 10000")
     math(EXPR cupti_minor "${CUPTI_API_VERSION} / 100 % 100")

@@ -88,7 +88,7 @@ function shortenLabel(text, width) {  // a thread's name loses its end; its id a
   }
   return shorten(text, width);
 }
-function shorten(text, width) {  // in the middle: the ends of C++ names tell more
+function shorten(text, width) {  // in the middle: the ends of C++ names say more
   if (paint.measureText(text).width <= width) return text;
   let low = 0, high = text.length;
   const cut = n => text.slice(0, Math.ceil(n / 2)) + "\u2026" + text.slice(text.length - Math.floor(n / 2));

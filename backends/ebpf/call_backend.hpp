@@ -21,12 +21,12 @@
 
 namespace cutrace_ebpf {
 
-class CUTRACE_LOCAL call_backend final : public cutrace::detail::told_backend {
+class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend {
  public:
   /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status. `view`: of what the kernel
-  /// does, where that is told. `probes`: of the user's own.
+  /// does, where that is wanted. `probes`: the user's.
   call_backend(int records, std::string how, kernel_view view = {}, probe_view probes = {})
-      : told_backend(records), how_(std::move(how)), kernel_(std::move(view)), user_(std::move(probes)) {}
+      : remote_backend(records), how_(std::move(how)), kernel_(std::move(view)), user_(std::move(probes)) {}
   ~call_backend() override { end_reading(); }
 
   const char* name() const noexcept override { return "ebpf"; }

@@ -196,7 +196,7 @@ bool call_probes::look_at(std::uint32_t process, cutrace_ebpf_target& to) const 
   if (kind_ != link_kind::single) return true;
   // The kernel passes over a single link while another program of its kind, which was interrupted, is on the same
   // processor, and counts that for the program. A call whose entry was passed over has no record, whether its return
-  // was seen or not. They are told of the first process, since nobody knows whose they were.
+  // was seen or not. They are counted with the first process, since nobody knows whose they were.
   to.lost[CUTRACE_EBPF_NO_ENTRY] = 0;
   if (to.parent == 0) to.lost[CUTRACE_EBPF_TOO_DEEP] += times_passed_over(::bpf_program__fd(program("call_entry")));
   return true;
@@ -222,7 +222,7 @@ std::uint32_t call_probes::number_of(const std::string& name, bool exported) {
   if (number >= CUTRACE_EBPF_FUNCTIONS) return 0;
   const call_words words(name.c_str(), exported);
   if (::bpf_map_update_elem(plans_, &number, &words.plan(), BPF_ANY) != 0)
-    throw refusal("a function cannot be told to the kernel", errno);
+    throw refusal("the kernel takes no further function", errno);
   functions_.push_back({name, exported});
   numbers_[(exported ? "" : "*") + name] = number;
   return number;

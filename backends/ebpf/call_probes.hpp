@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The BPF programs, loaded into the kernel: which processes they trace, which functions they are put on, and what they
-// tell. One thread. Everything is gone from the kernel when the process ends, however it does.
+// report. One thread. Everything is gone from the kernel when the process ends, however it does.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class call_probes {
   int map(const char* name) const;
   const cutrace_ebpf_settings& settings() const noexcept { return settings_; }
 
-  /// Calls of the process, and of children that it makes from now on, are told. False: there are too many.
+  /// Calls of the process, and of children that it makes from now on, are recorded. False: there are too many.
   bool trace(std::uint32_t process);
   /// What was lost in it and whether it has ended; false: it is none that is traced.
   bool look_at(std::uint32_t process, cutrace_ebpf_target& to) const;
@@ -70,7 +70,7 @@ class call_probes {
   /// A function without a symbol, at an offset of an attached library; false: there are probes on it, or there can be
   /// none. @throws refused
   bool attach_one(const opened_file& file, std::uint64_t offset, const std::string& name, std::uint32_t only_process);
-  /// A probe on the function of a library of ours by which a tracer inside of the process tells its numbers of calls.
+  /// A probe on the function of a library of ours by which a tracer inside of the process gives its numbers of calls.
   /// False: the library has no such function. @throws refused
   bool attach_joins(const opened_file& file, const char* symbol, std::uint32_t only_process);
   void detach();

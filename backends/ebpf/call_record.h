@@ -68,7 +68,7 @@ struct cutrace_ebpf_call {
   __u32 parent; /* id of the call in which it was made */
   __u32 function;
   __s32 result;
-  __u32 joined; /* the number that a tracer inside of the process has for it, 0: none told */
+  __u32 joined; /* the number that a tracer inside of the process has for it, 0: none */
   __u32 spare;
   __u64 words[CUTRACE_EBPF_REGISTERS];
 };
@@ -135,9 +135,9 @@ struct cutrace_ebpf_node {
   __u32 is_uvm;
 };
 
-/* What of a command is not told by its word. Key: is_uvm << 32 | number. */
+/* What of a command its word does not say. Key: is_uvm << 32 | number. */
 struct cutrace_ebpf_block {
-  __u16 bytes;  /* of UVM's, whose words tell none */
+  __u16 bytes;  /* of UVM's, whose words have none */
   __u16 status; /* place of a status beyond what is copied, 0: there is none */
   __u16 least;  /* bytes that the block must have for it */
   __u16 spare;
@@ -153,7 +153,7 @@ struct cutrace_ebpf_kernel {
 /* What cannot be counted for one process. */
 struct cutrace_ebpf_totals {
   __u64 lost[CUTRACE_EBPF_LOSSES];
-  __u64 faults_untold; /* it could not be told what they touched */
+  __u64 faults_unreported; /* page faults of which it is not known what they touched */
 };
 
 /* What is read of a function's call beside the registers. Words count the registers first, then those of the stack. */
@@ -172,7 +172,7 @@ struct cutrace_ebpf_settings {
   __u64 wake_bytes;       /* the reader is woken when so much waits for it */
   __u32 own_namespace;    /* its st_ino, 0: it is the machine's first one */
   __u32 follow_children;  /* children of traced processes are traced */
-  __u32 ask_bytes;        /* a thread asks how much waits when it has told so much */
+  __u32 ask_bytes;        /* a thread asks how much waits when it has written so much */
   __u32 spare;
 };
 

@@ -24,7 +24,7 @@ class CUTRACE_LOCAL call_words {
 
   /// `exported`: it is a symbol's name, else what cuGetProcAddress was asked for.
   call_words(const char* symbol, bool exported) : shape_(preload::call_shape::of(symbol, exported)) {
-    // Vector registers are not among those that a probe sees: then raw words are told, as of an unknown function.
+    // Vector registers are not among those that a probe sees: then raw words are recorded, as of an unknown function.
     if (shape_.floating && shape_.known != nullptr) {
       shape_ = preload::call_shape::of("", true);
       raw_name_ = symbol;
@@ -36,7 +36,7 @@ class CUTRACE_LOCAL call_words {
   /// What the kernel's side has to copy.
   const cutrace_ebpf_plan& plan() const noexcept { return plan_; }
 
-  /// Values of the arguments that are told; `more` is null for a short record. Returns how many. What was not copied
+  /// Values of the recorded arguments; `more` is null for a short record. Returns how many. What was not copied
   /// is 0.
   std::uint32_t read(const cutrace_ebpf_call& c, const cutrace_ebpf_long_call* more,
                      std::array<std::uint64_t, limit>& out) const noexcept {
@@ -59,7 +59,7 @@ class CUTRACE_LOCAL call_words {
     return shape_.word_count;
   }
 
-  /// Tells the trace what the number `index` means.
+  /// Describes the number `index` to the trace.
   void name(cutrace::event_writer& w, std::uint32_t index, const char* symbol) const noexcept {
     preload::name_function(w, index, raw_name_.empty() ? symbol : raw_name_.c_str(), shape_);
   }

@@ -3,7 +3,7 @@
 // where the fields of the kernel's structures lie is put in when it is loaded (CO-RE).
 //
 // Each thread has a stack of its open calls in task storage. A call that is left by longjmp or an exception never
-// returns; it is taken off when something further out happens, told by the stack pointer.
+// returns; it is taken off when something further out happens, which the stack pointer shows.
 #include "probe_state.bpf.h"
 #include "thread_state.bpf.h"
 

@@ -25,7 +25,7 @@ struct mapped_file {
   std::string path;                  ///< as the process sees it
 };
 
-/// What /proc/PID/maps tells of executable parts of libraries that may be the driver's. Empty where it cannot be read.
+/// What /proc/PID/maps says of executable parts of libraries that may be the driver's. Empty where it cannot be read.
 std::vector<mapped_file> mapped_drivers(std::uint32_t process);
 
 /// A mapped file, opened as the process sees it: in its container, too. @throws std::runtime_error

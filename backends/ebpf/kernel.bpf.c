@@ -83,8 +83,8 @@ STATIC_INLINE __u32 device_of(struct file *file) {
   return (BPF_CORE_READ(inode, i_mode) & KIND_OF_FILE) == CHARACTER_DEVICE ? BPF_CORE_READ(inode, i_rdev) : 0;
 }
 
-/* Newer kernels can read a structure at any address without a helper. Only the program that does so may name that
- * function: those that lack it, and some that have it, refuse the program else, be it never called. */
+/* Newer kernels can read a structure at any address without a helper. Only a program that does so may name that
+ * function: kernels without it, and some that have it, refuse every program that names it, called or not. */
 extern void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
 #define AS(type, at) ((struct type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct type)))
 
@@ -314,7 +314,7 @@ int BPF_PROG(interrupt_ends, int irq, struct irqaction *action, int result) {
 }
 
 /* An error of a GPU: nvidia_dev_xid(pdev, number, message) of nv-tracepoint.h, from driver 580 on. By its name alone,
- * so that the module need not tell its types. */
+ * so that the module need not describe its types. */
 SEC("raw_tp/nvidia_dev_xid")
 int gpu_fails(struct bpf_raw_tracepoint_args *ctx) {
   struct cutrace_ebpf_xid *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
@@ -350,7 +350,7 @@ int BPF_PROG(page_faults, unsigned long address, struct pt_regs *regs, unsigned 
   const long why = bpf_find_vma(bpf_get_current_task_btf(), address, look_at_mapping, &node, 0);
   if (why == -16 /* EBUSY: somebody changes the mappings */) {
     struct cutrace_ebpf_totals *t = all_totals();
-    if (t) __sync_fetch_and_add(&t->faults_untold, 1);
+    if (t) __sync_fetch_and_add(&t->faults_unreported, 1);
     return 0;
   }
   if (why != 0 || node != 2) return 0;

@@ -121,7 +121,7 @@ kernel_catalog::kernel_catalog(std::string root) : root_(std::move(root)) {
   ::libbpf_set_print(nullptr);
   btf* const kernel = ::btf__parse((folder + kernel_itself).c_str(), nullptr);
   if (kernel == nullptr) {
-    without_types_ = errno == ENOENT ? "this kernel tells no types of itself (CONFIG_DEBUG_INFO_BTF)"
+    without_types_ = errno == ENOENT ? "this kernel gives no types of itself (CONFIG_DEBUG_INFO_BTF)"
                                      : folder + kernel_itself + ": " + std::strerror(errno);
     return;
   }

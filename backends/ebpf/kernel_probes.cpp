@@ -82,7 +82,8 @@ kernel_probes::kernel_probes(const call_probes& calls, const io::device_numbers&
       working_ += (working_.empty() ? "" : ",") + std::string(k.name);
     else if (name == "xid" && why == ENOENT)
       notes_.push_back(
-          "errors of the GPU (Xid) are not told: the driver of this machine has no tracepoint nvidia_dev_xid, which "
+          "errors of the GPU (Xid) are not recorded: the driver of this machine has no tracepoint nvidia_dev_xid, "
+          "which "
           "comes with 580");
     else
       refused_ones.push_back(name == "xid" ? "xid: " + std::string(std::strerror(why))
@@ -120,7 +121,7 @@ void kernel_probes::fill_nodes(const io::device_numbers& devices) {
   if (devices.caps_major() != 0) add(devices.caps_major() << 20, every_minor, false);
 }
 
-/// Sizes that words do not tell, and statuses that lie beyond what is copied.
+/// Sizes that words do not say, and statuses that lie beyond what is copied.
 void kernel_probes::fill_blocks(bpf_object* object, std::uint32_t branch) const {
   const int map = ::bpf_object__find_map_fd_by_name(object, "blocks");
   const auto put = [&](std::uint64_t key, std::uint32_t bytes, std::uint32_t status, std::uint32_t least) {
@@ -219,7 +220,7 @@ cutrace_ebpf_totals kernel_probes::totals() const {
     cutrace_ebpf_totals one{};
     if (::bpf_map_lookup_elem(p.totals, &first, &one) != 0) continue;
     for (unsigned i = 0; i < CUTRACE_EBPF_LOSSES; ++i) all.lost[i] += one.lost[i];
-    all.faults_untold += one.faults_untold;
+    all.faults_unreported += one.faults_unreported;
   }
   return all;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the kernel lets this user set probes of a kind, found out by doing it once: what is permitted depends on the
-// kernel's configuration, on lockdown, on capabilities and on filters of containers, and no file tells all of that.
+// kernel's configuration, on lockdown, on capabilities and on filters of containers, and no file holds all of that.
 #pragma once
 
 #include <string>

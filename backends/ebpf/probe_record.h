@@ -31,7 +31,7 @@ struct cutrace_ebpf_open_probe {
 };
 
 /* Fixed when the programs are loaded, for those that are put on one thing alone. */
-struct cutrace_ebpf_own_probe {
+struct cutrace_ebpf_user_probe {
   __u32 number;
   __u32 words;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probed functions that a thread is in, and what is told of them when it leaves them.
+// Probed functions that a thread is in, and what is recorded of them when it leaves them.
 #ifndef CUTRACE_EBPF_PROBE_STATE_H
 #define CUTRACE_EBPF_PROBE_STATE_H
 

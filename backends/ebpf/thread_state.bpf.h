@@ -193,7 +193,7 @@ STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
 STATIC_INLINE __u64 wake(void) {
   return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
-/* The same, when the thread has told `bytes` more: it asks once for many records, since asking costs, too. */
+/* The same, when the thread has written `bytes` more: it asks once for many records, since asking costs, too. */
 STATIC_INLINE __u64 wake_after(struct thread_state *s, __u32 bytes) {
   s->told_bytes += bytes;
   if (s->told_bytes < settings.ask_bytes) return BPF_RB_NO_WAKEUP;

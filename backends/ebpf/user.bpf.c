@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes of the user's own: functions of libraries by one pair of programs and cookies; each tracepoint and each
 // function of the kernel by a copy of this object, with the maps of calls.bpf.c. Where there is no traced thread,
-// nothing is told.
+// nothing is reported.
 #include "probe_state.bpf.h"
 
-SEC(".rodata.own") volatile const struct cutrace_ebpf_own_probe own = {};
+SEC(".rodata.own") volatile const struct cutrace_ebpf_user_probe own = {};
 
 /* Where the stack of the program ends while it is in the kernel. */
 STATIC_INLINE __u64 user_stack(void) {

@@ -131,7 +131,7 @@ void user_probes::refuse(std::uint32_t number, int error, const std::string& mor
 
 /// An object of its own for some programs, with what is shared. 0 or errno; `object` is null then.
 int user_probes::open(bpf_object*& object, const std::vector<const char*>& programs,
-                      const cutrace_ebpf_own_probe& own) const {
+                      const cutrace_ebpf_user_probe& own) const {
   object = nullptr;
   owned_object o = open_object(cutrace_ebpf_user_begin, cutrace_ebpf_user_end);
   if (o == nullptr) return errno;
@@ -143,7 +143,7 @@ int user_probes::open(bpf_object*& object, const std::vector<const char*>& progr
       ::bpf_program__set_expected_attach_type(one, static_cast<bpf_attach_type>(attach_uprobe_multi));
   }
   if (const int why = share(o.get(), calls_)) return why;
-  auto* const fixed = fixed_value<cutrace_ebpf_own_probe>(o.get(), ".rodata.own");
+  auto* const fixed = fixed_value<cutrace_ebpf_user_probe>(o.get(), ".rodata.own");
   if (fixed == nullptr) return ENOENT;
   *fixed = own;
   if (const int why = ::bpf_object__load(o.get())) return -why;
@@ -170,7 +170,7 @@ int user_probes::load_in_kernel(std::uint32_t number) {
   const bool of_module = c.function.module != "vmlinux";
   if (c.spec.kind == probe_kind::fentry && of_module && c.types == nullptr) return EPERM;
   target = {c.function.type_id, of_module && c.types != nullptr ? *c.types : 0};
-  cutrace_ebpf_own_probe own{};
+  cutrace_ebpf_user_probe own{};
   own.number = number;
   own.words =
       static_cast<__u32>(std::min<std::size_t>(c.function.arguments.size(), std::size_t{CUTRACE_EBPF_PROBE_WORDS}));
@@ -249,9 +249,9 @@ void user_probes::attach_driver(const opened_file& file, std::uint32_t only_proc
 }
 
 std::vector<std::string> user_probes::new_notes() {
-  const auto told = static_cast<std::ptrdiff_t>(told_);
-  told_ = notes_.size();
-  return std::vector<std::string>(notes_.begin() + told, notes_.end());
+  const auto reported = static_cast<std::ptrdiff_t>(reported_);
+  reported_ = notes_.size();
+  return std::vector<std::string>(notes_.begin() + reported, notes_.end());
 }
 
 void user_probes::end() {
@@ -282,7 +282,7 @@ probe_view user_probes::view() const {
         v.name = register_names[i];
         v.bytes = 8;
         v.slot = i;
-        v.is_pointer = v.readable = true;  // it may be one: told in hexadecimal digits
+        v.is_pointer = v.readable = true;  // it may be one: recorded in hexadecimal digits
         t.arguments.push_back(std::move(v));
       }
       t.has_result = true;

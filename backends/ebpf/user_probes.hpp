@@ -53,7 +53,7 @@ class user_probes {
   void detach();
   void load_uprobes();
   int load_in_kernel(std::uint32_t number);
-  int open(bpf_object*& object, const std::vector<const char*>& programs, const cutrace_ebpf_own_probe& own) const;
+  int open(bpf_object*& object, const std::vector<const char*>& programs, const cutrace_ebpf_user_probe& own) const;
   void attach(std::uint32_t number, const opened_file& file, std::uint32_t only_process);
   void refuse(std::uint32_t number, int error, const std::string& more = {});
 
@@ -66,7 +66,7 @@ class user_probes {
   std::vector<bpf_link*> links_;
   uprobe_links places_;
   std::vector<std::string> notes_;
-  std::size_t told_ = 0;
+  std::size_t reported_ = 0;
 };
 
 }  // namespace cutrace_ebpf

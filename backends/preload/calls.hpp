@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hooked call: what the trampoline asks before it, and tells after it. On the program's threads, inside its calls:
+// A hooked call: what the trampoline asks before it, and reports after it. On the program's threads, inside its calls:
 // takes no lock, allocates nothing after a thread's first call, keeps errno, and lets nothing out.
 #pragma once
 
@@ -65,7 +65,7 @@ struct calls {
       if (CUTRACE_LIKELY(t.depth != 0 && t.open[t.depth - 1].frame == frame)) {
         --t.depth;
         if (CUTRACE_LIKELY(w != nullptr))
-          tell(*w, t, t.open[t.depth], f, end);
+          report(*w, t, t.open[t.depth], f, end);
         else
           p.events.drop(t.open[t.depth].timing);
       } else if (w != nullptr) {  // a handler's own stack lies where ours seemed to have been left
@@ -170,8 +170,8 @@ struct calls {
     return t.depth != 0 ? t.open[t.depth - 1].correlation : 0;
   }
 
-  static void tell(event_writer& w, const thread_calls& t, const open_call& of, const call_frame& f,
-                   std::uint64_t end) noexcept {
+  static void report(event_writer& w, const thread_calls& t, const open_call& of, const call_frame& f,
+                     std::uint64_t end) noexcept {
     std::uint64_t words[cupti::word_limit];
     api_call c{};
     c.function = of.hook;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loaded object as its dynamic section tells of it: segments, symbols, relocations. Reads memory only, takes no lock
+// A loaded object as its dynamic section describes it: segments, symbols, relocations. Reads memory only, takes no lock
 // and allocates nothing, so that it works inside of dl_iterate_phdr, which must not ask the loader for anything.
 #pragma once
 
@@ -226,7 +226,7 @@ class elf_image {
     return nullptr;
   }
 
-  /// No entry of the dynamic section tells it: the last chain of the hash table does.
+  /// No entry of the dynamic section gives it: the last chain of the hash table does.
   std::size_t symbol_count() const noexcept {
     if (gnu_hash_ == nullptr) return hash_ != nullptr ? hash_[1] : 0;
     const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], bloom_words = gnu_hash_[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU time without CUPTI, our own thread's side: makes the events of a context, measures its clock, and tells what lies
+// GPU time without CUPTI, our own thread's side: makes the events of a context, measures its clock, and says what lies
 // between events that the GPU has passed. It calls the driver in relaxed capture mode, which leaves captures of other
 // threads alone, and has a stack of current contexts of its own.
 #pragma once
@@ -38,7 +38,7 @@ class event_harvest {
     return true;
   }
 
-  /// Waits for the GPU to come to the end of what was measured, and tells what there was. Safe to call twice.
+  /// Waits for the GPU to come to the end of what was measured, and says what there was. Safe to call twice.
   void stop(std::uint32_t deadline_ms) noexcept {
     if (!thread_.joinable()) return;
     timer_.set_on(false);

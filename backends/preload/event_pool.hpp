@@ -27,7 +27,7 @@ struct timed_work {
   std::uint32_t grid[3] = {}, block[3] = {}, shared_bytes = 0;
   event_kind kind = event_kind::kernel;
   copy_direction direction = copy_direction::unknown;
-  /// Of its use: tells an owner that comes late that it is not its own any more.
+  /// Of its use: shows an owner that comes late that it is not the owner any more.
   std::atomic<std::uint16_t> generation{0};
 };
 

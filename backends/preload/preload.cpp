@@ -78,7 +78,7 @@ __attribute__((constructor(101))) void begin() {
 
 }  // namespace
 
-/// Tells doctor that this is it.
+/// Shows doctor that this is the library.
 extern "C" __attribute__((visibility("default"), used)) const char cutrace_preloaded_library = 1;
 
 // What the assembler file calls.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of hooked calls: tells the hooks where to write, and what they saw at the end. GPU time it has only where
-// calls are measured by CUDA events.
+// The backend of hooked calls: hands the hooks their writer, and reports what they saw at the end. GPU time it has only
+// where calls are measured by CUDA events.
 #pragma once
 
 #include <cstdio>

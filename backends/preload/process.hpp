@@ -29,7 +29,7 @@ struct process {
   /// Of the session that the first call opens.
   enum : int { not_asked, being_opened, settled };
   std::atomic<int> session{not_asked};
-  /// For good: a forked child of a traced process, or one that is told not to trace.
+  /// For good: a forked child of a traced process, or one that shall not trace.
   std::atomic<bool> off{false};
   /// Calls that came while the session was being opened and could not wait for it.
   std::atomic<std::uint64_t> missed{0};

@@ -19,7 +19,7 @@ struct signature {
   cupti::function_entry function;
   std::uint16_t first;  ///< of its places, in the order of the arguments
   std::uint8_t count;
-  bool placed;  ///< the places tell where the arguments are
+  bool placed;  ///< the places say where the arguments are
 };
 
 }  // namespace preload

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the arguments of a hooked function lie in the trampoline's frame, by the table that was made from CUDA's
 // headers when this library was built. A function that the table does not hold is passed on all the same; its registers
-// are told as raw words.
+// are reported as raw words.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct call_shape {
     return shape;
   }
 
-  /// Values of the arguments that are told; `out` has room for word_limit words. Returns how many.
+  /// Values of the recorded arguments; `out` has room for word_limit words. Returns how many.
   std::uint32_t read(const call_frame& f, bool succeeded, std::uint64_t* out) const noexcept {
     const auto* base = reinterpret_cast<const unsigned char*>(&f);
     if (CUTRACE_LIKELY(plain)) {  // without a branch for each
@@ -161,7 +161,7 @@ struct call_shape {
 /// one of CUDA's.
 constexpr std::int32_t did_not_return = INT32_MIN;
 
-/// Tells the names of all results of these headers, and of the one above, so that sinks can print them.
+/// Hands over the names of all results of these headers, and of the one above, so that sinks can print them.
 inline void name_results(event_writer& w) noexcept {
 #if defined(CUTRACE_WITH_SIGNATURES)
   for (const cupti::result_entry* r = cupti::signatures::results; r->name != nullptr; ++r)
@@ -172,7 +172,7 @@ inline void name_results(event_writer& w) noexcept {
   w.name_result(false, did_not_return, "did not return");
 }
 
-/// Tells the trace what a hook's number means.
+/// Describes a hook's number to the trace.
 inline void name_function(event_writer& w, std::uint32_t index, const char* symbol, const call_shape& shape) noexcept {
   function_info::parameter buffer[cupti::word_limit];
   function_info info{};

@@ -182,7 +182,7 @@ EXPORTED handler bsd_signal(int number, handler to) noexcept { return set_by(nex
 EXPORTED handler ssignal(int number, handler to) noexcept { return set_by(next_ssignal, number, to); }
 EXPORTED handler sysv_signal(int number, handler to) noexcept { return set_by(next_sysv_signal, number, to); }
 EXPORTED handler __sysv_signal(int number, handler to) noexcept { return set_by(next_sysv_signal_too, number, to); }
-/// Also tells whether the signal is blocked: not while one at a time sets it.
+/// Also says whether the signal is blocked: not while one at a time sets it.
 EXPORTED handler sigset(int number, handler to) noexcept {
   const handler was = next_sigset.get()(number, to);
   if (shown_of(number) == nullptr || was == SIG_ERR) return was;

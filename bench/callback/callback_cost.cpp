@@ -55,7 +55,7 @@ CUpti_CallbackFunc traced() {
   const std::filesystem::path build = here.parent_path().parent_path();
   setenv("CUTRACE_CUPTI_LIBRARY", (here / "libquiet_cupti.so").c_str(), 1);
   setenv("CUTRACE_SINKS", "null", 1);
-  open_or_leave((build / "standin/libcuda.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);  // tells a version
+  open_or_leave((build / "standin/libcuda.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);  // gives a version
   void* ours = open_or_leave((build / "libcutrace_inject.so").c_str(), RTLD_NOW);
   reinterpret_cast<int (*)()>(dlsym(ours, "InitializeInjection"))();
   void* quiet = open_or_leave((here / "libquiet_cupti.so").c_str(), RTLD_NOW);
@@ -64,7 +64,7 @@ CUpti_CallbackFunc traced() {
   return f;
 }
 
-/// A launch as CUPTI tells it.
+/// A launch as CUPTI records it.
 class launch {
  public:
   void call(CUpti_CallbackFunc f) {
@@ -229,7 +229,7 @@ int paced(launch& l, CUpti_CallbackFunc f) {
   return 0;
 }
 
-/// For lines.py: where things lie, and one call that is told apart from the others.
+/// For lines.py: where things lie, and one call that is kept apart from the others.
 int once(launch& l, CUpti_CallbackFunc f) {
   for (int i = 0; i < 100; ++i) l.call(f);
   std::FILE* maps = std::fopen("/proc/self/maps", "re");

@@ -19,10 +19,10 @@ def main():
     verbose = "-v" in sys.argv[1:]
     program = [a for a in sys.argv[1:] if a != "-v"][0]
     read, write = os.pipe()
-    with tempfile.TemporaryFile("w+") as told:
+    with tempfile.TemporaryFile("w+") as reported:
         child = subprocess.Popen(
             ["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-fd={write}", program, "--once"],
-            pass_fds=[write], stdout=told)
+            pass_fds=[write], stdout=reported)
         os.close(write)
         with os.fdopen(read, "rb") as trace:
             for line in trace:
@@ -31,8 +31,8 @@ def main():
             touched = list(iter(trace.readline, WINDOW))
             child.kill()
         child.wait()
-        told.seek(0)
-        report(touched, [m for m in map(mapping, told) if m], verbose)
+        reported.seek(0)
+        report(touched, [m for m in map(mapping, reported) if m], verbose)
 
 
 def mapping(line):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs under our probes, beside the same call under probes that do nothing (budget 1.4 times) and the bare
 // one, by the class of its first instruction; and how long it takes to set probes on 700 functions and to take them off
-// (budget 1 s each). Then what ioctls cost that --kernel tells (budget 2.5 times the bare ones), by what is read of
+// (budget 1 s each). Then what ioctls cost that --kernel records (budget 2.5 times the bare ones), by what is read of
 // them and inside of a call of the driver, and any other system call meanwhile. All take turns; medians, and for each
 // ratio the median of the turns' ratios with its 95 % interval and what that says of the budget. Needs root.
 //   ebpf_cost [TURNS] [CALLS]
@@ -154,7 +154,7 @@ struct made {
   function what;
   void (*make)(function, int);
   double budget;
-  std::vector<double> bare, told;
+  std::vector<double> bare, reported;
 
   double ns(int calls) const {
     if (make == nullptr) return ns_each(what, calls);
@@ -173,7 +173,7 @@ int measure_ioctls(int turns, int calls) {
                 {"the same, in a call", control, make, 2.5, {}, {}},
                 {"new object", object, nullptr, 2.5, {}, {}},
                 {"the same, transferred", transfer, nullptr, 2.5, {}, {}},
-                {"getppid, not told", other, nullptr, 0, {}, {}}};
+                {"getppid, not reported", other, nullptr, 0, {}, {}}};
   cutrace_ebpf::call_probes probes{cutrace_ebpf::probe_options()};
   const cutrace_ebpf::opened_file file(BENCH_DRIVER);
   cutrace::ioctls::device_numbers devices;
@@ -189,7 +189,7 @@ int measure_ioctls(int turns, int calls) {
     probes.attach(file, 0);
     {
       const reading reader(probes, records);
-      for (made& m : all) m.told.push_back(m.ns(calls));
+      for (made& m : all) m.reported.push_back(m.ns(calls));
     }
     kernel.detach();
     probes.detach();
@@ -201,9 +201,9 @@ int measure_ioctls(int turns, int calls) {
   std::printf("%-26s%10s%16s%10s  %s\n", "system call", "bare", "with --kernel", "added",
               "with / bare, 95 % interval, budget");
   for (const made& m : all) {
-    std::printf("%-26s%10.1f%16.0f%10.0f", m.name, median(m.bare), median(m.told),
-                bench::bootstrap_difference(m.told, m.bare).value);
-    print_ratio(m.told, m.bare, m.budget);
+    std::printf("%-26s%10.1f%16.0f%10.0f", m.name, median(m.bare), median(m.reported),
+                bench::bootstrap_difference(m.reported, m.bare).value);
+    print_ratio(m.reported, m.bare, m.budget);
   }
   std::printf("%llu ioctls, %llu records (calls and names of threads among them), %llu lost\n",
               4 * static_cast<unsigned long long>(turns) * static_cast<unsigned long long>(calls),

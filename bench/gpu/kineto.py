@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The measured loops under PyTorch's profiler (Kineto); prints what launch_cost's children print. Kineto tells no losses.
+# The measured loops under PyTorch's profiler (Kineto); prints what launch_cost's children print. Kineto counts no losses.
 # With "none" behind the library the profiler stays off.
 #
 #   python3 kineto.py LIBRARY [none]

@@ -24,7 +24,7 @@ namespace bench {
 struct contender {
   std::string name;
   std::vector<job> jobs;  ///< one process each
-  bool counts = false;    ///< its tracer tells how many records it saw, and none would mean that it was not there
+  bool counts = false;    ///< its tracer says how many records it saw, and none would mean that it was not there
 };
 
 struct round_options {

@@ -121,7 +121,7 @@ void take_turns(program& p, int count, const char* on, const char* off, counted&
 }
 
 /// Launches while nothing is recorded, the two clients in quick turns: each has everything on for a moment and off
-/// again, and is then measured for 8 ms. What differs by a hundredth is seen only between neighbours; told is the
+/// again, and is then measured for 8 ms. What differs by a hundredth is seen only between neighbours; reported is the
 /// median of their ratios, as a thousand times the raw client's.
 void measure_neighbours(program& p, int pairs, unsigned shorten, counted& n) {
   const std::uint64_t segment_ns = 8000000 / shorten;

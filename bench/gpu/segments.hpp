@@ -100,7 +100,7 @@ class segments {
                       }});
   }
 
-  /// A segment of each work, `ns` long, or as long as was told. What settles after a change of state is not measured.
+  /// A segment of each work, `ns` long, or as long as was set. What settles after a change of state is not measured.
   void measure(const std::string& state, std::uint64_t ns = 0) {
     for (const work& w : works_) {
       if (ns == 0) kernels_ += w.run(ns_ / 5).operations * w.kernels;
@@ -122,7 +122,7 @@ class segments {
   }
   const char* metric(std::size_t which) const { return works_[which].metric; }
 
-  std::uint64_t kernels() const { return kernels_; }  ///< that have run, all told
+  std::uint64_t kernels() const { return kernels_; }  ///< that have run, of all
   /// The median of the segments of each state and work.
   void print() const {
     for (const auto& c : costs_) print_measured(c.first.c_str(), median(c.second));
@@ -132,7 +132,7 @@ class segments {
   struct work {
     const char* metric;
     std::uint64_t kernels;  ///< of an operation
-    double ns_a_unit;       ///< launches are told in ns, replays in us
+    double ns_a_unit;       ///< launches are reported in ns, replays in us
     std::function<spent(std::uint64_t)> run;
   };
 

@@ -54,7 +54,7 @@ bench::contender contender_of(const bench::configuration& c, const bench::argume
     return who;
   }
   const std::string server = prefix + a.text("--server");
-  // How graphs are told changes nothing for a program that has none.
+  // How graphs are recorded changes nothing for a program that has none.
   if (std::strstr(c.name, "-graph") == nullptr) who.jobs.push_back({server, "eager", wrapped});
   who.jobs.push_back({server + " --graphs", "graph", wrapped});
   return who;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cutrace::graph_exec costs: replays of a graph like a decode step of GPT-2's size (250 kernels of some
 // microseconds in a chain), each waited for, as a decode loop that reads each token does, and ten launched ahead.
-// Untraced; each replay told as a whole; and one in 100 told node by node, by the second instance. Over the rounds each
-// is measured for a minute and more.
+// Untraced; each replay recorded as a whole; and one in 100 recorded node by node, by the second instance. Over the
+// rounds each is measured for a minute and more.
 //
 //   twin_cost [--rounds N] [--limit SECONDS] [--shorten N]
 //   twin_cost --child none|whole|twin           one measurement

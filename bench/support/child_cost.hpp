@@ -37,8 +37,8 @@ cost measured(Work work) {
     _exit(write(ends[1], &mine, sizeof(mine)) == sizeof(mine) ? 0 : 1);
   }
   close(ends[1]);
-  cost told{};
-  if (read(ends[0], &told, sizeof(told)) == sizeof(told)) c = told;
+  cost reported{};
+  if (read(ends[0], &reported, sizeof(reported)) == sizeof(reported)) c = reported;
   close(ends[0]);
   int status = 0;
   rusage used{};

@@ -27,7 +27,7 @@ struct options {
   bool naive = false;                ///< pageable memory, a copy and a synchronise for each token
   bool check = true;                 ///< compare the tokens with the CPU reference
   bool quiet = false;                ///< leave out the generated texts
-  bool costs = false;                ///< print what each request cost, as cutrace tells the program
+  bool costs = false;                ///< print what each request cost, as cutrace reports it to the program
   device_choice device = device_choice::automatic;
 };
 

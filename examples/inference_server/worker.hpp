@@ -125,7 +125,7 @@ class worker {
     const request& r = *slots_[slot];
     CUTRACE_STAGE("respond", r.id);
     const std::string text = to_text(r.output);
-    CUTRACE_MARK("request_end", r.id);  // its costs can be told without waiting for more of it
+    CUTRACE_MARK("request_end", r.id);  // its costs can be reported without waiting for more of it
     if (!options_.quiet)
       std::printf("request %llu: \"%s\" -> tokens %s\n", static_cast<unsigned long long>(r.id), r.text.c_str(),
                   text.c_str());

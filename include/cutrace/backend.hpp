@@ -28,7 +28,7 @@ struct api_call {
 
   /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
-  /// Result of event_writer::enter: tracing is paused, the end of this call is not to be told.
+  /// Result of event_writer::enter: tracing is paused, the end of this call is not to be reported.
   static constexpr std::uint64_t not_recorded = stage_of_thread - 1;
 };
 
@@ -47,7 +47,7 @@ struct function_info {
   bool per_thread_stream = false;  ///< its default stream is that of the calling thread ("_ptsz", "_ptds")
 };
 
-/// GPU work that a backend tells in full by itself, without activity buffers. Times as in `times_are_ticks`.
+/// GPU work that a backend describes in full by itself, without activity buffers. Times as in `times_are_ticks`.
 struct gpu_work {
   event_kind kind;   ///< kernel, memcpy, memset, sync, graph_launch
   const char* name;  ///< copied; kernels
@@ -158,8 +158,8 @@ class event_writer {
   /// End of a call whose begin was recorded, same thread; also when tracing has been paused meanwhile.
   virtual void exit(const api_call&) noexcept = 0;
 
-  /// `enter` and `exit` with times of now. Of a begin it returns the ticks, 0 where the end is not to be told; an end
-  /// takes them in `begin_ticks`, and `end_ticks` are set here.
+  /// `enter` and `exit` with times of now. Of a begin it returns the ticks, 0 where the end is not to be reported; an
+  /// end takes them in `begin_ticks`, and `end_ticks` are set here.
   virtual std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation, bool makes_gpu_work) noexcept {
     const std::uint64_t begin = ticks();
     return enter(function, correlation, begin, makes_gpu_work) != api_call::not_recorded ? begin : 0;
@@ -202,7 +202,7 @@ class event_writer {
   /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.
   virtual bool submit(const activity_buffer&) noexcept = 0;
 
-  /// A description event (device, context, stream, thread): kept, and told to sinks that join later too.
+  /// A description event (device, context, stream, thread): kept, and reported to sinks that join later too.
   virtual void describe(const event&) noexcept = 0;
 
   virtual void count_loss(loss_cause, std::uint64_t n) noexcept = 0;
@@ -247,7 +247,7 @@ inline bool loses_context(std::int32_t result) noexcept {
   }
 }
 
-/// Result of start: what the session tells its sinks.
+/// Result of start: what the session hands to its sinks.
 struct backend_status {
   bool active;       ///< GPU records are to be expected
   char detail[256];  ///< versions when active, else the reason and what to do
@@ -279,7 +279,7 @@ class backend {
   virtual void pause() noexcept {}
   virtual void resume() noexcept {}
   /// Between the windows of a session that samples: what costs the program time is switched off, and on again before
-  /// the next window. Nothing is recorded meanwhile, so what is on its way may be told later. Same thread as flush.
+  /// the next window. Nothing is recorded meanwhile, so what is on its way may be reported later. Same thread as flush.
   virtual void suspend() noexcept {}
   virtual void restart() noexcept {}
   /// The program has asked for what this backend has, or, with `records`, is about to register buffers of its own for

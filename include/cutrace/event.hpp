@@ -142,7 +142,7 @@ struct api_data {
   std::uint64_t enclosing = 0;  ///< `correlation_id` of the call of the driver in which this one was made, 0: none, or
                                 ///< the backend does not see it
   std::uint64_t joined = 0;     ///< probed calls: CUPTI's number of the same call, by which `cutrace run --method all`
-                                ///< joins both; 0: none was told
+                                ///< joins both; 0: none
 };
 struct kernel_data {
   std::uint32_t grid[3];
@@ -250,7 +250,7 @@ struct ioctl_data {
   std::uint32_t parent;
   std::uint32_t object;
   ioctl_device device;
-  bool transferred;  ///< wrapped in NV_ESC_IOCTL_XFER_CMD; what is told is what was inside
+  bool transferred;  ///< wrapped in NV_ESC_IOCTL_XFER_CMD; the event is what was inside
   bool has_command;  ///< `command` is one, be it 0
 };
 
@@ -290,7 +290,7 @@ struct event {
   bool late;        ///< arrived after later events had been delivered
   bool skewed;      ///< GPU work that seems to start before its call by more than the clock's bound
   bool by_events;   ///< GPU work measured by two CUDA events around its call, not by the GPU: it took no longer than
-                    ///< this, and a note of the trace tells by how much the times may be wrong
+                    ///< this, and a note of the trace says by how much the times may be wrong
   bool incomplete;  ///< GPU work that was unfinished when it was asked for, whose times are lost for good: somewhere
                     ///< between its call (start_ns) and the begin of the next work on its stream, the return of a wait
                     ///< that proves it done, or the end of the trace (end_ns)

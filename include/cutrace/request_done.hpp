@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one request cost, told to the program itself when the request's work has retired: session::on_request_done.
+// What one request cost, reported to the program itself when the request's work has retired: session::on_request_done.
 // The definitions are those of `cutrace report` (docs/analyses.md); all times are integer nanoseconds.
 #pragma once
 
@@ -11,10 +11,10 @@ CUTRACE_BEGIN_NAMESPACE
 
 /// A request is what stages name as one: CUTRACE_STAGE("prefill", id), CUTRACE_STAGE_BATCH("decode", ids, n). Times
 /// overlap each other: they do not add up to the wall time. What was measured for a batch is the batch's and stays
-/// apart from what was measured for this request alone; its share of a batch is an estimate and is called one.
+/// apart from what was measured for this request alone; the request's share of a batch is an estimate.
 struct request_done {
   std::uint64_t id = 0;  ///< the number given, or the hash of the text
-  text name;             ///< text form, empty for numbers; lives until the function that is told returns
+  text name;             ///< text form, empty for numbers; lives until the handler returns
 
   std::int64_t start_ns = 0;  ///< first start of its stages, since the session's start
   std::int64_t end_ns = 0;    ///< last end of its stages and of their GPU work
@@ -41,10 +41,10 @@ struct request_done {
   bool exact() const noexcept { return lost == 0 && !unfinished && !work_missing && !approximate; }
 };
 
-/// Called on the collector's thread, one call at a time, never on a thread of the program; what it takes delays the
-/// sinks. The reference is valid until it returns. What it throws is caught: the request counts as lost for
-/// "on_request_done" in session::stats(), the first reason goes to `on_error`, and later requests are told all the
-/// same. It cannot use the session, as no sink can.
+/// Called on the collector's thread, one call at a time, never on a thread of the program; its time delays the sinks.
+/// The reference is valid until the handler returns. Exceptions are caught: the request counts as lost for
+/// "on_request_done" in session::stats(), `on_error` gets the first reason, and later requests are delivered all the
+/// same. The handler cannot use the session, as no sink can.
 using request_done_handler = void (*)(const request_done& request, void* user);
 
 CUTRACE_END_NAMESPACE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where events go. A user's own sink is one class with one function that must be written:
+// Where events go. To write a sink, derive a class; one function must be written:
 //
 //   struct my_sink : cutrace::sink {
 //     void write(cutrace::event_view events) override { for (const cutrace::event& e : events) ...; }
@@ -15,7 +15,7 @@ CUTRACE_BEGIN_NAMESPACE
 
 /// Three clocks read together. `error_ns` bounds how far apart the reads were.
 struct clock_anchor {
-  std::int64_t trace_ns;  ///< the session's own time of that moment
+  std::int64_t trace_ns;  ///< session time of that moment
   std::uint64_t realtime_ns;
   std::uint64_t monotonic_ns;
   std::uint64_t boottime_ns;
@@ -43,8 +43,7 @@ struct trace_summary {
   stats totals;
   const char* const* notes;  ///< lines a reader must see: errors of backends, "launches but no GPU record", ...
   std::uint32_t note_count;
-  /// What of the trace is not in the file that it was read from, in words; nullptr in a program, and where all is
-  /// there.
+  /// Of a trace that was read from a file: what the file lacks, in words. nullptr: nothing, and in a traced program.
   const char* missing;
 };
 
@@ -66,12 +65,13 @@ class sink {
   virtual void write(event_view events) = 0;
   /// Makes what was written so far visible to readers. Called about once a second, and by session::flush.
   virtual void flush() {}
-  /// Events that it was given and did not write, by a limit of its own: counted as lost. Why is said once.
+  /// Number of events that the sink received and did not write because of its limits. They count as lost;
+  /// `left_out_because` is reported once.
   virtual std::uint64_t left_out() const noexcept { return 0; }
   virtual const char* left_out_because() const noexcept { return "it left events out"; }
-  /// Asked once it has thrown: how many events of all that it was given stand whole where it writes, those of the batch
-  /// included in which it threw. The others, which its buffers held, count as lost. UINT64_MAX: all of the batches
-  /// before.
+  /// Number of received events that are whole in the output. Called once, after `write` or `flush` has thrown; events
+  /// of that batch count, too. All others, which the sink's buffers held, count as lost. UINT64_MAX: the events of all
+  /// earlier batches.
   virtual std::uint64_t arrived() const noexcept { return UINT64_MAX; }
   /// The last call. Nothing is written afterwards.
   virtual void close(const trace_summary&) {}

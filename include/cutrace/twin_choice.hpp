@@ -15,7 +15,7 @@ enum class twin_step : std::uint32_t {
   end,            ///< of a launch for which `begin` did not answer `first`, on the same thread; any answer
 };
 enum class twin_choice : std::uint32_t {
-  first,       ///< launch the first one; no end is to be told
+  first,       ///< launch the first one; no end is to be reported
   first_held,  ///< launch the first one
   twin,        ///< launch the second one, all of its nodes are recorded
 };

@@ -83,7 +83,7 @@ def server(browser, folder):
     check("tables come with the largest first", cells(browser, "#s-gpu", 2) == largest_first, cells(browser, "#s-gpu", 2))
     browser.click("#s-gpu th:nth-child(3) button")
     check("sorting turns around", cells(browser, "#s-gpu", 2) == largest_first[::-1], cells(browser, "#s-gpu", 2))
-    check("the order is told", browser.run("return document.querySelector('#s-gpu th:nth-child(3)').ariaSort") == "ascending")
+    check("the order is reported", browser.run("return document.querySelector('#s-gpu th:nth-child(3)').ariaSort") == "ascending")
 
     browser.type("#search", "gemm(\ue007")
     check("search counts", browser.text("#found") == "1 match", browser.text("#found"))

@@ -143,7 +143,7 @@ async function report_agrees(end, busy_recipe) {
   }
 
   // Operations by name, as far as they are called in the report as they are in the trace. Kernels go by short names there:
-  // without return type, namespaces and parameters, and with the template arguments that tell them apart.
+  // without return type, namespaces and parameters, and with the template arguments that distinguish them.
   const short = (name) => {
     let s = name.replaceAll('(anonymous namespace)::', '');
     for (let before = ''; before !== s;) [before, s] = [s, s.replace(/<[^<>]*>/g, '')];
@@ -250,7 +250,7 @@ async function program_agrees() {
     from work where type = 'memcpy'`);
   const sets = await row(`select count(*) as memsets, sum(bytes) as memset_bytes from work where type = 'memset'`);
   const kernels = await value(`select count(*) from work where type = 'kernel'`);
-  // Told node by node they are not in the trace as such, but their launches are.
+  // Reported node by node they are not in the trace as such, but their launches are.
   const launched = graphs || await value(`select count(*) from events where type = 'api' and name like 'cuGraphLaunch%'`);
   same('graphs that the program launched', launched, BigInt(own.graph_launches));
   if (graphs === 0n) for (const [what, n] of Object.entries(copies)) same(`${what} of the program`, BigInt(n), BigInt(own[what]));
@@ -331,6 +331,6 @@ for (trace of fs.readdirSync(traces).sort()) {
 trace = 'all';
 check('some sum is beyond 2^53', most_bytes > 2n ** 53n, most_bytes);
 const page = fs.readFileSync(`${source}/docs/jsonl.md`, 'utf8');
-for (const column of declared) check(`docs/jsonl.md tells of ${column}`, page.includes(`\`${column}\``));
+for (const column of declared) check(`docs/jsonl.md reports of ${column}`, page.includes(`\`${column}\``));
 console.log(`${checks} checks, ${failures} failed`);
 process.exit(failures === 0 && checks > 500 ? 0 : 1);

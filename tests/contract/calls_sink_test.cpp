@@ -89,7 +89,7 @@ TEST_CASE("calls: arguments of each kind, with and without names") {
   CHECK(line_of(sample::api("f", 0, 1, 0, arguments, 4)) == "[0.000000] f(a=-1, 0xff, c=0.5, d=12) (1 ns)\n");
 }
 
-TEST_CASE("calls: a copy that waits tells its bandwidth, an asynchronous one does not") {
+TEST_CASE("calls: a copy that waits gives its bandwidth, an asynchronous one does not") {
   cutrace::event copy = sample::api("cuMemcpyHtoD_v2", 0, 400000, 1, nullptr, 0, 4000000);
   copy.api.direction = cutrace::copy_direction::host_to_device;
   CHECK(line_of(copy) == "[0.000400] cuMemcpyHtoD_v2() (400.0 us, 10.0 GB/s)\n");

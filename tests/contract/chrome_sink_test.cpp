@@ -106,7 +106,7 @@ void check_trace(cutrace::sink&, const std::string& path, const sink_contract::e
       ++rows;
     fits = fits && e.end_ns != std::numeric_limits<std::int64_t>::max();
   }
-  if (fits) check_rows_nest(trace);  // a slice of 2^64 ns has no duration that a signed number can tell
+  if (fits) check_rows_nest(trace);  // a slice of 2^64 ns has no duration that a signed number can report
   check_document(trace, rows);
 }
 
@@ -290,14 +290,14 @@ TEST_CASE("chrome: process ids below 64 stay clear of the rows of GPUs") {
   const json host = with(trace, "name", "cuLaunchKernel").at(0)["pid"];
   CHECK(host != 1);
   CHECK(with(trace, "name", "k").at(0)["pid"] == 1);
-  bool told = false;
+  bool reported = false;
   for (const json& e : with(trace, "name", "process_labels")) {
-    told = told || (e["pid"] == host && e["args"]["labels"] == "CPU, pid 1");
+    reported = reported || (e["pid"] == host && e["args"]["labels"] == "CPU, pid 1");
   }
-  CHECK(told);
+  CHECK(reported);
 }
 
-TEST_CASE("chrome: stream ids that viewers cannot take are mapped and told in the arguments") {
+TEST_CASE("chrome: stream ids that viewers cannot take are mapped and reported in the arguments") {
   const std::uint64_t large = (std::uint64_t{1} << 32) + 7;
   const json trace = trace_of({sample::kernel("zero", 1000, 2000, 1, 0), sample::kernel("large", 1000, 2000, 2, large),
                                sample::kernel("seven", 1000, 2000, 3, 7)});
@@ -310,7 +310,7 @@ TEST_CASE("chrome: stream ids that viewers cannot take are mapped and told in th
   CHECK(!with(trace, "name", "seven").at(0)["args"].contains("cuda_stream"));
 }
 
-TEST_CASE("chrome: a call of the driver tells the function of the runtime API that made it") {
+TEST_CASE("chrome: a call of the driver gives the function of the runtime API that made it") {
   cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
   const std::string hostile(3000, '\"');
   call.api.runtime_name = sample::text_of(hostile);
@@ -404,11 +404,11 @@ TEST_CASE("chrome: each thread's call waits for the next event of its own thread
   const json trace = trace_of(all);
   check_rows_nest(trace);
   CHECK(with(trace, "cat", "cuda_driver").size() == 3000);
-  std::map<std::uint64_t, int> told;
+  std::map<std::uint64_t, int> reported;
   for (const json& e : with(trace, "ph", "X")) {
-    if (e["args"].contains("correlation")) ++told[e["args"]["correlation"].get<std::uint64_t>()];
+    if (e["args"].contains("correlation")) ++reported[e["args"]["correlation"].get<std::uint64_t>()];
   }
-  for (std::uint64_t id = 1; id <= 2000; ++id) CHECK(told[id] == 1);
+  for (std::uint64_t id = 1; id <= 2000; ++id) CHECK(reported[id] == 1);
   CHECK(with(trace, "ph", "s").size() == 3000 + 1500 - 2048 / 4);
 }
 

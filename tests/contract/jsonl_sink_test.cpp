@@ -181,7 +181,7 @@ TEST_CASE("jsonl: a CUDA event has the fields of GPU work") {
   CHECK_FALSE(mark.contains("attribution"));
 }
 
-TEST_CASE("jsonl: a call of the driver tells the function of the runtime API that made it") {
+TEST_CASE("jsonl: a call of the driver gives the function of the runtime API that made it") {
   cutrace::event call = sample::api("cuMemAlloc", 0, 10, 1);
   call.api.runtime_name = sample::text_of("cudaMalloc");
   call.api.enclosing = 41;

@@ -202,7 +202,7 @@ TEST_CASE("perfetto: each part can be read alone, and together they hold every e
   for (std::size_t n = 1; n <= parts; ++n) {
     const std::string file = content_of(folder.file((n < 10 ? "t.000" : "t.00") + std::to_string(n) + ".pftrace"));
     together += file;
-    const trace t(file);  // throws where a number is used that this part does not tell
+    const trace t(file);  // throws where a number is used that this part does not say
     CHECK(t.unclosed == 0);
     CHECK(t.bytes == file.size());
     CHECK(t.snapshots.size() >= 1);

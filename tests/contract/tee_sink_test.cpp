@@ -105,7 +105,7 @@ TEST_CASE("tee: throws when not one of its sinks opens, and says why") {
   CHECK_THROWS_WITH_AS(tee.open(sample::info()), doctest::Contains("failing: broken on purpose"), cutrace::error);
 }
 
-TEST_CASE("tee: a sink that leaves events out goes on, and is counted and told once") {
+TEST_CASE("tee: a sink that leaves events out goes on, and is counted and reported once") {
   struct picky : cutrace::sink {
     std::uint64_t out = 0, flushes = 0;
     const char* name() const noexcept override { return "picky"; }

@@ -2,14 +2,14 @@
 // libFuzzer target: activity buffers of any content must neither crash the decoder nor make it read outside of them.
 // The first input byte chooses how trusting the stepping library is, the second CUPTI's version and whether its clock
 // is another one; names and details, which records point to, are replaced by good pointers, because a decoder cannot
-// tell a bad one. Details must be freed once or not at all. scripts/fuzz runs it for long; random_driver.cpp where
+// report a bad one. Details must be freed once or not at all. scripts/fuzz runs it for long; random_driver.cpp where
 // there is no libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/cupti/cupti_clock.hpp>
 #include <cutrace/cupti/decode.hpp>
-#include <cutrace/cupti/own_clock.hpp>
 #include <memory>
 #include <set>
 #include <string>

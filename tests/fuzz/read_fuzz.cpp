@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds the readers of trace files with bytes that nothing good has written. The first byte says how they arrive (all
-// at once, or a few at a time) and whether they are to be taken for the target's own format or told by their content;
-// the rest is the file. Whatever it holds, the sink sees one open, events that can be followed to their last text, and
-// one close, or nothing but an error.
+// at once, or a few at a time) and whether they are to be taken for the target's own format or recognised by their
+// content; the rest is the file. Whatever it holds, the sink sees one open, events that can be followed to their last
+// text, and one close, or nothing but an error.
 //
 // READ_FORMAT: jsonl, chrome or perfetto.
 #include <fcntl.h>

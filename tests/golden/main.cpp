@@ -158,7 +158,7 @@ int write(const std::string& data, const context& c) {
   return 0;
 }
 
-/// What programs may be told from outside, said once for the process and the commands that it runs.
+/// What programs may be reported from outside, said once for the process and the commands that it runs.
 void fix_environment() {
   std::vector<std::string> drop{"COLUMNS", "LINES", "LANG", "LANGUAGE", "NO_COLOR", "CUDA_VISIBLE_DEVICES"};
   for (char** e = environ; *e != nullptr; ++e)

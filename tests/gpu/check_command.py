@@ -4,7 +4,7 @@
 #
 #   --kernels FILE     a JSON file with "kernels", and "names" of them perhaps, from somebody who counted as well
 #   --stage NAME=N     N stages of this name, and GPU time in them; with NAME=N:0, no matter about GPU time
-#   --graphs N         N replays that are told as a whole, and no kernel of theirs
+#   --graphs N         N replays that are reported as a whole, and no kernel of theirs
 import argparse
 import collections
 import json

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-ONLY_PROBES = 1 << 52  # numbers of calls that CUPTI did not tell begin there
+ONLY_PROBES = 1 << 52  # numbers of calls that CUPTI did not report begin there
 
 
 def makes_work(name):

@@ -12,7 +12,7 @@ planted = ["synchronisation", "launch_bound", "pageable_copies"]
 wrong = False
 
 
-def tell(what, right, said):
+def judge(what, right, said):
     global wrong
     wrong |= not right
     print(f"{what}|{'' if right else 'FAILED: '}{said}")
@@ -33,12 +33,12 @@ for run in range(1, runs + 1):
     orders.append([f["kind"] for f in findings])
     left.append(sum(f["win_ns"] for f in report("graphs", run)["findings"]) / 1e6)
 named = [[f for f in o if f in planted] for o in orders]
-tell("the planted faults, in the order of their cost", all(n == planted for n in named), f"{named[0]} of {orders[0]}")
+judge("the planted faults, in the order of their cost", all(n == planted for n in named), f"{named[0]} of {orders[0]}")
 remains = statistics.mean(left)
-tell("still to be won without them", remains < statistics.mean(wins) / 2, f"{remains:.1f} ms of {statistics.mean(wins):.1f}")
+judge("still to be won without them", remains < statistics.mean(wins) / 2, f"{remains:.1f} ms of {statistics.mean(wins):.1f}")
 before = statistics.mean(served_ms("naive", r) for r in range(1, runs + 1))
 after = statistics.mean(served_ms("graphs", r) for r in range(1, runs + 1))
 predicted, measured = statistics.mean(wins), before - after
-tell("won by mending them", abs(predicted - measured) <= 0.25 * measured,
+judge("won by mending them", abs(predicted - measured) <= 0.25 * measured,
      f"predicted {predicted:.1f} ms, measured {before:.1f} - {after:.1f} = {measured:.1f} ms: x {predicted / measured:.2f}")
 sys.exit(1 if wrong else 0)

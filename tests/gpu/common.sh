@@ -72,7 +72,7 @@ build_programs() {
   echo "== programs built in $((SECONDS - started)) s"
 }
 
-# <program> <limit in s> <argument...>: one that tells a line a scenario, "ok" or "FAIL".
+# <program> <limit in s> <argument...>: one that says a line a scenario, "ok" or "FAIL".
 scenarios() {
   local program=$1 limit=$2 what="$1${3:+ ${*:3}}" said
   shift 2

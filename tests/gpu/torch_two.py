@@ -15,7 +15,7 @@ import torch.cuda.comm
 COPIES, BYTES, REDUCTIONS = 20, 4 << 20, 25
 
 
-def tell(digest, counted):
+def report_run(digest, counted):
     print("digest", digest.hexdigest())
     print("counted", json.dumps(counted))
 
@@ -47,7 +47,7 @@ def copies():
     torch.cuda.synchronize(1)
     torch.cuda.nvtx.range_pop()
     digest.update(first.cpu().numpy().tobytes() + second.cpu().numpy().tobytes())
-    tell(digest, {"copies": COPIES, "bytes": BYTES, "ranges": ["peer copies", "collectives"]})
+    report_run(digest, {"copies": COPIES, "bytes": BYTES, "ranges": ["peer copies", "collectives"]})
 
 
 def rank(own, meeting_file):
@@ -64,7 +64,7 @@ def rank(own, meeting_file):
     torch.cuda.nvtx.range_pop()
     digest = hashlib.sha256(x.cpu().numpy().tobytes())
     together.destroy_process_group()
-    tell(digest, {"all_reduces": REDUCTIONS, "device": own, "ranges": ["all-reduces"]})
+    report_run(digest, {"all_reduces": REDUCTIONS, "device": own, "ranges": ["all-reduces"]})
 
 
 if sys.argv[1] == "copies":

@@ -29,7 +29,7 @@ using cutrace::event_kind;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using test_support::failures;
-using test_support::tell;
+using test_support::report;
 
 std::atomic<std::uint32_t> plain_flushes{0}, forced_flushes{0};
 decltype(&cuptiActivityFlushAll) real_flush = nullptr;
@@ -108,17 +108,17 @@ void idle(const test_support::gpu_device& gpu) {
   gpu.launch(stream, 3);
   DO(cuStreamSynchronize, stream);
   const bool came = within(milliseconds(60000), [&] { return t.kernels().size() == 3; });
-  tell(came, "records come without being asked for", count(t.kernels().size(), "kernels"));
+  report(came, "records come without being asked for", count(t.kernels().size(), "kernels"));
   std::this_thread::sleep_for(milliseconds(200));
   const std::uint32_t before = plain_flushes;
   std::this_thread::sleep_for(milliseconds(500));
-  tell(plain_flushes == before, "CUPTI is left alone while it has no buffer",
-       count(plain_flushes - before, "flushes in half a second"));
-  tell(forced_flushes == 0, "and never asked by force", count(forced_flushes, "forced flushes"));
+  report(plain_flushes == before, "CUPTI is left alone while it has no buffer",
+         count(plain_flushes - before, "flushes in half a second"));
+  report(forced_flushes == 0, "and never asked by force", count(forced_flushes, "forced flushes"));
   gpu.launch(stream, 2);
   DO(cuStreamSynchronize, stream);
   const bool flushed = t.session.flush() && within(milliseconds(60000), [&] { return t.kernels().size() == 5; });
-  tell(flushed, "a flush of the session asks for all", count(t.kernels().size(), "kernels"));
+  report(flushed, "a flush of the session asks for all", count(t.kernels().size(), "kernels"));
   t.session.stop();
 }
 
@@ -150,21 +150,21 @@ void long_kernel(const test_support::gpu_device& gpu) {
     std::this_thread::sleep_for(milliseconds(10));
   }
   other.join();
-  tell(slowest_ms < 2000, "a long kernel does not hold up other threads' records",
-       std::to_string(slowest_ms) + " ms at most");
+  report(slowest_ms < 2000, "a long kernel does not hold up other threads' records",
+         std::to_string(slowest_ms) + " ms at most");
   test_support::must(static_cast<int>(CU(cuCtxSynchronize)()), "cuCtxSynchronize");
-  tell(forced_flushes == 0, "a kernel that is merely long is not asked for by force",
-       count(forced_flushes, "forced flushes"));
+  report(forced_flushes == 0, "a kernel that is merely long is not asked for by force",
+         count(forced_flushes, "forced flushes"));
   t.session.stop();
   std::size_t timeless = 0, longest = 0;
   for (const event& e : t.kernels()) {
     timeless += e.incomplete;
     longest = std::max(longest, static_cast<std::size_t>(e.duration_ns()));
   }
-  tell(t.kernels().size() == launched + 21 && timeless == 0 && longest >= 2499000000u,
-       "all of them have their times, the long one too",
-       count(t.kernels().size(), "kernels of ") + count(launched + 21, "launched, ") +
-           count(timeless, "without times, the longest ") + count(longest, "ns"));
+  report(t.kernels().size() == launched + 21 && timeless == 0 && longest >= 2499000000u,
+         "all of them have their times, the long one too",
+         count(t.kernels().size(), "kernels of ") + count(launched + 21, "launched, ") +
+             count(timeless, "without times, the longest ") + count(longest, "ns"));
 }
 
 /// Beside a kernel of 4 s its thread launches more than there is memory for.
@@ -184,9 +184,9 @@ void held_back(const test_support::gpu_device& gpu) {
     gpu.launch(own, 1);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  tell(forced_flushes >= 1 && forced_flushes <= 4,
-       "too much memory that is held back is asked for by force, once a second",
-       count(forced_flushes, "forced flushes of ") + count(launched, "launches"));
+  report(forced_flushes >= 1 && forced_flushes <= 4,
+         "too much memory that is held back is asked for by force, once a second",
+         count(forced_flushes, "forced flushes of ") + count(launched, "launches"));
   DO(cuStreamSynchronize, own);
   const std::uint32_t forced = forced_flushes;
   DO(cuStreamSynchronize, busy);
@@ -197,7 +197,7 @@ void held_back(const test_support::gpu_device& gpu) {
   test_support::must(static_cast<int>(CU(cuCtxSynchronize)()), "cuCtxSynchronize");
   t.session.stop();
   const cutrace::stats s = t.session.stats();
-  tell(s.lost_total() == 0, "nothing is lost by it", count(s.lost_total(), "lost"));
+  report(s.lost_total() == 0, "nothing is lost by it", count(s.lost_total(), "lost"));
   std::size_t timeless = 0;
   const event* endless = nullptr;  // of `all`
   std::int64_t next = 0;
@@ -208,15 +208,15 @@ void held_back(const test_support::gpu_device& gpu) {
     if (stage == "endless") endless = &e;
     if (stage == "after") next = e.start_ns;
   }
-  tell(all.size() == launched + 2 && timeless >= 1 && timeless <= 1 + forced,
-       "only what ran at that instant is without times", count(timeless, "without times"));
-  tell(s.quality_of[static_cast<std::size_t>(cutrace::quality::incomplete)] == timeless, "which is counted");
+  report(all.size() == launched + 2 && timeless >= 1 && timeless <= 1 + forced,
+         "only what ran at that instant is without times", count(timeless, "without times"));
+  report(s.quality_of[static_cast<std::size_t>(cutrace::quality::incomplete)] == timeless, "which is counted");
   const bool known = endless != nullptr && endless->incomplete && endless->request_count == 1 &&
                      endless->requests[0].id == 77 && endless->start_ns == endless->call_start_ns;
-  tell(known, "the kernel that held them back is known by call, stage and request");
-  tell(known && endless->duration_ns() >= 3999000000 && endless->end_ns <= next,
-       "and lasts at most until a wait for it has returned",
-       std::to_string(known ? endless->duration_ns() / 1000000 : 0) + " ms");
+  report(known, "the kernel that held them back is known by call, stage and request");
+  report(known && endless->duration_ns() >= 3999000000 && endless->end_ns <= next,
+         "and lasts at most until a wait for it has returned",
+         std::to_string(known ? endless->duration_ns() / 1000000 : 0) + " ms");
 }
 
 /// What has not ended is asked for by the program.
@@ -231,13 +231,13 @@ void asked_for(const test_support::gpu_device& gpu) {
   }
   CU(cutrace_sim_set_kernel_duration)("empty", 1000);
   const bool flushed = t.session.flush();
-  tell(flushed && forced_flushes == 0, "an ordinary flush does not ask for unfinished work");
+  report(flushed && forced_flushes == 0, "an ordinary flush does not ask for unfinished work");
   const bool forced = t.session.flush_unfinished();
   const std::uint32_t plain = plain_flushes;
   const bool again = t.session.flush_unfinished();
-  tell(forced && again && forced_flushes == 1 && plain_flushes > plain,
-       "the program asks for it, once a second at most, and plainly in between",
-       count(forced_flushes, "forced flushes"));
+  report(forced && again && forced_flushes == 1 && plain_flushes > plain,
+         "the program asks for it, once a second at most, and plainly in between",
+         count(forced_flushes, "forced flushes"));
   DO(cuStreamSynchronize, busy);
   gpu.launch(busy, 1);
   DO(cuStreamSynchronize, busy);
@@ -246,7 +246,7 @@ void asked_for(const test_support::gpu_device& gpu) {
   const auto hanging = std::find_if(all.begin(), all.end(), [](const event& e) { return e.incomplete; });
   const bool known = all.size() == 2 && hanging != all.end() && hanging->request_count == 1 &&
                      hanging->requests[0].id == 80 && hanging->duration_ns() >= 1499000000;
-  tell(known, "and gets it without times, but with its stage and requests", count(all.size(), "kernels"));
+  report(known, "and gets it without times, but with its stage and requests", count(all.size(), "kernels"));
 }
 
 /// Beside a kernel of 1.5 s another thread makes more calls than the ring that joins them has room for.
@@ -279,8 +279,8 @@ void overtaken(const test_support::gpu_device& gpu) {
   const bool known = longest != nullptr && longest->joined == cutrace::attribution::by_call &&
                      longest->duration_ns() >= 1499000000 && longest->request_count == 1 &&
                      longest->requests[0].id == 79;
-  tell(known, "a call keeps its place while its records are held back, however many others come",
-       longest != nullptr ? cutrace::to_string(longest->joined) : "no kernel");
+  report(known, "a call keeps its place while its records are held back, however many others come",
+         longest != nullptr ? cutrace::to_string(longest->joined) : "no kernel");
 }
 
 /// A call that returns an error which loses the context.
@@ -293,14 +293,15 @@ void fault(const test_support::gpu_device& gpu) {
   DO(cutrace_sim_set_faults, "cuStreamSynchronize=700");
   static_cast<void>(CU(cuStreamSynchronize)(stream));
   const bool asked = within(milliseconds(1500), [] { return forced_flushes != 0; });
-  tell(asked, "after a fatal error records are asked for at once", count(forced_flushes, "forced flushes"));
+  report(asked, "after a fatal error records are asked for at once", count(forced_flushes, "forced flushes"));
   DO(cutrace_sim_set_faults, "");
   t.session.stop();
   std::size_t timeless = 0;
   for (const event& e : t.kernels()) timeless += e.incomplete && e.end_ns > e.start_ns;
-  tell(timeless == 2, "and what was at work or behind it lasts until the end of the trace", count(timeless, "kernels"));
-  tell(t.session.stats().pending == 0 && t.session.stats().produced == t.session.stats().delivered,
-       "counted to the unit");
+  report(timeless == 2, "and what was at work or behind it lasts until the end of the trace",
+         count(timeless, "kernels"));
+  report(t.session.stats().pending == 0 && t.session.stats().produced == t.session.stats().delivered,
+         "counted to the unit");
 }
 
 }  // namespace

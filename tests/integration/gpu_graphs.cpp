@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA graph told node by node and as a whole, and the choice of kinds. One session a process, since whole graphs can
-// be had only before CUDA starts. Runs on the stand-in driver in each test run and on a real one in tests/gpu/run.
+// A CUDA graph reported node by node and as a whole, and the choice of kinds. One session a process, since whole graphs
+// can be had only before CUDA starts. Runs on the stand-in driver in each test run and on a real one in tests/gpu/run.
 //
 //   gpu_graphs early|late KERNELS REPLAYS    what the trace must hold: kernel events, events of whole replays
 #include <cuda.h>

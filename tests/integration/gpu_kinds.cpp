@@ -21,7 +21,7 @@
 
 namespace {
 
-using test_support::tell;
+using test_support::report;
 
 cutrace::session_options with_kinds(const char* kinds) {
   setenv("CUTRACE_KINDS", kinds, 1);
@@ -95,7 +95,7 @@ void cuda_events(const test_support::gpu_device& gpu) {
        found[0].call == "cuEventRecord" && found[1].stage == "sample" && found[1].request == 17 &&
        found[1].call == "cuEventRecordWithFlags" && found[2].stage.empty() && found[2].request == 0 &&
        found[2].joined == attribution::outside_stage;
-  tell(ok, "CUDA events are joined to their call, stage and request", all);
+  report(ok, "CUDA events are joined to their call, stage and request", all);
 }
 
 /// What one session asked of CUPTI costs the next one nothing.
@@ -120,7 +120,7 @@ void latency_of_one_session(const test_support::gpu_device& gpu) {
     ok = ok && kernels == 10 && queued == (*kinds != 0 ? 10 : 0);
     all += std::to_string(queued) + " of " + std::to_string(kernels) + " ";
   }
-  tell(ok, "kernels have the times of queueing where they were asked for", all);
+  report(ok, "kernels have the times of queueing where they were asked for", all);
 }
 
 /// One wait in each stage, after a kernel on the stream that is waited for (in "event" and "stream waits" on the one
@@ -245,7 +245,7 @@ void waits(const test_support::gpu_device& gpu) {
   }
   if (made != recorded)
     for (const std::string& w : recorded) all += "\n  not  " + w;
-  tell(ok, "waits made of the calls are those that CUPTI records", std::to_string(made.size()) + all);
+  report(ok, "waits made of the calls are those that CUPTI records", std::to_string(made.size()) + all);
 }
 
 /// Names of the driver's calls, each with that of the runtime's: "cuMemAlloc by cudaMalloc".
@@ -261,7 +261,7 @@ std::vector<std::string> calls_of(const cutrace::memory_sink& sink) {
 void tell_calls(const char* scenario, const std::vector<std::string>& found, const std::vector<std::string>& wanted) {
   std::string all;
   for (const std::string& f : found) all += (all.empty() ? "" : ", ") + f;
-  tell(found == wanted, scenario, all);
+  report(found == wanted, scenario, all);
 }
 
 void allocate_and_free() {
@@ -281,7 +281,7 @@ void runtime_names(const test_support::gpu_device& gpu) {
     IN_RUNTIME_CALL(cudaMemsetAsync_v3020, [&] { DO(cuMemsetD8, p, 1, 64); });
     DO(cuMemsetD8, p, 2, 64);
   });
-  IN_RUNTIME_CALL(cudaDeviceSynchronize_v3020, [] {});  // no call of the driver: nothing to tell
+  IN_RUNTIME_CALL(cudaDeviceSynchronize_v3020, [] {});  // no call of the driver: nothing to report
   IN_RUNTIME_CALL(cudaFree_v3020, [&] { DO(cuMemFree, p); });
   IN_RUNTIME_CALL(cudaDeviceSynchronize_v3020, [&] {
     std::thread([&] {  // is in no call, though the thread that made it is
@@ -334,7 +334,7 @@ void runtime_names_at_the_edges() {
              {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaMalloc", "cuMemFree by cudaMalloc"});
 }
 
-/// In windows, whose edges lie within runtime calls: CUPTI tells of one half of those.
+/// In windows, whose edges lie within runtime calls: CUPTI reports one half of those.
 void runtime_names_in_windows() {
   cutrace::session_options o = with_kinds("+runtime");
   o.sample = "requests";
@@ -400,8 +400,8 @@ void real_runtime_names() {
     direct += c == "cuMemAlloc" || c == "cuMemFree" ? 1 : 0;
     spans += ends("SPAN") ? 1 : 0;
   }
-  tell(allocated != 0 && set_by != 0 && freed != 0 && direct == 4 && spans == 0,
-       "calls of the driver bear the name of the runtime's", all);
+  report(allocated != 0 && set_by != 0 && freed != 0 && direct == 4 && spans == 0,
+         "calls of the driver bear the name of the runtime's", all);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace {
 
 using test_support::failures;
-using test_support::tell;
+using test_support::report;
 
 /// `touch(words, count)`: one more in each of `count` 32-bit words.
 CUfunction touching_kernel() {
@@ -108,13 +108,13 @@ int main() {
   trace.stop();
   DO(cuMemFree, memory);
 
-  tell(right == words, "the kernel's results are the program's",
-       std::to_string(right) + " of " + std::to_string(words) + " words");
+  report(right == words, "the kernel's results are the program's",
+         std::to_string(right) + " of " + std::to_string(words) + " words");
   const moved m(sink);
-  tell(m.to_device > 0 && m.to_device <= 2 * bytes && m.to_host > 0 && m.to_host <= 2 * bytes && m.faults > 0 &&
-           m.by_driver,
-       "8 MiB move to the device and back", m.text());
+  report(m.to_device > 0 && m.to_device <= 2 * bytes && m.to_host > 0 && m.to_host <= 2 * bytes && m.faults > 0 &&
+             m.by_driver,
+         "8 MiB move to the device and back", m.text());
   const cutrace::stats s = trace.stats();
-  tell(s.produced == s.delivered && s.lost_total() == 0, "nothing is lost", std::to_string(s.delivered) + " events");
+  report(s.produced == s.delivered && s.lost_total() == 0, "nothing is lost", std::to_string(s.delivered) + " events");
   return failures;
 }

@@ -29,7 +29,7 @@
 namespace {
 
 using test_support::failures;
-using test_support::tell;
+using test_support::report;
 
 struct device_work : test_support::gpu_device {
   CUstream stream{};
@@ -120,10 +120,10 @@ int devices() {
     streams.insert(k.stream);
     contexts.insert(k.context);
   }
-  tell(kernels[0] == 10 && kernels[1] == 20 && staged == 30 && contexts.size() == 2 && whole(trace),
-       "10 kernels on the first, 20 on the second device",
-       std::to_string(kernels[0]) + " and " + std::to_string(kernels[1]) + ", " + std::to_string(staged) +
-           " with their stage, in " + std::to_string(contexts.size()) + " contexts");
+  report(kernels[0] == 10 && kernels[1] == 20 && staged == 30 && contexts.size() == 2 && whole(trace),
+         "10 kernels on the first, 20 on the second device",
+         std::to_string(kernels[0]) + " and " + std::to_string(kernels[1]) + ", " + std::to_string(staged) +
+             " with their stage, in " + std::to_string(contexts.size()) + " contexts");
 
   std::string found, halves;
   int there = 0, back = 0, direct = 0, out_of = 0, into = 0;
@@ -148,8 +148,9 @@ int devices() {
     found += " " + of(c.call_name) + " " + std::to_string(m.source_device) + "->" +
              std::to_string(m.destination_device) + " of " + std::to_string(m.bytes);
   }
-  tell(out_of == 1 && into == 1, "a copy between devices without access to each other is a half on each", halves);
-  tell(there == 1 && back == 1 && direct == 2, "a peer copy there and one back", std::to_string(direct) + ":" + found);
+  report(out_of == 1 && into == 1, "a copy between devices without access to each other is a half on each", halves);
+  report(there == 1 && back == 1 && direct == 2, "a peer copy there and one back",
+         std::to_string(direct) + ":" + found);
 
   std::set<std::uint32_t> described, described_contexts;
   for (const cutrace::event& d : only(sink, cutrace::event_kind::device)) described.insert(d.device);
@@ -157,8 +158,8 @@ int devices() {
   const bool all = described.count(0) == 1 && described.count(1) == 1;
   bool each = true;
   for (const std::uint32_t c : contexts) each = each && described_contexts.count(c) == 1;
-  tell(all && each, "both devices and both contexts are described",
-       std::to_string(described.size()) + " devices, " + std::to_string(described_contexts.size()) + " contexts");
+  report(all && each, "both devices and both contexts are described",
+         std::to_string(described.size()) + " devices, " + std::to_string(described_contexts.size()) + " contexts");
   return failures;
 }
 
@@ -231,15 +232,15 @@ int library(bool older) {
   const std::string wrong = undescribed(sink);
   const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
   const std::size_t streams = only(sink, cutrace::event_kind::stream).size();
-  tell(kernels == 21 && streams >= 6 && wrong.empty() && whole(*trace),
-       older ? "contexts older than the session: all streams are described"
-             : "contexts that a library made: all streams are described",
-       std::to_string(kernels) + " kernels, " + std::to_string(streams) + " streams" + wrong);
+  report(kernels == 21 && streams >= 6 && wrong.empty() && whole(*trace),
+         older ? "contexts older than the session: all streams are described"
+               : "contexts that a library made: all streams are described",
+         std::to_string(kernels) + " kernels, " + std::to_string(streams) + " streams" + wrong);
   const std::size_t streams_derived = derived(sink, cutrace::event_kind::stream);
   const std::size_t contexts_derived = derived(sink, cutrace::event_kind::context);
-  tell(streams_derived + 2 <= streams && contexts_derived == (older ? 2 : 0),
-       "what CUPTI says of a place is not replaced by what its work says",
-       std::to_string(streams_derived) + " streams and " + std::to_string(contexts_derived) + " contexts derived");
+  report(streams_derived + 2 <= streams && contexts_derived == (older ? 2 : 0),
+         "what CUPTI says of a place is not replaced by what its work says",
+         std::to_string(streams_derived) + " streams and " + std::to_string(contexts_derived) + " contexts derived");
   return failures;
 }
 
@@ -293,8 +294,8 @@ int streams() {
                kernels == (std::strcmp(stage, "legacy") != 0 ? per_thread : 1);
     all.insert(own.begin(), own.end());
   }
-  tell(one_each && named && all.size() == 4 && whole(trace), "three threads and the legacy stream, each on its own",
-       std::to_string(all.size()) + " streams");
+  report(one_each && named && all.size() == 4 && whole(trace), "three threads and the legacy stream, each on its own",
+         std::to_string(all.size()) + " streams");
   return failures;
 }
 
@@ -313,7 +314,7 @@ CUptiResult subscribe(CUpti_SubscriberHandle& handle, std::string& holder) {
   return r;
 }
 
-/// A tool that comes second is refused and told by whom, and loses us nothing; after the session it may have CUPTI.
+/// A tool that comes second is refused and reported by whom, and loses us nothing; after the session it may have CUPTI.
 int clients() {
   CUpti_SubscriberHandle other = nullptr;
   std::string holder;
@@ -329,14 +330,14 @@ int clients() {
     gpu.wait();
     trace.stop();
     const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
-    tell(r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && holder.find("cutrace") != std::string::npos &&
-             kernels == 20 && whole(trace),
-         "a second client is refused",
-         "code " + std::to_string(static_cast<int>(r)) + ", holder \"" + holder + "\", " + std::to_string(kernels) +
-             " kernels");
+    report(r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && holder.find("cutrace") != std::string::npos &&
+               kernels == 20 && whole(trace),
+           "a second client is refused",
+           "code " + std::to_string(static_cast<int>(r)) + ", holder \"" + holder + "\", " + std::to_string(kernels) +
+               " kernels");
   }
   const CUptiResult r = subscribe(other, holder);
-  tell(r == CUPTI_SUCCESS, "after the session it is not", "code " + std::to_string(static_cast<int>(r)));
+  report(r == CUPTI_SUCCESS, "after the session it is not", "code " + std::to_string(static_cast<int>(r)));
   return failures;
 }
 
@@ -365,9 +366,9 @@ int forked() {
   gpu.wait();
   trace.stop();
   const std::size_t kernels = only(sink, cutrace::event_kind::kernel).size();
-  tell(ended && kernels == 20 && whole(trace),
-       "a child forked while the GPU is traced ends, the parent's trace goes on",
-       std::string(ended ? "child ended" : "child did NOT end") + ", " + std::to_string(kernels) + " kernels");
+  report(ended && kernels == 20 && whole(trace),
+         "a child forked while the GPU is traced ends, the parent's trace goes on",
+         std::string(ended ? "child ended" : "child did NOT end") + ", " + std::to_string(kernels) + " kernels");
   return failures;
 }
 

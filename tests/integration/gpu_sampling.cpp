@@ -24,7 +24,7 @@ namespace {
 
 using test_support::failures;
 using test_support::patient_session;
-using test_support::tell;
+using test_support::report;
 
 struct device_work : test_support::gpu_device {
   CUstream stream() const {
@@ -62,7 +62,7 @@ struct seen {
   bool balanced;
   std::string losses;
 
-  /// `busy`: when the program launched something, to tell a window that was lost from one in which nothing was done.
+  /// `busy`: when the program launched something, to report a window that was lost from one in which nothing was done.
   /// `longest_ns`: what a launch took at most.
   seen(const std::vector<cutrace::event>& events, const cutrace::stats& s, const std::vector<std::int64_t>& busy = {},
        std::int64_t longest_ns = 0)
@@ -175,8 +175,8 @@ void by_the_clock(const device_work& gpu, double seconds) {
   trace.stop();
   const seen s(sink.events(), trace.stats(), busy, *std::max_element(work.longest_ns, work.longest_ns + 8));
   const std::size_t least = static_cast<std::size_t>(seconds / 0.06 / 3);  // a busy machine may sleep through some
-  tell(s.whole(work.threads.size()) && s.windows.size() > least && s.kernels < work.kernels,
-       "30 ms in 60, four threads", s.text() + "; " + std::to_string(work.kernels) + " kernels in all");
+  report(s.whole(work.threads.size()) && s.windows.size() > least && s.kernels < work.kernels,
+         "30 ms in 60, four threads", s.text() + "; " + std::to_string(work.kernels) + " kernels in all");
 }
 
 void by_request(const device_work& gpu) {
@@ -207,8 +207,8 @@ void by_request(const device_work& gpu) {
   for (std::uint64_t request = 0; request < 40; request += 5) right = right && by_request[request] == 15;
   const seen found(events, trace.stats());
   // Windows that follow each other closely may be one.
-  tell(found.whole() && right && opened == 8 && !found.windows.empty() && found.windows.size() <= 9,
-       "one request in 5, 10 kernels and a graph of 5 in each", found.text());
+  report(found.whole() && right && opened == 8 && !found.windows.empty() && found.windows.size() <= 9,
+         "one request in 5, 10 kernels and a graph of 5 in each", found.text());
 }
 
 /// Several threads hold windows open at once: they close with the last one.
@@ -234,7 +234,7 @@ void nested(const device_work& gpu) {
   for (std::thread& t : threads) t.join();
   trace.stop();
   const seen s(sink.events(), trace.stats());
-  tell(s.whole() && recorded == 540 && s.kernels == 540, "six threads hold windows", s.text());
+  report(s.whole() && recorded == 540 && s.kernels == 540, "six threads hold windows", s.text());
 }
 
 }  // namespace

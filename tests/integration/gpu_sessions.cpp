@@ -24,7 +24,7 @@
 namespace {
 
 using test_support::failures;
-using test_support::tell;
+using test_support::report;
 
 struct device_work : test_support::gpu_device {
   CUstream stream{};
@@ -77,7 +77,7 @@ void paused(device_work& gpu) {
   gpu.wait();
   trace.stop();
   const seen s(sink, trace.stats(), "seen");
-  tell(s.calls == 125 && s.kernels == 125 && s.staged == 125 && s.balanced, "100 launches, 50 paused, 25", s.text());
+  report(s.calls == 125 && s.kernels == 125 && s.staged == 125 && s.balanced, "100 launches, 50 paused, 25", s.text());
 }
 
 void one_after_another(device_work& gpu) {
@@ -100,10 +100,11 @@ void one_after_another(device_work& gpu) {
     trace = new cutrace::session(plain());
   }
   delete trace;
-  tell(ok, "four sessions inside one stage, 20 launches in each and 30 after each", found);
+  report(ok, "four sessions inside one stage, 20 launches in each and 30 after each", found);
 }
 
-/// What a session that begins late says of devices, contexts and streams is what one that began before CUDA was told.
+/// What a session that begins late says of devices, contexts and streams is what one that began before CUDA was
+/// reported.
 struct descriptions {
   std::vector<cutrace::event> devices, contexts, streams;
   explicit descriptions(const cutrace::memory_sink& sink) {
@@ -149,10 +150,10 @@ void described(cutrace::session& early, const cutrace::memory_sink& seen_early, 
       known_stream = known_stream || (e.stream == stream.stream && e.context == stream.context && !e.stream_.derived);
     ok = known && known_stream && context.context_.derived && stream.stream_.derived;
   }
-  tell(ok, "a late session describes devices, and the context and stream of its work",
-       std::to_string(before.devices.size()) + " and " + std::to_string(after.devices.size()) + " devices, " +
-           std::to_string(before.contexts.size()) + " and " + std::to_string(after.contexts.size()) + " contexts, " +
-           std::to_string(before.streams.size()) + " and " + std::to_string(after.streams.size()) + " streams");
+  report(ok, "a late session describes devices, and the context and stream of its work",
+         std::to_string(before.devices.size()) + " and " + std::to_string(after.devices.size()) + " devices, " +
+             std::to_string(before.contexts.size()) + " and " + std::to_string(after.contexts.size()) + " contexts, " +
+             std::to_string(before.streams.size()) + " and " + std::to_string(after.streams.size()) + " streams");
 }
 
 void while_threads_launch(device_work& gpu) {
@@ -186,9 +187,9 @@ void while_threads_launch(device_work& gpu) {
   }
   end = true;
   for (std::thread& t : threads) t.join();
-  tell(ok && kernels != 0 && devices >= 6 && contexts == 6, "six sessions while four threads launch",
-       std::to_string(kernels) + " kernels, " + std::to_string(devices) + " devices and " + std::to_string(contexts) +
-           " contexts described");
+  report(ok && kernels != 0 && devices >= 6 && contexts == 6, "six sessions while four threads launch",
+         std::to_string(kernels) + " kernels, " + std::to_string(devices) + " devices and " + std::to_string(contexts) +
+             " contexts described");
 }
 
 void context_goes_first(device_work& gpu) {
@@ -202,7 +203,7 @@ void context_goes_first(device_work& gpu) {
   DO(cuDevicePrimaryCtxReset, gpu.device);
   trace.stop();
   const seen s(sink, trace.stats(), "last");
-  tell(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
+  report(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
 }
 
 /// Before CUDA starts, by a thread that polls on one processor: threads of cutrace and CUPTI that shared it took a
@@ -232,8 +233,8 @@ std::unique_ptr<cutrace::session> begun_while_bound() {
   test_support::must(sched_setaffinity(0, sizeof(before), &before), "sched_setaffinity");
   // ThreadSanitizer has a thread of its own, which it starts when the program starts its first one.
   const int most = sanitized ? 1 : 0;
-  tell(threads >= 2 && bound <= most && CPU_EQUAL(&now, &one), "a session of a thread that is bound to one processor",
-       std::to_string(bound) + " of " + std::to_string(threads) + " threads are bound with it");
+  report(threads >= 2 && bound <= most && CPU_EQUAL(&now, &one), "a session of a thread that is bound to one processor",
+         std::to_string(bound) + " of " + std::to_string(threads) + " threads are bound with it");
   return trace;
 }
 

@@ -27,7 +27,7 @@
 namespace {
 
 using test_support::patient_session;
-using test_support::tell;
+using test_support::report;
 
 constexpr int nodes = 12, other_nodes = 7;
 
@@ -59,7 +59,7 @@ struct graph_work {
   }
 };
 
-/// Replays as the trace tells them, by executable graph.
+/// Replays as the trace gives them, by executable graph.
 struct replays {
   std::map<std::uint32_t, std::uint64_t> whole, kernels;
   std::uint64_t plain = 0;  ///< kernels of no graph
@@ -139,7 +139,7 @@ void untraced(int launches) {
   for (int i = 0; i < launches; ++i) launched += step.launch([&](CUgraphExec x) { return DO(cuGraphLaunch, x, s), 1; });
   DO(cuStreamSynchronize, s);
   step.each([](CUgraphExec x) { DO(cuGraphExecDestroy, x); });
-  tell(made == 1 && !step.has_twin() && launched == launches, "untraced, there is no second instance");
+  report(made == 1 && !step.has_twin() && launched == launches, "untraced, there is no second instance");
 }
 
 void whole(int launches) {
@@ -177,10 +177,10 @@ void whole(int launches) {
   const bool right = step.has_twin() && of_twin != 0 && r.both_ways() == 0 && r.kernels.size() == 1 &&
                      replays::sum(r.kernels) == of_twin * nodes && replays::sum(r.whole) == of_first + load.graphs &&
                      r.plain == load.kernels && nothing_lost(trace.stats());
-  tell(right, "one replay in 20 by node, three threads beside",
-       r.text() + "; launched " + std::to_string(of_first) + " + " + std::to_string(load.graphs) + " as a whole, " +
-           std::to_string(of_twin) + " by node, " + std::to_string(load.kernels) + " kernels; lost " +
-           std::to_string(trace.stats().lost_total()));
+  report(right, "one replay in 20 by node, three threads beside",
+         r.text() + "; launched " + std::to_string(of_first) + " + " + std::to_string(load.graphs) + " as a whole, " +
+             std::to_string(of_twin) + " by node, " + std::to_string(load.kernels) + " kernels; lost " +
+             std::to_string(trace.stats().lost_total()));
 }
 
 /// Graphs by node: in windows the second instance, between them the first.
@@ -219,14 +219,14 @@ void windows(int launches) {
   step.each([](CUgraphExec x) { DO(cuGraphExecDestroy, x); });
   // A launch that takes longer than a millisecond may be cut at the edge of a window (docs/sampling.md).
   const bool whole_replays = slow || kernels % nodes == 0;
-  tell(
+  report(
       step.has_twin() && !mixed && r.kernels.size() == 1 && whole_replays && kernels >= in_windows * nodes &&
           in_windows != 0 && r.whole.empty() && nothing_lost(trace.stats()),
       "windows by node",
       r.text() + "; " + std::to_string(in_windows) + " launches in windows" + (slow ? ", one took a millisecond" : ""));
 }
 
-/// A launch that waits for another thread's: nobody waits for ever, and graphs are told by node from there on.
+/// A launch that waits for another thread's: nobody waits for ever, and graphs are reported by node from there on.
 void blocked(int) {
   cutrace::memory_sink sink(std::size_t{1} << 30);
   static std::string said;
@@ -256,9 +256,9 @@ void blocked(int) {
   DO(cuStreamSynchronize, beside);
   trace.stop();
   const replays r(sink.events());
-  tell(r.whole.size() == 1 && replays::sum(r.whole) == 1 && replays::sum(r.kernels) == 5 * nodes + 2 * other_nodes &&
-           said.find("node by node") != std::string::npos && nothing_lost(trace.stats()),
-       "a launch that waits for another thread's", r.text() + "; said: " + said);
+  report(r.whole.size() == 1 && replays::sum(r.whole) == 1 && replays::sum(r.kernels) == 5 * nodes + 2 * other_nodes &&
+             said.find("node by node") != std::string::npos && nothing_lost(trace.stats()),
+         "a launch that waits for another thread's", r.text() + "; said: " + said);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ for file in $files; do
   expect 0 - "$command" convert "$file" -o "jsonl:back.$file.jsonl"
   [ -s err.txt ] && fail "converting $file says $(cat err.txt)"
   summary "back.$file.jsonl" >found.txt
-  cmp -s wanted.txt found.txt || fail "$file tells $(cat found.txt), not $(cat wanted.txt)"
+  cmp -s wanted.txt found.txt || fail "$file says $(cat found.txt), not $(cat wanted.txt)"
 done
 cmp t.jsonl back.t.jsonl.jsonl || fail "JSONL is not what it was"
 cmp t.jsonl back.z.jsonl.gz.jsonl || fail "compressed JSONL is not what it was"
@@ -77,7 +77,7 @@ jq -e -s --argjson r "$request" '[.[] | select(.type == "kernel") | .requests | 
 expect 0 - "$command" cut t.jsonl -o gpu.jsonl --device 0
 jq -e -s '[.[] | select(.type == "kernel")] | length > 0' gpu.jsonl >out.txt || fail "cutting a device leaves nothing"
 jq -e -s 'all(.type != "api")' gpu.jsonl >out.txt || fail "cutting a device leaves calls"
-expect 125 'is what was asked for; the trace has device' "$command" cut t.jsonl -o none.jsonl --device 9
+expect 125 'events matches; the trace has device' "$command" cut t.jsonl -o none.jsonl --device 9
 grep -q 'cut out of a trace' none.jsonl || fail "no note of the cut"
 expect 125 'nothing says what to cut out' "$command" cut t.jsonl -o none.jsonl
 expect 125 'is no time' "$command" cut t.jsonl -o none.jsonl --from soon

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every recipe of docs/recipes.md on a fresh trace of the inference server: it must end well and print something. Fences
-# tell what a block is: `jq` is a shell command with jq in it, `load` fills trace.db, `sql` asks it.
+# say what a block is: `jq` is a shell command with jq in it, `load` fills trace.db, `sql` asks it.
 #
 #   recipes.sh SOURCE_FOLDER INFERENCE_SERVER       with the stand-in libraries on LD_LIBRARY_PATH
 set -u

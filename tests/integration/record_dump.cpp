@@ -201,7 +201,7 @@ int main() {
       std::puts(json({{"record", quoted("memset")},
                       {"call", call(m.correlationId)},
                       {"bytes", number(m.bytes)},
-                      {"value", m.graphNodeId == 0 ? number(m.value) : "null"},  // CUPTI tells that of an earlier set
+                      {"value", m.graphNodeId == 0 ? number(m.value) : "null"},  // CUPTI says that of an earlier set
                       {"memory", number(m.memoryKind)},
                       {"flags", number(m.flags)},
                       {"stream", stream(m.streamId)},

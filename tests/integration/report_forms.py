@@ -59,7 +59,7 @@ DESCRIPTIONS = ("header", "footer", "process", "thread", "device", "context", "s
 
 
 def recorded_time(events, from_ns, to_ns):
-    """The time of which a trace tells: its windows; else all of it, but for parts that are not there and what came after
+    """The time that a trace covers: its windows; else all of it, but for parts that are not there and what came after
     a file was full. Of that, what was asked for."""
     windows = [(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events if e["type"] == "window"]
     if not windows:
@@ -98,14 +98,14 @@ def compare_time(events, report, from_ns, to_ns):
     host = [(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events
             if e["type"] == "api" or (e["type"] == "stage" and not e.get("span"))]
     nothing = whole - union(clipped(gpu + host, recorded))
-    told = {r["owner"]: r["ns"] for r in report["time"]}
-    check(told["nothing"] == nothing, "nobody's time", told["nothing"], "not", nothing)
+    reported = {r["owner"]: r["ns"] for r in report["time"]}
+    check(reported["nothing"] == nothing, "nobody's time", reported["nothing"], "not", nothing)
     for name in {e["name"] for e in events if e["type"] == "stage"}:
         mine = union(clipped([(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events
                               if e["type"] == "stage" and e["name"] == name], recorded))
-        told = [r["host_ns"] for r in report["stages"] if r["name"] == name]
+        reported = [r["host_ns"] for r in report["stages"] if r["name"] == name]
         # A stage that lies outside of what was asked for is in no table.
-        check(told == [mine] or (mine == 0 and told in ([], [0])), "stage", name, told, "not", mine)
+        check(reported == [mine] or (mine == 0 and reported in ([], [0])), "stage", name, reported, "not", mine)
 
 
 def compare_events(events, report):
@@ -113,8 +113,8 @@ def compare_events(events, report):
     busy = collections.defaultdict(list)
     for e in gpu:
         busy[e.get("device", 0)].append((e["ts_ns"], e["ts_ns"] + e["dur_ns"]))
-    told = {d["device"]: d["busy_ns"] for d in report["devices"]}
-    check(told == {d: union(s) for d, s in busy.items()}, "busy", told)
+    reported = {d["device"]: d["busy_ns"] for d in report["devices"]}
+    check(reported == {d: union(s) for d, s in busy.items()}, "busy", reported)
     check(report["numbers"]["gpu_operations"] == len(gpu), "GPU operations")
     check(report["numbers"]["kernels"] == sum(e["type"] == "kernel" for e in gpu), "kernels")
     kernels, calls, stages = (collections.defaultdict(lambda: [0, 0]) for _ in range(3))
@@ -124,18 +124,18 @@ def compare_events(events, report):
             row[e.get("name", "")][0] += 1
             row[e.get("name", "")][1] += e["dur_ns"]
     cut = lambda name: name.encode()[:1024].decode(errors="ignore")
-    told = {r["name"]: [r["count"], r["total_ns"]] for r in report["gpu_operations"] if not r["name"].startswith("[mem")}
-    check(told == {cut(k): v for k, v in kernels.items()}, "kernels by name", told)
-    told = {r["name"]: [r["count"], r["total_ns"]] for r in report["calls"]}
-    check(told == {cut(k): v for k, v in calls.items()}, "calls by name")
-    told = {r["name"]: [r["count"], r["host_sum_ns"]] for r in report["stages"]}
-    check(told == {cut(k): v for k, v in stages.items()}, "stages by name", told)
-    told = {r["name"]: [r["count"], r["mean_ns"], r["longest_ns"]] for r in report["stage_times"]}
+    reported = {r["name"]: [r["count"], r["total_ns"]] for r in report["gpu_operations"] if not r["name"].startswith("[mem")}
+    check(reported == {cut(k): v for k, v in kernels.items()}, "kernels by name", reported)
+    reported = {r["name"]: [r["count"], r["total_ns"]] for r in report["calls"]}
+    check(reported == {cut(k): v for k, v in calls.items()}, "calls by name")
+    reported = {r["name"]: [r["count"], r["host_sum_ns"]] for r in report["stages"]}
+    check(reported == {cut(k): v for k, v in stages.items()}, "stages by name", reported)
+    reported = {r["name"]: [r["count"], r["mean_ns"], r["longest_ns"]] for r in report["stage_times"]}
     lengths = collections.defaultdict(list)
     for e in events:
         if e["type"] == "stage" and not e.get("adopted"):
             lengths[cut(e["name"])].append(e["dur_ns"])
-    check(told == {k: [len(v), sum(v) // len(v), max(v)] for k, v in lengths.items()}, "times of stages", told)
+    check(reported == {k: [len(v), sum(v) // len(v), max(v)] for k, v in lengths.items()}, "times of stages", reported)
     compare_tokens(events, report)
     copies = sum(e.get("bytes", 0) for e in events if e["type"] == "memcpy")
     check(sum(r["bytes"] for r in report["copies"]) == copies, "bytes copied")
@@ -154,7 +154,7 @@ def compare_tokens(events, report):
                 tokens[r].append(e["ts_ns"])
     if not tokens:
         return
-    told = {r["what"]: r for r in report["request_times"]}
+    reported = {r["what"]: r for r in report["request_times"]}
     first = [t[0] - marked.get(r, begins.get(r)) for r, t in tokens.items() if r in marked or r in begins]
     gaps = []
     for t in tokens.values():
@@ -165,7 +165,7 @@ def compare_tokens(events, report):
                 last = at
     check(report["inference"]["by_marks"] and report["inference"]["tokens"] == sum(map(len, tokens.values())), "tokens")
     for what, mine in (("time_to_first_token", first), ("time_between_tokens", gaps)):
-        row = told[what]
+        row = reported[what]
         check([row["count"], row["mean_ns"], row["longest_ns"]] ==
               [len(mine), sum(mine) // len(mine) if mine else 0, max(mine, default=0)], what, row, len(mine))
         for percent in (50, 95, 99):
@@ -241,10 +241,10 @@ def compare_html(page, report):
     for reference in re.findall(r"""(?:src|href)=["']?([^"'>\s]*)""", page):
         check(reference == "" or reference[0] == "#" or "$" in reference, "the page loads", reference)
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
-    told = [(f[0], f[1], f[2], f[3], [(e[0], e[1]) for e in f[4]]) for f in data["findings"]]
+    reported = [(f[0], f[1], f[2], f[3], [(e[0], e[1]) for e in f[4]]) for f in data["findings"]]
     mine = [(f["title"], f["what"], f["advice"], f["win_ns"], [(e["start_ns"], e["end_ns"]) for e in f["evidence"]])
             for f in report["findings"]]
-    check(told == mine, "findings of the page")
+    check(reported == mine, "findings of the page")
     check(page.index('id="s-findings"') < page.index('id="h-time"'), "findings do not stand first")
     check(data["gpu_busy_ns"] == report["trace"]["gpu_busy_ns"], "busy in the page")
     check({d["device"]: d["busy_ns"] for d in data["devices"]} ==

@@ -26,7 +26,7 @@ namespace {
 
 using test_support::failures;
 using test_support::gpu_device;
-using test_support::tell;
+using test_support::report;
 
 constexpr int thread_count = 4, nodes = 50;
 
@@ -123,22 +123,22 @@ void many_sessions(const gpu_device& gpu, int sessions) {
   end = true;
   for (std::thread& t : threads) t.join();
 
-  tell(kernels != 0, std::to_string(sessions) + " sessions, " + std::to_string(kernels) + " kernels" + causes(lost) +
-                         ", " + std::to_string(empty) + " sessions without kernels");
-  tell(unbalanced == 0, std::to_string(unbalanced) + " sessions where produced is not delivered and lost");
-  tell(unreadable == 0, std::to_string(unreadable) + " sessions with unreadable records");
+  report(kernels != 0, std::to_string(sessions) + " sessions, " + std::to_string(kernels) + " kernels" + causes(lost) +
+                           ", " + std::to_string(empty) + " sessions without kernels");
+  report(unbalanced == 0, std::to_string(unbalanced) + " sessions where produced is not delivered and lost");
+  report(unreadable == 0, std::to_string(unreadable) + " sessions with unreadable records");
   // What ended threads still had comes back in a session of its own.
   cutrace::session(null_session()).stop();
-  tell(pool.out() == 0, std::to_string(pool.out()) + " buffers are out when all is quiet");
-  tell(pool.bytes() <= pool.limit_bytes(),
-       std::to_string(pool.bytes()) + " bytes of buffers, limit " + std::to_string(pool.limit_bytes()));
-  tell(after.threads <= warm.threads && after.files <= warm.files,
-       std::to_string(after.threads) + " threads and " + std::to_string(after.files) + " files, " +
-           std::to_string(warm.threads) + " and " + std::to_string(warm.files) + " after the first tenth");
+  report(pool.out() == 0, std::to_string(pool.out()) + " buffers are out when all is quiet");
+  report(pool.bytes() <= pool.limit_bytes(),
+         std::to_string(pool.bytes()) + " bytes of buffers, limit " + std::to_string(pool.limit_bytes()));
+  report(after.threads <= warm.threads && after.files <= warm.files,
+         std::to_string(after.threads) + " threads and " + std::to_string(after.files) + " files, " +
+             std::to_string(warm.threads) + " and " + std::to_string(warm.files) + " after the first tenth");
   const std::uint64_t grown = after.resident > warm.resident ? after.resident - warm.resident : 0;
   // All that cutrace may own can be untouched at first, when the machine is busy.
-  tell(!resident_memory_is_ours || grown < memory_limit,
-       "resident memory grew by " + std::to_string(grown >> 10) + " KiB after the first tenth");
+  report(!resident_memory_is_ours || grown < memory_limit,
+         "resident memory grew by " + std::to_string(grown >> 10) + " KiB after the first tenth");
 }
 
 /// Takes a while over each batch of events, as a disk that is full of other writers' data.
@@ -171,14 +171,14 @@ void slow_sinks(const gpu_device& gpu) {
   const lane work(gpu);
   const auto lost_to_buffers = static_cast<std::size_t>(cutrace::loss_cause::buffer_limit);
   const cutrace::stats dropped = replay_into_slow_sink(work, cutrace::overflow_policy::drop);
-  tell(dropped.lost[lost_to_buffers] != 0 && dropped.produced == dropped.delivered + dropped.lost_total(),
-       "a slow sink, drop: " + std::to_string(dropped.delivered) + " delivered, " +
-           std::to_string(dropped.lost[lost_to_buffers]) + " lost for want of buffers");
+  report(dropped.lost[lost_to_buffers] != 0 && dropped.produced == dropped.delivered + dropped.lost_total(),
+         "a slow sink, drop: " + std::to_string(dropped.delivered) + " delivered, " +
+             std::to_string(dropped.lost[lost_to_buffers]) + " lost for want of buffers");
   const cutrace::stats waited = replay_into_slow_sink(work, cutrace::overflow_policy::wait);
   const std::uint64_t kernels = waited.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
-  tell(kernels == 1500u * nodes && waited.lost_total() == 0, "a slow sink, wait: " + std::to_string(kernels) +
-                                                                 " kernels of 1500 replays of " +
-                                                                 std::to_string(nodes) + causes(waited.lost));
+  report(kernels == 1500u * nodes && waited.lost_total() == 0, "a slow sink, wait: " + std::to_string(kernels) +
+                                                                   " kernels of 1500 replays of " +
+                                                                   std::to_string(nodes) + causes(waited.lost));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ std::vector<kernel_record> kernels() {
 
 }  // namespace
 
-TEST_CASE("start-up: device, context and module are told") {
+TEST_CASE("start-up: device, context and module are reported") {
   program& p = program::get();
   flush();
   auto& r = cupti_recorder::get();
@@ -233,7 +233,7 @@ TEST_CASE("a synchronous copy returns when it is done, an asynchronous one befor
   REQUIRE(CU(cuMemFree)(d) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what exists already is told to those who come late") {
+TEST_CASE("what exists already is asked to those who come late") {
   program& p = start();
   CUstream s = nullptr;
   REQUIRE(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
@@ -348,7 +348,7 @@ TEST_CASE("events order streams and measure") {
   for (CUstream x : {a, b}) CU(cuStreamDestroy)(x);
 }
 
-TEST_CASE("captured graph: nodes are told, cloned, and share the launch's correlation id") {
+TEST_CASE("captured graph: nodes are reported, cloned, and share the launch's correlation id") {
   program& p = start();
   CUstream a = nullptr, b = nullptr;
   CUevent fork = nullptr, join = nullptr;

@@ -46,7 +46,7 @@
 
 namespace {
 
-using test_support::tell;
+using test_support::report;
 
 std::int64_t now_ns() {
   timespec t;
@@ -501,44 +501,44 @@ int main(int argc, char** argv) {
               (unsigned long long)work.spans.load(), losses(s).c_str());
   std::string wrong;
   for (const auto& one : seen.wrong) wrong += " " + one.first + ": " + std::to_string(one.second) + ";";
-  tell(seen.wrong.empty(), "each event is what was done", wrong);
-  tell(s.produced == s.delivered + s.lost_total(), "produced is delivered and lost");
+  report(seen.wrong.empty(), "each event is what was done", wrong);
+  report(s.produced == s.delivered + s.lost_total(), "produced is delivered and lost");
   const auto quality = [&](cutrace::quality q) { return s.quality_of[static_cast<std::size_t>(q)]; };
   const std::uint64_t host_done = work.units + parts + work.spans, host_seen = seen.stages + seen.spans;
   const std::uint64_t lost_chunks = s.lost[static_cast<std::size_t>(cutrace::loss_cause::chunk_full)];
   const std::uint64_t lost_buffers = s.lost[static_cast<std::size_t>(cutrace::loss_cause::buffer_limit)];
   // Other calls, synchronisations and descriptions are lost with them.
-  tell(host_seen <= host_done && host_done - host_seen + (all_calls - seen.calls) <= lost_chunks,
-       "stages and calls are there or counted",
-       std::to_string(host_seen) + " of " + std::to_string(host_done) + " stages, " + std::to_string(seen.calls) +
-           " of " + std::to_string(all_calls) + " calls");
+  report(host_seen <= host_done && host_done - host_seen + (all_calls - seen.calls) <= lost_chunks,
+         "stages and calls are there or counted",
+         std::to_string(host_seen) + " of " + std::to_string(host_done) + " stages, " + std::to_string(seen.calls) +
+             " of " + std::to_string(all_calls) + " calls");
   const std::uint64_t kernels_seen = seen.kernels + seen.nodes + seen.busy;
-  tell(kernels_seen <= all_kernels && all_kernels - kernels_seen <= lost_buffers, "kernels are there or counted",
-       std::to_string(kernels_seen) + " of " + std::to_string(all_kernels));
-  tell(seen.timeless == quality(cutrace::quality::incomplete), "those without times are counted",
-       std::to_string(seen.timeless));
-  tell(seen.without_stage <= quality(cutrace::quality::stage_unknown) &&
-           seen.without_requests <= quality(cutrace::quality::requests_unknown) &&
-           seen.without_call <= quality(cutrace::quality::unattributed) && seen.lacking <= s.lacking,
-       "what is lacking is counted",
-       std::to_string(seen.without_stage) + " without stage, " + std::to_string(seen.without_requests) +
-           " without requests, " + std::to_string(seen.without_call) + " without call, " +
-           std::to_string(seen.lacking) + " in all; counted " + std::to_string(s.lacking));
+  report(kernels_seen <= all_kernels && all_kernels - kernels_seen <= lost_buffers, "kernels are there or counted",
+         std::to_string(kernels_seen) + " of " + std::to_string(all_kernels));
+  report(seen.timeless == quality(cutrace::quality::incomplete), "those without times are counted",
+         std::to_string(seen.timeless));
+  report(seen.without_stage <= quality(cutrace::quality::stage_unknown) &&
+             seen.without_requests <= quality(cutrace::quality::requests_unknown) &&
+             seen.without_call <= quality(cutrace::quality::unattributed) && seen.lacking <= s.lacking,
+         "what is lacking is counted",
+         std::to_string(seen.without_stage) + " without stage, " + std::to_string(seen.without_requests) +
+             " without requests, " + std::to_string(seen.without_call) + " without call, " +
+             std::to_string(seen.lacking) + " in all; counted " + std::to_string(s.lacking));
   if (seen.without_stage + seen.without_requests + seen.without_call == 0)
-    tell(s.lacking == 0, "and nothing else is", std::to_string(s.lacking));
+    report(s.lacking == 0, "and nothing else is", std::to_string(s.lacking));
   std::printf("     written at most %lld ms after their end, of the busy thread's long ones %lld ms; late %llu\n",
               (long long)(seen.slowest_ns / 1000000), (long long)(seen.slowest_busy_ns / 1000000),
               (unsigned long long)seen.late);
-  if (p["prompt"] != 0) tell(seen.late == 0, "records come within the window", std::to_string(seen.late) + " late");
-  if (p["exact"] != 0) tell(seen.timeless == 0, "all have their times", std::to_string(seen.timeless) + " have none");
-  if (p["complete"] != 0) tell(s.lost_total() + s.lacking == 0, "nothing is lost or lacking");
+  if (p["prompt"] != 0) report(seen.late == 0, "records come within the window", std::to_string(seen.late) + " late");
+  if (p["exact"] != 0) report(seen.timeless == 0, "all have their times", std::to_string(seen.timeless) + " have none");
+  if (p["complete"] != 0) report(s.lost_total() + s.lacking == 0, "nothing is lost or lacking");
   // What a drawn load takes without a trace lacks what CUPTI takes for itself when records pile up.
   const std::int64_t limit = static_cast<std::int64_t>(s.memory_limit_bytes) + (p["seed"] != 0 ? 24 << 20 : 4 << 20);
   if (!sanitized) {
-    tell(owned <= limit, "memory",
-         "grew by " + std::to_string(owned >> 20) + " MiB more than untraced, of " + std::to_string(limit >> 20) +
-             "; by its own account " + std::to_string(running.memory_bytes >> 20) + " MiB");
-    tell(running.memory_bytes <= s.memory_limit_bytes + (4 << 20), "and by its own account");
+    report(owned <= limit, "memory",
+           "grew by " + std::to_string(owned >> 20) + " MiB more than untraced, of " + std::to_string(limit >> 20) +
+               "; by its own account " + std::to_string(running.memory_bytes >> 20) + " MiB");
+    report(running.memory_bytes <= s.memory_limit_bytes + (4 << 20), "and by its own account");
   }
   return test_support::failures != 0 ? 1 : 0;
 }

@@ -345,7 +345,7 @@ TEST_CASE("a file that PyTorch wrote on an H200") {
   CHECK(all_complaints(o) == "");
   CHECK(o.whole);
 
-  // Their times are microseconds beyond 2^42: doubles tell them to a nanosecond only.
+  // Their times are microseconds beyond 2^42: doubles report them to a nanosecond only.
   using exact_json =
       nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
   const exact_json file = exact_json::parse(text_of_file(path));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two traces of one process as one: calls meet by CUPTI's number, whatever its wraps; what was made in a call is told
-// as made in the joined one, with its stage; what has no partner stays.
+// Two traces of one process as one: calls meet by CUPTI's number, whatever its wraps; what was made in a call is
+// reported as made in the joined one, with its stage; what has no partner stays.
 #include "trace/join.hpp"
 
 #include <map>
@@ -69,8 +69,8 @@ TEST_CASE("join: numbers of 32 bits that wrap, out of order, with partners missi
       for (at = part; at < part + 2000; ++at)
         if ((at & UINT32_MAX) != 0) numbers.push_back(at);
     }
-    std::vector<std::uint64_t> told = numbers;
-    for (std::size_t i = 0; i + 8 < told.size(); ++i) std::swap(told[i], told[i + random() % 8]);
+    std::vector<std::uint64_t> reported = numbers;
+    for (std::size_t i = 0; i + 8 < reported.size(); ++i) std::swap(reported[i], reported[i + random() % 8]);
     std::map<std::uint32_t, std::uint64_t> expected;  // number of the joined trace, by the probe's
     std::set<std::uint64_t> seen;
     join_counts naive;
@@ -78,11 +78,11 @@ TEST_CASE("join: numbers of 32 bits that wrap, out of order, with partners missi
     std::set<std::uint64_t> in_calls;
     for (const std::uint64_t n : numbers)
       if (random() % 10 != 0) in_calls.insert(n);
-    for (const std::uint64_t n : told) {
+    for (const std::uint64_t n : reported) {
       ++id;
-      const bool tells = random() % 10 != 0;
-      table.add_probed(id, 0, tells ? static_cast<std::uint32_t>(n) : 0);
-      const bool both = tells && in_calls.count(n) != 0;
+      const bool reports = random() % 10 != 0;
+      table.add_probed(id, 0, reports ? static_cast<std::uint32_t>(n) : 0);
+      const bool both = reports && in_calls.count(n) != 0;
       expected[id] = both ? n : own | id;
       ++(both ? naive.both : naive.only_probes);
     }
@@ -114,7 +114,7 @@ TEST_CASE("join: two calls of CUPTI with one number, of which a probe saw one") 
   CHECK_FALSE(table.take_partner(0));
 }
 
-TEST_CASE("join: a number that two probed calls were told belongs to one of them") {
+TEST_CASE("join: a number that two probed calls were reported belongs to one of them") {
   join_table table;
   table.add_probed(1, 0, 9);
   table.add_probed(2, 1, 9);
@@ -189,9 +189,10 @@ TEST_CASE("join: one event for each call, parents by its number, stages of CUPTI
   CHECK(ioctls.at("NV_ESC_RM_CONTROL").ioctl_.enclosing == (epoch | 7));
   CHECK(ioctls.at("NV_ESC_RM_CONTROL").stage_id == 0);
   CHECK(ioctls.at("NV_ESC_CARD_INFO").ioctl_.enclosing == 0);
-  std::size_t told = 0;
-  for (const std::string& n : t.notes()) told += n == sentence_of(o.counts) || n == "only CUPTI saw: cuLaunchKernel 1";
-  CHECK(told == 2);
+  std::size_t reported = 0;
+  for (const std::string& n : t.notes())
+    reported += n == sentence_of(o.counts) || n == "only CUPTI saw: cuLaunchKernel 1";
+  CHECK(reported == 2);
 }
 
 TEST_CASE("join: traces of two processes are refused") {

@@ -28,7 +28,7 @@ trace_facts facts(const char* boot, std::uint64_t monotonic_ns, std::uint64_t re
   return f;
 }
 
-/// A process as a file has it; every one uses the same numbers unless it is told otherwise.
+/// A process as a file has it; every one uses the same numbers unless it is reported otherwise.
 struct process {
   std::string file, host = "node-1", boot = "boot-1";
   std::uint32_t pid = 100;
@@ -107,11 +107,11 @@ TEST_CASE("merge: clocks of one boot differ by MONOTONIC, of others by REALTIME"
   CHECK(plan.places[3].representative == 2);
 }
 
-TEST_CASE("merge: clocks that do not tell") {
+TEST_CASE("merge: clocks that do not say") {
   CHECK_THROWS_AS(plan_clocks({facts("a", 1, realtime), facts("", 0, 0)}, {"0", "1"}), reading_error);
   CHECK_THROWS_AS(plan_clocks({facts("a", 1, 0), facts("b", 2, realtime)}, {"0", "1"}), reading_error);
   CHECK(plan_clocks({facts("a", 10, 0), facts("a", 30, 0)}, {"0", "1"}).places[1].offset_ns == 20);
-  // Other tools tell REALTIME only; a boot that is not named is nobody's.
+  // Other tools report REALTIME only; a boot that is not named is nobody's.
   const clock_plan plan = plan_clocks({facts("", 0, realtime + 5), facts("", 0, realtime)}, {"0", "1"});
   CHECK(plan.first == 1);
   CHECK(plan.places[0].offset_ns == 5);
@@ -258,7 +258,7 @@ TEST_CASE("merge: what cannot be merged, and sinks that fail") {
     int writes = 0;
   } bad;
   CHECK_THROWS_WITH(merge(files, bad), "full");
-  // Cut in the middle: what can be read is merged, and told.
+  // Cut in the middle: what can be read is merged, and reported.
   std::string half = content_of(files[1]);
   reading_test::write_text(files[1], half.substr(0, half.size() / 2));
   kept_trace rest;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Perfetto traces, and exactly what they do not keep: `as_kept` takes it away from the events that were written.
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/output/utf8.hpp>
 #include <cutrace/sinks/perfetto.hpp>
 #include <map>
@@ -69,9 +70,7 @@ class as_kept {
         e.api.direction = cutrace::copy_direction::unknown;
         if (e.api.result == 0) e.api.result_name = {};
         if (!arguments_) e.api.argument_count = 0;
-        if (!cutrace::detail::starts_flow({e.name.data, e.name.size}) ||
-            std::string(e.name.data, e.name.size).find("Synchronize") != std::string::npos)
-          e.correlation_id = 0;
+        if (cutrace::analysis::arrow_of_call(e.name) != cutrace::analysis::call_arrow::to_work) e.correlation_id = 0;
         break;
       case event_kind::sync:
         e.name = {};

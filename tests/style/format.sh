@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # All C++ sources are formatted as .clang-format says. Versions of clang-format differ in details: only the one that
-# the tree is formatted with can tell.
+# the tree is formatted with can judge.
 set -u
 source=$1 clang_format=${2:-}
 if [ ! -x "$clang_format" ]; then

@@ -135,7 +135,7 @@ setup
 expect "without a network: fails" [ $status -eq 1 ]
 expect "without a network: nothing is remembered" [ ! -e "$machine/tree/build/setup.unavailable" ]
 
-# Each package that npm fetches is told by its content, on every machine.
+# Each package that npm fetches is recognised by its content, on every machine.
 lock=$source/tests/clients/package-lock.json
 expect "all pinned clients have their hash" \
   [ "$(grep -c '"resolved": ' "$lock")" -eq "$(grep -A 1 '"resolved": ' "$lock" | grep -c '"integrity": "sha512-')" ]

@@ -35,8 +35,8 @@ void check_pair(std::uint64_t id, const pair& p) {
   if (id == 0) return;  // its ends carry header and footer
   expect(b.at("type") == e.at("type"), number + " changes its type");
   const std::int64_t lasted = p.end.at("ts").get<std::int64_t>() - p.begin.at("ts").get<std::int64_t>();
-  const std::int64_t told = e.at("dur_ns");
-  expect(lasted == (told < 0 ? 0 : told), number + " does not last as long as it says");
+  const std::int64_t reported = e.at("dur_ns");
+  expect(lasted == (reported < 0 ? 0 : reported), number + " does not last as long as it says");
 }
 
 }  // namespace

@@ -7,33 +7,34 @@
 #include "standin_calls.hpp"
 
 namespace {
-cudaError_t told(CUresult r) { return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorUnknown; }
+cudaError_t reported(CUresult r) { return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorUnknown; }
 }  // namespace
 
 extern "C" {
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**, unsigned int,
                                 cudaLibraryOption*, void**, unsigned int) {
-  return told(CU(cuModuleLoadData)(reinterpret_cast<CUmodule*>(library), code));
+  return reported(CU(cuModuleLoadData)(reinterpret_cast<CUmodule*>(library), code));
 }
 cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
-  return told(
+  return reported(
       CU(cuModuleGetFunction)(reinterpret_cast<CUfunction*>(kernel), reinterpret_cast<CUmodule>(library), name));
 }
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                              cudaStream_t stream) {
-  return told(CU(cuLaunchKernel)(reinterpret_cast<CUfunction>(const_cast<void*>(kernel)), grid.x, grid.y, grid.z,
-                                 block.x, block.y, block.z, static_cast<unsigned>(shared), stream, arguments, nullptr));
+  return reported(CU(cuLaunchKernel)(reinterpret_cast<CUfunction>(const_cast<void*>(kernel)), grid.x, grid.y, grid.z,
+                                     block.x, block.y, block.z, static_cast<unsigned>(shared), stream, arguments,
+                                     nullptr));
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  return told(CU(cuMemcpyHtoDAsync)(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream));
+  return reported(CU(cuMemcpyHtoDAsync)(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream));
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return told(CU(cuStreamSynchronize)(stream)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return reported(CU(cuStreamSynchronize)(stream)); }
 cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
-  return told(CU(cuMemAllocAsync)(reinterpret_cast<CUdeviceptr*>(memory), bytes, stream));
+  return reported(CU(cuMemAllocAsync)(reinterpret_cast<CUdeviceptr*>(memory), bytes, stream));
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
-  return told(CU(cuMemFreeAsync)(reinterpret_cast<CUdeviceptr>(memory), stream));
+  return reported(CU(cuMemFreeAsync)(reinterpret_cast<CUdeviceptr>(memory), stream));
 }
 
 }  // extern "C"

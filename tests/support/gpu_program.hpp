@@ -23,7 +23,7 @@ inline void must(int result, const char* call) {
 /// Scenarios that failed: the program's exit status.
 inline int failures = 0;
 
-inline void tell(bool ok, const std::string& scenario, const std::string& found = {}) {
+inline void report(bool ok, const std::string& scenario, const std::string& found = {}) {
   std::printf("%s %s%s%s\n", ok ? "ok  " : "FAIL", scenario.c_str(), found.empty() ? "" : ": ", found.c_str());
   std::fflush(stdout);
   if (!ok) ++failures;

@@ -9,7 +9,7 @@
 
 #include "support/temporary_folder.hpp"
 
-/// All text that can be had of what may be the beginning of a gzip stream. `whole` tells whether its end was there.
+/// All text that can be had of what may be the beginning of a gzip stream. `whole` says whether its end was there.
 inline std::string unzipped(const std::string& bytes, bool* whole = nullptr) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("inflateInit2");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process holds: resident memory, and memory of a device as NVML tells it by process (libnvidia-ml is opened
+// What this process holds: resident memory, and memory of a device as NVML gives it by process (libnvidia-ml is opened
 // at run time; where it is missing or does not know us, the reason is there instead of a figure).
 #pragma once
 
@@ -41,16 +41,16 @@ class device_processes {
       list_ = nullptr;
     } else if (init() != 0 || CU(cuDeviceGetPCIBusId)(bus, sizeof(bus), device) != CUDA_SUCCESS ||
                find(bus, &handle_) != 0 || own_bytes() < 0) {
-      reason_ = "NVML does not tell this process's share (a container?): device memory is the device's";
+      reason_ = "NVML does not know this process's share (a container?): device memory is the device's";
       list_ = nullptr;
     } else {
-      reason_ = "NVML tells this process's share of the device's memory";
+      reason_ = "NVML reports this process's share of the device's memory";
     }
   }
 
   const std::string& reason() const { return reason_; }
 
-  /// Device memory of this process in bytes, -1 where NVML does not tell it.
+  /// Device memory of this process in bytes, -1 where NVML does not say it.
   std::int64_t own_bytes() const {
     if (list_ == nullptr) return -1;
     entry all[256];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Differences between traces: changes that were planted are found with their size, and runs of the same program are
-// not told as changed.
+// not reported as changed.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -154,7 +154,7 @@ TEST_CASE("difference: the other way round it is faster, and fails nothing") {
   CHECK(says(text_of(d, 0.05), "passed"));
 }
 
-TEST_CASE("difference: equal runs are not told as changed") {
+TEST_CASE("difference: equal runs are not reported as changed") {
   std::size_t wrong = 0, single = 0, fails = 0, sized = 0;
   for (std::uint32_t seed = 1; seed <= 25; ++seed) {
     const trace_difference d = find_difference(runs(7, 2 * seed, {}, 0.06), runs(7, 2 * seed + 1, {}, 0.06));
@@ -171,7 +171,7 @@ TEST_CASE("difference: equal runs are not told as changed") {
     ascii::difference_page::for_each_slower(d, 0.02, [&](const char*, const difference&) { failed = true; });
     fails += failed;
   }
-  CHECK(single >= 10);  // one test alone, and size alone, would tell most of them as changed
+  CHECK(single >= 10);  // one test alone, and size alone, would report most of them as changed
   CHECK(sized >= 20);
   CHECK(wrong <= 4);
   CHECK(fails <= 4);
@@ -185,7 +185,7 @@ TEST_CASE("difference: the same runs twice") {
   CHECK(says(text_of(d), "no stage and no GPU operation changed beyond chance"));
 }
 
-TEST_CASE("difference: too few runs are told as that") {
+TEST_CASE("difference: too few runs are reported as that") {
   const trace_difference d = find_difference(runs(2, 1), runs(2, 2, {{"kernel5", 2}}));
   CHECK(d.least_p == doctest::Approx(1.0 / 6));
   CHECK(significant(d) == 0);

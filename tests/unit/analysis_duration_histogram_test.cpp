@@ -19,10 +19,10 @@ void check_against_sorted(std::vector<std::uint64_t> list) {
   CHECK(h.count() == list.size());
   for (unsigned percent = 1; percent <= 100; ++percent) {
     const std::size_t rank = (list.size() * percent + 99) / 100;
-    const double exact = static_cast<double>(list[rank - 1]), told = static_cast<double>(h.percentile_ns(percent));
+    const double exact = static_cast<double>(list[rank - 1]), reported = static_cast<double>(h.percentile_ns(percent));
     CAPTURE(percent);
-    CHECK(told <= exact * (1 + 1.0 / 32));
-    CHECK(told >= exact * (1 - 1.0 / 32));
+    CHECK(reported <= exact * (1 + 1.0 / 32));
+    CHECK(reported >= exact * (1 - 1.0 / 32));
   }
 }
 

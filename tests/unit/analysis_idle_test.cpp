@@ -598,7 +598,7 @@ TEST_CASE("analysis.idle: a live trace of many threads, names and rows stays sma
   CHECK(w.longest().size() == 10);
 }
 
-TEST_CASE("analysis.idle: a file that does not tell its start, and one with too many devices") {
+TEST_CASE("analysis.idle: a file that does not say its start, and one with too many devices") {
   trace_analysis a(trace_log::first_event);
   const std::int64_t far = std::int64_t{1} << 58;
   a.add(sample::device(0, "described at time 0"));

@@ -132,7 +132,7 @@ TEST_CASE("operations: by total time, copies by direction, equal text from diffe
   CHECK(t.top(3)[2].name == "[memcpy DtoH]");
 }
 
-TEST_CASE("operations: text that changes at one address is told apart") {
+TEST_CASE("operations: text that changes at one address is kept apart") {
   operation_table t;
   std::string buffer = "first!";
   t.add(sample::kernel(buffer, 0, 10, 1));

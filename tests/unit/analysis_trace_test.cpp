@@ -71,7 +71,7 @@ struct subject {
   trace_results results;
 };
 
-/// Calls `check` for each of many traces; the seed of a failure is told.
+/// Calls `check` for each of many traces; the seed of a failure is reported.
 void for_each_trace(std::uint32_t first_seed, const std::function<void(const subject&)>& check, bool windows = false) {
   for (std::uint32_t seed = first_seed; seed < first_seed + cases; ++seed) {
     CAPTURE(seed);

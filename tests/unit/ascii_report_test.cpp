@@ -317,7 +317,7 @@ TEST_CASE("the answer names the stage in which the GPU is idle, live as from a f
       "idle 91.1 %, mostly: the host was late (100.0 % of the gaps, most of all in stage \"sample\"); nothing lost"));
 }
 
-TEST_CASE("quality and failed sinks are told") {
+TEST_CASE("quality and failed sinks are reported") {
   trace_summary end = ended(1000, 10);
   end.totals.quality_of[static_cast<std::size_t>(quality::unattributed)] = 1500;
   end.totals.unattributed_by[static_cast<std::size_t>(attribution::expired)] = 1500;

@@ -175,7 +175,7 @@ TEST_CASE("a page never exceeds its width, and has colour only where asked") {
   CHECK(colored.text() == "\x1b[1;31m0123456789\x1b[0m\nx\n");
 }
 
-TEST_CASE("ascii: kernels by their short names, with what tells rows apart") {
+TEST_CASE("ascii: kernels by their short names, with what distinguishs rows") {
   const auto shown = [](const std::vector<std::string>& full) {
     std::vector<cutrace::analysis::operation> rows;
     for (const std::string& name : full) {

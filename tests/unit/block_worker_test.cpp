@@ -50,7 +50,7 @@ TEST_CASE("block worker: who hands over waits when too many blocks do") {
   CHECK(handed == 20);
 }
 
-TEST_CASE("block worker: a failure is told at the next call, and nothing is consumed after it") {
+TEST_CASE("block worker: a failure is reported at the next call, and nothing is consumed after it") {
   int consumed = 0;
   const block_worker::owner worker(new block_worker([&consumed](const std::string&) {
     if (++consumed == 3) throw std::runtime_error("broken on purpose");

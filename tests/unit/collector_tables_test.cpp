@@ -96,7 +96,7 @@ TEST_CASE("the owner of requests stays for as long as a stage that serves them")
   cutrace::detail::known_stage* inner = stages.open(2, entered);
   REQUIRE(entered);
   stages.set_owner(*inner, 1);
-  stages.set_owner(*inner, 1);  // told once more
+  stages.set_owner(*inner, 1);  // reported once more
   stages.close(1, 100);
   stages.release(nothing_awaited, 1000, 1001);
   stages.release(nothing_awaited, 2000, 2001);
@@ -305,7 +305,7 @@ TEST_CASE("the text of a request ends in NUL, whatever its size") {
 TEST_CASE("where a stage was said to stand is asked again once another one stands there") {
   std::mt19937_64 random(41);
   stage_table stages = strict_table();
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> told;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> reported;
   std::uint64_t wrong = 0, gone = 0, elsewhere = 0;
   CHECK(stages.place_of(0) == stage_table::no_place);
   CHECK(stages.place_of(3) == stage_table::no_place);
@@ -314,12 +314,12 @@ TEST_CASE("where a stage was said to stand is asked again once another one stand
   for (std::uint64_t id = 1; id <= ids; ++id) {
     const std::uint64_t named = std::uint64_t{id % 3 + 1} << 40 | id;
     open(stages, named)->word = id;
-    told.emplace_back(named, stages.place_of(named));
-    if (random() % 4 == 0) stages.place_of(told[random() % told.size()].first);
+    reported.emplace_back(named, stages.place_of(named));
+    if (random() % 4 == 0) stages.place_of(reported[random() % reported.size()].first);
     stages.close(named, static_cast<std::int64_t>(id));
     if (id > kept)
       stages.release(nothing_awaited, static_cast<std::int64_t>(id - kept), static_cast<std::int64_t>(id - kept + 1));
-    const auto& asked = told[random() % told.size()];
+    const auto& asked = reported[random() % reported.size()];
     const cutrace::detail::known_stage* const s = stages.find_at(asked.second, asked.first);
     const cutrace::detail::known_stage* const now = stages.find(asked.first);
     wrong += s != now || (s != nullptr && s->id != asked.first);

@@ -126,7 +126,7 @@ TEST_CASE("cupti functions: a kernel launch keeps function and stream only") {
   }
 }
 
-TEST_CASE("cupti functions: launches by configuration tell the stream through the pointer") {
+TEST_CASE("cupti functions: launches by configuration report the stream through the pointer") {
   CUlaunchConfig config{};
   config.hStream = address<CUstream>(0x3333);
   cuLaunchKernelEx_params p{};
@@ -153,7 +153,7 @@ TEST_CASE("cupti functions: launches by configuration tell the stream through th
   CHECK(c["func"] == 0x6666);
 }
 
-TEST_CASE("cupti functions: copies tell direction and bytes") {
+TEST_CASE("cupti functions: copies report direction and bytes") {
   cuMemcpyHtoDAsync_v2_params p{};
   p.dstDevice = 0x10;
   p.srcHost = address<const void*>(0x20);

@@ -103,9 +103,9 @@ TEST_CASE("nobody comes in by force while the holder leaves") {
   CHECK(in);
 }
 
-TEST_CASE("calls that nest, calls whose end is never told, and threads that die in one") {
+TEST_CASE("calls that nest, calls whose end is never reported, and threads that die in one") {
   graph_gate gate;
-  elsewhere([&] { gate.enter(); });  // its end was not told
+  elsewhere([&] { gate.enter(); });  // its end was not reported
   REQUIRE(gate.try_hold(1ms));
   gate.enter();  // the holder's own launch
   CHECK(gate.still_alone());

@@ -24,7 +24,7 @@ event at(event_kind kind, std::uint32_t device, std::uint32_t context, std::uint
   return e;
 }
 
-std::string told(const std::vector<event>& events) {
+std::string reported(const std::vector<event>& events) {
   std::string all;
   for (const event& e : events) {
     const bool derived =
@@ -55,7 +55,7 @@ TEST_CASE("cupti late places: what CUPTI does not describe is described once, by
   d.emit(at(event_kind::graph_launch, 0, 1, 7));
   d.settle();
   d.settle();
-  CHECK(told(out.events) ==
+  CHECK(reported(out.events) ==
         "other1/2/7 other1/2/7 other1/2/8 context*1/2/0 stream*1/2/7 stream*1/2/8 other1/2/7 "
         "other0/1/7 context*0/1/0 stream*0/1/7 ");
 }
@@ -72,10 +72,10 @@ TEST_CASE("cupti late places: what CUPTI describes is not described again, and w
   d.emit(at(event_kind::memory, 0, 3, 20));  // these may know less of their device
   d.emit(at(event_kind::sync, 0, 4, 21));
   d.settle();
-  CHECK(told(out.events) == "context0/1/7 stream0/1/13 other0/1/13 other0/1/0 other0/0/0 other0/3/20 other0/4/21 ");
+  CHECK(reported(out.events) == "context0/1/7 stream0/1/13 other0/1/13 other0/1/0 other0/0/0 other0/3/20 other0/4/21 ");
 }
 
-TEST_CASE("cupti late places: a stream that is told before its context waits for it, and for its device") {
+TEST_CASE("cupti late places: a stream that is reported before its context waits for it, and for its device") {
   support::recording_emitter out;
   known_places known;
   place_deriver d(out, known);
@@ -83,12 +83,12 @@ TEST_CASE("cupti late places: a stream that is told before its context waits for
   d.emit(at(event_kind::stream, 0, 3, 14));
   d.emit(at(event_kind::kernel, 1, 2, 13));
   d.emit(at(event_kind::context, 1, 2, 7));
-  CHECK(told(out.events) == "other1/2/13 context1/2/7 stream1/2/13 ");
+  CHECK(reported(out.events) == "other1/2/13 context1/2/7 stream1/2/13 ");
   d.settle();
   CHECK(out.events.size() == 3);
   d.emit(at(event_kind::kernel, 1, 3, 14));  // in a context that is older than the session
   d.settle();
-  CHECK(told({out.events.begin() + 3, out.events.end()}) == "other1/3/14 context*1/3/0 stream1/3/14 ");
+  CHECK(reported({out.events.begin() + 3, out.events.end()}) == "other1/3/14 context*1/3/0 stream1/3/14 ");
 }
 
 TEST_CASE("cupti late places: a description that comes too late is not the second one") {
@@ -99,7 +99,7 @@ TEST_CASE("cupti late places: a description that comes too late is not the secon
   d.settle();
   d.emit(at(event_kind::stream, 0, 2, 13));
   d.emit(at(event_kind::context, 1, 2, 7));
-  CHECK(told(out.events) == "other1/2/13 context*1/2/0 stream*1/2/13 ");
+  CHECK(reported(out.events) == "other1/2/13 context*1/2/0 stream*1/2/13 ");
 }
 
 TEST_CASE("cupti late places: a program that makes streams without end does not fill the memory") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage of a graph node's capture: what threads tell in any order, what updates change, and that nothing grows.
+// The stage of a graph node's capture: what threads say in any order, what updates change, and that nothing grows.
 #include <doctest/doctest.h>
 
 #include <cutrace/collect/graph_table.hpp>
@@ -37,7 +37,7 @@ TEST_CASE("a clone's node has the stage of its origin, whoever is heard first") 
   CHECK(t.find(node(9, 0), 0) == nullptr);
 }
 
-TEST_CASE("an instance's node is created inside of a stage, then told as a clone: the clone counts") {
+TEST_CASE("an instance's node is created inside of a stage, then reported as a clone: the clone counts") {
   graph_table t;
   t.added(node(1, 0), 7, named("capture"));
   t.added(node(2, 0), 9, named("instantiate"));
@@ -48,7 +48,7 @@ TEST_CASE("an instance's node is created inside of a stage, then told as a clone
   CHECK(name_of(t, node(2, 1)).empty());
 }
 
-TEST_CASE("an update holds from its time on, also when the updating graph is gone or told late") {
+TEST_CASE("an update holds from its time on, also when the updating graph is gone or reported late") {
   graph_table t;
   t.added(node(1, 0), 7, named("one"));
   t.copied(node(2, 0), node(1, 0));

@@ -152,7 +152,7 @@ TEST_CASE("allocation in both of its forms: the class is named, the status stand
   CHECK(text_of(d.status_name) == "NV_ERR_INVALID_ARGUMENT");
 }
 
-TEST_CASE("transfer: the inner command is told, and an unread one is itself") {
+TEST_CASE("transfer: the inner command is reported, and an unread one is itself") {
   block entry(16), exit(16), inner_entry(32), inner_exit(32);
   for (block* b : {&entry, &exit}) b->word(0, 0x2a).word(4, 32).address(8, 0x7f0000001000);
   for (block* b : {&inner_entry, &inner_exit}) b->word(0, 7).word(4, 8).word(8, 0x101).word(28, 0);

@@ -90,7 +90,7 @@ TEST_CASE("an event says what a record holds") {
   CHECK(e.ioctl_.enclosing == 0);
 }
 
-TEST_CASE("what has no name is told in hex, an unknown status too") {
+TEST_CASE("what has no name is reported in hex, an unknown status too") {
   recording_emitter to;
   trace_record r = record_of(0xc0044601, ioctl_device::gpu);
   CHECK(string_of(decoded_event(r, to).name) == "0xc0044601");

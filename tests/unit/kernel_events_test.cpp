@@ -60,7 +60,7 @@ const unsigned char* start_of(const Record& r) {
 }
 
 template <class Record>
-event told(const Record& r, keeping_emitter& to) {
+event reported(const Record& r, keeping_emitter& to) {
   const kernel_events kernel(view_580());
   REQUIRE(kernel_events::knows(r.head.kind));
   CHECK(bytes_of(r.head.kind) == sizeof(r));
@@ -101,7 +101,7 @@ TEST_CASE("kernel: a control command whose block was read after the call alone: 
   put(r.exit, 4, 0x5c000002);
   put(r.exit, 8, 0x20800102);
   put(r.exit, 28, 0x56);
-  const event e = told(r, to);
+  const event e = reported(r, to);
   CHECK(e.kind == cutrace::event_kind::ioctl);
   CHECK(string_of(e.name) == "NV_ESC_RM_CONTROL");
   CHECK(string_of(e.ioctl_.node) == "nvidiactl");
@@ -123,10 +123,10 @@ TEST_CASE("kernel: an object: its class as it was before, the handle that the dr
   put(r.entry, 0, 0xc1d00001);
   put(r.entry, 4, 0x5c000001);
   put(r.entry, 12, 0x2080);
-  put(r.exit, 0, 0xc1d00009);  // as no driver does: what was there before is told
+  put(r.exit, 0, 0xc1d00009);  // as no driver does: what was there before is reported
   put(r.exit, 8, 0x5c000002);
   put(r.exit, 40, 0x1f);
-  const event e = told(r, to);
+  const event e = reported(r, to);
   CHECK(string_of(e.name) == "NV_ESC_RM_ALLOC");
   CHECK(string_of(e.ioctl_.command_name) == "NV20_SUBDEVICE_0");
   CHECK(string_of(e.ioctl_.status_name) == "NV_ERR_INVALID_ARGUMENT");
@@ -138,7 +138,7 @@ TEST_CASE("kernel: an object: its class as it was before, the handle that the dr
   put(r.exit, 4, 0x5c000001);
   put(r.exit, 12, 0x2080);
   keeping_emitter unread;
-  CHECK(string_of(told(r, unread).ioctl_.command_name) != "NV20_SUBDEVICE_0");
+  CHECK(string_of(reported(r, unread).ioctl_.command_name) != "NV20_SUBDEVICE_0");
   CHECK(unread.events[0].ioctl_.parent != 0x5c000001);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("kernel: a transfer, a node of UVM, and a call that the kernel began a
   transfer.bytes[2] = transfer.bytes[3] = 32;
   put(transfer.inner_entry, 8, 0x20800102);
   put(transfer.inner_exit, 28, 0x56);
-  const event inner = told(transfer, wrapped);
+  const event inner = reported(transfer, wrapped);
   CHECK(string_of(inner.name) == "NV_ESC_RM_CONTROL");
   CHECK(inner.ioctl_.transferred);
   CHECK(string_of(inner.ioctl_.node) == "nvidia0");
@@ -162,7 +162,7 @@ TEST_CASE("kernel: a transfer, a node of UVM, and a call that the kernel began a
   keeping_emitter managed;
   ioctl_record uvm = ioctl_of(238u << 20, 37);
   uvm.result = -512;
-  const event e = told(uvm, managed);
+  const event e = reported(uvm, managed);
   CHECK(string_of(e.name) == "UVM_REGISTER_GPU");
   CHECK(string_of(e.ioctl_.node) == "nvidia-uvm");
   CHECK(e.ioctl_.error == EINTR);
@@ -176,7 +176,7 @@ TEST_CASE("kernel: an error of the GPU") {
   r.number = 79;
   std::strcpy(r.device, "0000:3b:00.0");
   std::strcpy(r.text, "GPU has fallen off the bus.");
-  const event e = told(r, to);
+  const event e = reported(r, to);
   CHECK(e.kind == cutrace::event_kind::system);
   CHECK(string_of(e.system.category) == "xid");
   CHECK(string_of(e.name) == "Xid 79");
@@ -190,7 +190,7 @@ TEST_CASE("kernel: an error of the GPU") {
   std::memset(r.text, 'x', sizeof(r.text));  // without an end
   std::memset(r.device, 'y', sizeof(r.device));
   keeping_emitter long_one;
-  told(r, long_one);
+  reported(r, long_one);
   CHECK(std::strlen(long_one.arguments[0].string_value()) == sizeof(r.device));
   CHECK(std::strlen(long_one.arguments[1].string_value()) == sizeof(r.text));
 }
@@ -205,7 +205,7 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
     r.what = CUTRACE_EBPF_INTERRUPT;
     r.value = 36;
     std::strcpy(r.text, "nvidia");
-    const event e = told(r, to);
+    const event e = reported(r, to);
     CHECK(string_of(e.system.category) == "irq");
     CHECK(string_of(e.name) == "nvidia");
     CHECK(e.duration_ns() == 500);
@@ -222,7 +222,7 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
     keeping_emitter to;
     r.what = CUTRACE_EBPF_SWITCHED_OUT;
     r.value = one.first;
-    const event e = told(r, to);
+    const event e = reported(r, to);
     CHECK(string_of(e.system.category) == "sched");
     CHECK(e.system.enclosing == 9);
     CHECK_FALSE(e.system.has_result);
@@ -236,7 +236,7 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
     r.what = CUTRACE_EBPF_FAULT;
     r.value = 0x7f0000001000;
     r.result = one.first;
-    told(r, to);
+    reported(r, to);
     REQUIRE(to.arguments.size() == 2);
     CHECK(to.arguments[0].kind == argument_kind::pointer);
     CHECK(to.arguments[0].value == 0x7f0000001000);
@@ -247,7 +247,7 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
     r.what = CUTRACE_EBPF_MODULE;
     r.value = 1;
     r.result = -14;
-    const event e = told(r, to);
+    const event e = reported(r, to);
     CHECK(string_of(e.name) == "nvidia_poll");
     CHECK(e.system.has_result);
     CHECK(e.system.result == -14);

@@ -68,7 +68,7 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
     std::mt19937_64 random(shapes);
     order_window w;
     w.configure(16000000, 64 << 20);
-    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: what tells one from another
+    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: what gives one from another
     std::int64_t end = 1;
     std::size_t wrong = 0, taken = 0;
     std::set<const cutrace::detail::work_shape*> in_use;
@@ -77,7 +77,7 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
       for (const order_window::place& p : b.order) {
         const pending_work& work = p.as<pending_work>();
         cutrace::event out;
-        work.show(out);
+        work.unpack(out);
         const std::vector<std::uint64_t>& want = given[static_cast<std::size_t>(p.end_ns)];
         const std::uint64_t words[] = {out.kernel.grid[0], out.kernel.graph_node_id, out.stream, out.name.size};
         wrong += !std::equal(want.begin(), want.end(), words);

@@ -523,7 +523,7 @@ TEST_CASE("output file: a program without standard streams does not write into i
   CHECK(content_of(folder.file("t")) == "trace");
 }
 
-TEST_CASE("output file: a rename that fails is told") {
+TEST_CASE("output file: a rename that fails is reported") {
   const temporary_folder folder;
   output_file file;
   file.open(folder.file("t").c_str(), publish::at_close);

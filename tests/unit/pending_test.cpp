@@ -81,7 +81,7 @@ event through(const event& e) {
   waiting.call_thread = 7;
   waiting.epoch = 3;
   event out;
-  waiting.show(out);
+  waiting.unpack(out);
   CHECK((waiting.call_thread == 7 && waiting.epoch == 3));
   CHECK((out.correlation_id >> 32) == 3);
   out.correlation_id &= 0xffffffffu;

@@ -12,14 +12,14 @@ namespace reporter_test {
 
 using cutrace::detail::reporter;
 
-TEST_CASE("each distinct line is told once, and kept as a note") {
+TEST_CASE("each distinct line is reported once, and kept as a note") {
   reporter r;
-  int told = 0;
-  r.set_handler([](const char*, const char*, void* user) { ++*static_cast<int*>(user); }, &told);
+  int reported = 0;
+  r.set_handler([](const char*, const char*, void* user) { ++*static_cast<int*>(user); }, &reported);
   for (int i = 0; i < 3; ++i) r.report("sink", "the disk is full");
   r.report("sink", "the disk is slow");
   r.report("sink", "for the files only", false);
-  CHECK(told == 2);
+  CHECK(reported == 2);
   CHECK(r.count_of("sink") == 3);
   for (int i = 0; i < 100; ++i) r.report("flood", std::to_string(i).c_str());
   CHECK(r.notes().size() == 32);
@@ -38,7 +38,7 @@ TEST_CASE("a handler is not taken away while another thread is inside it") {
         mine.left = true;
       },
       &s);
-  std::thread reporting([&r] { r.report("sink", "slow to tell"); });
+  std::thread reporting([&r] { r.report("sink", "slow to report"); });
   while (!s.entered) std::this_thread::yield();
   r.set_handler(nullptr, nullptr);
   CHECK(s.left);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What session::on_request_done tells against what the report finds of the same events.
+// What session::on_request_done gives against what the report finds of the same events.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,23 +27,23 @@ using analysis::request_watch;
 using analysis::request_watch_limits;
 using random_trace::tick;
 
-void check_same(const request_done& told, const request_cost& found) {
-  CHECK(told.start_ns == found.span.start_ns);
-  CHECK(told.end_ns == found.span.end_ns);
-  CHECK(told.stages == found.stages);
-  CHECK(told.batches == found.batches);
-  CHECK(told.host_ns == found.host_ns);
-  CHECK(told.idle_inside_ns == found.idle_inside_ns);
-  CHECK(told.queue_ns == found.queue_ns);
-  CHECK(told.execution_alone_ns == found.execution_alone_ns);
-  CHECK(told.transfer_alone_ns == found.transfer_alone_ns);
-  CHECK(told.execution_in_batches_ns == found.execution_in_batches_ns);
-  CHECK(told.transfer_in_batches_ns == found.transfer_in_batches_ns);
-  CHECK(told.estimated_share_ns == found.estimated_share_ns);
+void check_same(const request_done& reported, const request_cost& found) {
+  CHECK(reported.start_ns == found.span.start_ns);
+  CHECK(reported.end_ns == found.span.end_ns);
+  CHECK(reported.stages == found.stages);
+  CHECK(reported.batches == found.batches);
+  CHECK(reported.host_ns == found.host_ns);
+  CHECK(reported.idle_inside_ns == found.idle_inside_ns);
+  CHECK(reported.queue_ns == found.queue_ns);
+  CHECK(reported.execution_alone_ns == found.execution_alone_ns);
+  CHECK(reported.transfer_alone_ns == found.transfer_alone_ns);
+  CHECK(reported.execution_in_batches_ns == found.execution_in_batches_ns);
+  CHECK(reported.transfer_in_batches_ns == found.transfer_in_batches_ns);
+  CHECK(reported.estimated_share_ns == found.estimated_share_ns);
 }
 
 /// The report's numbers, by id.
-std::map<std::uint64_t, request_cost> reported(const std::vector<event>& events) {
+std::map<std::uint64_t, request_cost> cost_by_report(const std::vector<event>& events) {
   analysis::trace_analysis a;
   for (const event& e : events) a.add(e);
   const analysis::trace_results r = a.finish();
@@ -51,9 +51,9 @@ std::map<std::uint64_t, request_cost> reported(const std::vector<event>& events)
   for (const request_cost& c : r.requests) by_id[a.log().stages().request_ids()[c.request]] = c;
   return by_id;
 }
-void check_all(const std::vector<request_done>& told, const std::map<std::uint64_t, request_cost>& found) {
-  REQUIRE(told.size() == found.size());
-  for (const request_done& r : told) {
+void check_all(const std::vector<request_done>& reported, const std::map<std::uint64_t, request_cost>& found) {
+  REQUIRE(reported.size() == found.size());
+  for (const request_done& r : reported) {
     CAPTURE(r.id);
     REQUIRE(found.count(r.id) == 1);
     check_same(r, found.at(r.id));
@@ -106,7 +106,7 @@ session_options quiet_session() {
 
 }  // namespace
 
-TEST_CASE("a request's text is there when it is told, whatever became of the events") {
+TEST_CASE("a request's text is there when it is reported, whatever became of the events") {
   request_watch watch(quick());
   for (int round = 0; round < 2; ++round) {
     one_request r(7, 100000 * round, 1 + static_cast<std::uint64_t>(round));
@@ -150,11 +150,11 @@ TEST_CASE("request_done: of random traces the same numbers as the report's, when
       REQUIRE_FALSE(r.approximate);
       REQUIRE((untimed.count(r.id) == 0 || r.work_missing));
     }
-    check_all(watch.done(), reported(truth.events));
+    check_all(watch.done(), cost_by_report(truth.events));
   }
 }
 
-TEST_CASE("request_done: told once, when its work has retired") {
+TEST_CASE("request_done: reported once, when its work has retired") {
   const one_request r(7);
   request_watch watch(quick());
   for (const event& e : r.events) watch.add(e);
@@ -258,7 +258,7 @@ TEST_CASE("request_done: losses while it was open, late events, stages that neve
   CHECK(d.end_ns == 50);
 }
 
-TEST_CASE("request_done: memory is bounded, whatever never ends is told early") {
+TEST_CASE("request_done: memory is bounded, whatever never ends is reported early") {
   request_watch_limits limits = quick();
   limits.requests = 64;
   limits.stages = 32;
@@ -279,7 +279,7 @@ TEST_CASE("request_done: memory is bounded, whatever never ends is told early") 
 }
 
 TEST_CASE("request_done: a session calls the program's function with the report's numbers of its own trace") {
-  std::vector<request_done> told;
+  std::vector<request_done> reported;
   std::map<std::uint64_t, request_cost> found;
   {
     sim::gpu gpu;
@@ -287,7 +287,7 @@ TEST_CASE("request_done: a session calls the program's function with the report'
     session trace(quiet_session());
     memory_sink& all = trace.emplace_sink<memory_sink>();
     trace.on_request_done(
-        [](const request_done& r, void* to) { static_cast<std::vector<request_done>*>(to)->push_back(r); }, &told);
+        [](const request_done& r, void* to) { static_cast<std::vector<request_done>*>(to)->push_back(r); }, &reported);
     trace.add_backend(backend);
     sim::stream& stream = gpu.create_stream();
     const std::uint64_t memory = gpu.allocate(1 << 16);
@@ -308,10 +308,10 @@ TEST_CASE("request_done: a session calls the program's function with the report'
     CUTRACE_MARK("request_end", std::uint64_t{12});
     trace.flush();
     trace.stop();
-    found = reported(all.events());
+    found = cost_by_report(all.events());
   }
-  check_all(told, found);
-  for (const request_done& r : told) {
+  check_all(reported, found);
+  for (const request_done& r : reported) {
     CHECK(r.exact());
     CHECK(r.execution_alone_ns > 0);
     CHECK(r.execution_in_batches_ns > 0);

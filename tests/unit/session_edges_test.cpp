@@ -19,16 +19,16 @@ using cutrace::event_kind;
 
 namespace {
 
-/// A backend whose calls and GPU work the test tells by hand.
-struct told_backend : cutrace::backend {
+/// A backend whose calls and GPU work the test says by hand.
+struct emitting_backend : cutrace::backend {
   cutrace::event_writer* writer = nullptr;
   std::uint32_t correlation = 1000;
 
-  const char* name() const noexcept override { return "told"; }
+  const char* name() const noexcept override { return "described"; }
   cutrace::backend_status start(cutrace::event_writer& w) override {
     writer = &w;
     w.name_function(7, false, {"cuTold", nullptr, 0, cutrace::copy_direction::unknown, -1, true});
-    return {true, "told by the test"};
+    return {true, "described by the test"};
   }
   bool flush(std::uint32_t) noexcept override { return true; }
   bool stop(std::uint32_t) noexcept override { return true; }
@@ -77,7 +77,7 @@ struct traced {
       if (e.kind == kind) some.push_back(e);
     return some;
   }
-  told_backend gpu;
+  emitting_backend gpu;
   cutrace::session trace;
   cutrace::memory_sink* sink = &trace.emplace_sink<cutrace::memory_sink>();
 };
@@ -86,7 +86,7 @@ std::string text_of(cutrace::text t) { return {t.data, t.size}; }
 
 }  // namespace
 
-TEST_CASE("a call that a pause cuts in two is told if it began before, and so is its GPU work") {
+TEST_CASE("a call that a pause cuts in two is reported if it began before, and so is its GPU work") {
   traced t;
   cutrace::api_call before = t.gpu.begin();
   t.trace.pause();
@@ -111,7 +111,7 @@ TEST_CASE("a call that a pause cuts in two is told if it began before, and so is
 
 TEST_CASE("a stage that outlives a trace is known to the next one") {
   cutrace::session* first = new cutrace::session(traced::quiet());
-  told_backend early;
+  emitting_backend early;
   first->add_backend(early);
   CUTRACE_STAGE("server", 41);
   CUTRACE_STAGE_DYNAMIC("named at run time", "a text");
@@ -254,7 +254,7 @@ TEST_CASE("an error handler that calls the session it belongs to does not wait f
   o.on_error_user = &state;
   cutrace::session first(o);
   trace = &first;
-  cutrace::session second(traced::quiet());  // "joins that trace" is told while the runtime begins a session
+  cutrace::session second(traced::quiet());  // "joins that trace" is reported while the runtime begins a session
   CHECK(calls == 1);
   { CUTRACE_STAGE("still traced"); }
   CHECK(first.flush());
@@ -341,21 +341,21 @@ TEST_CASE("a variable that cannot be used never reaches the program, however lat
     ~variable() { ::unsetenv(name); }
     const char* name;
   };
-  std::string told;
+  std::string reported;
   cutrace::session_options o = unheard();
   o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
-  o.on_error_user = &told;
+  o.on_error_user = &reported;
   for (const char* name : {"CUTRACE_MEMORY_LIMIT", "CUTRACE_WINDOW_MS", "CUTRACE_OVERFLOW", "CUTRACE"}) {
     const variable bad(name, "nonsense");
-    told.clear();
+    reported.clear();
     cutrace::session trace(o);
     CHECK_FALSE(trace.active());
     cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
     { CUTRACE_STAGE("untraced"); }
     trace.stop();
     CHECK(sink.events().empty());
-    CHECK(told.find(std::string(name) + "=\"nonsense\"") != std::string::npos);
-    CHECK(told.find("runs untraced") != std::string::npos);
+    CHECK(reported.find(std::string(name) + "=\"nonsense\"") != std::string::npos);
+    CHECK(reported.find("runs untraced") != std::string::npos);
   }
   cutrace::session_options bad = unheard();
   bad.backend = "nonsense";

@@ -290,7 +290,7 @@ TEST_CASE("a sink that throws is closed and counted, the others go on") {
   CHECK(found);
 }
 
-TEST_CASE("a sink that joins late is told what was described before") {
+TEST_CASE("a sink that joins late is reported what was described before") {
   cutrace::session trace(quiet());
   { CUTRACE_STAGE("before"); }
   CHECK(trace.flush());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated GPU as a backend: what its calls tell an event writer, with and without a session.
+// The simulated GPU as a backend: what its calls report an event writer, with and without a session.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -176,7 +176,7 @@ TEST_CASE("sim backend: nodes of a graph launch share its correlation id") {
   for (std::size_t i = 1; i < kernels.size(); ++i) CHECK(kernels[i].begin >= kernels[i - 1].end);
 }
 
-TEST_CASE("sim backend: nothing is told before it has ended, what runs at the end is unfinished") {
+TEST_CASE("sim backend: nothing is reported before it has ended, what runs at the end is unfinished") {
   cutrace::sim::gpu gpu;
   cutrace::sim::sim_backend backend(gpu);
   fake_writer writer;

@@ -82,7 +82,7 @@ TEST_CASE("sim: events carry a stream's progress to others and measure it") {
   CHECK(ms == doctest::Approx(2.0));
 }
 
-TEST_CASE("sim: a blocking call is told the moment to wait for") {
+TEST_CASE("sim: a blocking call is reported the moment to wait for") {
   manual_gpu g;
   auto* a = g.stream();
   auto* b = g.stream();

@@ -47,7 +47,7 @@ cutrace::stats some_stats() {
 
 }  // namespace
 
-TEST_CASE("status block: what a process told is there after it was killed") {
+TEST_CASE("status block: what a process reported is there after it was killed") {
   const temporary_folder folder;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -56,7 +56,7 @@ TEST_CASE("status block: what a process told is there after it was killed") {
     w.describe("a program", 12);
     w.describe_backend("cupti: some version", true);
     w.add_sink("jsonl", std::string(3000, 'p').c_str());
-    w.tell(some_stats());
+    w.report(some_stats());
     w.set_state(run_state::tracing);
     ::raise(SIGKILL);
   }
@@ -97,7 +97,7 @@ TEST_CASE("status block: one for each program of a process, and none where there
   CHECK(read(folder.file(pid + ".1.status"))->state_now() == run_state::starting);
   CHECK(read(folder.file(pid + ".2.status"))->state_now() == run_state::untraced);
   CHECK(std::string(read(folder.file(pid + ".2.status"))->message) == "no rights");
-  nowhere.tell(some_stats());  // nobody listens
+  nowhere.report(some_stats());  // nobody listens
   nowhere.describe("p", 1);
   nowhere.add_sink("s", "p");
   nowhere.set_state(run_state::ended);

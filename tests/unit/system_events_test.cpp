@@ -21,7 +21,7 @@ using cutrace::event_kind;
 
 std::string text_of(cutrace::text t) { return {t.data, t.size}; }
 
-/// Hands over one buffer, whose decoder tells `count` events with `arguments` each, the latest first.
+/// Hands over one buffer, whose decoder gives `count` events with `arguments` each, the latest first.
 struct probe_backend : cutrace::backend {
   cutrace::event_writer* writer = nullptr;
   int count = 0;
@@ -30,12 +30,12 @@ struct probe_backend : cutrace::backend {
   const char* name() const noexcept override { return "probe"; }
   cutrace::backend_status start(cutrace::event_writer& w) override {
     writer = &w;
-    return {false, "told by the test"};
+    return {false, "described by the test"};
   }
   bool flush(std::uint32_t) noexcept override { return true; }
   bool stop(std::uint32_t) noexcept override { return true; }
 
-  void tell(int events, std::uint32_t arguments_each) {
+  void report(int events, std::uint32_t arguments_each) {
     count = events;
     arguments = arguments_each;
     cutrace::activity_buffer b{};
@@ -68,11 +68,11 @@ struct probe_backend : cutrace::backend {
   }
 };
 
-std::vector<event> told(int events, std::uint32_t arguments, cutrace::memory_sink*& sink, cutrace::session& trace) {
+std::vector<event> reported(int events, std::uint32_t arguments, cutrace::memory_sink*& sink, cutrace::session& trace) {
   probe_backend backend;
   trace.add_backend(backend);
   sink = &trace.emplace_sink<cutrace::memory_sink>();
-  backend.tell(events, arguments);
+  backend.report(events, arguments);
   trace.stop();
   std::vector<event> some;
   for (const event& e : sink->events())
@@ -92,7 +92,7 @@ cutrace::session_options quiet() {
 TEST_CASE("arguments of what a probe saw reach the sink with names, kinds and texts") {
   cutrace::session trace(quiet());
   cutrace::memory_sink* sink = nullptr;
-  const std::vector<event> all = told(600, 3, sink, trace);  // more than a slice of the delivery
+  const std::vector<event> all = reported(600, 3, sink, trace);  // more than a slice of the delivery
   REQUIRE(all.size() == 600);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const event& e = all[i];
@@ -115,13 +115,13 @@ TEST_CASE("arguments of what a probe saw reach the sink with names, kinds and te
 TEST_CASE("no more than ten arguments, and none at all") {
   cutrace::session many(quiet());
   cutrace::memory_sink* sink = nullptr;
-  const std::vector<event> ten = told(2, 14, sink, many);
+  const std::vector<event> ten = reported(2, 14, sink, many);
   REQUIRE(ten.size() == 2);
   CHECK(ten[0].system.argument_count == 10);
   CHECK(static_cast<std::int64_t>(ten[1].system.arguments[9].value) == -10);
   many.stop();
   cutrace::session none(quiet());
-  const std::vector<event> bare = told(1, 0, sink, none);
+  const std::vector<event> bare = reported(1, 0, sink, none);
   REQUIRE(bare.size() == 1);
   CHECK(bare[0].system.argument_count == 0);
 }

@@ -41,22 +41,11 @@ std::string written(Put put) {
 TEST_CASE("digits: decimal numbers of any length") {
   for (const std::uint64_t n : numbers()) {
     REQUIRE(written([n](char* to) { return put_decimal(to, n); }) == std::to_string(n));
-    REQUIRE(written([n](char* to) { return decimal_text(n).put(to); }) == std::to_string(n));
     const auto negative = static_cast<std::int64_t>(0 - n);
     REQUIRE(written([=](char* to) { return put_integer(to, negative); }) == std::to_string(negative));
   }
   for (int n = -128; n < 128; ++n) {
     REQUIRE(written([n](char* to) { return put_integer(to, static_cast<std::int8_t>(n)); }) == std::to_string(n));
-  }
-}
-
-TEST_CASE("digits: all eight of them, in each place") {
-  for (std::uint32_t n = 0; n < 100000000u; n += 9973) {
-    const std::uint64_t digits = eight_digits(n);
-    std::uint64_t back = 0;
-    for (unsigned i = 0; i < 8; ++i) back = back * 10 + (digits >> (8 * i) & 0xFF);
-    REQUIRE(back == n);
-    REQUIRE((digits & ~std::uint64_t{0x0F0F0F0F0F0F0F0F}) == 0);
   }
 }
 

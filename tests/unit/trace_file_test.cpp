@@ -76,22 +76,22 @@ const std::vector<std::string>& names_of_noise() {
   return all;
 }
 
-struct told {
+struct reported {
   std::vector<std::string> lines;
   static void add(const char*, const char* message, void* user) {
-    static_cast<told*>(user)->lines.emplace_back(message);
+    static_cast<reported*>(user)->lines.emplace_back(message);
   }
 };
 
 /// A session that writes `marks` marks to the sinks of a specification, waiting for room. @returns its end's statistics
-cutrace::stats session_of(const std::string& sinks, int marks, told& errors, void (*midway)(void*) = nullptr,
+cutrace::stats session_of(const std::string& sinks, int marks, reported& errors, void (*midway)(void*) = nullptr,
                           void* user = nullptr) {
   cutrace::session_options o;
   o.backend = "none";
   o.sinks = sinks.c_str();
   o.overflow = cutrace::overflow_policy::wait;
   o.overflow_wait_us = 60000000;
-  o.on_error = told::add;
+  o.on_error = reported::add;
   o.on_error_user = &errors;
   cutrace::session trace(o);
   for (int i = 0; i < marks; ++i) {
@@ -348,7 +348,7 @@ TEST_CASE("parts: by time, as soon as there is something in them") {
 TEST_CASE("a limit of bytes: what exceeds it is counted as lost, said once, and the file has its end") {
   for (const char* sink : {"jsonl", "chrome", "calls"}) {
     const temporary_folder folder;
-    told errors;
+    reported errors;
     const std::string path = folder.file("t.gz").substr(0, folder.file("t.gz").size() - 3);
     const cutrace::stats s = session_of(std::string(sink) + ":" + path + "?max=300K", 20000, errors);
     REQUIRE(s.sink_count == 1);
@@ -382,7 +382,7 @@ TEST_CASE("a disk that is full: the sink fails once, loudly; the program and the
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   rlimit small = before;
   small.rlim_cur = 200 * 1024;  // the kernel sends SIGXFSZ then, which ends a program that does not expect it
-  told errors;
+  reported errors;
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   const cutrace::stats s = session_of("jsonl:" + folder.file("t.jsonl") + ",null", 20000, errors);
   ::setrlimit(RLIMIT_FSIZE, &before);
@@ -430,7 +430,7 @@ TEST_CASE("a write that fails: what stands whole in the file counts as written, 
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     rlimit small = before;
     small.rlim_cur = zipped ? 25000 : parts ? 40000 : 200000;
-    told errors;
+    reported errors;
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
     const cutrace::stats s = session_of(std::string(f.sink) + ":" + folder.file("t") + specification, marks, errors);
     ::setrlimit(RLIMIT_FSIZE, &before);
@@ -478,7 +478,7 @@ TEST_CASE("a full disk, seen with the first write: nothing counts as written") {
 #endif
        }) {
     INFO(sink);
-    told errors;
+    reported errors;
     const cutrace::stats s = session_of(sink + ",null", 200, errors);
     CHECK(s.sinks[0].failed);
     CHECK(s.sinks[0].delivered >= 200);
@@ -535,7 +535,7 @@ TEST_CASE("a pipe whose reader leaves ends its sink, not the program") {
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
     int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     REQUIRE(reader >= 0);
-    told errors;
+    reported errors;
     const cutrace::stats s = session_of(
         specification + ",null", 200, errors, [](void* fd) { ::close(*static_cast<int*>(fd)); }, &reader);
     CHECK(s.sinks[0].failed);

@@ -29,7 +29,7 @@ struct probe_backend : cutrace::backend {
     writer = &w;
     const cutrace::function_info launch{"cuLaunchKernel", nullptr, 0, cutrace::copy_direction::unknown, -1, true};
     w.name_function(1, false, launch);
-    return {true, "told by the test"};
+    return {true, "described by the test"};
   }
   bool flush(std::uint32_t) noexcept override { return true; }
   bool stop(std::uint32_t) noexcept override { return true; }
@@ -108,7 +108,7 @@ struct run {
       if (e.kind == event_kind::kernel && (e.correlation_id & 0xffffffffu) == id) return e;
     return std::nullopt;
   }
-  /// Hands over what was told so far, and has it delivered.
+  /// Hands over what was notified far, and has it delivered.
   void deliver() {
     backend.hand_over();
     REQUIRE(trace.flush());

@@ -13,10 +13,10 @@ namespace cutrace_tool {
 class analysis_sink : public cutrace::sink {
  public:
   void open(const cutrace::trace_info& info) override {
-    // A file without clocks does not tell when its trace began.
-    const bool told = info.start.monotonic_ns != 0;
-    all_ = std::make_unique<cutrace::analysis::trace_analysis>(told ? info.start.trace_ns
-                                                                    : cutrace::analysis::trace_log::first_event);
+    // A file without clocks does not say when its trace began.
+    const bool reported = info.start.monotonic_ns != 0;
+    all_ = std::make_unique<cutrace::analysis::trace_analysis>(reported ? info.start.trace_ns
+                                                                        : cutrace::analysis::trace_log::first_event);
   }
   void write(cutrace::event_view events) override {
     for (const cutrace::event& e : events) all_->add(e);

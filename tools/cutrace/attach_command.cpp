@@ -30,7 +30,7 @@
 #include "cutrace/call_relay.hpp"
 #include "cutrace/ebpf_settings.hpp"
 #include "cutrace/invoking_user.hpp"
-#include "cutrace/own_probes.hpp"
+#include "cutrace/requested_probes.hpp"
 #include "cutrace/run_environment.hpp"
 #include "cutrace/run_folder.hpp"
 #include "cutrace/run_report.hpp"
@@ -115,7 +115,7 @@ int attach(attach_options& o) {
                       "\" cannot be used; accepted: " + cutrace::detail::sampling::accepted_time);
   const held_process held(o.process);
   held.check_rights();
-  own_probes wanted(o.outputs.probes);
+  requested_probes wanted(o.outputs.probes);
   become(find_invoking_user());
   const auto process = static_cast<std::uint32_t>(o.process);
   const std::string name = name_of(o.process);
@@ -147,7 +147,7 @@ int attach(attach_options& o) {
     } catch (const cutrace_ebpf::refused& e) {
       throw usage_error(e.what());
     }
-    if (!probes->trace(process)) throw usage_error("the process cannot be told to the kernel");
+    if (!probes->trace(process)) throw usage_error("the kernel takes no further process");
     held.check_alive();  // else its number may be another one's, whose rights nobody has looked at
     const std::uint64_t end_ns =
         duration_ms != 0 ? cutrace::clock::monotonic_ns() + std::uint64_t{duration_ms} * 1000000 : ~std::uint64_t{0};
@@ -175,7 +175,7 @@ int attach(attach_options& o) {
 
 int attach(attach_options&) {
   require_ebpf();
-  return exit_own_failure;
+  return exit_command_failure;
 }
 
 #endif
@@ -212,7 +212,7 @@ void add_attach(CLI::App& app, int& exit_status) {
   attach_app->add_flag("--strict", o->outputs.strict,
                        "Exit with 3 where the trace is not whole: lost events, nothing traced");
   attach_app->footer(
-      "The process goes on as if nothing had been; calls that are open at the begin or at the end are not told.\n"
+      "The process goes on as if nothing had been; calls that are open at the begin or at the end are not recorded.\n"
       "It needs root, or CAP_BPF and CAP_PERFMON; files are of the user who called.\n"
       "\n"
       "Examples:\n"

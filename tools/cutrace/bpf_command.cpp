@@ -37,7 +37,7 @@ int run_bpf(const bpf_wishes& w) {
 #else
   static_cast<void>(w);
   require_ebpf();
-  return exit_own_failure;
+  return exit_command_failure;
 #endif
 }
 

@@ -135,7 +135,7 @@ std::string bpftrace_script(const std::string& driver, const std::vector<std::st
 // max_probes: {} functions, at entry and return; bpftrace's usual limit is 512, or 1024 from 0.23 on.
 // A line is: begin in ns of CLOCK_MONOTONIC, process, thread, NAME(six registers) = result, how long, and the call that
 // it was made in. Names are looked up when they are printed: of a process that has ended, addresses remain. A function
-// with two symbols is told twice, a call that is left by longjmp or an exception makes those around it wrong, and what
+// with two symbols is reported twice, a call that is left by longjmp or an exception makes those around it wrong, and what
 // finds no room is lost; cutrace knows of all three.
 config = {{
   max_probes = {}

@@ -14,7 +14,7 @@
 
 #include "call_backend.hpp"
 #include "cutrace/patience.hpp"
-#include "cutrace/told_trace.hpp"
+#include "cutrace/remote_trace.hpp"
 
 namespace cutrace_tool {
 
@@ -171,7 +171,7 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   const auto known = writers_.find(process);
   if (known != writers_.end()) return known->second;
   any_traced_ = true;
-  told_trace t;
+  remote_trace t;
   t.variables = variables_;
   t.process = process;
   t.name = name;
@@ -184,7 +184,7 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   const eb::probe_view own = own_ != nullptr ? own_->view() : eb::probe_view();
   t.make = [how, &view, own](int records) { return new eb::call_backend(records, how, view, own); };
   writer& w = writers_[process];
-  w.process = start_told_trace(t, w.pipe);
+  w.process = start_remote_trace(t, w.pipe);
   return w;
 }
 
@@ -243,8 +243,8 @@ void call_relay::look_at_processes() {
 
 void call_relay::put_kernel_notes(writer& w) {
   for (const std::string& note : kernel_->notes()) put_note(w, note);
-  if (const std::uint64_t faults = kernel_->totals().faults_untold)
-    put_note(w, "of " + std::to_string(faults) + " page faults it could not be told what they touched");
+  if (const std::uint64_t faults = kernel_->totals().faults_unreported)
+    put_note(w, "of " + std::to_string(faults) + " page faults it is not known what they touched");
   if (const std::uint64_t times = kernel_->passed_over())
     put_note(w, "the kernel passed over probes of itself " + std::to_string(times) +
                     " times while they were busy: of that often something may be missing");
@@ -284,7 +284,7 @@ void call_relay::close(writer& w) {
 }
 
 bool call_relay::finish() {
-  if (kernel_ != nullptr) kernel_->detach();  // first: what it told later would have no call
+  if (kernel_ != nullptr) kernel_->detach();  // first: what it recorded later would have no call
   probes_.detach();
   if (own_ != nullptr) own_->end();
   // What waits for a full pipe is taken as fast as it can be written down.

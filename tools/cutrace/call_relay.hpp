@@ -36,12 +36,12 @@ class call_relay {
     command_line_ = std::move(command_line);
   }
 
-  /// What the kernel does is told, too. `kernel` lives longer than this, `view` tells what its records leave out.
+  /// What the kernel does is recorded, too. `kernel` lives longer than this, `view` says what its records leave out.
   void tell_kernel(cutrace_ebpf::kernel_probes& kernel, cutrace_ebpf::kernel_view view) {
     kernel_ = &kernel;
     view_ = std::move(view);
   }
-  /// Probes of the user's own are told, too. `own` lives longer than this.
+  /// The user's probes are recorded, too. `own` lives longer than this.
   void tell_probes(cutrace_ebpf::user_probes& own) { own_ = &own; }
 
   /// Carries what is there, and looks around. Often.
@@ -54,7 +54,7 @@ class call_relay {
 
   /// Probes on libraries that a process has mapped and that have none; how many functions. @throws refused
   std::size_t attach_mapped(std::uint32_t process);
-  /// The same is done while it runs, and told in the notes: calls that came before are missing.
+  /// The same is done while it runs, and reported in the notes: calls that came before are missing.
   void watch(bool on) noexcept { watching_ = on; }
 
  private:
@@ -98,7 +98,7 @@ class call_relay {
   cutrace_ebpf::call_probes& probes_;
   cutrace_ebpf::kernel_probes* kernel_ = nullptr;
   cutrace_ebpf::kernel_view view_;
-  cutrace_ebpf_totals totals_ = {};  ///< that have been told
+  cutrace_ebpf_totals totals_ = {};  ///< that have been reported
   cutrace_ebpf::user_probes* own_ = nullptr;
   std::map<std::string, std::string> variables_;
   std::uint32_t only_process_, program_ = 0;

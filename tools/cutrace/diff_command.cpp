@@ -153,7 +153,7 @@ void add_diff(CLI::App& app, int& exit_status) {
       ->type_name("FILE...");
   command->add_option("--before", w->before, "Traces of repeated runs before the change, a file each")
       ->type_name("FILE...");
-  command->add_option("--after", w->after, "Of runs after it; three and three or more tell a change from chance")
+  command->add_option("--after", w->after, "Of runs after it; three and three or more distinguish a change from chance")
       ->type_name("FILE...");
   command
       ->add_option("--fail-over", w->fail_over,

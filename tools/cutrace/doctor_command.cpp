@@ -28,7 +28,7 @@ doctor::findings all_findings(const doctor::setup& s) {
   const driver_facts driver = ask_driver(s);
   findings all;
   for (findings part : {check_driver(s, driver), check_device_nodes(s, driver), check_cupti(s, driver),
-                        check_counters(s), check_environment(s), check_virtual(s, driver), check_own_libraries(s),
+                        check_counters(s), check_environment(s), check_virtual(s, driver), check_cutrace_libraries(s),
                         check_build(), check_output(s), check_memory(s), check_clock(s), check_program(s), check_bpf(s),
                         check_ptrace(s), check_lockdown(s), check_try(s, driver)})
     for (finding& f : part) all.push_back(std::move(f));

@@ -13,7 +13,7 @@
 
 #include "cutrace/call_relay.hpp"
 #include "cutrace/ebpf_settings.hpp"
-#include "cutrace/own_probes.hpp"
+#include "cutrace/requested_probes.hpp"
 
 namespace cutrace_tool {
 
@@ -105,7 +105,7 @@ class ebpf_run final : public outside_run {
       throw;
     } catch (const std::runtime_error&) {
     }
-    throw cutrace_ebpf::refused(plan_.joins + " is of another version and tells no numbers of calls");
+    throw cutrace_ebpf::refused(plan_.joins + " is of another version and gives no numbers of calls");
   }
 
   ebpf_plan plan_;

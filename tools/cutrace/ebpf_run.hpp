@@ -21,18 +21,18 @@ class no_probes : public usage_error {
 /// @throws no_probes where this build lacks the method; the text says what to do
 void require_ebpf();
 
-class own_probes;
+class requested_probes;
 
 struct ebpf_plan {
   std::map<std::string, std::string> writers;      ///< variables of who writes a trace
   std::map<std::string, std::string> environment;  ///< the program's
   std::string executable;
   std::string method = "ebpf";     ///< for messages
-  std::string joins;               ///< library that tells CUPTI's numbers of calls; empty: none
+  std::string joins;               ///< library that gives CUPTI's numbers of calls; empty: none
   std::vector<std::string> words;  ///< of the program's command line
   bool children = true;
-  bool kernel = false;        ///< what the kernel does is told, too
-  own_probes* own = nullptr;  ///< null: none
+  bool kernel = false;              ///< what the kernel does is recorded, too
+  requested_probes* own = nullptr;  ///< null: none
 };
 
 /// @throws usage_error where this build or this machine cannot do it

@@ -14,7 +14,7 @@
 #include "cutrace/exit_status.hpp"
 #include "cutrace/nvidia_devices.hpp"
 #include "cutrace/patience.hpp"
-#include "cutrace/told_trace.hpp"
+#include "cutrace/remote_trace.hpp"
 
 namespace cutrace_tool {
 
@@ -114,7 +114,7 @@ std::vector<std::string> ioctl_run::notes() const {
   const std::uint64_t hidden = ring_.hidden().load(std::memory_order_relaxed);
   if (hidden != 0)
     all.push_back("of " + std::to_string(hidden) +
-                  " ioctls it could not be told which device they went to: their process hides what it has open "
+                  " ioctls it is not known which device they went to: their process hides what it has open "
                   "(PR_SET_DUMPABLE)");
   if (given_up_ != 0)
     all.push_back(std::to_string(given_up_) + " ioctls are in no trace: who writes it took nothing for ten seconds");
@@ -127,7 +127,7 @@ ioctl_run::writer& ioctl_run::writer_of(const io::trace_record& r) {
 }
 
 ioctl_run::writer ioctl_run::start_writer(const io::trace_record& r) const {
-  told_trace t;
+  remote_trace t;
   t.variables = variables_;
   t.process = r.process;
   t.name.assign(r.thread_name, ::strnlen(r.thread_name, sizeof(r.thread_name)));
@@ -135,7 +135,7 @@ ioctl_run::writer ioctl_run::start_writer(const io::trace_record& r) const {
   t.backend = "ioctl";
   t.make = [this](int records) { return new io::ioctl_backend(records, branch_); };
   writer w;
-  w.process = start_told_trace(t, w.pipe);
+  w.process = start_remote_trace(t, w.pipe);
   return w;
 }
 

@@ -96,7 +96,7 @@ std::string file_of(const process_report& p) {
 
 /// Names of files hold the process's number and rank.
 void take_place_of(const process_report& p) {
-  cutrace::detail::told_process::own().id = p.id;
+  cutrace::detail::remote_process::own().id = p.id;
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "LOCAL_RANK"}) ::unsetenv(name);
   if (p.rank >= 0) ::setenv("RANK", std::to_string(p.rank).c_str(), 1);
 }

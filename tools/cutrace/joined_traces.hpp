@@ -18,7 +18,7 @@ struct joined_traces {
 };
 
 /// Reads both traces of each process, as their status blocks name them, and writes `sinks` (as CUTRACE_SINKS has them).
-/// What cannot be joined is kept as it is in `out`, and told. Changes variables of launchers in this process's
+/// What cannot be joined is kept as it is in `out`, with a line. Changes variables of launchers in this process's
 /// environment, by which files get the rank that the process had.
 joined_traces join_traces(const std::string& sinks, const std::string& out, const std::vector<process_report>& calls,
                           const std::vector<process_report>& probes);

@@ -55,10 +55,10 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
     else
       cutrace_tool::say(std::string("cutrace: ") + e.what() +
                         "\n(cutrace --help and cutrace COMMAND --help say what can be given)");
-    return cutrace_tool::exit_own_failure;
+    return cutrace_tool::exit_command_failure;
   } catch (const std::exception& e) {
     cutrace_tool::say(std::string("cutrace: ") + e.what());
-    return cutrace_tool::exit_own_failure;
+    return cutrace_tool::exit_command_failure;
   }
   return exit_status;
 }
@@ -69,7 +69,7 @@ int flush_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
   cutrace_tool::say(std::string("cutrace: cannot write standard output") +
                     (errno != 0 ? std::string(": ") + std::strerror(errno) : std::string()));
-  return cutrace_tool::exit_own_failure;
+  return cutrace_tool::exit_command_failure;
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     cutrace_tool::check_own_rights(argc > 1 ? argv[1] : "");
   } catch (const std::exception& e) {
     cutrace_tool::say(std::string("cutrace: ") + e.what());
-    return cutrace_tool::exit_own_failure;
+    return cutrace_tool::exit_command_failure;
   }
   static char output_buffer[1 << 20];  // so that the reason of an error is known where it is looked at, in the end
   if (::isatty(STDOUT_FILENO) == 0) std::setvbuf(stdout, output_buffer, _IOFBF, sizeof(output_buffer));

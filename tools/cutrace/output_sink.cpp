@@ -16,7 +16,7 @@ bool ends_with(const std::string& s, const std::string& end) {
   return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
 
-/// nullptr: the name tells nothing.
+/// nullptr: the name says nothing.
 const char* sink_of_name(std::string file) {
   if (ends_with(file, ".gz")) file.resize(file.size() - 3);
   constexpr const char* known[][2] = {

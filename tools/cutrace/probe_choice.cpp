@@ -67,7 +67,7 @@ eb::kernel_function find_in_kernel(const eb::probe_spec& p, const eb::kernel_cat
                       fmt::format("{}", fmt::join(ways, ", ")));
   }
   if (p.kind == eb::probe_kind::fentry && found[0].type_id == 0)
-    throw usage_error("--probe " + p.text() + ": the kernel tells no types of this function, which fentry needs; " +
+    throw usage_error("--probe " + p.text() + ": the kernel gives no types of this function, which fentry needs; " +
                       eb::probe_spec{eb::probe_kind::kprobe, p.where, p.name}.text() + " may do");
   return found[0];
 }
@@ -105,7 +105,7 @@ void find_libraries(std::vector<chosen_probe>& probes, const std::string& execut
         check_function(c.spec, *c.library);
         continue;
       }
-      // The program may bring another one: then it is the end that tells whether there was such a function.
+      // The program may bring another one: then it is the end that says whether there was such a function.
       if (driver != nullptr) check_function(c.spec, *driver);
     } catch (const usage_error&) {
       throw;

@@ -31,7 +31,7 @@ sigset_t handled_signals() {
   return all;
 }
 
-/// The parent of a process, 0 where it cannot be told. proc(5): the name in brackets may hold anything.
+/// The parent of a process, 0 where it cannot be determined. proc(5): the name in brackets may hold anything.
 pid_t parent_of(pid_t process) {
   std::ifstream in("/proc/" + std::to_string(process) + "/stat");
   std::string line;
@@ -110,12 +110,12 @@ int program_process::start(const std::vector<std::string>& words, const std::map
     ::waitpid(child_, nullptr, 0);
   }
   if (why == 0) {
-    int told = 0;
+    int reported = 0;
     ssize_t n;
-    while ((n = ::read(failed[0], &told, sizeof(told))) < 0 && errno == EINTR) {
+    while ((n = ::read(failed[0], &reported, sizeof(reported))) < 0 && errno == EINTR) {
     }
-    if (n == sizeof(told)) {
-      why = told;
+    if (n == sizeof(reported)) {
+      why = reported;
       ::waitpid(child_, nullptr, 0);
     }
   }

@@ -12,13 +12,13 @@
 
 namespace cutrace_tool {
 
-/// What happens between fork and exec.
+/// What is called between fork and exec.
 struct start_gate {
   std::function<int()> in_child;        ///< async-signal-safe; not 0: an errno, and nothing is executed
   std::function<int(pid_t)> in_parent;  ///< meanwhile; not 0: an errno, and the child is killed
 };
 
-/// A program that ends in an orderly way when it is asked to has done so by then.
+/// By then a program that ends in an orderly way on request has ended.
 constexpr int patience_after_signal_s = 5;
 
 class program_process {
@@ -30,19 +30,19 @@ class program_process {
     bool core = false;
   };
 
-  /// Before anything else is started: where who called ignores SIGCHLD, nobody would be told that a child has ended,
-  /// and how. From here on it is not ignored, but in the program.
+  /// To be made before any child is started: where the command's caller ignores SIGCHLD, nobody would be notified of
+  /// the end of a child. From here on the command does not ignore it; the program does, as it would without cutrace.
   program_process();
 
-  /// Starts it. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or the errno of what failed; exec is PATH's
-  /// business as in a shell
+  /// Starts the program, which is found by PATH as in a shell. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or
+  /// the errno of what failed
   int start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, bool alone,
             const start_gate* gate = nullptr);
 
-  /// Waits for its end and passes signals on meanwhile. `tick` is called every `tick_ms` (0: never), and `pause` before
-  /// the command stops along with a program that was stopped from the terminal. When `wake_fd` becomes readable `tick`
-  /// is called early; -1: there is none. `outlives` is called once, where the program still runs some seconds after a
-  /// signal by which people end programs, with that signal.
+  /// Waits for its end and passes signals on meanwhile. `tick` is called every `tick_ms` (0: never), and early when
+  /// `wake_fd` becomes readable (-1: none). `pause` is called before the command stops along with a program that was
+  /// stopped from the terminal. `outlives` is called once, with the signal, where the program still runs some seconds
+  /// after a signal by which people end programs.
   ending wait(unsigned tick_ms, const std::function<void()>& tick, const std::function<void()>& pause, int wake_fd,
               const std::function<void(int)>& outlives);
 

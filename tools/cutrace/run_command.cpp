@@ -17,17 +17,17 @@
 #include <vector>
 
 #include "cutrace/arguments.hpp"
+#include "cutrace/cutrace_libraries.hpp"
 #include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
 #include "cutrace/ioctl_run.hpp"
 #include "cutrace/joined_traces.hpp"
-#include "cutrace/own_libraries.hpp"
-#include "cutrace/own_probes.hpp"
 #include "cutrace/probe_choice.hpp"
 #include "cutrace/program_file.hpp"
 #include "cutrace/program_process.hpp"
+#include "cutrace/requested_probes.hpp"
 #include "cutrace/run_environment.hpp"
 #include "cutrace/run_folder.hpp"
 #include "cutrace/run_options.hpp"
@@ -67,7 +67,7 @@ void check(const run_options& o) {
   if (o.method != "ebpf" && !is_joined(o.method) && o.kernel)
     throw usage_error(
         "--kernel is about what the kernel does, which its probes see: give --method ebpf (or all), too; ioctls alone, "
-        "without root, are told by --method ioctl");
+        "without root, are recorded by --method ioctl");
   if (o.method != "ebpf" && !is_joined(o.method) && !o.probes.empty())
     throw usage_error("--probe is a probe of the kernel: give --method ebpf (or all), too");
   if (o.method != "preload" && o.gpu_events)
@@ -132,7 +132,7 @@ void warn(const std::string& text) { say("cutrace: " + text); }
 
 /// Probes of the kernel, else the ioctls by ptrace, else nothing; what there is instead is said.
 std::unique_ptr<outside_run> watch_joined(const run_options& options, run_environment& environment,
-                                          const std::string& file, const std::string& library, own_probes* own) {
+                                          const std::string& file, const std::string& library, requested_probes* own) {
   const bool children = options.children == "on";
   std::string why;
   try {
@@ -173,7 +173,7 @@ int run(const run_options& options) {
                       "them, as the user whose rights it has.");
   // Root's rights are for the probes: files and program are the user's who called.
   const invoking_user user = ebpf ? find_invoking_user() : invoking_user();
-  own_probes own(options.probes);
+  requested_probes own(options.probes);
   if (ebpf)
     become(user);
   else
@@ -189,7 +189,7 @@ int run(const run_options& options) {
   if (ebpf) set_variables(user, environment.variables);
   std::unique_ptr<outside_run> tracer;
   if (ebpf) own.find_libraries(file, environment.variables);
-  own_probes* const wanted = options.probes.empty() ? nullptr : &own;
+  requested_probes* const wanted = options.probes.empty() ? nullptr : &own;
   if (joined && !off)
     tracer = watch_joined(options, environment, file, library, wanted);
   else if (ebpf && !off)

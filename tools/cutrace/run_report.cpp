@@ -82,11 +82,11 @@ bool warn(const process_report& p, const run_summary& run) {
   if (p.state == run_state::starting && !p.alive) warning("ended before its trace had begun");
   if (p.runs()) warning("still runs; its files in " + run.late_files + " are not complete yet");
   if (p.open() && !p.alive)
-    warning(
-        fmt::format("its trace was not closed: it was killed, executed another program, or left before the trace "
-                    "could end. {} events were recorded by its last word, {} of them not yet delivered; up to a second "
-                    "of it is missing in the files",
-                    with_commas(p.produced), with_commas(p.pending)));
+    warning(fmt::format(
+        "its trace was not closed: it was killed, executed another program, or left before the trace "
+        "could end. When it last reported, {} events were recorded, {} of them not yet delivered; the files "
+        "may lack its last second",
+        with_commas(p.produced), with_commas(p.pending)));
   if (p.empty_handed() && host_method.empty())
     warning(fmt::format("{} launches were seen, but not one GPU record arrived: the trace holds no GPU time ({})",
                         with_commas(p.launches), p.backend));

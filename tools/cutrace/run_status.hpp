@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the traced processes of a run tell of themselves: their status blocks, read while they work and at the end.
+// What the traced processes of a run report of themselves: their status blocks, read while they work and at the end.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct process_report {
   bool open() const { return state == cutrace::detail::run_state::tracing; }
   /// Its trace goes on, or is about to begin.
   bool runs() const { return alive && (open() || state == cutrace::detail::run_state::starting); }
-  /// It used the GPU or had stages: its report tells something.
+  /// It used the GPU or had stages: its report says something.
   bool worked() const { return launches != 0 || gpu_records != 0 || stages != 0; }
   /// Work was launched, and nothing of it was recorded.
   bool empty_handed() const { return launches != 0 && gpu_records == 0; }

@@ -237,9 +237,9 @@ std::string filter_sink::what_exists() const {
 
 int chosen_outcome::status_or_nothing(int status) const {
   if (!nothing_chosen) return status;
-  std::fprintf(stderr, "cutrace: none of the %llu events is what was asked for; the trace has %s\n",
+  std::fprintf(stderr, "cutrace: none of the %llu events matches; the trace has %s\n",
                static_cast<unsigned long long>(events), there_is.c_str());
-  return exit_own_failure;
+  return exit_command_failure;
 }
 
 chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,

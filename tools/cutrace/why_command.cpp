@@ -113,7 +113,7 @@ int run_why(why_wishes& w) {
         "CUTRACE_STAGE_BATCH)");
   for (const std::string& name : why.unknown())
     say("cutrace: the trace has no request " + name + " among its " + std::to_string(why.requests()));
-  if (why.reports().empty()) return exit_own_failure;
+  if (why.reports().empty()) return exit_command_failure;
   if (!why.missing().empty())
     say("cutrace: the trace is INCOMPLETE (" + why.missing() + "): what is missing may be the cause");
   if (why.lost() != 0)
@@ -130,7 +130,7 @@ int run_why(why_wishes& w) {
       std::fputs(cutrace::why_text(r, text.width, text.color, text.utf8).c_str(), stdout);
     }
   }
-  return why.unknown().empty() ? status_of(o) : exit_own_failure;
+  return why.unknown().empty() ? status_of(o) : exit_command_failure;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // (the driver). Stages: as their markers count.
 //
 // A call is nested in another one of its thread that begins no later and ends no earlier. Calls come by their end, so
-// one that comes tells which of the last ones were inside of it.
+// one that comes shows which of the last ones were inside of it.
 #pragma once
 
 #include <algorithm>

@@ -36,11 +36,11 @@ class copy_rules {
   bool worth(const finding& f) const noexcept { return f.win_ns > 0 && static_cast<double>(f.win_ns) >= least_ns_; }
 
   template <class Is>
-  void tell(finding& f, Is&& is) const {
+  void report(finding& f, Is&& is) const {
     work_places places(log_);
     for (const std::uint32_t i : log_.devices().at(f.device).order)
       if (is(log_.work()[i])) places.add(log_.work()[i]);
-    places.tell(f);
+    places.report(f);
   }
 
   /// Share of its time that a row would not need at the bandwidth that is within reach; 0 where no peak is known.
@@ -70,7 +70,7 @@ class copy_rules {
     f.win_ns = static_cast<std::int64_t>(win);
     won_ns_ += f.win_ns;
     if (!worth(f)) return;
-    tell(f, [](const gpu_work& w) { return w.pageable && is_host_copy(w.is); });
+    report(f, [](const gpu_work& w) { return w.pageable && is_host_copy(w.is); });
     list.push_back(std::move(f));
   }
 
@@ -90,7 +90,7 @@ class copy_rules {
       f.small_ones = 2 * r.small_ns > r.gpu_ns;
       if (between_memories(r.is)) won_ns_ += f.win_ns;
       if (!worth(f)) continue;
-      tell(f, [&](const gpu_work& w) {
+      report(f, [&](const gpu_work& w) {
         return w.is == r.is && w.pageable == r.pageable && w.asynchronous == r.asynchronous;
       });
       f.kernel = name_of(r.is);
@@ -118,7 +118,7 @@ class copy_rules {
       f.win_ns = std::min(rest_ns, std::max<std::int64_t>(0, kernels_alone_ns));
     }
     if (!worth(f)) return;
-    tell(f, [](const gpu_work& w) { return between_memories(w.is); });
+    report(f, [](const gpu_work& w) { return between_memories(w.is); });
     list.push_back(std::move(f));
   }
 

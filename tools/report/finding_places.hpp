@@ -55,7 +55,7 @@ class work_places {
   std::uint64_t count() const noexcept { return count_; }
 
   /// Fills in where it is and what proves it.
-  CUTRACE_ONE_COPY void tell(finding& f) const {
+  CUTRACE_ONE_COPY void report(finding& f) const {
     f.count = count_;
     f.bytes = bytes_;
     std::uint32_t name = 0, stage = 0;
@@ -107,7 +107,7 @@ class gap_places {
   std::int64_t ns() const noexcept { return ns_; }
   std::uint64_t count() const noexcept { return count_; }
 
-  CUTRACE_ONE_COPY void tell(finding& f) {
+  CUTRACE_ONE_COPY void report(finding& f) {
     f.cost_ns = ns_;
     f.count = count_;
     f.places = places_;
@@ -122,7 +122,7 @@ class gap_places {
     for (const idle_gap& g : longest_) f.proof.push_back(proof_of(log_, g));
   }
 
-  /// After `tell`: which thread launched after the longest gap of the worst place, where, and what others did
+  /// After `report`: which thread launched after the longest gap of the worst place, where, and what others did
   /// meanwhile.
   CUTRACE_ONE_COPY void tell_company(finding& f) const {
     if (worst_ == nullptr || worst_->longest.empty()) return;

@@ -3,7 +3,7 @@
 //
 // Each rule states how it estimates that time. Common to all: rules on gaps, on copies without a kernel beside them,
 // and on kernels look at disjoint parts of a device's time, so that all wins of a device together never exceed the time
-// recorded. With several devices a finding is told for the one on which it costs most: mending it on the others can
+// recorded. With several devices a finding is reported for the one on which it costs most: mending it on the others can
 // win no more wall time than that. Below a fiftieth of the time recorded nothing is a finding; losses always are.
 #pragma once
 
@@ -82,7 +82,7 @@ CUTRACE_ONE_COPY inline void find_single_stream(const trace_log& log, const devi
   f.cost_ns = total_ns;
   f.win_ns = total_ns - std::min(total_ns, longest_ns);
   if (group_ns.size() < 2) return;
-  places.tell(f);
+  places.report(f);
   list.push_back(std::move(f));
 }
 

@@ -86,7 +86,7 @@ class idle_rules {
       }
     if (!worth(gaps)) return;
     finding f = start(device, k);
-    gaps.tell(f);
+    gaps.report(f);
     std::sort(calls.begin(), calls.end());
     calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
     f.win_ns = std::min(f.cost_ns, waiting_.of(calls));
@@ -116,7 +116,7 @@ class idle_rules {
     }
     if (2 * tiny < all) return;
     finding f = start(device, finding_kind::launch_bound);
-    gaps.tell(f);
+    gaps.report(f);
     f.win_ns = std::max<std::int64_t>(0, f.cost_ns - node_ns * static_cast<std::int64_t>(gaps.count()));
     f.count = tiny;
     f.typical_ns = kernels.percentile_ns(50);
@@ -134,7 +134,7 @@ class idle_rules {
       if (b.device == device && b.cause == cause) gaps.add(b);
     if (!worth(gaps)) return;
     finding f = start(device, k);
-    gaps.tell(f);
+    gaps.report(f);
     if (k == finding_kind::host_bound) gaps.tell_company(f);
     f.win_ns = f.cost_ns;
     list.push_back(std::move(f));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls of the driver as a trace tells them: by name and command, with their time, what failed, and in which
+// System calls of the driver as a trace gives them: by name and command, with their time, what failed, and in which
 // calls of the driver they were made; and, for layers.hpp, when each was and when threads were switched out. About 20
 // bytes an ioctl, 16 a switch.
 #pragma once
@@ -52,7 +52,7 @@ class ioctl_table {
   bool empty() const noexcept { return rows_.empty(); }
   /// Of a thread; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& threads() const noexcept { return threads_; }
-  /// When it did not run, as far as the trace tells; unordered.
+  /// When it did not run, as far as the trace says; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& switched() const noexcept { return switched_; }
   const driver_objects& objects() const noexcept { return objects_; }
 
@@ -60,7 +60,7 @@ class ioctl_table {
   CUTRACE_ONE_COPY std::vector<ioctl_row> result() const {
     std::vector<ioctl_row> all;
     for (const row& r : rows_) {
-      all.push_back(r.told);
+      all.push_back(r.reported);
       for (const auto& [call, n] : r.calls) {
         if (n > all.back().of_call) {
           all.back().of_call = n;
@@ -78,7 +78,7 @@ class ioctl_table {
   static constexpr std::size_t row_limit = 4096;  ///< names; more, as only a broken file has, are one row
 
   struct row {
-    ioctl_row told;
+    ioctl_row reported;
     std::map<std::string, std::uint64_t> calls;
   };
 
@@ -86,7 +86,7 @@ class ioctl_table {
     const interval v = interval_of(e);
     const bool failed = e.ioctl_.error != 0 || (e.ioctl_.status_name.size != 0 && e.ioctl_.status != 0);
     const std::size_t n = row_of(e);
-    ioctl_row& r = rows_[n].told;
+    ioctl_row& r = rows_[n].reported;
     ++r.count;
     r.failed += failed;
     r.total_ns += static_cast<std::uint64_t>(v.length_ns());
@@ -112,8 +112,8 @@ class ioctl_table {
     const auto found = numbers_.emplace(key, rows_.size());
     if (found.second) {
       rows_.emplace_back();
-      rows_.back().told.name = key.first;
-      rows_.back().told.command = key.second;
+      rows_.back().reported.name = key.first;
+      rows_.back().reported.command = key.second;
     }
     return found.first->second;
   }

@@ -90,7 +90,8 @@ class by_start {
   template <class Work, class Call, class Stage>
   void for_each(Work&& work, Call&& call, Stage&& stage) {
     while (!heads_.empty()) {
-      head& h = heads_.front();
+      std::pop_heap(heads_.begin(), heads_.end(), later);
+      head& h = heads_.back();
       switch (h.from) {
         case source::work:
           work(log_.work()[(*h.order)[h.at]]);
@@ -106,13 +107,11 @@ class by_start {
           break;
       }
       if (++h.at == h.size) {
-        h = heads_.back();
         heads_.pop_back();
-        if (heads_.empty()) return;
       } else {
         h.start_ns = start_of(h);
+        std::push_heap(heads_.begin(), heads_.end(), later);
       }
-      sink_front();
     }
   }
 
@@ -129,7 +128,7 @@ class by_start {
     head h{0, 0, size, thread, order, from};
     h.start_ns = start_of(h);
     heads_.push_back(h);
-    std::push_heap(heads_.begin(), heads_.end(), [](const head& a, const head& b) { return a.start_ns > b.start_ns; });
+    std::push_heap(heads_.begin(), heads_.end(), later);
   }
 
   std::int64_t start_of(const head& h) const noexcept {
@@ -145,16 +144,7 @@ class by_start {
     }
   }
 
-  void sink_front() noexcept {
-    for (std::size_t i = 0;;) {
-      std::size_t child = 2 * i + 1;
-      if (child >= heads_.size()) return;
-      if (child + 1 < heads_.size() && heads_[child + 1].start_ns < heads_[child].start_ns) ++child;
-      if (heads_[i].start_ns <= heads_[child].start_ns) return;
-      std::swap(heads_[i], heads_[child]);
-      i = child;
-    }
-  }
+  static bool later(const head& a, const head& b) noexcept { return a.start_ns > b.start_ns; }
 
   const trace_log& log_;
   std::vector<head> heads_;

@@ -125,7 +125,7 @@ class trace_analysis {
     alarms_.add(e);
   }
 
-  /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file tells it.
+  /// Call it once; nothing may be added afterwards. @param end_ns of the trace, where the file gives it.
   /// @param names nullptr: `inference` stays empty
   CUTRACE_ONE_COPY trace_results finish(std::int64_t end_ns = INT64_MIN, const multiplex_question& tenant = {},
                                         const inference_names* names = &by_words()) {

@@ -151,9 +151,9 @@ class wait_table {
     r.seen = true;
     const call_traits traits = traits_of_call(name);
     r.waits = traits.waits;
-    r.makes_work = traits.launches || traits.copies || has("Memset");
+    r.makes_work = traits.launches || traits.copies || traits.sets;
     r.is = has("StreamSynchronize") ? wait_for::stream : has("EventSynchronize") ? wait_for::event : wait_for::context;
-    r.has_default_stream = (traits.copies || has("Memset")) && !has("Async");
+    r.has_default_stream = (traits.copies || traits.sets) && !is_asynchronous_call(name);
     r.destroys_stream = has("StreamDestroy");
     r.destroys_event = has("EventDestroy");
     r.records_event = has("EventRecord");

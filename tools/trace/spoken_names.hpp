@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the names of copies, sets, synchronisations and graphs say, as Chrome JSON and Perfetto traces spell them
-// (sinks/common/slice_heads.hpp): "Memcpy HtoD (Pinned -> Device)".
+// (sinks/common/kineto_names.hpp): "Memcpy HtoD (Pinned -> Device)".
 #pragma once
 
 #include <cutrace/event.hpp>

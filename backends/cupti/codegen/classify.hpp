@@ -37,14 +37,14 @@ inline const parameter_facts* find(const function_facts& f, std::initializer_lis
 
 inline member place_of(const parameter_facts& p) { return {p.offset, p.t.size}; }
 
-/// Bytes of an element, which cuMemsetD8, D16, D32 and D2D8, ... tell in their names.
+/// Bytes of an element, which cuMemsetD8, D16, D32 and D2D8, ... say in their names.
 inline std::uint8_t element_bytes(const std::string& s) {
   if (contains(s, "D32")) return 4;
   if (contains(s, "D16")) return 2;
   return contains(s, "D8") ? 1 : 0;
 }
 
-/// Amount of bytes as a product, where no single argument tells it. False where there is none.
+/// Amount of bytes as a product, where no single argument holds it. False where there is none.
 inline bool product_of(const function_facts& f, const std::string& s, function_work work, function_product& out) {
   out = empty_product();
   const bool moves = work == function_work::copy || work == function_work::set;

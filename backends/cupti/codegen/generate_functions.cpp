@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // First step of the function tables: reads the text of CUPTI's headers (callback ids and parameter structures) and
-// writes a C++ probe that includes the same headers, so that the compiler tells sizes and offsets. The probe, built
+// writes a C++ probe that includes the same headers, so that the compiler gives sizes and offsets. The probe, built
 // and run, writes <cutrace/cupti/cuda_functions.hpp>. Works on the headers of any CUDA release, of which it knows the
 // style alone.
 //
@@ -161,7 +161,7 @@ bool takes_nothing(const sources& in, std::string name) {
          in.without_parameters.count(name.substr(0, at)) != 0;
 }
 
-/// "enum ... TAG { CUDA_SUCCESS = 0, ... };": the enumerators. Their values are the compiler's to tell.
+/// "enum ... TAG { CUDA_SUCCESS = 0, ... };": the enumerators. The compiler knows their values.
 std::vector<std::string> read_enumerators(const std::string& text, const std::string& tag) {
   std::vector<std::string> names;
   for (std::size_t at = text.find(tag); at != std::string::npos; at = text.find(tag, at + 1)) {

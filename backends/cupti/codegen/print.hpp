@@ -156,7 +156,7 @@ class table_writer {
   unsigned product_count_ = 0;
 };
 
-/// What came out, one line; with `names`, also the functions whose parameters no header tells.
+/// What came out, one line; with `names`, also the functions whose parameters no header declares.
 inline void summary(const char* domain, const std::vector<function_row>& rows, bool names) {
   std::size_t with = 0, without = 0, unknown = 0, work = 0, query = 0;
   for (const function_row& r : rows) {
@@ -187,7 +187,7 @@ inline int close(std::FILE* out, const char* path) {
 }
 
 /// The header for hooked calls, whose arguments lie in registers and on the stack and whose launches no GPU record
-/// tells more of.
+/// says more of.
 inline int print_signatures(const function_facts* functions, std::size_t count,
                             const std::vector<result_facts>& driver_results, const char* path) {
   std::vector<std::pair<function_row, const function_facts*>> all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the name of a CUDA function and the types of its parameters tell what the call does and which of its arguments
+// How the name of a CUDA function and the types of its parameters say what the call does and which of its arguments
 // are worth a word. Every rule is about parts of names and types, with its reason; none names a function to be listed.
 #pragma once
 

@@ -7,7 +7,7 @@
 
 using cutrace::detail::outside_session;
 
-/// Tells a session that emits NVTX that the tool which it found is this one.
+/// By this function a session that emits NVTX sees that the tool which it found is this one.
 extern "C" __attribute__((visibility("default"), used)) const char cutrace_injected_library = 1;
 
 // void cutrace_call_joins(uint64_t): does nothing. `cutrace run --method all` has a probe on it, which so learns the

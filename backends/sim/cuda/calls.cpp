@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stand-in driver tells a tracer: calls, resources, GPU work, and the table through which libcupti asks back.
+// What the stand-in driver reports to a tracer: calls, resources, GPU work, and the table through which libcupti asks
+// back.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ namespace standin {
 
 namespace {
 
-/// Of a test: called in each call of the driver, after a tracer was told of its begin.
+/// Of a test: called in each call of the driver, after a tracer was notified of its begin.
 std::atomic<void (*)(const char* function)> call_hook{nullptr};
 
 }  // namespace
@@ -75,7 +76,7 @@ const standin_tracer* listener() {
 
 /// Client code runs in here: its driver calls are not to be traced.
 template <class F>
-void tell(F f) {
+void notify(F f) {
   const standin_tracer* t = listener();
   if (t == nullptr) return;
   this_thread().in_tracer = true;
@@ -102,7 +103,7 @@ std::uint8_t cupti_copy_kind(cutrace::copy_direction d) {
   }
 }
 
-/// The name of a kernel, then what its record tells of it.
+/// The name of a kernel, then what its record holds of it.
 void fill_kernel(standin_work& r, const sim::kernel_work& k) {
   r.kind = standin_kernel;
   r.name = k.name;
@@ -143,7 +144,7 @@ void fill_copy(standin_work& r, const sim::copy_work& c) {
 std::uint32_t correlation() { return this_thread().call != nullptr ? this_thread().call->correlation : 0; }
 
 void report_resource(std::uint32_t cbid, sim::context* c, sim::stream* s, void* descriptor) {
-  tell([&](const standin_tracer& t) { t.resource(cbid, handle<CUcontext>(c), handle<CUstream>(s), descriptor); });
+  notify([&](const standin_tracer& t) { t.resource(cbid, handle<CUcontext>(c), handle<CUstream>(s), descriptor); });
 }
 
 CUgraphNodeType type_of(const sim::graph_node& n) {
@@ -166,7 +167,7 @@ CUgraphNodeType type_of(const sim::graph_node& n) {
 
 void report_graph(std::uint32_t cbid, const CUgraph_st* graph, const void* original, const sim::graph_node* node,
                   const sim::graph_node* original_node, const void* exec) {
-  tell([&](const standin_tracer& t) {
+  notify([&](const standin_tracer& t) {
     CUpti_GraphData data{};
     data.graph = const_cast<CUgraph>(graph);
     data.originalGraph = static_cast<CUgraph>(const_cast<void*>(original));
@@ -183,7 +184,7 @@ void report_work(const sim::stream& s, const sim::work& w, sim::interval at, con
   if (w.kind == sim::work_kind::host || w.kind == sim::work_kind::value ||
       (w.kind == sim::work_kind::empty && node != nullptr))
     return;
-  tell([&](const standin_tracer& t) {
+  notify([&](const standin_tracer& t) {
     standin_work r{};
     r.asynchronous = true;
     if (w.kind == sim::work_kind::kernel)
@@ -218,7 +219,7 @@ void report_work(const sim::stream& s, const sim::work& w, sim::interval at, con
 
 void report_sync(std::uint32_t type, const sim::context& c, const sim::stream* s, const sim::gpu_event* e,
                  std::uint64_t start_ns, CUresult result, bool query) {
-  tell([&](const standin_tracer& t) {
+  notify([&](const standin_tracer& t) {
     standin_sync r{};
     r.type = type;
     r.correlation = correlation();
@@ -234,7 +235,7 @@ void report_sync(std::uint32_t type, const sim::context& c, const sim::stream* s
 }
 
 void report_memory(bool release, std::uint64_t address, std::uint64_t bytes, std::uint8_t kind, const sim::stream* s) {
-  tell([&](const standin_tracer& t) {
+  notify([&](const standin_tracer& t) {
     standin_memory r{};
     r.release = release;
     r.asynchronous = s != nullptr;

@@ -149,7 +149,7 @@ void report_sync(std::uint32_t type, const sim::context&, const sim::stream*, co
 void report_memory(bool release, std::uint64_t address, std::uint64_t bytes, std::uint8_t kind, const sim::stream*);
 CUgraphNodeType type_of(const sim::graph_node&);
 
-/// Issues a work and tells the tracer about it, or about the node that it became in a capture.
+/// Issues a work and notifies the tracer of it, or of the node that it became in a capture.
 sim::machine::issued issue(sim::stream&, const sim::work&);
 /// Blocks until a work is done. @throws failure once the context is lost
 void block(const sim::machine::until&);

@@ -13,20 +13,20 @@
 //                             anything that comes after it: calls that wait never return, queries return NOT_READY
 //   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
 //   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
-//   version=<n>               cuptiGetVersion tells n; below 27 (CUDA 12.9) a buffer that is refused is the program's
+//   version=<n>               cuptiGetVersion returns n; below 27 (CUDA 12.9) a buffer that is refused is the program's
 //   end,
 //                             as in CUPTI
 //   drop=<n>                  the next n GPU records are lost, and counted by cuptiActivityGetNumDroppedRecords
 //   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, without times
 //   zero_time=<n>             the next n GPU records have start = end = 0
 //   unknown=<n>               n records of a kind that no header knows are added
-//   early=<t>                 GPU records tell times that are t too early, as if the GPU's clock were off
+//   early=<t>                 GPU records have times that are t too early, as if the GPU's clock were off
 //   unified=<n>               with each of the next n GPU records come a move of managed memory to the device and a
 //   page
 //                             fault of it, where UNIFIED_MEMORY_COUNTER is configured and on
 //   correlation=<n>           the next driver call gets this correlation id; after 4294967295 comes 0, as in 32 bits
-//   cupti_fatal=<n>           at the n-th driver call that is told from now on CUPTI meets a fatal error: it tells so
-//   who
+//   cupti_fatal=<n>           at the n-th driver call that is reported from now on CUPTI meets a fatal error: it says
+//   so who
 //                             listens to its state, finalizes itself, and each later call is
 //                             CUPTI_ERROR_NOT_INITIALIZED
 //   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
@@ -148,7 +148,7 @@ inline bool word(const std::string& key, const std::string& value, bool has_valu
 
 }  // namespace fault_detail
 
-/// False when a word was not understood; each such word is told on stderr.
+/// False when a word was not understood; each such word is named on stderr.
 inline bool parse_faults(const char* text, fault_set& out, bool complain = true) {
   bool good = true;
   std::string rest = text != nullptr ? text : "";

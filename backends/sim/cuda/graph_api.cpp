@@ -36,7 +36,7 @@ CUresult destroy(CUgraph h) {
   return CUDA_SUCCESS;
 }
 
-/// The order of the real driver: each node is created, then told as cloned; a child graph comes before its node.
+/// The order of the real driver: each node is created, then reported as cloned; a child graph comes before its node.
 void tell_clone(sim::graph& copy) {
   CUgraph to = handle<CUgraph>(&copy);
   created(&copy);
@@ -106,7 +106,7 @@ sim::work set_node(const CUDA_MEMSET_NODE_PARAMS& p) {
   return s;
 }
 
-/// CUDA's convention for lists: without an array only the count is told; with one, unused places are emptied.
+/// CUDA's convention for lists: without an array only the count is returned; with one, unused places are emptied.
 CUresult give_list(const std::vector<sim::graph_node*>& all, CUgraphNode* out, size_t* count) {
   required(count);
   if (out != nullptr)

@@ -14,7 +14,7 @@
 #define CUTRACE_STANDIN_ABI 4u
 #define CUTRACE_STANDIN_DRIVER_SYMBOL "cutrace_standin_driver"
 /// Exported by libcuda, for there is no stand-in of the runtime library: what `body` does is done inside of a function
-/// of the runtime API, as far as CUPTI's callbacks tell. `cbid` is a CUpti_runtime_api_trace_cbid, `name` as in the
+/// of the runtime API, as far as CUPTI's callbacks show. `cbid` is a CUpti_runtime_api_trace_cbid, `name` as in the
 /// header.
 using standin_runtime_call = void(std::uint32_t cbid, const char* name, void (*body)(void*), void* data);
 #define CUTRACE_STANDIN_RUNTIME_SYMBOL "cutrace_standin_runtime_call"

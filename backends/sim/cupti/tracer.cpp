@@ -183,7 +183,7 @@ void tracer::fatal_error() {
   if (CUpti_Subscriber_st* s = listening.load(std::memory_order_acquire)) {
     CUpti_StateData data{};
     data.notification.result = CUPTI_ERROR_HARDWARE;
-    data.notification.message = "an error that the stand-in was told to meet";
+    data.notification.message = "an error that the stand-in was asked to meet";
     if (enabled[CUPTI_CB_DOMAIN_STATE][CUPTI_CBID_STATE_FATAL_ERROR])
       s->callback(s->user, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, &data);
   }

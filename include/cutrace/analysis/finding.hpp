@@ -35,7 +35,7 @@ inline const char* name_of(finding_kind k) noexcept {
   return names[static_cast<std::size_t>(k)];
 }
 
-/// An event, by what tells it from all others: when it was, and on which stream or thread.
+/// An event, by what distinguishes it from all others: when it was, and on which stream or thread.
 struct evidence {
   enum class kind : std::uint8_t { gap, call, work };
   kind is = kind::gap;

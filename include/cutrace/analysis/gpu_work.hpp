@@ -10,9 +10,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// What a device is at work for. Communication is told by the kernel's name, as HTA does: "^nccl". Work without times
-/// of its own (event::incomplete) is a class by itself: the time from its call to its last possible end is occupied,
-/// somewhere, so neither measured work nor idle.
+/// What a device is at work for. Communication is recognised by the kernel's name, as HTA does: "^nccl". Work without
+/// times of its own (event::incomplete) is a class by itself: the time from its call to its last possible end is
+/// occupied, somewhere, so neither measured work nor idle.
 enum class work_class : std::uint8_t {
   compute,
   communication,

@@ -3,7 +3,7 @@
 //
 // A gap is a stretch inside of a device's active span in which no stream had work: what gaps(union(work)) leaves free.
 // Each gap has one cause, so the causes add up to the idle time of the active span. Time before the
-// first and after the last work is told apart, as nsys' gpu_gaps does.
+// first and after the last work is kept apart, as nsys' gpu_gaps does.
 #pragma once
 
 #include <algorithm>
@@ -546,7 +546,7 @@ class idle_watch {
     return merged(windows_);
   }
 
-  /// Windows that ended before the last work of each device tell nothing of further gaps. Those of a device that has
+  /// Windows that ended before the last work of each device say nothing of further gaps. Those of a device that has
   /// had nothing to do ever since are given up as soon as there are too many.
   CUTRACE_ONE_COPY void forget_windows() {
     if (windows_.size() <= window_limit / 2) return;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each request cost, found while the trace runs: request_costs.hpp's definitions, for a program that asks for them
-// itself. Fed event by event in the order of delivery; a request is told once, when its work has retired:
+// itself. Fed event by event in the order of delivery; a request is reported once, when its work has retired:
 //
 //   a stage settles       when it ended, the last launch made in it has GPU work, and the trace went on for `settle_ns`
 //                         after the last event of it
 //   a request is done     when all of its stages have settled and it said so by CUTRACE_MARK("request_end", id), or
 //                         nothing more was heard of it for `quiet_ns`
 //
-// What is told is what the report finds of all events delivered until then. An id that comes back later is a new
+// The costs are those that a report finds in all events delivered until then. An id that comes back later is a new
 // request. Memory is fixed: what finds no room is given up early and called unfinished or approximate. One thread at a
 // time.
 #pragma once
@@ -98,24 +98,24 @@ class request_watch {
         ++at;
         continue;
       }
-      tell(r);
+      report(r);
       at = requests_.erase(at);
     }
   }
 
-  /// The trace has ended: tells all requests.
+  /// The trace has ended: reports all requests.
   CUTRACE_NOINLINE void finish() {
     for (auto& s : stages_) settle(s.second, gpu_seen_ && s.second.waits_for_work());
     stages_.clear();
     last_stage_ = nullptr;
-    for (auto& r : requests_) tell(r.second);
+    for (auto& r : requests_) report(r.second);
     requests_.clear();
   }
 
   /// Requests that are done, in the order in which they became so. Whoever reads them clears them.
   const std::vector<request_done>& done() const noexcept { return done_; }
   void clear_done() noexcept { done_.clear(), done_names_.clear(); }
-  /// Events of requests that had been told already, too old to be another request of the same id.
+  /// Events of requests that had been reported already, too old to be another request of the same id.
   std::uint64_t too_late() const noexcept { return too_late_; }
   std::size_t open_requests() const noexcept { return requests_.size(); }
   std::size_t open_stages() const noexcept { return stages_.size(); }
@@ -221,7 +221,7 @@ class request_watch {
     return known == 1;
   }
 
-  /// nullptr where all requests of the event have been told. @param begin_ns of what the host did
+  /// nullptr where all requests of the event have been reported. @param begin_ns of what the host did
   watched_stage* stage_of(const event& e, std::int64_t begin_ns) {
     if (e.stage_id == 0) return nullptr;
     if (CUTRACE_LIKELY(last_stage_ != nullptr && last_stage_->id == e.stage_id)) return last_stage_;
@@ -233,7 +233,7 @@ class request_watch {
     std::vector<std::uint64_t> wanted;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       const request_ref& r = e.requests[i];
-      const told& t = told_[place_of(r.id)];
+      const reported& t = reported_[place_of(r.id)];
       const auto found = requests_.find(r.id);
       if (found == requests_.end() && t.id == r.id && t.is && begin_ns <= t.until_ns) {
         ++too_late_;
@@ -322,12 +322,12 @@ class request_watch {
     c.approximate = c.approximate || r.host.approximate();
   }
 
-  void tell(open_request& r) {
+  void report(open_request& r) {
     request_done& c = r.numbers;
     if (c.end_ns == INT64_MIN) c.end_ns = std::max<std::int64_t>(0, r.last_ns);  // only host calls of a lost stage
     if (c.start_ns == INT64_MAX) c.start_ns = c.end_ns;                          // no stage of it has ended
     c.lost = lost_ - c.lost;
-    told_[place_of(c.id)] = {c.id, c.end_ns, true};
+    reported_[place_of(c.id)] = {c.id, c.end_ns, true};
     done_names_.push_back(std::move(r.name));
     done_.push_back(c);
   }
@@ -387,12 +387,12 @@ class request_watch {
     last_stage_ = nullptr;
     for (const auto& one : all) {
       const auto at = requests_.find(one.second);
-      tell(at->second);
+      report(at->second);
       requests_.erase(at);
     }
   }
 
-  struct told {
+  struct reported {
     std::uint64_t id = 0;
     std::int64_t until_ns = INT64_MIN;
     bool is = false;
@@ -414,7 +414,7 @@ class request_watch {
   std::int64_t next_scan_ns_ = INT64_MIN;
   std::vector<request_done> done_;
   std::vector<std::unique_ptr<char[]>> done_names_;
-  std::vector<told> told_ = std::vector<told>(remembered);  ///< by place_of their id: the newest of each
+  std::vector<reported> reported_ = std::vector<reported>(remembered);  ///< by place_of their id: the newest of each
   std::vector<std::uint64_t> settled_ = std::vector<std::uint64_t>(remembered);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances of stages as a trace tells them, about 65 bytes each: when, inside of which other one, for which requests.
+// Instances of stages as a trace gives them, about 65 bytes each: when, inside of which other one, for which requests.
 // An instance is known from the first event that belongs to it; its own record comes last, or never.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -60,7 +61,7 @@ class stage_log {
     return n;
   }
 
-  /// @param site number of the marker in the source, 0 where the trace does not tell
+  /// @param site number of the marker in the source, 0 where the trace does not say
   void add(const event& e, interval v, std::uint16_t thread, std::uint32_t site, name_table& names) {
     if (e.stage_id == 0) return;
     const recent& r = recent_[e.stage_id % recent_count];
@@ -86,8 +87,8 @@ class stage_log {
   /// Number of the enclosing instance, `none` where there is none or it is not known.
   std::uint32_t parent_of(std::uint32_t number) const {
     const std::uint64_t id = instances_[number].parent;
-    const std::uint32_t n = id == 0 ? id_index::none : index_.find(id, at());
-    return n == id_index::none ? none : n;
+    const auto found = id != 0 ? index_.find(id) : index_.end();
+    return found != index_.end() ? found->second : none;
   }
 
   /// Requests are numbered from 0 on, in the order of their first sight.
@@ -111,26 +112,22 @@ class stage_log {
   }
 
   std::size_t memory_bytes() const noexcept {
-    return instances_.memory_bytes() + parts_.memory_bytes() + index_.memory_bytes() + request_index_.memory_bytes() +
+    return instances_.memory_bytes() + parts_.memory_bytes() + index_bytes * (index_.size() + request_index_.size()) +
            8 * request_ids_.capacity() + 4 * request_texts_.capacity() + 4 * request_lists_.capacity() +
            4 * lists_.capacity();
   }
 
  private:
-  struct id_at {
-    const chunked<stage_instance>& instances;
-    std::uint64_t operator()(std::uint32_t place) const noexcept { return instances[place].id; }
-  };
-  id_at at() const noexcept { return {instances_}; }
+  static constexpr std::size_t index_bytes = 40;  ///< of an id: its node, and its share of the buckets
 
   std::uint32_t find_or_add(std::uint64_t id) {
-    const std::uint32_t found = index_.find(id, at());
-    if (found != id_index::none) return found;
+    const auto found = index_.find(id);
+    if (found != index_.end()) return found->second;
     const std::uint32_t n = static_cast<std::uint32_t>(instances_.size());
     stage_instance s;
     s.id = id;
     instances_.push_back(s);
-    index_.add(id, n, at());
+    index_.emplace(id, n);
     return n;
   }
 
@@ -162,13 +159,12 @@ class stage_log {
   }
 
   std::uint32_t request(const request_ref& r) {
-    const auto id_of = [this](std::uint32_t place) { return request_ids_[place]; };
-    const std::uint32_t found = request_index_.find(r.id, id_of);
-    if (found != id_index::none) return found;
+    const auto found = request_index_.find(r.id);
+    if (found != request_index_.end()) return found->second;
     const std::uint32_t n = static_cast<std::uint32_t>(request_ids_.size());
     request_ids_.push_back(r.id);
     request_texts_.push_back(r.name.size == 0 ? 0 : request_names_.number(r.name));
-    request_index_.add(r.id, n, id_of);
+    request_index_.emplace(r.id, n);
     return n;
   }
 
@@ -181,11 +177,11 @@ class stage_log {
   bool requests_;
   chunked<stage_instance> instances_;
   chunked<adopted_part> parts_;
-  id_index index_;
+  std::unordered_map<std::uint64_t, std::uint32_t> index_;  ///< number of an id
   std::vector<std::uint64_t> request_ids_;
   std::vector<std::uint32_t> request_texts_;  ///< by request: number of its name
   name_table request_names_{0, 0, ""};
-  id_index request_index_;
+  std::unordered_map<std::uint64_t, std::uint32_t> request_index_;
   std::vector<std::uint32_t> request_lists_;  ///< all lists, one after the other
   std::vector<std::uint32_t> lists_;          ///< begin of each list in it, and the end of the last; list 0 is empty
   std::vector<std::uint32_t> found_;

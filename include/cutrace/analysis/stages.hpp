@@ -88,7 +88,7 @@ class distinct_count {
   bool estimated_ = false;
 };
 
-// Carries GPU work from the stage in which it was issued up to the stages around that one. A stage tells its parent
+// Carries GPU work from the stage in which it was issued up to the stages around that one. A stage hands its parent
 // only when it ends, so work waits at the instances that still run. Used by stage_table.
 
 class stage_tree {
@@ -97,7 +97,7 @@ class stage_tree {
   explicit stage_tree(std::size_t open = 0, std::size_t closed = 0) : open_limit_(open), closed_limit_(closed) {}
 
   /// GPU work `v` of instance `id`. Calls `inside(row, v)` for each enclosing stage that has ended; the others get it
-  /// when they end. The instance itself is not told.
+  /// when they end. The instance itself is not handed over.
   template <class Inside>
   void work(std::uint64_t id, interval v, Inside&& inside) {
     if (v.empty() || id == 0) return;

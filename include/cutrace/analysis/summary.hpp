@@ -117,7 +117,7 @@ class summary {
     ++(runtime ? numbers_.runtime_calls : numbers_.driver_calls);
     if (call_failed(e)) ++numbers_.failed_calls;
     if (c == category::kernel) ++(runtime ? numbers_.runtime_launches : numbers_.driver_launches);
-    if (c == category::memory && e.api.bytes > 0 && e.api.result == 0 && allocates(e.name)) {
+    if (c == category::memory && e.api.bytes > 0 && e.api.result == 0 && allocates_memory(e.name)) {
       ++(runtime ? numbers_.runtime_allocation_calls : numbers_.driver_allocation_calls);
       (runtime ? numbers_.runtime_allocation_bytes : numbers_.driver_allocation_bytes) += e.api.bytes;
     }
@@ -125,11 +125,6 @@ class summary {
       ++sync_calls_[runtime];
       sync_ns_[runtime] += duration_ns(e);
     }
-  }
-
-  static bool allocates(text name) noexcept {
-    const std::string_view function(name.data, name.size);
-    return function.find("lloc") != std::string_view::npos || function.find("MemCreate") != std::string_view::npos;
   }
 
   void add_copy(const event& e) {

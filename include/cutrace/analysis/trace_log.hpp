@@ -121,9 +121,9 @@ struct device_work {
 
 class trace_log {
  public:
-  /// Start of a trace whose file does not tell it: that of the first call, work, stage or mark.
+  /// Start of a trace whose file does not say it: that of the first call, work, stage or mark.
   static constexpr std::int64_t first_event = INT64_MIN;
-  /// More devices, as only a broken file has, are told as one with this number.
+  /// More devices, as only a broken file has, count as one with this number.
   static constexpr std::uint32_t other_devices = UINT32_MAX;
   static constexpr std::size_t device_limit = 256;
 
@@ -227,7 +227,7 @@ class trace_log {
   const name_table& names() const noexcept { return names_; }
   /// By name number; of names that are no call's, meaningless.
   const call_traits& traits(std::uint32_t name) const noexcept { return traits_[name].call; }
-  /// Where that instance of a stage is marked in the source, "server.cpp:120"; empty where the trace does not tell.
+  /// Where that instance of a stage is marked in the source, "server.cpp:120"; empty where the trace does not say.
   std::string site(std::uint32_t stage) const {
     const marker& m = sites_[stages_[stage].site];
     return m.line == 0 ? std::string() : files_.name(m.file) + ":" + std::to_string(m.line);
@@ -378,7 +378,7 @@ class trace_log {
     const auto key = std::make_tuple(e.process_id, e.device, e.context, e.stream);
     auto found = lane_numbers_.find(key);
     if (found == lane_numbers_.end()) {
-      if (lanes_.size() >= UINT16_MAX) return last_lane_;  // 65,535 streams: the rest is told as one of them
+      if (lanes_.size() >= UINT16_MAX) return last_lane_;  // 65,535 streams: the rest counts as one of them
       found = lane_numbers_.emplace(key, static_cast<std::uint16_t>(lanes_.size())).first;
       const std::uint32_t number = device_number(e.device);
       device(number);

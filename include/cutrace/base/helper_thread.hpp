@@ -57,7 +57,7 @@ inline const cpu_set_t& processors_at_load() noexcept {
 inline const bool processors_known = (processors_at_load(), true);
 
 /// Threads of start_thread that have not ended.
-inline std::atomic<int>& own_threads() noexcept {
+inline std::atomic<int>& helper_threads() noexcept {
   static std::atomic<int> n{0};
   return n;
 }
@@ -88,7 +88,7 @@ inline bool only_ours_are_left() noexcept {
     living += state != '\0' && state != 'Z' && state != 'X';
   }
   closedir(all);
-  return living == own_threads().load();
+  return living == helper_threads().load();
 }
 
 /// Blocks signals on the calling thread, and on those that are started meanwhile for good: faults are let through.
@@ -135,12 +135,12 @@ class any_processor {
 /// std::thread takes is compiled anew.
 inline std::thread start_thread(void (*run)(void* state), void* state) {
   const no_signals meanwhile;
-  ++own_threads();
+  ++helper_threads();
   try {
     std::thread made(
         [](void (*does)(void*), void* with) {
           does(with);
-          --own_threads();
+          --helper_threads();
         },
         run, state);
     const sched_param usual{};
@@ -148,10 +148,10 @@ inline std::thread start_thread(void (*run)(void* state), void* state) {
     pthread_setaffinity_np(made.native_handle(), sizeof(cpu_set_t), &processors_at_load());
     return made;
   } catch (const std::system_error&) {
-    --own_threads();
+    --helper_threads();
     throw untraced("no further thread can be started (see ulimit -u, ulimit -v and the cgroup's pids.max)");
   } catch (...) {  // out of memory
-    --own_threads();
+    --helper_threads();
     throw;
   }
 }

@@ -23,20 +23,20 @@ namespace detail CUTRACE_LOCAL {
 
 /// Filled before the first session, and not changed after that. The other process may be gone by then, so that nothing
 /// of it can be asked for later. Times of another process come from the kernel, so the trace has its clock.
-struct told_process {
+struct remote_process {
   std::uint32_t id = 0;  ///< 0: this process itself
   std::string name, command_line;
   std::uint64_t since_ns = 0;  ///< CLOCK_MONOTONIC: when its trace begins, before the session of who writes it; 0: then
 
   bool other() const noexcept { return id != 0; }
-  static told_process& own() {
-    static told_process* p = new told_process();  // never destroyed: sinks close at exit
+  static remote_process& own() {
+    static remote_process* p = new remote_process();  // never destroyed: sinks close at exit
     return *p;
   }
 };
 
-inline std::uint32_t told_process_id() {
-  const told_process& p = told_process::own();
+inline std::uint32_t traced_process_id() {
+  const remote_process& p = remote_process::own();
   return p.other() ? p.id : static_cast<std::uint32_t>(::getpid());
 }
 
@@ -128,9 +128,9 @@ struct process_info {
 
   CUTRACE_NOINLINE static process_info read() {
     process_info p;
-    const told_process& told = told_process::own();
-    p.name = told.other() ? told.name : read_small_file("/proc/self/comm", 64);
-    p.command_line = told.other() ? told.command_line : read_small_file("/proc/self/cmdline", 4096);
+    const remote_process& reported = remote_process::own();
+    p.name = reported.other() ? reported.name : read_small_file("/proc/self/comm", 64);
+    p.command_line = reported.other() ? reported.command_line : read_small_file("/proc/self/cmdline", 4096);
     p.name = whole_name(p.name, p.command_line.substr(0, p.command_line.find('\0')));
     for (char& c : p.command_line)
       if (c == '\0') c = ' ';

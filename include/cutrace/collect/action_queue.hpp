@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other threads ask the collector's thread to do between two passes, and how they wait for it.
+// Actions that other threads hand to the collector's thread, to be run between two passes, and how they wait for them.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class action_queue {
     return done_ >= ticket;
   }
 
-  /// The same for as long as `gets_on()` says so, which is asked every half of `patience_ms` and must deny it twice
+  /// The same for as long as `gets_on()` is true. It is called every half of `patience_ms` and must be false twice
   /// running: a process that was stopped for long finds the first half over as soon as it goes on.
   /// `is_slow()` is called once, where it takes some seconds.
   template <class Progress, class Slow>
@@ -84,12 +84,12 @@ class action_queue {
     std::lock_guard<std::mutex> hold(mutex_);
     ending_ = true;
   }
-  /// The same, and nothing that was asked for is run: who asked has given up, and may be gone with all that it uses.
+  /// The same, and no waiting action is run: its thread has given up, and may be gone with all that the action uses.
   void cancel() {
     cancelled_.store(true, std::memory_order_release);
     end();
   }
-  /// Nothing will be run any more: who still waits goes on.
+  /// Nothing will be run any more: threads that still wait go on.
   void ended() {
     std::lock_guard<std::mutex> hold(mutex_);
     ended_ = true;

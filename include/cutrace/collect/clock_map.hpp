@@ -184,7 +184,7 @@ class clock_correction {
     const std::uint64_t raw = scale.to_ns(s.ticks);
     const std::int64_t offset = static_cast<std::int64_t>(s.monotonic_ns - raw);
     const std::uint64_t width = ((s.width_ticks / 2) * scale.multiplier >> scale.shift) + 1;
-    if (width > kept_width_ns) return;  // interrupted between the reads: tells nothing
+    if (width > kept_width_ns) return;  // interrupted between the reads: says nothing
     if (!offset_.empty()) {
       // Two readings close together differ by their own noise, and a slope made of that would be extrapolated.
       if (raw < offset_.newest().raw_ns + kept_distance_ns) return;

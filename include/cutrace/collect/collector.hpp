@@ -47,14 +47,14 @@ class loss_counts {
     return sum;
   }
 
-  /// Calls `tell(loss_data)` for each cause that has grown since the last call.
-  template <class Tell>
-  void tell(Tell tell_one) {
+  /// Calls `report(loss_data)` for each cause that has grown since the last call.
+  template <class Report>
+  void report(Report report_one) {
     for (std::size_t i = 0; i < loss_cause_count; ++i) {
       if (lost_[i] == told_[i]) continue;
       const loss_data grown{static_cast<loss_cause>(i), lost_[i] - told_[i]};
       told_[i] = lost_[i];
-      tell_one(grown);
+      report_one(grown);
     }
   }
 
@@ -81,7 +81,7 @@ class collector final : private event_emitter {
       : core_(core),
         writer_(writer),
         sinks_(core.errors),
-        tables_(core, l.string_bytes, told_process_id()),
+        tables_(core, l.string_bytes, traced_process_id()),
         ingest_(tables_, window_, core.errors),
         delivery_(tables_, correction_, sinks_),
         watch_(tables_, ingest_.order(), ingest_.unfinished(), delivery_, core.threads),
@@ -529,7 +529,7 @@ class collector final : private event_emitter {
   event moment(event_kind kind, text name, std::uint64_t raw_ns) const {
     event e;
     e.kind = kind;
-    e.process_id = told_process_id();
+    e.process_id = traced_process_id();
     e.name = name;
     e.start_ns = e.end_ns = static_cast<std::int64_t>(raw_ns);
     return e;
@@ -554,7 +554,7 @@ class collector final : private event_emitter {
   /// Losses stand in the trace where they were noticed, too.
   CUTRACE_NOINLINE void tell_losses(std::uint64_t now) {
     ingest_.add_produced(losses_.take(core_.lost));
-    losses_.tell([&](const loss_data& data) {
+    losses_.report([&](const loss_data& data) {
       event e = moment(event_kind::loss, tables_.strings.intern("lost records", 12), now);
       e.loss = data;
       ingest_.take(e);
@@ -571,7 +571,7 @@ class collector final : private event_emitter {
 
   /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for later sinks.
   CUTRACE_NOINLINE void describe(event& e) {
-    e.process_id = told_process_id();
+    e.process_id = traced_process_id();
     e.name = tables_.strings.intern(e.name.data, e.name.size);
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
     if (descriptions_.size() < description_limit) descriptions_.push_back(e);

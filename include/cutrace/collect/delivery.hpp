@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last step before the sinks: times of the raw frame become session time, stages and requests are looked up,
-// arguments get their names. Late, so that what another thread told meanwhile is known. Collector's thread only.
+// arguments get their names. This happens late, so that what other threads have reported meanwhile is known.
+// Collector's thread only.
 #pragma once
 
 #include <cstring>
@@ -43,9 +44,9 @@ class delivery {
       event* made = events_.data();
       // A mark may have the requests of its stage and its own.
       for (; at < end && requests_.size() + 2 * request_limit <= request_room; ++at) {
-        ask_ahead(order + at, count - at);
+        prefetch(order + at, count - at);
         try {
-          show(b.words, order[at], *::new (static_cast<void*>(made++)) event);
+          unpack(b.words, order[at], *::new (static_cast<void*>(made++)) event);
         } catch (const std::bad_alloc&) {
           --made;
           ++failed_;
@@ -57,7 +58,7 @@ class delivery {
     }
   }
 
-  /// An event that is complete and does not wait for its turn.
+  /// Delivers an event that is complete and does not wait for its turn.
   void deliver_now(const event& e) {
     to_.write(&e, 1);
     ++delivered_;
@@ -107,13 +108,13 @@ class delivery {
   static constexpr std::size_t argument_limit = 10;  ///< of one event
   /// Requests of one slice. Most of it is never touched.
   static constexpr std::size_t request_room = 8 * request_limit;
-  /// Events by which memory is asked for early: that of the event itself, of its stage, and of the stage
-  /// that names its requests.
+  /// How many events early the memory of an event is prefetched, of its stage, and of the stage that names its
+  /// requests.
   static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
 
-  /// The window is larger than caches are, and its order is not that of memory; nor are stages in a cache that were
-  /// opened when the events came. Which forms they have is not asked: the next lines of a shorter one do no harm.
-  CUTRACE_INLINE void ask_ahead(const order_window::place* from, std::size_t left) {
+  /// The window is larger than caches, its order is not that of memory, and the stages of its events have left the
+  /// caches, too. All forms are prefetched alike: the lines behind a shorter one do no harm.
+  CUTRACE_INLINE void prefetch(const order_window::place* from, std::size_t left) {
     if (CUTRACE_UNLIKELY(left <= ahead)) return;
     const char* const waiting = from[ahead].address();
     __builtin_prefetch(waiting);
@@ -131,7 +132,7 @@ class delivery {
   }
 
   /// The event of a place, complete. `e` is new.
-  CUTRACE_INLINE void show(const std::vector<std::uint64_t>& words, const order_window::place& p, event& e) {
+  CUTRACE_INLINE void unpack(const std::vector<std::uint64_t>& words, const order_window::place& p, event& e) {
     e.start_ns = session_ns(p.start_ns);
     e.end_ns = session_ns(p.end_ns);
     lacks_ = false;
@@ -151,7 +152,7 @@ class delivery {
       case order_window::form::work: {
         const pending_work& w = p.as<pending_work>();
         e.process_id = tables_.process_id;
-        w.show(e);
+        w.unpack(e);
         if (w.call_function != pending_work::no_function)
           e.call_name = tables_.functions.name_of(w.call_function & ~pending_work::runtime_bit,
                                                   (w.call_function & pending_work::runtime_bit) != 0);
@@ -195,7 +196,7 @@ class delivery {
 
   void show_marker_stage(const pending_host& h, event& e) {
     pending_more more;
-    show_stage(h, e, more);
+    unpack_stage(h, e, more);
     if (h.has(flag_dynamic)) {
       e.name = {h.name, h.name_size_or_words_at};
     } else {
@@ -215,8 +216,8 @@ class delivery {
     const std::uint32_t rest = count > 3 ? count - 3 : 0;
     const bool enclosed = (h.at.epoch & pending_host::is_enclosed) != 0;
     // Not there if memory ran out when they came.
-    const bool told = h.name_size_or_words_at + rest + (enclosed ? 1u : 0u) <= words.size();
-    const std::uint64_t* more = told ? words.data() + h.name_size_or_words_at : nothing;
+    const bool reported = h.name_size_or_words_at + rest + (enclosed ? 1u : 0u) <= words.size();
+    const std::uint64_t* more = reported ? words.data() + h.name_size_or_words_at : nothing;
     e.kind = event_kind::api;
     e.correlation_id = (h.id & 0xffffffffu) | static_cast<std::uint64_t>(h.at.epoch & 0xffu) << 32;
     e.stage_id = h.parent;
@@ -291,7 +292,7 @@ class delivery {
     if (!tables_.graphs.empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
     if (p.thread_id == 0) p.thread_id = tables_.thread_id_of(call_thread);  // its records may have come after the GPU's
-    // Counted, not clipped: who reads the trace may decide what to make of it.
+    // Counted, not clipped: readers of the trace decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
     if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
         p.start_ns + bound < p.call_start_ns) {
@@ -354,7 +355,7 @@ class delivery {
     return expanded_.requests;
   }
 
-  /// Counted once an event, however much it lacks.
+  /// Counted once for each event, however much the event lacks.
   void lack(std::uint64_t& count) noexcept {
     ++count;
     lacks_ = true;

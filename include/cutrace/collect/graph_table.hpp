@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a node of a CUDA graph to the stage in which it was captured (or added by hand). Nodes of clones and of
 // executable graphs refer to those they were made from; an update makes an executable graph's nodes refer to another
-// graph from that time on. References are followed when an event asks, so threads may tell in any order. Collector's
+// graph from that time on. References are followed when an event asks, so threads may report in any order. Collector's
 // thread only; lives as long as the process, since graphs outlive traces.
 #pragma once
 
@@ -49,7 +49,7 @@ class graph_table {
     n->from_index = index_of(from) | copy | (graph_of(from) != g->primary ? foreign : 0);
     if (const capture* c = resolve(*source, index_of(from), newest, 0))
       n->capture = g->add_capture(c->stage, c->name.data(), c->name.size());
-    else  // told later by another thread, or never
+    else  // reported later by another thread, or never
       n->from_graph = g->add_origin(source);
   }
 
@@ -106,7 +106,7 @@ class graph_table {
   static constexpr std::size_t update_limit = 64;  ///< of one executable graph that are remembered
   static constexpr unsigned depth_limit = 16;      ///< clones of clones whose origin is not known
 
-  /// The node comes from a child graph, so an update, which pairs the nodes of the outermost graphs, tells nothing.
+  /// The node comes from a child graph, so an update, which pairs the nodes of the outermost graphs, says nothing.
   static constexpr std::uint32_t foreign = 1u << 31;
   static constexpr std::uint32_t copy = 1u << 30;  ///< the node was made from another
   static constexpr std::uint32_t index_mask = copy - 1;

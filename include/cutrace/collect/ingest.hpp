@@ -55,7 +55,7 @@ inline void describe_lost_context(char (&line)[280], const char* call, text resu
 
 struct record_parts {
   std::string name, request;
-  bool told_name = false, told_request = false;  ///< whether there was one, be it empty
+  bool has_name = false, has_request = false;  ///< whether there was one, be it empty
   std::vector<std::uint64_t> words;
   std::uint32_t enclosing = 0;
 
@@ -63,7 +63,7 @@ struct record_parts {
     text_record piece;
     std::memcpy(&piece, &r, sizeof(piece));
     (piece.slot == 0 ? name : request).append(piece.bytes, piece.size);
-    (piece.slot == 0 ? told_name : told_request) = true;
+    (piece.slot == 0 ? has_name : has_request) = true;
     any_ = true;
   }
   void read_words(const record& r) {
@@ -82,7 +82,7 @@ struct record_parts {
     any_ = false;
     name.clear();
     request.clear();
-    told_name = told_request = false;
+    has_name = has_request = false;
     words.clear();
     enclosing = 0;
   }
@@ -219,13 +219,13 @@ class ingest {
 
   text name_of(const record& r) {
     if (!r.has(flag_dynamic)) return tables_.sites.at(r.site()).name;
-    if (!parts_.told_name) return event_tables::name_lost;  // told to an earlier trace, in which the stage began
+    if (!parts_.has_name) return event_tables::name_lost;  // reported to an earlier trace, in which the stage began
     return tables_.strings.intern(parts_.name.data(), parts_.name.size());
   }
 
   void keep_requests(known_stage& s, const record& r) {
     if (CUTRACE_UNLIKELY(parts_.words.size() > request_limit)) parts_.words.resize(request_limit);
-    tables_.stages.keep_requests(s, r.form(), r.a, parts_.words, parts_.told_request ? &parts_.request : nullptr);
+    tables_.stages.keep_requests(s, r.form(), r.a, parts_.words, parts_.has_request ? &parts_.request : nullptr);
   }
 
   void open_stage(const record& r) {
@@ -290,7 +290,7 @@ class ingest {
   }
   CUTRACE_NOINLINE void end_nvtx(const traced_thread& t, const record& r) {
     pending_event& p = host_event(event_kind::stage, t, r);
-    show_stage(r, p, p);
+    unpack_stage(r, p, p);
     const site_table::entry& site = tables_.sites.at(r.site());
     p.name = r.has(flag_dynamic) ? name_of_instance(r.id) : site.name;
     keep_origin(p.stage, site, parts_.words, tables_.sites);
@@ -434,7 +434,7 @@ class ingest {
   void take_graph(const record& r) {
     switch (static_cast<graph_change::action>(r.count())) {
       case graph_change::action::node_added: {
-        const known_stage* s = tables_.stages.find(r.parent);  // told by the same thread, so before
+        const known_stage* s = tables_.stages.find(r.parent);  // reported by the same thread, so before
         return tables_.graphs.added(r.id, r.parent, s != nullptr ? s->name_text() : event_tables::name_lost);
       }
       case graph_change::action::node_copied:

@@ -2,10 +2,10 @@
 // Memory in blocks of one size that go round: none is returned to the system and faulted in again while a trace goes
 // on. One thread at a time.
 //
-// Problem: what waits in the ordering window is larger than what the processor has page addresses for at hand, and
-// looking one up takes many steps more in a virtual machine: collecting took 78 ns an event there, and 60 with huge
-// pages. Solution: once it is known to be much, blocks are cut from slabs for which the kernel is asked for such pages.
-// Where it gives none ("transparent_hugepage/enabled" is "never") they are as any other memory.
+// Problem: the ordering window is larger than the memory whose page addresses the processor keeps (TLB), and a miss
+// takes many more steps in a virtual machine: collecting took 78 ns an event there, and 60 with huge pages. Solution:
+// once the window is large, blocks are cut from slabs for which the kernel is asked for huge pages. Where it gives none
+// ("transparent_hugepage/enabled" is "never") slabs are ordinary memory.
 #pragma once
 
 #include <sys/mman.h>
@@ -37,10 +37,10 @@ class block_store {
   };
   using block = std::unique_ptr<memory_block, release>;
 
-  /// So many bytes of spare blocks are kept, in slabs or not.
+  /// Bytes of spare blocks that are kept, in slabs or not.
   void set_limit(std::size_t bytes) noexcept { limit_bytes_ = bytes; }
 
-  /// What it holds is anything. Throws std::bad_alloc.
+  /// Its content is undefined. Throws std::bad_alloc.
   block take() {
     if (CUTRACE_UNLIKELY(spare_.empty())) make();
     block b = std::move(spare_.back());
@@ -91,7 +91,7 @@ class block_store {
   std::size_t limit_bytes_ = 0;
 };
 
-// Things of one type one after the other, in blocks that lists of any type pass round: appending moves nothing, and no
+// A list of one type in blocks that lists of any type share: appending moves nothing, and no
 // memory is faulted in again (growing vectors took a quarter of the collector's time). One thread at a time.
 
 template <class T>

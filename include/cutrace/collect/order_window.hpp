@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/base/recent_slot.hpp>
 #include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/collect/pending.hpp>
 #include <cutrace/config.hpp>
@@ -21,7 +20,7 @@ namespace detail CUTRACE_LOCAL {
 
 // A stable sort for what is made of few ascending runs, such as the records of threads that were read in turn: a
 // natural merge sort. Runs that were read later lie behind those before them but for a few elements, and only what
-// overlaps is moved.
+// overlaps is moved. With std::stable_sort an event costs the collector 149 ns instead of 141 (bench/sink_cost, null).
 
 /// Sorts [from, to), which is two ascending runs that meet at `middle`, neither of them empty. `scratch`: any.
 template <class T, class Less>
@@ -206,7 +205,7 @@ class order_window {
   std::uint64_t delivered_ns() const noexcept { return buckets_.empty() ? everything : first_ * width_ns_; }
 
  private:
-  static constexpr std::size_t bucket_limit = 1024, shape_count = 256;
+  static constexpr std::size_t bucket_limit = 1024;
 
   struct known_shape {
     std::uint64_t bucket = 0;  ///< 0: none; one that is gone says nothing of what is there now
@@ -250,13 +249,16 @@ class order_window {
     return added;
   }
 
-  /// The shape that a bucket has already, if it is one of those that came last.
+  /// The shape that a bucket has already, if it is one of those that came last. A kernel that finds its shape takes 64
+  /// bytes of the window, one that brings it 168: launches of several shapes by turns would make the window overflow
+  /// that much earlier. (Time: 141 ns an event with 256 places, 137 with one, bench/sink_cost, null.)
   CUTRACE_INLINE const work_shape* shape_of(bucket& b, const event& e) {
     std::uint64_t w[8];  // all of them: launches by turns may differ in any
     static_assert(sizeof(w) == work_shape::size, "what is compared");
     std::memcpy(w, &e.kernel, sizeof(w));
     const std::uint64_t mixed = (w[0] ^ w[4]) + 3 * (w[1] ^ w[5]) + 5 * (w[2] ^ w[6]) + 9 * (w[3] ^ w[7]);
-    known_shape& k = shapes_[kept_slot<shape_count>(mixed + reinterpret_cast<std::uintptr_t>(e.name.data) + b.number)];
+    const std::uint64_t key = mixed + reinterpret_cast<std::uintptr_t>(e.name.data) + b.number;
+    known_shape& k = shapes_[key * 0x9E3779B97F4A7C15u >> 56];  // Fibonacci hashing
     if (CUTRACE_LIKELY(k.bucket == b.number && k.shape->is_of(e))) return k.shape;
     return add_shape(k, b, e);
   }
@@ -286,7 +288,7 @@ class order_window {
     return b;
   }
 
-  known_shape shapes_[shape_count];
+  known_shape shapes_[256];
   std::uint64_t buckets_made_ = 0;
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
   std::vector<place> scratch_;

@@ -88,7 +88,7 @@ static_assert(sizeof(pending_host) == 64, "one cache line");
 
 /// What the record of a stage says of it, in whichever form. `e` is new.
 template <class Record>
-void show_stage(const Record& r, event& e, pending_more& more) noexcept {
+void unpack_stage(const Record& r, event& e, pending_more& more) noexcept {
   e.kind = event_kind::stage;
   e.stage_id = r.id;
   e.depth = static_cast<std::uint32_t>(r.b & 0xffff);
@@ -126,14 +126,14 @@ struct work_shape {
     mangled_size = other.size;
   }
   /// Into a new event of the same kind.
-  CUTRACE_INLINE void show(event& e) const noexcept {
+  CUTRACE_INLINE void unpack(event& e) const noexcept {
     std::memcpy(static_cast<void*>(&e.kernel), bytes, size);
     e.name = {name, name_size};
     if (is_kernel(e)) e.kernel.mangled_name = {mangled, mangled_size};
   }
 };
 
-/// GPU work and synchronisations, as backends tell of them.
+/// GPU work and synchronisations, as backends report them.
 struct alignas(64) pending_work {
   event_kind kind;
   attribution joined;
@@ -176,7 +176,7 @@ struct alignas(64) pending_work {
     }
   }
 
-  /// All but what its call tells, where its stage is, and its shape.
+  /// All but what comes from its call, where its stage is, and its shape.
   void keep(const event& e) noexcept {
     kind = e.kind;
     by_events = e.by_events;
@@ -189,7 +189,7 @@ struct alignas(64) pending_work {
   }
 
   /// The event again, as far as it was kept. `e` is new; its times and its call's name are the caller's to fill in.
-  CUTRACE_INLINE void show(event& e) const noexcept {
+  CUTRACE_INLINE void unpack(event& e) const noexcept {
     e.kind = kind;
     e.joined = joined;
     e.by_events = by_events;
@@ -199,13 +199,13 @@ struct alignas(64) pending_work {
     e.stage_id = stage_id;
     e.stream = stream;
     e.call_start_ns = call_start_ns;
-    shape->show(e);
+    shape->unpack(e);
     if (work_shape::is_kernel(e)) e.kernel.graph_node_id = graph_node_id;
   }
 };
 static_assert(sizeof(pending_work) == 64, "one cache line");
 
-/// Where a call or GPU work says where its stage is. Asking ahead must not ask first which of them waits there: no
+/// Where a call or GPU work says where its stage is. Prefetching must not ask first which of them waits there: no
 /// processor predicts that.
 constexpr std::size_t stage_place_at = offsetof(pending_work, stage_place);
 static_assert(offsetof(pending_host, at.stage_place) == stage_place_at, "the same place in both");

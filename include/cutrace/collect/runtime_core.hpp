@@ -36,12 +36,12 @@ struct runtime_core {
   wake_signal wake;  ///< of the collector
   fault_state fault;
   std::atomic<std::uint32_t> gate{gate_off};
-  std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< told by backends; chunk_full is kept per thread
+  std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< reported by backends; chunk_full is kept per thread
   std::atomic<std::uint32_t> overflow_wait_us{0};
   std::atomic<bool> forked{false};
   std::atomic<std::uint16_t> interleaving_in{0};  ///< number of the trace that has reported it
   std::atomic<twin_chooser> twins{nullptr};       ///< of the backend that has them
-  pthread_key_t exit_key{};  ///< tells of threads that end; without one the collector looks for them
+  pthread_key_t exit_key{};  ///< reports threads that end; without one the collector looks for them
   bool has_exit_key = false;
   pid_t process = 0;
 

@@ -21,7 +21,7 @@ class sink_set {
  public:
   explicit sink_set(reporter& r) : reporter_(r) {}
 
-  /// `session` tells whose sink it is, so that it can leave with its session.
+  /// `session`: whose sink it is, so that it can leave with its session.
   CUTRACE_NOINLINE void add(sink* s, std::uint64_t session) {
     member m;
     m.target = s;
@@ -82,7 +82,7 @@ class sink_set {
   }
 
  private:
-  /// Tells who waits for the collector that it gets on, or where it stands.
+  /// Notifies who waits for the collector: of progress, or where it stands.
   struct call_mark {
     call_mark(sink_set& s, const char* name) noexcept : set(s) {
       set.current_.store(name, std::memory_order_release);

@@ -19,11 +19,11 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-// Where things with an id are: an open-addressed table with linear probing, for ids that each thread counts up from a
-// start of its own. Eight neighbours share a cache line, since the table is larger than caches are. One thread at a
+// Places of things with an id: an open-addressed table with linear probing, for ids that each thread counts up from a
+// different start. Eight neighbours share a cache line, since the table is larger than caches are. One thread at a
 // time.
 
-/// From ids to places, which are numbers that the owner gives.
+/// Maps ids to places, numbers that the owner of the table gives.
 class id_places {
  public:
   static constexpr std::uint32_t none = 0xffffffffu;
@@ -31,7 +31,7 @@ class id_places {
   std::size_t size() const noexcept { return size_; }
   std::uint64_t bytes() const noexcept { return entries_.size() * sizeof(entry); }
 
-  /// `is(place)`: whether it is the id's; asked where 32 bits of it are equal. @returns the place or `none`
+  /// `is(place)`: whether the place is the id's; called where 32 bits are equal. @returns the place or `none`
   template <class Is>
   std::uint32_t find(std::uint64_t id, Is is) const {
     if (entries_.empty()) return none;
@@ -40,25 +40,25 @@ class id_places {
       if (entries_[at].tag == tag && is(entries_[at].number - 1)) return entries_[at].number - 1;
     return none;
   }
-  /// Asks for the memory that `find` reads.
+  /// Prefetches the memory that `find` reads.
   void prefetch(std::uint64_t id) const noexcept {
     if (!entries_.empty()) __builtin_prefetch(&entries_[home(tag_of(id))]);
   }
 
-  /// One that is not there yet.
+  /// Adds an id that is not there yet.
   void add(std::uint64_t id, std::uint32_t place) {
     if ((size_ + 1) * 3 > entries_.size()) grow();
     put({tag_of(id), place + 1});
     ++size_;
   }
 
-  /// One that is there. Moves those behind it up, so that no search ends before its time (Knuth, The Art of Computer
+  /// Removes an id that is there. Moves ids behind it up, so that no search ends too early (Knuth, The Art of Computer
   /// Programming, volume 3, section 6.4, algorithm R).
   void remove(std::uint64_t id, std::uint32_t place) noexcept {
     std::size_t hole = home(tag_of(id));
     while (entries_[hole].number != place + 1) hole = next(hole);
     for (std::size_t at = next(hole); entries_[at].number != 0; at = next(at)) {
-      // One that belongs behind the hole, on the way round to where it is, stays.
+      // An id that belongs behind the hole, on the way round to its place, stays.
       if (((at - home(entries_[at].tag)) & mask_) < ((at - hole) & mask_)) continue;
       entries_[hole] = entries_[at];
       hole = at;
@@ -103,7 +103,7 @@ class id_places {
   std::size_t size_ = 0;
 };
 
-/// One cache line: what is known of a stage is read long after it was told, from further away than any cache.
+/// One cache line: what is known of a stage is read long after it was reported, from further away than any cache.
 struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
   const char* name = "";
@@ -150,13 +150,13 @@ class stage_table {
     return place != no_place ? &at(place) : nullptr;
   }
 
-  /// Where a stage is likely to stand, `no_place` for one that is not known. Not looked at: its memory is far away, and
-  /// by the time it is wanted another one may stand there.
+  /// The place where a stage is likely to be, `no_place` for an unknown one. Its memory is not read: it is far away,
+  /// and by the time it is needed another stage may be there.
   CUTRACE_INLINE std::uint32_t place_of(std::uint64_t id) noexcept {
     if (CUTRACE_UNLIKELY(id != last_.id)) last_ = {id, guess_place(id)};
     return last_.place;
   }
-  /// The same as `find(id)`. `place`: what place_of said of it some time ago.
+  /// The same as `find(id)`. `place`: what place_of returned for it some time ago.
   CUTRACE_INLINE const known_stage* find_at(std::uint32_t place, std::uint64_t id) noexcept {
     if (CUTRACE_LIKELY(place < made_)) {
       const known_stage& s = at(place);
@@ -164,7 +164,7 @@ class stage_table {
     }
     return find(id);
   }
-  /// Asks for the memory of a stage, and for that of its owner when its own is there. `place`: any number.
+  /// Prefetches the memory of a stage, and of its owner once the stage's memory is there. `place`: any number.
   CUTRACE_INLINE void prefetch(std::uint32_t place) const noexcept {
     if (CUTRACE_LIKELY(place < made_)) __builtin_prefetch(&at(place));
   }
@@ -207,7 +207,7 @@ class stage_table {
     l.last_ns = std::max(l.last_ns, end_ns);
   }
 
-  /// Something that has no end yet refers to a stage, or no longer does. `place`: where it may stand.
+  /// Unfinished work refers to a stage, or no longer does. `place`: where the stage may be.
   void hold(std::uint32_t place, std::uint64_t id) noexcept {
     if (place < made_ && at(place).id == id) ++life_at(place).uses;
   }
@@ -241,7 +241,7 @@ class stage_table {
   }
 
   /// What a stage that was just opened serves: a batch of `number`, of which `ids` are known, or one text, which is
-  /// nullptr where it was told to an earlier trace. Older stages give up theirs where there is too much of it.
+  /// nullptr where it was reported to an earlier trace. Older stages give up theirs where there is too much of it.
   void keep_requests(known_stage& s, request_form form, std::uint64_t number, const std::vector<std::uint64_t>& ids,
                      const std::string* text) {
     const bool is_batch = form == request_form::batch, is_text = form == request_form::text;
@@ -266,10 +266,10 @@ class stage_table {
     }
   }
 
-  /// Forgets what nothing can refer to any more, but for `keep_bytes` of it. `awaited(thread, ns)`: whether GPU records
-  /// can still come of calls that a thread, or any for `many_threads`, had made before that time. `now_ns`: GPU records
-  /// that have come wait in the window with ends before it. `delivered_ns`: all events that ended before it have been
-  /// delivered. Raw times.
+  /// Forgets stages to which nothing can refer any more, except for `keep_bytes` of them. `awaited(thread, ns)`:
+  /// whether GPU records can still come of calls that a thread, or any for `many_threads`, had made before that time.
+  /// `now_ns`: GPU records that have come wait in the window with ends before it. `delivered_ns`: all events that ended
+  /// before it have been delivered. Raw times.
   template <class Awaited>
   void release(Awaited awaited, std::int64_t now_ns, std::int64_t delivered_ns) {
     const auto wanted = [&](std::uint32_t place) {
@@ -293,7 +293,7 @@ class stage_table {
   /// Whether there are some that only wait for events in the window.
   bool waits_for_delivery() const noexcept { return !passed_.empty(); }
 
-  /// What it holds, and what it has for that.
+  /// Bytes in use, and bytes reserved.
   std::uint64_t used_bytes() const noexcept { return request_bytes_ + places_.size() * entry_bytes; }
   std::uint64_t bytes() const noexcept {
     return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() +
@@ -305,10 +305,10 @@ class stage_table {
     std::uint64_t id = 0;
     std::uint32_t place = no_place;
   };
-  /// What was found last: threads take turns.
+  /// The stages that were found last: threads take turns.
   using recent = whereabouts;
   static constexpr std::size_t recent_count = 64;
-  /// Instances count up from a start that each thread has of its own, in the upper bits.
+  /// Instances count up from a different start for each thread, in the upper bits.
   static std::size_t slot_of(std::uint64_t id) noexcept { return (id + 11 * (id >> 40)) % recent_count; }
   recent& recent_of(std::uint64_t id) noexcept { return recent_[slot_of(id)]; }
 
@@ -371,7 +371,7 @@ class stage_table {
 
   bool is_there(const whereabouts& one) const noexcept { return at(one.place).id == one.id; }
 
-  /// Where one goes that has ended; nowhere if it had to make room since.
+  /// Moves a stage that has ended; it may have had to make room since.
   template <class Wanted>
   void sort_out(const whereabouts& one, Wanted wanted, std::int64_t now_ns) {
     if (!is_there(one)) return;
@@ -408,7 +408,7 @@ class stage_table {
     life_at(place) = life{};
     free_.push_back(place);
   }
-  /// The oldest of those that nothing can refer to any more. False where there is none yet.
+  /// Forgets the oldest stage to which nothing can refer any more. False where there is none yet.
   bool forget_passed() {
     while (!passed_.empty()) {
       const passed oldest = passed_.front();
@@ -425,7 +425,7 @@ class stage_table {
     return false;
   }
 
-  /// For one more stage, whatever it takes: requests first, without which a stage still has its name.
+  /// Makes room for one more stage: gives up requests first, without which a stage still has its name.
   CUTRACE_NOINLINE void make_room() {
     while (used_bytes() + entry_bytes > limit_bytes_ && places_.size() != 0)
       if (!forget_passed() && !give_up_requests() && !give_up_oldest(0)) return;
@@ -439,8 +439,8 @@ class stage_table {
     }
     return false;
   }
-  /// The one that began first, even if it runs: stages whose end was lost must not lock out those to come. False where
-  /// there is none but `kept`.
+  /// Forgets the stage that began first, even if it runs: stages whose end was lost must not lock out later ones. False
+  /// where there is none but `kept`.
   CUTRACE_NOINLINE bool give_up_oldest(std::uint64_t kept) noexcept {
     while (!order_.empty() && order_.front().id != kept) {
       const whereabouts oldest = order_.front();

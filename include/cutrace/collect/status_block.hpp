@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a traced process tells `cutrace run` while it works: a block of fixed layout in a file that both map. It is
+// What a traced process reports to `cutrace run` while it works: a block of fixed layout in a file that both map. It is
 // there after a process was killed, and says what was delivered by then. One writer, any number of readers.
 #pragma once
 
@@ -81,7 +81,7 @@ class status_writer {
     int fd = -1;
     for (unsigned image = 1; image <= 1000 && fd < 0; ++image) {
       const int n =
-          std::snprintf(path, sizeof(path), "%s/%ld.%u.status", folder, static_cast<long>(told_process_id()), image);
+          std::snprintf(path, sizeof(path), "%s/%ld.%u.status", folder, static_cast<long>(traced_process_id()), image);
       if (n < 0 || static_cast<std::size_t>(n) >= sizeof(path)) return ENAMETOOLONG;
       fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
       if (fd < 0 && errno != EEXIST && errno != EINTR) return errno;
@@ -102,7 +102,7 @@ class status_writer {
     }
     block_ = static_cast<status_block*>(mapped);
     block_->size = sizeof(status_block);
-    block_->process_id = told_process_id();
+    block_->process_id = traced_process_id();
     block_->rank = -1;
     block_->magic = status_block::right_magic;
     return 0;
@@ -154,7 +154,7 @@ class status_writer {
     block_->sink_count.store(n + 1, std::memory_order_release);
   }
 
-  CUTRACE_NOINLINE void tell(const stats& s) noexcept {
+  CUTRACE_NOINLINE void report(const stats& s) noexcept {
     if (block_ == nullptr) return;
     const auto set = [](std::atomic<std::uint64_t>& to, std::uint64_t v) { to.store(v, std::memory_order_relaxed); };
     set(block_->produced, s.produced);
@@ -197,7 +197,7 @@ class published_stats {
 
   /// Collector's thread.
   CUTRACE_NOINLINE void publish(const stats& s) {
-    if (command_ != nullptr) command_->tell(s);
+    if (command_ != nullptr) command_->report(s);
     std::lock_guard<std::mutex> hold(mutex_);
     last_ = s;
   }

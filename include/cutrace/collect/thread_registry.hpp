@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of the threads that have passed a marker or made a call. A state is handed to another thread only when the
-// kernel says that the one before is gone: markers in late thread-local destructors still find their own.
+// States of the threads that have passed a marker or made a call. A state goes to another thread only when the kernel
+// says that the earlier thread is gone: markers in late thread-local destructors still find their thread's state.
 #pragma once
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The runtime's side of a thread state. Aligned, so that what each marker and call touches is one cache line, and none
-/// that the collector writes to.
+/// The runtime's side of a thread state. Aligned: each marker and call touches one cache line, to which the collector
+/// does not write.
 struct alignas(64) traced_thread : thread_state {
   /// The call of the driver that the thread is in: function << 52 | low bits of the ticks of its begin, 0: none. Owning
   /// thread's, as the next; read by the collector.
@@ -64,7 +64,7 @@ class thread_registry {
  public:
   enum use : std::uint32_t { unused = 0, in_use = 1, ended = 2 };
 
-  /// A trace begins: what stages have told of themselves so far, they told another one. Before the gate opens.
+  /// A trace begins: what stages have reported of themselves so far went to another one. Before the gate opens.
   void begin_trace() noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
     trace_number_ = trace_number_ == 0xffff ? 1 : static_cast<std::uint16_t>(trace_number_ + 1);
@@ -117,7 +117,7 @@ class thread_registry {
   /// marked; the collector recycles it once `is_gone`.
   static void mark_ended(traced_thread* t) noexcept { t->state.store(ended, std::memory_order_release); }
 
-  /// The same for a thread that came to its first marker in the last round of its destructors, which tells nobody.
+  /// The same for a thread that came to its first marker in the last round of its destructors, which notifies nobody.
   static void mark_if_gone(traced_thread* t) noexcept {
     if (t->state.load(std::memory_order_acquire) == in_use && is_gone(t)) mark_ended(t);
   }

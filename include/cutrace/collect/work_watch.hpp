@@ -323,19 +323,22 @@ class work_watch {
     }
   }
   /// Of a misaligned address the culprit itself may have times, a wait for it may even have succeeded (3 runs of 4 in
-  /// graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52): what ended last on each stream, unless
-  /// the stream's head was launched afterwards.
+  /// graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52): the kernel that ended last on each
+  /// stream, unless what is unfinished was launched afterwards.
   void add_ended(const std::vector<view>& all_views, const context_fault& f, std::vector<suspect>& all) {
     constexpr std::int32_t misaligned = 716;
     constexpr std::int64_t recent_ns = 1000000000;
     if (f.result != misaligned) return;
+    std::int64_t first_ns = all_views.empty() ? f.at_ns - recent_ns : f.at_ns;
+    for (const view& v : all_views)
+      if (!v.work.empty()) first_ns = std::min(first_ns, v.work.front()->work.call_start_ns);
     order_.for_each_finished([&](std::uint32_t context, std::uint64_t stream, const finished_work& last) {
       const auto of_stream = std::find_if(all_views.begin(), all_views.end(), [&](const view& v) {
         return !v.work.empty() && v.work.front()->work.context == context && v.work.front()->work.stream == stream;
       });
-      if (of_stream != all_views.end() ? last.end_ns < of_stream->work.front()->work.call_start_ns
-                                       : f.at_ns - last.end_ns > recent_ns)
-        return;
+      const std::int64_t since_ns =
+          of_stream != all_views.end() ? of_stream->work.front()->work.call_start_ns : first_ns;
+      if (last.kind != event_kind::kernel || last.end_ns < since_ns) return;
       suspect s;
       pending_event& a = s.alarm;
       a.kind = event_kind::alarm;

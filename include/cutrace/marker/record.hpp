@@ -17,8 +17,8 @@ enum class record_type : std::uint8_t {
   stage_open = 2,  ///< identity of a stage still running, written when its first GPU-making call is seen
   mark = 3,        ///< instant
   api = 4,         ///< driver or runtime call that returned
-  gpu = 5,         ///< GPU work told by a backend that writes records (simulated GPU)
-  memory = 6,      ///< device allocation or free told by a backend
+  gpu = 5,         ///< GPU work reported by a backend that writes records (simulated GPU)
+  memory = 6,      ///< device allocation or free reported by a backend
   graph = 7,       ///< change of a CUDA graph: id = node, a = the node or graph it comes from, count = what happened
   text = 16,       ///< continuation: up to 48 bytes of text that belong to the next head record
   requests = 17,   ///< continuation: up to 7 request ids of the next head record
@@ -29,12 +29,12 @@ enum class record_type : std::uint8_t {
 // Bits of the flags in record::head.
 constexpr std::uint8_t flag_adopted = 1;   ///< stage: the part of it that ran on a thread which adopted it
 constexpr std::uint8_t flag_span = 2;      ///< stage: a movable span, not bound to one thread's nesting
-constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0 or tells the NVTX domain
+constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0 or gives the NVTX domain
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
 constexpr std::uint8_t flag_pushed = 128;  ///< stage: a range that was pushed, whose pop may be forgotten
-constexpr std::uint8_t flag_shown = 64;    ///< stage: told to table::stage_begins, so its end must be told, too
+constexpr std::uint8_t flag_shown = 64;    ///< stage: reported to table::stage_begins, so its end must be reported, too
 
 /// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
 /// argument words, gpu: kind of event) and the site (api: see api_site, gpu: name).
@@ -61,7 +61,7 @@ struct alignas(64) record {
   std::uint64_t id;       ///< stage: instance; api, gpu: correlation id (low 32 bits), result (api, high 32 bits)
   std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
   std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | number of the trace that was
-                          ///< told of it << 16 | thread where a span began << 32, c = instance
+                          ///< notified of it << 16 | thread where a span began << 32, c = instance
                           ///< that named the request; api: first arguments; gpu: see gpu_encode.hpp
 
   record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }

@@ -56,7 +56,7 @@ inline record* put_request(record* at, const request& q) noexcept {
   return at;
 }
 
-/// Tells the collector who a running stage is, with its texts and request set. Called once a stage and trace at the
+/// Describes a running stage to the collector, with its texts and request set. Called once a stage and trace at the
 /// most; a trace that begins while the stage runs learns its identity, but not the texts that were copied for another.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_frame& f, const char* name,
                                                       const request& q) noexcept {
@@ -135,8 +135,8 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_
 /// is nobody. Solution: the fast path has a branch already, the choice of the clock; it leads here.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t begin_ticks_told(thread_state* t, stage_frame& f,
                                                                      const char* dynamic_name) noexcept {
-  const bool told = t->owner->size >= offsetof(table, graph_twin);  // an older owner has no such function
-  if (told) t->owner->stage_begins(t, &f, dynamic_name);
+  const bool reported = t->owner->size >= offsetof(table, graph_twin);  // an older owner has no such function
+  if (reported) t->owner->stage_begins(t, &f, dynamic_name);
   return clock::ticks(t->use_counter);
 }
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t end_ticks_told(thread_state* t, const stage_frame& f) noexcept {

@@ -17,8 +17,8 @@ struct table;
 /// A stage that is running: lives in the scope, span or adoption object and is linked from the thread's state, so that
 /// a driver callback on this thread finds it without a lookup.
 ///
-/// Members that stand side by side in the record do not here: the compiler would copy them as one 16-byte word, which
-/// waits until both 8-byte stores have left the store buffer.
+/// Members that are neighbours in the record are not neighbours here: the compiler would copy them as one 16-byte word,
+/// which waits until both 8-byte stores have left the store buffer.
 struct stage_frame {
   stage_frame* outer;
   std::uint64_t head;     ///< of the record that its end will write: site, form of the request, flags
@@ -29,7 +29,7 @@ struct stage_frame {
   std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
   std::uint64_t owner;    ///< instance that named the request, 0 when none did
 
-  /// `in`: as thread_state::trace_number. A stage may outlive the trace in which it was told.
+  /// `in`: as thread_state::trace_number. A stage may outlive the trace in which it was reported.
   bool opened(std::uint16_t in) const noexcept { return (depth >> 16 & 0xffff) == in; }
   void set_opened(std::uint16_t in) noexcept { depth = (depth & 0xffff) | std::uint64_t{in} << 16; }
 };
@@ -41,7 +41,7 @@ struct thread_state {
   std::atomic<std::uint32_t>* committed;    ///< records of the current chunk that the collector may read
   std::uint32_t count;                      ///< mirror of *committed, so that the hot path never loads it
   bool use_counter;                         ///< see clock::ticks
-  bool plain;                               ///< the counter is the clock, and nobody is told of stages and marks
+  bool plain;                               ///< the counter is the clock, and nobody is notified of stages and marks
   std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
   stage_frame* top;                         ///< innermost running stage
   std::uint64_t next_stage;                 ///< instance id of the next stage
@@ -65,11 +65,11 @@ struct site {
   std::atomic<std::atomic<std::uint64_t>*> cell;  ///< counters: where to add
 };
 
-/// `gate_told`: on, and stages and marks are told to the owner. Markers come by attach_thread then, where each thread
-/// notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
-enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_told = 3 };
+/// `gate_notify`: on, and the owner is notified of stages and marks. Markers come by attach_thread then, where each
+/// thread notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
+enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_notify = 3 };
 
-/// One an object (executable or shared library). Its ELF note lets the others find it.
+/// One for each object (executable or shared library). Its ELF note lets the other objects find it.
 struct slot {
   std::atomic<std::uint32_t> gate;
   std::uint32_t abi;
@@ -78,7 +78,7 @@ struct slot {
 
 struct session_request;  // see run/session_call.hpp
 
-/// The runtime's functions. Grows only at the end; `size` tells what an older owner has.
+/// The runtime's functions. Grows only at the end; `size` says what an older owner has.
 struct table {
   std::uint32_t abi;
   std::uint32_t size;
@@ -96,8 +96,8 @@ struct table {
   // From here on: only where the `size` of the owner says so.
   /// Names a thread by the kernel's number. The text is copied. Any thread.
   void (*name_thread)(std::uint32_t thread_id, const char* name) noexcept;
-  /// Threads whose `plain` is false tell here of a stage that begins, with its name where it is known at run time only,
-  /// of one that ended, and of a mark. Owning thread.
+  /// Threads whose `plain` is false report here of a stage that begins, with its name where it is known at run time
+  /// only, of one that ended, and of a mark. Owning thread.
   void (*stage_begins)(thread_state*, stage_frame*, const char* dynamic_name) noexcept;
   void (*stage_ended)(thread_state*, const stage_frame*) noexcept;
   void (*mark_passed)(thread_state*, std::uint32_t site) noexcept;

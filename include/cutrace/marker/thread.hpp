@@ -14,12 +14,12 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* attach_thread() noexcept {
   slot& own = own_slot();
   std::uint32_t gate = own.gate.load(std::memory_order_acquire);
   if (gate == gate_unresolved) gate = resolve_gate();
-  if (gate != gate_on && gate != gate_told) return nullptr;
+  if (gate != gate_on && gate != gate_notify) return nullptr;
   const table* owner = own.owner.load(std::memory_order_acquire);
   if (owner == nullptr) return nullptr;
   if (tls_state == nullptr) tls_state = owner->attach_thread(&own);
-  // For good: what was told of its begin must be told of its end.
-  if (gate == gate_told && tls_state != nullptr) tls_state->plain = false;
+  // For good: whoever was notified of its begin must be notified of its end.
+  if (gate == gate_notify && tls_state != nullptr) tls_state->plain = false;
   return tls_state;
 }
 

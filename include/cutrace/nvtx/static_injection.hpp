@@ -8,7 +8,7 @@
 #if defined(NVTX_VERSION) && !defined(NVTX_STATIC_INJECTION_IMPL)
 #error "include cutrace/nvtx/static_injection.hpp before the headers of NVTX"
 #endif
-// NVTX would define the pointer below itself, empty; this is its way to be told that somebody else does.
+// NVTX would define the pointer below itself, empty; this is its way to learn that somebody else does.
 #ifndef NVTX_STATIC_INJECTION_IMPL
 #define NVTX_STATIC_INJECTION_IMPL
 #endif

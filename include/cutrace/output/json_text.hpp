@@ -216,7 +216,7 @@ class json_text {
     out_.append(json);
   }
 
-  /// The same, written by the caller at the cursor that it gets; `end_raw` is told where that ended.
+  /// The same, written by the caller at the cursor that it gets; `end_raw` takes where that ended.
   char* begin_raw(std::size_t room) { return put_comma(out_.room(1 + room)); }
   void end_raw(const char* end) noexcept { finish_value(end); }
 

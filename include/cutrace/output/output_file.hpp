@@ -371,7 +371,7 @@ class output_file {
     throw_open_error();
   }
 
-  /// Two writers of one path would mix their bytes, or the one replace what the other wrote; the second one is told so
+  /// Two writers of one path would mix their bytes, or the one replace what the other wrote; the second one is notified
   /// instead. File systems without locks are taken as they are.
   void claim() {
     const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;

@@ -44,7 +44,7 @@ CUTRACE_NOINLINE inline std::string expand_path(std::string_view pattern, unsign
     }
     const char what = i + 1 < pattern.size() ? pattern[++i] : '\0';
     if (what == 'p') {
-      path += std::to_string(told_process_id());
+      path += std::to_string(traced_process_id());
     } else if (what == 'h') {
       char host[256] = "";
       if (::gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') path += "localhost";

@@ -34,7 +34,7 @@ class backend_pump {
     if (!shared_->open) b->suspend();
   }
 
-  /// Windows as `how` says. `gate` is told of each that opens (after the backends record
+  /// Windows as `how` says. `gate` is notified of each that opens (after the backends record
   /// again) and closes (before they rest), on the pump's thread, and is not called any more once `stop` has returned.
   CUTRACE_NOINLINE void sample(const sampling& how, std::function<void(bool)> gate) {
     {

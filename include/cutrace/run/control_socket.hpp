@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/base/helper_thread.hpp>
-#include <cutrace/base/own_socket.hpp>
+#include <cutrace/base/guarded_socket.hpp>
 #include <cutrace/base/process_info.hpp>
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
@@ -133,7 +133,7 @@ class control_socket {
  private:
   struct state {
     std::function<std::string(bool)> explain;
-    own_socket listening;
+    guarded_socket listening;
     std::string path;
     dev_t device = 0;  ///< of the file
     ino_t inode = 0;
@@ -155,7 +155,7 @@ class control_socket {
   /// Several processes may have the same number in one folder: those of containers that share it. And a process may
   /// have several runtimes, of versions that do not know each other. Each gets a file.
   static bool listen(state& s, const std::string& folder, std::string& why) {
-    s.listening = own_socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    s.listening = guarded_socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int fd = s.listening.fd();
     // bind(2) gives the file the mode of the socket, less the umask: at no time is it another user's to open.
     if (fd < 0 || ::fchmod(fd, 0600) != 0) return why = "no socket can be made: " + errno_text(errno), false;
@@ -195,7 +195,7 @@ class control_socket {
     struct stat s {};
     bool dead = false;
     if (::lstat(path.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) && s.st_uid == ::geteuid()) {
-      const own_socket probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      const guarded_socket probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       const sockaddr_un to = address_of(path);
       dead = probe.is_open() && ::connect(probe.fd(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0 &&
              errno == ECONNREFUSED;
@@ -213,7 +213,7 @@ class control_socket {
       pollfd arrival{s.listening.fd(), POLLIN, 0};
       ::poll(&arrival, 1, 1000);  // where the program closed the socket, nothing wakes this thread
       if (arrival.revents == 0 || s.stopping.load(std::memory_order_acquire) || !s.listening.is_ours()) continue;
-      own_socket client(::accept4(s.listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      guarded_socket client(::accept4(s.listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (client.is_open())
         serve(s, client);
       else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -221,7 +221,7 @@ class control_socket {
     }
   }
 
-  static void serve(const state& s, const own_socket& client) noexcept {
+  static void serve(const state& s, const guarded_socket& client) noexcept {
     const clock::time_point end = clock::now() + std::chrono::milliseconds(client_ms);
     try {
       std::string request;
@@ -239,7 +239,7 @@ class control_socket {
   }
 
   /// Or of root. As it was when it connected (unix(7), SO_PEERCRED).
-  static bool is_of_this_user(const own_socket& client) noexcept {
+  static bool is_of_this_user(const guarded_socket& client) noexcept {
     ucred peer{};
     socklen_t size = sizeof(peer);
     return ::getsockopt(client.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
@@ -262,7 +262,7 @@ class control_socket {
   }
 
   /// Waits until the client is ready, at most `idle_ms`. @returns whether it is, and the socket is open to all
-  static bool ready(const state& s, const own_socket& client, short what, clock::time_point until) noexcept {
+  static bool ready(const state& s, const guarded_socket& client, short what, clock::time_point until) noexcept {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
     if (left <= 0 || !client.is_ours() || !s.listening.is_ours()) return false;
     pollfd both[2] = {{client.fd(), what, 0}, {s.listening.fd(), 0, 0}};  // POLLHUP comes with `close`
@@ -272,7 +272,7 @@ class control_socket {
   }
 
   /// One line without its end. @returns false where none came within `idle_ms`
-  static bool receive(const state& s, const own_socket& client, std::string& line) {
+  static bool receive(const state& s, const guarded_socket& client, std::string& line) {
     const clock::time_point until = clock::now() + std::chrono::milliseconds(idle_ms);
     while (line.size() < request_most) {
       if (!ready(s, client, POLLIN, until)) return false;
@@ -290,7 +290,7 @@ class control_socket {
   }
 
   /// As much as the client takes until `end`. MSG_NOSIGNAL: one that has gone must not send SIGPIPE into the program.
-  static void send(const state& s, const own_socket& client, std::string_view text, clock::time_point end) noexcept {
+  static void send(const state& s, const guarded_socket& client, std::string_view text, clock::time_point end) noexcept {
     while (!text.empty() && ready(s, client, POLLOUT, end)) {
       const ssize_t n = ::send(client.fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;

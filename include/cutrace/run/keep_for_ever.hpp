@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must outlive its owner, because a thread of somebody else may still be inside it.
+// Keeps an object in memory for the rest of the process. Its owner may be gone while one of the program's threads still
+// runs a function of it.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows stages, spans and marks to another tool as NVTX ranges of the domain "cutrace", on the thread where they
-// happen. Called through the C table by markers of all objects, while the gate stands at gate_told.
+// happen. Called through the C table by markers of all objects, while the gate stands at gate_notify.
 #pragma once
 
 #include <dlfcn.h>
@@ -124,7 +124,7 @@ class nvtx_emitter {
     return nullptr;
   }
 
-  /// From here on nothing new is shown. Scopes that were shown tell of their end themselves; spans may not, since
+  /// From here on nothing new is shown. Scopes that were shown report their end themselves; spans may not, since
   /// tracing is off.
   CUTRACE_NOINLINE void close() noexcept {
     if (!on_.exchange(false, std::memory_order_acq_rel)) return;

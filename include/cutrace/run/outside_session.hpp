@@ -19,7 +19,7 @@ struct outside_session {
   /// Sinks that are used when the environment names none: the report, on stderr.
   static constexpr const char* default_sinks = "ascii";
 
-  /// False when CUTRACE=0, in processes that `cutrace run` is told to leave out, and in programs with more rights than
+  /// False when CUTRACE=0, in processes that `cutrace run` is asked to leave out, and in programs with more rights than
   /// their caller, who chose this library. A value that means nothing is the session's to report.
   static bool wanted() noexcept {
     if (has_more_rights_than_caller()) {

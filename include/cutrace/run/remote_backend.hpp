@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that sees nothing itself: who traces another process tells it through a pipe. A thread reads, and hands
-// what it read to the collector, on whose thread it is decoded. Such a backend has no GPU time.
+// A backend whose records come through a pipe, from the command that traces another process. A thread reads them and
+// hands them to the collector, whose thread decodes them. Such a backend has no GPU times.
 #pragma once
 
 #include <unistd.h>
@@ -19,18 +19,18 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The derived class begins to read at the end of its `start`, and ends it in its destructor, while what the thread
-/// uses is still there.
-class told_backend : public backend {
+/// The derived class begins to read at the end of its `start`, and ends reading in its destructor, while the members
+/// that the thread uses still exist.
+class remote_backend : public backend {
  public:
   bool flush(std::uint32_t) noexcept override { return true; }
-  /// The records end first: the command has closed its side, or is gone.
+  /// Records have ended by then: the command has closed its side, or is gone.
   bool stop(std::uint32_t) noexcept override {
     end_reading();
     return true;
   }
 
-  /// Until the command has said all. Any thread but the backend's own.
+  /// Waits until the command has sent all. Any thread but the backend's.
   void wait_for_end() {
     std::unique_lock<std::mutex> hold(mutex_);
     changed_.wait(hold, [this] { return ended_; });
@@ -38,7 +38,7 @@ class told_backend : public backend {
 
  protected:
   /// `records`: the pipe's end, open until the backend is destroyed.
-  explicit told_backend(int records) : records_(records) {}
+  explicit remote_backend(int records) : records_(records) {}
 
   void begin_reading(event_writer& w) {
     writer_ = &w;
@@ -48,7 +48,7 @@ class told_backend : public backend {
     if (reader_.joinable()) reader_.join();
   }
 
-  /// Reads what is there and hands it over. False at the end. The reader's thread; what it throws is reported, and is
+  /// Reads what is there and hands it over. False at the end. On the reader's thread; an exception is reported, and is
   /// the end.
   virtual bool read_batch() = 0;
 

@@ -79,7 +79,7 @@ class runtime_owner {
     nvtx_output();  // markers and calls use these two, and must not be the first where memory may be out
     writer();
     core.published = &table_;
-    core.scale = calibrate(!told_process::own().other() && counter_is_invariant());
+    core.scale = calibrate(!remote_process::own().other() && counter_is_invariant());
     prepared_ = true;  // from here on nothing needs memory
     core.has_exit_key = pthread_key_create(&core.exit_key, &thread_exit) == 0;
     core.process = getpid();
@@ -133,7 +133,7 @@ class runtime_owner {
     own_slot().gate.store(gate_off, std::memory_order_relaxed);
     if (traced_thread* t = runtime_core::of_this_thread()) t->limit = t->cursor;
   }
-  /// _Fork and the system call itself tell nobody.
+  /// _Fork and the system call itself notify nobody.
   static bool is_forked() noexcept {
     runtime_core& core = runtime_core::own();
     if (!core.forked.load(std::memory_order_relaxed) && getpid() != core.process) after_fork();
@@ -537,7 +537,7 @@ class runtime_owner {
     if (paused_) trace_->pause();
   }
 
-  /// Begins the trace of a session to which nobody listened so far. False when there can be none, which is told.
+  /// Begins the trace of a session to which nobody listened so far. False when there can be none, which is reported.
   CUTRACE_NOINLINE bool awake(std::uint64_t session, std::unique_lock<std::mutex>& hold) {
     const auto at = find_idle(session);
     if (at == idle_.end()) return true;

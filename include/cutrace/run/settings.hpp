@@ -206,7 +206,7 @@ CUTRACE_NOINLINE inline std::uint32_t parse_count(const char* option, const std:
 CUTRACE_NOINLINE inline bool parse_switch(const char* name, bool usual) {
   const char* v = environment(name);
   if (v == nullptr) return usual;
-  if (const std::optional<bool> told = switch_value(v)) return *told;
+  if (const std::optional<bool> reported = switch_value(v)) return *reported;
   not_the_program([&] { reject(name, v, usual ? "0 (off), 1 (on, the default)" : "0 (off, the default), 1 (on)"); });
   return usual;
 }

@@ -70,7 +70,7 @@ class trace {
     writer_.set_poll([this] { pump_.request_poll(); });
     start_ = read_anchor(0);
     start_.trace_ns = 0;
-    if (const std::uint64_t since = told_process::own().since_ns) {
+    if (const std::uint64_t since = remote_process::own().since_ns) {
       const std::uint64_t before = start_.monotonic_ns - since;
       start_.monotonic_ns -= before;
       start_.realtime_ns -= before;
@@ -164,8 +164,8 @@ class trace {
   }
 
   CUTRACE_NOINLINE bool flush(std::uint32_t timeout_ms, bool unfinished) {
-    const bool told = pump_.flush(timeout_ms, unfinished);
-    return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && told;
+    const bool reported = pump_.flush(timeout_ms, unfinished);
+    return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && reported;
   }
 
   /// See backend::meets_client. Whether there is such a backend.
@@ -292,7 +292,7 @@ class trace {
     return (answered ? "" : "CUPTI does not answer: what follows is what the calls of the host say\n") + text->text;
   }
 
-  /// The gate follows from who wants it shut. A trace that is not one piece tells its pieces. Any thread.
+  /// The gate follows from who wants it shut. A trace that is not one piece reports its pieces. Any thread.
   template <class Change>
   CUTRACE_NOINLINE void turn_gate(Change change) {
     std::lock_guard<std::mutex> hold(gate_mutex_);
@@ -313,7 +313,7 @@ class trace {
   /// The trace begins for its sinks when its backend runs: how long that took to start is no time of the program's. Not
   /// where the trace has begun before this process came into it.
   CUTRACE_NOINLINE void note_begin() {
-    if (told_process::own().since_ns != 0) return;
+    if (remote_process::own().since_ns != 0) return;
     const clock_anchor now = read_anchor(start_.monotonic_ns);
     const std::lock_guard<std::mutex> hold(info_mutex_);
     begun_ = now;
@@ -323,13 +323,14 @@ class trace {
     if (const char* why = nvtx_output().open())
       core_.errors.report("nvtx", why);
     else
-      open_gate_ = gate_told;
+      open_gate_ = gate_notify;
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {
     const char* const why =
-        asked == "none" ? "switched off by CUTRACE_BACKEND=none"
-                        : "this program was built without CUPTI: no GPU time, but from backends that it adds itself";
+        asked == "none"
+            ? "switched off by CUTRACE_BACKEND=none"
+            : "this program was built without CUPTI: it has no GPU times, except those of backends that it adds";
     name_backend("none", why);
     core_.errors.report("session", why, asked != "none" && !settings_.by_command);
   }
@@ -337,7 +338,7 @@ class trace {
     const std::lock_guard<std::mutex> hold(info_mutex_);
     return info_.backend != nullptr;
   }
-  /// What sinks were told before stays where it is.
+  /// What sinks were given before stays where it is.
   CUTRACE_NOINLINE void name_backend(const char* name, const char* detail) {
     const std::lock_guard<std::mutex> hold(info_mutex_);
     backend_texts_.emplace_back(name);
@@ -357,7 +358,7 @@ class trace {
       info.backend = "none";
       info.backend_detail = "being started by another session";
     }
-    info.process_id = told_process_id();
+    info.process_id = traced_process_id();
     info.process_name = process_.name.c_str();
     info.command_line = settings_.command_line ? process_.command_line.c_str() : "";
     info.host_name = process_.host.c_str();
@@ -375,7 +376,7 @@ class trace {
   CUTRACE_NOINLINE void describe_process() {
     event e;
     e.kind = event_kind::process;
-    e.process_id = told_process_id();
+    e.process_id = traced_process_id();
     e.name = {process_.name.data(), static_cast<std::uint32_t>(process_.name.size())};
     e.start_ns = e.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
     writer_.describe(e);

@@ -59,7 +59,7 @@ class ascii_sink : public sink {
     for (const event& e : events) data_->add(e);
   }
 
-  /// A report that could not be written tells of nothing.
+  /// A report that could not be written says nothing.
   std::uint64_t arrived() const noexcept override { return 0; }
 
   /// @throws error when the report cannot be written.

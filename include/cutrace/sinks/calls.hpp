@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/event_fields.hpp>
@@ -190,8 +191,8 @@ inline void append_call(std::string& out, const event& e) {
   out += " (";
   append_duration(out, dur_ns);
   // An asynchronous copy returns before it is done: its own line below has the rate.
-  const bool waits = view_of(e.name).find("Async") == std::string_view::npos;
-  if (e.api.direction != copy_direction::unknown && waits) append_bandwidth(out, e.api.bytes, dur_ns);
+  if (e.api.direction != copy_direction::unknown && !analysis::is_asynchronous_call(e.name))
+    append_bandwidth(out, e.api.bytes, dur_ns);
   if (e.api.runtime_name.size != 0) {
     out += ", by ";
     append_name(out, e.api.runtime_name);

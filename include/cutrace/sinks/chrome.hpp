@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/output/text_buffer.hpp>
@@ -14,7 +15,7 @@
 #include <cutrace/sinks/common/arguments.hpp>
 #include <cutrace/sinks/common/json_membership.hpp>
 #include <cutrace/sinks/common/json_trace.hpp>
-#include <cutrace/sinks/common/slice_heads.hpp>
+#include <cutrace/sinks/common/kineto_names.hpp>
 #include <map>
 #include <string>
 #include <string_view>
@@ -75,12 +76,10 @@ class chrome_sink : public sink {
     rows_.name_process(info.process_id, detail::view_of(info.process_name));
     head_ = detail::chrome_head(info);
     newest_ns_ = info.start.trace_ns;
-    heads_.clear(), flows_.clear(), arguments_.clear();
     begin_part();
   }
 
   void write(event_view events) override {
-    stages_.begin_write();
     for (const event& e : events) {
       if (CUTRACE_UNLIKELY(file_.is_full(out_.size()))) {
         file_.leave_out(1);
@@ -131,7 +130,7 @@ class chrome_sink : public sink {
     for (held_call& h : held_) release(h, 0);
     rows_.write_names(json_, [this] { end_item(); });
     write_window_end(ts_ns);
-    out_.append(detail::chrome_tail(devices_, totals, file_.path()));
+    out_.append(detail::chrome_tail(device_properties_, totals, file_.path()));
     write_out();
     file_.close();
   }
@@ -154,6 +153,7 @@ class chrome_sink : public sink {
     detail::text_buffer text;       ///< rendered, since arguments and requests do not outlive the write
   };
   static constexpr std::uint32_t held_limit = 2048;
+  static constexpr std::size_t device_limit = 1024;
   /// The buffer stays in the second level of the processor's cache; see output_file::write_blocks for its size.
   static constexpr std::size_t full = 2 * detail::output_file::block;
 
@@ -198,10 +198,15 @@ class chrome_sink : public sink {
   /// `more`: characters that the caller will write
   CUTRACE_INLINE open_slice begin_slice(detail::text_buffer& out, const event& e, const detail::row_place& at,
                                         std::size_t more) {
-    const std::string_view head = heads_.of(e);
-    char* to = out.room(head.size() + at.text.size() + slice_room + more);
-    char* const ts = detail::put_text(detail::put_text(to, head), at.text);
-    to = detail::put_microseconds(ts, e.start_ns);
+    name_.clear();
+    detail::chrome_name(name_, e);
+    out.append("{\"ph\":\"X\",\"cat\":\"");
+    out.append(detail::chrome_category(e));
+    out.append("\",\"name\":\"");
+    detail::append_escaped(out, name_);
+    out.append("\"");
+    char* const ts = detail::put_text(out.room(at.text.size() + slice_room + more), at.text);
+    char* to = detail::put_microseconds(ts, e.start_ns);
     const std::string_view shown(ts, static_cast<std::size_t>(to - ts));
     to = detail::put_microseconds(detail::put_literal(to, ",\"dur\":"), detail::shown_duration_ns(e));
     return {detail::put_literal(to, ",\"args\":{"), shown};
@@ -215,7 +220,7 @@ class chrome_sink : public sink {
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
     const detail::row_place at = rows_.host(row, e.process_id, e.start_ns, clamped_end(e), owner);
     release_held(at, 0);
-    const std::string_view stage = is_stage ? stages_.own_fields(e) : stages_.fields(e);
+    const std::string_view stage = is_stage ? stages_.fields_of_stage(e) : stages_.fields(e);
     // What a stage of a marker says is written by hand: there are as many as calls.
     if (!is_stage)
       detail::with_field_list(e.kind, [&](const auto& list) { detail::write_fields(json_, e, list, "arguments"); });
@@ -241,20 +246,21 @@ class chrome_sink : public sink {
     }
     const detail::row_place at = rows_.gpu(kind, e.device, row, e.start_ns, end_ns);
     const std::string_view stage = stages_.fields(e), capture = stages_.capture(e);
-    const detail::decimal_text id(e.correlation_id);
     const open_slice slice = begin_slice(
         out_, e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + capture.size() + flow_room(at));
-    char* to = detail::put_gpu_args(slice.to, e, id, at.base_tid, shapes_);
+    char* to = detail::put_gpu_args(slice.to, e, at.base_tid, devices_);
     if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
-    if (e.correlation_id != 0 && detail::knows_call(e) && flows_.has(e.call_name)) {
+    if (e.correlation_id != 0 && detail::knows_call(e) &&
+        analysis::arrow_of_call(e.call_name) != analysis::call_arrow::none) {
       // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
       if (e.start_ns >= e.call_start_ns) {
-        to = put_arrival(to, id, at, slice.ts);
+        to = put_arrival(to, e.correlation_id, at, slice.ts);
       } else if (e.call_start_ns < end_ns) {
         char moved[detail::microseconds_room];
         const char* const moved_end = detail::put_microseconds(moved, e.call_start_ns);
-        to = put_arrival(to, id, at, std::string_view(moved, static_cast<std::size_t>(moved_end - moved)));
+        to =
+            put_arrival(to, e.correlation_id, at, std::string_view(moved, static_cast<std::size_t>(moved_end - moved)));
       }
     }
     out_.commit(to);
@@ -281,13 +287,12 @@ class chrome_sink : public sink {
     const std::size_t before = out.size();
     const open_slice slice = begin_slice(
         out, e, at, detail::api_args_room(e.api) + detail::common_args_room + stage.size() + 64 + flow_room(at));
-    const detail::decimal_text id(e.correlation_id);
-    char* to = detail::put_common_args(detail::put_api_args(slice.to, e.api, arguments_), e, stage);
+    char* to = detail::put_common_args(detail::put_api_args(slice.to, e.api), e, stage);
     const char* const bare_end = to;
-    if (e.correlation_id != 0) to = id.put(detail::put_literal(to, ",\"correlation\":"));
+    if (e.correlation_id != 0) to = detail::put_field(to, ",\"correlation\":", e.correlation_id);
     to = end_slice(to);
-    if (e.correlation_id != 0 && flows_.has(e.name)) {
-      to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), id, at, slice.ts);
+    if (e.correlation_id != 0 && analysis::arrow_of_call(e.name) != analysis::call_arrow::none) {
+      to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), e.correlation_id, at, slice.ts);
       to = detail::put_literal(to, "},\n");
     }
     out.commit(to);
@@ -313,14 +318,12 @@ class chrome_sink : public sink {
   static constexpr std::size_t end_room = 8;
 
   static std::size_t flow_room(const detail::row_place& at) noexcept { return at.text.size() + 128; }
-  static char* put_arrival(char* to, const detail::decimal_text& id, const detail::row_place& at,
-                           std::string_view ts) noexcept {
+  static char* put_arrival(char* to, std::uint64_t id, const detail::row_place& at, std::string_view ts) noexcept {
     to = put_flow(detail::put_literal(to, "{\"ph\":\"f\",\"id\":"), id, at, ts);
     return detail::put_literal(to, ",\"bp\":\"e\"},\n");
   }
-  static char* put_flow(char* to, const detail::decimal_text& id, const detail::row_place& at,
-                        std::string_view ts) noexcept {
-    to = detail::put_text(detail::put_text(id.put(to), at.text), ts);
+  static char* put_flow(char* to, std::uint64_t id, const detail::row_place& at, std::string_view ts) noexcept {
+    to = detail::put_text(detail::put_text(detail::put_decimal(to, id), at.text), ts);
     return detail::put_literal(to, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
   }
 
@@ -403,8 +406,8 @@ class chrome_sink : public sink {
     rows_.name_device(e.device, detail::view_of(e.name));
     detail::json_text properties;
     detail::device_properties(properties, e);
-    devices_[e.device] = properties.view();
-    shapes_.describe(e.device, e.device_);
+    device_properties_[e.device] = properties.view();
+    if (devices_.size() < device_limit) devices_[e.device] = e.device_;
   }
 
   /// Writes the object that stands in json_.
@@ -427,15 +430,12 @@ class chrome_sink : public sink {
   std::int64_t newest_ns_ = 0;  ///< end of the last event
   detail::text_buffer out_;     ///< what is to be written to the file
   detail::json_text json_;      ///< an object that is written seldom
-  detail::slice_heads heads_;
-  detail::flow_starters flows_;
-  detail::kept_arguments arguments_;
-  detail::launch_shapes shapes_;
   detail::membership_fields stages_;
   detail::chrome_rows rows_;
   std::vector<held_call> held_;  ///< by number of the row
   bool is_held_ = false;         ///< the event that was just taken is among them
-  std::map<std::uint32_t, std::string> devices_;
+  std::map<std::uint32_t, device_data> devices_;
+  std::map<std::uint32_t, std::string> device_properties_;  ///< objects of the file's last part
   std::string name_;
   std::uint32_t process_id_ = 0;
 };

@@ -60,7 +60,7 @@ class html_sink : public sink {
   /// and further tables. Before `close`; a trace that is still written has none.
   void show(html::whole_trace whole) { whole_ = std::make_unique<html::whole_trace>(std::move(whole)); }
 
-  /// A report that could not be written tells of nothing.
+  /// A report that could not be written says nothing.
   std::uint64_t arrived() const noexcept override { return 0; }
 
   /// @throws error when the report cannot be written.

@@ -115,7 +115,6 @@ class jsonl_sink : public sink {
   }
 
   void write(event_view events) override {
-    stages_.begin_write();
     for (const event& e : events) {
       if (CUTRACE_UNLIKELY(file_.is_full())) {
         file_.leave_out(1);

@@ -52,7 +52,7 @@ class request_done_sink final : public sink {
         horizon_ns_ = std::max(horizon_ns_, std::min(e.end_ns, written_at_ns_));
     }
     watch_.advance(horizon_ns_);
-    tell();
+    report();
   }
 
   /// Where nothing happens, time goes on all the same: whatever was recorded as long after the last event as that time
@@ -60,24 +60,24 @@ class request_done_sink final : public sink {
   void flush() override {
     if (horizon_ns_ == INT64_MIN) return;
     watch_.advance(horizon_ns_ + std::max<std::int64_t>(0, now_ns() - written_at_ns_));
-    tell();
+    report();
   }
 
   void close(const trace_summary&) override {
     watch_.finish();
-    tell();
+    report();
   }
 
-  /// Requests whose handler threw, and events that came after their request had been told.
+  /// Requests whose handler threw, and events that came after their request had been reported.
   std::uint64_t left_out() const noexcept override { return failures_ + watch_.too_late(); }
   const char* left_out_because() const noexcept override {
-    return failures_ > 0 ? because_ : "they came after their request had been told";
+    return failures_ > 0 ? because_ : "they came after their request had been reported";
   }
 
  private:
   std::int64_t now_ns() const noexcept { return static_cast<std::int64_t>(clock::monotonic_ns()) - before_ns_; }
 
-  void tell() {
+  void report() {
     for (const request_done& r : watch_.done()) {
       try {
         handler_(r, user_);

@@ -59,7 +59,6 @@ class perfetto_sink : public sink {
   }
 
   void write(event_view events) override {
-    part_->state.requests.begin_write();
     const bool limited = file_.has_limits();
     for (const event& e : events) {
       if (CUTRACE_UNLIKELY(limited) && file_.is_full(out().size())) {
@@ -105,13 +104,12 @@ class perfetto_sink : public sink {
   static constexpr std::uint32_t main = detail::perfetto_rows::main_sequence;
   static constexpr std::size_t full = 2 * detail::output_file::block;
 
-  /// Of one file: what it has told its readers so far.
+  /// Of one file: what it holds so far.
   struct part {
     explicit part(bool arguments) : host(state, arguments), gpu(state) {}
-    CUTRACE_NOINLINE void forget() {
+    void forget() {
       state.forget();
       gpu.forget();
-      host.forget();
     }
     detail::perfetto_state state;
     detail::perfetto_host host;
@@ -158,8 +156,7 @@ class perfetto_sink : public sink {
     begin_part();
     write_about(newest_ns_, "part begins",
                 [&](protozero::pbf_writer& e) { detail::about_notes(e).add("part", file_.part()); });
-    for (const event& e : descriptions_.all()) write_other(e);
-    part_->state.requests.begin_write();
+    for (const event& e : descriptions_.all()) write_event(e);
   }
   CUTRACE_NOINLINE void watch_part(const event& e) {
     ++part_->events;
@@ -168,17 +165,7 @@ class perfetto_sink : public sink {
     if (file_.part_is_full(out().size()) && !file_.is_full(out().size())) next_part();
   }
 
-  /// Most events are calls or kernels: branches that are foreseen better than a jump through a table.
-  CUTRACE_INLINE void write_event(const event& e) {
-    if (e.kind == event_kind::api) {
-      part_->host.write_call(e);
-    } else if (e.kind == event_kind::kernel) {
-      part_->gpu.write_kernel(e);
-    } else {
-      write_other(e);
-    }
-  }
-  CUTRACE_ONE_COPY void write_other(const event& e) {
+  void write_event(const event& e) {
     switch (e.kind) {
       case event_kind::process:
         return part_->host.name_process(e.process_id, detail::view_of(e.name), {});
@@ -188,10 +175,8 @@ class perfetto_sink : public sink {
         return part_->gpu.describe(e);
       case event_kind::context:
       case event_kind::stream:
-        return;  // told with the work in them
+        return;  // written with the work in them
       case event_kind::other:
-      case event_kind::api:
-      case event_kind::kernel:
         return;
       case event_kind::counter:
         return write_counter(e);
@@ -201,6 +186,7 @@ class perfetto_sink : public sink {
         return part_->host.write_instant(e);
       case event_kind::mark:
         return e.is_cuda_event() ? part_->gpu.write(e) : part_->host.write_instant(e);
+      case event_kind::kernel:
       case event_kind::memcpy:
       case event_kind::memset:
       case event_kind::graph_launch:
@@ -208,8 +194,6 @@ class perfetto_sink : public sink {
       case event_kind::sync:
         part_->gpu.note_sync(e);
         return part_->host.write_slice(e);
-      case event_kind::stage:
-        return part_->host.write_stage(e);
       default:
         return part_->host.write_slice(e);
     }

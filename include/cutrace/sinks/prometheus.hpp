@@ -77,7 +77,7 @@ class prometheus_sink : public sink {
     open_file(detail::pattern_of_path(file_.path()).c_str());
   }
 
-  /// Those that the last version of the file tells of.
+  /// Those that the last version of the file reports.
   std::uint64_t arrived() const noexcept override { return serves_ ? UINT64_MAX : in_file_; }
 
   void close(const trace_summary& summary) override {

@@ -36,7 +36,7 @@ class tee_sink : public sink {
 
   const char* name() const noexcept override { return "tee"; }
 
-  /// @throws cutrace::error when none of the sinks opens; the message tells the reason of each
+  /// @throws cutrace::error when none of the sinks opens; the message gives the reason of each
   void open(const trace_info& info) override {
     bool any = branches_.empty();
     std::string reasons = "no sink could be opened";
@@ -102,16 +102,16 @@ class tee_sink : public sink {
     const std::uint64_t fresh = b.target->left_out() - b.left_out;
     if (fresh == 0) return;
     b.state.lost += fresh;
-    if (b.left_out == 0) tell(b, b.target->left_out_because());
+    if (b.left_out == 0) report(b, b.target->left_out_because());
     b.left_out += fresh;
   }
   void fail(branch& b, const char* why) {
     b.works = false;
     const std::uint64_t arrived = b.target->arrived();
     if (arrived != UINT64_MAX) b.state.lost = b.given - std::min(arrived, b.given);
-    tell(b, why);
+    report(b, why);
   }
-  void tell(branch& b, const char* why) {
+  void report(branch& b, const char* why) {
     b.state.message = why;
     if (on_error_ != nullptr) {
       on_error_(b.state.sink.c_str(), why, user_);

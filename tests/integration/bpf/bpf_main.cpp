@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the tests, where the kernel tells the types of its functions.
+// Runs the tests, where the kernel gives the types of its functions.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   if (::access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-    std::printf("skipped: this kernel tells no types of itself (/sys/kernel/btf/vmlinux)\n");
+    std::printf("skipped: this kernel gives no types of itself (/sys/kernel/btf/vmlinux)\n");
     return 77;
   }
   return doctest::Context(argc, argv).run();

@@ -88,7 +88,7 @@ TEST_CASE("probes that do not exist, or are not clear") {
   refused("nvidia_open", "is no probe; accepted: uprobe:");
   refused("fentry:", "is no probe");
   refused("fentry:nvidia:nvidia_unlocked_ioctl2", "nearest: nvidia_unlocked_ioctl");
-  refused("fentry:rm_ioctl", "tells no types of this function");
+  refused("fentry:rm_ioctl", "gives no types of this function");
   refused("kprobe:nv_kthread_q_init",
           "there are several; choose kprobe:nvidia:nv_kthread_q_init, kprobe:nvidia_uvm:nv_kthread_q_init");
   refused("tracepoint:sched_proces_exec", "nearest: sched_process_exec");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 that tells its version and then ends the process, as one whose memory is spoilt.
+// A libcuda.so.1 that gives its version and then ends the process, as one whose memory is spoilt.
 #include <csignal>
 
 extern "C" __attribute__((visibility("default"))) int cuDriverGetVersion(int* version) {

@@ -47,7 +47,9 @@ struct outcome {
   }
   std::string state(const std::string& id) const { return finding(id).at("state"); }
   std::string what(const std::string& id) const { return finding(id).at("what"); }
-  bool told(const std::string& id, const std::string& part) const { return what(id).find(part) != std::string::npos; }
+  bool reported(const std::string& id, const std::string& part) const {
+    return what(id).find(part) != std::string::npos;
+  }
   std::string remedy(const std::string& id) const { return finding(id).at("remedy"); }
   /// How far the method works, where nothing worse was found than something unknown. The processor's counter is this
   /// machine's, which may be none to trust.
@@ -72,7 +74,7 @@ inline test_support::finished_process run_text(const environment& env, words mor
   return test_support::run_process(command, folder.path(), clean(env));
 }
 
-/// Whatever is found, the command ends by itself, says nothing on stderr, and its exit code is the one it tells.
+/// Whatever is found, the command ends by itself, says nothing on stderr, and its exit code is the one it gives.
 inline outcome run(const environment& env, words more = {}) {
   more.push_back("--json");
   outcome o{run_text(env, more), {}};

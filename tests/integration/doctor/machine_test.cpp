@@ -27,7 +27,7 @@ TEST_CASE("doctor: an empty machine is not guessed at") {
   for (const char* id : {"permission.counters", "bpf.kernel", "bpf.privilege", "lockdown", "gpu.virtual", "memory"}) {
     CAPTURE(std::string(id));
     CHECK(o.state(id) == "unknown");
-    CHECK(o.told(id, "not checked, because"));
+    CHECK(o.reported(id, "not checked, because"));
   }
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("doctor: kernels, old to new") {
     CAPTURE(which);
     const outcome o = made_machine().file("/proc/sys/kernel/osrelease", release).examined();
     CHECK(o.state("bpf.kernel") == state);
-    CHECK(o.told("bpf.kernel", part));
+    CHECK(o.reported("bpf.kernel", part));
   }
   CHECK(made_machine().file("/proc/sys/kernel/osrelease", "nonsense").examined().state("bpf.kernel") == "unknown");
 }
@@ -62,12 +62,12 @@ TEST_CASE("doctor: BTF and the rights of BPF") {
   };
   const outcome none = with({});
   CHECK(none.state("bpf.privilege") == "broken");
-  CHECK(none.told("bpf.privilege", "neither CAP_BPF nor CAP_PERFMON"));
-  CHECK(none.told("bpf.privilege", "perf_event_paranoid=4"));
+  CHECK(none.reported("bpf.privilege", "neither CAP_BPF nor CAP_PERFMON"));
+  CHECK(none.reported("bpf.privilege", "perf_event_paranoid=4"));
   CHECK(none.because("ebpf", "bpf.privilege"));
   CHECK(none.process.exit_status == 0);  // cupti needs none of it
-  CHECK(with({bpf}).told("bpf.privilege", "CAP_BPF but not CAP_PERFMON"));
-  CHECK(with({perfmon}).told("bpf.privilege", "CAP_PERFMON but not CAP_BPF"));
+  CHECK(with({bpf}).reported("bpf.privilege", "CAP_BPF but not CAP_PERFMON"));
+  CHECK(with({perfmon}).reported("bpf.privilege", "CAP_PERFMON but not CAP_BPF"));
   CHECK(with({bpf, perfmon}).state("bpf.privilege") == "ok");
   CHECK(with({sys_admin}).state("bpf.privilege") == "ok");
 }
@@ -75,8 +75,8 @@ TEST_CASE("doctor: BTF and the rights of BPF") {
 TEST_CASE("doctor: on the machine itself loading a BPF program and tracing a child are tried") {
   const outcome o = run(on_standin());
   CHECK(o.what("bpf.privilege").find("a BPF program for probes ") == 0);
-  CHECK(o.told("ptrace.scope", "tried with a child"));
-  CHECK(o.told("ptrace.seccomp", "tried with a child"));
+  CHECK(o.reported("ptrace.scope", "tried with a child"));
+  CHECK(o.reported("ptrace.seccomp", "tried with a child"));
 }
 
 TEST_CASE("doctor: scopes of ptrace") {
@@ -89,14 +89,14 @@ TEST_CASE("doctor: scopes of ptrace") {
     m.file("/proc/sys/kernel/yama/ptrace_scope", scope);
     m.file("/proc/self/status", capable ? status_with({sys_ptrace}) : status_with({}));
     CHECK(m.examined().state("ptrace.scope") == state);
-    CHECK(m.examined().told("ptrace.scope", std::string("ptrace_scope=") + scope));
+    CHECK(m.examined().reported("ptrace.scope", std::string("ptrace_scope=") + scope));
   }
   made_machine m;
   CHECK(m.examined().state("ptrace.seccomp") == "unknown");
   m.file("/proc/sys/kernel/seccomp/actions_avail", "kill_process kill_thread trap errno user_notif trace log allow");
   m.file("/proc/self/status", status_with({}, "2"));
   CHECK(m.examined().state("ptrace.seccomp") == "ok");
-  CHECK(m.examined().told("ptrace.seccomp", "a filter is active already"));
+  CHECK(m.examined().reported("ptrace.seccomp", "a filter is active already"));
   for (const auto& [release, state] :
        {std::pair<const char*, const char*>{"5.2.0-1", "broken"}, {"5.3.0", "ok"}, {"6.18.1", "ok"}}) {
     m.file("/proc/sys/kernel/osrelease", release);
@@ -116,18 +116,18 @@ TEST_CASE("doctor: levels of lockdown") {
   }
 }
 
-TEST_CASE("doctor: permission for counters is told, and decides nothing") {
+TEST_CASE("doctor: permission for counters is reported, and decides nothing") {
   made_machine m;
   m.file("/proc/self/status", status_with({}));
   m.file("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nEnableMSI: 1");
   const outcome closed = m.examined();
-  CHECK(closed.told("permission.counters", "administrators alone"));
-  CHECK(closed.told("permission.counters", "activity records"));
+  CHECK(closed.reported("permission.counters", "administrators alone"));
+  CHECK(closed.reported("permission.counters", "activity records"));
   CHECK(closed.finding("permission.counters").at("methods").empty());
   m.file("/proc/self/status", status_with({sys_admin}));
-  CHECK(m.examined().told("permission.counters", "this user is one"));
+  CHECK(m.examined().reported("permission.counters", "this user is one"));
   m.file("/proc/driver/nvidia/params", "RmProfilingAdminOnly: 0");
-  CHECK(m.examined().told("permission.counters", "open to every user"));
+  CHECK(m.examined().reported("permission.counters", "open to every user"));
 }
 
 TEST_CASE("doctor: device nodes") {
@@ -147,7 +147,7 @@ TEST_CASE("doctor: device nodes") {
   std::filesystem::create_directory(m.root() + "/dev/nvidia3");  // which nobody can open for writing
   const outcome closed = without_driver(m);
   CHECK(closed.state("device_nodes") == "broken");
-  CHECK(closed.told("device_nodes", "cannot be opened: /dev/nvidia3: "));
+  CHECK(closed.reported("device_nodes", "cannot be opened: /dev/nvidia3: "));
   // Where the driver works without them, they are not needed.
   CHECK(made_machine().examined().state("device_nodes") == "ok");
 }
@@ -162,15 +162,15 @@ TEST_CASE("doctor: MIG, MPS, virtual machines and WSL") {
   m.file("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/access", "x");
   const outcome o = m.examined();
   CHECK(o.state("gpu.mps") == "unknown");
-  CHECK(o.told("gpu.mps", "MPS runs on this machine"));
-  CHECK(o.told("gpu.mig", "2 instances"));
+  CHECK(o.reported("gpu.mps", "MPS runs on this machine"));
+  CHECK(o.reported("gpu.mig", "2 instances"));
   CHECK(o.method("cupti").at("machine") == o.unknown_at_worst());
   m.file("/proc/cpuinfo", "flags : fpu tsc");
   CHECK(m.examined().what("gpu.virtual").find("no hypervisor") == 0);
   CHECK(m.examined({{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/pipes"}}).state("gpu.mps") == "unknown");
   const outcome wsl = made_machine().file("/dev/dxg").examined();
   CHECK(wsl.state("gpu.virtual") == "limited");
-  CHECK(wsl.told("device_nodes", "/dev/dxg"));
+  CHECK(wsl.reported("device_nodes", "/dev/dxg"));
   CHECK(wsl.process.exit_status == 0);
 }
 
@@ -182,10 +182,10 @@ TEST_CASE("doctor: limits of memory") {
     return m.examined();
   };
   CHECK(with("8000000", "max").state("memory") == "ok");
-  CHECK(with("8000000", "max").told("memory", "MemAvailable"));
+  CHECK(with("8000000", "max").reported("memory", "MemAvailable"));
   CHECK(with("8000000", "268435456").state("memory") == "limited");
-  CHECK(with("8000000", "268435456").told("memory", "256 MiB"));
-  CHECK(with("8000000", "268435456").told("memory", "/sys/fs/cgroup/some/group/memory.max"));
+  CHECK(with("8000000", "268435456").reported("memory", "256 MiB"));
+  CHECK(with("8000000", "268435456").reported("memory", "/sys/fs/cgroup/some/group/memory.max"));
   CHECK(with("8000000", "33554432").state("memory") == "broken");
   CHECK(with("30000", "max").state("memory") == "broken");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that were named: those that nothing can be brought into are told before they run.
+// Programs that were named: those that nothing can be brought into are reported before they run.
 #include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ TEST_CASE("doctor: static programs") {
   const outcome o = run(on_standin(), {folder.file("static")});
   CHECK(o.state("program") == "ok");
   CHECK(o.state("program.preload") == "broken");
-  CHECK(o.told("program.preload", "static"));
+  CHECK(o.reported("program.preload", "static"));
   CHECK(o.state("program.inject") == "limited");
   CHECK(o.because("preload", "program.preload"));
   CHECK(o.process.exit_status == 0);
@@ -75,7 +75,7 @@ TEST_CASE("doctor: programs of another C library") {
   write_elf(folder.file("musl"), ELFCLASS64, machine_of(own), PT_INTERP, "/lib/ld-musl-x86_64.so.1");
   const outcome o = run(on_standin(), {folder.file("musl")});
   CHECK(o.state("program.preload") == "broken");
-  CHECK(o.told("program.preload", "/lib/ld-musl-x86_64.so.1"));
+  CHECK(o.reported("program.preload", "/lib/ld-musl-x86_64.so.1"));
   write_elf(folder.file("glibc"), ELFCLASS64, machine_of(own), PT_INTERP, "/nix/glibc/lib/ld-linux-x86-64.so.2");
   CHECK(run(on_standin(), {folder.file("glibc")}).state("program.preload") == "ok");
 }
@@ -100,7 +100,7 @@ TEST_CASE("doctor: programs for other machines, and what is no program") {
     CAPTURE(which);
     const outcome o = run(on_standin(), {program});
     CHECK(o.state("program") == "broken");
-    CHECK(o.told("program", part));
+    CHECK(o.reported("program", part));
     CHECK(o.process.exit_status == 1);
   }
 }
@@ -114,11 +114,11 @@ TEST_CASE("doctor: scripts are judged by what interprets them") {
   };
   const outcome direct = run(on_standin(), {script("direct", " " + own + " -x")});
   CHECK(direct.state("program") == "ok");
-  CHECK(direct.told("program", "is a script for " + own));
-  CHECK(run(on_standin(), {script("by_env", "/usr/bin/env sh")}).told("program", "/sh"));
+  CHECK(direct.reported("program", "is a script for " + own));
+  CHECK(run(on_standin(), {script("by_env", "/usr/bin/env sh")}).reported("program", "/sh"));
   CHECK(run(on_standin(), {script("split", "/usr/bin/env -S sh -e")}).state("program") == "ok");
   CHECK(run(on_standin(), {script("lost", "/nonexistent/python3")})
-            .told("program", "/nonexistent/python3: No such file"));
+            .reported("program", "/nonexistent/python3: No such file"));
   write_elf(folder.file("static"), ELFCLASS64, machine_of(own), PT_LOAD);
   CHECK(run(on_standin(), {script("to_static", folder.file("static"))}).state("program.preload") == "broken");
 }
@@ -138,7 +138,7 @@ TEST_CASE("doctor: programs that become another user") {
   REQUIRE(::chmod(file.c_str(), 04755) == 0);
   const outcome o = run(on_standin(), {file});
   CHECK(o.state("program.preload") == "broken");
-  CHECK(o.told("program.preload", "setuid"));
+  CHECK(o.reported("program.preload", "setuid"));
   CHECK(o.state("program.rights") == (::geteuid() == 0 ? "ok" : "broken"));
   CHECK(o.state("program.inject") == "unknown");
   CHECK(o.method("cupti").at("machine") == o.unknown_at_worst());

@@ -16,7 +16,7 @@ namespace {
 void check_no_driver(const outcome& o) {
   CHECK(o.process.exit_status == 1);
   CHECK(o.state("driver.library") == "broken");
-  CHECK(o.told("driver.library", "no CUDA driver"));
+  CHECK(o.reported("driver.library", "no CUDA driver"));
   CHECK(o.remedy("driver.library").find("--gpus all") != std::string::npos);
   for (const char* id : {"driver.init", "driver.devices", "cupti.subscriber", "try"}) {
     CAPTURE(id);
@@ -42,13 +42,13 @@ TEST_CASE("doctor: no driver") {
 TEST_CASE("doctor: the stand-in driver") {
   const outcome o = run(on_standin(), {"--try"});
   CHECK(o.process.exit_status == 0);
-  CHECK(o.told("driver.library", STANDIN_FOLDER));
-  CHECK(o.told("driver.library", "CUDA 13."));
-  CHECK(o.told("driver.devices", "1 device: cutrace simulated GPU (compute capability 9.0)"));
-  CHECK(o.told("cupti.library", STANDIN_CUPTI_NAME));
-  CHECK(o.told("cupti.library", "CUPTI 13"));
-  CHECK(o.told("inject.library", "libcutrace_inject.so"));
-  CHECK(o.told("preload.library", "libcutrace_preload.so"));
+  CHECK(o.reported("driver.library", STANDIN_FOLDER));
+  CHECK(o.reported("driver.library", "CUDA 13."));
+  CHECK(o.reported("driver.devices", "1 device: cutrace simulated GPU (compute capability 9.0)"));
+  CHECK(o.reported("cupti.library", STANDIN_CUPTI_NAME));
+  CHECK(o.reported("cupti.library", "CUPTI 13"));
+  CHECK(o.reported("inject.library", "libcutrace_inject.so"));
+  CHECK(o.reported("preload.library", "libcutrace_preload.so"));
   for (const char* id :
        {"driver.library", "driver.init", "driver.devices", "device_nodes", "cupti.library", "cupti.subscriber",
         "inject.library", "preload.library", "environment.tools", "environment.cutrace", "try"}) {
@@ -56,9 +56,10 @@ TEST_CASE("doctor: the stand-in driver") {
     CAPTURE(o.what(id));
     CHECK(o.state(id) == "ok");
   }
-  CHECK(o.told("try", "1 of 1 memset, 1 of 1 copy"));
+  CHECK(o.reported("try", "1 of 1 memset, 1 of 1 copy"));
   CHECK(o.method("cupti").at("works"));
-  CHECK(run(on_standin({{"CUTRACE_SIM_DEVICES", "3"}})).told("driver.devices", "3 devices: 3 x cutrace simulated GPU"));
+  CHECK(run(on_standin({{"CUTRACE_SIM_DEVICES", "3"}}))
+            .reported("driver.devices", "3 devices: 3 x cutrace simulated GPU"));
 }
 
 TEST_CASE("doctor: a libcupti that is cut off, missing, or none") {
@@ -81,7 +82,7 @@ TEST_CASE("doctor: a libcupti that is cut off, missing, or none") {
     CAPTURE(o.what("cupti.library"));
     CHECK(o.process.exit_status == 1);
     CHECK(o.state("cupti.library") == "broken");
-    CHECK(o.told("cupti.library", words));
+    CHECK(o.reported("cupti.library", words));
     CHECK(o.remedy("cupti.library").find("CUTRACE_CUPTI_LIBRARY") != std::string::npos);
     CHECK(o.state("cupti.subscriber") == "unknown");
     CHECK(o.state("try") == "broken");
@@ -98,7 +99,7 @@ TEST_CASE("doctor: a broken libcupti among those on the usual paths") {
   const outcome o = run(on_standin({{"CUDA_HOME", folder.path()}}));
   CHECK(o.state("cupti.library") == "ok");
   CHECK(o.state("cupti.files") == "limited");
-  CHECK(o.told("cupti.files", cut));
+  CHECK(o.reported("cupti.files", cut));
   CHECK(o.process.exit_status == 0);
   std::filesystem::remove(cut);
   CHECK(run(on_standin({{"CUDA_HOME", folder.path()}})).what("cupti.files").find(cut) == std::string::npos);
@@ -113,7 +114,7 @@ TEST_CASE("doctor: an output folder that cannot be written") {
     const outcome o = run(on_standin(), {"--out", out});
     CHECK(o.process.exit_status == 1);
     CHECK(o.state("output.folder") == "broken");
-    CHECK(o.told("output.folder", out));
+    CHECK(o.reported("output.folder", out));
     CHECK(o.remedy("output.folder").find("--out") != std::string::npos);
   }
   for (const std::string& out : {folder.path(), folder.file("new/and/deeper")}) {
@@ -144,13 +145,13 @@ TEST_CASE("doctor: an output folder without write permission") {
   const outcome o{p, json::parse(p.output)};
   CHECK(o.process.exit_status == 1);
   CHECK(o.state("output.folder") == "broken");
-  CHECK(o.told("output.folder", "Permission denied"));
+  CHECK(o.reported("output.folder", "Permission denied"));
 }
 
 TEST_CASE("doctor: CUPTI is taken by a tool that CUDA_INJECTION64_PATH brings, which cutrace run replaces") {
   const outcome o = run(on_standin({{"CUDA_INJECTION64_PATH", OTHER_TOOL}}), {"--try"});
   CHECK(o.state("cupti.subscriber") == "limited");
-  CHECK(o.told("cupti.subscriber", "the other tool"));
+  CHECK(o.reported("cupti.subscriber", "the other tool"));
   CHECK(o.remedy("cupti.subscriber").find(OTHER_TOOL) != std::string::npos);
   CHECK(o.state("environment.tools") == "limited");
   CHECK(o.state("try") == "ok");
@@ -160,7 +161,7 @@ TEST_CASE("doctor: CUPTI is taken by a tool that CUDA_INJECTION64_PATH brings, w
   const outcome ends = run(on_standin({{"CUDA_INJECTION64_PATH", OTHER_TOOL}, {"OTHER_TOOL_ENDS", "1"}}));
   CHECK(ends.state("cupti.library") == "ok");
   CHECK(ends.state("cupti.subscriber") == "limited");
-  CHECK(ends.told("cupti.subscriber", "cuInit, with the tools that the environment names, ended the process"));
+  CHECK(ends.reported("cupti.subscriber", "cuInit, with the tools that the environment names, ended the process"));
   // cutrace's own library there is no other tool.
   const outcome own = run(on_standin({{"CUDA_INJECTION64_PATH", INJECTED_LIBRARY}}));
   CHECK(own.state("cupti.subscriber") == "ok");
@@ -170,7 +171,7 @@ TEST_CASE("doctor: CUPTI is taken by a tool that CUDA_INJECTION64_PATH brings, w
 TEST_CASE("doctor: CUPTI is taken by a tool that comes with each process") {
   const outcome o = run(on_standin({{"LD_PRELOAD", OTHER_TOOL}, {"OTHER_TOOL_AT_START", "1"}}), {"--try"});
   CHECK(o.state("cupti.subscriber") == "broken");
-  CHECK(o.told("cupti.subscriber", "the other tool"));
+  CHECK(o.reported("cupti.subscriber", "the other tool"));
   CHECK(o.remedy("cupti.subscriber").find("LD_PRELOAD") != std::string::npos);
   CHECK(o.state("try") == "broken");
   CHECK(o.process.exit_status == 1);
@@ -179,14 +180,14 @@ TEST_CASE("doctor: CUPTI is taken by a tool that comes with each process") {
 TEST_CASE("doctor: a driver that hangs, crashes, refuses or shows nothing") {
   const outcome hangs = run(on_standin({{"CUTRACE_SIM_FAULTS", "cuInit=hang"}}), {"--patience", "1", "--try"});
   CHECK(hangs.state("driver.init") == "broken");
-  CHECK(hangs.told("driver.init", "cuInit did not return within 1 s"));
+  CHECK(hangs.reported("driver.init", "cuInit did not return within 1 s"));
   CHECK(hangs.state("try") == "unknown");
   CHECK(hangs.process.exit_status == 1);
 
   const outcome crashes = run({{"LD_LIBRARY_PATH", CRASHING_FOLDER}, {"CUTRACE_CUPTI_LIBRARY", STANDIN_CUPTI}});
   CHECK(crashes.state("driver.init") == "broken");
-  CHECK(crashes.told("driver.init", "cuInit ended the process by signal 11"));
-  CHECK(crashes.told("driver.library", "CUDA 13.0"));
+  CHECK(crashes.reported("driver.init", "cuInit ended the process by signal 11"));
+  CHECK(crashes.reported("driver.library", "CUDA 13.0"));
 
   const std::pair<const char*, const char*> refusals[] = {
       {"803", "reload the module"}, {"804", "compat/"}, {"802", "fabricmanager"}};
@@ -194,12 +195,12 @@ TEST_CASE("doctor: a driver that hangs, crashes, refuses or shows nothing") {
     const outcome o = run(on_standin({{"CUTRACE_SIM_FAULTS", std::string("cuInit=") + code}}));
     CAPTURE(o.what("driver.init"));
     CHECK(o.state("driver.init") == "broken");
-    CHECK(o.told("driver.init", code));
+    CHECK(o.reported("driver.init", code));
     CHECK(o.remedy("driver.init").find(help) != std::string::npos);
   }
 
   const outcome nothing = run(on_standin({{"CUTRACE_SIM_FAULTS", "no_device"}}));
-  CHECK(nothing.told("driver.init", "CUDA_ERROR_NO_DEVICE"));
+  CHECK(nothing.reported("driver.init", "CUDA_ERROR_NO_DEVICE"));
   CHECK(nothing.process.exit_status == 1);
 }
 
@@ -208,23 +209,23 @@ TEST_CASE("doctor: a CUPTI that hangs, refuses, is of another CUDA, or loses rec
     return run(on_standin({{"CUTRACE_SIM_FAULTS", faults}}), {"--try", "--patience", "2"});
   };
   const outcome hangs = with("cuptiSubscribe_v2=hang");
-  CHECK(hangs.told("cupti.subscriber", "cuptiSubscribe did not return within 2 s"));
+  CHECK(hangs.reported("cupti.subscriber", "cuptiSubscribe did not return within 2 s"));
   CHECK(hangs.state("cupti.subscriber") == "broken");
   CHECK(hangs.state("try") == "broken");
 
   const outcome forbids = with("cuptiActivityEnable=35");
   CHECK(forbids.state("cupti.subscriber") == "broken");
-  CHECK(forbids.told("cupti.subscriber", "INSUFFICIENT_PRIVILEGES"));
+  CHECK(forbids.reported("cupti.subscriber", "INSUFFICIENT_PRIVILEGES"));
   CHECK(forbids.remedy("cupti.subscriber").find("NVreg_RestrictProfilingToAdminUsers") != std::string::npos);
 
   const outcome older = with("version=20");
   CHECK(older.state("cupti.library") == "limited");
-  CHECK(older.told("cupti.library", "is of CUDA 12"));
+  CHECK(older.reported("cupti.library", "is of CUDA 12"));
 
   const outcome loses = with("drop=1");
   CHECK(loses.state("cupti.subscriber") == "ok");
   CHECK(loses.state("try") == "broken");
-  CHECK(loses.told("try", "0 of 1 memset, 1 of 1 copy"));
+  CHECK(loses.reported("try", "0 of 1 memset, 1 of 1 copy"));
   CHECK(loses.process.exit_status == 1);
 }
 
@@ -244,10 +245,10 @@ TEST_CASE("doctor: library and kernel module of different releases") {
   };
   const outcome same = with_module("570.86.10", "");
   CHECK(same.state("driver.module") == "ok");
-  CHECK(same.told("driver.module", "kernel module 570.86.10, as the library"));
+  CHECK(same.reported("driver.module", "kernel module 570.86.10, as the library"));
   const outcome works = with_module("580.95.05", "");
   CHECK(works.state("driver.module") == "limited");
-  CHECK(works.told("driver.module", "kernel module 580.95.05, but the library is of 570.86.10"));
+  CHECK(works.reported("driver.module", "kernel module 580.95.05, but the library is of 570.86.10"));
   const outcome refuses = with_module("580.95.05", "cuInit=803");
   CHECK(refuses.state("driver.module") == "broken");
   CHECK(refuses.because("cupti", "driver.module"));
@@ -256,16 +257,16 @@ TEST_CASE("doctor: library and kernel module of different releases") {
 TEST_CASE("doctor: an injection library that is missing or another one") {
   const outcome missing = run(on_standin({{"CUTRACE_INJECT_LIBRARY", "/nonexistent/libcutrace_inject.so"}}), {"--try"});
   CHECK(missing.state("inject.library") == "broken");
-  CHECK(missing.told("inject.library", "/nonexistent/libcutrace_inject.so"));
+  CHECK(missing.reported("inject.library", "/nonexistent/libcutrace_inject.so"));
   CHECK(missing.state("try") == "unknown");
   CHECK(missing.process.exit_status == 1);
   const outcome other = run(on_standin({{"CUTRACE_INJECT_LIBRARY", NO_CUPTI}}));
   CHECK(other.state("inject.library") == "broken");
-  CHECK(other.told("inject.library", "it is not cutrace's library"));
+  CHECK(other.reported("inject.library", "it is not cutrace's library"));
   const outcome preload = run(on_standin({{"CUTRACE_PRELOAD_LIBRARY", NO_CUPTI}}));
   CHECK(preload.process.exit_status == 0);  // which is about the default method
   CHECK(preload.state("inject.library") == "ok");
-  CHECK(preload.told("preload.library", "it is not cutrace's library"));
+  CHECK(preload.reported("preload.library", "it is not cutrace's library"));
   CHECK(preload.because("preload", "preload.library"));
 }
 
@@ -279,7 +280,7 @@ TEST_CASE("doctor: variables that turn tracing off") {
     CAPTURE(which);
     const outcome o = run(on_standin(variables), {"--try"});
     CHECK(o.state("environment.cutrace") == "broken");
-    CHECK(o.told("environment.cutrace", part));
+    CHECK(o.reported("environment.cutrace", part));
     CHECK(o.state("try") == "broken");
     CHECK(o.process.exit_status == 1);
   }

@@ -38,12 +38,12 @@ struct running {
       ::execl(SUBJECT, SUBJECT, what, folder.file("go").c_str(), device, nullptr);
       ::_exit(127);
     }
-    int told = 0;
-    for (int patience = 0; patience < 5000 && told == 0; ++patience) {
-      std::ifstream(folder.file("stdout")) >> told;
+    int reported = 0;
+    for (int patience = 0; patience < 5000 && reported == 0; ++patience) {
+      std::ifstream(folder.file("stdout")) >> reported;
       ::usleep(2000);
     }
-    REQUIRE(told == process);
+    REQUIRE(reported == process);
   }
   void go() const { std::ofstream(folder.file("go")) << "go"; }
   int end() const {

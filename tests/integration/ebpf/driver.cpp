@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcuda.so.1 of the tests of probes: functions whose calls can be told apart. Built with frame pointers, so that each
-// begins with an instruction that the kernel can probe; one does not.
+// libcuda.so.1 of the tests of probes: functions whose calls can be distinguished. Built with frame pointers, so that
+// each begins with an instruction that the kernel can probe; one does not.
 #include "driver.hpp"
 
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs in the kernel tell of an ioctl, byte by byte, before anything is decoded: this process makes ioctls
+// What the programs in the kernel report an ioctl, byte by byte, before anything is decoded: this process makes ioctls
 // on nodes that every machine has, in NVIDIA's place. The null device changes nothing and refuses; the master of pseudo
 // terminals writes into the block.
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ namespace {
 
 using bytes = std::vector<unsigned char>;
 
-struct told {
+struct reported {
   cutrace_ebpf_ioctl head;
   bytes entry, exit, inner_entry, inner_exit;  ///< what was read of them
 };
@@ -57,9 +57,9 @@ class tracing {
     return ::epoll_wait(probes_.wake_fd(), &one, 1, ms) == 1;
   }
 
-  told ask(int fd, std::uint32_t request, const void* block) {
+  reported ask(int fd, std::uint32_t request, const void* block) {
     result = ::syscall(SYS_ioctl, fd, request, block) < 0 ? -errno : 0;
-    std::vector<told> all;
+    std::vector<reported> all;
     probes_.consume([&](const void* record, std::size_t size) {
       cutrace_ebpf_head head;
       std::memcpy(&head, record, sizeof(head));
@@ -79,8 +79,8 @@ class tracing {
   long result = 0;  ///< of the last one
 
  private:
-  static told read(const unsigned char* record, std::uint16_t kind) {
-    told t{};
+  static reported read(const unsigned char* record, std::uint16_t kind) {
+    reported t{};
     std::memcpy(&t.head, record, sizeof(t.head));
     bytes* const blocks[] = {&t.entry, &t.exit, &t.inner_entry, &t.inner_exit};
     const unsigned char* at = record + sizeof(t.head);
@@ -120,42 +120,42 @@ constexpr std::uint32_t word_of(std::uint32_t number, std::uint32_t size) {
   return 0xc0000000u | size << 16 | 'F' << 8 | number;
 }
 
-TEST_CASE("blocks are told as they are: short ones, long ones, and those of a control command once") {
+TEST_CASE("blocks are reported as they are: short ones, long ones, and those of a control command once") {
   tracing t("control=1:3");
   if (!t.works()) return;
   const opened null("/dev/null");
   for (const std::uint32_t size : {1u, 16u, 31u, 33u, 48u, 64u}) {
     CAPTURE(size);
     const bytes block = counted(size, 7);
-    const told r = t.ask(null.fd, word_of(0x2b, size), block.data());
+    const reported r = t.ask(null.fd, word_of(0x2b, size), block.data());
     CHECK(r.entry == block);
     CHECK(r.exit == block);
     CHECK(r.head.status_read == 0);
     CHECK(r.head.device == (1u << 20 | 3));
   }
   const bytes longer = counted(200, 1);
-  const told cut = t.ask(null.fd, word_of(0x4a, 200), longer.data());
+  const reported cut = t.ask(null.fd, word_of(0x4a, 200), longer.data());
   CHECK(cut.entry == first_of(longer, 64));
   CHECK(cut.exit == first_of(longer, 64));
   CHECK(cut.head.status_read == 0);
   const bytes control = counted(32, 100);
-  const told once = t.ask(null.fd, word_of(0x2a, 32), control.data());
+  const reported once = t.ask(null.fd, word_of(0x2a, 32), control.data());
   CHECK(once.entry.empty());
   CHECK(once.exit == control);
-  const told other_size = t.ask(null.fd, word_of(0x2a, 40), counted(40, 3).data());
+  const reported other_size = t.ask(null.fd, word_of(0x2a, 40), counted(40, 3).data());
   CHECK(other_size.entry == counted(40, 3));
   CHECK(t.result == -ENOTTY);
 }
 
 TEST_CASE(
-    "where the kernel has no more than helpers, blocks are told all the same, and those of other devices are not") {
+    "where the kernel has no more than helpers, blocks are reported all the same, and those of other devices are not") {
   tracing t("control=1:3", 1 << 20, true);
   if (!t.works()) return;
   const opened null("/dev/null");
   const opened zero("/dev/zero");
   const bytes block = counted(48, 7);
   CHECK(::syscall(SYS_ioctl, zero.fd, word_of(0x2b, 48), block.data()) < 0);
-  const told r = t.ask(null.fd, word_of(0x2b, 48), block.data());  // the only one that is told
+  const reported r = t.ask(null.fd, word_of(0x2b, 48), block.data());  // the only one that is reported
   CHECK(r.entry == block);
   CHECK(r.exit == block);
   CHECK(r.head.device == (1u << 20 | 3));
@@ -167,13 +167,13 @@ TEST_CASE("a status that lies beyond what is copied is read at its place") {
   const opened null("/dev/null");
   bytes registry = counted(72, 1);  // NV_ESC_RM_ACCESS_REGISTRY
   put<std::uint32_t>(registry, 64, 0x56);
-  const told r = t.ask(null.fd, word_of(0x4d, 72), registry.data());
+  const reported r = t.ask(null.fd, word_of(0x4d, 72), registry.data());
   CHECK(r.exit == first_of(registry, 64));
   CHECK(r.head.status_read == 1);
   CHECK(r.head.status == 0x56);
 }
 
-TEST_CASE("the block that a transfer points to is told, too") {
+TEST_CASE("the block that a transfer points to is reported, too") {
   tracing t("control=1:3");
   if (!t.works()) return;
   const opened null("/dev/null");
@@ -184,7 +184,7 @@ TEST_CASE("the block that a transfer points to is told, too") {
     put<std::uint32_t>(outer, 0, size == 72 ? 0x4d : 0x2b);
     put<std::uint32_t>(outer, 4, size);
     put<const void*>(outer, 8, inner.data());
-    const told r = t.ask(null.fd, word_of(0xd3, 16), outer.data());
+    const reported r = t.ask(null.fd, word_of(0xd3, 16), outer.data());
     CHECK(r.head.head.kind == CUTRACE_EBPF_TRANSFER);
     CHECK(r.entry == outer);
     CHECK(r.exit == outer);
@@ -196,12 +196,12 @@ TEST_CASE("the block that a transfer points to is told, too") {
   bytes nowhere(16);
   put<std::uint64_t>(nowhere, 8, 16);
   put<std::uint32_t>(nowhere, 4, 32);
-  const told r = t.ask(null.fd, word_of(0xd3, 16), nowhere.data());
+  const reported r = t.ask(null.fd, word_of(0xd3, 16), nowhere.data());
   CHECK(r.head.head.kind == CUTRACE_EBPF_IOCTL);
   CHECK(r.entry == nowhere);
 }
 
-TEST_CASE("a block that ends where memory does is told up to there, and none at all as none") {
+TEST_CASE("a block that ends where memory does is reported up to there, and none at all as none") {
   tracing t("control=1:3");
   if (!t.works()) return;
   const opened null("/dev/null");
@@ -212,12 +212,12 @@ TEST_CASE("a block that ends where memory does is told up to there, and none at 
   const bytes block = counted(20, 9);
   std::memcpy(page + 4096 - block.size(), block.data(), block.size());
   const void* const at = page + 4096 - block.size();
-  const told cut = t.ask(null.fd, word_of(0x2b, 48), at);
+  const reported cut = t.ask(null.fd, word_of(0x2b, 48), at);
   CHECK(cut.entry == block);
   CHECK(cut.exit == block);
   CHECK(t.ask(null.fd, word_of(0x2a, 32), at).exit == block);
   for (const std::uint32_t number : {0x2au, 0x2bu}) {
-    const told none = t.ask(null.fd, word_of(number, 32), nullptr);
+    const reported none = t.ask(null.fd, word_of(number, 32), nullptr);
     CHECK(none.entry.empty());
     CHECK(none.exit.empty());
   }
@@ -229,16 +229,16 @@ TEST_CASE("the reader is woken when a quarter of the ring waits for it, and not 
   tracing t("control=1:3", ring_bytes);
   if (!t.works()) return;
   const opened null("/dev/null");
-  const auto tell = [&](unsigned in_all) {
+  const auto report = [&](unsigned in_all) {
     for (unsigned n = in_all / record; n > 0; --n) ::syscall(SYS_ioctl, null.fd, word_of(0x2a, 32), nullptr);
   };
-  tell(ring_bytes / 4 - 100 * record);
+  report(ring_bytes / 4 - 100 * record);
   CHECK_FALSE(t.woken(0));
-  tell(200 * record);
+  report(200 * record);
   CHECK(t.woken(10000));
 }
 
-TEST_CASE("what the device writes into the block is told as it is after the call") {
+TEST_CASE("what the device writes into the block is reported as it is after the call") {
   tracing t("control=5:2");
   if (!t.works()) return;
   if (::access("/dev/ptmx", R_OK | W_OK) != 0) {
@@ -249,7 +249,7 @@ TEST_CASE("what the device writes into the block is told as it is after the call
   constexpr std::uint32_t number_of_terminal = 0x80045430;  // TIOCGPTN
   const bytes before = counted(4, 200);
   bytes block = before;
-  const told r = t.ask(terminal.fd, number_of_terminal, block.data());
+  const reported r = t.ask(terminal.fd, number_of_terminal, block.data());
   CHECK(t.result == 0);
   CHECK(block != before);
   CHECK(r.entry == before);

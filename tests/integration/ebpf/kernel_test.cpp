@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cutrace run --method ebpf --kernel` on a machine without a GPU: nodes that every machine has take the place of
-// NVIDIA's, so that each ioctl fails with ENOTTY. Every one is told once, or counted as lost, with the call that made
-// it; waiting names its call, too; and the program notices nothing.
+// NVIDIA's, so that each ioctl fails with ENOTTY. Every one is reported once, or counted as lost, with the call that
+// made it; waiting names its call, too; and the program notices nothing.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -137,7 +137,7 @@ TEST_CASE("a call that was left by longjmp made none of what came after it") {
   for (const json& e : trace.of("system")) CHECK(e.at("args").at("state") == "preempted");
 }
 
-TEST_CASE("waiting inside of a call is told with its state and its call, and no other") {
+TEST_CASE("waiting inside of a call is reported with its state and its call, and no other") {
   const traced t({"sleep", "8"}, with("control=1:3", {{"CUTRACE_EBPF_KERNEL", "sched"}}));
   const jsonl_trace trace = t.trace();
   if (!works(trace, "sched")) return;
@@ -176,7 +176,8 @@ long taken_ns(const std::string& program) {
   return all;
 }
 
-TEST_CASE("that its processor is taken from a thread is told outside of calls, too; that it yields or sleeps is not") {
+TEST_CASE(
+    "that its processor is taken from a thread is reported outside of calls, too; that it yields or sleeps is not") {
   const long computes = taken_ns("computes");
   if (computes < 0) return;
   CHECK(computes > 40000000);  // of 150 ms, half of which are the child's

@@ -205,7 +205,7 @@ TEST_CASE("what cannot be probed, and a driver without such a function") {
   temporary_folder folder;
   const std::string copy = folder.file("libcuda.so.999");
   std::filesystem::copy_file(std::string(DRIVER_FOLDER) + "/libcuda.so.1", copy);
-  // Nobody could look into the library before: then the end tells.
+  // Nobody could look into the library before: then the end gives.
   const probed late({"uprobe:cuGone", "uprobe:cuLeaf"}, {"late", "60"},
                     {{"SUBJECT_LIBRARY", copy}, {"LD_LIBRARY_PATH", ""}});
   if (late.r.ended.exit_status == 125) return;  // this machine has a libcuda, in which it was looked for

@@ -40,7 +40,7 @@ struct options {
   }
 };
 
-/// What one thread did, told when all have ended.
+/// What one thread did, reported when all have ended.
 struct report {
   unsigned long sum = 0;
   std::vector<std::string> failures;

@@ -9,7 +9,7 @@ using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-/// No GPU time, one line that says why; stages are there, calls only where CUPTI could tell them.
+/// No GPU time, one line that says why; stages are there, calls only where CUPTI could report them.
 void check_stages_only(const outcome& o, const std::vector<std::string>& parts) {
   check_numbers(o);
   CAPTURE(o.all_lines());
@@ -41,10 +41,10 @@ TEST_CASE("faults: no driver") {
   CHECK(o.noted("no CUDA driver"));
 }
 
-TEST_CASE("faults: a driver that does not tell its version, as one whose kernel module is missing") {
+TEST_CASE("faults: a driver that does not say its version, as one whose kernel module is missing") {
   const outcome o = with_faults(how::own_session, "cuDriverGetVersion=803");
   check_unchanged(o, plain_output());
-  check_stages_only(o, {"does not tell its version"});
+  check_stages_only(o, {"does not say its version"});
 }
 
 TEST_CASE("faults: a driver without device is no fault of the tracer") {
@@ -157,7 +157,7 @@ TEST_CASE("faults: the libcupti that the program has loaded already is used, not
   std::filesystem::copy_file(STANDIN_CUPTI, own);
   for (const how h : both) {
     CAPTURE(name_of(h));
-    // Its version differs from the driver's, so that the line about it tells which one it is.
+    // Its version differs from the driver's, so that the line about it says which one it is.
     // The loader must not find it by its inner name, which is that of the other one.
     const environment env = {{"CUTRACE_CUPTI_LIBRARY", ""},
                              {"CUTRACE_SIM_FAULTS", "version=22"},

@@ -80,7 +80,7 @@ TEST_CASE("faults: the clock is registered once in a process: each further time 
   CHECK(o.gpu_work() == clean(how::own_session).gpu_work());
 }
 
-TEST_CASE("faults: GPU work that seems to begin before its call is told as it is, and counted") {
+TEST_CASE("faults: GPU work that seems to begin before its call is reported as it is, and counted") {
   for (const how h : both) {
     CAPTURE(name_of(h));
     const outcome o = with_faults(h, "early=100us");
@@ -146,7 +146,7 @@ TEST_CASE("faults: CUPTI meets a fatal error and ends itself, which is one line;
       check_numbers(o);
       REQUIRE(o.lines.size() == 1);
       CHECK(o.lines[0].find("CUPTI met a fatal error and ended itself") != std::string::npos);
-      CHECK(o.lines[0].find("CUPTI_ERROR_HARDWARE (9), an error that the stand-in was told to meet") !=
+      CHECK(o.lines[0].find("CUPTI_ERROR_HARDWARE (9), an error that the stand-in was asked to meet") !=
             std::string::npos);
       CHECK(o.noted("CUPTI met a fatal error"));
       CHECK(o.of("stage") == 4);

@@ -39,12 +39,12 @@ std::string request_text(std::uint64_t i) { return std::string(1 + i % 13 * 15, 
 
 /// Counts what arrives and looks whether groups of records were put together again as they were written.
 struct counting_sink : cutrace::sink {
-  std::uint64_t events = 0, stages = 0, wrong = 0, losses_told = 0;
+  std::uint64_t events = 0, stages = 0, wrong = 0, losses_reported = 0;
 
   void write(cutrace::event_view view) override {
     for (const cutrace::event& e : view) {
       ++events;
-      if (e.kind == cutrace::event_kind::loss) losses_told += e.loss.count;
+      if (e.kind == cutrace::event_kind::loss) losses_reported += e.loss.count;
       if (e.kind != cutrace::event_kind::stage) continue;
       ++stages;
       wrong += right(e) ? 0 : 1;
@@ -135,7 +135,7 @@ void check(const load& l, const cutrace::stats& s, const counting_sink& sink) {
   expect_equal(sink.events, s.delivered, "events in the sink = delivered");
   expect_equal(sink.stages, kind(cutrace::event_kind::stage), "stages in the sink = stages delivered");
   expect_equal(sink.wrong, 0, "stages whose name or requests are not as written");
-  expect_equal(sink.losses_told, lost, "loss events tell all that was lost");
+  expect_equal(sink.losses_reported, lost, "loss events report all that was lost");
   expect_equal(s.sinks[0].delivered, s.sinks[0].written, "the sink took everything");
   if (l.kind == "plain") {
     expect_equal(kind(cutrace::event_kind::stage) + lost, passed, "stages delivered + lost = stages passed");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose stages another tool is told of, or not: by its argument and CUTRACE_NVTX.
+// A program whose stages another tool is notified of, or not: by its argument and CUTRACE_NVTX.
 #include <nvtx3/nvToolsExt.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,14 +56,14 @@ int all() {
   return 0;
 }
 
-/// Sessions that tell and sessions that do not, with stages across their ends: each range ends exactly once.
+/// Sessions that report and sessions that do not, with stages across their ends: each range ends exactly once.
 int turns() {
-  const auto quiet = options(false, "null"), told = options(true, "null");
+  const auto quiet = options(false, "null"), reported = options(true, "null");
   auto trace = std::make_unique<cutrace::session>(quiet);
   {
     CUTRACE_STAGE("begun quietly");
     trace.reset();
-    trace = std::make_unique<cutrace::session>(told);
+    trace = std::make_unique<cutrace::session>(reported);
     {
       CUTRACE_STAGE("across the end");
       trace->pause();
@@ -75,8 +75,8 @@ int turns() {
     trace = std::make_unique<cutrace::session>(quiet);
     { CUTRACE_STAGE("quiet again"); }
     trace.reset();
-    trace = std::make_unique<cutrace::session>(told);
-    { CUTRACE_STAGE("told again"); }
+    trace = std::make_unique<cutrace::session>(reported);
+    { CUTRACE_STAGE("shown again"); }
   }
   return 0;
 }
@@ -120,7 +120,7 @@ int both() {
   a.version = NVTX_VERSION;
   a.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   a.messageType = NVTX_MESSAGE_TYPE_ASCII;
-  a.message.ascii = "would be told twice";
+  a.message.ascii = "would be shown twice";
   nvtxDomainRangePushEx(d, &a);
   nvtxDomainMarkEx(d, &a);
   nvtxDomainRangeEnd(d, nvtxDomainRangeStartEx(d, &a));

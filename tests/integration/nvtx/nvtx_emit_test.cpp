@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages as NVTX ranges of the domain "cutrace": what a tool is told of them. Each test runs nvtx_emit.cpp with an
+// Stages as NVTX ranges of the domain "cutrace": what a tool is notified of them. Each test runs nvtx_emit.cpp with an
 // argument, and recorder_tool.cpp writes down what it hears.
 #include <doctest/doctest.h>
 
@@ -96,9 +96,9 @@ TEST_CASE("stages, spans and marks arrive in the domain cutrace, on their thread
                               "push cutrace registered span payload 99",
                               "pop cutrace",
                               "end cutrace 1"};
-  for (const auto& [thread, told] : heard) {
+  for (const auto& [thread, reported] : heard) {
     if (thread == "all") continue;
-    CHECK(told == (told.front() == "attached" ? main_thread : other_thread));
+    CHECK(reported == (reported.front() == "attached" ? main_thread : other_thread));
   }
   check_stages(r.trace());
 }
@@ -120,11 +120,11 @@ TEST_CASE("each range that began ends once, whatever sessions come and go meanwh
   run_result r;
   run(r, "turns");
   CHECK(r.by_thread()["all"] == lines{"attached", "create cutrace", "register across the end",
-                                      "push cutrace registered across the end", "pop cutrace", "register told again",
-                                      "push cutrace registered told again", "pop cutrace"});
+                                      "push cutrace registered across the end", "pop cutrace", "register shown again",
+                                      "push cutrace registered shown again", "pop cutrace"});
 }
 
-TEST_CASE("a forked child tells nothing") {
+TEST_CASE("a forked child says nothing") {
   run_result r;
   run(r, "fork");
   CHECK(r.by_thread()["all"] == lines{"attached", "create cutrace", "register around the fork",
@@ -135,13 +135,13 @@ TEST_CASE("many threads") {
   run_result r;
   run(r, "crowd");
   const auto heard = r.by_thread();
-  for (const auto& [thread, told] : heard) {
-    if (thread == "all" || told.front() == "attached") continue;
-    CHECK(count(told, "push cutrace registered step payload") == 100);
-    CHECK(count(told, "pop cutrace") == 100);
-    CHECK(count(told, "start cutrace registered crowd span") == 100);
-    CHECK(count(told, "end cutrace") == 100);
-    CHECK(count(told, "mark cutrace registered crowd mark") == 100);
+  for (const auto& [thread, reported] : heard) {
+    if (thread == "all" || reported.front() == "attached") continue;
+    CHECK(count(reported, "push cutrace registered step payload") == 100);
+    CHECK(count(reported, "pop cutrace") == 100);
+    CHECK(count(reported, "start cutrace registered crowd span") == 100);
+    CHECK(count(reported, "end cutrace") == 100);
+    CHECK(count(reported, "mark cutrace registered crowd mark") == 100);
   }
   CHECK(count(heard.at("all"), "push") == 600);
 }

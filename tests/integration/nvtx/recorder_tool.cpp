@@ -37,7 +37,7 @@ __attribute__((format(printf, 1, 2))) void line(const char* format, ...) {
   std::fclose(f);
 }
 
-std::string told(const nvtxEventAttributes_t* a) {
+std::string reported(const nvtxEventAttributes_t* a) {
   if (a->version != NVTX_VERSION || a->size != NVTX_EVENT_ATTRIB_STRUCT_SIZE) return "(no attributes)";
   std::string text = "(no message)";
   if (a->messageType == NVTX_MESSAGE_TYPE_ASCII) text = std::string("text ") + a->message.ascii;
@@ -50,7 +50,7 @@ using guard = std::lock_guard<std::mutex>;
 
 int push(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
   guard hold(mutex);
-  line("push %s %s", domains.at(number(d)).c_str(), told(a).c_str());
+  line("push %s %s", domains.at(number(d)).c_str(), reported(a).c_str());
   return 0;
 }
 int pop(nvtxDomainHandle_t d) {
@@ -61,7 +61,7 @@ int pop(nvtxDomainHandle_t d) {
 nvtxRangeId_t start(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
   static nvtxRangeId_t last = 0;
   guard hold(mutex);
-  line("start %s %s", domains.at(number(d)).c_str(), told(a).c_str());
+  line("start %s %s", domains.at(number(d)).c_str(), reported(a).c_str());
   return ++last;
 }
 void end(nvtxDomainHandle_t d, nvtxRangeId_t id) {
@@ -70,7 +70,7 @@ void end(nvtxDomainHandle_t d, nvtxRangeId_t id) {
 }
 void mark(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
   guard hold(mutex);
-  line("mark %s %s", domains.at(number(d)).c_str(), told(a).c_str());
+  line("mark %s %s", domains.at(number(d)).c_str(), reported(a).c_str());
 }
 nvtxStringHandle_t register_string(nvtxDomainHandle_t, const char* text) {
   guard hold(mutex);

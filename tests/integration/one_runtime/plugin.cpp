@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in. Compiled several times: PLUGIN_NAME and PLUGIN_REQUEST tell the copies apart, PLUGIN_OWNS_SESSION makes
+// A plug-in. Compiled several times: PLUGIN_NAME and PLUGIN_REQUEST distinguish the copies, PLUGIN_OWNS_SESSION makes
 // one that links the runtime and opens a session.
 #include "shared_markers.hpp"
 

@@ -235,7 +235,7 @@ TEST_CASE("a function that was added after the build is traced, by its symbol an
   REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors);
   REQUIRE(run.traces.size() == 1);
   CHECK(run.traces.begin()->second.count("api", "cuAddedAfterwards") == 50);
-  // An older driver does not have it, and that is what the program is told.
+  // An older driver does not have it, and that is what the program is reported.
   CHECK(traced_run("by_address", "added").ended.exit_status == 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a driver that never was, one for each way in which the ABI passes arguments and results. Each answers
-// with what follows from its arguments, so that a caller can tell whether all of them arrived.
+// with what follows from its arguments, so that a caller can say whether all of them arrived.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ int end_of(pid_t child) {
   return WEXITSTATUS(status);
 }
 
-/// Threads that pass markers until they are told to stop, or for ever.
+/// Threads that pass markers until they are reported to stop, or for ever.
 struct noise {
   explicit noise(int n) {
     for (int i = 0; i < n; ++i)
@@ -311,7 +311,7 @@ int exit_in_handler(const std::string& when) {
   static char ends = 0;
   if (when == "begin") o.on_error_user = &ends;
   if (when == "begin") {
-    o.backend = "auto";  // "joins that trace" is told to the first session's handler
+    o.backend = "auto";  // "joins that trace" is asked to the first session's handler
     trace = new cutrace::session(o);
     cutrace::session second;
     return 9;

@@ -235,7 +235,7 @@ TEST_CASE("ranks of all launchers are recognised") {
   CHECK(!jsonl_trace(nonsense.files(".jsonl").at(0)).header.contains("rank"));
 }
 
-TEST_CASE("recording begins and ends when it is told to, and the trace ends whole") {
+TEST_CASE("recording begins and ends when it is reported to, and the trace ends whole") {
   const run late({"--sink", "jsonl", "--start-after", "60s"}, {SUBJECT, "slow", "300"});
   CHECK(late.ended.exit_status == 0);
   CHECK(jsonl_trace(late.files(".jsonl").at(0)).complete());

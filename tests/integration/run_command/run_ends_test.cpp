@@ -169,7 +169,7 @@ TEST_CASE("a program that closes all descriptors: the trace is whole, and its ow
   CHECK(r.says("nothing lost"));
 }
 
-TEST_CASE("a child that outlives the program is told of") {
+TEST_CASE("a child that outlives the program is notified of") {
   const run r({"--sink", "jsonl"}, {SUBJECT, "outlived"});
   CHECK(r.ended.exit_status == 0);
   CHECK(r.says("still runs"));

@@ -15,7 +15,7 @@ namespace run_perfetto_test {
 using run_support::jsonl_trace;
 using run_support::run;
 
-TEST_CASE("a Perfetto trace and a JSONL trace of one run tell the same") {
+TEST_CASE("a Perfetto trace and a JSONL trace of one run report the same") {
   const run r({"--sink", "jsonl,perfetto"}, {SUBJECT, "work", "5"});
   CHECK(r.ended.exit_status == 0);
   REQUIRE(r.files(".pftrace").size() == 1);
@@ -40,12 +40,12 @@ TEST_CASE("a Perfetto trace and a JSONL trace of one run tell the same") {
       calls.insert({s.name, start - begin, static_cast<std::int64_t>(s.end_ns) - start});
     launched.insert(s.submits.begin(), s.submits.end());
   }
-  const auto told = [](const nlohmann::json& e) {
+  const auto reported = [](const nlohmann::json& e) {
     return found(e.at("name").get<std::string>(), e.at("ts_ns").get<std::int64_t>(),
                  e.at("dur_ns").get<std::int64_t>());
   };
-  for (const auto& e : lines.of("kernel")) kernels_told.insert(told(e));
-  for (const auto& e : lines.of("api")) calls_told.insert(told(e));
+  for (const auto& e : lines.of("kernel")) kernels_told.insert(reported(e));
+  for (const auto& e : lines.of("api")) calls_told.insert(reported(e));
   CHECK(kernels.size() == 5);
   CHECK(kernels == kernels_told);
   CHECK(calls == calls_told);

@@ -19,11 +19,11 @@ ls ./*.tmp >/dev/null 2>&1 && fail "an unfinished file is left"
 for file in report.txt calls.txt report.html; do [ -s "$file" ] || fail "$file is empty"; done
 grep -q "(name lost)\|(unknown function)" trace.jsonl calls.txt && fail "a name was lost"
 
-# The program was told of each request once, with time on the GPU, and that nothing of it is missing.
+# The program was notified of each request once, with time on the GPU, and that nothing of it is missing.
 requests=$(sed -n 's/^counted .*"requests": *\([0-9]*\).*/\1/p' out.txt)
-told=$(grep -c '^costs of request' out.txt)
-[ "$told" -gt 0 ] && [ "$told" -eq "$requests" ] || fail "$told of $requests requests were told"
-[ "$(grep '^costs of request' out.txt | sed 's/:.*//' | sort -u | wc -l)" -eq "$told" ] || fail "a request was told twice"
+reported=$(grep -c '^costs of request' out.txt)
+[ "$reported" -gt 0 ] && [ "$reported" -eq "$requests" ] || fail "$reported of $requests requests were reported"
+[ "$(grep '^costs of request' out.txt | sed 's/:.*//' | sort -u | wc -l)" -eq "$reported" ] || fail "a request was reported twice"
 # Where the machine stood still, records came late, and a stage may have been settled before.
 if tail -n 1 trace.jsonl | grep -q '"late":0[,}]'; then
   grep '^costs of request' out.txt | grep 'GPU: 0.000 ms alone\|(incomplete)' && fail "the costs of a request are incomplete"
@@ -31,7 +31,7 @@ fi
 
 "$check_trace" trace.jsonl out.txt || fail "trace.jsonl"
 "$check_pairs" pairs.jsonl || fail "pairs.jsonl"
-# Both forms of the trace tell of the same calls and kernels, and so does the text of calls.
+# Both forms of the trace hold the same calls and kernels, and so does the text of calls.
 for type in api kernel memcpy memset stage; do
   events=$(grep -c "^{\"v\":1,\"type\":\"$type\"" trace.jsonl)
   pairs=$(grep -c "\"phase\":\"B\".*\"details\":{\"v\":1,\"type\":\"$type\"" pairs.jsonl)
@@ -42,9 +42,9 @@ if command -v jq >/dev/null; then
   kernels=$(grep -c '^{"v":1,"type":"kernel"' trace.jsonl)
   shown=$(jq '[(.traceEvents? // .)[] | select(.ph == "X" and .cat == "kernel")] | length' trace.json)
   [ "$kernels" -eq "$shown" ] || fail "kernels: $kernels in trace.jsonl, $shown in trace.json"
-  told=$(sed -n '/id="data">$/{n;p;}' report.html | jq '.kernels')
+  reported=$(sed -n '/id="data">$/{n;p;}' report.html | jq '.kernels')
   graphs=$(grep -c '^{"v":1,"type":"graph_launch"' trace.jsonl)
-  [ "$((kernels + graphs))" -eq "$told" ] || fail "kernels: $kernels and $graphs graphs in trace.jsonl, $told in report.html"
+  [ "$((kernels + graphs))" -eq "$reported" ] || fail "kernels: $kernels and $graphs graphs in trace.jsonl, $reported in report.html"
   [ "$(jq -r .v trace.jsonl | wc -l)" -eq "$(wc -l <trace.jsonl)" ] || fail "jq reads another number of lines"
 else
   echo "skipped: trace.json is not read, there is no jq"

@@ -93,7 +93,7 @@ TEST_CASE("a trace by the processor's counter stands in the frame of CLOCK_MONOT
   CHECK(r.process.errors.empty());
 }
 
-TEST_CASE("a time namespace of its own: the header tells that CLOCK_MONOTONIC is not that of the boot") {
+TEST_CASE("a time namespace of its own: the header says that CLOCK_MONOTONIC is not that of the boot") {
   result usual, r;
   run(usual, {PROGRAM, "fibers"});
   run(r, {PROGRAM, "time_namespace"});

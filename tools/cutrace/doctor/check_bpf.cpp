@@ -17,7 +17,7 @@ namespace {
 
 std::string setting(const setup& s, const std::string& name) {
   const std::string value = read_file(s, "/proc/sys/kernel/" + name).text;
-  return "kernel." + name + (value.empty() ? " is not told" : "=" + value);
+  return "kernel." + name + (value.empty() ? " is not reported" : "=" + value);
 }
 
 /// uprobe_multi links came with Linux 6.6, uprobe sessions with 6.13 (kernel commits 89ae89f53d20 and d920179b3d48),
@@ -46,7 +46,7 @@ finding check_kernel(const setup& s) {
     f.remedy = "Linux 6.6 has uprobe_multi; distributions may have brought it to older ones, which was not checked";
   } else {
     f.state = state::broken;
-    f.what += ": probes cannot tell which function they are on (BPF cookies)";
+    f.what += ": probes cannot say which function they are on (BPF cookies)";
     f.remedy = "Linux 5.15 has them; 6.13 is best";
   }
   return f;

@@ -10,7 +10,7 @@ findings check_clock(const setup& s) {
   finding f{"clock", for_all, state::ok, "", ""};
   const std::string source = read_file(s, "/sys/devices/system/clocksource/clocksource0/current_clocksource").text;
   const std::string kernel_uses =
-      source.empty() ? ", the kernel's own clock source is not told" : ", the kernel uses " + source;
+      source.empty() ? ", the kernel's own clock source is not reported" : ", the kernel uses " + source;
   if (cutrace::detail::counter_is_invariant()) {
     f.what = "the processor's counter is invariant, and cutrace takes its time from it" + kernel_uses;
     return {f};

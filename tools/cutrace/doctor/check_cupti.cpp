@@ -26,13 +26,13 @@ finding check_library(const driver_facts& d, const cupti_facts& c) {
       f.remedy = "let CUTRACE_CUPTI_LIBRARY name a whole libcupti.so, or unset it";
     return f;
   }
-  f.what = c.path + (c.version.empty() ? std::string(", which does not tell its version") : ", CUPTI " + c.version);
+  f.what = c.path + (c.version.empty() ? std::string(", which does not say its version") : ", CUPTI " + c.version);
   if (!c.mismatch.empty()) {
     f.state = state::limited;
     f.what = c.mismatch;
     f.remedy = "install CUPTI of CUDA " + std::to_string(d.version / 1000) + ", the driver's major version";
   } else if (d.version == 0) {
-    f.what += "; not compared with the driver, because there is none that tells its version";
+    f.what += "; not compared with the driver, because there is none that gives its version";
   }
   return f;
 }

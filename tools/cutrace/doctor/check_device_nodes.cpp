@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ...: there, and open to this user. A node without a driver
-// behind it can only be told by opening it.
+// behind it shows only when it is opened.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -24,11 +24,11 @@ std::vector<std::string> nodes(const setup& s) {
 
 /// What `open` says of each node that it refuses, "PATH: reason".
 std::vector<std::string> refused(const setup& s, const std::vector<std::string>& all, std::string& failure) {
-  const probe_result r = run_probe(s.patience_seconds, [&](const teller& t) {
+  const probe_result r = run_probe(s.patience_seconds, [&](const reporter& t) {
     for (const std::string& node : all) {
       t.step("opening " + node);
       const int fd = ::open((s.root + node).c_str(), O_RDWR | O_CLOEXEC);
-      if (fd < 0) t.tell("refused", node + ": " + std::strerror(errno));
+      if (fd < 0) t.report("refused", node + ": " + std::strerror(errno));
       if (fd >= 0) ::close(fd);
     }
   });

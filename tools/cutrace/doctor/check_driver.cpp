@@ -14,7 +14,7 @@ finding check_library(const setup& s, const driver_facts& d) {
   finding f{"driver.library", for_all, state::ok, "", ""};
   if (d.loaded()) {
     f.what = "libcuda.so.1 is " + d.path +
-             (d.version != 0 ? ", " + version_text(d.version) : std::string(", which does not tell its CUDA version"));
+             (d.version != 0 ? ", " + version_text(d.version) : std::string(", which does not say its CUDA version"));
     return f;
   }
   f.state = state::broken;
@@ -76,7 +76,7 @@ finding check_module(const setup& s, const driver_facts& d) {
   // A library of the folder compat/ is meant to be newer than the module.
   const bool compat = d.path.find("/compat") != std::string::npos;
   if (d.release.empty()) {
-    f.what += "; the name of libcuda's file does not tell whether it is of the same release";
+    f.what += "; the name of libcuda's file does not say whether it is of the same release";
   } else if (d.release == module || compat) {
     f.what += d.release == module ? ", as the library" : ", library " + d.release + " for forward compatibility";
   } else {

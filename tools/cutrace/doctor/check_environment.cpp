@@ -38,7 +38,7 @@ finding check_tools() {
   for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
     const std::string value = variable(name);
     if (value.empty()) continue;
-    if (names_own_library(value)) {
+    if (names_cutrace_library(value)) {
       f.what += std::string(f.what.empty() ? "" : "; ") + name + " names cutrace's own library";
       continue;
     }
@@ -79,7 +79,7 @@ finding check_switch() {
   } catch (const std::exception& e) {
     f.state = state::broken;
     f.what = std::string("a program would run untraced: ") + e.what();
-    f.remedy = "docs/options.md tells what each variable takes";
+    f.remedy = "docs/options.md says what each variable takes";
   }
   return f;
 }

@@ -11,14 +11,14 @@ findings check_lockdown(const setup& s) {
   const std::string level =
       open < close && close != std::string::npos ? file.text.substr(open + 1, close - open - 1) : "";
   if (file.absent()) {
-    f.what = "no lockdown is told (no /sys/kernel/security/lockdown)";
+    f.what = "no lockdown is reported (no /sys/kernel/security/lockdown)";
     if (list(s, "/sys/kernel/security").empty()) {
       f.state = state::unknown;
       f.what = "lockdown: not checked, because securityfs is not mounted or empty (/sys/kernel/security)";
     }
   } else if (level.empty()) {
     f.state = state::unknown;
-    f.what = "lockdown: not checked, because " + (file.read() ? file.path + " tells no level" : file.why());
+    f.what = "lockdown: not checked, because " + (file.read() ? file.path + " gives no level" : file.why());
   } else {
     f.what = "lockdown is \"" + level + "\"";
     if (level == "none") return {f};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can the files of a trace be written, and is there room? Tried by making a file without a name, or in a folder that is
-// removed again: permissions alone do not tell (read-only mounts, quotas, root).
+// removed again: permissions alone do not say (read-only mounts, quotas, root).
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 

@@ -20,8 +20,8 @@ namespace {
 
 /// 0 or errno of PTRACE_TRACEME in a child; -1: there was no answer.
 long long try_to_trace(const setup& s) {
-  const probe_result r = run_probe(s.patience_seconds, [](const teller& t) {
-    t.tell("error", ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? 0 : errno);
+  const probe_result r = run_probe(s.patience_seconds, [](const reporter& t) {
+    t.report("error", ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? 0 : errno);
     ::_exit(0);
   });
   return r.number("error", -1);
@@ -79,18 +79,18 @@ finding check_kernel(const setup& s) {
     f.remedy = "x86-64 or 64-bit ARM";
   } else if (major < 5 || (major == 5 && minor < 3)) {
     f.state = state::broken;
-    f.what += ": the arguments of a stopped system call are told from 5.3 on";
+    f.what += ": the arguments of a stopped system call are reported from 5.3 on";
     f.remedy = "a newer kernel";
   } else {
-    f.what += " tells the arguments of a stopped system call";
+    f.what += " gives the arguments of a stopped system call";
   }
   return f;
 }
 
 /// 0 or errno of the method's own filter in a child; -1: there was no answer.
 long long try_to_filter(const setup& s) {
-  const probe_result r = run_probe(s.patience_seconds, [](const teller& t) {
-    t.tell("error", cutrace::ioctls::install_stop_filter());
+  const probe_result r = run_probe(s.patience_seconds, [](const reporter& t) {
+    t.report("error", cutrace::ioctls::install_stop_filter());
     ::_exit(0);
   });
   return r.number("error", -1);
@@ -100,13 +100,13 @@ finding check_seccomp(const setup& s) {
   finding f{"ptrace.seccomp", for_ioctl, state::ok, "", ""};
   const std::string actions = " " + read_file(s, "/proc/sys/kernel/seccomp/actions_avail").text + " ";
   const std::string mode = field(read_file(s, "/proc/self/status").text, "Seccomp");
-  const std::string filtered = mode.empty()  ? "; whether a filter is active is not told"
+  const std::string filtered = mode.empty()  ? "; whether a filter is active is not reported"
                                : mode == "2" ? "; a filter is active already, as in containers"
                                              : "; no filter is active";
   if (actions.find(" trace ") == std::string::npos) {
     f.state = state::unknown;
     f.what =
-        "whether seccomp filters can stop a program at single system calls is not told "
+        "whether seccomp filters can stop a program at single system calls is not reported "
         "(/proc/sys/kernel/seccomp/actions_avail)" +
         filtered;
   } else {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "../own_libraries.hpp"
+#include "../cutrace_libraries.hpp"
 #include "checks.hpp"
 #include "driver_calls.hpp"
 
@@ -13,17 +13,17 @@ namespace cutrace_tool::doctor {
 
 namespace {
 
-/// As any program: it knows nothing of cutrace. Each step is told, so that a hang has a name.
-void work(const teller& t) {
+/// As any program: it knows nothing of cutrace. Each step is reported, so that a hang has a name.
+void work(const reporter& t) {
   driver_calls cuda;
   t.step("loading libcuda.so.1");
-  if (!cuda.open()) return t.tell("fault", cuda.error);
+  if (!cuda.open()) return t.report("fault", cuda.error);
   if (cuda.init == nullptr || cuda.device_get == nullptr || cuda.retain_context == nullptr ||
       cuda.set_context == nullptr || cuda.allocate == nullptr || cuda.fill == nullptr || cuda.copy_to_host == nullptr ||
       cuda.synchronize == nullptr || cuda.free == nullptr)
-    return t.tell("fault", "libcuda.so.1 lacks functions that every driver has");
+    return t.report("fault", "libcuda.so.1 lacks functions that every driver has");
   const auto good = [&](const char* what, int result) {
-    if (result != 0) t.tell("fault", std::string(what) + " returns " + cuda.explain(result));
+    if (result != 0) t.report("fault", std::string(what) + " returns " + cuda.explain(result));
     return result == 0;
   };
   int device = 0;
@@ -40,7 +40,7 @@ void work(const teller& t) {
       !good("cuCtxSynchronize", cuda.synchronize()))
     return;
   cuda.free(memory);
-  if (byte != 0x5a) t.tell("fault", "the byte that came back from the GPU is not the one that was set");
+  if (byte != 0x5a) t.report("fault", "the byte that came back from the GPU is not the one that was set");
 }
 
 struct records {
@@ -74,7 +74,7 @@ void judge(const setup& s, const probe_result& p, const records& r, finding& f) 
     return;
   }
   f.state = state::broken;
-  f.remedy = "where no line above tells why: report it, with the output of cutrace doctor --json";
+  f.remedy = "where no line above says why: report it, with the output of cutrace doctor --json";
   if (!fault.empty())
     f.what = "tried: " + fault + said;
   else if (!r.header)
@@ -91,7 +91,7 @@ findings check_try(const setup& s, const driver_facts& driver) {
   std::string library;
   try {
     library = find_inject_library();
-  } catch (const std::exception&) {  // told by its own check
+  } catch (const std::exception&) {  // reported by its own check
   }
   if (!driver.usable() || library.empty()) {
     f.state = state::unknown;
@@ -107,7 +107,7 @@ findings check_try(const setup& s, const driver_facts& driver) {
     return {f};
   }
   const std::string trace = folder + "/trace.jsonl";
-  const probe_result p = run_probe(s.patience_seconds, [&](const teller& t) {
+  const probe_result p = run_probe(s.patience_seconds, [&](const reporter& t) {
     ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
     ::setenv("CUTRACE_SINKS", ("jsonl:" + trace).c_str(), 1);
     work(t);

@@ -20,16 +20,16 @@ std::size_t mig_instances(const setup& s) {
 finding check_mig(const setup& s, const nvml_facts& nvml) {
   finding f{"gpu.mig", for_none, state::ok, "", ""};
   const std::size_t instances = mig_instances(s);
-  std::size_t on = 0, told = 0;
+  std::size_t on = 0, reported = 0;
   for (const nvml_device& d : nvml.devices) {
     on += d.mig == 1;
-    told += d.mig >= 0;
+    reported += d.mig >= 0;
   }
   if (!nvml.unread.empty() && instances == 0) {
     f.state = state::unknown;
     f.what = "MIG: not checked, because " + nvml.unread;
   } else if (on == 0 && instances == 0) {
-    f.what = told != 0 ? "MIG is off" : "no device with MIG";
+    f.what = reported != 0 ? "MIG is off" : "no device with MIG";
   } else if (instances == 0) {
     f.state = state::limited;
     f.what = "MIG is on for " + std::to_string(on) + " of the devices, with no instance: CUDA cannot use them";
@@ -86,7 +86,7 @@ finding check_machine(const setup& s, const nvml_facts& nvml) {
   }
   const bool guest = (" " + field(cpu.text, "flags") + " ").find(" hypervisor ") != std::string::npos;
   const auto known = [](const nvml_device& d) { return d.virtualisation >= 0; };
-  f.what = guest ? "a virtual machine" : "no hypervisor is told by the processor";
+  f.what = guest ? "a virtual machine" : "no hypervisor is reported by the processor";
   if (std::any_of(nvml.devices.begin(), nvml.devices.end(), known)) f.what += "; its GPU is no vGPU";
   return f;
 }

@@ -18,7 +18,7 @@ findings check_virtual(const setup& s, const driver_facts& driver);  ///< MIG, M
 findings check_clock(const setup& s);
 findings check_output(const setup& s);
 findings check_memory(const setup& s);
-findings check_own_libraries(const setup& s);
+findings check_cutrace_libraries(const setup& s);
 findings check_build();
 findings check_program(const setup& s);  ///< nothing where none was named
 findings check_bpf(const setup& s);

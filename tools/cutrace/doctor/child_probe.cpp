@@ -42,20 +42,20 @@ struct pipe_pair {
 };
 
 [[noreturn]] void be_child(const pipe_pair& facts, const pipe_pair& said,
-                           const std::function<void(const teller&)>& work) {
+                           const std::function<void(const reporter&)>& work) {
   drop_capabilities();  // libraries of this user are loaded here
   ::setpgid(0, 0);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, 0);
   ::dup2(said.write_end, 1);
   ::dup2(said.write_end, 2);
-  const teller t(facts.write_end);
+  const reporter t(facts.write_end);
   try {
     work(t);
   } catch (const std::exception& e) {
-    t.tell("exception", e.what());
+    t.report("exception", e.what());
   }
-  t.tell("complete", 1);
+  t.report("complete", 1);
   t.step("the end of the process");
   std::exit(0);
 }
@@ -114,7 +114,7 @@ void read_facts(const std::string& text, probe_result& r) {
 
 }  // namespace
 
-void teller::tell(const std::string& key, const std::string& value) const {
+void reporter::report(const std::string& key, const std::string& value) const {
   std::string line = key + '\t' + value;
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
@@ -151,7 +151,7 @@ std::string probe_result::failure(int patience_seconds) const {
   return {};
 }
 
-probe_result run_probe(int patience_seconds, const std::function<void(const teller&)>& work) {
+probe_result run_probe(int patience_seconds, const std::function<void(const reporter&)>& work) {
   probe_result r;
   pipe_pair facts, said;
   if (!facts.open() || !said.open()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs what may hang or crash, as a driver does on a broken machine, in a child with a time limit. What the child has
-// said before its end is kept, so that a crash still tells how far it came.
+// said before its end is kept, so that a crash still says how far it came.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 namespace cutrace_tool::doctor {
 
 /// The child's side: facts as it learns them.
-class teller {
+class reporter {
  public:
-  explicit teller(int fd) noexcept : fd_(fd) {}
-  void tell(const std::string& key, const std::string& value) const;
-  void tell(const std::string& key, long long value) const { tell(key, std::to_string(value)); }
+  explicit reporter(int fd) noexcept : fd_(fd) {}
+  void report(const std::string& key, const std::string& value) const;
+  void report(const std::string& key, long long value) const { report(key, std::to_string(value)); }
   /// What it is about to do: the last step is where a crash or a hang happened.
-  void step(const std::string& what) const { tell("step", what); }
+  void step(const std::string& what) const { report("step", what); }
 
  private:
   int fd_;
@@ -33,7 +33,7 @@ struct probe_result {
   bool complete = false;      ///< all of the work was done: no library left by exit() in the middle of it
   std::string could_not_run;  ///< why there was no child
 
-  /// The first fact of that name; nothing where it was not told.
+  /// The first fact of that name; nothing where it was not reported.
   const std::string* find(const std::string& key) const;
   std::string text(const std::string& key) const;
   long long number(const std::string& key, long long otherwise) const;
@@ -44,6 +44,6 @@ struct probe_result {
 
 /// `work` runs in a forked child, which then leaves by exit(), so that exit handlers of libraries run. The caller has
 /// one thread.
-probe_result run_probe(int patience_seconds, const std::function<void(const teller&)>& work);
+probe_result run_probe(int patience_seconds, const std::function<void(const reporter&)>& work);
 
 }  // namespace cutrace_tool::doctor

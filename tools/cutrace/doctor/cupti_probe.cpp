@@ -42,8 +42,8 @@ CUptiResult subscribe(const cupti::functions& api, CUpti_SubscriberHandle& handl
 
 /// Starts CUDA as the program would, `injected` with the tool that the environment names; but not with cutrace itself,
 /// which would then be the tool that has CUPTI.
-bool start_cuda(const teller& t, bool injected) {
-  if (!injected || names_own_library(variable("CUDA_INJECTION64_PATH"))) ::unsetenv("CUDA_INJECTION64_PATH");
+bool start_cuda(const reporter& t, bool injected) {
+  if (!injected || names_cutrace_library(variable("CUDA_INJECTION64_PATH"))) ::unsetenv("CUDA_INJECTION64_PATH");
   driver_calls cuda;
   t.step("loading libcuda.so.1");
   if (!cuda.open() || cuda.init == nullptr) return false;
@@ -51,63 +51,63 @@ bool start_cuda(const teller& t, bool injected) {
   return cuda.init(0) == 0;
 }
 
-void use(const teller& t, const cupti::functions& api) {
+void use(const reporter& t, const cupti::functions& api) {
   CUpti_SubscriberHandle handle{};
   char holder[128] = {};
   t.step("cuptiSubscribe");
   const CUptiResult r = subscribe(api, handle, holder);
   if (r != CUPTI_SUCCESS) {
-    t.tell("refusal", cupti::explain_refusal(api, r, holder));
-    if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED) t.tell("taken", 1);
+    t.report("refusal", cupti::explain_refusal(api, r, holder));
+    if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED) t.report("taken", 1);
     return;
   }
-  t.tell("subscribed", 1);
+  t.report("subscribed", 1);
   t.step("cuptiActivityEnable");
   const CUptiResult kernels = api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  if (kernels != CUPTI_SUCCESS) t.tell("no_records", api.explain(kernels));
+  if (kernels != CUPTI_SUCCESS) t.report("no_records", api.explain(kernels));
   t.step("cuptiActivityDisable");
   if (kernels == CUPTI_SUCCESS) api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   t.step("cuptiUnsubscribe");
   api.cuptiUnsubscribe(handle);
 }
 
-/// Not where the driver does not start: that has been told.
-void ask(const teller& t, int driver_version, bool driver_usable, bool injected) {
+/// Not where the driver does not start: that has been reported.
+void ask(const reporter& t, int driver_version, bool driver_usable, bool injected) {
   const bool running = driver_usable && start_cuda(t, injected);
-  t.tell("began", 1);
+  t.report("began", 1);
   cupti::library lib;
   cupti::functions api;
   const std::string named = variable("CUTRACE_CUPTI_LIBRARY");
   t.step("loading " + (named.empty() ? "libcupti" : named + ", which CUTRACE_CUPTI_LIBRARY names,"));
   const std::string found = lib.open(driver_version / 1000);
-  if (lib.opened() == nullptr) return t.tell("why_not", found);
-  t.tell("path", lib.path());
+  if (lib.opened() == nullptr) return t.report("why_not", found);
+  t.report("path", lib.path());
   if (const char* missing = api.load(lib.opened()))
-    return t.tell("why_not", found + " has no function " + missing + ": it is no usable libcupti");
+    return t.report("why_not", found + " has no function " + missing + ": it is no usable libcupti");
   std::uint32_t version = 0;
   t.step("cuptiGetVersion");
   if (api.cuptiGetVersion(&version) == CUPTI_SUCCESS) {
-    t.tell("version", version);
-    if (driver_version != 0) t.tell("mismatch", cupti::explain_mismatch(lib, version, driver_version / 1000));
+    t.report("version", version);
+    if (driver_version != 0) t.report("mismatch", cupti::explain_mismatch(lib, version, driver_version / 1000));
   }
   if (running) use(t, api);
 }
 
 /// One file alone: two libcuptis in one process get in each other's way.
-void ask_file(const teller& t, const std::string& path) {
+void ask_file(const reporter& t, const std::string& path) {
   t.step("loading " + path);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return t.tell("fault", why != nullptr ? why : "it cannot be loaded");
+    return t.report("fault", why != nullptr ? why : "it cannot be loaded");
   }
   link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) t.tell("path", map->l_name);
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) t.report("path", map->l_name);
   cupti::functions api;
-  if (const char* missing = api.load(library)) return t.tell("fault", std::string("it has no function ") + missing);
+  if (const char* missing = api.load(library)) return t.report("fault", std::string("it has no function ") + missing);
   std::uint32_t version = 0;
   t.step("cuptiGetVersion");
-  if (api.cuptiGetVersion(&version) == CUPTI_SUCCESS) t.tell("version", version);
+  if (api.cuptiGetVersion(&version) == CUPTI_SUCCESS) t.report("version", version);
 }
 
 std::vector<std::string> versions_of_interest(int driver_version) {
@@ -129,10 +129,10 @@ std::string resolved(const std::string& path) {
 cupti_facts ask_cupti(const setup& s, const driver_facts& driver) {
   cupti_facts f;
   f.built_in = true;
-  f.probe = run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, driver.usable(), true); });
+  f.probe = run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, driver.usable(), true); });
   probe_result library = f.probe;
   if (library.find("began") == nullptr)  // a tool did not let CUDA start: the library is another question
-    library = run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, false, false); });
+    library = run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, false, false); });
   f.path = library.text("path");
   f.library_failure = library.find("path") == nullptr ? library.failure(s.patience_seconds) : std::string();
   f.why_not = library.text("why_not");
@@ -144,7 +144,7 @@ cupti_facts ask_cupti(const setup& s, const driver_facts& driver) {
   f.subscribed = f.probe.find("subscribed") != nullptr;
   if (driver.usable() && (!f.subscribed || !f.probe.finished()) && !variable("CUDA_INJECTION64_PATH").empty()) {
     const probe_result alone =
-        run_probe(s.patience_seconds, [&](const teller& t) { ask(t, driver.version, true, false); });
+        run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, true, false); });
     f.replaceable = alone.finished() && alone.find("subscribed") != nullptr && alone.text("no_records").empty();
   }
   return f;
@@ -159,7 +159,7 @@ std::vector<cupti_file> find_cupti_files(const setup& s, const driver_facts& dri
     for (const std::string& path : paths) {
       const bool by_loader = path.find('/') == std::string::npos;
       if (!by_loader && (::access(path.c_str(), F_OK) != 0 || !seen.insert(resolved(path)).second)) continue;
-      const probe_result r = run_probe(s.patience_seconds, [&](const teller& t) { ask_file(t, path); });
+      const probe_result r = run_probe(s.patience_seconds, [&](const reporter& t) { ask_file(t, path); });
       cupti_file f{r.text("path").empty() ? path : r.text("path"), r.text("fault"), r.text("version")};
       if (f.fault.empty()) f.fault = r.failure(s.patience_seconds);
       const bool nowhere = by_loader && f.fault.find("No such file or directory") != std::string::npos &&

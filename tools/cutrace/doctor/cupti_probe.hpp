@@ -19,7 +19,7 @@ struct cupti_facts {
   std::string path;             ///< empty where none was opened
   std::string library_failure;  ///< the loader hung or crashed
   std::string why_not;          ///< none was opened, or it is of no use
-  std::string version;          ///< of its interface, as 130001; empty: not told
+  std::string version;          ///< of its interface, as 130001; empty: not reported
   std::string mismatch;         ///< of library and driver
   std::string refusal;          ///< the whole reason why it cannot be used in a process of this environment
   bool replaceable = false;     ///< the refusal ends where CUDA_INJECTION64_PATH does not name another tool
@@ -33,7 +33,7 @@ cupti_facts ask_cupti(const setup& s, const driver_facts& driver);
 struct cupti_file {
   std::string path;
   std::string fault;    ///< why it cannot be used; empty where it can
-  std::string version;  ///< of its interface; empty: not told
+  std::string version;  ///< of its interface; empty: not reported
 };
 /// On the paths that cutrace searches, each file once.
 std::vector<cupti_file> find_cupti_files(const setup& s, const driver_facts& driver);

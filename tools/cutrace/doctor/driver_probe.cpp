@@ -13,7 +13,7 @@ namespace {
 // CUdevice_attribute of cuda.h.
 constexpr int attribute_compute_mode = 20, attribute_capability_major = 75, attribute_capability_minor = 76;
 
-void tell_devices(const teller& t, const driver_calls& cuda) {
+void report_devices(const reporter& t, const driver_calls& cuda) {
   int count = 0;
   if (cuda.device_count == nullptr || cuda.device_get == nullptr || cuda.device_count(&count) != 0) return;
   for (int i = 0; i < count; ++i) {
@@ -26,30 +26,30 @@ void tell_devices(const teller& t, const driver_calls& cuda) {
       cuda.device_attribute(&major, attribute_capability_major, device);
       cuda.device_attribute(&minor, attribute_capability_minor, device);
     }
-    t.tell("device", std::to_string(mode) + " " + std::to_string(major) + " " + std::to_string(minor) + " " + name);
+    t.report("device", std::to_string(mode) + " " + std::to_string(major) + " " + std::to_string(minor) + " " + name);
   }
 }
 
-void ask(const teller& t) {
+void ask(const reporter& t) {
   ::unsetenv("CUDA_INJECTION64_PATH");
   driver_calls cuda;
   t.step("loading libcuda.so.1");
-  if (!cuda.open()) return t.tell("load_error", cuda.error);
+  if (!cuda.open()) return t.report("load_error", cuda.error);
   char resolved[PATH_MAX];
-  t.tell("path", ::realpath(cuda.path.c_str(), resolved) != nullptr ? resolved : cuda.path);
+  t.report("path", ::realpath(cuda.path.c_str(), resolved) != nullptr ? resolved : cuda.path);
   int version = 0;
   t.step("cuDriverGetVersion");
-  if (cuda.driver_version != nullptr && cuda.driver_version(&version) == 0) t.tell("version", version);
+  if (cuda.driver_version != nullptr && cuda.driver_version(&version) == 0) t.report("version", version);
   if (cuda.init == nullptr) return;
   t.step("cuInit");
   const int result = cuda.init(0);
-  t.tell("init", result);
-  t.tell("init_name", cuda.explain(result));
+  t.report("init", result);
+  t.report("init_name", cuda.explain(result));
   t.step("asking for the devices");
-  if (result == 0) tell_devices(t, cuda);
+  if (result == 0) report_devices(t, cuda);
 }
 
-/// "580.95.05" of ".../libcuda.so.580.95.05"; the file of the ABI's own name tells nothing.
+/// "580.95.05" of ".../libcuda.so.580.95.05"; the file of the ABI's own name says nothing.
 std::string release_of(const std::string& path) {
   const std::string mark = "libcuda.so.";
   const std::size_t at = path.rfind(mark);

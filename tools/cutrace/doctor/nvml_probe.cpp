@@ -10,12 +10,12 @@ namespace cutrace_tool::doctor {
 
 namespace {
 
-void ask(const teller& t) {
+void ask(const reporter& t) {
   t.step("loading libnvidia-ml.so.1");
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return t.tell("unread", why != nullptr ? why : "libnvidia-ml.so.1 cannot be loaded");
+    return t.report("unread", why != nullptr ? why : "libnvidia-ml.so.1 cannot be loaded");
   }
   const auto init = reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2"));
   const auto count = reinterpret_cast<int (*)(unsigned*)>(dlsym(library, "nvmlDeviceGetCount_v2"));
@@ -23,20 +23,20 @@ void ask(const teller& t) {
   const auto mig = reinterpret_cast<int (*)(void*, unsigned*, unsigned*)>(dlsym(library, "nvmlDeviceGetMigMode"));
   const auto mode = reinterpret_cast<int (*)(void*, unsigned*)>(dlsym(library, "nvmlDeviceGetVirtualizationMode"));
   if (init == nullptr || count == nullptr || get == nullptr)
-    return t.tell("unread", "libnvidia-ml.so.1 lacks functions that every release has");
+    return t.report("unread", "libnvidia-ml.so.1 lacks functions that every release has");
   t.step("nvmlInit");
   const int begun = init();
-  if (begun != 0) return t.tell("unread", "nvmlInit returns " + std::to_string(begun));
+  if (begun != 0) return t.report("unread", "nvmlInit returns " + std::to_string(begun));
   unsigned n = 0;
-  if (count(&n) != 0) return t.tell("unread", "nvmlDeviceGetCount fails");
+  if (count(&n) != 0) return t.report("unread", "nvmlDeviceGetCount fails");
   for (unsigned i = 0; i < n; ++i) {
     void* device = nullptr;
     unsigned now = 0, later = 0, kind = 0;
     if (get(i, &device) != 0) continue;
     const bool knows_mig = mig != nullptr && mig(device, &now, &later) == 0;
     const bool knows_mode = mode != nullptr && mode(device, &kind) == 0;
-    t.tell("device", std::to_string(knows_mig ? static_cast<int>(now) : -1) + " " +
-                         std::to_string(knows_mode ? static_cast<int>(kind) : -1));
+    t.report("device", std::to_string(knows_mig ? static_cast<int>(now) : -1) + " " +
+                           std::to_string(knows_mode ? static_cast<int>(kind) : -1));
   }
 }
 

@@ -96,7 +96,7 @@ inline std::string variable(const char* name) {
 }
 
 /// Is this file libcutrace_inject.so, by its name?
-inline bool names_own_library(const std::string& path) {
+inline bool names_cutrace_library(const std::string& path) {
   return path.compare(path.rfind('/') + 1, 17, "libcutrace_inject") == 0;  // npos + 1 is 0
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `cutrace diff --json` writes: every row of the comparison, changed or not. Fields are only added; `v` rises when
-// they are. Times in ns, changes as shares (0.05 is 5 % slower), null where there is nothing to tell.
+// they are. Times in ns, changes as shares (0.05 is 5 % slower), null where there is nothing to say.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ inline const char* words_of(analysis::profile_group g) noexcept {
 
 class difference_page {
  public:
-  /// @param fail_over share that a row must not be slower by, negative: nothing was asked
+  /// @param fail_over a row that is slower by more than this share fails the comparison; negative: none does
   difference_page(const analysis::trace_difference& d, std::size_t before_runs, std::size_t after_runs,
                   double fail_over, const report_options& options)
       : d_(d),
@@ -62,7 +62,7 @@ class difference_page {
   }
   static std::string p_words(double p) { return std::isnan(p) ? "-" : p < 0.001 ? "<0.001" : joined({fixed(p, 3)}); }
 
-  /// A change that may be one or may not.
+  /// A change that may be chance.
   bool is_untested_change(const analysis::difference& d) const noexcept {
     return d.on_both_sides() && !d.was_tested() && std::fabs(d.change_share) >= d_.options.least_share;
   }
@@ -119,20 +119,20 @@ class difference_page {
                       n > 4 ? joined({" and ", digits(n - 4), " more"}) : std::string()},
                      9, tone::alarm);
   }
-  /// What the numbers can bear.
+  /// How much the numbers of runs can prove.
   void trust() {
     std::string s;
     if (!d_.repeated)
       s = "One run each: p compares the single durations within these two runs. Two runs of the same program may "
           "differ "
-          "as much; give several with --before and --after to tell a change from that.";
+          "as much; give several with --before and --after to distinguish a change from that.";
     else if (d_.least_p > d_.options.alpha)
-      append(s, {"Too few runs to tell a change from chance: the least p that they can reach is ", fixed(d_.least_p, 3),
-                 ". Three before and three after reach 0.05."});
+      append(s, {"Too few runs to distinguish a change from chance: the least p that they can reach is ",
+                 fixed(d_.least_p, 3), ". Three before and three after reach 0.05."});
     else if (!d_.adjusted)
       append(s, {"Significant: each run after lies beyond each run before (p ", p_words(d_.least_p), "). Of ",
                  counted(d_.tested, "row"), " about ", fixed(std::min(d_.by_chance, 1e6), 1),
-                 " would by chance; more runs tell better."});
+                 " would by chance; more runs decide better."});
     else
       append(s, {"Significant: p by permutation of the runs, adjusted for ", counted(d_.tested, "row"), ", is at most ",
                  fixed(d_.options.alpha, 3), "."});
@@ -176,10 +176,10 @@ class difference_page {
         title,
         {{"count", 8}, {"after", 8}, {"each", 10}, {"after", 10}, {"change", 10}, {"in all", 11}, {"p", 8}, {"", 2}});
     const std::size_t room = out_.width() - 2 - 67;
-    std::size_t shown = 0, told = 0;
+    std::size_t shown = 0, reported = 0;
     for (const analysis::difference& d : all) {
       if (!is_shown(d)) continue;
-      if (++told > top_) continue;
+      if (++reported > top_) continue;
       ++shown;
       const auto side = [](const analysis::difference_side& s, bool counts) {
         if (s.runs == 0) return figure("-");
@@ -196,11 +196,11 @@ class difference_page {
                  {p_words(d.p), 8},
                  d.significant ? " *" : ""});
     }
-    if (told > shown) out_.line({"    and ", digits(told - shown), " more that changed"});
+    if (reported > shown) out_.line({"    and ", digits(reported - shown), " more that changed"});
     std::size_t untested = 0;
     for (const analysis::difference& d : all) untested += !is_shown(d) && !d.was_tested();
-    const std::size_t tested = all.size() - told - untested;
-    const auto others = [&](std::size_t n) { return told == 0 ? "" : n == 1 ? " other" : " others"; };
+    const std::size_t tested = all.size() - reported - untested;
+    const auto others = [&](std::size_t n) { return reported == 0 ? "" : n == 1 ? " other" : " others"; };
     if (tested != 0) out_.line({"    ", digits(tested), others(tested), " without a change beyond chance"});
     if (untested != 0)
       out_.line({"    ", digits(untested), others(untested), " without a change of ",

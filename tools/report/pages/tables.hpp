@@ -26,7 +26,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace tables {
 
-/// A trace, analysed, and what its file tells of the process and its totals. `a` is past `finish`, which made `r`.
+/// A trace, analysed, and what its file says of the process and its totals. `a` is past `finish`, which made `r`.
 struct report {
   const analysis::trace_analysis& a;
   const analysis::trace_results& r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables for machines that tell of the devices: idle time and its causes, activity, overlap, copies, launches,
+// The tables for machines about the devices: idle time and its causes, activity, overlap, copies, launches,
 // queues, memory, tenants, and the plain numbers. As of report_tables.hpp.
 #pragma once
 

@@ -235,7 +235,7 @@ CUTRACE_NOINLINE inline void print_depth(page& out, const analysis::depth_report
 
 /// The report, lines of at most `options.width` columns.
 /// @param a after `finish`, whose result is `r`
-/// @param who, end what the file tells of the process and of its totals; a file without a footer has totals of its own
+/// @param who, end what the file says of the process and of its totals; a file without a footer has totals of its own
 ///        making: what was read as delivered
 CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& a, const analysis::trace_results& r,
                                                 const std::vector<analysis::finding>& found, const ascii::identity& who,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of a report about a file that tell of the devices: activity, overlap, copies, launches, memory, tenants,
+// The tables about the devices in a report of a file: activity, overlap, copies, launches, memory, tenants,
 // the longest gaps.
 #pragma once
 

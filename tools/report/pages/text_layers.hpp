@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of a report that tell of the layers between program and GPU: of traces that have ioctls.
+// The tables of a report about the layers between program and GPU: of traces that have ioctls.
 #pragma once
 
 #include <algorithm>

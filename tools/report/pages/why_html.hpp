@@ -46,7 +46,7 @@ CUTRACE_NOINLINE inline std::string percent(std::int64_t part, std::int64_t whol
 /// Stretches as boxes over the request's life.
 CUTRACE_NOINLINE inline void boxes(std::string& out, const std::vector<analysis::interval>& list,
                                    analysis::interval span, const char* kind) {
-  constexpr std::size_t most = 2000;  // more cannot be told apart on a screen
+  constexpr std::size_t most = 2000;  // more cannot be distinguished on a screen
   const std::size_t step = list.size() / most + 1;
   for (std::size_t i = 0; i < list.size(); i += step) {
     const analysis::interval v =

@@ -397,7 +397,7 @@ class answer {
       case analysis::owner::nothing:
         s += of_.time.events(analysis::owner::host_stage) > 0
                  ? "with no call running and no stage open"
-                 : "with the host outside of CUDA calls (stages would tell more)";
+                 : "with the host outside of CUDA calls (stages would say more)";
         return append_spans(s);
       case analysis::owner::host_stage:
         s += "with the host in its own code";

@@ -281,7 +281,7 @@ CUTRACE_NOINLINE inline std::string escaped(std::string_view name) {
   return out;
 }
 
-/// At most `width` columns: the middle of a longer text becomes "..", because the ends of C++ names tell more.
+/// At most `width` columns: the middle of a longer text becomes "..", because the ends of C++ names say more.
 CUTRACE_NOINLINE inline std::string cut(std::string text, std::size_t width) {
   const std::size_t all = columns_of(text);
   if (all <= width) return text;

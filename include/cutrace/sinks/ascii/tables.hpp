@@ -262,7 +262,7 @@ CUTRACE_NOINLINE inline std::vector<device_row> device_rows(const collection& da
 
 /// Name of an operation in `room` columns, and how often it failed.
 // Names of kernels as a person says them: without return type, namespaces and parameters; of template arguments those
-// that tell rows of the table apart.
+// that distinguish rows of the table.
 
 /// A demangled name in its parts; names that are none of C++'s have a base alone.
 struct kernel_name {
@@ -362,10 +362,10 @@ CUTRACE_NOINLINE inline std::vector<std::string> short_names(const std::vector<a
       const std::vector<std::string>& mine = parts[i].arguments;
       std::string arguments;
       for (std::size_t a = 0; a < mine.size(); ++a) {
-        const bool tells = std::any_of(same.begin(), same.end(), [&](std::size_t o) {
+        const bool reports = std::any_of(same.begin(), same.end(), [&](std::size_t o) {
           return parts[o].arguments.size() != mine.size() || parts[o].arguments[a] != mine[a];
         });
-        if (tells) append(arguments, {arguments.empty() ? "" : ", ", mine[a]});
+        if (reports) append(arguments, {arguments.empty() ? "" : ", ", mine[a]});
       }
       names[i] = group.first;
       if (!arguments.empty()) append(names[i], {"<", arguments, ">"});

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/base/recent_slot.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/names.hpp>
@@ -143,8 +142,7 @@ inline bool fill_of(const device_data& d, const kernel_data& k, launch_fill& fil
   return true;
 }
 
-// How kernels are launched, in Chrome JSON args under Kineto's keys. A program launches its kernels in few shapes, so
-// the text of the last ones is kept. One thread at a time.
+// How kernels are launched, in Chrome JSON args under Kineto's keys.
 
 inline char* put_shape(char* to, const kernel_data& k) noexcept {
   to = put_field(to, ",\"registers per thread\":", k.registers_per_thread);
@@ -165,52 +163,13 @@ inline char* put_fill(char* to, const launch_fill& f) noexcept {
   return put_field(to, ",\"est. achieved occupancy %\":", f.occupancy_percent);
 }
 
-class launch_shapes {
- public:
-  /// Kernels of this device tell from now on how full they make it.
-  void describe(std::uint32_t device, const device_data& d) {
-    if (devices_.size() >= device_limit) return;
-    devices_[device] = d;
-    for (kept& k : kept_) k.size = 0;
-  }
-
-  /// What put_shape and put_fill write.
-  std::string_view of(std::uint32_t device, const kernel_data& k) noexcept {
-    kept& at = kept_[slot_of(k)];
-    if (CUTRACE_UNLIKELY(at.size == 0 || at.device != device || std::memcmp(at.shape, &k, shape_bytes) != 0))
-      render(at, device, k);
-    return std::string_view(at.text, at.size);
-  }
-
- private:
-  /// All members before the first that put_shape does not write.
-  static constexpr std::size_t shape_bytes = offsetof(kernel_data, graph_id);
-  static constexpr std::size_t slots = 64;
-  struct kept {
-    unsigned char shape[shape_bytes];
-    std::size_t size = 0;
-    std::uint32_t device = 0;
-    char text[448];
-  };
-  static constexpr std::size_t device_limit = 1024;
-
-  CUTRACE_NOINLINE void render(kept& at, std::uint32_t device, const kernel_data& k) noexcept {
-    std::memcpy(at.shape, &k, shape_bytes);
-    at.device = device;
-    char* to = put_shape(at.text, k);
-    const auto known = devices_.find(device);
-    launch_fill fill;
-    if (known != devices_.end() && fill_of(known->second, k, fill)) to = put_fill(to, fill);
-    at.size = static_cast<std::size_t>(to - at.text);
-  }
-  static std::size_t slot_of(const kernel_data& k) noexcept {
-    return kept_slot<slots>(k.grid[0] + 3 * std::uint64_t{k.grid[1]} + 5 * std::uint64_t{k.block[0]} +
-                            7 * std::uint64_t{k.registers_per_thread} + 11 * std::uint64_t{k.dynamic_shared_bytes});
-  }
-
-  kept kept_[slots];
-  std::map<std::uint32_t, device_data> devices_;
-};
+/// What put_shape writes, and of a device in `devices` how full the launch makes it.
+inline char* put_launch(char* to, const event& e, const std::map<std::uint32_t, device_data>& devices) noexcept {
+  to = put_shape(to, e.kernel);
+  const auto known = devices.find(e.device);
+  launch_fill fill;
+  return known != devices.end() && fill_of(known->second, e.kernel, fill) ? put_fill(to, fill) : to;
+}
 
 /// Duration for a viewer: never negative, at most what a signed number holds.
 inline std::int64_t shown_duration_ns(const event& e) noexcept {
@@ -221,41 +180,6 @@ inline std::int64_t shown_duration_ns(const event& e) noexcept {
 
 /// CUPTI's invalid stream id, of synchronisations that wait for no stream in particular.
 inline bool is_no_stream(std::uint64_t stream) noexcept { return stream == 0xFFFFFFFFu || stream == ~std::uint64_t{0}; }
-
-/// Calls from which an arrow goes to GPU work: those that Kineto starts flows at, by the beginnings of their names.
-inline bool starts_flow(std::string_view call) noexcept {
-  if (call.substr(0, 4) == "cuda") {
-    call.remove_prefix(4);
-  } else if (call.substr(0, 2) == "cu") {
-    call.remove_prefix(2);
-  } else {
-    return false;
-  }
-  for (const std::string_view word : {"Launch", "GraphLaunch", "Memcpy", "Memset", "StreamSynchronize",
-                                      "DeviceSynchronize", "CtxSynchronize", "EventSynchronize", "StreamWaitEvent"}) {
-    if (call.substr(0, word.size()) == word) return true;
-  }
-  return false;
-}
-
-/// The same for interned names, of which a program has few.
-class flow_starters {
- public:
-  void clear() noexcept { *this = flow_starters(); }
-  bool has(text call) noexcept {
-    kept& k = kept_[(reinterpret_cast<std::uintptr_t>(call.data) >> 4) % slots];
-    if (CUTRACE_UNLIKELY(!is_same_interned(k.call, call))) k = {call, starts_flow(view_of(call))};
-    return k.starts;
-  }
-
- private:
-  static constexpr std::size_t slots = 64;
-  struct kept {
-    text call;
-    bool starts = false;
-  };
-  kept kept_[slots] = {};
-};
 
 /// GB/s = bytes / ns; Kineto leaves it out where there is no duration.
 inline char* put_bandwidth(char* to, std::uint64_t bytes, std::int64_t dur_ns) noexcept {
@@ -282,7 +206,7 @@ inline char* put_copy_args(char* to, const memcpy_data& c, std::int64_t dur_ns) 
   return put_graph(to, c.graph_id, c.graph_node_id);
 }
 
-/// `stream` is the row of the viewer; where that cannot be CUDA's number (0, or too large), `cuda_stream` tells it.
+/// `stream` is the row of the viewer; where that cannot be CUDA's number (0, or too large), `cuda_stream` gives it.
 inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexcept {
   if (is_no_stream(e.stream)) return put_literal(to, ",\"stream\":-1");
   if (e.kind == event_kind::sync) {
@@ -294,16 +218,16 @@ inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexce
 }
 
 constexpr std::size_t gpu_args_room = 896;  ///< the longest of them, a kernel with all it may have, is below 768
-inline char* put_gpu_args(char* to, const event& e, const decimal_text& correlation, std::uint32_t base_tid,
-                          launch_shapes& shapes) noexcept {
+inline char* put_gpu_args(char* to, const event& e, std::uint32_t base_tid,
+                          const std::map<std::uint32_t, device_data>& devices) noexcept {
   to = put_field(to, "\"device\":", e.device);
   to = put_field(to, ",\"context\":", e.context);
   to = put_stream(to, e, base_tid);
-  if (e.correlation_id != 0) to = correlation.put(put_literal(to, ",\"correlation\":"));
+  if (e.correlation_id != 0) to = put_field(to, ",\"correlation\":", e.correlation_id);
   if (e.kind == event_kind::kernel) {
     // Kineto's files always have it; nanoseconds in the session here, 0 where it was not asked for.
     to = put_field(to, ",\"queued\":", e.kernel.queued_ns);
-    to = put_text(to, shapes.of(e.device, e.kernel));
+    to = put_launch(to, e, devices);
     to = put_graph(to, e.kernel.graph_id, e.kernel.graph_node_id);
   }
   if (e.kind == event_kind::graph_launch) to = put_graph(to, e.kernel.graph_id, 0);
@@ -324,7 +248,7 @@ inline std::size_t api_args_room(const api_data& a) noexcept {
   return 160 + escaped_room(a.result_name.size) + escaped_room(a.runtime_name.size) +
          arguments_room(a.arguments, a.argument_count);
 }
-inline char* put_api_args(char* to, const api_data& a, kept_arguments& kept) {
+inline char* put_api_args(char* to, const api_data& a) {
   to = put_field(to, "\"cbid\":", a.function);
   if (a.runtime_name.size != 0) to = put_string(put_literal(to, ",\"runtime\":"), view_of(a.runtime_name));
   if (a.result != 0) {
@@ -332,7 +256,7 @@ inline char* put_api_args(char* to, const api_data& a, kept_arguments& kept) {
     if (a.result_name.size != 0) to = put_string(put_literal(to, ",\"result_name\":"), view_of(a.result_name));
   }
   if (a.arguments != nullptr && a.argument_count != 0) {
-    to = kept.put(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
+    to = put_arguments(put_literal(to, ",\"arguments\":"), a.arguments, a.argument_count);
   }
   return to;
 }

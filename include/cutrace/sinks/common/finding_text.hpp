@@ -120,10 +120,10 @@ CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::
   return {"records lost",
           joined({counted(f.count, "record"), " of the trace ", f.count == 1 ? "was" : "were",
                   " lost: the times above are too small by an unknown amount."}),
-          "Raise CUTRACE_MEMORY_LIMIT, trace less, or sample; the end of the report tells where they went."};
+          "Raise CUTRACE_MEMORY_LIMIT, trace less, or sample; the end of the report says where they went."};
 }
 
-/// @param start_ns of the trace, since which times are told
+/// @param start_ns of the trace, since which times count
 /// "at 1.23 s: idle for 45.6 us on GPU 0, until kernel "k" (correlation 17)"
 CUTRACE_NOINLINE inline std::string words_of(const analysis::evidence& e, std::int64_t start_ns) {
   std::string s = joined({"at ", duration(e.when.start_ns - start_ns), ": "});

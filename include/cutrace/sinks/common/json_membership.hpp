@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/base/recent_slot.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/output/json_text.hpp>
@@ -19,29 +18,21 @@ namespace detail {
 
 class membership_fields {
  public:
-  /// Called before the events of one sink::write. Requests at one address are one set until it returns, so they need
-  /// not be compared again; without this call they always are.
-  void begin_write() noexcept { ++writes_; }
-
   /// "stage", "stage_id" and what request_fields writes, without braces; may be empty. Valid until the next call.
   std::string_view fields(const event& e) { return find(e).json; }
-  /// The same without "stage": what a stage says of itself, whose name stands elsewhere.
-  std::string_view own_fields(const event& e) {
-    const kept& k = find(e);
-    return std::string_view(k.json).substr(k.own_at);
+  /// The same without "stage", for the stage's own event: its name stands elsewhere.
+  std::string_view fields_of_stage(const event& e) {
+    const rendered& r = find(e);
+    return std::string_view(r.json).substr(r.behind_name);
   }
 
   /// "capture_stage" and "capture_stage_id" of a graph's work, without braces; may be empty. Valid until the next call.
   std::string_view capture(const event& e) {
+    scratch_.clear();
     if (e.capture_stage_id == 0) return {};
-    if (e.capture_stage_id != captured_in_) {
-      scratch_.clear();
-      optional_field(scratch_, "capture_stage", e.capture_stage_name);
-      scratch_.field("capture_stage_id", e.capture_stage_id);
-      capture_ = scratch_.view();
-      captured_in_ = e.capture_stage_id;
-    }
-    return capture_;
+    optional_field(scratch_, "capture_stage", e.capture_stage_name);
+    scratch_.field("capture_stage_id", e.capture_stage_id);
+    return scratch_.view();
   }
 
   /// `fields` and `capture`, into the open object.
@@ -52,132 +43,62 @@ class membership_fields {
 
   static void render(json_text& json, const event& e) {
     optional_field(json, "stage", e.stage_name);
-    render_own(json, e);
+    render_without_name(json, e);
   }
 
  private:
-  static constexpr std::uint64_t never = ~std::uint64_t{0};
-  struct kept {
-    std::uint64_t stage_id = 0;
+  struct rendered {
+    std::uint64_t stage_id = 0;  ///< 0: no event's
     text stage_name;
-    std::uint32_t request_total = 0, request_count = 0;
+    std::uint32_t request_total = 0;
     std::vector<request_ref> requests;
     std::string json;
-    std::size_t own_at = 0;
-    const request_ref* compared = nullptr;  ///< where equal requests lay
-    std::uint64_t compared_in = never;      ///< and in which write
-  };
-  struct kept_set {
-    std::vector<std::uint64_t> ids;
-    std::uint32_t total = 0;
-    std::string json;
+    std::size_t behind_name = 0;
 
+    /// Names of stages are interned. Texts of requests are not, but beside them stands their hash, which is the id.
     bool is_of(const event& e) const noexcept {
-      if (ids.size() != e.request_count || total != e.request_total) return false;
-      bool same = true;
-      for (std::size_t i = 0; i < ids.size(); ++i)
-        same = same && ids[i] == e.requests[i].id && e.requests[i].name.size == 0;
-      return same;
+      const auto same = [](text a, text b) { return a.data == b.data && a.size == b.size; };
+      if (stage_id != e.stage_id || !same(stage_name, e.stage_name) || request_total != e.request_total ||
+          requests.size() != e.request_count)
+        return false;
+      for (std::size_t i = 0; i < requests.size(); ++i)
+        if (requests[i].id != e.requests[i].id || !same(requests[i].name, e.requests[i].name)) return false;
+      return true;
     }
   };
-  static constexpr std::size_t set_slots = 16;
-  static constexpr std::uint32_t set_limit = 64;  // ids of one: all slots together stay below 32 KiB
   static constexpr std::size_t slots = 32;
   static constexpr std::uint32_t request_limit = 256;  // of one stage: all slots together stay below 400 KiB
 
-  static void render_own(json_text& json, const event& e) {
+  static void render_without_name(json_text& json, const event& e) {
     optional_field(json, "stage_id", e.stage_id);
     request_fields(json, e);
   }
 
-  /// Instances count up from a start that each thread has of its own, in the upper bits.
-  static std::size_t slot_of(std::uint64_t id) noexcept {
-    return static_cast<std::size_t>(id + 11 * (id >> 40)) % slots;
+  const rendered& find(const event& e) {
+    if (e.stage_id == 0 || e.request_count > (e.requests != nullptr ? request_limit : 0)) return render_into(other_, e);
+    rendered& r = stages_[(e.stage_id ^ e.stage_id >> 40) % slots];  // ids count up from a start of each thread
+    if (r.is_of(e)) return r;
+    r.stage_id = 0;  // no event's, should memory run out below
+    render_into(r, e);
+    r.requests.assign(e.requests, e.requests + e.request_count);
+    r.stage_name = e.stage_name;
+    r.request_total = e.request_total;
+    r.stage_id = e.stage_id;
+    return r;
   }
-
-  CUTRACE_INLINE const kept& find(const event& e) {
-    kept& k = kept_[slot_of(e.stage_id)];
-    if (CUTRACE_LIKELY(k.compared == e.requests && k.compared_in == writes_ && has_form(k, e))) return k;
-    return compare(k, e);
-  }
-  CUTRACE_ONE_COPY const kept& compare(kept& k, const event& e) {
-    const std::uint32_t readable = e.requests != nullptr ? request_limit : 0;
-    if (CUTRACE_UNLIKELY(e.stage_id == 0 || e.request_count > readable)) return render_into(unkept_, e);
-    if (!matches(k, e)) keep(k, e);
-    k.compared = e.requests;
-    k.compared_in = writes_ != 0 ? writes_ : never;
-    return k;
-  }
-
-  /// Names of stages are interned. Texts of requests are not, but beside them stands their hash, which is the id.
-  static bool has_form(const kept& k, const event& e) noexcept {
-    return k.stage_id == e.stage_id && is_same_interned(k.stage_name, e.stage_name) &&
-           k.request_total == e.request_total && k.request_count == e.request_count;
-  }
-  static bool matches(const kept& k, const event& e) noexcept {
-    if (!has_form(k, e)) return false;
-    for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      if (k.requests[i].id != e.requests[i].id || !is_same_interned(k.requests[i].name, e.requests[i].name))
-        return false;
-    }
-    return true;
-  }
-
-  const kept& render_into(kept& k, const event& e) {
-    const std::string_view requests = requests_of(e);
-    text_.clear();
-    char* const begin = text_.room(escaped_room(e.stage_name.size) + requests.size() + decimal_room + 32);
-    char* to = begin;
-    if (e.stage_name.size != 0) to = put_string(put_literal(to, "\"stage\":"), view_of(e.stage_name));
-    k.own_at = static_cast<std::size_t>(to - begin);
-    const bool more = e.stage_id != 0 || !requests.empty();
-    if (more && to != begin) {
-      *to++ = ',';
-      ++k.own_at;
-    }
-    if (e.stage_id != 0) to = put_decimal(put_literal(to, "\"stage_id\":"), e.stage_id);
-    if (e.stage_id != 0 && !requests.empty()) *to++ = ',';
-    to = put_text(to, requests);
-    k.json.assign(begin, static_cast<std::size_t>(to - begin));
-    return k;
-  }
-
-  /// What request_fields writes. All stages of one step serve one set: sets of numbers are kept.
-  std::string_view requests_of(const event& e) {
-    if (e.requests == nullptr || e.request_count == 0) return {};
-    kept_set& k = sets_[e.requests[0].id % set_slots];
-    if (k.is_of(e)) return k.json;
+  const rendered& render_into(rendered& r, const event& e) {
     scratch_.clear();
-    request_fields(scratch_, e);
-    if (e.request_count > set_limit) return scratch_.view();
-    k.ids.clear();  // matches nothing, should memory run out below
-    for (std::uint32_t i = 0; i < e.request_count; ++i)
-      if (e.requests[i].name.size != 0) return scratch_.view();
-    k.json = scratch_.view();
-    k.total = e.request_total;
-    for (std::uint32_t i = 0; i < e.request_count; ++i) k.ids.push_back(e.requests[i].id);
-    return k.json;
+    optional_field(scratch_, "stage", e.stage_name);
+    const std::size_t name_end = scratch_.view().size();
+    render_without_name(scratch_, e);
+    r.json = scratch_.view();
+    r.behind_name = name_end + (name_end != 0 && r.json.size() > name_end ? 1 : 0);  // and behind the comma
+    return r;
   }
 
-  void keep(kept& k, const event& e) {
-    k.stage_id = 0;  // matches nothing, should memory run out below
-    k.compared_in = never;
-    render_into(k, e);
-    k.requests.assign(e.requests, e.requests + e.request_count);
-    k.stage_name = e.stage_name;
-    k.request_total = e.request_total;
-    k.request_count = e.request_count;
-    k.stage_id = e.stage_id;
-  }
-
-  kept kept_[slots];
-  kept unkept_;
-  kept_set sets_[set_slots];
-  text_buffer text_;
+  rendered stages_[slots];
+  rendered other_;
   json_text scratch_;
-  std::string capture_;  ///< of the stage that was asked for last
-  std::uint64_t captured_in_ = 0;
-  std::uint64_t writes_ = 0;
 };
 
 /// Everything but type, times and name, into an open object.

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/base/recent_slot.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/names.hpp>
@@ -35,75 +34,24 @@ namespace detail {
 class kernel_numbers {
   /// All members before the first that differs from launch to launch.
   static constexpr std::size_t shape_bytes = offsetof(kernel_data, graph_id);
-  static_assert(shape_bytes % 8 == 0, "compared word by word");
+  static_assert(shape_bytes % 8 == 0, "whole words");
   static constexpr std::size_t words = shape_bytes / 8 + 5;
   using table = number_table<words>;
 
  public:
-  /// What the packets of equal launches have in common.
-  class entry {
-   public:
-    std::uint32_t number() const noexcept { return number_; }
-    std::uint32_t name() const noexcept { return name_; }  ///< of slice_names
-
-    /// Where the launch goes on: opened by open_message, with its grid and its block.
-    struct open_launch {
-      char* body;
-      char* end;
-    };
-    /// Everything from the stage to the block. `room`: packet_room.
-    CUTRACE_INLINE open_launch put(char* to) const noexcept {
-      std::memcpy(to, text_, sizeof(text_));
-      return {to + launch_at_, to + size_};
-    }
-
-   private:
-    friend class kernel_numbers;
-    CUTRACE_INLINE bool is_of(const event& e) const noexcept {
-      return number_ != 0 && std::memcmp(shape_, &e.kernel, shape_bytes) == 0 && is_same_interned(name_text_, e.name) &&
-             mangled_ == e.kernel.mangled_name.data && stage_ == stage_of(e) && capture_ == capture_of(e) &&
-             joined_ == e.joined;
-    }
-    void fill(const event& e, std::uint32_t number, std::uint32_t name) noexcept {
-      std::memcpy(shape_, &e.kernel, shape_bytes);
-      name_text_ = e.name;
-      mangled_ = e.kernel.mangled_name.data;
-      stage_ = stage_of(e);
-      capture_ = capture_of(e);
-      joined_ = e.joined;
-      number_ = number;
-      name_ = name;
-      char* to = put_number<pf::gpu::stage_iid>(text_, static_cast<std::uint64_t>(gpu_stage::kernel));
-      to = put_number<pf::gpu::name_iid>(put_number<pf::gpu::kernel_iid>(to, number), name);
-      to = open_message<pf::gpu::launch>(to);
-      launch_at_ = static_cast<std::uint8_t>(to - text_);
-      to = put_size<pf::gpu::launch_grid>(to, e.kernel.grid);
-      to = put_size<pf::gpu::launch_workgroup>(to, e.kernel.block);
-      size_ = static_cast<std::uint8_t>(to - text_);
-    }
-
-    unsigned char shape_[shape_bytes];
-    text name_text_;
-    const char *mangled_, *stage_, *capture_;
-    std::uint32_t number_ = 0;  ///< 0: nothing stands here
-    std::uint32_t name_;
-    attribution joined_;
-    std::uint8_t launch_at_, size_;
-    /// Two numbers of the table with their tags and one of a stage, opened launch, grid and block: at most 55.
-    char text_[64];
-  };
-
-  /// Valid until the next call.
-  CUTRACE_INLINE const entry& of(const event& e, slice_names& names) {
-    entry& k = kept_[slot_of(e)];
-    if (CUTRACE_LIKELY(k.is_of(e))) return k;
-    return find(k, e, names);
+  std::uint32_t of(const event& e) {
+    table::key key;
+    std::memcpy(key.data(), &e.kernel, shape_bytes);
+    std::uint64_t* more = key.data() + shape_bytes / 8;
+    more[0] = reinterpret_cast<std::uintptr_t>(e.name.data);  // interned, as all names: equal addresses are equal texts
+    more[1] = reinterpret_cast<std::uintptr_t>(e.kernel.mangled_name.data);
+    more[2] = e.stage_id != 0 ? reinterpret_cast<std::uintptr_t>(e.stage_name.data) : 0;
+    more[3] = e.capture_stage_id != 0 ? reinterpret_cast<std::uintptr_t>(e.capture_stage_name.data) : 0;
+    more[4] = static_cast<std::uint64_t>(e.joined) | std::uint64_t{e.name.size} << 8;
+    return numbers_.of(key);
   }
   bool full() const noexcept { return numbers_.full(); }
-  void clear() {
-    numbers_.clear();
-    for (entry& k : kept_) k.number_ = 0;
-  }
+  void clear() { numbers_.clear(); }
 
   /// Adds the meaning of `number`, which `of` gave for `e`, to interned data. `architecture` may be empty.
   static void describe(protozero::pbf_writer& data, std::uint32_t number, const event& e,
@@ -131,36 +79,6 @@ class kernel_numbers {
   }
 
  private:
-  static constexpr std::size_t slots = 256;
-
-  static const char* stage_of(const event& e) noexcept { return e.stage_id != 0 ? e.stage_name.data : nullptr; }
-  static const char* capture_of(const event& e) noexcept {
-    return e.capture_stage_id != 0 ? e.capture_stage_name.data : nullptr;
-  }
-  static std::size_t slot_of(const event& e) noexcept {
-    return kept_slot<slots>(
-        (reinterpret_cast<std::uintptr_t>(e.name.data) + 3 * reinterpret_cast<std::uintptr_t>(e.stage_name.data)) ^
-        (e.kernel.grid[0] | std::uint64_t{e.kernel.grid[1]} << 32));
-  }
-  CUTRACE_ONE_COPY const entry& find(entry& k, const event& e, slice_names& names) {
-    typename table::key key;
-    std::memcpy(key.word, &e.kernel, shape_bytes);
-    std::uint64_t* more = key.word + shape_bytes / 8;
-    more[0] = reinterpret_cast<std::uintptr_t>(e.name.data);
-    more[1] = reinterpret_cast<std::uintptr_t>(e.kernel.mangled_name.data);
-    more[2] = reinterpret_cast<std::uintptr_t>(stage_of(e));
-    more[3] = reinterpret_cast<std::uintptr_t>(capture_of(e));
-    more[4] = static_cast<std::uint64_t>(e.joined) | std::uint64_t{e.name.size} << 8;
-    k.fill(e, numbers_.of(key), names.of(e));
-    return k;
-  }
-  template <pf::field Field>
-  static char* put_size(char* to, const std::uint32_t (&v)[3]) noexcept {
-    char* const body = open_message<Field>(to);
-    to = put_number<pf::gpu::z>(put_number<pf::gpu::y>(put_number<pf::gpu::x>(body, v[0]), v[1]), v[2]);
-    return close_short_message(body, to);
-  }
-
   static std::uint64_t volume(const std::uint32_t (&v)[3]) noexcept { return std::uint64_t{v[0]} * v[1] * v[2]; }
   static void argument(protozero::pbf_writer& kernel, const char* name, std::uint64_t value) {
     protozero::pbf_writer one(kernel, pf::interned::kernel_args);
@@ -174,7 +92,6 @@ class kernel_numbers {
   }
 
   table numbers_;
-  entry kept_[slots];
 };
 
 class perfetto_gpu {
@@ -184,9 +101,46 @@ class perfetto_gpu {
   bool full() const noexcept { return kernels_.full(); }
   void forget() { kernels_.clear(); }
 
-  /// Work of the GPU except kernels, and the moments at which CUDA events were reached.
-  void write(const event& e) { write_as<false>(e); }
-  CUTRACE_INLINE void write_kernel(const event& e) { write_as<true>(e); }
+  /// Work of the GPU, and the moments at which CUDA events were reached.
+  void write(const event& e) {
+    perfetto_queue& q = state_.rows.queue(e.device, e.stream);
+    perfetto_sequence& s = q.sequence;
+    if (!state_.packets.is_known(s)) begin_queue(q);
+    if (q.context != e.context) change_context(q, e);
+    const bool is_kernel = e.kind == event_kind::kernel;
+    const std::uint32_t name = state_.name_number(s, e);
+    const std::uint32_t kernel = is_kernel ? use_kernel(s, e) : 0;
+    const std::uint32_t requests = state_.requests_number(s, e);
+    const std::uint32_t in_stage = !is_kernel && e.stage_id != 0 ? state_.stage_number(s, e.stage_name) : 0;
+    const std::uint32_t captured =
+        !is_kernel && e.capture_stage_id != 0 ? state_.stage_number(s, e.capture_stage_name) : 0;
+    const std::uint64_t number = e.correlation_id != 0 ? e.correlation_id : first_free_number + free_numbers_++;
+    if (e.is_gpu_work()) q.last_event = number;
+    const trace_clock& clock = state_.packets.clock;
+    const std::uint64_t start_ns = clock.of(e.start_ns), end_ns = clock.of(e.end_ns);
+    const gpu_stage stage = stage_of(e);
+
+    char* to = state_.packets.out.room(packet_room);
+    char* const packet = to + packet_at;
+    to = s.put_head(to, true, clock, e.start_ns);
+    char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
+    to = put_number<pf::gpu::event_id>(body, number);
+    if (end_ns > start_ns) to = put_number<pf::gpu::duration>(to, end_ns - start_ns);
+    if (e.context != 0) to = put_number<pf::gpu::context>(to, e.context);
+    if (e.device != 0) to = put_signed<pf::gpu::gpu_id>(to, static_cast<std::int32_t>(e.device));
+    to = put_number<pf::gpu::hw_queue_iid>(to, q.number);
+    to = put_number<pf::gpu::stage_iid>(to, static_cast<std::uint64_t>(stage));
+    if (is_kernel) to = put_number<pf::gpu::kernel_iid>(to, kernel);
+    to = put_number<pf::gpu::name_iid>(to, name);
+    char* const launch = open_message<pf::gpu::launch>(to);
+    char* end = is_kernel ? put_kernel(launch, e.kernel) : put_launch(launch, e, stage);
+    if (in_stage != 0) end = put_text_number_note<gpu_note>(end, note::stage, in_stage);
+    if (captured != 0) end = put_text_number_note<gpu_note>(end, note::capture_stage, captured);
+    end = state_.put_requests<gpu_note>(end, e, requests);
+    end = perfetto_state::put_quality<gpu_note>(end, e);
+    state_.packets.out.commit(end != launch ? close_messages(packet, body, launch, end)
+                                            : close_messages(packet, body, to));
+  }
 
   /// A synchronisation with a stream waits for what the stream did last.
   void note_sync(const event& e) {
@@ -194,7 +148,7 @@ class perfetto_gpu {
     state_.waits[e.correlation_id % 64] = {e.correlation_id, state_.rows.queue(e.device, e.stream).last_event};
   }
 
-  /// Known from here on; told by the next write_devices.
+  /// Known from here on; the next write_devices writes it.
   void describe(const event& e) {
     architectures_[e.device] =
         "sm_" + std::to_string(e.device_.compute_major) + std::to_string(e.device_.compute_minor);
@@ -202,7 +156,7 @@ class perfetto_gpu {
     descriptions_[e.device] = gpu_description(e);
     changed_ = true;
   }
-  /// The place in the list is the number of the device, so all are told at once.
+  /// The place in the list is the number of the device, so all are written at once.
   void write_devices() {
     if (!changed_) return;
     changed_ = false;
@@ -219,58 +173,9 @@ class perfetto_gpu {
   static constexpr std::size_t packet_room =
       perfetto_sequence::head_room + 24 * number_field_room + perfetto_state::common_room + 16 * note_room;
   /// Numbers of work without a correlation id, beyond all such ids (32 bits and their epochs).
-  static constexpr std::uint64_t first_own_number = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t first_free_number = std::uint64_t{1} << 62;
   static constexpr std::uint32_t device_limit = 64;  ///< GpuInfo lists all devices up to the last one
   static constexpr std::size_t context_limit = 1024;
-
-  template <bool IsKernel>
-  CUTRACE_INLINE void write_as(const event& e) {
-    perfetto_state& state = state_;  // which the compiler would read again after each byte that is written
-    perfetto_queue& q = state.rows.queue(e.device, e.stream);
-    perfetto_sequence& s = q.sequence;
-    if (CUTRACE_UNLIKELY(!state.packets.is_known(s))) begin_queue(q);
-    if (CUTRACE_UNLIKELY(!q.place.is_in(e.context))) change_context(q, e);
-    const kernel_numbers::entry* const kernel = IsKernel ? &use_kernel(s, e) : nullptr;
-    const std::uint32_t name = IsKernel ? 0 : state.name_number(s, e);
-    const std::uint32_t requests = state.requests_number_of(s, e);
-    const std::uint32_t in_stage = !IsKernel && e.stage_id != 0 ? state.stage_number(s, e.stage_name) : 0;
-    const std::uint32_t captured =
-        !IsKernel && e.capture_stage_id != 0 ? state.stage_number(s, e.capture_stage_name) : 0;
-    const std::uint64_t number = e.correlation_id != 0 ? e.correlation_id : first_own_number + own_numbers_++;
-    if (IsKernel || e.is_gpu_work()) q.last_event = number;
-    const trace_clock& clock = state.packets.clock;
-    const std::uint64_t start_ns = clock.of(e.start_ns);
-    const std::uint64_t end_ns = clock.of(e.end_ns);
-
-    char* to = state.packets.out.room(packet_room);
-    char* const packet = to + packet_head::packet_at;
-    to = s.put_head(to, s.needing_state, clock, e.start_ns);
-    char* const body = open_message<pf::packet::gpu_render_stage_event>(to);
-    to = put_number<pf::gpu::event_id>(body, number);
-    if (end_ns > start_ns) {
-      to = put_time(put_tag<pf::gpu::duration, protozero::pbf_wire_type::varint>(to), end_ns - start_ns);
-    }
-    to = q.place.put(to);
-    char* launch;
-    char* end;
-    if constexpr (IsKernel) {
-      const kernel_numbers::entry::open_launch opened = kernel->put(to);
-      launch = opened.body;
-      end = put_kernel(opened.end, e.kernel);
-    } else {
-      const gpu_stage stage = stage_of(e);
-      to = put_number<pf::gpu::stage_iid>(to, static_cast<std::uint64_t>(stage));
-      to = put_number<pf::gpu::name_iid>(to, name);
-      launch = open_message<pf::gpu::launch>(to);
-      end = put_launch(launch, e, stage);
-      if (in_stage != 0) end = put_text_number_note<gpu_note>(end, note::stage, in_stage);
-      if (captured != 0) end = put_text_number_note<gpu_note>(end, note::capture_stage, captured);
-    }
-    end = state.put_requests<gpu_note>(end, e, requests);
-    end = perfetto_state::put_quality<gpu_note>(end, e);
-    const bool has_launch = IsKernel || end != launch;
-    state.packets.out.commit(has_launch ? close_messages(packet, body, launch, end) : close_messages(packet, body, to));
-  }
 
   static gpu_stage stage_of(const event& e) noexcept {
     switch (e.kind) {
@@ -287,41 +192,39 @@ class perfetto_gpu {
     }
   }
 
-  CUTRACE_INLINE const kernel_numbers::entry& use_kernel(perfetto_sequence& s, const event& e) {
-    const kernel_numbers::entry& kernel = kernels_.of(e, state_.names);
-    if (CUTRACE_UNLIKELY(s.kernels.first(kernel.number()))) {
-      state_.use_name(s, kernel.name(), e);  // the same for each launch of this number
+  std::uint32_t use_kernel(perfetto_sequence& s, const event& e) {
+    const std::uint32_t number = kernels_.of(e);
+    if (s.kernels.first(number)) {
       const auto known = architectures_.find(e.device);
-      state_.packets.tell(s, [&](protozero::pbf_writer& data) {
-        kernel_numbers::describe(data, kernel.number(), e,
-                                 known != architectures_.end() ? known->second : std::string());
+      state_.packets.define(s, [&](protozero::pbf_writer& data) {
+        kernel_numbers::describe(data, number, e, known != architectures_.end() ? known->second : std::string());
       });
     }
-    return kernel;
+    return number;
   }
 
   CUTRACE_NOINLINE void begin_queue(perfetto_queue& q) {
     write_devices();
     state_.packets.begin(q.sequence, 0,
                          [&](protozero::pbf_writer& data) { perfetto_packets::add_queue_data(data, q); });
-    q.place.clear();
+    q.context = perfetto_queue::nowhere;
   }
   CUTRACE_NOINLINE void change_context(perfetto_queue& q, const event& e) {
-    if (e.context != 0) tell_context(q.sequence, e);
-    q.place.set(e.context, e.device, q.number);
+    if (e.context != 0) add_context(q.sequence, e);
+    q.context = e.context;
   }
   /// The context that was used last stands first.
-  void tell_context(perfetto_sequence& s, const event& e) {
+  void add_context(perfetto_sequence& s, const event& e) {
     const auto known = std::find(s.contexts.begin(), s.contexts.end(), e.context);
     if (known != s.contexts.end()) {
       std::iter_swap(s.contexts.begin(), known);
       return;
     }
-    if (s.contexts.size() >= context_limit) s.contexts.clear();  // told again; their meaning does not change
+    if (s.contexts.size() >= context_limit) s.contexts.clear();  // written again; their meaning does not change
     s.contexts.insert(s.contexts.begin(), e.context);
     const std::uint32_t process = e.process_id != 0 ? e.process_id : state_.process_id;
-    state_.packets.tell(s,
-                        [&](protozero::pbf_writer& data) { perfetto_packets::add_context(data, e.context, process); });
+    state_.packets.define(
+        s, [&](protozero::pbf_writer& data) { perfetto_packets::add_context(data, e.context, process); });
   }
 
   CUTRACE_INLINE static char* put_graph(char* to, std::uint32_t graph, std::uint64_t node) noexcept {
@@ -333,8 +236,15 @@ class perfetto_gpu {
     return e.joined != attribution::by_call ? put_text_note<gpu_note>(to, note::attribution, to_string(e.joined)) : to;
   }
 
-  /// What differs from launch to launch.
-  CUTRACE_INLINE char* put_kernel(char* to, const kernel_data& k) const noexcept {
+  template <pf::field Field>
+  static char* put_size(char* to, const std::uint32_t (&v)[3]) noexcept {
+    char* const body = open_message<Field>(to);
+    return close_short_message(
+        body, put_number<pf::gpu::z>(put_number<pf::gpu::y>(put_number<pf::gpu::x>(body, v[0]), v[1]), v[2]));
+  }
+  char* put_kernel(char* to, const kernel_data& k) const noexcept {
+    to = put_size<pf::gpu::launch_grid>(to, k.grid);
+    to = put_size<pf::gpu::launch_workgroup>(to, k.block);
     to = put_graph(to, k.graph_id, k.graph_node_id);
     const trace_clock& clock = state_.packets.clock;
     if (CUTRACE_UNLIKELY(k.queued_ns != 0)) to = put_note<gpu_note>(to, note::queued_ts_ns, clock.of(k.queued_ns));
@@ -373,7 +283,7 @@ class perfetto_gpu {
 
   perfetto_state& state_;
   kernel_numbers kernels_;
-  std::uint64_t own_numbers_ = 0;
+  std::uint64_t free_numbers_ = 0;
   std::map<std::uint32_t, std::string> architectures_;
   std::map<std::uint32_t, std::string> descriptions_;
   bool changed_ = false;

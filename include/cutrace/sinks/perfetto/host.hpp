@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/base/recent_slot.hpp>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/event_fields.hpp>
@@ -24,100 +24,46 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// What host slices of one name begin with in a Perfetto trace, as it stands in the file: type, number of the name,
-// category, and for calls that make the GPU work the beginning of their arrow. One thread at a time.
-
-class slice_begins {
- public:
-  enum class arrow : std::uint8_t { none, launch, wait };
-
-  /// Of slices that have kind, name and category in common.
-  class head {
-   public:
-    std::uint32_t name() const noexcept { return name_; }  ///< of slice_names
-    arrow calls() const noexcept { return calls_; }
-
-    /// Room for 16.
-    CUTRACE_INLINE char* put(char* to) const noexcept {
-      std::memcpy(to, text_, sizeof(text_));
-      return to + size_;
-    }
-    /// Right behind `put`, which has written all of it but its length and `work`, the number of the GPU's work.
-    CUTRACE_INLINE static char* put_arrow(char* to, std::uint64_t work) noexcept {
-      char* const end = put_varint(to + arrow_size, work);
-      to[arrow_size - 2] = static_cast<char>(end - to - (arrow_size - 1));
-      return end;
-    }
-
-   private:
-    friend class slice_begins;
-    static constexpr int arrow_size = 5;  ///< before `work`: a tag of three bytes, a length, a tag
-
-    CUTRACE_INLINE bool is_of(slice_names::table::key key, slice_category category) const noexcept {
-      return category_ == category && key_[0] == key.word[0] && key_[1] == key.word[1];
-    }
-    void fill(slice_names::table::key key, slice_category category, std::uint32_t name, arrow calls) noexcept {
-      key_[0] = key.word[0];
-      key_[1] = key.word[1];
-      name_ = name;
-      calls_ = calls;
-      category_ = category;
-      char* to = put_number<pf::event_field::type>(text_, pf::event_field::slice_begin);
-      to = put_number<pf::event_field::name_iid>(to, name);
-      to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category));
-      size_ = static_cast<std::uint8_t>(to - text_);
-      to = open_message<pf::event_field::gpu_correlation>(to);
-      calls == arrow::wait ? put_tag<pf::event_field::wait_event_ids, protozero::pbf_wire_type::varint>(to)
-                           : put_tag<pf::event_field::submission_event_ids, protozero::pbf_wire_type::varint>(to);
-    }
-
-    std::uint64_t key_[2];
-    std::uint32_t name_;
-    slice_category category_ = slice_category::none;  ///< none: nothing stands here
-    arrow calls_;
-    std::uint8_t size_;
-    char text_[16] = {};  ///< at most 15
-  };
-
-  /// Valid until the next call. `kind` is the event's.
-  CUTRACE_INLINE const head& of(const event& e, event_kind kind, slice_names& names) {
-    const slice_names::table::key key = slice_names::key_of(e, kind);
-    const slice_category category = category_of(e, kind);
-    head& h = kept_[kept_slot<slots>(key.word[0] ^ key.word[1])];
-    if (CUTRACE_LIKELY(h.is_of(key, category))) return h;
-    return find(h, key, category, e, names);
-  }
-  void clear() noexcept {
-    for (head& h : kept_) h.category_ = slice_category::none;
-  }
-
- private:
-  static constexpr std::size_t slots = 256;
-
-  CUTRACE_ONE_COPY static const head& find(head& h, slice_names::table::key key, slice_category category,
-                                           const event& e, slice_names& names) {
-    const std::string_view call = view_of(e.name);
-    const bool waits = call.find("Synchronize") != std::string_view::npos;
-    const arrow calls = e.kind != event_kind::api || !starts_flow(call) ? arrow::none
-                        : waits                                         ? arrow::wait
-                                                                        : arrow::launch;
-    h.fill(key, category, names.of(e), calls);
-    return h;
-  }
-
-  head kept_[slots];
-};
-
 class perfetto_host {
  public:
   perfetto_host(perfetto_state& state, bool arguments) : state_(state), arguments_(arguments) {}
 
-  void forget() noexcept { begins_.clear(); }
+  /// Calls, stages and everything else that takes time on the host; synchronisations too.
+  void write_slice(const event& e) {
+    const bool is_stage = e.kind == event_kind::stage;
+    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
+    perfetto_lane& lane = state_.rows.place(row_of(e), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
+    perfetto_sequence& s = lane.sequence;
+    if (!state_.packets.is_known(s)) begin_lane(lane);
+    const std::uint32_t name = state_.name_number(s, e);
+    const std::uint32_t requests = is_stage ? state_.requests_number(s, e) : 0;
+    const trace_clock& clock = state_.packets.clock;
 
-  CUTRACE_INLINE void write_call(const event& e) { write_as(e, event_kind::api); }
-  void write_stage(const event& e) { write_as(e, event_kind::stage); }
-  /// Everything else that takes time on the host; synchronisations too.
-  void write_slice(const event& e) { write_as(e, e.kind); }
+    char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
+    char* packet = to + packet_at;
+    to = s.put_head(to, true, clock, e.start_ns);
+    char* const begin = open_message<pf::packet::track_event>(to);
+    to = put_number<pf::event_field::type>(begin, pf::event_field::slice_begin);
+    to = put_number<pf::event_field::name_iid>(to, name);
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
+    if (e.kind == event_kind::api) {
+      to = put_call(put_arrow(to, e), e.api);
+    } else if (is_stage) {
+      to = put_origin(put_part(to, e), e.stage);
+      to = state_.put_requests<track_note>(to, e, requests);
+    } else if (goes_by_fields(e.kind)) {
+      to = put_described(to, e);
+    }
+    to = perfetto_state::put_quality<track_note>(to, e);
+    to = close_messages(packet, begin, to);
+
+    // Its default track and clock are the sequence's, and no interned number is in it.
+    packet = to + packet_at;
+    to = s.put_head(to, false, clock, end_ns);
+    char* const end = open_message<pf::packet::track_event>(to);
+    to = put_number<pf::event_field::type>(end, pf::event_field::slice_end);
+    state_.packets.out.commit(close_messages(packet, end, to));
+  }
 
   /// Marks, and device memory that is allocated or freed.
   void write_instant(const event& e) {
@@ -126,15 +72,15 @@ class perfetto_host {
     if (CUTRACE_UNLIKELY(!state_.packets.is_known(s))) begin_lane(lane);
     const bool is_memory = e.kind == event_kind::memory;
     const std::uint32_t name = is_memory ? 0 : state_.name_number(s, e);
-    const std::uint32_t requests = state_.requests_number_of(s, e);
+    const std::uint32_t requests = state_.requests_number(s, e);
     const trace_clock& clock = state_.packets.clock;
 
     char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
-    char* const packet = to + packet_head::packet_at;
-    to = s.put_head(to, s.needing_state, clock, e.start_ns);
+    char* const packet = to + packet_at;
+    to = s.put_head(to, true, clock, e.start_ns);
     char* const body = open_message<pf::packet::track_event>(to);
     to = put_number<pf::event_field::type>(body, pf::event_field::instant);
-    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e, e.kind)));
+    to = put_number<pf::event_field::category_iids>(to, static_cast<std::uint64_t>(category_of(e)));
     if (is_memory) {
       to = put_bytes<pf::event_field::name>(to, to_string(e.memory.operation));
       to = put_note<track_note>(to, note::bytes, e.memory.bytes);
@@ -171,50 +117,8 @@ class perfetto_host {
   static constexpr std::size_t packet_room =
       2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room + 12 * note_room;
 
-  /// `kind` is the event's; where it is a constant, so is most of what depends on it.
-  CUTRACE_INLINE void write_as(const event& e, event_kind kind) {
-    perfetto_state& state = state_;  // which the compiler would read again after each byte that is written
-    const bool is_stage = kind == event_kind::stage;
-    const std::int64_t end_ns = e.end_ns < e.start_ns ? e.start_ns : e.end_ns;
-    perfetto_lane& lane = state.rows.place(row_of(e, kind), e.start_ns, end_ns, is_stage ? e.stage.parent : e.stage_id);
-    perfetto_sequence& s = lane.sequence;
-    if (CUTRACE_UNLIKELY(!state.packets.is_known(s))) begin_lane(lane);
-    const slice_begins::head& head = begins_.of(e, kind, state.names);
-    state.use_name(s, head.name(), e);
-    const std::uint32_t requests = is_stage ? state.requests_number_of(s, e) : 0;
-    const bool is_plain = needs_no_room_beside(e, kind);
-    const trace_clock& clock = state.packets.clock;
-
-    char* to = state.packets.out.room(packet_room + (is_plain ? 0 : room_beside_packet(e)));
-    char* packet = to + packet_head::packet_at;
-    to = s.put_head(to, s.needing_state, clock, e.start_ns);
-    char* const begin = open_message<pf::packet::track_event>(to);
-    to = head.put(begin);
-    if (kind == event_kind::api) {
-      to = put_arrow(to, e, head.calls());
-      if (CUTRACE_UNLIKELY(!is_plain)) to = put_call(to, e.api);
-    } else if (is_stage) {
-      to = put_part(to, e);
-      if (CUTRACE_UNLIKELY(!is_plain)) to = put_origin(to, e.stage);
-      to = state.put_requests<track_note>(to, e, requests);
-    } else if (goes_by_fields(kind)) {
-      to = put_described(to, e);
-    }
-    to = perfetto_state::put_quality<track_note>(to, e);
-    to = close_messages(packet, begin, to);
-
-    // Its default track and clock are the sequence's, and no interned number is in it.
-    packet = to + packet_head::packet_at;
-    to = s.put_head(to, s.head, clock, end_ns);
-    std::memcpy(to, slice_end, sizeof(slice_end));
-    state.packets.out.commit(close_short_message(packet, to + sizeof(slice_end)));
-  }
-  /// The track event of a packet that ends a slice: tag and length of the message, tag and value of its type.
-  static constexpr char slice_end[] = {pf::packet::track_event << 3 | 2, 2, pf::event_field::type << 3,
-                                       pf::event_field::slice_end};
-
-  CUTRACE_INLINE static perfetto_row_key row_of(const event& e, event_kind kind) noexcept {
-    switch (kind) {
+  static perfetto_row_key row_of(const event& e) noexcept {
+    switch (e.kind) {
       case event_kind::stage:
         if (e.stage.span) return {perfetto_row_kind::spans, e.process_id, 0};
         break;
@@ -271,11 +175,6 @@ class perfetto_host {
     });
   }
 
-  /// Is nothing told of what `room_beside_packet` is for, as of most calls and stages?
-  CUTRACE_INLINE bool needs_no_room_beside(const event& e, event_kind kind) const noexcept {
-    if (kind == event_kind::api) return e.api.result == 0 && !arguments_;
-    return kind == event_kind::stage && e.stage.origin == stage_origin::marker;
-  }
   CUTRACE_ONE_COPY std::size_t room_beside_packet(const event& e) const noexcept {
     switch (e.kind) {
       case event_kind::stage:
@@ -359,16 +258,20 @@ class perfetto_host {
       to = put_argument(to, a.arguments[i], i);
     return to;
   }
-  /// The GPU's work has the correlation id of its call as its number; all nodes of a graph the one of their launch.
-  CUTRACE_INLINE char* put_arrow(char* to, const event& e, slice_begins::arrow kind) const noexcept {
-    std::uint64_t work = e.correlation_id;
-    if (kind == slice_begins::arrow::none || work == 0) return to;
-    if (CUTRACE_UNLIKELY(kind == slice_begins::arrow::wait)) {
-      const perfetto_state::awaited& known = state_.waits[work % 64];
-      if (known.correlation != work || known.event == 0) return to;
-      work = known.event;
+  /// To the GPU's work of a call that makes some or waits: its number is the call's correlation id, in a graph the
+  /// launch's.
+  char* put_arrow(char* to, const event& e) const noexcept {
+    const std::uint64_t work = e.correlation_id;
+    const analysis::call_arrow arrow = work != 0 ? analysis::arrow_of_call(e.name) : analysis::call_arrow::none;
+    if (arrow == analysis::call_arrow::none) return to;
+    if (arrow == analysis::call_arrow::to_work) {
+      char* const body = open_message<pf::event_field::gpu_correlation>(to);
+      return close_short_message(body, put_number<pf::event_field::submission_event_ids>(body, work));
     }
-    return slice_begins::head::put_arrow(to, work);
+    const perfetto_state::awaited& known = state_.waits[work % 64];
+    if (known.correlation != work || known.event == 0) return to;
+    char* const body = open_message<pf::event_field::gpu_correlation>(to);
+    return close_short_message(body, put_number<pf::event_field::wait_event_ids>(body, known.event));
   }
 
   char* put_argument(char* to, const argument& a, std::uint32_t position) {
@@ -377,7 +280,7 @@ class perfetto_host {
     if (a.name.size != 0 && a.name.size <= argument_name_limit) {
       append_perfetto_text(scratch_, view_of(a.name));
     }
-    // A name that its escapes have made longer than the room that was asked for is told by its position.
+    // A name that its escapes have made longer than the room that was asked for is named by its position.
     if (scratch_.empty() || scratch_.size() > a.name.size) scratch_ = "arg" + std::to_string(position);
     to = put_bytes<pf::annotation::name>(body, scratch_);
     switch (a.kind) {
@@ -412,7 +315,7 @@ class perfetto_host {
     if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
     return to;
   }
-  /// What NVTX told.
+  /// What NVTX gave.
   CUTRACE_ONE_COPY char* put_origin(char* to, const stage_data& s) {
     if (CUTRACE_LIKELY(s.origin == stage_origin::marker)) return to;
     if (s.domain.size != 0) to = put_foreign<track_note>(to, note::domain, s.domain);
@@ -453,7 +356,6 @@ class perfetto_host {
 
   perfetto_state& state_;
   bool arguments_;
-  slice_begins begins_;
   std::set<std::uint32_t> processes_;
   std::string scratch_;
 };

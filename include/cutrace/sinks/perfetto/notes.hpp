@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What slices say beside their name: debug annotations of host slices, arguments of GPU work. Their keys are numbers;
-// a sequence is told all of them when it begins. Keys of kernels are those that Perfetto's GpuCompute page reads.
+// a sequence begins with all of them. Keys of kernels are those that Perfetto's GpuCompute page reads.
 #pragma once
 
 #include <cstddef>
@@ -149,9 +149,8 @@ constexpr const char* slice_category_names[] = {"",         "stage",  "nvtx",  "
 constexpr std::uint32_t slice_category_count = sizeof(slice_category_names) / sizeof(slice_category_names[0]);
 static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::alarm) + 1, "a name for each");
 
-/// `kind`: the event's.
-CUTRACE_INLINE slice_category category_of(const event& e, event_kind kind) noexcept {
-  switch (kind) {
+inline slice_category category_of(const event& e) noexcept {
+  switch (e.kind) {
     case event_kind::stage:
       return e.stage.origin == stage_origin::nvtx ? slice_category::nvtx : slice_category::stage;
     case event_kind::nvtx:

@@ -54,8 +54,8 @@ class perfetto_packets {
 
   bool is_known(const perfetto_sequence& s) const noexcept { return s.generation == generation; }
 
-  /// Before a sequence's first packet, and again when numbers have been forgotten: `more(interned data)` tells what all
-  /// of its packets use.
+  /// Before a sequence's first packet, and again when numbers have been forgotten: `more(interned data)` adds what
+  /// all of its packets use.
   template <class More>
   void begin(perfetto_sequence& s, std::uint64_t track, More more) {
     const bool first = s.generation == 0;
@@ -75,11 +75,9 @@ class perfetto_packets {
       add_clock(snapshot, pf::clocks::of_session, 0);
       add_clock(snapshot, pf::clocks::monotonic, clock.origin());
     });
-    tell(s, more);
+    define(s, more);
     s.generation = generation;
     s.last_ns = clock.origin();
-    s.head.set(s.id, 0);
-    s.needing_state.set(s.id, pf::packet::needs_state);
     s.names.clear();
     s.texts.clear();
     s.kernels.clear();
@@ -88,7 +86,7 @@ class perfetto_packets {
 
   /// Interned data, filled by `fill(pbf_writer&)`.
   template <class Fill>
-  CUTRACE_ONE_COPY void tell(const perfetto_sequence& s, Fill fill) {
+  CUTRACE_ONE_COPY void define(const perfetto_sequence& s, Fill fill) {
     add(s.id, [&](protozero::pbf_writer& packet) {
       packet.add_uint32(pf::packet::sequence_flags, pf::packet::needs_state);
       protozero::pbf_writer data(packet, pf::packet::interned_data);
@@ -97,7 +95,7 @@ class perfetto_packets {
   }
   /// The same for one text, of which some traces have one for each step.
   template <pf::field Table>
-  CUTRACE_ONE_COPY void tell_text(const perfetto_sequence& s, std::uint32_t number, std::string_view text) {
+  CUTRACE_ONE_COPY void define_text(const perfetto_sequence& s, std::uint32_t number, std::string_view text) {
     char* to = out.room(text.size() + 8 * number_field_room);
     char* const packet = open_message<pf::trace_packet>(to);
     to = put_number<pf::packet::sequence_id>(packet, s.id);

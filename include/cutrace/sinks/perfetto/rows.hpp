@@ -52,41 +52,15 @@ struct perfetto_row {
   std::deque<perfetto_lane> lanes;  ///< never empty
 };
 
-/// Where work ran, as each of its packets tells it: context, device and queue.
-class perfetto_place {
- public:
-  CUTRACE_INLINE bool is_in(std::uint32_t context) const noexcept { return context_ == context; }
-  void set(std::uint32_t context, std::uint32_t device, std::uint32_t queue) noexcept {
-    char* to = text_;
-    if (context != 0) to = put_number<pf::gpu::context>(to, context);
-    if (device != 0) to = put_signed<pf::gpu::gpu_id>(to, static_cast<std::int32_t>(device));
-    to = put_number<pf::gpu::hw_queue_iid>(to, queue);
-    size_ = static_cast<std::uint8_t>(to - text_);
-    context_ = context;
-  }
-  /// Its sequence has not been told of any context.
-  void clear() noexcept { context_ = nowhere; }
-
-  CUTRACE_INLINE char* put(char* to) const noexcept {
-    std::memcpy(to, text_, sizeof(text_));
-    return to + size_;
-  }
-
- private:
-  static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
-  std::uint64_t context_ = nowhere;
-  std::uint8_t size_ = 0;
-  char text_[32] = {};  ///< at most 23
-};
-
 /// Work of one stream.
 struct perfetto_queue {
   std::uint32_t device = 0;
   std::uint64_t stream = 0;
   std::uint32_t number = 0;  ///< in gpu_specifications
   perfetto_sequence sequence;
-  std::uint64_t last_event = 0;  ///< what synchronisations with the stream waited for
-  perfetto_place place;
+  std::uint64_t last_event = 0;     ///< what synchronisations with the stream waited for
+  std::uint64_t context = nowhere;  ///< of the packet before: its sequence knows it
+  static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 };
 
 class perfetto_rows {
@@ -113,12 +87,7 @@ class perfetto_rows {
   /// The first lane, for what takes no time.
   perfetto_lane& first_lane(const perfetto_row_key& key) { return row(key).lanes.front(); }
 
-  CUTRACE_INLINE perfetto_queue& queue(std::uint32_t device, std::uint64_t stream) {
-    perfetto_queue*& last = last_queues_[(stream + 7 * std::uint64_t{device}) % recent];
-    if (CUTRACE_LIKELY(last != nullptr && last->device == device && last->stream == stream)) return *last;
-    return *(last = &find_queue(device, stream));
-  }
-  CUTRACE_ONE_COPY perfetto_queue& find_queue(std::uint32_t device, std::uint64_t stream) {
+  perfetto_queue& queue(std::uint32_t device, std::uint64_t stream) {
     auto at = queues_.find({device, stream});
     if (at == queues_.end()) {
       // Beyond the limit all further streams of a device share one.
@@ -145,15 +114,8 @@ class perfetto_rows {
  private:
   static constexpr std::size_t row_limit = 4096;
   static constexpr std::size_t lane_limit = 256;
-  static constexpr std::size_t recent = 16;
 
-  CUTRACE_INLINE perfetto_row& row(const perfetto_row_key& key) {
-    perfetto_row*& last =
-        last_rows_[(key.id + 7 * std::uint64_t{key.owner} + static_cast<std::uint64_t>(key.kind)) % recent];
-    if (CUTRACE_LIKELY(last != nullptr && last->key == key)) return *last;
-    return *(last = &find_row(key));
-  }
-  CUTRACE_ONE_COPY perfetto_row& find_row(perfetto_row_key key) {
+  perfetto_row& row(perfetto_row_key key) {
     auto at = rows_.find(key);
     if (at == rows_.end()) {
       // Beyond the limit all rows of one kind share one, split into lanes.
@@ -172,8 +134,6 @@ class perfetto_rows {
 
   std::map<perfetto_row_key, perfetto_row> rows_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, perfetto_queue> queues_;
-  perfetto_row* last_rows_[recent] = {};
-  perfetto_queue* last_queues_[recent] = {};
   std::uint32_t next_sequence_ = main_sequence + 1;
   std::uint64_t overlapping_ = 0;
 };

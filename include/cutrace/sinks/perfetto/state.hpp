@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/output/json_text.hpp>
@@ -46,28 +45,18 @@ struct perfetto_state {
     use_name(s, number, e);
     return number;
   }
-  /// Tells the sequence the name of `e` unless it knows it.
+  /// Writes the name of `e` into the sequence unless it knows it.
   CUTRACE_INLINE void use_name(perfetto_sequence& s, std::uint32_t number, const event& e) {
     if (CUTRACE_LIKELY(!s.names.first(number))) return;
     std::string text;
     slice_names::render(text, e);
-    packets.tell_text<pf::interned::event_names>(s, number, text);
+    packets.define_text<pf::interned::event_names>(s, number, text);
   }
   /// Stages and request sets share one table: the former have odd numbers, the latter even ones.
   CUTRACE_INLINE std::uint32_t stage_number(perfetto_sequence& s, text stage) {
     const std::uint32_t number = 2 * stages.of({{reinterpret_cast<std::uintptr_t>(stage.data), stage.size}}) + 1;
     if (CUTRACE_UNLIKELY(s.texts.first(number)))
-      packets.tell_text<pf::interned::string_values>(s, number, perfetto_text(view_of(stage)));
-    return number;
-  }
-  CUTRACE_ONE_COPY std::uint32_t requests_number(perfetto_sequence& s, const event& e) {
-    if (!request_sets::has(e) || request_sets::is_plain(e)) return 0;
-    const request_sets::entry& set = requests.of(e);
-    const std::uint32_t number = 2 * set.number;
-    if (s.texts.first(number)) {
-      packets.tell_text<pf::interned::string_values>(s, number, requests.text_of(set));
-    }
-    s.requests = requests.use(e, number);
+      packets.define_text<pf::interned::string_values>(s, number, perfetto_text(view_of(stage)));
     return number;
   }
   /// One number as it is, more of them or names as a text. Room: two times note_room.
@@ -78,21 +67,16 @@ struct perfetto_state {
     return e.request_total > e.request_count ? put_note<Form>(to, note::request_total, e.request_total) : to;
   }
   /// 0 where there is no set to speak of. Before the packet is begun: it may write one of its own.
-  CUTRACE_INLINE std::uint32_t requests_number_of(perfetto_sequence& s, const event& e) {
-    if (e.request_count == 0) return 0;
-    return CUTRACE_LIKELY(requests.is_used(s.requests, e)) ? s.requests.number : requests_number(s, e);
+  std::uint32_t requests_number(perfetto_sequence& s, const event& e) {
+    if (!request_sets::has(e) || request_sets::is_plain(e)) return 0;
+    const request_sets::entry& set = requests.of(e);
+    const std::uint32_t number = 2 * set.number;
+    if (s.texts.first(number)) packets.define_text<pf::interned::string_values>(s, number, request_sets::text_of(set));
+    return number;
   }
 
   template <class Form>
   CUTRACE_INLINE static char* put_quality(char* to, const event& e) noexcept {
-    // The four flags at once.
-    static_assert(offsetof(event, skewed) == offsetof(event, late) + 1 &&
-                      offsetof(event, by_events) == offsetof(event, late) + 2 &&
-                      offsetof(event, incomplete) == offsetof(event, late) + 3,
-                  "one word");
-    std::uint32_t flags = 0;
-    std::memcpy(&flags, reinterpret_cast<const char*>(&e) + offsetof(event, late), sizeof(flags));
-    if (CUTRACE_LIKELY(flags == 0 && e.start_ns <= e.end_ns)) return to;
     if (CUTRACE_UNLIKELY(e.late)) to = put_note<Form>(to, note::late, 1);
     if (CUTRACE_UNLIKELY(e.skewed)) to = put_note<Form>(to, note::skewed, 1);
     if (CUTRACE_UNLIKELY(e.by_events)) to = put_note<Form>(to, note::by_events, 1);

@@ -15,37 +15,10 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-CUTRACE_ONE_COPY inline char* put_long_varint(char* to, std::uint64_t n) noexcept {
-  return to + protozero::write_varint(to, n);
-}
 CUTRACE_INLINE char* put_varint(char* to, std::uint64_t n) noexcept {
-  if (CUTRACE_LIKELY(n < 0x80)) {
-    *to = static_cast<char>(n);
-    return to + 1;
-  }
-  if (CUTRACE_LIKELY(n < 0x4000)) {
-    to[0] = static_cast<char>(n | 0x80u);
-    to[1] = static_cast<char>(n >> 7u);
-    return to + 2;
-  }
-  if (CUTRACE_LIKELY(n < 0x200000)) {  // most correlation ids
-    to[0] = static_cast<char>(n | 0x80u);
-    to[1] = static_cast<char>(n >> 7u | 0x80u);
-    to[2] = static_cast<char>(n >> 14u);
-    return to + 3;
-  }
-  return put_long_varint(to, n);
-}
-
-/// The same of a time in nanoseconds. Whether most take two bytes or three cannot be foreseen, so no branch tells them
-/// apart. May write one byte behind the number.
-CUTRACE_INLINE char* put_time(char* to, std::uint64_t ns) noexcept {
-  if (CUTRACE_UNLIKELY(ns < 0x80 || ns >= 0x200000)) return put_varint(to, ns);
-  const std::size_t third = ns >= 0x4000 ? 1 : 0;
-  to[0] = static_cast<char>(ns | 0x80u);
-  to[1] = static_cast<char>(ns >> 7u | third << 7u);
-  to[2] = static_cast<char>(ns >> 14u);
-  return to + 2 + third;
+  for (; n >= 0x80; n >>= 7u) *to++ = static_cast<char>(n | 0x80u);
+  *to = static_cast<char>(n);
+  return to + 1;
 }
 
 /// Longest field of a number: a tag of three bytes and a varint of ten.

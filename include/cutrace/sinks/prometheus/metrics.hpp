@@ -224,7 +224,7 @@ struct user_value {
   std::int64_t value = 0;
 };
 
-/// One thread. `now_ns` is any clock that goes on, in ns: it only tells how long nothing was heard of something.
+/// One thread. `now_ns` is any clock that goes on, in ns: it only says how long nothing was heard of something.
 class metrics {
  public:
   /// @param stage_limit names of stages with series of their own, and of the program's own counters likewise
@@ -359,7 +359,7 @@ class metrics {
   }
 
   /// All nodes of a graph's replay share one call, and wait for each other rather than for their launch: the first one
-  /// to come tells the delay.
+  /// to come shows the delay.
   bool later_node(const event& e) noexcept {
     const std::uint64_t graph = e.kind == event_kind::kernel   ? e.kernel.graph_id
                                 : e.kind == event_kind::memcpy ? e.memcpy_.graph_id

@@ -4,9 +4,13 @@
 // Why not a library: what is needed is one page to one scraper, inside a program that is not ours. Debian's cpp-httplib
 // is a shared library that brings OpenSSL, zlib and brotli into the traced process, and a pool of threads; by default
 // it sends without MSG_NOSIGNAL (CPPHTTPLIB_SEND_FLAGS 0), and it does not look whether a descriptor is still its own.
-// The limits here: 16 connections, heads of 4 KiB, 2 s without progress, GET and HEAD.
+// So: one connection after the other, GET and HEAD, heads of 4 KiB that arrive within half a second, answers of at most
+// 10 s. Clients that connect and are silent wait in the kernel (TCP_DEFER_ACCEPT) and hold up nobody.
 #pragma once
 
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <strings.h>  // strncasecmp
 #include <sys/socket.h>
@@ -18,7 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cutrace/base/helper_thread.hpp>
-#include <cutrace/base/own_socket.hpp>
+#include <cutrace/base/guarded_socket.hpp>
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
@@ -29,16 +33,12 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace prometheus {
 
 using detail::closed_after_fork;
-using detail::own_socket;
-
-// One scrape: reads the head of a request, answers it, and is done. Never waits; the server's loop says when there is
-// something to read or room to write.
+using detail::guarded_socket;
 
 /// Whether no Host header of the request names another machine.
 CUTRACE_NOINLINE inline bool asks_this_machine(std::string_view request) {
@@ -90,76 +90,6 @@ CUTRACE_NOINLINE inline std::string answer_to(std::string_view request, const st
   return out;
 }
 
-class connection {
- public:
-  using clock = std::chrono::steady_clock;
-  static constexpr std::size_t request_most = 4096;
-
-  void begin(own_socket s, clock::time_point now) {
-    socket_ = std::move(s);
-    request_.clear();
-    answer_.clear();
-    sent_ = 0;
-    deadline_ = now + std::chrono::seconds(2);
-    end_ = now + std::chrono::seconds(10);
-  }
-  bool is_open() const noexcept { return socket_.is_open(); }
-  int fd() const noexcept { return socket_.fd(); }
-  short wants() const noexcept { return answer_.empty() ? POLLIN : POLLOUT; }
-  /// Two seconds after the last progress, ten after the beginning.
-  clock::time_point deadline() const noexcept { return deadline_ < end_ ? deadline_ : end_; }
-  void close() noexcept { socket_.close(); }
-
-  /// Goes on as far as it can without waiting; closes the socket at the end and after any error. `page()` is asked for
-  /// when the request is complete.
-  template <class Page>
-  void advance(clock::time_point now, bool only_local, Page&& page) {
-    if (!socket_.is_ours()) return close();
-    if (answer_.empty() && !receive(only_local, page)) return;
-    while (sent_ < answer_.size()) {
-      // MSG_NOSIGNAL: a client that has gone must not send SIGPIPE into the program.
-      const ssize_t n = ::send(fd(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n < 0) {
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) close();
-        return;
-      }
-      sent_ += static_cast<std::size_t>(n);
-      deadline_ = now + std::chrono::seconds(2);
-    }
-    ::shutdown(fd(), SHUT_WR);  // ends it even where a forked child holds a copy of the descriptor
-    close();
-  }
-
- private:
-  /// Reads what is there. @returns whether the answer stands.
-  template <class Page>
-  bool receive(bool only_local, Page&& page) {
-    while (answer_.empty()) {
-      char some[1024];
-      const ssize_t n = ::recv(fd(), some, sizeof(some), MSG_DONTWAIT);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-      if (n <= 0) {
-        close();
-        return false;
-      }
-      request_.append(some, static_cast<std::size_t>(n));
-      if (request_.find("\r\n\r\n") != std::string::npos || request_.find("\n\n") != std::string::npos) {
-        answer_ = answer_to(request_, *page(), only_local);
-      } else if (request_.size() > request_most) {
-        answer_ = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-      }
-    }
-    return true;
-  }
-
-  own_socket socket_;
-  std::string request_, answer_;
-  std::size_t sent_ = 0;
-  clock::time_point deadline_{}, end_{};
-};
-
 class metrics_server {
  public:
   metrics_server() = default;
@@ -170,15 +100,16 @@ class metrics_server {
   /// Listens, and serves `first` from then on. @throws config_error, error without a thread
   CUTRACE_NOINLINE void start(const std::string& address, std::string first) {
     stop();
-    std::unique_ptr<state> s(new state());
     const listen_address at = parse_address(address);
-    s->listening = own_socket(::socket(at.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    std::unique_ptr<state> s(new state(::socket(at.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
     const int on = 1;  // after a restart, what is left of earlier connections shall not hold the port
+    const int wait_s = 1;
     sockaddr_storage bound{};
     socklen_t size = sizeof(bound);
     const int fd = s->listening.fd();
     if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-        ::bind(fd, reinterpret_cast<const sockaddr*>(&at.socket), at.size) != 0 || ::listen(fd, 16) != 0 ||
+        ::setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &wait_s, sizeof(wait_s)) != 0 ||
+        ::bind(fd, reinterpret_cast<const sockaddr*>(&at.socket), at.size) != 0 || ::listen(fd, 64) != 0 ||
         ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0)
       throw_listen_error(address, errno);
     url_ = "http://" + address_text(bound) + "/metrics";
@@ -224,11 +155,12 @@ class metrics_server {
   }
 
  private:
-  using clock = connection::clock;
-  static constexpr std::size_t connection_most = 16;
+  using clock = std::chrono::steady_clock;
+  static constexpr std::size_t head_bytes = 4096;
 
   struct state {
-    own_socket listening;
+    explicit state(int fd) noexcept : listening(fd) {}
+    guarded_socket listening;
     std::mutex mutex;
     std::shared_ptr<const std::string> page;
     bool only_local = false;
@@ -247,51 +179,64 @@ class metrics_server {
   }
 
   static void serve(state& s) {
-    connection connections[connection_most];
-    clock::time_point accept_again{};
     while (!s.stopping.load(std::memory_order_acquire)) {
-      pollfd polled[connection_most + 1];
-      const clock::time_point begin = clock::now();
-      clock::time_point until =
-          begin + std::chrono::seconds(1);  // where the program closed our socket, nothing wakes us
-      bool room = false;
-      for (std::size_t i = 0; i < connection_most; ++i) {
-        const connection& c = connections[i];
-        polled[i] = {c.fd(), c.wants(), 0};
-        room = room || !c.is_open();
-        if (c.is_open()) until = std::min(until, c.deadline());
-      }
-      if (!s.listening.is_ours()) {
-        if (!s.stopping.load(std::memory_order_acquire)) s.failed.store(true, std::memory_order_release);
-        return;
-      }
-      polled[connection_most] = {room && begin >= accept_again ? s.listening.fd() : -1, POLLIN, 0};
-      const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(until - begin).count();
-      ::poll(polled, connection_most + 1, static_cast<int>(std::max<decltype(wait)>(wait, 0)) + 1);
-      if (s.stopping.load(std::memory_order_acquire)) return;
-
-      const clock::time_point now = clock::now();
-      for (std::size_t i = 0; i < connection_most; ++i) {
-        connection& c = connections[i];
-        if (!c.is_open()) continue;
-        // At its deadline too: this thread may have waited for a processor while the request came.
-        if (polled[i].revents != 0 || now >= c.deadline()) c.advance(now, s.only_local, [&s] { return page_of(s); });
-        if (c.is_open() && now >= c.deadline()) c.close();
-      }
-      if (polled[connection_most].revents != 0 && s.listening.is_ours() && !accept(s, connections, now))
-        accept_again = now + std::chrono::seconds(1);  // no descriptor is free: the socket would stay ready
+      if (!s.listening.is_ours()) return s.failed.store(true, std::memory_order_release);
+      if (!wait(s, s.listening.fd(), POLLIN, clock::now() + std::chrono::seconds(1))) continue;
+      if (!s.listening.is_ours()) continue;
+      guarded_socket client(::accept4(s.listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (client.is_open())
+        answer(s, client);
+      else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        wait(s, -1, 0, clock::now() + std::chrono::seconds(1));  // the connection would stay ready
     }
   }
 
-  /// @returns false where a connection waits that cannot be had now.
-  static bool accept(state& s, connection* connections, clock::time_point now) {
-    for (std::size_t i = 0; i < connection_most; ++i) {
-      if (connections[i].is_open()) continue;
-      const int fd = ::accept4(s.listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED;
-      connections[i].begin(own_socket(fd), now);
+  /// Until something can be done with `fd`. @returns false after `until`, and where the server stops
+  static bool wait(const state& s, int fd, short what, clock::time_point until) {
+    while (!s.stopping.load(std::memory_order_acquire) && clock::now() < until) {
+      pollfd one{fd, what, 0};
+      // `stop` wakes who waits for a connection; where the program has closed our socket, nothing does.
+      if (::poll(&one, 1, fd == s.listening.fd() ? 1000 : 50) > 0) return true;
     }
-    return true;
+    return false;
+  }
+
+  static void answer(state& s, const guarded_socket& client) {
+    const clock::time_point begin = clock::now();
+    std::string request;
+    while (request.find("\r\n\r\n") == std::string::npos && request.find("\n\n") == std::string::npos) {
+      char some[1024];
+      if (!client.is_ours()) return;
+      const ssize_t n = ::recv(client.fd(), some, sizeof(some), MSG_DONTWAIT);
+      if (n > 0) request.append(some, static_cast<std::size_t>(n));
+      if (request.size() > head_bytes)
+        return send(s, client,
+                    "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+      if (n > 0) continue;
+      if (n == 0 || !is_transient(errno) || !wait(s, client.fd(), POLLIN, begin + std::chrono::milliseconds(500)))
+        return;
+    }
+    send(s, client, answer_to(request, *page_of(s), s.only_local));
+  }
+  static bool is_transient(int failure) noexcept {
+    return failure == EAGAIN || failure == EWOULDBLOCK || failure == EINTR;
+  }
+
+  /// Gives up after 10 s, and after 2 s without progress.
+  static void send(const state& s, const guarded_socket& client, std::string_view text) {
+    const clock::time_point end = clock::now() + std::chrono::seconds(10);
+    while (!text.empty()) {
+      if (!client.is_ours()) return;
+      // MSG_NOSIGNAL: a client that has gone must not send SIGPIPE into the program.
+      const ssize_t n = ::send(client.fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n > 0) {
+        text.remove_prefix(static_cast<std::size_t>(n));
+      } else if (!is_transient(errno) ||
+                 !wait(s, client.fd(), POLLOUT, std::min(end, clock::now() + std::chrono::seconds(2)))) {
+        return;
+      }
+    }
+    ::shutdown(client.fd(), SHUT_WR);  // ends it even where a forked child holds a copy of the descriptor
   }
 
   static std::shared_ptr<const std::string> page_of(state& s) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cutrace run --method preload` beside the CUPTI backend, on the stand-in driver: the same calls with the same
-// content, and what only hooked calls tell.
+// content, and what only hooked calls report.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -51,21 +51,21 @@ jsonl_trace trace_of(const run& r) {
 
 }  // namespace
 
-TEST_CASE("hooked calls tell what CUPTI's callbacks tell") {
+TEST_CASE("hooked calls say what CUPTI's callbacks report") {
   const run by_hooks = traced("preload", DRIVER_SUBJECT), by_cupti = traced("cupti", DRIVER_SUBJECT);
   CHECK(by_hooks.ended.output == "worked\n");
-  const jsonl_trace hooked = trace_of(by_hooks), told = trace_of(by_cupti);
+  const jsonl_trace hooked = trace_of(by_hooks), reported = trace_of(by_cupti);
   CHECK(hooked.complete());
   // CUPTI's first callback comes when cuInit has begun.
   auto seen = contents(hooked, false);
   CHECK(seen.erase(R"({"args":{"Flags":0},"name":"cuInit","result":0,"result_name":"CUDA_SUCCESS"})") == 1);
-  CHECK(text_of(seen) == text_of(contents(told, false)));
+  CHECK(text_of(seen) == text_of(contents(reported, false)));
   CHECK(seen.size() > 20);
-  CHECK(hooked.count("api", "cuLaunchKernel") == told.count("kernel", "empty") - 5);
+  CHECK(hooked.count("api", "cuLaunchKernel") == reported.count("kernel", "empty") - 5);
   CHECK(hooked.count("api", "cuLaunchKernelEx") == 5);
 }
 
-TEST_CASE("a launch tells its grid, its blocks and its shared memory") {
+TEST_CASE("a launch gives its grid, its blocks and its shared memory") {
   const jsonl_trace trace = trace_of(traced("preload", DRIVER_SUBJECT));
   const auto launches = contents(trace, true);
   const std::string block = R"("blockDimX":32,"blockDimY":4,"blockDimZ":1,)";

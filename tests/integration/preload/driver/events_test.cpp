@@ -105,12 +105,12 @@ TEST_CASE("a program prints and returns the same, measured or not") {
   }
 }
 
-TEST_CASE("work is told with its call, its stream and what the call says of it, and takes no less than it does") {
+TEST_CASE("work is reported with its call, its stream and what the call says of it, and takes no less than it does") {
   const jsonl_trace trace = trace_of(measured("streams"));
   check_account(trace);
   std::map<std::uint64_t, nlohmann::json> calls;
   for (const nlohmann::json& e : trace.of("api")) calls[e.at("correlation")] = e;
-  std::set<std::uint64_t> kernel_streams, told;
+  std::set<std::uint64_t> kernel_streams, reported;
   std::map<std::uint64_t, std::int64_t> last_end;
   std::size_t kernels = 0, own_default = 0;
   for (const nlohmann::json& e : work_of(trace)) {
@@ -118,7 +118,7 @@ TEST_CASE("work is told with its call, its stream and what the call says of it, 
     CHECK_FALSE(e.contains("skewed"));
     CHECK(e.at("device") == 0);
     REQUIRE(calls.count(e.at("correlation")) == 1);
-    CHECK(told.insert(e.at("correlation").get<std::uint64_t>()).second);
+    CHECK(reported.insert(e.at("correlation").get<std::uint64_t>()).second);
     const nlohmann::json& call = calls[e.at("correlation")];
     CHECK(e.at("call") == call.at("name"));
     CHECK(e.at("tid") == call.at("tid"));

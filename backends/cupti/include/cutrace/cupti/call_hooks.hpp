@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls CUPTI tells us of: every driver function that the library knows, enumerated at run time, and what happens
-// to CUDA graphs.
+// Which calls CUPTI notifies us of: every driver function that the library knows, enumerated at run time, and what
+// happens to CUDA graphs.
 #pragma once
 
 #include <cupti.h>

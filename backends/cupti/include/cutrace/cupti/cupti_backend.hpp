@@ -179,7 +179,7 @@ class cupti_backend final : public backend {
     p.last_writer.store(writer_, std::memory_order_release);
     p.call_joins.store(find_call_joins(), std::memory_order_relaxed);
     name_results(*writer_);
-    if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would tell of this
+    if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would report of this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const bool whole_graphs = may_trace_whole_graphs();
     call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version),
@@ -249,7 +249,7 @@ class cupti_backend final : public backend {
     complain("cuptiActivityEnable, no records of UNIFIED_MEMORY_COUNTER", r);
   }
 
-  /// What CUPTI leaves out of the records, or adds to them, unless told.
+  /// What CUPTI leaves out of the records, or adds to them, by default.
   void set_details(process_state& p) const {
     // A program that polls with cuStreamQuery or cuEventQuery would get a record for each question that is answered no.
     if (options_.has(record_group::sync) && p.api.cuptiActivityEnableAllSyncRecords != nullptr)
@@ -280,9 +280,10 @@ class cupti_backend final : public backend {
   bool may_trace_whole_graphs() const {
     if (options_.graphs != graph_level::graph) return false;
     if (!cuda_is_running()) return true;
-    writer_->report("cupti",
-                    "CUTRACE_GRAPHS=graph came too late, CUDA runs already: graphs are told node by node, since CUPTI "
-                    "would end the program at the next replay of an older graph; begin the session before CUDA");
+    writer_->report(
+        "cupti",
+        "CUTRACE_GRAPHS=graph came too late, CUDA runs already: graphs are recorded node by node, since CUPTI "
+        "would end the program at the next replay of an older graph; begin the session before CUDA");
     return false;
   }
 

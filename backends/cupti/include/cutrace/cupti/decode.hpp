@@ -59,7 +59,7 @@ CUTRACE_LOCAL inline bool one(const void* at, std::size_t available, decode_cont
       return cuda_event(at, available, c, emitter);
     case record_kind::jit:
       return jit(at, available, c, emitter);
-    // Calls are taken from callbacks, with their arguments; these records would tell them a second time.
+    // Calls are taken from callbacks, with their arguments; these records would count them a second time.
     case record_kind::driver:
     case record_kind::runtime:
     case record_kind::internal_launch_api:

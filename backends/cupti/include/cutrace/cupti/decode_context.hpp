@@ -53,7 +53,7 @@ struct decode_context {
   void learn(std::uint32_t context, std::uint32_t device) noexcept {
     contexts[context % context_count] = {context, device, true};
   }
-  /// Device of a context, 0 where no record has told yet.
+  /// Device of a context, 0 where no record has named it yet.
   std::uint32_t device_of(std::uint32_t context) const noexcept {
     const known_context& k = contexts[context % context_count];
     return k.known && k.context == context ? k.device : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoder of managed ("unified") memory: pages that the driver moved are copies that no call asked for, page faults are
+// Decoder of managed ("unified") memory: pages that the driver moved become copies without a call, page faults become
 // counters. Same contract as decode_work.hpp.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace decoding {
 /// CUpti_ActivityUnifiedMemoryCounterKind.
 enum class managed_counter : std::uint32_t { to_device = 1, to_host = 2, cpu_fault = 3, gpu_fault = 4, to_peer = 8 };
 
-/// From `source` to `destination`, device numbers; all ones is the CPU (CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID). CUPTI says
-/// of the stream that it is invalid, and tells no context.
+/// From `source` to `destination`, device numbers; all ones is the CPU (CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID). The
+/// record's stream is invalid, and it has no context.
 CUTRACE_LOCAL inline bool migration(const unified_record& r, decode_context& c, event_emitter& emitter) {
   event e;
   e.kind = event_kind::memcpy;
@@ -48,8 +48,8 @@ CUTRACE_LOCAL inline bool migration(const unified_record& r, decode_context& c, 
   return true;
 }
 
-/// A counter that only rises. A fault of the CPU is one, its record's value is the place in the program; of a GPU's it
-/// is the number of fault groups of the page.
+/// A counter that only rises. A record of a CPU's fault counts one, and its value is the place in the program; the
+/// value of a GPU's record is the number of fault groups of the page.
 CUTRACE_LOCAL inline bool page_fault(const unified_record& r, decode_context& c, event_emitter& emitter) {
   const bool gpu = static_cast<managed_counter>(r.counter) == managed_counter::gpu_fault;
   event e;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders of what the GPU was not told to do: descriptions of devices, contexts and streams, memory, overhead of the
+// Decoders of what is no work of the GPU: descriptions of devices, contexts and streams, memory, overhead of the
 // tracing itself, compilation, CUDA events. Same contract as decode_work.hpp.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUPTI tells of a device once, when CUDA starts; asked of the driver instead, for a session that begins later.
+// How CUPTI describes a device, once, when CUDA starts; asked of the driver instead, for a session that begins later.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +12,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// Describes all devices that this process sees, as far as the driver tells of them. CUDA must have been initialised.
+/// Describes all devices that this process sees, as far as the driver knows them. CUDA must have been initialised.
 inline void describe_devices(event_writer& writer) {
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (cuda == nullptr) return;
@@ -48,7 +48,7 @@ inline void describe_devices(event_writer& writer) {
     d.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     d.compute_minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     d.core_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-    // Two transfers a clock, over a bus whose width is told in bits.
+    // Two transfers a clock, over a bus whose width is given in bits.
     d.memory_bandwidth_bytes_per_s = std::uint64_t{attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)} * 1000 * 2 *
                                      attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
     CUuuid uuid{};

@@ -25,7 +25,7 @@ CUTRACE_LOCAL inline const function_entry* find_runtime(std::uint32_t cbid) noex
   return tables::runtime[cbid].name != nullptr ? &tables::runtime[cbid] : nullptr;
 }
 
-/// Tells the writer the names of all result codes of these headers, so that sinks can print them.
+/// Hands the names of all result codes of these headers to the writer, so that sinks can print them.
 CUTRACE_LOCAL inline void name_results(event_writer& w) noexcept {
   for (const result_entry* r = tables::driver_results; r->name != nullptr; ++r) w.name_result(false, r->code, r->name);
   for (const result_entry* r = tables::runtime_results; r->name != nullptr; ++r) w.name_result(true, r->code, r->name);
@@ -68,7 +68,7 @@ CUTRACE_LOCAL inline function_info describe(const function_entry& f, function_in
   return describe(f, parameters_of(f), buffer);
 }
 
-/// Tells the trace what a callback id means. A function that the tables do not hold is not known to make GPU work: that
+/// Describes a callback id to the trace. A function that the tables do not hold is not known to make GPU work: that
 /// would promise records that may never come.
 CUTRACE_LOCAL inline void name_function(event_writer& w, std::uint32_t cbid, const char* symbol,
                                         const function_entry* known) noexcept {

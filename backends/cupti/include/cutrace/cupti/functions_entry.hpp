@@ -15,7 +15,7 @@ constexpr std::uint32_t word_limit = 10;
 /// Marks an offset or index that is not there.
 constexpr std::uint16_t no_offset = 0xffff;
 
-/// What a call does, as far as its name tells.
+/// What a call does, as far as its name says.
 enum class function_work : std::uint8_t { none, launch, graph, copy, set, allocate, free, synchronize, event };
 
 /// Where the value of an argument is found.
@@ -35,7 +35,7 @@ struct function_parameter {
   std::uint16_t inner;   ///< bytes
 };
 
-/// Amount of bytes that no single argument tells: width * height * depth * scale.
+/// Amount of bytes that no single argument holds: width * height * depth * scale.
 struct function_product {
   std::uint16_t pointer;     ///< offset of the pointer that the factors lie behind, or no_offset: in the structure
   std::uint16_t factor[3];   ///< offsets

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI's resource callbacks about CUDA graphs, told on as changes of nodes, so that each kernel of a replay can carry
-// the stage in which its node was captured. What the driver does (seen with CUPTI 13.0 on an H200):
+// CUPTI's resource callbacks about CUDA graphs, passed on as changes of nodes, so that each kernel of a replay can
+// carry the stage in which its node was captured. What the driver does (seen with CUPTI 13.0 on an H200):
 //
 //   - A node's id is the id of its graph << 32 | index; records of a replay carry ids of the executable graph.
-//   - Each node of a clone or of an executable graph is created, then told as cloned from its origin.
+//   - Each node of a clone or of an executable graph is created, then reported as cloned from its origin.
 //   - While it instantiates, the driver dissolves child graphs: their nodes move into the executable graph and get new
 //     ids without a callback. When the child graph's destruction begins, its nodes answer with the new ids.
-//   - cuGraphExecUpdate makes no resource callback: it is told by the call itself.
+//   - cuGraphExecUpdate makes no resource callback: the call itself shows it.
 #pragma once
 
 #include <cupti.h>

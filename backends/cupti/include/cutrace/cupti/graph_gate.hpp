@@ -15,7 +15,7 @@ namespace cupti CUTRACE_LOCAL {
 
 class graph_gate {
  public:
-  /// Around a call, on its thread. Entering twice is entering once, so that a call whose end is never told does no
+  /// Around a call, on its thread. Entering twice is entering once, so that a call whose end is never reported does no
   /// harm.
   void enter() noexcept {
     slot& s = mine();

@@ -75,7 +75,7 @@ class graph_twin {
     p.whole_graphs.store(false, std::memory_order_release);
     if (event_writer* w = p.writer.load(std::memory_order_acquire))
       w->report("cupti",
-                "graphs are told node by node from here on: a launch that was recorded so took longer than other "
+                "graphs are recorded node by node from here on: a launch that was recorded so took longer than other "
                 "threads could wait, or CUPTI could not be switched back");
   }
 };

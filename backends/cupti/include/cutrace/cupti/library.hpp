@@ -87,7 +87,7 @@ struct functions {
 
 /// CUDA major version of a libcupti, by its API version: up to 17 are CUDA 11 and older, 19 to 28 are 12.x, from 13.0
 /// on the number spells the release (cupti_version.h). 18 is 11.8, and 12.0 says 18, too: there the name decides, as in
-/// "libcupti.so.11.8" and "libcupti.so.12"; 0 where it does not tell either.
+/// "libcupti.so.11.8" and "libcupti.so.12"; 0 where it does not say either.
 inline int cuda_major_of(std::uint32_t api_version, const std::string& path) noexcept {
   if (api_version >= 1000) return static_cast<int>(api_version / 10000);
   if (api_version != 18) return api_version > 18 ? 12 : 11;
@@ -191,7 +191,7 @@ inline int driver_version(std::string& why) {
   const get_version get = reinterpret_cast<get_version>(dlsym(cuda, "cuDriverGetVersion"));
   int version = 0;
   if (get == nullptr || get(&version) != 0 || version == 0) {
-    why = "libcuda.so.1 does not tell its version: the driver is not usable";
+    why = "libcuda.so.1 does not say its version: the driver is not usable";
     return 0;
   }
   return version;

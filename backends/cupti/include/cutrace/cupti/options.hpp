@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUPTI backend records: kinds of records, and how a CUDA graph is told.
+// What the CUPTI backend records: kinds of records, and how a CUDA graph is recorded.
 //
 //   CUTRACE_KINDS   "kernel,memcpy" these alone; "+memory,-sync" what is usual, with changes
 //   CUTRACE_GRAPHS  "node" (the default): each node of a replay is an event, which costs 0.35 us a node, on the GPU

@@ -10,10 +10,10 @@
 #include <cutrace/cupti/buffers.hpp>
 #include <cutrace/cupti/call_joins.hpp>
 #include <cutrace/cupti/call_recipe.hpp>
+#include <cutrace/cupti/cupti_clock.hpp>
 #include <cutrace/cupti/decode_context.hpp>
 #include <cutrace/cupti/graph_gate.hpp>
 #include <cutrace/cupti/library.hpp>
-#include <cutrace/cupti/own_clock.hpp>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -28,7 +28,7 @@ struct alignas(64) process_state {
   // One cache line, which each callback reads.
   std::atomic<event_writer*> writer{nullptr};      ///< null between sessions; the object itself lives on
   std::atomic<std::uint32_t> overflow_wait_us{0};  ///< 0: calls never wait for buffers
-  std::atomic<std::uint32_t> runtime_names{0};     ///< 0: calls are told without them, see runtime_calls
+  std::atomic<std::uint32_t> runtime_names{0};     ///< 0: calls are recorded without them, see runtime_calls
   /// Called at the beginning of each recorded call with CUPTI's number of it; null: nobody asks. It stays loaded.
   std::atomic<call_joins_function> call_joins{nullptr};
   std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
@@ -54,7 +54,7 @@ struct alignas(64) process_state {
   bool clock_registered = false;
   bool kernels_left_on = false;  ///< the kind was not switched off at the end of a session
   std::mutex switching;          ///< held while CUPTI is switched off and on
-  own_clock clock;               ///< of CUPTI, where it does not take ours
+  cupti_clock clock;             ///< of CUPTI, where it does not take ours
 
   graph_gate graphs;                      ///< of launches and instantiations, where their traits say so
   std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, but for the launch of a twin

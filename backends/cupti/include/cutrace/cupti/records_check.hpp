@@ -13,158 +13,93 @@ namespace cupti {
 
 #define CUTRACE_SAME(ours, member, theirs, their_member)                                                         \
   static_assert(offsetof(ours, member) == offsetof(theirs, their_member), "moved: " #theirs "::" #their_member); \
-  static_assert(sizeof(ours::member) == sizeof(theirs::their_member), "resized: " #theirs "::" #their_member)
-#define CUTRACE_FITS(ours, theirs) static_assert(ours##_bytes <= sizeof(theirs), "too long for " #theirs)
-
+  static_assert(sizeof(ours::member) == sizeof(theirs::their_member), "resized: " #theirs "::" #their_member);
 // Three members of a row in theirs, an array in ours.
 #define CUTRACE_SAME_3(ours, member, theirs, x, y, z)                                                              \
   static_assert(offsetof(ours, member) == offsetof(theirs, x) && offsetof(theirs, y) == offsetof(theirs, x) + 4 && \
                     offsetof(theirs, z) == offsetof(theirs, x) + 8 && sizeof(ours::member) == 12,                  \
-                "moved: " #theirs "::" #x)
+                "moved: " #theirs "::" #x);
+#define CUTRACE_FITS(ours, theirs) static_assert(ours##_bytes <= sizeof(theirs), "too long for " #theirs)
+#define CUTRACE_CHECK(table, ours, theirs) \
+  CUTRACE_##table(CUTRACE_SAME, CUTRACE_SAME_3, ours, theirs) CUTRACE_FITS(ours, theirs)
 
-#define CUTRACE_CHECK_KERNEL(theirs)                                             \
-  CUTRACE_SAME(kernel_record, kind, theirs, kind);                               \
-  CUTRACE_SAME(kernel_record, registers_per_thread, theirs, registersPerThread); \
-  CUTRACE_SAME(kernel_record, start, theirs, start);                             \
-  CUTRACE_SAME(kernel_record, end, theirs, end);                                 \
-  CUTRACE_SAME(kernel_record, device, theirs, deviceId);                         \
-  CUTRACE_SAME(kernel_record, context, theirs, contextId);                       \
-  CUTRACE_SAME(kernel_record, stream, theirs, streamId);                         \
-  CUTRACE_SAME_3(kernel_record, grid, theirs, gridX, gridY, gridZ);              \
-  CUTRACE_SAME_3(kernel_record, block, theirs, blockX, blockY, blockZ);          \
-  CUTRACE_SAME(kernel_record, static_shared, theirs, staticSharedMemory);        \
-  CUTRACE_SAME(kernel_record, dynamic_shared, theirs, dynamicSharedMemory);      \
-  CUTRACE_SAME(kernel_record, local_per_thread, theirs, localMemoryPerThread);   \
-  CUTRACE_SAME(kernel_record, correlation, theirs, correlationId);               \
-  CUTRACE_SAME(kernel_record, name, theirs, name);                               \
-  CUTRACE_SAME(kernel_record, graph_node, theirs, graphNodeId);                  \
-  CUTRACE_SAME(kernel_record, graph, theirs, graphId);                           \
-  CUTRACE_SAME_3(kernel_record, cluster, theirs, clusterX, clusterY, clusterZ);  \
-  CUTRACE_FITS(kernel_record, theirs)
-
-#define CUTRACE_CHECK_COPY(ours, theirs)                  \
-  CUTRACE_SAME(ours, kind, theirs, kind);                 \
-  CUTRACE_SAME(ours, copy_kind, theirs, copyKind);        \
-  CUTRACE_SAME(ours, source_kind, theirs, srcKind);       \
-  CUTRACE_SAME(ours, destination_kind, theirs, dstKind);  \
-  CUTRACE_SAME(ours, flags, theirs, flags);               \
-  CUTRACE_SAME(ours, bytes, theirs, bytes);               \
-  CUTRACE_SAME(ours, start, theirs, start);               \
-  CUTRACE_SAME(ours, end, theirs, end);                   \
-  CUTRACE_SAME(ours, device, theirs, deviceId);           \
-  CUTRACE_SAME(ours, context, theirs, contextId);         \
-  CUTRACE_SAME(ours, stream, theirs, streamId);           \
-  CUTRACE_SAME(ours, correlation, theirs, correlationId); \
-  CUTRACE_SAME(ours, graph_node, theirs, graphNodeId);    \
-  CUTRACE_SAME(ours, graph, theirs, graphId);             \
-  CUTRACE_FITS(ours, theirs)
-
-#define CUTRACE_CHECK_SYNC(theirs)                               \
-  CUTRACE_SAME(sync_record, kind, theirs, kind);                 \
-  CUTRACE_SAME(sync_record, type, theirs, type);                 \
-  CUTRACE_SAME(sync_record, start, theirs, start);               \
-  CUTRACE_SAME(sync_record, end, theirs, end);                   \
-  CUTRACE_SAME(sync_record, correlation, theirs, correlationId); \
-  CUTRACE_SAME(sync_record, context, theirs, contextId);         \
-  CUTRACE_SAME(sync_record, stream, theirs, streamId);           \
-  CUTRACE_SAME(sync_record, event, theirs, cudaEventId);         \
-  CUTRACE_FITS(sync_record, theirs)
-
-#define CUTRACE_CHECK_OVERHEAD(theirs)                                \
-  CUTRACE_SAME(overhead_record, kind, theirs, kind);                  \
-  CUTRACE_SAME(overhead_record, overhead_kind, theirs, overheadKind); \
-  CUTRACE_SAME(overhead_record, object_kind, theirs, objectKind);     \
-  CUTRACE_SAME(overhead_record, object, theirs, objectId);            \
-  CUTRACE_SAME(overhead_record, start, theirs, start);                \
-  CUTRACE_SAME(overhead_record, end, theirs, end);                    \
-  CUTRACE_FITS(overhead_record, theirs)
-
-#define CUTRACE_CHECK_DEVICE(theirs)                                            \
-  CUTRACE_SAME(device_record, memory_bandwidth, theirs, globalMemoryBandwidth); \
-  CUTRACE_SAME(device_record, memory_bytes, theirs, globalMemorySize);          \
-  CUTRACE_SAME(device_record, core_clock, theirs, coreClockRate);               \
-  CUTRACE_SAME(device_record, multiprocessors, theirs, numMultiprocessors);     \
-  CUTRACE_SAME(device_record, compute_major, theirs, computeCapabilityMajor);   \
-  CUTRACE_SAME(device_record, compute_minor, theirs, computeCapabilityMinor);   \
-  CUTRACE_SAME(device_record, id, theirs, id);                                  \
-  CUTRACE_SAME(device_record, uuid, theirs, uuid);                              \
-  CUTRACE_SAME(device_record, name, theirs, name);                              \
-  CUTRACE_FITS(device_record, theirs)
-
-#define CUTRACE_CHECK_CONTEXT(theirs)                              \
-  CUTRACE_SAME(context_record, context, theirs, contextId);        \
-  CUTRACE_SAME(context_record, device, theirs, deviceId);          \
-  CUTRACE_SAME(context_record, api_kind, theirs, computeApiKind);  \
-  CUTRACE_SAME(context_record, null_stream, theirs, nullStreamId); \
-  CUTRACE_FITS(context_record, theirs)
-
-#define CUTRACE_CHECK_CONTEXT2(theirs)                                        \
-  CUTRACE_CHECK_CONTEXT(theirs);                                              \
-  CUTRACE_SAME(context2_record, parent, theirs, parentContextId);             \
-  CUTRACE_SAME(context2_record, green, theirs, isGreenContext);               \
-  CUTRACE_SAME(context2_record, multiprocessors, theirs, numMultiprocessors); \
-  CUTRACE_FITS(context2_record, theirs)
-
-#define CUTRACE_CHECK_GRAPH(theirs)                               \
-  CUTRACE_SAME(graph_record, correlation, theirs, correlationId); \
-  CUTRACE_SAME(graph_record, start, theirs, start);               \
-  CUTRACE_SAME(graph_record, end, theirs, end);                   \
-  CUTRACE_SAME(graph_record, device, theirs, deviceId);           \
-  CUTRACE_SAME(graph_record, graph, theirs, graphId);             \
-  CUTRACE_SAME(graph_record, context, theirs, contextId);         \
-  CUTRACE_SAME(graph_record, stream, theirs, streamId);           \
-  CUTRACE_FITS(graph_record, theirs)
-
-#define CUTRACE_CHECK_MEMORY2(theirs)                                   \
-  CUTRACE_SAME(memory2_record, operation, theirs, memoryOperationType); \
-  CUTRACE_SAME(memory2_record, memory_kind, theirs, memoryKind);        \
-  CUTRACE_SAME(memory2_record, correlation, theirs, correlationId);     \
-  CUTRACE_SAME(memory2_record, address, theirs, address);               \
-  CUTRACE_SAME(memory2_record, bytes, theirs, bytes);                   \
-  CUTRACE_SAME(memory2_record, timestamp, theirs, timestamp);           \
-  CUTRACE_SAME(memory2_record, process, theirs, processId);             \
-  CUTRACE_SAME(memory2_record, device, theirs, deviceId);               \
-  CUTRACE_SAME(memory2_record, context, theirs, contextId);             \
-  CUTRACE_SAME(memory2_record, stream, theirs, streamId);               \
-  CUTRACE_FITS(memory2_record, theirs)
-
-#define CUTRACE_CHECK_POOL(theirs)                                       \
-  CUTRACE_SAME(pool_record, operation, theirs, memoryPoolOperationType); \
-  CUTRACE_SAME(pool_record, correlation, theirs, correlationId);         \
-  CUTRACE_SAME(pool_record, process, theirs, processId);                 \
-  CUTRACE_SAME(pool_record, device, theirs, deviceId);                   \
-  CUTRACE_SAME(pool_record, address, theirs, address);                   \
-  CUTRACE_SAME(pool_record, size, theirs, size);                         \
-  CUTRACE_SAME(pool_record, timestamp, theirs, timestamp);               \
-  CUTRACE_FITS(pool_record, theirs)
-
-#define CUTRACE_CHECK_CUDA_EVENT(ours, theirs)            \
-  CUTRACE_SAME(ours, correlation, theirs, correlationId); \
-  CUTRACE_SAME(ours, context, theirs, contextId);         \
-  CUTRACE_SAME(ours, stream, theirs, streamId);           \
-  CUTRACE_SAME(ours, event, theirs, eventId);             \
-  CUTRACE_FITS(ours, theirs)
-
-#define CUTRACE_CHECK_JIT(ours, theirs)                    \
-  CUTRACE_SAME(ours, entry, theirs, jitEntryType);         \
-  CUTRACE_SAME(ours, operation, theirs, jitOperationType); \
-  CUTRACE_SAME(ours, device, theirs, deviceId);            \
-  CUTRACE_SAME(ours, start, theirs, start);                \
-  CUTRACE_SAME(ours, end, theirs, end);                    \
-  CUTRACE_SAME(ours, correlation, theirs, correlationId);  \
-  CUTRACE_FITS(ours, theirs)
-
-#define CUTRACE_CHECK_UNIFIED(theirs)                         \
-  CUTRACE_SAME(unified_record, counter, theirs, counterKind); \
-  CUTRACE_SAME(unified_record, value, theirs, value);         \
-  CUTRACE_SAME(unified_record, start, theirs, start);         \
-  CUTRACE_SAME(unified_record, end, theirs, end);             \
-  CUTRACE_SAME(unified_record, address, theirs, address);     \
-  CUTRACE_SAME(unified_record, source, theirs, srcId);        \
-  CUTRACE_SAME(unified_record, destination, theirs, dstId);   \
-  CUTRACE_SAME(unified_record, process, theirs, processId);   \
-  CUTRACE_SAME(unified_record, flags, theirs, flags);         \
-  CUTRACE_FITS(unified_record, theirs)
+// One table for each record: member of O, which is ours, and of T, which is CUPTI's.
+// clang-format off
+#define CUTRACE_KERNEL(X, X3, O, T) \
+  X(O, kind, T, kind) X(O, registers_per_thread, T, registersPerThread) X(O, start, T, start) X(O, end, T, end) \
+  X(O, device, T, deviceId) X(O, context, T, contextId) X(O, stream, T, streamId) \
+  X3(O, grid, T, gridX, gridY, gridZ) X3(O, block, T, blockX, blockY, blockZ) \
+  X(O, static_shared, T, staticSharedMemory) X(O, dynamic_shared, T, dynamicSharedMemory) \
+  X(O, local_per_thread, T, localMemoryPerThread) X(O, correlation, T, correlationId) X(O, name, T, name) \
+  X(O, graph_node, T, graphNodeId) X(O, graph, T, graphId) X3(O, cluster, T, clusterX, clusterY, clusterZ)
+#define CUTRACE_COPY(X, X3, O, T) \
+  X(O, kind, T, kind) X(O, copy_kind, T, copyKind) X(O, source_kind, T, srcKind) \
+  X(O, destination_kind, T, dstKind) X(O, flags, T, flags) X(O, bytes, T, bytes) X(O, start, T, start) \
+  X(O, end, T, end) X(O, device, T, deviceId) X(O, context, T, contextId) X(O, stream, T, streamId) \
+  X(O, correlation, T, correlationId) X(O, graph_node, T, graphNodeId) X(O, graph, T, graphId)
+#define CUTRACE_PEER(X, X3, O, T) \
+  CUTRACE_COPY(X, X3, O, T) X(O, source_device, T, srcDeviceId) X(O, destination_device, T, dstDeviceId)
+#define CUTRACE_MEMSET(X, X3, O, T) \
+  X(O, value, T, value) X(O, bytes, T, bytes) X(O, start, T, start) X(O, end, T, end) X(O, device, T, deviceId) \
+  X(O, context, T, contextId) X(O, stream, T, streamId) X(O, correlation, T, correlationId) X(O, flags, T, flags) \
+  X(O, memory_kind, T, memoryKind) X(O, graph_node, T, graphNodeId) X(O, graph, T, graphId)
+#define CUTRACE_SYNC(X, X3, O, T) \
+  X(O, kind, T, kind) X(O, type, T, type) X(O, start, T, start) X(O, end, T, end) \
+  X(O, correlation, T, correlationId) X(O, context, T, contextId) X(O, stream, T, streamId) \
+  X(O, event, T, cudaEventId)
+#define CUTRACE_OVERHEAD(X, X3, O, T) \
+  X(O, kind, T, kind) X(O, overhead_kind, T, overheadKind) X(O, object_kind, T, objectKind) \
+  X(O, object, T, objectId) X(O, start, T, start) X(O, end, T, end)
+#define CUTRACE_OVERHEAD_CALL(X, X3, O, T) \
+  X(O, correlation, T, correlationId)
+#define CUTRACE_OVERHEAD_DATA(X, X3, O, T) \
+  CUTRACE_OVERHEAD_CALL(X, X3, O, T) X(O, data, T, overheadData)
+#define CUTRACE_DEVICE(X, X3, O, T) \
+  X(O, memory_bandwidth, T, globalMemoryBandwidth) X(O, memory_bytes, T, globalMemorySize) \
+  X(O, core_clock, T, coreClockRate) X(O, multiprocessors, T, numMultiprocessors) \
+  X(O, compute_major, T, computeCapabilityMajor) X(O, compute_minor, T, computeCapabilityMinor) X(O, id, T, id) \
+  X(O, uuid, T, uuid) X(O, name, T, name)
+#define CUTRACE_CONTEXT(X, X3, O, T) \
+  X(O, context, T, contextId) X(O, device, T, deviceId) X(O, api_kind, T, computeApiKind) \
+  X(O, null_stream, T, nullStreamId)
+#define CUTRACE_CONTEXT2(X, X3, O, T) \
+  CUTRACE_CONTEXT(X, X3, O, T) X(O, parent, T, parentContextId) X(O, green, T, isGreenContext) \
+  X(O, multiprocessors, T, numMultiprocessors)
+#define CUTRACE_STREAM(X, X3, O, T) \
+  X(O, context, T, contextId) X(O, stream, T, streamId) X(O, priority, T, priority) X(O, flag, T, flag) \
+  X(O, correlation, T, correlationId)
+#define CUTRACE_NAME(X, X3, O, T) \
+  X(O, object_kind, T, objectKind) X(O, object, T, objectId) X(O, name, T, name)
+#define CUTRACE_GRAPH(X, X3, O, T) \
+  X(O, correlation, T, correlationId) X(O, start, T, start) X(O, end, T, end) X(O, device, T, deviceId) \
+  X(O, graph, T, graphId) X(O, context, T, contextId) X(O, stream, T, streamId)
+#define CUTRACE_MEMORY(X, X3, O, T) \
+  X(O, memory_kind, T, memoryKind) X(O, address, T, address) X(O, bytes, T, bytes) X(O, start, T, start) \
+  X(O, end, T, end) X(O, process, T, processId) X(O, device, T, deviceId) X(O, context, T, contextId)
+#define CUTRACE_MEMORY2(X, X3, O, T) \
+  X(O, operation, T, memoryOperationType) X(O, memory_kind, T, memoryKind) X(O, correlation, T, correlationId) \
+  X(O, address, T, address) X(O, bytes, T, bytes) X(O, timestamp, T, timestamp) X(O, process, T, processId) \
+  X(O, device, T, deviceId) X(O, context, T, contextId) X(O, stream, T, streamId)
+#define CUTRACE_POOL(X, X3, O, T) \
+  X(O, operation, T, memoryPoolOperationType) X(O, correlation, T, correlationId) X(O, process, T, processId) \
+  X(O, device, T, deviceId) X(O, address, T, address) X(O, size, T, size) X(O, timestamp, T, timestamp)
+#define CUTRACE_CUDA_EVENT(X, X3, O, T) \
+  X(O, correlation, T, correlationId) X(O, context, T, contextId) X(O, stream, T, streamId) \
+  X(O, event, T, eventId)
+#define CUTRACE_CUDA_EVENT2(X, X3, O, T) \
+  CUTRACE_CUDA_EVENT(X, X3, O, T) X(O, device, T, deviceId) X(O, timestamp, T, deviceTimestamp)
+#define CUTRACE_JIT(X, X3, O, T) \
+  X(O, entry, T, jitEntryType) X(O, operation, T, jitOperationType) X(O, device, T, deviceId) \
+  X(O, start, T, start) X(O, end, T, end) X(O, correlation, T, correlationId)
+#define CUTRACE_JIT2(X, X3, O, T) \
+  CUTRACE_JIT(X, X3, O, T) X(O, process, T, processId) X(O, thread, T, threadId)
+#define CUTRACE_ENVIRONMENT(X, X3, O, T) \
+  X(O, device, T, deviceId) X(O, timestamp, T, timestamp) X(O, environment_kind, T, environmentKind)
+#define CUTRACE_UNIFIED(X, X3, O, T) \
+  X(O, counter, T, counterKind) X(O, value, T, value) X(O, start, T, start) X(O, end, T, end) \
+  X(O, address, T, address) X(O, source, T, srcId) X(O, destination, T, dstId) X(O, process, T, processId) \
+  X(O, flags, T, flags)
+// clang-format on
 
 #define CUTRACE_KIND(ours, theirs) \
   static_assert(static_cast<std::uint32_t>(record_kind::ours) == CUPTI_ACTIVITY_KIND_##theirs, "renumbered: " #theirs)
@@ -192,106 +127,83 @@ CUTRACE_KIND(memory_pool, MEMORY_POOL);
 CUTRACE_KIND(graph_trace, GRAPH_TRACE);
 
 // In the headers of CUDA 11.8 and of all later releases up to 13.0.
-CUTRACE_CHECK_KERNEL(CUpti_ActivityKernel8);
-CUTRACE_CHECK_COPY(memcpy_record, CUpti_ActivityMemcpy5);
-CUTRACE_CHECK_COPY(peer_record, CUpti_ActivityMemcpyPtoP4);
-CUTRACE_SAME(peer_record, source_device, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
-CUTRACE_SAME(peer_record, destination_device, CUpti_ActivityMemcpyPtoP4, dstDeviceId);
-CUTRACE_SAME(memset_record, value, CUpti_ActivityMemset4, value);
-CUTRACE_SAME(memset_record, bytes, CUpti_ActivityMemset4, bytes);
-CUTRACE_SAME(memset_record, start, CUpti_ActivityMemset4, start);
-CUTRACE_SAME(memset_record, end, CUpti_ActivityMemset4, end);
-CUTRACE_SAME(memset_record, device, CUpti_ActivityMemset4, deviceId);
-CUTRACE_SAME(memset_record, context, CUpti_ActivityMemset4, contextId);
-CUTRACE_SAME(memset_record, stream, CUpti_ActivityMemset4, streamId);
-CUTRACE_SAME(memset_record, correlation, CUpti_ActivityMemset4, correlationId);
-CUTRACE_SAME(memset_record, flags, CUpti_ActivityMemset4, flags);
-CUTRACE_SAME(memset_record, memory_kind, CUpti_ActivityMemset4, memoryKind);
-CUTRACE_SAME(memset_record, graph_node, CUpti_ActivityMemset4, graphNodeId);
-CUTRACE_SAME(memset_record, graph, CUpti_ActivityMemset4, graphId);
-CUTRACE_FITS(memset_record, CUpti_ActivityMemset4);
-CUTRACE_CHECK_SYNC(CUpti_ActivitySynchronization);
-CUTRACE_CHECK_OVERHEAD(CUpti_ActivityOverhead);
-CUTRACE_CHECK_DEVICE(CUpti_ActivityDevice4);
-CUTRACE_CHECK_CONTEXT(CUpti_ActivityContext);
-CUTRACE_SAME(stream_record, context, CUpti_ActivityStream, contextId);
-CUTRACE_SAME(stream_record, stream, CUpti_ActivityStream, streamId);
-CUTRACE_SAME(stream_record, priority, CUpti_ActivityStream, priority);
-CUTRACE_SAME(stream_record, flag, CUpti_ActivityStream, flag);
-CUTRACE_SAME(stream_record, correlation, CUpti_ActivityStream, correlationId);
-CUTRACE_SAME(name_record, object_kind, CUpti_ActivityName, objectKind);
-CUTRACE_SAME(name_record, object, CUpti_ActivityName, objectId);
-CUTRACE_SAME(name_record, name, CUpti_ActivityName, name);
-CUTRACE_CHECK_GRAPH(CUpti_ActivityGraphTrace);
-CUTRACE_SAME(memory_record, memory_kind, CUpti_ActivityMemory, memoryKind);
-CUTRACE_SAME(memory_record, address, CUpti_ActivityMemory, address);
-CUTRACE_SAME(memory_record, bytes, CUpti_ActivityMemory, bytes);
-CUTRACE_SAME(memory_record, start, CUpti_ActivityMemory, start);
-CUTRACE_SAME(memory_record, end, CUpti_ActivityMemory, end);
-CUTRACE_SAME(memory_record, process, CUpti_ActivityMemory, processId);
-CUTRACE_SAME(memory_record, device, CUpti_ActivityMemory, deviceId);
-CUTRACE_SAME(memory_record, context, CUpti_ActivityMemory, contextId);
-CUTRACE_CHECK_MEMORY2(CUpti_ActivityMemory3);
-CUTRACE_CHECK_POOL(CUpti_ActivityMemoryPool2);
-CUTRACE_CHECK_CUDA_EVENT(cuda_event_record, CUpti_ActivityCudaEvent);
-CUTRACE_SAME(environment_record, device, CUpti_ActivityEnvironment, deviceId);
-CUTRACE_SAME(environment_record, timestamp, CUpti_ActivityEnvironment, timestamp);
-CUTRACE_SAME(environment_record, environment_kind, CUpti_ActivityEnvironment, environmentKind);
-CUTRACE_CHECK_UNIFIED(CUpti_ActivityUnifiedMemoryCounter2);
+CUTRACE_CHECK(KERNEL, kernel_record, CUpti_ActivityKernel8);
+CUTRACE_CHECK(COPY, memcpy_record, CUpti_ActivityMemcpy5);
+CUTRACE_CHECK(PEER, peer_record, CUpti_ActivityMemcpyPtoP4);
+CUTRACE_CHECK(MEMSET, memset_record, CUpti_ActivityMemset4);
+CUTRACE_CHECK(SYNC, sync_record, CUpti_ActivitySynchronization);
+CUTRACE_CHECK(OVERHEAD, overhead_record, CUpti_ActivityOverhead);
+CUTRACE_CHECK(DEVICE, device_record, CUpti_ActivityDevice4);
+CUTRACE_CHECK(CONTEXT, context_record, CUpti_ActivityContext);
+CUTRACE_CHECK(STREAM, stream_record, CUpti_ActivityStream);
+CUTRACE_CHECK(NAME, name_record, CUpti_ActivityName);
+CUTRACE_CHECK(GRAPH, graph_record, CUpti_ActivityGraphTrace);
+CUTRACE_CHECK(MEMORY, memory_record, CUpti_ActivityMemory);
+CUTRACE_CHECK(MEMORY2, memory2_record, CUpti_ActivityMemory3);
+CUTRACE_CHECK(POOL, pool_record, CUpti_ActivityMemoryPool2);
+CUTRACE_CHECK(CUDA_EVENT, cuda_event_record, CUpti_ActivityCudaEvent);
+CUTRACE_CHECK(ENVIRONMENT, environment_record, CUpti_ActivityEnvironment);
 static_assert(offsetof(environment_record, values) == offsetof(CUpti_ActivityEnvironment, data), "values");
+CUTRACE_CHECK(UNIFIED, unified_record, CUpti_ActivityUnifiedMemoryCounter2);
 
 #if CUDA_VERSION >= 12000
-CUTRACE_CHECK_JIT(jit_record, CUpti_ActivityJit);
+CUTRACE_CHECK(JIT, jit_record, CUpti_ActivityJit);
 CUTRACE_KIND(jit, JIT);
 #endif
 #if CUPTI_API_VERSION >= 20  // CUDA 12.2
-CUTRACE_CHECK_OVERHEAD(CUpti_ActivityOverhead2);
-CUTRACE_SAME(overhead2_record, correlation, CUpti_ActivityOverhead2, correlationId);
+CUTRACE_CHECK(OVERHEAD, overhead_record, CUpti_ActivityOverhead2);
+CUTRACE_CHECK(OVERHEAD_CALL, overhead2_record, CUpti_ActivityOverhead2);
 #endif
 #if CUPTI_API_VERSION >= 22  // CUDA 12.4
-CUTRACE_CHECK_OVERHEAD(CUpti_ActivityOverhead3);
-CUTRACE_SAME(overhead3_record, correlation, CUpti_ActivityOverhead3, correlationId);
-CUTRACE_SAME(overhead3_record, data, CUpti_ActivityOverhead3, overheadData);
-CUTRACE_CHECK_CONTEXT2(CUpti_ActivityContext2);
-CUTRACE_CHECK_JIT(jit2_record, CUpti_ActivityJit2);
-CUTRACE_SAME(jit2_record, process, CUpti_ActivityJit2, processId);
-CUTRACE_SAME(jit2_record, thread, CUpti_ActivityJit2, threadId);
+CUTRACE_CHECK(OVERHEAD, overhead_record, CUpti_ActivityOverhead3);
+CUTRACE_CHECK(OVERHEAD_DATA, overhead3_record, CUpti_ActivityOverhead3);
+CUTRACE_CHECK(CONTEXT2, context2_record, CUpti_ActivityContext2);
+CUTRACE_CHECK(JIT2, jit2_record, CUpti_ActivityJit2);
 #endif
 #if CUPTI_API_VERSION >= 24  // CUDA 12.6
-CUTRACE_CHECK_KERNEL(CUpti_ActivityKernel9);
-CUTRACE_CHECK_DEVICE(CUpti_ActivityDevice5);
-CUTRACE_CHECK_CONTEXT2(CUpti_ActivityContext3);
-CUTRACE_CHECK_GRAPH(CUpti_ActivityGraphTrace2);
-CUTRACE_CHECK_MEMORY2(CUpti_ActivityMemory4);
+CUTRACE_CHECK(KERNEL, kernel_record, CUpti_ActivityKernel9);
+CUTRACE_CHECK(DEVICE, device_record, CUpti_ActivityDevice5);
+CUTRACE_CHECK(CONTEXT2, context2_record, CUpti_ActivityContext3);
+CUTRACE_CHECK(GRAPH, graph_record, CUpti_ActivityGraphTrace2);
+CUTRACE_CHECK(MEMORY2, memory2_record, CUpti_ActivityMemory4);
 #endif
 #if CUPTI_API_VERSION >= 130000
-CUTRACE_CHECK_KERNEL(CUpti_ActivityKernel10);
-CUTRACE_CHECK_COPY(memcpy_record, CUpti_ActivityMemcpy6);
-CUTRACE_CHECK_SYNC(CUpti_ActivitySynchronization2);
-CUTRACE_CHECK_POOL(CUpti_ActivityMemoryPool3);
-CUTRACE_CHECK_UNIFIED(CUpti_ActivityUnifiedMemoryCounter3);
-CUTRACE_CHECK_CUDA_EVENT(cuda_event2_record, CUpti_ActivityCudaEvent2);
-CUTRACE_SAME(cuda_event2_record, device, CUpti_ActivityCudaEvent2, deviceId);
-CUTRACE_SAME(cuda_event2_record, timestamp, CUpti_ActivityCudaEvent2, deviceTimestamp);
+CUTRACE_CHECK(KERNEL, kernel_record, CUpti_ActivityKernel10);
+CUTRACE_CHECK(COPY, memcpy_record, CUpti_ActivityMemcpy6);
+CUTRACE_CHECK(SYNC, sync_record, CUpti_ActivitySynchronization2);
+CUTRACE_CHECK(POOL, pool_record, CUpti_ActivityMemoryPool3);
+CUTRACE_CHECK(UNIFIED, unified_record, CUpti_ActivityUnifiedMemoryCounter3);
+CUTRACE_CHECK(CUDA_EVENT2, cuda_event2_record, CUpti_ActivityCudaEvent2);
 #endif
 
 #undef CUTRACE_KIND
 #undef CUTRACE_SAME
 #undef CUTRACE_SAME_3
 #undef CUTRACE_FITS
-#undef CUTRACE_CHECK_KERNEL
-#undef CUTRACE_CHECK_COPY
-#undef CUTRACE_CHECK_SYNC
-#undef CUTRACE_CHECK_OVERHEAD
-#undef CUTRACE_CHECK_DEVICE
-#undef CUTRACE_CHECK_CONTEXT
-#undef CUTRACE_CHECK_CONTEXT2
-#undef CUTRACE_CHECK_GRAPH
-#undef CUTRACE_CHECK_MEMORY2
-#undef CUTRACE_CHECK_POOL
-#undef CUTRACE_CHECK_CUDA_EVENT
-#undef CUTRACE_CHECK_JIT
-#undef CUTRACE_CHECK_UNIFIED
+#undef CUTRACE_CHECK
+#undef CUTRACE_KERNEL
+#undef CUTRACE_COPY
+#undef CUTRACE_PEER
+#undef CUTRACE_MEMSET
+#undef CUTRACE_SYNC
+#undef CUTRACE_OVERHEAD
+#undef CUTRACE_OVERHEAD_CALL
+#undef CUTRACE_OVERHEAD_DATA
+#undef CUTRACE_DEVICE
+#undef CUTRACE_CONTEXT
+#undef CUTRACE_CONTEXT2
+#undef CUTRACE_STREAM
+#undef CUTRACE_NAME
+#undef CUTRACE_GRAPH
+#undef CUTRACE_MEMORY
+#undef CUTRACE_MEMORY2
+#undef CUTRACE_POOL
+#undef CUTRACE_CUDA_EVENT
+#undef CUTRACE_CUDA_EVENT2
+#undef CUTRACE_JIT
+#undef CUTRACE_JIT2
+#undef CUTRACE_ENVIRONMENT
+#undef CUTRACE_UNIFIED
 
 }  // namespace cupti
 CUTRACE_END_NAMESPACE

@@ -12,7 +12,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// Of cuptiSubscribe. `holder` is the client that has it, as far as CUPTI told.
+/// Of cuptiSubscribe. `holder` is the client that has it, as far as CUPTI names it.
 inline std::string explain_refusal(const functions& api, CUptiResult r, const char* holder) {
   std::string line = "CUPTI refused to be used, " + api.explain(r);
   if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED)

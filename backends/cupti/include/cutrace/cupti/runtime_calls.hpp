@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which function of the runtime API the calling thread is in, so that the driver calls made in it can bear its name:
-// the one that the program called, hence the outermost. No span of its own, which would tell each call twice.
+// the one that the program called, hence the outermost. No span of its own, which would show each call twice.
 #pragma once
 
 #include <cupti.h>

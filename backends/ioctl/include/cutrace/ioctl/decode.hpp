@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder: what was seen of an ioctl on a device of NVIDIA -> what it was. A pure function of bytes, without
 // allocation, for any thread; reads no byte outside of what it is given, whatever they say. What it does not know is
-// told as a number, never left out.
+// reported as a number, never left out.
 //
 // Structures: NVOS*_PARAMETERS of nvos.h, nv_ioctl_* of nv-ioctl.h, UVM_*_PARAMS of uvm_ioctl.h in NVIDIA's open kernel
 // modules; the tables hold where their fields stand.
@@ -53,7 +53,7 @@ struct capture {
 struct block_place {
   std::uint64_t address = 0;  ///< in the program
   std::uint32_t number = 0;   ///< of the escape, or the UVM word
-  std::uint32_t bytes = 0;    ///< that the program says, 0: the word tells no size
+  std::uint32_t bytes = 0;    ///< that the program says, 0: the word gives no size
 };
 
 /// Where the command's own block lies: at `parameter`, or for a transfer where its `entry` bytes say. A transfer whose

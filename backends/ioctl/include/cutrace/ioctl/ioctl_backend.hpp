@@ -63,10 +63,10 @@ event event_of(const trace_record& r, std::uint32_t branch, event_emitter& to, C
   return e;
 }
 
-class CUTRACE_LOCAL ioctl_backend final : public cutrace::detail::told_backend {
+class CUTRACE_LOCAL ioctl_backend final : public cutrace::detail::remote_backend {
  public:
   /// `records`: the pipe's end, open until the backend is destroyed.
-  ioctl_backend(int records, std::uint32_t branch) : told_backend(records), branch_(branch) {}
+  ioctl_backend(int records, std::uint32_t branch) : remote_backend(records), branch_(branch) {}
   ~ioctl_backend() override { end_reading(); }
 
   const char* name() const noexcept override { return "ioctl"; }

@@ -2,8 +2,8 @@
 // What NVIDIA's numbers are called, by driver branch: tables made from the headers of the open kernel modules by
 // scripts/ioctl_tables. Pure functions; nothing is allocated, and the names live for ever.
 //
-// `branch` is the major number of the driver's version (580); 0 where it is not known: then the newest meaning is told.
-// For a branch that the tables do not hold, the nearest older one speaks.
+// `branch` is the major number of the driver's version (580); 0 where it is not known: then the newest meaning is
+// taken. For a branch that the tables do not hold, the nearest older one speaks.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace ioctls {
 /// A place in a parameter block that is not there.
 inline constexpr std::uint16_t none = 0xffff;
 
-/// An escape and its parameter block: where in it, in bytes, the fields stand that are told.
+/// An escape and its parameter block: where in it, in bytes, the recorded fields stand.
 struct escape {
   std::uint32_t number;
   std::uint16_t since, until;

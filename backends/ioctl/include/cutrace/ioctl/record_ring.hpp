@@ -52,7 +52,7 @@ class record_ring {
     head_->read.store(head_->read.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  /// Descriptors of which it could not be told what they are: the process hides them (PR_SET_DUMPABLE).
+  /// Descriptors of which it is not known what they are: the process hides them (PR_SET_DUMPABLE).
   std::atomic<std::uint64_t>& hidden() noexcept { return head_->hidden; }
   const std::atomic<std::uint64_t>& hidden() const noexcept { return head_->hidden; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tracer tells of one ioctl: bytes as they were found, nothing decoded yet, so that the program waits for no
+// What the tracer keeps of one ioctl: bytes as they were found, nothing decoded yet, so that the program waits for no
 // more than the reading. The same record goes through the ring and through the pipe to who writes the trace.
 #pragma once
 

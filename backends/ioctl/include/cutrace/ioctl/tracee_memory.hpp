@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tracer asks of a stopped thread: its memory and its descriptors. Every read is bounded, and what cannot be
-// read is told as nothing read.
+// read is reported as nothing read.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace ioctls {
 
 /// Bytes read: all, fewer where the rest is on a page that is not there, 0 for none. A block may end at the end of its
-/// page, and the word may not tell its size.
+/// page, and the word may not hold its size.
 inline std::size_t read_tracee(pid_t thread, std::uint64_t address, void* to, std::size_t bytes) noexcept {
   if (address == 0 || bytes == 0) return 0;
   const iovec local{to, bytes};

@@ -53,7 +53,7 @@ class tracer {
           stopped(thread, status);
         else
           gone(thread);
-      } catch (...) {  // no memory: the program goes on, untold
+      } catch (...) {  // no memory: the program goes on, unrecorded
         if (WIFSTOPPED(status)) go_on(thread, PTRACE_CONT, 0);
       }
     }

@@ -11,7 +11,7 @@ namespace ioctls {
 
 constexpr std::uint32_t number_of(std::uint32_t request) noexcept { return request & 0xff; }
 constexpr char type_of(std::uint32_t request) noexcept { return static_cast<char>(request >> 8 & 0xff); }
-/// Bytes of the parameter block that the word tells.
+/// Bytes of the parameter block, as the word gives them.
 constexpr std::uint32_t size_of(std::uint32_t request) noexcept { return request >> 16 & 0x3fff; }
 
 /// nv-ioctl-numbers.h and nvkms-ioctl.h of the open kernel modules.

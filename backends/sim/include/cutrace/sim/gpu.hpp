@@ -9,7 +9,7 @@
 //   gpu.synchronize(s);
 //
 // Times are nanoseconds. All functions may be called from any thread. None throws, apart from std::bad_alloc; what went
-// wrong is told by the returned status.
+// wrong is in the returned status.
 #pragma once
 
 #include <algorithm>
@@ -234,7 +234,7 @@ class gpu {
     return done(call, what, {to, from, bytes});
   }
 
-  /// The host waits; the wait itself is told as the GPU's own record of it.
+  /// The host waits; the wait itself is recorded by the GPU of it.
   status block(const recorder::call& c, const machine::until& u, sync_kind kind, std::uint32_t stream_id) {
     if (u.what != status::ok) return u.what;
     gpu_work w{};
@@ -247,7 +247,7 @@ class gpu {
     w.context = context_->id;
     w.stream = stream_id;
     recorder_.work(c, w);
-    recorder_.tell();
+    recorder_.report();
     return status::ok;
   }
 

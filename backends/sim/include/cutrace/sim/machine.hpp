@@ -160,7 +160,7 @@ class machine {
   bool alive(const graph_exec* e) const { return find(execs_, e); }
   launched launch(graph_exec*, stream*);
   status begin_capture(stream*, bool global = false);
-  /// A call that waits or asks: breaks captures that are `global`, and tells whether there was one.
+  /// A call that waits or asks: breaks captures that are `global`, and says whether there was one.
   bool break_captures();
   /// `result` is the finished graph, null on failure.
   status end_capture(stream*, graph*& result);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between the simulated GPU and a session: the event writer while there is one, the clock that follows it, and GPU work
-// that waits to be complete before it is told. Without a writer it records nothing.
+// that waits to be complete before it is recorded. Without a writer it records nothing.
 #pragma once
 
 #include <algorithm>
@@ -96,15 +96,15 @@ class recorder final : public activity_buffers {
       pending_.push_back({w, c.session, since_ns, std::move(open)});
       waiting_now = pending_.size();
     }
-    if (waiting_now % 4096 == 0) tell();  // a program that never synchronises
+    if (waiting_now % 4096 == 0) report();  // a program that never synchronises
   }
 
-  /// Tells what has ended. Returns how many works are still running.
-  std::size_t tell() {
+  /// Reports what has ended. Returns how many works are still running.
+  std::size_t report() {
     std::vector<waiting> done;
     std::size_t left = 0;
     const std::uint64_t until = now();
-    const telling mine(*this);
+    const reporting mine(*this);
     {
       const std::lock_guard<std::mutex> hold(pending_lock_);
       for (waiting& w : pending_) {
@@ -132,10 +132,10 @@ class recorder final : public activity_buffers {
     return left;
   }
 
-  /// Tells what has not ended as unfinished, without times.
+  /// Reports what has not ended as unfinished, without times.
   void tell_unfinished() {
     std::vector<waiting> left;
-    const telling mine(*this);
+    const reporting mine(*this);
     {
       const std::lock_guard<std::mutex> hold(pending_lock_);
       left.swap(pending_);
@@ -149,7 +149,7 @@ class recorder final : public activity_buffers {
     }
   }
 
-  /// Work that is not told yet is in no buffer, but on its way all the same.
+  /// Work that is not reported yet is in no buffer, but on its way all the same.
   void list(void (*take)(void*, const held&), void* to) const override {
     const std::lock_guard<std::mutex> hold(pending_lock_);
     std::uint64_t since_ns = none;
@@ -172,18 +172,18 @@ class recorder final : public activity_buffers {
     std::uint64_t since_ns;  ///< raw
     moment_ptr open;
   };
-  /// Stands in the list for as long as a thread tells what it has taken out of `pending_`.
-  struct telling {
-    explicit telling(recorder& r) : of(r) {
+  /// Stands in the list for as long as a thread reports what it has taken out of `pending_`.
+  struct reporting {
+    explicit reporting(recorder& r) : of(r) {
       const std::lock_guard<std::mutex> hold(of.pending_lock_);
       at = of.telling_.insert(of.telling_.end(), held{any, none});
     }
-    ~telling() {
+    ~reporting() {
       const std::lock_guard<std::mutex> hold(of.pending_lock_);
       of.telling_.erase(at);
     }
-    telling(const telling&) = delete;
-    telling& operator=(const telling&) = delete;
+    reporting(const reporting&) = delete;
+    reporting& operator=(const reporting&) = delete;
     recorder& of;
     std::list<held>::iterator at;
   };

@@ -37,23 +37,23 @@ class sim_backend : public backend {
     return s;
   }
 
-  /// Tells all work that has ended by now, which never takes long.
+  /// Reports all work that has ended by now, which never takes long.
   bool flush(std::uint32_t) noexcept override {
     try {
-      gpu_.records().tell();
+      gpu_.records().report();
       return true;
     } catch (...) {  // no memory for the list of finished works: they stay
       return false;
     }
   }
 
-  /// Waits up to the deadline for works that still run; the others are told as unfinished.
+  /// Waits up to the deadline for works that still run; the others are reported as unfinished.
   bool stop(std::uint32_t deadline_ms) noexcept override {
     if (writer_ == nullptr) return true;
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
     std::size_t left = 0;
     try {
-      while ((left = gpu_.records().tell()) != 0 && std::chrono::steady_clock::now() < end)
+      while ((left = gpu_.records().report()) != 0 && std::chrono::steady_clock::now() < end)
         std::this_thread::sleep_for(std::chrono::microseconds(200));
     } catch (...) {
       left = 1;

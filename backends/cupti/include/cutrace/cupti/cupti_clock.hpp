@@ -16,7 +16,7 @@ namespace cupti CUTRACE_LOCAL {
 /// CUPTI's clock is CLOCK_REALTIME by default (cupti_activity.h): it is slewed and set, so that one distance does not
 /// hold for long. Error: half of the narrowest read, some hundred nanoseconds, and what the clocks drift apart between
 /// two measurements.
-class own_clock {
+class cupti_clock {
  public:
   using read_function = CUptiResult (*)(std::uint64_t*);
 

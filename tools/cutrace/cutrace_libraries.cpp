@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cutrace/own_libraries.hpp"
+#include "cutrace/cutrace_libraries.hpp"
 
 #include <unistd.h>
 

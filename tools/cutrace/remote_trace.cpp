@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cutrace/told_trace.hpp"
+#include "cutrace/remote_trace.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -28,12 +28,12 @@ constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK"
                                               "PMI_RANK", "LOCAL_RANK",           "WORLD_SIZE",
                                               "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
 
-const told_trace* being_written = nullptr;
-cutrace::detail::told_backend* made = nullptr;
+const remote_trace* being_written = nullptr;
+cutrace::detail::remote_backend* made = nullptr;
 
 /// The life of the process.
-[[noreturn]] void write(const told_trace& t, int pipe) {
-  if (pipe != records_end && ::dup2(pipe, records_end) < 0) ::_exit(exit_own_failure);
+[[noreturn]] void write(const remote_trace& t, int pipe) {
+  if (pipe != records_end && ::dup2(pipe, records_end) < 0) ::_exit(exit_command_failure);
   if (::syscall(SYS_close_range, records_end + 1, ~0u, 0) != 0)
     for (int fd = records_end + 1; fd < 4096; ++fd) ::close(fd);
   drop_capabilities();
@@ -61,15 +61,15 @@ cutrace::detail::told_backend* made = nullptr;
          {"CUTRACE", "CUTRACE_SAMPLE", "CUTRACE_START_AFTER", "CUTRACE_DURATION", "CUTRACE_NVTX", "CUTRACE_RUN_PID"})
       ::unsetenv(name);
     for (const auto& [name, value] : t.variables) ::setenv(name.c_str(), value.c_str(), 1);
-    cutrace::detail::told_process& told = cutrace::detail::told_process::own();
-    told.id = t.process;
-    told.name = content_of(folder + "/comm");
-    while (!told.name.empty() && told.name.back() == '\n') told.name.pop_back();
-    if (told.name.empty()) told.name = t.name;
-    told.command_line = content_of(folder + "/cmdline").substr(0, 4096);
-    if (told.command_line.empty()) told.command_line = t.command_line;
-    while (!told.command_line.empty() && told.command_line.back() == '\0') told.command_line.pop_back();
-    told.since_ns = t.since_ns;
+    cutrace::detail::remote_process& reported = cutrace::detail::remote_process::own();
+    reported.id = t.process;
+    reported.name = content_of(folder + "/comm");
+    while (!reported.name.empty() && reported.name.back() == '\n') reported.name.pop_back();
+    if (reported.name.empty()) reported.name = t.name;
+    reported.command_line = content_of(folder + "/cmdline").substr(0, 4096);
+    if (reported.command_line.empty()) reported.command_line = t.command_line;
+    while (!reported.command_line.empty() && reported.command_line.back() == '\0') reported.command_line.pop_back();
+    reported.since_ns = t.since_ns;
     being_written = &t;
     static const cutrace::detail::backend_registration known(
         t.backend, false, []() -> cutrace::backend* { return made = being_written->make(records_end); });
@@ -78,14 +78,14 @@ cutrace::detail::told_backend* made = nullptr;
     if (made != nullptr) made->wait_for_end();
   } catch (const std::exception& e) {
     say("cutrace: process " + std::to_string(t.process) + " is not traced: " + e.what());
-    ::_exit(exit_own_failure);
+    ::_exit(exit_command_failure);
   }
   std::exit(0);  // the trace is the command's: it ends with this process
 }
 
 }  // namespace
 
-pid_t start_told_trace(const told_trace& t, int& pipe) {
+pid_t start_remote_trace(const remote_trace& t, int& pipe) {
   pipe = -1;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return -1;

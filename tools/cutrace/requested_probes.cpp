@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cutrace/own_probes.hpp"
+#include "cutrace/requested_probes.hpp"
 
 #include <cstdio>
 
@@ -11,36 +11,37 @@
 
 namespace cutrace_tool {
 
-own_probes::~own_probes() = default;
+requested_probes::~requested_probes() = default;
 
 #if defined(CUTRACE_WITH_EBPF)
 
-own_probes::own_probes(const std::vector<std::string>& wanted) {
+requested_probes::requested_probes(const std::vector<std::string>& wanted) {
   if (wanted.empty()) return;
   kernel_ = std::make_unique<cutrace_ebpf::kernel_catalog>(kernel_root());
   chosen_ = choose_probes(wanted, *kernel_);
 }
 
-void own_probes::find_libraries(const std::string& executable, const std::map<std::string, std::string>& environment) {
+void requested_probes::find_libraries(const std::string& executable,
+                                      const std::map<std::string, std::string>& environment) {
   if (chosen_.empty()) return;
   const std::vector<cutrace_ebpf::opened_file> drivers = cutrace_ebpf::likely_drivers(executable, environment);
   cutrace_tool::find_libraries(chosen_, executable, environment, drivers.empty() ? nullptr : &drivers.front());
 }
 
-void own_probes::find_libraries(std::uint32_t process) {
+void requested_probes::find_libraries(std::uint32_t process) {
   if (chosen_.empty()) return;
   std::vector<cutrace_ebpf::opened_file> drivers;
   for (const cutrace_ebpf::mapped_file& m : cutrace_ebpf::mapped_drivers(process)) {
     try {
       drivers.push_back(cutrace_ebpf::open_mapped(process, m));
-    } catch (const std::runtime_error&) {  // the probes of calls tell it
+    } catch (const std::runtime_error&) {  // the probes of calls report it
     }
   }
   cutrace_tool::find_libraries(chosen_, "/proc/" + std::to_string(process) + "/exe", loader_environment(),
                                drivers.empty() ? nullptr : &drivers.front());
 }
 
-std::unique_ptr<cutrace_ebpf::user_probes> own_probes::load(const cutrace_ebpf::call_probes& calls) {
+std::unique_ptr<cutrace_ebpf::user_probes> requested_probes::load(const cutrace_ebpf::call_probes& calls) {
   if (chosen_.empty()) return nullptr;
   auto loaded = std::make_unique<cutrace_ebpf::user_probes>(calls, *kernel_, chosen_);
   for (const std::string& note : loaded->new_notes()) say("cutrace: " + note);
@@ -49,9 +50,9 @@ std::unique_ptr<cutrace_ebpf::user_probes> own_probes::load(const cutrace_ebpf::
 
 #else
 
-own_probes::own_probes(const std::vector<std::string>&) {}
-void own_probes::find_libraries(const std::string&, const std::map<std::string, std::string>&) {}
-void own_probes::find_libraries(std::uint32_t) {}
+requested_probes::requested_probes(const std::vector<std::string>&) {}
+void requested_probes::find_libraries(const std::string&, const std::map<std::string, std::string>&) {}
+void requested_probes::find_libraries(std::uint32_t) {}
 
 #endif
 

@@ -14,13 +14,13 @@
 
 namespace cutrace_tool {
 
-class own_probes {
+class requested_probes {
  public:
   /// Before rights are given up. @throws usage_error for a name that means nothing
-  explicit own_probes(const std::vector<std::string>& wanted);
-  ~own_probes();
-  own_probes(const own_probes&) = delete;
-  own_probes& operator=(const own_probes&) = delete;
+  explicit requested_probes(const std::vector<std::string>& wanted);
+  ~requested_probes();
+  requested_probes(const requested_probes&) = delete;
+  requested_probes& operator=(const requested_probes&) = delete;
 
   /// As the user who called, of a program that is about to start. @throws usage_error
   void find_libraries(const std::string& executable, const std::map<std::string, std::string>& environment);

@@ -16,11 +16,11 @@ namespace detail {
 
 /// A socket of ours in somebody else's process, which may close all descriptors that it finds, fork, and use numbers
 /// again: whose it is, is looked at before each use.
-class own_socket {
+class guarded_socket {
  public:
-  own_socket() = default;
+  guarded_socket() = default;
   /// Takes `fd`, which may be -1; moves it away from the numbers of the standard streams.
-  explicit own_socket(int fd) noexcept : fd_(fd) {
+  explicit guarded_socket(int fd) noexcept : fd_(fd) {
     if (fd_ >= 0 && fd_ <= STDERR_FILENO) {
       fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
       ::close(fd);
@@ -31,13 +31,13 @@ class own_socket {
       inode_ = own.st_ino;
     }
   }
-  own_socket(own_socket&& from) noexcept { swap(from); }
-  own_socket& operator=(own_socket&& from) noexcept {
-    own_socket old(std::move(*this));
+  guarded_socket(guarded_socket&& from) noexcept { swap(from); }
+  guarded_socket& operator=(guarded_socket&& from) noexcept {
+    guarded_socket old(std::move(*this));
     swap(from);
     return *this;
   }
-  ~own_socket() { close(); }
+  ~guarded_socket() { close(); }
 
   int fd() const noexcept { return fd_; }
   bool is_open() const noexcept { return fd_ >= 0; }
@@ -51,7 +51,7 @@ class own_socket {
   }
 
  private:
-  void swap(own_socket& other) noexcept {
+  void swap(guarded_socket& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(device_, other.device_);
     std::swap(inode_, other.inode_);
@@ -67,31 +67,31 @@ class own_socket {
 class CUTRACE_LOCAL closed_after_fork {
  public:
   /// @returns false where no room is left; the socket then stays open in children.
-  static bool add(const own_socket* s) noexcept {
+  static bool add(const guarded_socket* s) noexcept {
     static const int registered = ::pthread_atfork(nullptr, nullptr, &in_child);
     static_cast<void>(registered);
-    for (std::atomic<const own_socket*>& place : places()) {
-      const own_socket* free = nullptr;
+    for (std::atomic<const guarded_socket*>& place : places()) {
+      const guarded_socket* free = nullptr;
       if (place.compare_exchange_strong(free, s)) return true;
     }
     return false;
   }
-  static void remove(const own_socket* s) noexcept {
-    for (std::atomic<const own_socket*>& place : places()) {
-      const own_socket* found = s;
+  static void remove(const guarded_socket* s) noexcept {
+    for (std::atomic<const guarded_socket*>& place : places()) {
+      const guarded_socket* found = s;
       if (place.compare_exchange_strong(found, nullptr)) return;
     }
   }
 
  private:
-  using place_list = std::atomic<const own_socket*>[16];
+  using place_list = std::atomic<const guarded_socket*>[16];
   static place_list& places() noexcept {
     static place_list all{};
     return all;
   }
   static void in_child() noexcept {
-    for (std::atomic<const own_socket*>& place : places()) {
-      const own_socket* s = place.exchange(nullptr);
+    for (std::atomic<const guarded_socket*>& place : places()) {
+      const guarded_socket* s = place.exchange(nullptr);
       if (s != nullptr && s->is_ours()) ::close(s->fd());
     }
   }

@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "../build_parts.hpp"
-#include "../own_libraries.hpp"
+#include "../cutrace_libraries.hpp"
 #include "checks.hpp"
 
 namespace cutrace_tool::doctor {
@@ -21,7 +21,7 @@ findings check_build() {
 
 namespace {
 
-struct own_library {
+struct cutrace_library {
   const char* id;
   method_set methods;
   std::string (*find)();
@@ -32,25 +32,25 @@ struct own_library {
 };
 
 /// Why it is of no use; empty where it is.
-std::string fault_of(const setup& s, const own_library& own, const std::string& path) {
-  const probe_result r = run_probe(s.patience_seconds, [&](const teller& t) {
+std::string fault_of(const setup& s, const cutrace_library& own, const std::string& path) {
+  const probe_result r = run_probe(s.patience_seconds, [&](const reporter& t) {
     t.step("loading " + path);
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     const char* why = library == nullptr ? dlerror() : nullptr;
     if (library == nullptr) {
-      t.tell("fault", "it cannot be loaded: " + std::string(why != nullptr ? why : "unknown reason"));
+      t.report("fault", "it cannot be loaded: " + std::string(why != nullptr ? why : "unknown reason"));
       return;
     }
     for (const char* name : own.functions) {
       if (dlsym(library, name) != nullptr) continue;
-      t.tell("fault", "it is not cutrace's library");
+      t.report("fault", "it is not cutrace's library");
       return;
     }
   });
   return !r.text("fault").empty() ? r.text("fault") : r.failure(s.patience_seconds);
 }
 
-finding check(const setup& s, const own_library& own) {
+finding check(const setup& s, const cutrace_library& own) {
   finding f{own.id, own.methods, state::ok, "", ""};
   const bool named = !variable(own.variable).empty();
   std::string fault;
@@ -71,23 +71,24 @@ finding check(const setup& s, const own_library& own) {
 
 }  // namespace
 
-findings check_own_libraries(const setup& s) {
-  const own_library inject{"inject.library",
-                           for_cupti,
-                           &find_inject_library,
-                           "CUTRACE_INJECT_LIBRARY",
-                           "libcutrace_inject.so",
-                           "where CUDA's headers with CUPTI are",
-                           {"InitializeInjection", "cutrace_injected_library"}};
-  const own_library preload{"preload.library",
-                            for_preload,
-                            &find_preload_library,
-                            "CUTRACE_PRELOAD_LIBRARY",
-                            "libcutrace_preload.so",
-                            "for x86-64",
-                            {"InitializeInjectionNvtx2", "cutrace_preloaded_library"}};
-  const own_library watch{"watch.library",       for_cupti | for_preload, &find_watch_library, "CUTRACE_WATCH_LIBRARY",
-                          "libcutrace_watch.so", "with the command",      {"cutrace_watch_1"}};
+findings check_cutrace_libraries(const setup& s) {
+  const cutrace_library inject{"inject.library",
+                               for_cupti,
+                               &find_inject_library,
+                               "CUTRACE_INJECT_LIBRARY",
+                               "libcutrace_inject.so",
+                               "where CUDA's headers with CUPTI are",
+                               {"InitializeInjection", "cutrace_injected_library"}};
+  const cutrace_library preload{"preload.library",
+                                for_preload,
+                                &find_preload_library,
+                                "CUTRACE_PRELOAD_LIBRARY",
+                                "libcutrace_preload.so",
+                                "for x86-64",
+                                {"InitializeInjectionNvtx2", "cutrace_preloaded_library"}};
+  const cutrace_library watch{"watch.library",         for_cupti | for_preload, &find_watch_library,
+                              "CUTRACE_WATCH_LIBRARY", "libcutrace_watch.so",   "with the command",
+                              {"cutrace_watch_1"}};
   return {check(s, inject), check(s, preload), check(s, watch)};
 }
 

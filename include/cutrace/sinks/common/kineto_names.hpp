@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Categories and names of slices as PyTorch's Kineto spells them (libkineto output_json.cpp, CuptiActivity.h): HTA,
+// TraceLens and others match on these words.
+#pragma once
+
+#include <cutrace/config.hpp>
+#include <cutrace/event.hpp>
+#include <cutrace/names.hpp>
+#include <cutrace/output/json_text.hpp>
+#include <string>
+#include <string_view>
+
+CUTRACE_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::string_view chrome_category(const event& e) noexcept {
+  switch (e.kind) {
+    case event_kind::stage:
+    case event_kind::nvtx:
+      return "user_annotation";
+    case event_kind::api:
+      return e.api.runtime_api ? "cuda_runtime" : "cuda_driver";
+    case event_kind::kernel:
+    case event_kind::graph_launch:
+      return "kernel";
+    case event_kind::memcpy:
+      return "gpu_memcpy";
+    case event_kind::memset:
+      return "gpu_memset";
+    case event_kind::sync:
+      return "cuda_sync";
+    default:
+      return to_string(e.kind);
+  }
+}
+
+/// Copies, sets and synchronisations are named by what they do, everything else by its own name.
+inline void chrome_name(std::string& out, const event& e) {
+  switch (e.kind) {
+    case event_kind::memcpy:
+      out.append("Memcpy ").append(to_string(e.memcpy_.direction)).append(" (").append(to_string(e.memcpy_.source));
+      out.append(" -> ").append(to_string(e.memcpy_.destination)).append(")");
+      return;
+    case event_kind::memset:
+      out.append("Memset (").append(to_string(e.memset_.memory)).append(")");
+      return;
+    case event_kind::sync:
+      out.append(to_string(e.sync.what));
+      return;
+    case event_kind::graph_launch:
+      out.append("CUDA graph");
+      if (e.kernel.graph_id != 0) out.append(" ").append(std::to_string(e.kernel.graph_id));
+      return;
+    case event_kind::memory:
+      out.append(to_string(e.memory.operation)).append(" ").append(std::to_string(e.memory.bytes)).append(" bytes");
+      return;
+    case event_kind::loss:
+      out.append("lost: ").append(to_string(e.loss.cause));
+      return;
+    default:
+      break;
+  }
+  // A kernel of this name is "Kernel" to Kineto's readers: the bare word is the category.
+  const std::string_view name = view_of(e.name);
+  out.append(e.kind == event_kind::kernel && name == "kernel" ? std::string_view("Kernel") : name);
+}
+
+}  // namespace detail
+CUTRACE_END_NAMESPACE
