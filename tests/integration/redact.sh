@@ -49,7 +49,7 @@ for other in less.json.gz less.pftrace; do
   [ "$(jq -c '[.trace.events, .numbers]' other.json)" = "$(jq -c '[.trace.events, .numbers]' less.json)" ] ||
     fail "$other has other numbers: $(jq -c .numbers other.json) $(jq -c .numbers less.json)"
 done
-[ "$("$command" why less.jsonl --slowest 1 | wc -l)" -eq "$("$command" why $input --slowest 1 2>/dev/null | wc -l)" ] ||
+[ "$("$command" why less.jsonl --slowest 1 | wc -w)" -eq "$("$command" why $input --slowest 1 2>/dev/null | wc -w)" ] ||
   fail "why says something else"
 
 # From the beginning.
