@@ -69,15 +69,15 @@ TEST_CASE("sim stuck: what is behind a wait for a value goes on once the host wr
 TEST_CASE("sim stuck: a stream's write comes in its order, and releases another's wait") {
   with_value g;
   stream *a = g.stream(), *b = g.stream();
-  g.wait(a, 7, value_test::equal, 8);
+  g.wait(a, 0x700000007, value_test::equal, 8);
   const issued behind = launch(g, a, "k", 100);
   g.kernel(b, 300000);
-  g.write(b, 7, 8);
+  g.write(b, 0x700000007, 8);
   pass(g, 250000);
   CHECK(g.memory == 0);
   CHECK_FALSE(behind.open->known());
   pass(g, 200000);
-  CHECK(g.memory == 7);
+  CHECK(g.memory == 0x700000007);
   REQUIRE(behind.open->known());
   CHECK(behind.open->start_ns >= 1000000 + 301000);
   CHECK(g.machine.query(a) == status::ok);
