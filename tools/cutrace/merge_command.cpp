@@ -9,6 +9,7 @@
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_input.hpp"
 #include "trace/merge.hpp"
@@ -33,6 +34,7 @@ int run_merge(const merge_wishes& w) {
                       "\" has no place for the process that a call belongs to; write jsonl, chrome, perfetto, html or "
                       "ascii");
   std::vector<cutrace_reading::outcome> all;
+  limit_memory();
   try {
     all = cutrace_reading::merge(w.files, *to);
   } catch (const cutrace_reading::reading_error& e) {
@@ -58,6 +60,7 @@ void add_merge(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", w->output, "As of cutrace convert, but calls and prometheus")
       ->required()
       ->type_name("OUTPUT");
+  add_memory_option(*command);
   command->footer(
       "Processes of one boot are placed by CLOCK_MONOTONIC, exactly; other hosts by CLOCK_REALTIME. Notes in the "
       "output\n"

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/say.hpp"
 
 namespace cutrace_tool {
@@ -63,6 +64,7 @@ void print_complaints(const cutrace_reading::outcome& o) {
 
 cutrace_reading::outcome read_trace(const std::vector<std::string>& files, cutrace::sink& to, bool quiet) {
   cutrace_reading::outcome o;
+  limit_memory();
   try {
     progress_line line(!quiet);
     cutrace_reading::options options;

@@ -51,24 +51,31 @@ bool json_splitter::read_key() {
 
 /// Most writers give each element a line of its own, which is found much quicker than its brackets are counted.
 bool json_splitter::delimit_line(std::size_t& size) {
-  std::size_t looked_at = 0;
+  const std::uint64_t here = from_.offset();
+  if (here < several_until_) return false;
+  std::size_t looked_at = no_newline_before_ > here ? static_cast<std::size_t>(no_newline_before_ - here) : 0;
   const char* newline = nullptr;
   while ((newline = static_cast<const char*>(std::memchr(from_.data() + looked_at, '\n', from_.size() - looked_at))) ==
          nullptr) {
     looked_at = from_.size();
+    no_newline_before_ = here + looked_at;
     if (looked_at > piece_limit || !from_.more()) return false;
   }
   size = static_cast<std::size_t>(newline - from_.data());
+  no_newline_before_ = here + size;
   while (size != 0 && std::strchr(" \t\r,", from_.data()[size - 1]) != nullptr && from_.data()[size - 1] != '\0')
     --size;
   // Else it goes on in the next line.
   if (size < 2 || from_.data()[0] != '{' || from_.data()[size - 1] != '}') return false;
   // Several elements in a line have an end of one within, so an even count of braces tells nothing; look for it.
   const std::string_view line(from_.data(), size);
-  return line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos;
+  if (line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos) return true;
+  several_until_ = no_newline_before_;
+  return false;
 }
 
-/// Size of the value at the front, by its brackets. @returns false where it does not end, or has a line break in a text
+/// Size of the value at the front, by its brackets. @returns false where it does not end, or has a line break in a
+/// text; `size` is `no_end` where all was looked through
 bool json_splitter::delimit(std::size_t& size) {
   std::size_t at = 0, depth = 0;
   bool in_text = false;
@@ -116,8 +123,19 @@ bool json_splitter::delimit(std::size_t& size) {
           break;
       }
     }
-    if (n > piece_limit || !from_.more()) return false;
+    if (n > piece_limit || !from_.more()) return size = no_end, false;
   }
+}
+
+/// An element has no end in all that was looked through. What stands in its next line may be good; where that was
+/// not so several times, all of it is passed over, since it would be looked through again for each line.
+bool json_splitter::pass_over() {
+  constexpr unsigned try_limit = 16;
+  if (tries_ < try_limit)
+    ++tries_;
+  else
+    drop(from_.size());
+  return recover();
 }
 
 /// Goes on behind a broken element: at the next line that begins with a brace or ends the array.
@@ -161,7 +179,7 @@ json_splitter::piece json_splitter::element() {
     }
     const bool long_one = from_.size() > piece_limit;
     problems_.add(long_one ? "an event of more than 16 MiB is passed over" : "an event that is cut or no JSON", at_);
-    if (!recover()) {
+    if (!(size == no_end ? pass_over() : recover())) {
       at_ = {from_.offset(), line_};
       return fail("the document is cut");
     }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/base/seeded_hash.hpp>
 #include <cutrace/event.hpp>
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -72,7 +72,7 @@ class name_table {
   std::size_t limit_;
   std::size_t bytes_left_;
   std::deque<std::string> names_;
-  std::unordered_map<std::string_view, std::uint32_t> numbers_;
+  detail::seeded_map<std::string_view, std::uint32_t> numbers_;
   recent recent_[recent_count];
   std::uint64_t refused_ = 0;
 };

@@ -12,11 +12,11 @@
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/base/seeded_hash.hpp>
 #include <cutrace/config.hpp>
 #include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -182,8 +182,8 @@ class stage_tree {
 
   std::size_t open_limit_;
   std::size_t closed_limit_;
-  std::unordered_map<std::uint64_t, running> open_;
-  std::unordered_map<std::uint64_t, ended> closed_;
+  detail::seeded_map<std::uint64_t, running> open_;
+  detail::seeded_map<std::uint64_t, ended> closed_;
   std::deque<std::uint64_t> order_;  ///< of closing
   std::int64_t filled_ns_ = 0;
   std::uint64_t given_up_ = 0;

@@ -10,7 +10,7 @@
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/operations.hpp>
-#include <unordered_map>
+#include <cutrace/base/seeded_hash.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
@@ -165,7 +165,7 @@ class summary {
 
   std::size_t live_limit_;
   trace_numbers numbers_;
-  std::unordered_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address_in_process
+  detail::seeded_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address_in_process
   std::uint64_t sync_ns_[2] = {};
   std::uint64_t sync_calls_[2] = {};
 };
