@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/sink.hpp>
 #include <deque>
 #include <map>

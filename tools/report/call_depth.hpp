@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/intervals.hpp>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE

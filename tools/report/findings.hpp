@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <vector>
 
 #include "report/copy_rules.hpp"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <string>
 #include <vector>
 

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/duration_histogram.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/token_times.hpp>
-#include <cutrace/base/seeded_hash.hpp>
 #include <map>
 #include <string>
 #include <string_view>

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/analysis/intervals.hpp>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>
 #include <utility>

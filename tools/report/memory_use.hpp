@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/names.hpp>
-#include <cutrace/base/seeded_hash.hpp>
 #include <map>
 #include <string>
 #include <vector>

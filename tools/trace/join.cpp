@@ -2,7 +2,7 @@
 #include "trace/join.hpp"
 
 #include <algorithm>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <deque>
 #include <map>

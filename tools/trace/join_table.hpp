@@ -8,7 +8,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <memory>
 #include <utility>
 #include <vector>

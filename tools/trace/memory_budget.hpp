@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>

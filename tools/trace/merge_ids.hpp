@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 
 namespace cutrace_reading {
 

@@ -9,7 +9,7 @@
 #include <cutrace/analysis/gpu_work.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/intervals.hpp>
-#include <cutrace/base/seeded_hash.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <deque>
 #include <utility>
 #include <vector>

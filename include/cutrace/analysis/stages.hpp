@@ -12,7 +12,6 @@
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
-#include <cutrace/base/seeded_hash.hpp>
 #include <cutrace/config.hpp>
 #include <deque>
 #include <memory>

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/operations.hpp>
-#include <cutrace/base/seeded_hash.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {

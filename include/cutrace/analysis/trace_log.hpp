@@ -15,7 +15,6 @@
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/stage_log.hpp>
-#include <cutrace/base/seeded_hash.hpp>
 #include <map>
 #include <string>
 #include <tuple>
