@@ -24,6 +24,7 @@ struct convert_wishes {
 };
 
 int run_convert(const convert_wishes& w) {
+  prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   if (!w.redact) return status_of(read_trace(w.files, *to, w.quiet));
   redact_sink redacted(*to, w.files);

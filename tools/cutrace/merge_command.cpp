@@ -27,6 +27,7 @@ int run_merge(const merge_wishes& w) {
   if (w.files.size() < 2) throw usage_error("cutrace merge takes two traces or more, each of a process");
   if (std::count(w.files.begin(), w.files.end(), "-") != 0)
     throw usage_error("cutrace merge cannot read standard input; give files");
+  prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   const std::string form = to->name();
   if (form == "calls" || form == "prometheus")
@@ -34,7 +35,6 @@ int run_merge(const merge_wishes& w) {
                       "\" has no place for the process that a call belongs to; write jsonl, chrome, perfetto, html or "
                       "ascii");
   std::vector<cutrace_reading::outcome> all;
-  limit_memory();
   try {
     all = cutrace_reading::merge(w.files, *to);
   } catch (const cutrace_reading::reading_error& e) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/invoking_user.hpp"
 #include "cutrace/memory_limit.hpp"
 #include "cutrace/say.hpp"
 
@@ -62,9 +63,13 @@ void print_complaints(const cutrace_reading::outcome& o) {
                  static_cast<unsigned long long>(o.events), static_cast<unsigned long long>(o.problems.total()));
 }
 
+void prepare_to_read(const std::vector<std::string>& files) {
+  give_up_rights_to_read(files);
+  limit_memory();
+}
+
 cutrace_reading::outcome read_trace(const std::vector<std::string>& files, cutrace::sink& to, bool quiet) {
   cutrace_reading::outcome o;
-  limit_memory();
   try {
     progress_line line(!quiet);
     cutrace_reading::options options;
