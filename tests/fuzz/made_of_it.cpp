@@ -52,7 +52,7 @@ class report_sink : public cutrace_tool::analysis_sink {
     const cutrace::tables::report report{all(), r, found, info_, end, SIZE_MAX};
     bytes += cutrace::report_json(report).size();
     for (const auto& file : cutrace::report_csv(report)) bytes += file.text.size();
-    const analysis::why_finder finder(all().log(), r, all().ioctls().switched(), clocks_);
+    analysis::why_finder finder(all().log(), r, all().ioctls().switched(), clocks_);
     std::vector<analysis::why_report> reports;
     for (const std::uint32_t request : finder.by_latency())
       if (reports.size() < 3) reports.push_back(finder.find(request));
