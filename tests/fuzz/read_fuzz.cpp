@@ -112,7 +112,7 @@ class memory_file {
 };
 
 struct jsonl {
-  static constexpr bool is_json = true;
+  [[maybe_unused]] static constexpr bool is_json = true;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
     cutrace_reading::jsonl_reader reader(to);
     reader.read(window);
@@ -121,7 +121,7 @@ struct jsonl {
   }
 };
 struct chrome {
-  static constexpr bool is_json = true;
+  [[maybe_unused]] static constexpr bool is_json = true;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string& path) {
     cutrace_reading::chrome_reader reader(to);
     reader.read(window, path);
@@ -130,7 +130,7 @@ struct chrome {
   }
 };
 struct perfetto {
-  static constexpr bool is_json = false;
+  [[maybe_unused]] static constexpr bool is_json = false;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
     cutrace_reading::perfetto_reader reader(to);
     reader.read(window);
