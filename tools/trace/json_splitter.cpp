@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/json_splitter.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cutrace_reading {
@@ -75,7 +76,7 @@ bool json_splitter::delimit_line(std::size_t& size) {
 }
 
 /// Size of the value at the front, by its brackets. @returns false where it does not end, or has a line break in a
-/// text; `size` is `no_end` where all was looked through
+/// text; `size` is how far was looked then
 bool json_splitter::delimit(std::size_t& size) {
   std::size_t at = 0, depth = 0;
   bool in_text = false;
@@ -91,7 +92,7 @@ bool json_splitter::delimit(std::size_t& size) {
         } else if (c == '\\') {
           ++at;
         } else if (c == '\n') {
-          return false;
+          return size = at, false;
         }
         continue;
       }
@@ -117,24 +118,21 @@ bool json_splitter::delimit(std::size_t& size) {
         case '\n':
           if (depth == 0) return size = at, at != 0;
           // The next element begins: this one has lost its end.
-          if (at + 6 < n && std::memcmp(data + at + 1, "{\"ph\"", 5) == 0) return false;
+          if (at + 6 < n && std::memcmp(data + at + 1, "{\"ph\"", 5) == 0) return size = at, false;
           break;
         default:
           break;
       }
     }
-    if (n > piece_limit || !from_.more()) return size = no_end, false;
+    if (n > piece_limit || !from_.more()) return size = n, false;
   }
 }
 
-/// An element has no end in all that was looked through. What stands in its next line may be good; where that was
-/// not so several times, all of it is passed over, since it would be looked through again for each line.
-bool json_splitter::pass_over() {
-  constexpr unsigned try_limit = 16;
-  if (tries_ < try_limit)
-    ++tries_;
-  else
-    drop(from_.size());
+/// Behind an element for whose end so many bytes were looked through in vain. What stands in its next line may be good;
+/// where more was looked through to no use than there is, all of it is passed over, or time would be quadratic.
+bool json_splitter::pass_over(std::size_t looked_at) {
+  in_vain_ += looked_at;
+  if (in_vain_ > piece_limit + 8 * from_.offset()) drop(std::min(looked_at, from_.size()));
   return recover();
 }
 
@@ -179,7 +177,7 @@ json_splitter::piece json_splitter::element() {
     }
     const bool long_one = from_.size() > piece_limit;
     problems_.add(long_one ? "an event of more than 16 MiB is passed over" : "an event that is cut or no JSON", at_);
-    if (!(size == no_end ? pass_over() : recover())) {
+    if (!pass_over(size)) {
       at_ = {from_.offset(), line_};
       return fail("the document is cut");
     }

@@ -33,7 +33,6 @@ class json_splitter {
   bool whole() const noexcept { return state_ == state::ended; }
 
  private:
-  static constexpr std::size_t no_end = ~std::size_t{0};
   enum class state : std::uint8_t { begin, fields, elements, ended, broken };
 
   bool fill(std::size_t wanted);
@@ -42,7 +41,7 @@ class json_splitter {
   bool read_key();
   bool delimit(std::size_t& size);
   bool delimit_line(std::size_t& size);
-  bool pass_over();
+  bool pass_over(std::size_t looked_at);
   bool recover();
   piece element();
   piece fail(const char* what);
@@ -56,7 +55,7 @@ class json_splitter {
   std::size_t taken_ = 0;                ///< size of the piece at the front, which the next call drops
   std::uint64_t no_newline_before_ = 0;  ///< offset up to which none was found
   std::uint64_t several_until_ = 0;      ///< offset of the end of a line that has several elements
-  unsigned tries_ = 0;                   ///< elements without an end that were looked through to no use
+  std::uint64_t in_vain_ = 0;            ///< bytes that were looked through without an end
   state state_ = state::begin;
   bool bare_ = false;  ///< the document is an array
 };
