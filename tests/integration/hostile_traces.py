@@ -198,11 +198,6 @@ def unclosed(n):
     return b'{"traceEvents":[\n' + b"{\n" * n
 
 
-def odd_quotes(n):
-    """Chrome JSON in which texts are taken for what stands between them, so that no element ends in its line."""
-    return b'{"traceEvents":[\n' + b'{"ph": "X", "cat": "op", "{"ph":"i"name": "a", "pid": 1,\n' * n
-
-
 def far_brace(n):
     """Chrome JSON of one line, whose first elements are divided in a way of their own."""
     return ('{"traceEvents":[' + '{"ph":"M"},\t' * n + '{"ph":"M"},{"ph":"M"}]}\n').encode()
@@ -263,7 +258,7 @@ MEMORY = [
 MOST_SECONDS = 5
 TIME = [
     (nested_details, 20000), (far_numbers, 200), (cleared_tables, 1000), (cleared_slices, 1000), (first_again, 1000),
-    (one_bucket, 4200), (one_hash, 4000), (open_instances, 13200), (one_line, 10000), (unclosed, 5000), (odd_quotes, 2000),
+    (one_bucket, 4200), (one_hash, 4000), (open_instances, 13200), (one_line, 10000), (unclosed, 5000),
     (far_brace, 4000), (long_text_again, 2000), (long_requests_again, 300), (deep_stages, 5000), (endless_line, 3),
 ]
 # More than a small limit allows: of what readers keep, and of what a report does.
