@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library's file: the functions of the driver that it exports, with their offsets in it, and where it looks for
-// others. By libelf; the file may be anybody's, so that everything in it is only believed as far as it was checked.
+// others. By libelf; the file may be anybody's, so that everything in it is only believed as far as it was checked, and
+// what is not root's is parsed by a process without any rights (without_rights.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -17,6 +18,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "without_rights.hpp"
 
 namespace cutrace_ebpf {
 
@@ -48,6 +51,7 @@ class opened_file {
     }
     device_ = known.st_dev;
     inode_ = known.st_ino;
+    roots_ = known.st_uid == 0;
   }
   ~opened_file() { close(); }
   opened_file(opened_file&& from) noexcept { *this = std::move(from); }
@@ -56,6 +60,7 @@ class opened_file {
     std::swap(fd_, from.fd_);
     std::swap(device_, from.device_);
     std::swap(inode_, from.inode_);
+    std::swap(roots_, from.roots_);
     return *this;
   }
   opened_file(const opened_file&) = delete;
@@ -65,6 +70,8 @@ class opened_file {
   const std::string& path() const noexcept { return path_; }
   /// The same for all paths to it.
   std::pair<dev_t, ino_t> identity() const noexcept { return {device_, inode_}; }
+  /// Nobody else wrote it.
+  bool is_roots() const noexcept { return roots_; }
 
  private:
   void close() noexcept {
@@ -75,6 +82,7 @@ class opened_file {
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
+  bool roots_ = false;
 };
 
 /// Of x86: a lock, or another segment. The kernel does not execute such an instruction elsewhere
@@ -85,10 +93,11 @@ inline bool begins_with_prefix(const opened_file& file, std::uint64_t offset) {
   return byte == 0xf0 || byte == 0x26 || byte == 0x2e || byte == 0x36 || byte == 0x3e;
 }
 
-class elf_file {
+/// The parser itself.
+class elf_parser {
  public:
   /// `file` stays open meanwhile. @throws std::runtime_error where it is none that this machine executes
-  explicit elf_file(const opened_file& file) : path_(file.path()) {
+  explicit elf_parser(const opened_file& file) : path_(file.path()) {
     ::elf_version(EV_CURRENT);
     elf_ = ::elf_begin(file.fd(), ELF_C_READ_MMAP, nullptr);
     GElf_Ehdr head{};
@@ -98,46 +107,18 @@ class elf_file {
       throw std::runtime_error(path_ + ": no library of this machine");
     }
   }
-  ~elf_file() { ::elf_end(elf_); }
-  elf_file(const elf_file&) = delete;
-  elf_file& operator=(const elf_file&) = delete;
+  ~elf_parser() { ::elf_end(elf_); }
+  elf_parser(const elf_parser&) = delete;
+  elf_parser& operator=(const elf_parser&) = delete;
 
-  /// All exported functions that have a driver's name, by their offsets. The shortest symbol is the name of one that
-  /// has several. @throws std::runtime_error where there is no table of symbols
-  std::vector<driver_function> driver_functions() const {
-    std::map<std::uint64_t, std::vector<std::string>> at;
-    const bool has_table = for_each_function(SHT_DYNSYM, [&](const char* name, std::uint64_t offset) {
-      if (is_driver_name(name)) at[offset].push_back(name);
-    });
-    if (!has_table) throw std::runtime_error(path_ + ": no table of exported symbols");
-    std::vector<driver_function> all;
-    for (auto& [offset, names] : at) {
-      std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-        return a.size() != b.size() ? a.size() < b.size() : a < b;
-      });
-      names.erase(std::unique(names.begin(), names.end()), names.end());  // versions of a symbol at one place
-      driver_function f;
-      f.name = names.front();
-      f.offset = offset;
-      f.other_names.assign(names.begin() + 1, names.end());
-      all.push_back(std::move(f));
-    }
-    return all;
-  }
-
-  /// Where the exported function of that name begins, 0: there is none.
-  std::uint64_t function_offset(const char* symbol) const {
-    std::uint64_t found = 0;
-    for_each_function(SHT_DYNSYM, [&](const char* name, std::uint64_t offset) {
-      if (std::strcmp(name, symbol) == 0) found = offset;
-    });
-    return found;
-  }
-
-  /// Each function that a symbol names, exported ones and, where the file was not stripped, all others.
+  /// Calls `use(name, offset in the file)` for each exported function. False: there is no table of symbols.
   template <class Use>
-  void all_functions(Use use) const {
-    for_each_function(SHT_DYNSYM, use);
+  bool exported_functions(Use use) const {
+    return for_each_function(SHT_DYNSYM, use);
+  }
+  /// Each other one, where the file was not stripped.
+  template <class Use>
+  void inner_functions(Use use) const {
     for_each_function(SHT_SYMTAB, use);
   }
 
@@ -158,17 +139,13 @@ class elf_file {
     return way.empty() ? old_way : way;
   }
 
-  struct part {
-    std::uint64_t offset, bytes;  ///< in the file
-  };
-  /// What is mapped to be executed.
-  std::vector<part> executable_parts() const {
-    std::vector<part> all;
+  /// Calls `use(offset, bytes)`, both in the file, for each part that is mapped to be executed.
+  template <class Use>
+  void executable_parts(Use use) const {
     for_each_executable([&](const GElf_Phdr& p) {
-      all.push_back({p.p_offset, p.p_filesz});
+      use(p.p_offset, p.p_filesz);
       return true;
     });
-    return all;
   }
 
  private:
@@ -232,6 +209,95 @@ class elf_file {
 
   std::string path_;
   Elf* elf_ = nullptr;
+};
+
+/// What is wanted of an ELF file.
+class elf_file {
+ public:
+  struct part {
+    std::uint64_t offset, bytes;  ///< in the file
+  };
+
+  /// @param inner functions that are not exported are wanted, too. @throws std::runtime_error where the file is none
+  /// that this machine executes
+  explicit elf_file(const opened_file& file, bool inner = false) : path_(file.path()) {
+    const auto parse = [&](found_facts& to) {
+      const elf_parser elf(file);
+      to.add('d', 0, 0, elf.search_path());
+      elf.executable_parts([&](std::uint64_t offset, std::uint64_t bytes) { to.add('p', offset, bytes, {}); });
+      if (elf.exported_functions([&](const char* name, std::uint64_t at) { to.add('f', at, 0, name); }))
+        to.add('t', 0, 0, {});
+      if (inner) elf.inner_functions([&](const char* name, std::uint64_t at) { to.add('i', at, 0, name); });
+    };
+    if (file.is_roots())
+      parse(facts_);
+    else
+      facts_ = without_rights(path_, parse);
+  }
+
+  /// All exported functions that have a driver's name, by their offsets. The shortest symbol is the name of one that
+  /// has several. @throws std::runtime_error where there is no table of symbols
+  std::vector<driver_function> driver_functions() const {
+    std::map<std::uint64_t, std::vector<std::string>> at;
+    bool has_table = false;
+    facts_.for_each([&](char kind, std::uint64_t offset, std::uint64_t, const char* name) {
+      has_table = has_table || kind == 't';
+      if (kind == 'f' && is_driver_name(name)) at[offset].push_back(name);
+    });
+    if (!has_table) throw std::runtime_error(path_ + ": no table of exported symbols");
+    std::vector<driver_function> all;
+    for (auto& [offset, names] : at) {
+      std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+        return a.size() != b.size() ? a.size() < b.size() : a < b;
+      });
+      names.erase(std::unique(names.begin(), names.end()), names.end());  // versions of a symbol at one place
+      driver_function f;
+      f.name = names.front();
+      f.offset = offset;
+      f.other_names.assign(names.begin() + 1, names.end());
+      all.push_back(std::move(f));
+    }
+    return all;
+  }
+
+  /// Where the exported function of that name begins, 0: there is none.
+  std::uint64_t function_offset(const char* symbol) const {
+    std::uint64_t found = 0;
+    facts_.for_each([&](char kind, std::uint64_t offset, std::uint64_t, const char* name) {
+      if (kind == 'f' && std::strcmp(name, symbol) == 0) found = offset;
+    });
+    return found;
+  }
+
+  /// Calls `use(name, offset)` for each function that a symbol names, exported ones first.
+  template <class Use>
+  void all_functions(Use use) const {
+    facts_.for_each([&](char kind, std::uint64_t offset, std::uint64_t, const char* name) {
+      if (kind == 'f' || kind == 'i') use(name, offset);
+    });
+  }
+
+  /// DT_RPATH or DT_RUNPATH, empty: it has none.
+  std::string search_path() const {
+    std::string path;
+    facts_.for_each([&](char kind, std::uint64_t, std::uint64_t, const char* text) {
+      if (kind == 'd') path = text;
+    });
+    return path;
+  }
+
+  /// What is mapped to be executed.
+  std::vector<part> executable_parts() const {
+    std::vector<part> all;
+    facts_.for_each([&](char kind, std::uint64_t offset, std::uint64_t bytes, const char*) {
+      if (kind == 'p') all.push_back({offset, bytes});
+    });
+    return all;
+  }
+
+ private:
+  std::string path_;
+  found_facts facts_;
 };
 
 }  // namespace cutrace_ebpf

@@ -208,7 +208,7 @@ void user_probes::attach(std::uint32_t number, const opened_file& file, std::uin
   const chosen_probe& c = wanted_[number - 1];
   std::uint64_t offset = 0;
   bool found = false;
-  elf_file(file).all_functions([&](const char* name, std::uint64_t at) {
+  elf_file(file, true).all_functions([&](const char* name, std::uint64_t at) {
     if (c.spec.name != name) return;
     offset = at;
     found = true;

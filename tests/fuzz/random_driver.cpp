@@ -23,6 +23,15 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size);
+/// Of a target that knows what its inputs are made of.
+extern "C" __attribute__((weak)) std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                                                     std::size_t max_size, unsigned seed);
+/// What such a target calls to have bytes changed.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t) {
+  static std::mt19937_64 random(7);
+  if (size != 0) data[random() % size] = static_cast<std::uint8_t>(random());
+  return size;
+}
 
 namespace {
 
@@ -52,6 +61,12 @@ class mutator {
 
   bytes next() {
     bytes b = seeds_[below(seeds_.size())];
+    if (LLVMFuzzerCustomMutator != nullptr && below(2) == 0) {
+      const std::size_t size = b.size(), room = size + 65536;
+      b.resize(room);
+      b.resize(LLVMFuzzerCustomMutator(b.data(), size, room, static_cast<unsigned>(random_())));
+      return b;
+    }
     for (std::size_t n = 1 + below(6); n != 0; --n) change(b);
     return b;
   }

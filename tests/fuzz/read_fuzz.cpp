@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds the readers of trace files with bytes that nothing good has written. The first byte says how they arrive (all
-// at once, or a few at a time) and whether they are to be taken for the target's own format or recognised by their
-// content; the rest is the file. Whatever it holds, the sink sees one open, events that can be followed to their last
-// text, and one close, or nothing but an error.
+// Feeds the readers of trace files with bytes that nothing good has written. The first byte says whether they are to be
+// taken for the target's own format or recognised by their content, and what is made of the trace: a report, a file of some
+// sink (made_of_it.hpp); the rest is the file. Whatever it holds, the sink sees one open, events that can be followed
+// to their last text, and one close, or nothing but an error; and little memory is used, and little time.
 //
 // READ_FORMAT: jsonl, chrome or perfetto.
 #include <fcntl.h>
@@ -16,12 +16,15 @@
 #include <cutrace/event_fields.hpp>
 #include <string>
 
+#include "made_of_it.hpp"
+#include "read_mutator.hpp"
 #include "trace/byte_window.hpp"
 #include "trace/chrome_reader.hpp"
 #include "trace/feed.hpp"
 #include "trace/input.hpp"
 #include "trace/json_value.hpp"
 #include "trace/jsonl_reader.hpp"
+#include "trace/memory_budget.hpp"
 #include "trace/perfetto_reader.hpp"
 #include "trace/trace_reader.hpp"
 
@@ -36,6 +39,7 @@ struct checking_sink : cutrace::sink {
   int opened = 0, closed = 0;
   std::uint64_t sum = 0, events = 0, windows = 0;
   simdjson::dom::parser parser;
+  std::unique_ptr<cutrace::sink> also;  ///< what is made of it; nullptr: nothing
 
   void touch(cutrace::text t) {
     if (t.size != 0 && t.data == nullptr) broken("a text without an address");
@@ -61,6 +65,7 @@ struct checking_sink : cutrace::sink {
     ++opened;
     for (const char* s : {i.process_name, i.command_line, i.host_name, i.boot_id, i.backend, i.backend_detail, i.clock})
       touch(s);
+    if (also != nullptr) also->open(i);
   }
   void write(cutrace::event_view view) override {
     if (opened != 1 || closed != 0) broken("events outside of open and close");
@@ -80,10 +85,12 @@ struct checking_sink : cutrace::sink {
       for (std::uint32_t n = 0; n < e.request_count; ++n) touch(e.requests[n].name);
       cutrace::with_fields(e.kind, [&](const auto&... field) { (touch_field(e, field), ...); });
     }
+    if (also != nullptr) also->write(view);
   }
   void close(const cutrace::trace_summary& s) override {
     ++closed;
     for (std::uint32_t n = 0; n < s.note_count; ++n) touch(s.notes[n]);
+    if (also != nullptr) also->close(s);
   }
 };
 
@@ -105,6 +112,7 @@ class memory_file {
 };
 
 struct jsonl {
+  [[maybe_unused]] static constexpr bool is_json = true;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
     cutrace_reading::jsonl_reader reader(to);
     reader.read(window);
@@ -113,6 +121,7 @@ struct jsonl {
   }
 };
 struct chrome {
+  [[maybe_unused]] static constexpr bool is_json = true;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string& path) {
     cutrace_reading::chrome_reader reader(to);
     reader.read(window, path);
@@ -121,6 +130,7 @@ struct chrome {
   }
 };
 struct perfetto {
+  [[maybe_unused]] static constexpr bool is_json = false;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
     cutrace_reading::perfetto_reader reader(to);
     reader.read(window);
@@ -134,7 +144,9 @@ struct perfetto {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
   if (size == 0) return 0;
   const memory_file file(input + 1, size - 1);
+  cutrace_reading::memory_budget::of_process().set_limit(std::size_t{128} << 20);
   checking_sink sink;
+  sink.also = fuzz::make_of_it(input[0] >> 2);
   bool failed = false;
   try {
     if (input[0] % 4 == 0) {
@@ -153,5 +165,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     failed = true;
   }
   if (!failed && (sink.opened != 1 || sink.closed != 1)) broken("not one open and one close");
+  if (cutrace_reading::memory_budget::of_process().used() != 0) broken("memory that is taken from the budget for good");
   return 0;
+}
+
+// libFuzzer's, and the driver's that takes its place.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return fuzz::mutate(READ_FORMAT::is_json, data, size, max_size, seed, LLVMFuzzerMutate);
 }

@@ -41,7 +41,7 @@ inline cutrace_ebpf::opened_file library_or_driver(const std::string& wanted) {
 /// Of all functions that symbols name, sorted, each once. @throws std::runtime_error
 inline std::vector<std::string> function_names(const cutrace_ebpf::opened_file& file) {
   std::vector<std::string> names;
-  cutrace_ebpf::elf_file(file).all_functions([&](const char* name, std::uint64_t) {
+  cutrace_ebpf::elf_file(file, true).all_functions([&](const char* name, std::uint64_t) {
     if (std::strchr(name, '.') == nullptr) names.emplace_back(name);  // parts and copies that a compiler made
   });
   std::sort(names.begin(), names.end());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cutrace/help_format.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/output_sink.hpp"
 #include "cutrace/redact.hpp"
 #include "cutrace/trace_input.hpp"
@@ -23,6 +24,7 @@ struct convert_wishes {
 };
 
 int run_convert(const convert_wishes& w) {
+  prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   if (!w.redact) return status_of(read_trace(w.files, *to, w.quiet));
   redact_sink redacted(*to, w.files);
@@ -44,6 +46,7 @@ void add_convert(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", w->output, output_words)->required()->type_name("OUTPUT");
   command->add_flag("--redact", w->redact, "Leave out or replace what can identify somebody; docs/privacy.md lists it");
   add_quiet_option(*command, w->quiet);
+  add_memory_option(*command);
   command->footer(
       "Exit code: 0 all was read; 4 it was read, but not all of it could be, and complaints say what and where;\n"
       "125 nothing could be read or written.\n"

@@ -8,6 +8,7 @@
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
@@ -29,6 +30,7 @@ int run_cut(cut_wishes& w) {
   if (w.choice.empty())
     throw usage_error(
         "nothing says what to cut out: give --from, --to, --stage, --request or --device (cutrace convert writes all)");
+  prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   const chosen_outcome o = read_chosen(w.files, *to, w.choice, w.quiet);
   return o.status_or_nothing(status_of(o));
@@ -44,6 +46,7 @@ void add_cut(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", w->output, "As of cutrace convert")->required()->type_name("OUTPUT");
   w->choice.add_options(*command);
   add_quiet_option(*command, w->quiet);
+  add_memory_option(*command);
   command->footer(
       "Several options hold together. What describes processes, threads and devices is always kept.\n"
       "Exit code: as of cutrace convert.\n"

@@ -125,6 +125,9 @@ int run_diff(diff_wishes& w) {
   if (w.before.empty() || w.after.empty())
     throw usage_error("nothing to compare: cutrace diff BEFORE AFTER, or --before FILE... --after FILE...");
   const double fail_over = w.fail_over.empty() ? -1 : parse_share(w.fail_over);
+  std::vector<std::string> files = w.before;
+  files.insert(files.end(), w.after.begin(), w.after.end());
+  prepare_to_read(files);
   const bool single = w.before.size() == 1 && w.after.size() == 1;
   runs reader(w, single ? kept_durations : 0);
   const std::vector<analysis::trace_profile> before = reader.read(w.before), after = reader.read(w.after);

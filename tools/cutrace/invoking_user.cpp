@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -123,6 +124,35 @@ void become(const invoking_user& who) {
   check(::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) == 0, "prctl");
   if (who.user == 0) return;
   keep_capabilities(kept_capabilities);
+}
+
+void give_up_rights_to_read(const std::vector<std::string>& files) {
+  if (::geteuid() != 0) return;
+  const invoking_user caller = find_invoking_user();
+  invoking_user owner;
+  for (const std::string& file : files) {
+    struct stat s {};
+    if ((file == "-" ? ::fstat(STDIN_FILENO, &s) : ::stat(file.c_str(), &s)) != 0) continue;  // reading it will say so
+    if (s.st_uid == 0 || s.st_uid == caller.user || (!S_ISREG(s.st_mode) && !S_ISFIFO(s.st_mode))) continue;
+    if (owner.other && owner.user != s.st_uid)
+      throw usage_error(
+          "the files are of several users, none of whom root should read with root's rights; copy them, or "
+          "read them as a user who may");
+    owner.user = s.st_uid;
+    owner.group = s.st_gid;
+    owner.other = true;
+  }
+  if (!owner.other) return;
+  const std::string who = "user " + std::to_string(owner.user);
+  try {
+    become(owner);
+  } catch (const usage_error& e) {
+    throw usage_error("a file of " + who + " is not read with root's rights, and " + e.what() +
+                      "; read a copy of root's");
+  }
+  drop_capabilities();
+  say("cutrace: root's rights are given up for those of " + who +
+      ", whose file is read; output goes where that user may write");
 }
 
 void set_variables(const invoking_user& who, std::map<std::string, std::string>& variables) {

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace cutrace_tool {
 
@@ -28,6 +29,11 @@ invoking_user find_invoking_user();
 /// capabilities to load BPF programs and to trace processes. Nothing where it is that user already.
 /// @throws usage_error
 void become(const invoking_user& who);
+
+/// Before files are read of which one is neither root's nor the caller's: root becomes its owner for good, who can do
+/// with a file of theirs only what they could anyway, and says so. Nothing for who is not root. @throws usage_error
+/// where files are of several others
+void give_up_rights_to_read(const std::vector<std::string>& files);
 
 /// HOME, USER and LOGNAME as that user has them.
 void set_variables(const invoking_user& who, std::map<std::string, std::string>& variables);

@@ -9,6 +9,7 @@
 #include <cutrace/version.hpp>
 #include <exception>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "cutrace/explain_command.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
@@ -56,6 +58,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
       cutrace_tool::say(std::string("cutrace: ") + e.what() +
                         "\n(cutrace --help and cutrace COMMAND --help say what can be given)");
     return cutrace_tool::exit_command_failure;
+  } catch (const std::bad_alloc&) {
+    cutrace_tool::say("cutrace: " + cutrace_tool::words_of_no_memory());
+    return cutrace_tool::exit_command_failure;
   } catch (const std::exception& e) {
     cutrace_tool::say(std::string("cutrace: ") + e.what());
     return cutrace_tool::exit_command_failure;
@@ -81,6 +86,7 @@ int main(int argc, char** argv) {
     cutrace_tool::say(std::string("cutrace: ") + e.what());
     return cutrace_tool::exit_command_failure;
   }
+  cutrace_tool::end_in_words_without_memory();
   static char output_buffer[1 << 20];  // so that the reason of an error is known where it is looked at, in the end
   if (::isatty(STDOUT_FILENO) == 0) std::setvbuf(stdout, output_buffer, _IOFBF, sizeof(output_buffer));
   cutrace_tool::arguments::split(argc, argv);

@@ -9,6 +9,7 @@
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_input.hpp"
 #include "trace/merge.hpp"
@@ -26,6 +27,7 @@ int run_merge(const merge_wishes& w) {
   if (w.files.size() < 2) throw usage_error("cutrace merge takes two traces or more, each of a process");
   if (std::count(w.files.begin(), w.files.end(), "-") != 0)
     throw usage_error("cutrace merge cannot read standard input; give files");
+  prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   const std::string form = to->name();
   if (form == "calls" || form == "prometheus")
@@ -58,6 +60,7 @@ void add_merge(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", w->output, "As of cutrace convert, but calls and prometheus")
       ->required()
       ->type_name("OUTPUT");
+  add_memory_option(*command);
   command->footer(
       "Processes of one boot are placed by CLOCK_MONOTONIC, exactly; other hosts by CLOCK_REALTIME. Notes in the "
       "output\n"

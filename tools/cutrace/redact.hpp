@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/sink.hpp>
 #include <deque>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace cutrace_tool {
@@ -41,9 +41,9 @@ class redact_sink : public cutrace::sink {
 
   cutrace::sink& to_;
   std::deque<std::string> texts_;  ///< live as long as the trace
-  std::unordered_map<std::string, cutrace::text> known_[static_cast<std::size_t>(what::count)];
-  std::unordered_map<std::string, cutrace::text> pathless_;
-  std::unordered_map<std::uint64_t, std::uint64_t> addresses_;
+  cutrace::detail::seeded_map<std::string, cutrace::text> known_[static_cast<std::size_t>(what::count)];
+  cutrace::detail::seeded_map<std::string, cutrace::text> pathless_;
+  cutrace::detail::seeded_map<std::uint64_t, std::uint64_t> addresses_;
   std::map<std::string, std::string> secrets_;  ///< that sentences may hold, and what stands for them
   std::vector<cutrace::event> batch_;
   std::deque<std::vector<cutrace::argument>> arguments_;  ///< of the batch

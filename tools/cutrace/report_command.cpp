@@ -79,6 +79,7 @@ class report_sink : public analysis_sink {
 };
 
 int run_report(report_wishes& w) {
+  prepare_to_read(w.files);
   w.outputs.check(w.files);
   cutrace::report_options text = w.view.of_text();
   text.full_names = w.full_names;

@@ -7,6 +7,8 @@
 #include <cstdio>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/invoking_user.hpp"
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/say.hpp"
 
 namespace cutrace_tool {
@@ -59,6 +61,11 @@ void print_complaints(const cutrace_reading::outcome& o) {
   if (o.problems.total() != 0)
     std::fprintf(stderr, "cutrace: %llu events were read, with %llu complaints\n",
                  static_cast<unsigned long long>(o.events), static_cast<unsigned long long>(o.problems.total()));
+}
+
+void prepare_to_read(const std::vector<std::string>& files) {
+  give_up_rights_to_read(files);
+  limit_memory();
 }
 
 cutrace_reading::outcome read_trace(const std::vector<std::string>& files, cutrace::sink& to, bool quiet) {

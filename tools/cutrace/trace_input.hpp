@@ -9,6 +9,10 @@
 
 namespace cutrace_tool {
 
+/// First in each command that reads traces, before it opens anything: as whom (invoking_user.hpp), with how much memory
+/// (memory_limit.hpp). @throws usage_error
+void prepare_to_read(const std::vector<std::string>& files);
+
 /// Reads, and prints what could not be read. @throws usage_error where nothing could
 cutrace_reading::outcome read_trace(const std::vector<std::string>& files, cutrace::sink& to, bool quiet);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that commands share which read traces and print text: --top, --width, --quiet.
+// Options that commands share which read traces and print text: --top, --width, --quiet,
+// --memory-limit.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include "cutrace/memory_limit.hpp"
 #include "cutrace/terminal.hpp"
 
 namespace cutrace_tool {
@@ -23,6 +25,7 @@ struct view_options {
         ->check(CLI::Range(80u, 400u))
         ->type_name("N");
     add_quiet_option(command, quiet);
+    add_memory_option(command);
   }
   cutrace::report_options of_text() const { return terminal_options(width, top); }
 };

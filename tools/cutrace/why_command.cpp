@@ -104,6 +104,7 @@ class why_sink : public analysis_sink {
 
 int run_why(why_wishes& w) {
   if (w.requests.empty() && w.slowest == 0 && w.percentile < 0) w.slowest = 1;
+  prepare_to_read(w.files);
   w.outputs.check(w.files);
   why_sink why(w);
   const cutrace_reading::outcome o = read_trace(w.files, why, w.view.quiet);

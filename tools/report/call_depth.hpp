@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/intervals.hpp>
-#include <unordered_map>
+#include <cutrace/analysis/names.hpp>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -89,7 +89,7 @@ class call_depth {
   }
 
   depth_report report_{};
-  std::unordered_map<std::uint32_t, std::vector<tree>> threads_;
+  detail::seeded_map<std::uint32_t, std::vector<tree>> threads_;
   std::vector<tree>* last_ = nullptr;
   std::uint32_t last_thread_ = 0;
 };

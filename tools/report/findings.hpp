@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
+#include <cutrace/analysis/names.hpp>
 #include <vector>
 
 #include "report/copy_rules.hpp"
@@ -37,7 +37,7 @@ CUTRACE_ONE_COPY inline void find_single_stream(const trace_log& log, const devi
     return requests != 0 ? std::uint64_t{requests} << 16 : std::uint64_t{w.thread};
   };
   const auto counts = [](const gpu_work& w) { return is_kernel(w.is) && !w.graph; };
-  std::unordered_map<std::uint64_t, interval> in_flight;
+  detail::seeded_map<std::uint64_t, interval> in_flight;
   for (const std::uint32_t i : d.order) {
     const gpu_work& w = log.work()[i];
     if (!counts(w)) continue;
@@ -57,7 +57,7 @@ CUTRACE_ONE_COPY inline void find_single_stream(const trace_log& log, const devi
   }
   shared = merged(std::move(shared));
 
-  std::unordered_map<std::uint64_t, std::int64_t> group_ns;
+  detail::seeded_map<std::uint64_t, std::int64_t> group_ns;
   work_places places(log);
   std::int64_t total_ns = 0;
   double area = 0;

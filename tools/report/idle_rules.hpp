@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cutrace/analysis/names.hpp>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "report/finding_places.hpp"
@@ -37,7 +37,7 @@ class waiting_time {
 
  private:
   const trace_log& log_;
-  std::unordered_map<std::uint32_t, std::int64_t> ns_;
+  detail::seeded_map<std::uint32_t, std::int64_t> ns_;
 };
 
 class idle_rules {
@@ -104,7 +104,7 @@ class idle_rules {
     if (!worth(gaps)) return;
     duration_histogram kernels;
     std::uint64_t tiny = 0, all = 0;
-    std::unordered_map<std::uint32_t, std::uint64_t> by_name;
+    detail::seeded_map<std::uint32_t, std::uint64_t> by_name;
     for (const std::uint32_t i : log_.devices().at(device).order) {
       const gpu_work& w = log_.work()[i];
       if (!is_kernel(w.is) || w.graph) continue;
@@ -122,7 +122,8 @@ class idle_rules {
     f.typical_ns = kernels.percentile_ns(50);
     std::uint64_t most = 0;
     for (const auto& n : by_name)
-      if (n.second > most) most = n.second, f.kernel = log_.names().name(n.first);
+      if (n.second > most || (n.second == most && log_.names().name(n.first) < f.kernel))
+        most = n.second, f.kernel = log_.names().name(n.first);
     list.push_back(std::move(f));
   }
 

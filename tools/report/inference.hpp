@@ -11,12 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/duration_histogram.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/token_times.hpp>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "report/request_parts.hpp"
@@ -109,14 +108,14 @@ class inference_marks {
     std::int64_t at_ns, gap_ns;  ///< since the one before it, -1: token_times::token
   };
   /// By request id.
-  const std::unordered_map<std::uint64_t, token_times>& requests() const noexcept { return of_; }
+  const detail::seeded_map<std::uint64_t, token_times>& requests() const noexcept { return of_; }
   /// Whether the first token that the trace has of it is marked as its first.
   bool first_is_named(std::uint64_t request) const { return first_named_.count(request) != 0; }
   const std::vector<token_mark>& tokens() const noexcept { return at_; }
 
  private:
-  std::unordered_map<std::uint64_t, token_times> of_;
-  std::unordered_set<std::uint64_t> first_named_;
+  detail::seeded_map<std::uint64_t, token_times> of_;
+  detail::seeded_set<std::uint64_t> first_named_;
   std::vector<token_mark> at_;
 };
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <cstring>
 #include <cutrace/analysis/intervals.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -135,7 +135,7 @@ class ioctl_table {
   std::vector<row> rows_;
   std::map<std::pair<std::string, std::string>, std::size_t> numbers_;
   std::map<std::uint32_t, std::vector<interval>> threads_, switched_;
-  std::unordered_map<std::uint64_t, std::map<std::size_t, std::uint64_t>> waiting_;  ///< by call: rows
+  detail::seeded_map<std::uint64_t, std::map<std::size_t, std::uint64_t>> waiting_;  ///< by call: rows
   driver_objects objects_;
 };
 

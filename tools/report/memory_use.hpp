@@ -13,7 +13,6 @@
 #include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -84,7 +83,7 @@ class memory_use {
     std::uint32_t device = 0;
   };
   struct ledger {
-    std::unordered_map<std::uint64_t, block> live;  ///< by address_in_process
+    detail::seeded_map<std::uint64_t, block> live;  ///< by address_in_process
     std::vector<memory_owner> stages;               ///< by name number
     memory_owner total;
     std::uint64_t unknown_frees = 0;
@@ -161,7 +160,7 @@ class memory_use {
     forget(l, found, e.end_ns);
   }
 
-  void forget(ledger& l, std::unordered_map<std::uint64_t, block>::iterator which, std::int64_t at_ns) {
+  void forget(ledger& l, detail::seeded_map<std::uint64_t, block>::iterator which, std::int64_t at_ns) {
     const block b = which->second;
     l.live.erase(which);
     for (memory_owner* o : {&l.total, &owner_of(l, b.stage)}) {

@@ -119,8 +119,7 @@ class wait_table {
   };
   struct hash {
     static std::size_t mixed(std::uint64_t a, std::uint64_t b) noexcept {
-      const std::uint64_t m = (a ^ b << 23 ^ b >> 41) * 0x9E3779B97F4A7C15u;
-      return static_cast<std::size_t>(m ^ m >> 32);
+      return static_cast<std::size_t>(detail::hash_number(detail::hash_number(a) ^ b));
     }
     std::size_t operator()(const handle& h) const noexcept {
       return mixed(h.value, std::uint64_t{h.process} << 32 | h.thread);
@@ -258,7 +257,7 @@ class wait_table {
   std::vector<known_stream> streams_;
   std::unordered_map<handle, std::uint32_t, hash> by_handle_, recorded_on_;
   std::vector<recent_work> recent_ = std::vector<recent_work>(4096);  ///< by call, the last of each place
-  std::unordered_map<std::uint64_t, std::uint32_t> asked_;  ///< calls that launched on a stream without number
+  detail::seeded_map<std::uint64_t, std::uint32_t> asked_;  ///< calls that launched on a stream without number
   std::unordered_map<sum_key, sum, hash> sums_;
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "trace/input.hpp"
+#include "trace/memory_budget.hpp"
 
 namespace cutrace_reading {
 
@@ -67,10 +68,13 @@ class byte_window {
 
  private:
   void reserve(std::size_t room) {
+    if (bytes_ != nullptr) memory_.add(room);  // what every file has is not counted: it does not ask for it
     std::unique_ptr<char[]> larger(new char[room + padding]);
     if (bytes_ != nullptr) std::memcpy(larger.get(), data(), size());
     end_ -= begin_;
     begin_ = 0;
+    if (counted_ != 0) memory_.remove(counted_);
+    counted_ = bytes_ != nullptr ? room : 0;
     bytes_ = std::move(larger);
     room_ = room;
   }
@@ -78,6 +82,8 @@ class byte_window {
   bool looked_ = false;  ///< for a mark at the beginning
   input& from_;
   std::function<void()> on_block_;
+  counted_bytes memory_;
+  std::size_t counted_ = 0;  ///< of that, for the room at hand
   std::unique_ptr<char[]> bytes_;
   std::size_t block_ = block, room_ = 0, begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;

@@ -222,7 +222,9 @@ void chrome_reader::deliver(event& e, const chrome_fields& f) {
     e.capture_stage_name = f.capture_stage;
     e.requests = requests_.finish();
     e.request_count = static_cast<std::uint32_t>(requests_.size());
-    e.request_total = f.request_total != 0 ? static_cast<std::uint32_t>(f.request_total) : e.request_count;
+    const std::uint64_t named = requests_.size() + requests_.left_out();
+    e.request_total = static_cast<std::uint32_t>(
+        f.request_total > named || (f.request_total != 0 && requests_.left_out() == 0) ? f.request_total : named);
     to_.set_arguments(e, arguments_);
     if (e.kind == event_kind::api) {
       calls_.add(e);

@@ -79,9 +79,11 @@ void chrome_reader::finish() {
 bool chrome_reader::parse(std::string_view text, json_object& object) {
   padded_.assign(text);
   padded_.resize(text.size() + byte_window::padding);
-  return head_parser_.iterate(simdjson::padded_string_view(padded_.data(), text.size(), padded_.size()))
-                 .get(head_document_) == simdjson::SUCCESS &&
-         head_document_.get_object().get(object) == simdjson::SUCCESS;
+  const simdjson::error_code wrong =
+      head_parser_.iterate(simdjson::padded_string_view(padded_.data(), text.size(), padded_.size()))
+          .get(head_document_);
+  check_memory(wrong);
+  return wrong == simdjson::SUCCESS && head_document_.get_object().get(object) == simdjson::SUCCESS;
 }
 
 /// A field of the document beside its events.
@@ -108,7 +110,7 @@ void chrome_reader::read_head(std::string_view key, std::string_view text) {
       const std::string_view name = raw_key(f);
       std::string_view next;
       if (name == "next" && read_text(f.value(), next) == value_state::good) {
-        next_part_ = next;
+        next_part_ = cut_fact(next);
         has_next = true;
       } else if (!read_footer_field(name, f.value(), totals_, watch)) {
         watch.unknown(name);
@@ -167,6 +169,7 @@ void chrome_reader::read_event(std::string_view text) {
   simdjson::error_code wrong =
       parser_.iterate(simdjson::padded_string_view(text.data(), text.size(), text.size() + byte_window::padding))
           .get(document);
+  check_memory(wrong);
   if (wrong == simdjson::SUCCESS) wrong = document.get_object().get(object);
   if (wrong != simdjson::SUCCESS) return complain(std::string("no JSON object: ") + error_message(wrong));
   chrome_fields f{};

@@ -6,6 +6,7 @@
 
 #include "trace/input.hpp"
 #include "trace/json_arguments.hpp"
+#include "trace/json_splitter.hpp"
 #include "trace/json_value.hpp"
 #include "trace/words.hpp"
 
@@ -31,13 +32,17 @@ void chrome_row_names::look_through(const std::string& path) {
       window.start_at(0);
     }
     bool first = true, too_short = false;
+    std::size_t looked_at = 0;  // no line ends before here
     while (true) {
-      const auto* newline = static_cast<const char*>(std::memchr(window.data(), '\n', window.size()));
+      const auto* newline =
+          static_cast<const char*>(std::memchr(window.data() + looked_at, '\n', window.size() - looked_at));
       if (newline == nullptr) {
-        if (window.size() > std::size_t{1} << 26) window.drop(window.size());
+        if (window.size() > json_splitter::piece_limit) window.drop(window.size());
+        looked_at = window.size();
         if (!window.more()) break;
         continue;
       }
+      looked_at = 0;
       const std::string_view line(window.data(), static_cast<std::size_t>(newline - window.data()));
       // Names that begin before the part that is looked at.
       if (from_the_middle && !first && begins_with(line, metadata)) {
@@ -93,15 +98,23 @@ void chrome_row_names::read_line(std::string_view line) {
   add(pid, tid, what, value);
 }
 
+template <class Key>
+void chrome_row_names::set(std::map<Key, std::string>& all, const Key& key, std::string_view value) {
+  std::string& to = all[key];
+  bytes_.add(value.size() + (to.empty() ? sizeof(std::string) + 64 : 0));
+  bytes_.remove(to.size());
+  to = value;
+}
+
 void chrome_row_names::add(std::uint64_t pid, std::uint64_t tid, std::string_view what, std::string_view value) {
   if (rows_.size() > row_limit || processes_.size() > row_limit) return;
-  if (what == "process_name") processes_[pid] = value;
+  if (what == "process_name") set(processes_, pid, value);
   if (what == "process_labels") {
-    labels_[pid] = value;
+    set(labels_, pid, value);
     if (begins_with(value, "CPU") && host_ == 0) host_ = host_process(pid);
   }
   if (what != "thread_name") return;
-  rows_[{pid, tid}] = value;
+  set(rows_, {pid, tid}, value);
   if (begins_with(value, "spans")) spans_.insert({pid, tid});
 }
 
@@ -179,10 +192,10 @@ bool chrome_row_names::add_device(std::string_view json) {
 }
 
 void chrome_row_names::deliver(const cutrace::event& e, place at) {
-  const std::string key = std::to_string(static_cast<int>(e.kind)) + " " + std::to_string(e.process_id) + " " +
-                          std::to_string(e.thread_id) + " " + std::to_string(e.device) + " " +
-                          std::string(e.name.data, e.name.size);
-  if (delivered_.size() > row_limit || !delivered_.insert(key).second) return;
+  if (delivered_.size() > row_limit ||
+      !delivered_.emplace(e.kind, e.process_id, e.thread_id, e.device, e.name.data).second)
+    return;
+  bytes_.add(96);
   to_.begin() = e;
   to_.add(at);
 }

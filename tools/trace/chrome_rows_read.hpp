@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "trace/complaints.hpp"
 #include "trace/feed.hpp"
 #include "trace/json_value.hpp"
+#include "trace/memory_budget.hpp"
 
 namespace cutrace_reading {
 
@@ -53,15 +55,19 @@ class chrome_row_names {
  private:
   void read_line(std::string_view line);
   void deliver(const cutrace::event& e, place at);
+  template <class Key>
+  void set(std::map<Key, std::string>& all, const Key& key, std::string_view value);
 
   feed& to_;
+  counted_bytes bytes_;  ///< of the names
   simdjson::ondemand::parser parser_;
   std::string line_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> rows_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> spans_;
   std::map<std::uint64_t, std::string> processes_, labels_;
   std::vector<cutrace::event> devices_;
-  std::set<std::string> delivered_;
+  /// By kind, process, thread, device and name, whose address is one for one text.
+  std::set<std::tuple<cutrace::event_kind, std::uint32_t, std::uint32_t, std::uint32_t, const char*>> delivered_;
   std::uint32_t host_ = 0;
   static constexpr std::size_t row_limit = std::size_t{1} << 20;
 };

@@ -185,14 +185,13 @@ void feed::finish() {
   to_.close(summary);
 }
 
-void feed::set_arguments(cutrace::event& e, const std::vector<cutrace::argument>& all) {
-  if (all.empty()) return;
+void feed::set_arguments(cutrace::event& e, const cutrace::argument* all, std::size_t count) {
   const auto set = [&](const auto& field) {
     if constexpr (std::decay_t<decltype(field)>::form == cutrace::field_form::arguments) {
-      cutrace::argument* const copy = arguments(all.size());
-      std::copy(all.begin(), all.end(), copy);
+      cutrace::argument* const copy = arguments(count);
+      std::copy(all, all + count, copy);
       field.of(e).arguments = copy;
-      field.of(e).argument_count = static_cast<std::uint32_t>(all.size());
+      field.of(e).argument_count = static_cast<std::uint32_t>(count);
     }
   };
   cutrace::with_fields(e.kind, [&](const auto&... field) { (set(field), ...); });

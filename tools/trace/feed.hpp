@@ -8,7 +8,6 @@
 #include <cutrace/sink.hpp>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "trace/complaints.hpp"
+#include "trace/memory_budget.hpp"
 #include "trace/text_pool.hpp"
 
 namespace cutrace_reading {
@@ -31,11 +31,25 @@ struct trace_facts {
   cutrace::trace_info info() const noexcept;
 };
 
+/// As much of a text as a fact or a note of a trace is kept with.
+inline std::string_view cut_fact(std::string_view s) noexcept { return s.substr(0, std::size_t{1} << 20); }
+
 struct trace_totals {
   cutrace::stats totals{};
   cutrace::clock_anchor stop{};
   std::vector<std::string> notes;
   std::string missing;  ///< trace_summary::missing, empty for nothing
+
+  /// As many as any trace of ours has, and no more.
+  void add_note(std::string_view note) {
+    constexpr std::size_t count_limit = 1000, byte_limit = std::size_t{1} << 20;
+    if (notes.size() >= count_limit || note_bytes_ + note.size() > byte_limit) return;
+    note_bytes_ += note.size();
+    notes.emplace_back(note);
+  }
+
+ private:
+  std::size_t note_bytes_ = 0;
 };
 
 class feed {
@@ -84,7 +98,11 @@ class feed {
   cutrace::request_ref* requests(std::size_t n) { return request_room_.take(n); }
   cutrace::argument* arguments(std::size_t n) { return argument_room_.take(n); }
   /// Gives an event a copy of these, where its kind has arguments.
-  void set_arguments(cutrace::event& e, const std::vector<cutrace::argument>& all);
+  void set_arguments(cutrace::event& e, const cutrace::argument* all, std::size_t count);
+  template <class Arguments>
+  void set_arguments(cutrace::event& e, const Arguments& all) {
+    if (!all.empty()) set_arguments(e, all.data(), all.size());
+  }
   /// A text that lives as long as these, not interned.
   cutrace::text keep(std::string_view s) {
     char* const copy = text_room_.take(s.size() + 1);
@@ -142,16 +160,16 @@ class feed {
           now_.push_back(std::move(spare_.back()));
           spare_.pop_back();
         } else {
-          now_.emplace_back(block_size_, std::unique_ptr<T[]>(new T[block_size_]));
+          now_.emplace_back(block_size_);
         }
         at_ = 0;
       }
       at_ += n;
-      return now_.back().second.get() + (at_ - n);
+      return now_.back().data() + (at_ - n);
     }
     void next_batch() {
       for (auto& b : before_)
-        if (b.first == 4096 && spare_.size() < 64) spare_.push_back(std::move(b));
+        if (b.size() == 4096 && spare_.size() < 64) spare_.push_back(std::move(b));
       before_ = std::move(now_);
       now_.clear();
       at_ = used_ = 0;
@@ -159,7 +177,7 @@ class feed {
     std::size_t used() const noexcept { return used_; }
 
    private:
-    using block = std::pair<std::size_t, std::unique_ptr<T[]>>;
+    using block = counted_vector<T>;
     std::vector<block> now_, before_, spare_;
     std::size_t block_size_ = 0, at_ = 0, used_ = 0;
   };

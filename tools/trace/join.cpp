@@ -2,12 +2,11 @@
 #include "trace/join.hpp"
 
 #include <algorithm>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <deque>
 #include <map>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "trace/merge_clocks.hpp"
 #include "trace/merge_events.hpp"
@@ -59,10 +58,10 @@ struct kept_stage {
 /// What both passes over the files know.
 struct knowledge {
   join_table table;
-  std::unordered_set<std::uint32_t> parents;                  ///< probed calls in which something was made
-  std::unordered_map<std::uint64_t, std::uint64_t> stage_of;  ///< CUPTI's calls among those
-  std::map<std::uint64_t, kept_stage> stages;                 ///< by instance
-  std::set<std::uint32_t> threads;                            ///< that CUPTI's trace describes
+  cutrace::detail::seeded_set<std::uint32_t> parents;                  ///< probed calls in which something was made
+  cutrace::detail::seeded_map<std::uint64_t, std::uint64_t> stage_of;  ///< CUPTI's calls among those
+  std::map<std::uint64_t, kept_stage> stages;                          ///< by instance
+  std::set<std::uint32_t> threads;                                     ///< that CUPTI's trace describes
 };
 
 class probes_pass : public cutrace::sink {
@@ -102,7 +101,7 @@ class calls_pass : public cutrace::sink {
 
  private:
   knowledge& k_;
-  std::unordered_set<std::uint64_t> wanted_;
+  cutrace::detail::seeded_set<std::uint64_t> wanted_;
 };
 
 std::string with_commas(std::uint64_t n) { return std::string(cutrace::ascii::count(n).view()); }

@@ -8,10 +8,12 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/names.hpp>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "trace/memory_budget.hpp"
 
 namespace cutrace_reading {
 
@@ -40,7 +42,9 @@ class join_table {
   /// and so no partner
   void add_call(std::uint64_t id) {
     if (id == 0) return void(++calls_);
-    marks& m = marks_[key_of(id) / mark_ids];
+    const auto found = marks_.try_emplace(key_of(id) / mark_ids);
+    if (found.second) memory_.add(sizeof(marks));
+    marks& m = found.first->second;
     ++calls_;
     m.seen.set(key_of(id) % mark_ids);
   }
@@ -103,7 +107,10 @@ class join_table {
   std::uint64_t& slot(std::uint32_t id) {
     const std::size_t page = id / page_ids;
     if (page >= pages_.size()) pages_.resize(page + 1);
-    if (pages_[page] == nullptr) pages_[page] = std::make_unique<std::array<std::uint64_t, page_ids>>();
+    if (pages_[page] == nullptr) {
+      memory_.add(sizeof(*pages_[page]));
+      pages_[page] = std::make_unique<std::array<std::uint64_t, page_ids>>();
+    }
     return (*pages_[page])[id % page_ids];
   }
 
@@ -119,9 +126,10 @@ class join_table {
   }
 
   std::vector<std::unique_ptr<std::array<std::uint64_t, page_ids>>> pages_;  ///< CUPTI's number by the probe's
-  std::unordered_map<std::uint64_t, marks> marks_;                           ///< of CUPTI's numbers
-  std::unordered_map<std::uint32_t, std::uint32_t> parents_;                 ///< of probed calls that have one
-  std::unordered_map<std::uint64_t, std::uint64_t> enclosing_;
+  cutrace::detail::seeded_map<std::uint64_t, marks> marks_;                  ///< of CUPTI's numbers
+  cutrace::detail::seeded_map<std::uint32_t, std::uint32_t> parents_;        ///< of probed calls that have one
+  cutrace::detail::seeded_map<std::uint64_t, std::uint64_t> enclosing_;
+  counted_bytes memory_;  ///< of pages and marks, whose numbers a file may scatter
   std::uint64_t probed_ = 0, calls_ = 0, newest_ = 0;
 };
 

@@ -25,7 +25,7 @@ value_state each_field(json_value& v, Use use) {
 value_state read_string(json_value& v, std::string& to) {
   std::string_view s;
   const value_state state = read_text(v, s);
-  if (state == value_state::good) to = s;
+  if (state == value_state::good) to = cut_fact(s);
   return state;
 }
 
@@ -105,8 +105,6 @@ value_state read_sinks(json_value& v, cutrace::stats& s, field_watch& watch) {
     watch.check("sinks", read_one_sink(item, s.sinks[s.sink_count++], watch));
   });
 }
-
-constexpr std::size_t note_limit = 1000;
 
 }  // namespace
 
@@ -192,7 +190,7 @@ bool read_footer_field(std::string_view key, json_value& v, trace_totals& to, fi
       watch.check(key, each_item(v, [&](json_value& item) {
                     std::string note;
                     watch.check(key, read_string(item, note));
-                    if (to.notes.size() < note_limit) to.notes.push_back(note);
+                    to.add_note(note);
                   }));
       return true;
     case word_key("clocks"):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/json_splitter.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cutrace_reading {
@@ -51,24 +52,31 @@ bool json_splitter::read_key() {
 
 /// Most writers give each element a line of its own, which is found much quicker than its brackets are counted.
 bool json_splitter::delimit_line(std::size_t& size) {
-  std::size_t looked_at = 0;
+  const std::uint64_t here = from_.offset();
+  if (here < several_until_) return false;
+  std::size_t looked_at = no_newline_before_ > here ? static_cast<std::size_t>(no_newline_before_ - here) : 0;
   const char* newline = nullptr;
   while ((newline = static_cast<const char*>(std::memchr(from_.data() + looked_at, '\n', from_.size() - looked_at))) ==
          nullptr) {
     looked_at = from_.size();
+    no_newline_before_ = here + looked_at;
     if (looked_at > piece_limit || !from_.more()) return false;
   }
   size = static_cast<std::size_t>(newline - from_.data());
+  no_newline_before_ = here + size;
   while (size != 0 && std::strchr(" \t\r,", from_.data()[size - 1]) != nullptr && from_.data()[size - 1] != '\0')
     --size;
   // Else it goes on in the next line.
   if (size < 2 || from_.data()[0] != '{' || from_.data()[size - 1] != '}') return false;
   // Several elements in a line have an end of one within, so an even count of braces tells nothing; look for it.
   const std::string_view line(from_.data(), size);
-  return line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos;
+  if (line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos) return true;
+  several_until_ = no_newline_before_;
+  return false;
 }
 
-/// Size of the value at the front, by its brackets. @returns false where it does not end, or has a line break in a text
+/// Size of the value at the front, by its brackets. @returns false where it does not end, or has a line break in a
+/// text; `size` is how far was looked then
 bool json_splitter::delimit(std::size_t& size) {
   std::size_t at = 0, depth = 0;
   bool in_text = false;
@@ -84,7 +92,7 @@ bool json_splitter::delimit(std::size_t& size) {
         } else if (c == '\\') {
           ++at;
         } else if (c == '\n') {
-          return false;
+          return size = at, false;
         }
         continue;
       }
@@ -110,14 +118,22 @@ bool json_splitter::delimit(std::size_t& size) {
         case '\n':
           if (depth == 0) return size = at, at != 0;
           // The next element begins: this one has lost its end.
-          if (at + 6 < n && std::memcmp(data + at + 1, "{\"ph\"", 5) == 0) return false;
+          if (at + 6 < n && std::memcmp(data + at + 1, "{\"ph\"", 5) == 0) return size = at, false;
           break;
         default:
           break;
       }
     }
-    if (n > piece_limit || !from_.more()) return false;
+    if (n > piece_limit || !from_.more()) return size = n, false;
   }
+}
+
+/// Behind an element for whose end so many bytes were looked through in vain. What stands in its next line may be good;
+/// where more was looked through to no use than there is, all of it is passed over, or time would be quadratic.
+bool json_splitter::pass_over(std::size_t looked_at) {
+  in_vain_ += looked_at;
+  if (in_vain_ > piece_limit + 8 * from_.offset()) drop(std::min(looked_at, from_.size()));
+  return recover();
 }
 
 /// Goes on behind a broken element: at the next line that begins with a brace or ends the array.
@@ -161,7 +177,7 @@ json_splitter::piece json_splitter::element() {
     }
     const bool long_one = from_.size() > piece_limit;
     problems_.add(long_one ? "an event of more than 16 MiB is passed over" : "an event that is cut or no JSON", at_);
-    if (!recover()) {
+    if (!pass_over(size)) {
       at_ = {from_.offset(), line_};
       return fail("the document is cut");
     }

@@ -41,6 +41,7 @@ class json_splitter {
   bool read_key();
   bool delimit(std::size_t& size);
   bool delimit_line(std::size_t& size);
+  bool pass_over(std::size_t looked_at);
   bool recover();
   piece element();
   piece fail(const char* what);
@@ -51,7 +52,10 @@ class json_splitter {
   std::string_view text_;
   place at_;
   std::uint64_t line_ = 1;
-  std::size_t taken_ = 0;  ///< size of the piece at the front, which the next call drops
+  std::size_t taken_ = 0;                ///< size of the piece at the front, which the next call drops
+  std::uint64_t no_newline_before_ = 0;  ///< offset up to which none was found
+  std::uint64_t several_until_ = 0;      ///< offset of the end of a line that has several elements
+  std::uint64_t in_vain_ = 0;            ///< bytes that were looked through without an end
   state state_ = state::begin;
   bool bare_ = false;  ///< the document is an array
 };

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,11 @@ inline std::string_view raw_key(simdjson::ondemand::field& f) noexcept {
 }
 
 enum class value_state : std::uint8_t { good, wrong_type, out_of_range, broken };
+
+/// Throws where simdjson had no memory: nothing is wrong with the file then.
+inline void check_memory(simdjson::error_code e) {
+  if (e == simdjson::MEMALLOC) throw std::bad_alloc();
+}
 
 inline value_state state_of(simdjson::error_code e) noexcept {
   switch (e) {

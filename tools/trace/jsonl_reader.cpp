@@ -53,7 +53,7 @@ void jsonl_reader::read(byte_window& from) {
   if (from.source().broken() != nullptr) complain(from.source().broken());
   if (!has_footer_) complain("no footer: the trace was cut short, or is still being written");
   for (std::size_t i = 0; i < open_.size(); ++i) complain("an operation that never ends");
-  open_.clear();
+  open_ = {};
 }
 
 void jsonl_reader::read_line(std::string_view line, bool last) {
@@ -68,6 +68,7 @@ void jsonl_reader::read_line(std::string_view line, bool last) {
   simdjson::error_code wrong =
       parser_.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + byte_window::padding))
           .get(document_);
+  check_memory(wrong);
   if (wrong == simdjson::SUCCESS) wrong = document_.get_object().get(object);
   if (wrong != simdjson::SUCCESS) {
     return complain(last ? std::string("the last line is cut")
@@ -157,7 +158,7 @@ void jsonl_reader::read_object(json_object object, jsonl_line& f) {
       if (key == "next") {
         std::string_view name;
         watch.check(key, read_text(v, name));
-        next_part_ = name;
+        next_part_ = cut_fact(name);
         f.has_next = true;
         continue;
       }
@@ -192,6 +193,7 @@ void jsonl_reader::read_unknown(std::string_view key, json_value& v) {
   if (wrong == simdjson::SUCCESS) {
     object.append(key).append("\":").append(raw).append("}");
     wrong = checker_.parse(object).error();
+    check_memory(wrong);
   }
   if (wrong != simdjson::SUCCESS) return complain(wrong_field(key, state_of(wrong)) + ", and is left out");
   more_.append(more_.empty() ? "" : ",").append(object, 1, object.size() - 2);
@@ -250,12 +252,15 @@ bool jsonl_reader::read_line_field(std::string_view key, json_value& v, jsonl_li
       return true;
     }
     case word_key("details"): {
+      if (f.in_details) return false;  // only once, or the stack is as deep as the file says
+      f.in_details = true;
       json_object details;
       const value_state state = state_of(v.get_object().get(details));
       if (state == value_state::good)
         read_object(details, f);
       else
         watch.wrong(key, state);
+      f.in_details = false;
       return true;
     }
     default:
@@ -269,7 +274,9 @@ void jsonl_reader::complete(jsonl_line& f) {
   e.end_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) + static_cast<std::uint64_t>(f.dur_ns));
   if (e.call_start_ns == not_said) e.call_start_ns = e.is_on_gpu() ? e.start_ns : 0;
   e.request_count = static_cast<std::uint32_t>(requests_.size());
-  if (e.request_total == 0) e.request_total = e.request_count;
+  const std::uint64_t all = requests_.size() + requests_.left_out();
+  if (e.request_total < all && (e.request_total == 0 || requests_.left_out() != 0))
+    e.request_total = static_cast<std::uint32_t>(std::min<std::uint64_t>(all, UINT32_MAX));
 }
 
 void jsonl_reader::deliver(jsonl_line& f) {
@@ -297,7 +304,7 @@ void jsonl_reader::deliver_pair(jsonl_line& f) {
   e.requests = requests_.finish();
   to_.set_arguments(e, o.arguments);
   if (!o.more.empty() && !more_.empty()) o.more += ',';
-  add_more(e, o.more += more_);
+  add_more(e, o.more.append(more_.data(), more_.size()));
   open_.erase(at);
   to_.add(at_);
 }
@@ -308,9 +315,9 @@ void jsonl_reader::begin_operation(jsonl_line& f) {
   complete(f);
   open_operation o;
   o.e = f.e;
-  o.requests = requests_.all();
-  o.arguments = arguments_;
-  o.more = more_;
+  o.requests.assign(requests_.all().begin(), requests_.all().end());
+  o.arguments.assign(arguments_.begin(), arguments_.end());
+  o.more.assign(more_.data(), more_.size());
   if (!open_.emplace(f.op_id, std::move(o)).second) complain("two operations with one number");
 }
 

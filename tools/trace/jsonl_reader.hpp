@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "trace/byte_window.hpp"
@@ -15,6 +14,7 @@
 #include "trace/json_facts.hpp"
 #include "trace/json_fields.hpp"
 #include "trace/json_value.hpp"
+#include "trace/memory_budget.hpp"
 #include "trace/request_list.hpp"
 
 namespace cutrace_reading {
@@ -36,9 +36,9 @@ class jsonl_reader {
  private:
   struct open_operation {
     cutrace::event e;
-    std::vector<cutrace::request_ref> requests;
-    std::vector<cutrace::argument> arguments;
-    std::string more;
+    counted_vector<cutrace::request_ref> requests;
+    counted_vector<cutrace::argument> arguments;
+    counted_string more;
   };
   static constexpr std::size_t open_limit = std::size_t{1} << 18;
 
@@ -50,7 +50,7 @@ class jsonl_reader {
     const std::vector<readable_field>* fields = nullptr;  ///< of its kind, once that is known
     std::size_t next = 0;                                 ///< of these
     bool has_type = false, is_header = false, is_footer = false, has_ts = false, paired = false, ends = false,
-         has_next = false, broken = false;
+         has_next = false, broken = false, in_details = false;
   };
 
   void read_line(std::string_view line, bool last);
@@ -75,7 +75,7 @@ class jsonl_reader {
   simdjson::dom::parser checker_;          ///< of what is kept as it stands
   request_list requests_;
   std::vector<cutrace::argument> arguments_;
-  std::unordered_map<std::uint64_t, open_operation> open_;
+  counted_map<std::uint64_t, open_operation> open_;
   std::string more_;  ///< fields of the line that are not known, for event::more
   trace_facts facts_;
   trace_totals totals_;

@@ -4,8 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
-#include <unordered_set>
+#include <cutrace/analysis/names.hpp>
 
 namespace cutrace_reading {
 
@@ -44,8 +43,8 @@ class id_space {
     std::uint64_t id = 0, out = 0;
   };
   std::uint64_t step_, limit_, spare_ = 0;
-  std::unordered_map<std::size_t, std::unordered_map<std::uint64_t, std::uint64_t>> known_;
-  std::unordered_set<std::uint64_t> used_;
+  cutrace::detail::seeded_map<std::size_t, cutrace::detail::seeded_map<std::uint64_t, std::uint64_t>> known_;
+  cutrace::detail::seeded_set<std::uint64_t> used_;
   last last_[last_count];
 };
 

@@ -25,7 +25,7 @@ bool count_of(std::string_view key, std::string_view group, std::uint64_t (&coun
 }  // namespace
 
 bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
-  const auto text = [&n](std::string& to) { to = n.text; };
+  const auto text = [&n](std::string& to) { to = cut_fact(n.text); };
   if (what == "trace begins") {
     switch (word_key(n.name)) {
       case word_key("cutrace_version"):
@@ -58,7 +58,7 @@ bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
     }
   }
   if (what == "part ends" || what == "part begins") {
-    if (n.name == "next") next_part_ = n.text;
+    if (n.name == "next") next_part_ = cut_fact(n.text);
     if (n.name == "part" && what == "part begins") {
       open_trace();
       to_.part_begins(static_cast<std::uint32_t>(std::min<std::uint64_t>(n.value, UINT32_MAX)));
@@ -112,11 +112,10 @@ bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
     case word_key("collector_cpu_ns"):
       return count(s.collector_cpu_ns), true;
     case word_key("missing"):
-      totals_.missing = std::string(n.text);
+      totals_.missing = cut_fact(n.text);
       return true;
     case word_key("note"):
-      if (totals_.notes.size() < 1000) totals_.notes.emplace_back(n.text);
-      return true;
+      return totals_.add_note(n.text), true;
     default:
       return false;
   }
@@ -133,8 +132,9 @@ void perfetto_reader::read_about(std::string_view what, pbf event) {
     open_trace();
     totals_.stop.trace_ns = session_ns(totals_.stop.monotonic_ns);
     to_.close(totals_);
-    totals_.notes.clear();
-    totals_.totals = {};
+    const cutrace::clock_anchor stop = totals_.stop;
+    totals_ = trace_totals();
+    totals_.stop = stop;
     ended_ = true;
     next_part_.clear();
   }

@@ -48,9 +48,7 @@ void perfetto_reader::read_snapshot(perfetto_sequence& s, std::uint32_t id, bool
     throw reading_error("the files are of different traces; only the parts of one trace can be given together");
   if (first && has_facts_) {
     to_.next_file();
-    for (const auto& each : sequences_)
-      if (each != nullptr) each->track = nullptr;
-    tracks_.clear();
+    forget_tracks();
   }
   if (!has_facts_) facts_.start = anchor;
   has_facts_ = true;
@@ -72,14 +70,13 @@ void perfetto_reader::open_trace() {
 }
 
 void perfetto_reader::describe(event_kind kind, std::uint32_t process, std::uint32_t thread, std::string_view name) {
-  const std::string key = std::to_string(static_cast<int>(kind)) + " " + std::to_string(process) + " " +
-                          std::to_string(thread) + " " + std::string(name);
-  if (described_.size() >= 65536 || !described_.insert(key).second) return;
+  if (described_.size() >= 65536) return;
   cutrace::event e;
   e.kind = kind;
   e.process_id = process;
   e.thread_id = thread;
   e.name = to_.texts().intern(name);
+  if (!described_.emplace(kind, process, thread, e.name.data).second) return;
   if (!to_.is_open()) return waiting_.push_back(e);
   to_.begin() = e;
   to_.add(at_);
@@ -208,6 +205,7 @@ void perfetto_reader::read_gpus(pbf p) {
   for (; p.next(pf::gpu_info::gpus); ++index) {
     const std::string_view one = bytes(p);
     if (one.empty() || !devices_.insert(std::to_string(index) + " " + std::string(one)).second) continue;
+    device_bytes_.add(one.size());
     if (devices_.size() > 65536) return;
     cutrace::event e;
     e.kind = event_kind::device;

@@ -92,7 +92,7 @@ void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) 
   }
   if (type != pf::event_field::slice_begin) return complain("an event of an unknown type");
   if (s.open_count >= depth_limit) return complain("slices nested deeper than any program's");
-  if (s.open_count >= s.open.size()) s.open.resize(s.open_count + 1);
+  if (s.open_count >= s.open.size()) s.open.emplace_back();
   open_slice& to = s.open[s.open_count];
   begin_slice(to, *track, *category, name, session_ns(ns));
   to.e.correlation_id = correlation;
@@ -118,10 +118,7 @@ void perfetto_reader::read_counter(perfetto_track& track, std::int64_t ns, std::
 
 void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, slice_category category,
                                   const told_name* name, std::int64_t ns) {
-  to.requests.clear();
-  to.arguments.clear();
-  to.ended_before_start_ns = 0;
-  to.e = cutrace::event();
+  to.clear();
   cutrace::event& e = to.e;
   e.start_ns = e.end_ns = ns;
   e.process_id = track.process;
@@ -185,9 +182,9 @@ void perfetto_reader::finish_slice(open_slice& from, std::int64_t end_ns) {
 
 /// Requests, arguments and the number of the stage.
 void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
-  if (!from.requests.empty()) {
-    e.request_count = static_cast<std::uint32_t>(from.requests.size());
-    e.requests = requests_.place(from.requests);
+  if (from.request_count() != 0) {
+    e.request_count = static_cast<std::uint32_t>(from.request_count());
+    e.requests = requests_.place(from.requests(), from.request_count());
   }
   if (e.request_total < e.request_count) e.request_total = e.request_count;
   to_.set_arguments(e, from.arguments);
@@ -197,10 +194,7 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
     else
       e.stage_id = stage_number(e.stage_name, from);
   }
-  if (e.capture_stage_name.size != 0) {
-    no_requests_.requests.clear();
-    e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
-  }
+  if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
 }
 
 // The format does not number instances of stages. A stage stands in the file where it ended, behind what happened in
@@ -211,28 +205,29 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
 std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::request_ref* requests,
                                          std::size_t count) noexcept {
   std::uint64_t sum = text_pool::hash({name.data, name.size});
-  for (std::size_t i = 0; i < count; ++i) sum = (sum ^ requests[i].id) * 0x9E3779B97F4A7C15u;
+  for (std::size_t i = 0; i < count; ++i) sum = cutrace::detail::hash_number(sum ^ requests[i].id);
   return sum;
 }
 
 perfetto_reader::stage_instances& perfetto_reader::instances_of(std::uint64_t key) {
-  constexpr std::size_t most =
-      65536;  // requests come and go: those whose stages have ended longest are not known apart
-  if (stages_.size() >= most && stages_.count(key) == 0)
+  // Requests come and go: those whose stages have ended longest are not known apart.
+  if (stages_.size() >= stage_limit_ && stages_.count(key) == 0) {
     for (auto at = stages_.begin(); at != stages_.end();) at = at->second.open == 0 ? stages_.erase(at) : std::next(at);
+    stage_limit_ = std::max(stage_limit_, 2 * stages_.size());
+  }
   return stages_[key];
 }
 
 std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of) {
-  if (name.data == last_stage_name_ && of.requests.empty()) return last_stage_number_;
-  stage_instances& known = instances_of(stage_key(name, of.requests.data(), of.requests.size()));
+  if (name.data == last_stage_name_ && of.request_count() == 0) return last_stage_number_;
+  stage_instances& known = instances_of(stage_key(name, of.requests(), of.request_count()));
   if (known.open == 0) known.open = next_stage_number_++;
-  last_stage_name_ = of.requests.empty() ? name.data : nullptr;
+  last_stage_name_ = of.request_count() == 0 ? name.data : nullptr;
   return last_stage_number_ = known.open;
 }
 
 void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {
-  stage_instances& known = instances_of(stage_key(e.stage_name, of.requests.data(), of.requests.size()));
+  stage_instances& known = instances_of(stage_key(e.stage_name, of.requests(), of.request_count()));
   e.stage_id = known.open != 0 ? known.open : next_stage_number_++;
   known.open = 0;
   known.last[known.next++ % known.last.size()] = {e.start_ns, e.end_ns, e.stage_id};
@@ -272,10 +267,7 @@ void perfetto_reader::read_launch(perfetto_sequence& s, open_slice& to, pbf p) {
 void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p) {
   open_trace();
   open_slice& to = scratch_;
-  to.requests.clear();
-  to.arguments.clear();
-  to.ended_before_start_ns = 0;
-  to.e = cutrace::event();
+  to.clear();
   cutrace::event& e = to.e;
   std::uint64_t event_number = 0, duration = 0;
   const told_queue* queue = nullptr;

@@ -107,6 +107,7 @@ cutrace::text perfetto_reader::text_of(const said& n) {
 /// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name.
 void perfetto_reader::read_requests(told_text& t) {
   t.is_read = true;
+  const auto requests = std::allocate_shared<request_vector>(counting_allocator<request_vector>());
   std::string_view rest = t.text;
   constexpr std::string_view more_word = " more", and_word = " and ";
   std::uint64_t more = 0;
@@ -125,6 +126,11 @@ void perfetto_reader::read_requests(told_text& t) {
   }
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(", "), rest.size());
+    if (requests->size() >= request_list::limit) {
+      ++more;
+      rest.remove_prefix(std::min(comma + 2, rest.size()));
+      continue;
+    }
     const std::string_view one = rest.substr(0, comma);
     cutrace::request_ref r;
     const auto parsed = std::from_chars(one.data(), one.data() + one.size(), r.id);
@@ -132,26 +138,27 @@ void perfetto_reader::read_requests(told_text& t) {
       r.id = request_list::hash(one);
       r.name = to_.texts().intern(one);
     }
-    t.requests.push_back(r);
+    requests->push_back(r);
     rest.remove_prefix(std::min(comma + 2, rest.size()));
   }
-  t.total = static_cast<std::uint32_t>(t.requests.size() + more);
+  t.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(requests->size() + more, UINT32_MAX));
+  t.requests = requests;
 }
 
 /// @returns false where the note is none of those that any event may have
 bool perfetto_reader::apply_common(open_slice& to, const said& n) {
   cutrace::event& e = to.e;
   switch (n.key) {
-    case note::request: {
-      cutrace::request_ref r;
-      r.id = n.value;
-      to.requests.assign(1, r);
+    case note::request:
+      to.many.reset();
+      to.one = cutrace::request_ref();
+      to.one.id = n.value;
+      to.has_one = true;
       return true;
-    }
     case note::requests:
       if (n.told == nullptr) return true;
       if (!n.told->is_read) read_requests(*n.told);
-      to.requests = n.told->requests;
+      to.many = n.told->requests;
       if (e.request_total < n.told->total) e.request_total = n.told->total;
       return true;
     case note::request_total:
@@ -227,7 +234,7 @@ void perfetto_reader::apply_host(open_slice& to, const said& n) {
     cutrace::argument a;
     if (n.name != "arg" + std::to_string(to.arguments.size())) a.name = to_.texts().intern(n.name);
     a.kind = n.kind;
-    a.value = n.is_text ? cutrace::argument::word_of(to_.texts().intern(n.text).data) : n.value;
+    a.value = n.is_text ? cutrace::argument::word_of(text_of(n).data) : n.value;
     if (n.is_text) a.kind = argument_kind::string;
     to.arguments.push_back(a);
     return;

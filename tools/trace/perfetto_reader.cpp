@@ -33,11 +33,16 @@ void perfetto_reader::read(byte_window& from) {
   at_.byte = from.offset() + from.size();
   if (from.source().broken() != nullptr) complain(from.source().broken());
   if (!ended_ && !part_over_) complain("no end of the trace: it was cut short, or is still being written");
-  for (const auto& s : sequences_) {
-    for (std::size_t i = 0; s != nullptr && i < s->open_count; ++i) complain("a slice that never ends");
-  }
+  for (const perfetto_sequence& s : all_sequences_)
+    for (std::size_t i = 0; i < s.open_count; ++i) complain("a slice that never ends");
   sequences_.clear();
-  tracks_.clear();
+  all_sequences_.clear();
+  forget_tracks();
+}
+
+void perfetto_reader::forget_tracks() {
+  ++tracks_since_;
+  if (!tracks_.empty()) tracks_ = {};
 }
 
 void perfetto_reader::finish() {
@@ -94,7 +99,7 @@ bool perfetto_reader::next_packet(byte_window& from, std::string_view& packet, s
 perfetto_sequence& perfetto_reader::sequence(std::uint32_t id) {
   if (id >= sequence_limit) id = 0;
   if (id >= sequences_.size()) sequences_.resize(id + 1);
-  if (sequences_[id] == nullptr) sequences_[id].reset(new perfetto_sequence);
+  if (sequences_[id] == nullptr) sequences_[id] = &all_sequences_.emplace_back();
   return *sequences_[id];
 }
 
@@ -180,10 +185,13 @@ void perfetto_reader::read_packet(pbf p) {
 }
 
 perfetto_track* perfetto_reader::track_of(perfetto_sequence& s, std::uint64_t uuid) {
-  if (uuid == s.track_uuid && s.track != nullptr) return s.track;
+  if (uuid == s.track_uuid && s.track != nullptr && s.track_is_of == tracks_since_) return s.track;
   const auto at = tracks_.find(uuid);
   if (at == tracks_.end()) return nullptr;
-  if (uuid == s.track_uuid) s.track = &at->second;
+  if (uuid == s.track_uuid) {
+    s.track = &at->second;
+    s.track_is_of = tracks_since_;
+  }
   return &at->second;
 }
 

@@ -5,17 +5,19 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <protozero/pbf_reader.hpp>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <tuple>
 #include <vector>
 
 #include "trace/byte_window.hpp"
 #include "trace/call_ring.hpp"
 #include "trace/feed.hpp"
+#include "trace/memory_budget.hpp"
 #include "trace/perfetto_tables.hpp"
 #include "trace/request_list.hpp"
 
@@ -58,6 +60,7 @@ class perfetto_reader {
   std::int64_t session_ns(std::uint64_t ns) const noexcept { return static_cast<std::int64_t>(ns - origin_ns_); }
   std::uint64_t time_of(perfetto_sequence& s, std::uint32_t clock, std::uint64_t timestamp);
   perfetto_track* track_of(perfetto_sequence& s, std::uint64_t uuid);
+  void forget_tracks();
 
   // perfetto_describe.cpp, perfetto_interned.cpp, perfetto_about.cpp: what describes the trace
   void read_snapshot(perfetto_sequence& s, std::uint32_t id, bool first, pbf p);
@@ -117,9 +120,14 @@ class perfetto_reader {
   feed& to_;
   request_list requests_;
   call_ring calls_;
-  std::vector<std::unique_ptr<perfetto_sequence>> sequences_;
-  std::unordered_map<std::uint64_t, perfetto_track> tracks_;
-  std::set<std::string> devices_, described_;
+  counted_vector<perfetto_sequence*> sequences_;  ///< by number
+  std::deque<perfetto_sequence, counting_allocator<perfetto_sequence>> all_sequences_;
+  counted_map<std::uint64_t, perfetto_track> tracks_;
+  std::uint64_t tracks_since_ = 0;  ///< how often `tracks_` was emptied
+  std::set<std::string> devices_;
+  counted_bytes device_bytes_;
+  /// Processes and threads that were described, by kind, numbers and name, whose address is one for one text.
+  std::set<std::tuple<cutrace::event_kind, std::uint32_t, std::uint32_t, const char*>> described_;
   std::vector<cutrace::event> waiting_;  ///< descriptions that came before the clocks
   trace_facts facts_;
   trace_totals totals_;
@@ -130,7 +138,8 @@ class perfetto_reader {
   std::vector<std::string_view> notes_;  ///< of the event at hand
   const char* last_stage_name_ = nullptr;
   std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
-  std::unordered_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
+  counted_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
+  std::size_t stage_limit_ = 65536;                     ///< those that have ended are forgotten when there are so many
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };

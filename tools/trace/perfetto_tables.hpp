@@ -7,20 +7,22 @@
 #include <cstdint>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/perfetto/notes.hpp>
-#include <string>
+#include <deque>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
 
+#include "trace/memory_budget.hpp"
 #include "trace/spoken_names.hpp"
 
 namespace cutrace_reading {
 
-/// A text of a set of requests is read when it is used first.
+using request_vector = counted_vector<cutrace::request_ref>;
+
+/// A text of a set of requests is read when it is used first. Slices that are open share its requests.
 struct told_text {
-  std::string text;
+  counted_string text;
   cutrace::text interned{};
-  std::vector<cutrace::request_ref> requests;
+  std::shared_ptr<const request_vector> requests;
   std::uint32_t total = 0;
   bool is_interned = false, is_read = false;
 };
@@ -45,7 +47,8 @@ struct told_queue {
   std::uint64_t stream = 0;
 };
 
-/// By number.
+/// By number. Writers give them one after the other, so most stand at their number; a number far beyond how many there
+/// are stands in a table for itself, since room for all numbers below it is what a few bytes of a file could ask for.
 template <class T>
 class told_table {
  public:
@@ -53,22 +56,37 @@ class told_table {
   /// nullptr: the number is beyond all limits.
   T* add(std::uint64_t number) {
     if (number == 0 || number >= limit) return nullptr;
-    if (number >= all_.size()) all_.resize(number + 1);
+    ++added_;
+    if (number >= all_.size()) {
+      if (number > 2 * added_ + 16) return &(far_[number] = T());
+      all_.resize(number + 1);
+    }
+    if (!far_.empty()) far_.erase(number);
     all_[number] = entry{T(), true};
     return &all_[number].what;
   }
   /// nullptr: nobody has told.
   T* find(std::uint64_t number) noexcept {
-    return number < all_.size() && all_[number].told ? &all_[number].what : nullptr;
+    if (number < all_.size() && all_[number].told) return &all_[number].what;
+    if (far_.empty()) return nullptr;
+    const auto at = far_.find(number);
+    return at != far_.end() ? &at->second : nullptr;
   }
-  void clear() noexcept { all_.clear(); }
+  /// Takes as long as what was added since the last time.
+  void clear() noexcept {
+    all_.clear();
+    if (!far_.empty()) far_ = {};
+    added_ = 0;
+  }
 
  private:
   struct entry {
     T what{};
     bool told = false;
   };
-  std::vector<entry> all_;
+  counted_vector<entry> all_;
+  counted_map<std::uint64_t, T> far_;
+  std::uint64_t added_ = 0;
 };
 
 struct perfetto_track {
@@ -94,9 +112,21 @@ struct perfetto_track {
 /// A slice that has begun.
 struct open_slice {
   cutrace::event e;
-  std::vector<cutrace::request_ref> requests;
-  std::vector<cutrace::argument> arguments;
+  std::shared_ptr<const request_vector> many;  ///< requests, where they are not just one
+  cutrace::request_ref one;
+  bool has_one = false;
+  counted_vector<cutrace::argument> arguments;
   std::uint64_t ended_before_start_ns = 0;
+
+  const cutrace::request_ref* requests() const noexcept { return many != nullptr ? many->data() : &one; }
+  std::size_t request_count() const noexcept { return many != nullptr ? many->size() : has_one ? 1 : 0; }
+  void clear() noexcept {
+    e = cutrace::event();
+    many.reset();
+    has_one = false;
+    arguments.clear();
+    ended_before_start_ns = 0;
+  }
 };
 
 struct perfetto_sequence {
@@ -105,23 +135,31 @@ struct perfetto_sequence {
   std::uint64_t track_uuid = 0;
   std::uint32_t clock = 0;
   perfetto_track* track = nullptr;  ///< of track_uuid, once looked up
+  std::uint64_t track_is_of = 0;    ///< when `track` was looked up: perfetto_reader::tracks_since_
   told_table<told_name> names;
   told_table<cutrace::detail::slice_category> categories;
   told_table<cutrace::detail::note> annotations, arguments;
   told_table<told_text> texts;
   told_table<told_queue> queues;
   told_table<told_kernel> kernels;
-  std::unordered_map<std::uint64_t, std::uint32_t> context_processes;
-  std::vector<open_slice> open;
+  counted_map<std::uint64_t, std::uint32_t> context_processes;
+  std::deque<open_slice, counting_allocator<open_slice>> open;
   std::size_t open_count = 0;
 
+  /// All but the open slices, which may end behind it.
   void reset() {
-    const std::vector<open_slice> kept = std::move(open);
-    const std::size_t count = open_count;
-    *this = perfetto_sequence();
-    open = kept;
-    open_count = count;
     valid = true;
+    last_ns = origin_ns = track_uuid = 0;
+    clock = 0;
+    track = nullptr;
+    names.clear();
+    categories.clear();
+    annotations.clear();
+    arguments.clear();
+    texts.clear();
+    queues.clear();
+    kernels.clear();
+    if (!context_processes.empty()) context_processes = {};
   }
 };
 

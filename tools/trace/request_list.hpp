@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests while they are read: ids and names, in the feed's arrays. Events in a row mostly serve the same ones, which
-// then stand at one address, as sinks like it.
+// then stand at one address, as sinks like it. An event has so many at most; further ones are only counted.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,22 @@ namespace cutrace_reading {
 
 class request_list {
  public:
+  /// More than a marker records of a batch (marker/stage_write.hpp).
+  static constexpr std::size_t limit = 4096;
+
   explicit request_list(feed& to) : to_(to) {}
-  void clear() noexcept { now_.clear(); }
+  void clear() noexcept {
+    now_.clear();
+    left_out_ = 0;
+  }
   void add(std::uint64_t id) {
+    if (is_full()) return;
     cutrace::request_ref r;
     r.id = id;
     now_.push_back(r);
   }
   void add(std::string_view name) {
+    if (is_full()) return;
     cutrace::request_ref r;
     r.id = hash(name);
     r.name = to_.texts().intern(name);
@@ -29,6 +37,8 @@ class request_list {
   }
   std::size_t size() const noexcept { return now_.size(); }
   const std::vector<cutrace::request_ref>& all() const noexcept { return now_; }
+  /// Beyond the limit.
+  std::uint64_t left_out() const noexcept { return left_out_; }
 
   /// Those added since `clear`, valid until the batch is delivered; nullptr: none.
   const cutrace::request_ref* finish() {
@@ -44,8 +54,8 @@ class request_list {
   }
 
   /// Copies of these, likewise.
-  const cutrace::request_ref* place(const std::vector<cutrace::request_ref>& all) {
-    now_ = all;
+  const cutrace::request_ref* place(const cutrace::request_ref* all, std::size_t count) {
+    now_.assign(all, all + count);
     return finish();
   }
 
@@ -57,6 +67,11 @@ class request_list {
   }
 
  private:
+  bool is_full() noexcept {
+    if (now_.size() < limit) return false;
+    ++left_out_;
+    return true;
+  }
   bool same() const noexcept {
     if (last_size_ != now_.size()) return false;
     for (std::size_t i = 0; i < last_size_; ++i)
@@ -67,6 +82,7 @@ class request_list {
   std::vector<cutrace::request_ref> now_;
   const cutrace::request_ref* last_ = nullptr;
   std::size_t last_size_ = 0;
+  std::uint64_t left_out_ = 0;
   std::uint64_t batch_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts of a trace, each once: equal texts have equal addresses, as sinks expect. They live as long as the pool,
-// which is bounded.
+// which takes a quarter of the readers' memory at most.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/memory_budget.hpp"
+
 namespace cutrace_reading {
 
 class text_pool {
  public:
-  explicit text_pool(std::size_t limit_bytes = std::size_t{256} << 20) : limit_(limit_bytes) { table_.resize(4096); }
+  explicit text_pool(std::size_t limit_bytes = memory_budget::of_process().limit() / 4) : limit_(limit_bytes) {
+    table_.resize(4096);
+  }
 
   /// NUL-terminated. Beyond the limit new texts are `overflow_text`, and counted.
   cutrace::text intern(std::string_view s) {
@@ -36,14 +40,7 @@ class text_pool {
   std::uint64_t not_kept() const noexcept { return not_kept_; }
   static constexpr std::string_view overflow_text = "(too many names)";
 
-  static std::uint64_t hash(std::string_view s) noexcept {
-    const char* at = s.data();
-    std::size_t n = s.size();
-    std::uint64_t sum = n * 0x9E3779B97F4A7C15u;
-    for (; n >= 8; at += 8, n -= 8) sum = mix(sum, load(at, 8));
-    if (n != 0) sum = mix(sum, load(at, n));
-    return sum ^ sum >> 32;
-  }
+  static std::uint64_t hash(std::string_view s) noexcept { return cutrace::detail::hash_bytes(s.data(), s.size()); }
 
  private:
   struct entry {
@@ -51,16 +48,6 @@ class text_pool {
     std::uint32_t size = 0;
     std::uint64_t hash = 0;
   };
-  static std::uint64_t load(const char* from, std::size_t n) noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, from, n);
-    return word;
-  }
-  __extension__ using wide_number = unsigned __int128;
-  static std::uint64_t mix(std::uint64_t sum, std::uint64_t word) noexcept {
-    const wide_number product = static_cast<wide_number>(sum ^ word) * 0x9E3779B97F4A7C15u;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-  }
 
   cutrace::text add(std::string_view s, std::uint64_t mixed, std::size_t at) {
     if (bytes_ + s.size() + sizeof(entry) > limit_) {
@@ -77,8 +64,11 @@ class text_pool {
   }
   char* room(std::size_t n) {
     if (n > left_) {
-      const std::size_t size = n > block ? n : block;
+      const bool is_long = n > block / 4;  // in a block of its own, so that the one in use goes on being filled
+      const std::size_t size = is_long ? n : block;
+      memory_.add(size);
       blocks_.emplace_back(new char[size]);
+      if (is_long) return blocks_.back().get();
       next_ = blocks_.back().get();
       left_ = size;
     }
@@ -88,7 +78,7 @@ class text_pool {
     return at;
   }
   void grow() {
-    std::vector<entry> larger(table_.size() * 2);
+    counted_vector<entry> larger(table_.size() * 2);
     for (const entry& e : table_) {
       if (e.data == nullptr) continue;
       std::size_t at = e.hash & (larger.size() - 1);
@@ -102,7 +92,8 @@ class text_pool {
   std::size_t limit_, bytes_ = 0, count_ = 0, left_ = 0;
   std::uint64_t not_kept_ = 0;
   char* next_ = nullptr;
-  std::vector<entry> table_;
+  counted_vector<entry> table_;
+  counted_bytes memory_;  ///< of the blocks
   std::vector<std::unique_ptr<char[]>> blocks_;
 };
 

@@ -9,8 +9,8 @@
 #include <cutrace/analysis/gpu_work.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/intervals.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <deque>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -82,7 +82,7 @@ class outer_calls {
   std::size_t limit_;
   std::size_t size_ = 0;
   std::int64_t forgotten_ns_ = INT64_MIN;
-  std::unordered_map<std::uint64_t, std::deque<interval>> threads_;
+  detail::seeded_map<std::uint64_t, std::deque<interval>> threads_;
 };
 
 class stage_work {

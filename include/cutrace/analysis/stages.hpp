@@ -16,7 +16,6 @@
 #include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -182,8 +181,8 @@ class stage_tree {
 
   std::size_t open_limit_;
   std::size_t closed_limit_;
-  std::unordered_map<std::uint64_t, running> open_;
-  std::unordered_map<std::uint64_t, ended> closed_;
+  detail::seeded_map<std::uint64_t, running> open_;
+  detail::seeded_map<std::uint64_t, ended> closed_;
   std::deque<std::uint64_t> order_;  ///< of closing
   std::int64_t filled_ns_ = 0;
   std::uint64_t given_up_ = 0;

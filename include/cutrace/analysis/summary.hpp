@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/operations.hpp>
-#include <unordered_map>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
@@ -160,7 +160,7 @@ class summary {
 
   std::size_t live_limit_;
   trace_numbers numbers_;
-  std::unordered_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address_in_process
+  detail::seeded_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address_in_process
   std::uint64_t sync_ns_[2] = {};
   std::uint64_t sync_calls_[2] = {};
 };

@@ -18,7 +18,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -471,14 +470,14 @@ class trace_log {
   };
   name_table files_;
   std::vector<marker> sites_{marker{}};  ///< of stages in the source; the first is none
-  std::unordered_map<std::uint64_t, std::uint32_t> site_numbers_;
+  detail::seeded_map<std::uint64_t, std::uint32_t> site_numbers_;
   stage_log stages_;
   std::vector<std::uint32_t> stage_order_;
   chunked<gpu_work> work_;
   std::vector<thread_calls> threads_;
   std::vector<std::uint32_t> thread_ids_;
-  std::unordered_map<std::uint64_t, std::uint16_t> thread_numbers_;
-  std::unordered_map<std::uint32_t, std::string> thread_names_;  ///< empty where two processes have that id
+  detail::seeded_map<std::uint64_t, std::uint16_t> thread_numbers_;
+  detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where two processes have that id
   std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;
   std::uint16_t last_thread_ = 0;
   std::vector<work_lane> lanes_;
@@ -489,7 +488,7 @@ class trace_log {
   std::vector<interval> recorded_;
   std::size_t pieces_ = 0;
   std::uint64_t lost_[loss_cause_count] = {};
-  std::unordered_map<std::uint32_t, std::pair<std::uint16_t, std::size_t>> calls_by_correlation_;
+  detail::seeded_map<std::uint32_t, std::pair<std::uint16_t, std::size_t>> calls_by_correlation_;
   bool correlations_known_ = false;
 };
 

@@ -132,3 +132,60 @@ TEST_CASE("by sudo, program and files of probes are the caller's") {
   }
   CHECK(p.output == "65534\n");
 }
+
+TEST_CASE("root reads another user's trace with that user's rights, and says so") {
+  if (!is_root()) return;
+  const ground g;
+  const auto trace_of = [&](const std::string& name, uid_t who) {
+    const std::string file = g.folder.file(name);
+    std::ofstream(file) << R"({"v":1,"type":"header","schema":"cutrace","process":"p"})"
+                        << "\n"
+                        << R"({"v":1,"type":"kernel","ts_ns":1,"dur_ns":1,"name":"k"})"
+                        << "\n"
+                        << R"({"v":1,"type":"footer"})"
+                        << "\n";
+    REQUIRE(::chown(file.c_str(), who, who) == 0);
+    ::chmod(file.c_str(), 0600);
+    return file;
+  };
+  const std::string others = trace_of("others.jsonl", owner), roots = trace_of("roots.jsonl", 0),
+                    third = trace_of("third.jsonl", nobody), callers = trace_of("callers.jsonl", nobody);
+  const auto command = [&](std::vector<std::string> words, const std::map<std::string, std::string>& environment = {}) {
+    words.insert(words.begin(), CUTRACE_COMMAND);
+    return test_support::run_process(words, g.folder.path(), environment);
+  };
+  const auto says = [](const auto& p) { return p.errors.find("root's rights are given up") != std::string::npos; };
+  const auto owner_of = [](const std::string& file) {
+    struct stat s {};
+    REQUIRE(::stat(file.c_str(), &s) == 0);
+    return s.st_uid;
+  };
+
+  auto p = command({"report", others});
+  CHECK(p.exit_status == 0);
+  CHECK(says(p));
+  // What is written is that user's, and where they may not write nothing is.
+  p = command({"convert", others, "-o", g.owners + "/out.jsonl"});
+  CHECK(p.exit_status == 0);
+  CHECK(owner_of(g.owners + "/out.jsonl") == owner);
+  p = command({"convert", others, "-o", g.folder.file("out.jsonl")});
+  CHECK(p.exit_status == 125);
+  CHECK_FALSE(std::filesystem::exists(g.folder.file("out.jsonl")));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"why", others},
+                                                {"diff", roots, others},
+                                                {"cut", others, "-o", g.owners + "/cut.jsonl", "--device", "0"},
+                                                {"merge", others, others, "-o", g.owners + "/merged.jsonl"}}) {
+    CAPTURE(words[0]);
+    CHECK(says(command(words)));
+  }
+  // Root's, and those of who called by sudo, are read as before.
+  p = command({"report", roots});
+  CHECK(p.exit_status == 0);
+  CHECK_FALSE(says(p));
+  p = command({"report", callers}, {{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}});
+  CHECK(p.exit_status == 0);
+  CHECK_FALSE(says(p));
+  p = command({"convert", others, third, "-o", "jsonl:-"});
+  CHECK(p.exit_status == 125);
+  CHECK(p.errors.find("of several users") != std::string::npos);
+}

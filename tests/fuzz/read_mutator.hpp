@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes inputs of read_fuzz as somebody would who knows the formats: fields of a Perfetto trace's messages, whose
+// lengths stay right; numbers, names and objects of JSON; and pieces that are repeated, thousands of times, in a file
+// that gzip makes small again. Bytes are changed by libFuzzer, or by the driver that takes its place.
+#pragma once
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace fuzz {
+
+constexpr std::size_t content_limit = std::size_t{1} << 20;  ///< after decompression
+
+inline bool is_gzip(const std::string& s) { return s.size() > 2 && s[0] == '\x1f' && s[1] == '\x8b'; }
+
+/// As much of it as is good.
+inline std::string unzipped(const std::string& s) {
+  z_stream z{};
+  std::string out(content_limit, '\0');
+  if (inflateInit2(&z, 15 + 16) != Z_OK) return s;
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(s.data()));
+  z.avail_in = static_cast<uInt>(s.size());
+  z.next_out = reinterpret_cast<Bytef*>(&out[0]);
+  z.avail_out = static_cast<uInt>(out.size());
+  inflate(&z, Z_FINISH);
+  out.resize(out.size() - z.avail_out);
+  inflateEnd(&z);
+  return out;
+}
+
+inline std::string zipped(const std::string& s) {
+  z_stream z{};
+  if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return s;
+  std::string out(deflateBound(&z, s.size()), '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(s.data()));
+  z.avail_in = static_cast<uInt>(s.size());
+  z.next_out = reinterpret_cast<Bytef*>(&out[0]);
+  z.avail_out = static_cast<uInt>(out.size());
+  deflate(&z, Z_FINISH);
+  out.resize(out.size() - z.avail_out);
+  deflateEnd(&z);
+  return out;
+}
+
+using random = std::mt19937_64;
+inline std::size_t below(random& r, std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(r() % n); }
+/// Mostly few, at times thousands.
+inline std::size_t many(random& r) { return std::size_t{1} << below(r, below(r, 3) == 0 ? 16 : 4); }
+
+inline std::uint64_t edge(random& r) {
+  static constexpr std::uint64_t edges[] = {0,
+                                            1,
+                                            2,
+                                            3,
+                                            127,
+                                            4095,
+                                            65535,
+                                            (1u << 18) - 1,
+                                            1u << 18,
+                                            (1u << 20) - 1,
+                                            INT32_MAX,
+                                            UINT32_MAX,
+                                            INT64_MAX - 1,
+                                            INT64_MAX,
+                                            std::uint64_t{1} << 63,
+                                            ~std::uint64_t{0}};
+  return below(r, 4) == 0 ? r() >> below(r, 64) : edges[below(r, std::size(edges))];
+}
+
+/// `piece` so many times in a row at `at`, as far as there is room.
+inline void repeat(std::string& s, std::size_t at, const std::string& piece, std::size_t times) {
+  if (piece.empty() || s.size() >= content_limit) return;
+  std::string all;
+  for (times = std::min(times, (content_limit - s.size()) / piece.size()); times != 0; --times) all += piece;
+  s.insert(at, all);
+}
+
+// Protobuf: fields of a message, as they stand.
+
+struct proto_field {
+  std::size_t begin = 0, value = 0, end = 0;  ///< in the message
+  unsigned wire = 0;
+};
+
+inline bool read_varint(const std::string& s, std::size_t& at, std::uint64_t& n) {
+  n = 0;
+  for (unsigned shift = 0; shift < 64 && at < s.size(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(s[at++]);
+    n |= std::uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+inline std::string varint(std::uint64_t n) {
+  std::string s;
+  for (; n > 0x7f; n >>= 7) s += static_cast<char>(n | 0x80);
+  return s += static_cast<char>(n);
+}
+
+/// As far as it can be read; empty: this is no message.
+inline std::vector<proto_field> fields_of(const std::string& s) {
+  std::vector<proto_field> all;
+  std::size_t at = 0;
+  while (at < s.size()) {
+    proto_field f;
+    f.begin = at;
+    std::uint64_t tag = 0, n = 0;
+    if (!read_varint(s, at, tag) || tag >> 3 == 0 || tag >> 3 > 5000) break;
+    f.wire = tag & 7;
+    f.value = at;
+    if (f.wire == 0 && !read_varint(s, at, n)) break;
+    if (f.wire == 1) at += 8;
+    if (f.wire == 5) at += 4;
+    if (f.wire == 2) {
+      if (!read_varint(s, at, n) || n > s.size() - at) break;
+      f.value = at;
+      at += static_cast<std::size_t>(n);
+    }
+    if ((f.wire != 0 && f.wire != 1 && f.wire != 2 && f.wire != 5) || at > s.size()) break;
+    f.end = at;
+    all.push_back(f);
+  }
+  return all;
+}
+
+/// Tag of a field whose value has another length now.
+inline std::string with_value(const std::string& s, const proto_field& f, const std::string& value) {
+  std::size_t at = f.begin;
+  std::uint64_t tag = 0;
+  read_varint(s, at, tag);
+  return varint(tag) + varint(value.size()) + value;
+}
+
+inline void change_message(random& r, std::string& s, int depth) {
+  const std::vector<proto_field> all = fields_of(s);
+  if (all.empty()) return repeat(s, below(r, s.size() + 1), below(r, 2) == 0 ? "1, " : "a", many(r));  // a text
+  const proto_field f = all[below(r, all.size())];
+  const std::string whole = s.substr(f.begin, f.end - f.begin);
+  // Deeper in most cases: what is above is only a list of packets.
+  if (f.wire == 2 && depth < 6 && below(r, depth == 0 ? 4 : 3) != 0) {
+    std::string value = s.substr(f.value, f.end - f.value);
+    change_message(r, value, depth + 1);
+    s.replace(f.begin, whole.size(), with_value(s, f, value));
+    return;
+  }
+  const proto_field& other = all[below(r, all.size())];
+  switch (below(r, 5)) {
+    case 0:
+      return repeat(s, f.end, whole, many(r));
+    case 1:
+      s.erase(f.begin, whole.size());
+      return;
+    case 2:
+      return repeat(s, other.begin, whole, 1);
+    case 3: {  // several in a row, again and again
+      const std::size_t from = std::min(f.begin, other.begin), to = std::max(f.end, other.end);
+      return repeat(s, to, s.substr(from, to - from), many(r));
+    }
+    default:
+      if (f.wire == 0) s.replace(f.value, f.end - f.value, varint(edge(r)));
+  }
+}
+
+/// Each with another number, as no repetition has: a new entry of a table, a new sequence.
+inline void count_up(random& r, std::string& s) {
+  const std::vector<proto_field> packets = fields_of(s);
+  if (packets.empty()) return;
+  const proto_field p = packets[below(r, packets.size())];
+  std::string packet = s.substr(p.value, p.end - p.value), all;
+  std::uint64_t n = edge(r);
+  for (std::size_t times = many(r); times != 0 && all.size() + s.size() < content_limit; --times, ++n) {
+    std::string one = packet;
+    const std::vector<proto_field> fields = fields_of(one);
+    for (const proto_field& f : fields) {
+      if (f.wire != 0 || below(r, 2) == 0) continue;
+      one.replace(f.value, f.end - f.value, varint(n));
+      break;
+    }
+    all += with_value(s, p, one);
+  }
+  s.insert(p.end, all);
+}
+
+// JSON: pieces between the marks that it is made of.
+
+inline std::size_t mark_at(random& r, const std::string& s, const char* marks) {
+  const std::size_t from = below(r, s.size()), at = s.find_first_of(marks, from);
+  return at == std::string::npos ? from : at;
+}
+
+inline void change_json(random& r, std::string& s) {
+  if (s.empty()) return;
+  switch (below(r, 6)) {
+    case 0: {  // a number
+      const std::size_t at = mark_at(r, s, "0123456789");
+      const std::size_t end = std::min(s.find_first_not_of("0123456789.", at), s.size());
+      const std::string n = std::to_string(edge(r));
+      s.replace(at, end - at, below(r, 3) == 0 ? "-" + n : n);
+      return;
+    }
+    case 1: {  // a field, a line or an element, again and again
+      const std::size_t at = mark_at(r, s, ",\n{["), end = std::min(s.find_first_of(",\n}]", at + 1), s.size());
+      return repeat(s, end, s.substr(at, end - at), many(r));
+    }
+    case 2: {  // whole lines
+      const std::size_t at = mark_at(r, s, "\n"), end = std::min(s.find('\n', at + 1), s.size());
+      return repeat(s, end, s.substr(at, end - at), many(r));
+    }
+    case 3: {  // objects in objects: the field in front of one
+      const std::size_t at = s.find('{', below(r, s.size()));
+      if (at == std::string::npos || at == 0) return;
+      const std::size_t from = s.find_last_of(",{\n", at - 1);
+      const std::string front = from == std::string::npos ? "[" : "{" + s.substr(from + 1, at - from - 1);
+      return repeat(s, at, front, many(r));
+    }
+    case 4:  // a long text
+      return repeat(s, mark_at(r, s, "\""), below(r, 2) == 0 ? "a" : "\\u0000", many(r));
+    default: {  // a field from elsewhere
+      const std::size_t at = mark_at(r, s, ",{"), end = std::min(s.find_first_of(",}\n", at + 1), s.size());
+      return repeat(s, mark_at(r, s, ",}"), s.substr(at, end - at), 1);
+    }
+  }
+}
+
+/// @param bytes changes single bytes: libFuzzer's own
+template <class Bytes>
+std::size_t mutate(bool is_json, std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed,
+                   Bytes bytes) {
+  random r(seed);
+  if (size < 2 || below(r, 8) == 0) return bytes(data, size, max_size);
+  std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const bool was_zipped = is_gzip(content);
+  if (was_zipped) content = unzipped(content);
+  for (std::size_t n = 1 + below(r, 3); n != 0; --n) {
+    if (is_json)
+      change_json(r, content);
+    else if (below(r, 6) == 0)
+      count_up(r, content);
+    else
+      change_message(r, content, 0);
+  }
+  if (content.size() >= max_size || (was_zipped ? below(r, 8) != 0 : below(r, 16) == 0)) content = zipped(content);
+  if (content.empty() || content.size() >= max_size) return bytes(data, size, max_size);
+  if (below(r, 8) == 0) data[0] = static_cast<std::uint8_t>(r());
+  std::copy(content.begin(), content.end(), data + 1);
+  return content.size() + 1;
+}
+
+}  // namespace fuzz

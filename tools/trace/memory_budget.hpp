@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all readers of a process together may keep of the traces that they read: names, tables of numbers, what is open,
+// and the part of a file at hand. One budget, which every structure that grows with a file takes from, by this
+// allocator or by hand; beyond it reading ends with an error that says so.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cutrace/analysis/names.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/complaints.hpp"
+
+namespace cutrace_reading {
+
+/// What a file wants kept is more than the budget.
+class out_of_memory : public reading_error {
+ public:
+  using reading_error::reading_error;
+};
+
+class memory_budget {
+ public:
+  static constexpr std::size_t default_limit = std::size_t{1} << 30;
+
+  /// The process's. Any thread.
+  static memory_budget& of_process() noexcept {
+    static memory_budget budget;
+    return budget;
+  }
+
+  void set_limit(std::size_t bytes) noexcept { limit_.store(bytes, std::memory_order_relaxed); }
+  std::size_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+
+  /// @throws out_of_memory
+  void take(std::size_t bytes) {
+    if (used_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit()) return;
+    give(bytes);
+    throw out_of_memory(
+        "reading this needs more than " + std::to_string(limit() >> 20) +
+        " MiB for names, tables and what is open alone, as no trace of a real program does; if this one "
+        "is to be trusted, --memory-limit gives more");
+  }
+  void give(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::size_t> limit_{default_limit}, used_{0};
+};
+
+/// Memory taken from the budget while this lives.
+class counted_bytes {
+ public:
+  counted_bytes() = default;
+  ~counted_bytes() { memory_budget::of_process().give(bytes_); }
+  counted_bytes(const counted_bytes&) = delete;
+  counted_bytes& operator=(const counted_bytes&) = delete;
+  void add(std::size_t bytes) {
+    memory_budget::of_process().take(bytes);
+    bytes_ += bytes;
+  }
+  void remove(std::size_t bytes) noexcept {
+    memory_budget::of_process().give(bytes);
+    bytes_ -= bytes;
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+template <class T>
+struct counting_allocator {
+  using value_type = T;
+  using is_always_equal = std::true_type;
+
+  counting_allocator() = default;
+  template <class U>
+  counting_allocator(const counting_allocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor)
+
+  T* allocate(std::size_t n) {
+    memory_budget::of_process().take(n * sizeof(T));
+    try {
+      return std::allocator<T>().allocate(n);
+    } catch (...) {
+      memory_budget::of_process().give(n * sizeof(T));
+      throw;
+    }
+  }
+  void deallocate(T* at, std::size_t n) noexcept {
+    std::allocator<T>().deallocate(at, n);
+    memory_budget::of_process().give(n * sizeof(T));
+  }
+  friend bool operator==(const counting_allocator&, const counting_allocator&) noexcept { return true; }
+  friend bool operator!=(const counting_allocator&, const counting_allocator&) noexcept { return false; }
+};
+
+template <class T>
+using counted_vector = std::vector<T, counting_allocator<T>>;
+using counted_string = std::basic_string<char, std::char_traits<char>, counting_allocator<char>>;
+template <class Key, class Value>
+using counted_map = std::unordered_map<Key, Value, cutrace::detail::seeded_hash, std::equal_to<Key>,
+                                       counting_allocator<std::pair<const Key, Value>>>;
+
+}  // namespace cutrace_reading
