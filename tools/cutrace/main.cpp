@@ -25,6 +25,7 @@
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
+#include "cutrace/man_command.hpp"
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
@@ -128,5 +129,6 @@ int main(int argc, char** argv) {
   cutrace_tool::add_diff(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);
+  cutrace_tool::add_man(app, exit_status);
   return flush_output(parse_and_run(app, argc, argv, exit_status));
 }
