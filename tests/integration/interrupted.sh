@@ -7,7 +7,7 @@ set -um
 command=$1 server=$2
 . "$(dirname "$0")/command_test.sh"
 
-CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:t.jsonl "$server" --device sim --requests 20 >server.txt 2>&1 ||
+CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:t.jsonl "$server" --device sim --requests 60 >server.txt 2>&1 ||
   { cat server.txt; exit 1; }
 mkfifo input
 
@@ -17,8 +17,8 @@ interrupt() { # <signal> <file that it opens> <arguments of convert...>
   "$command" convert - "${@:3}" <input >out.txt 2>err.txt &
   pid=$!
   exec 9>input
-  head -c 200000 t.jsonl >&9
-  for _ in $(seq 200); do [ -e "$file" ] && break; sleep 0.05; done
+  head -n -1 t.jsonl >&9
+  for _ in $(seq 100); do [ -e "$file" ] && break; sleep 0.05; done
   [ -e "$file" ] || fail "convert ${*:3} has not opened $file: $(cat err.txt)"
   kill "-$signal" $pid
   wait $pid
@@ -42,7 +42,7 @@ interrupt INT made/a.json.tmp -o made/a.json
 "$command" convert - -o jsonl:- <input >made/redirected.jsonl 2>err.txt &
 pid=$!
 exec 9>input
-head -c 200000 t.jsonl >&9
+head -n -1 t.jsonl >&9
 sleep 1
 kill -INT $pid
 wait $pid
