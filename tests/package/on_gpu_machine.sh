@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 started=$SECONDS
 step() { echo "on_gpu_machine: $((SECONDS - started)) s: $*"; }
 
-step "$(g++ --version | head -1); $(cmake --version | head -1); $(ls -d /usr/local/cuda-* 2>/dev/null | paste -sd' ' -)"
+step "$(g++ --version | head -1); $(cmake --version | head -1)"
 mkdir "$work"/{one,two,elsewhere,debs,again}
 archive=$("$root/scripts/source-archive" "$work" | tail -1) || exit 1
 step "source archive $(basename "$archive"), $(stat -c %s "$archive") bytes"
