@@ -84,7 +84,7 @@ foreach(file README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        COMPONENT tools FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+        COMPONENT tools FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ PATTERN __pycache__ EXCLUDE)
 
 # Headers of the backends go below one include folder, so that the installed tree looks like the include names.
 foreach(folder ${PROJECT_SOURCE_DIR}/include ${CUTRACE_GENERATED_INCLUDE_DIR} ${PROJECT_SOURCE_DIR}/backends/cupti/include
