@@ -520,7 +520,7 @@ class collector final : private event_emitter {
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
     if (descriptions_.size() < description_limit) descriptions_.push_back(e);
     ingest_.add_produced(1);
-    delivery_.describe(e);
+    if (!delivery_.describe(e)) losses_.add(loss_cause::out_of_memory, 1);
   }
 
   // event_emitter

@@ -21,6 +21,7 @@ class delivery {
   delivery(event_tables& tables, const clock_correction& correction, sink_set& to)
       : tables_(tables), correction_(correction), to_(to) {
     make_room();
+    described_.reserve(slice);
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
@@ -35,8 +36,15 @@ class delivery {
     deliver_from(0);
   }
 
-  /// A description, which stands in front of what is delivered next.
-  void describe(const event& e) { described_.push_back(e); }
+  /// A description, which stands in front of what is delivered next. False where there is no memory for it.
+  bool describe(const event& e) noexcept {
+    try {
+      described_.push_back(e);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
   std::size_t described() const noexcept { return described_.size(); }
   void deliver_described() {
     if (described_.empty()) return;
