@@ -20,8 +20,10 @@ row() { # <what> <result>
   table+=("$(printf '%-34s %s' "$1" "$2")")
   case $2 in FAILED*) status=1 ;; esac
 }
-files() { find / -xdev \( -path /proc -o -path /sys -o -path /tmp -o -path /dev -o -path /run -o -path /var/lib/dpkg -o -path /var/lib/apt -o \
-  -path /var/log -o -path /var/cache -o -path "$work" -o -path /root \) -prune -o -print 2>/dev/null | sort; }
+files() {
+  find /usr /etc /opt /var -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/log -o -path /var/cache -o \
+    -path /var/tmp -o -name __pycache__ \) -prune -o -print 2>/dev/null | sort
+}
 
 # What stands there before and after. With apt-get, dependencies come first, so that only the packages differ.
 if [ $with_apt -eq 1 ]; then

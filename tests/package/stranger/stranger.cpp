@@ -12,7 +12,7 @@
 namespace {
 
 constexpr const char* kernel =
-    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".version 7.0\n.target sm_75\n.address_size 64\n"
     ".visible .entry stranger_kernel()\n{\n  ret;\n}\n";
 
 template <class F>
