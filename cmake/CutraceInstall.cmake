@@ -44,7 +44,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cutraceConfigVersion.cmak
 foreach(component IN LISTS CUTRACE_PACKAGE_COMPONENTS)
   set_target_properties(cutrace_${component} PROPERTIES EXPORT_NAME ${component})
   if(CUTRACE_INSTALL)
-    install(TARGETS cutrace_${component} EXPORT cutrace_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS cutrace_${component} EXPORT cutrace_${component}
+            ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
     set(exported EXPORT cutrace_${component})
   else()
     set(exported TARGETS cutrace_${component})
@@ -58,7 +59,7 @@ endif()
 
 foreach(component IN LISTS CUTRACE_PACKAGE_COMPONENTS)
   install(EXPORT cutrace_${component} NAMESPACE cutrace:: FILE cutrace_${component}Targets.cmake
-          DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
+          DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR} COMPONENT development)
 endforeach()
 # `cmake --install --strip` leaves archives alone, since they need their symbols; debug information they do not need.
 foreach(component cutrace cupti sim)
@@ -66,28 +67,34 @@ foreach(component cutrace cupti sim)
     install(CODE "if(CMAKE_INSTALL_DO_STRIP)
   execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
                   \"\$ENV{DESTDIR}${archive_folder}/$<TARGET_FILE_NAME:cutrace_${component}>\")
-endif()")
+endif()" COMPONENT development)
   endif()
 endforeach()
 
 install(FILES ${PROJECT_BINARY_DIR}/package/cutraceConfig.cmake ${PROJECT_BINARY_DIR}/cutraceConfigVersion.cmake
-        DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
+        DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR} COMPONENT development)
 # Sources for cutrace::header_only, and for the CUPTI backend where this build has none.
 foreach(file IN LISTS CUTRACE_MODULES CUTRACE_SOURCES ITEMS cutrace_cupti.cpp cutrace_sim.cpp)
-  install(FILES ${PROJECT_SOURCE_DIR}/cmake/${file} DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/${file} DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR} COMPONENT development)
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/cupti/codegen DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/cupti/codegen DESTINATION ${CUTRACE_PACKAGE_INSTALL_DIR}
+        COMPONENT development)
+# Documents, with the links between them whole.
+foreach(file README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE)
+  install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT tools FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ PATTERN __pycache__ EXCLUDE)
 
 # Headers of the backends go below one include folder, so that the installed tree looks like the include names.
 foreach(folder ${PROJECT_SOURCE_DIR}/include ${CUTRACE_GENERATED_INCLUDE_DIR} ${PROJECT_SOURCE_DIR}/backends/cupti/include
                ${PROJECT_SOURCE_DIR}/backends/sim/include)
-  install(DIRECTORY ${folder}/ DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR}
+  install(DIRECTORY ${folder}/ DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR} COMPONENT development
           FILES_MATCHING PATTERN *.hpp)
 endforeach()
 if(TARGET cutrace_cupti)
   install(FILES ${PROJECT_BINARY_DIR}/backends/cupti/include/cutrace/cupti/cuda_functions.hpp
-          DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR}/cutrace/cupti)
+          DESTINATION ${CUTRACE_INCLUDE_INSTALL_DIR}/cutrace/cupti COMPONENT development)
 endif()
 
 # pkg-config: the compiled library with what this build has of CUPTI, headers alone, markers alone.
@@ -100,5 +107,5 @@ if(TARGET cutrace_cupti)
 endif()
 foreach(package cutrace cutrace-header-only cutrace-marker)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()

@@ -38,7 +38,7 @@ struct session_options {
   std::uint32_t flush_period_ms = 0;      ///< GPU records are asked for each, 0: 100; CUTRACE_FLUSH_PERIOD_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   std::uint32_t sink_deadline_ms =
-      30000;  ///< a sink that takes longer over one call ends the trace; CUTRACE_SINK_DEADLINE_MS
+      30000;  ///< at the end, over one call of a sink, which is then left; CUTRACE_SINK_DEADLINE_MS
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
   const char* watchdog = nullptr;  ///< GPU work that takes longer hangs: "10s,except=KERNEL"; CUTRACE_WATCHDOG
@@ -73,7 +73,7 @@ class session {
   CUTRACE_LOCAL bool active() const noexcept;
 
   /// Adds a sink that the caller keeps alive until the session has stopped. @throws what sink::open throws, and
-  /// config_error when a sink holds up the trace (sink_deadline_ms): then no sink of it may ever be destroyed.
+  /// config_error when a sink holds up the trace and no thread is to be had: no sink of it may be destroyed then.
   CUTRACE_LOCAL void add_sink(sink&);
   /// Adds a sink that the session owns. The reference is valid until the session ends.
   template <class Sink, class... Arguments>

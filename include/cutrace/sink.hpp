@@ -49,7 +49,8 @@ struct trace_summary {
 
 /// Interface. Functions are called in the order open, write or flush any number of times, close. `open` runs on the
 /// thread that adds the sink and throws cutrace::error when it cannot work; the others run on the collector's thread
-/// only. A sink that throws there is reported and gets no more events, not even `close`; the others go on.
+/// only. A sink that throws there is reported and gets no more events, not even `close`; the others go on. So it is
+/// with one that has not returned within session_options::sink_deadline_ms when the trace ends; none is destroyed then.
 class sink {
  public:
   sink() = default;

@@ -34,4 +34,29 @@ while read -r header; do
 done < <(cd "$source/include" && find . -name '*.hpp' | sed 's,^\./,,')
 outside=$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name cutrace)
 [ -z "$outside" ] || { echo "FAILED: installed outside of include/cutrace: $outside"; failed=1; }
+
+# Each command of the help has a manual page, without warnings of those who read them; completions and documents.
+if [ -x "$prefix/bin/cutrace" ]; then
+  for page in cutrace $("$prefix/bin/cutrace" --help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z]+) .*/cutrace-\1/p'); do
+    file=$prefix/share/man/man1/$page.1
+    [ -s "$file" ] || { echo "FAILED: no page $page.1"; failed=1; continue; }
+    ! command -v mandoc >/dev/null || mandoc -T lint "$file" || { echo "FAILED: mandoc complains of $page.1"; failed=1; }
+    ! command -v man >/dev/null || [ -z "$(man --warnings -l "$file" 2>&1 >/dev/null)" ] ||
+      { echo "FAILED: man complains of $page.1"; failed=1; }
+  done
+  [ -s "$prefix/share/man/man1/cutrace-run.1" ] || { echo 'FAILED: no page of cutrace run'; failed=1; }
+  for file in bash-completion/completions/cutrace zsh/site-functions/_cutrace fish/vendor_completions.d/cutrace.fish; do
+    [ -s "$prefix/share/$file" ] || { echo "FAILED: share/$file is not installed"; failed=1; }
+  done
+fi
+[ -s "$prefix/share/doc/cutrace/docs/options.md" ] || { echo 'FAILED: no documents'; failed=1; }
+
+# DESTDIR, and nothing outside of the folders that are cutrace's.
+stage=$prefix.stage
+rm -rf "$stage"
+DESTDIR=$stage "$cmake" --install "$build" --prefix /opt/cutrace >/dev/null || failed=1
+strays=$(find "$stage" -type f | grep -vE '^.*\.stage/opt/cutrace/(bin/cutrace$|include/cutrace/|lib/|share/)')
+[ -z "$strays" ] || { echo "FAILED: installed outside: $strays"; failed=1; }
+[ -f "$stage/opt/cutrace/include/cutrace/cutrace.hpp" ] || { echo 'FAILED: DESTDIR is not respected'; failed=1; }
+rm -rf "$stage"
 exit $failed

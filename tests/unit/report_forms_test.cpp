@@ -142,8 +142,8 @@ TEST_CASE("report.forms: every name comes back") {
       std::size_t n = 0;
       for (const nlohmann::json& row : f.document[table]) n += row["name"] == wanted;
       CHECK(n == 1);
-      const bool control = std::any_of(wanted.begin(), wanted.end(), [](char c) {
-        return c == 0x7f || (c >= 0 && c < 0x20 && c != '\t' && c != '\n' && c != '\r');
+      const bool control = std::any_of(wanted.begin(), wanted.end(), [](unsigned char c) {
+        return c == 0x7f || (c < 0x20 && c != '\t' && c != '\n' && c != '\r');
       });
       if (control) continue;
       std::size_t lines = 0;

@@ -55,6 +55,7 @@ std::vector<known_option> options_of(const CLI::App& app) {
 std::vector<known_command> commands_of(const CLI::App& app) {
   std::vector<known_command> all;
   for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (c->get_group().empty()) continue;  // not in the help either
     known_command known{c->get_name(), c->get_description(), options_of(*c), c->get_name() == "run", "", false};
     for (const CLI::Option* o : c->get_options())
       if (o->get_positional()) known.words += o->get_type_name();
@@ -154,7 +155,8 @@ std::string zsh(const CLI::App& app) {
     if (c.runs_program) s += " \\\n      '(-)--[the program]' '*::program:_normal'";
     s += "\n    ;;\n";
   }
-  return s + "  esac\n}\ncompdef _cutrace cutrace\n";
+  // As a file that zsh loads at the first completion, it is the function itself.
+  return s + "  esac\n}\nif [[ $funcstack[1] = _cutrace ]]; then _cutrace \"$@\"; else compdef _cutrace cutrace; fi\n";
 }
 
 std::string fish(const CLI::App& app) {

@@ -11,6 +11,7 @@
 #include "cutrace/output_sink.hpp"
 #include "cutrace/redact.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/unfinished_files.hpp"
 #include "cutrace/view_options.hpp"
 
 namespace cutrace_tool {
@@ -55,7 +56,10 @@ void add_convert(CLI::App& app, int& exit_status) {
       "  cutrace convert kineto.json.gz -o jsonl:- | jq ...   what PyTorch's profiler wrote, a line for each event\n"
       "  cutrace convert t.0001.jsonl t.0002.jsonl -o t.html  the parts of one trace\n"
       "  cutrace convert t.jsonl --redact -o shared.jsonl    to give away");
-  command->callback([w, &exit_status] { exit_status = run_convert(*w); });
+  command->callback([w, &exit_status] {
+    remove_unfinished_files_when_interrupted();
+    exit_status = run_convert(*w);
+  });
 }
 
 }  // namespace cutrace_tool

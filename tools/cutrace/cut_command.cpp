@@ -12,6 +12,7 @@
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/unfinished_files.hpp"
 #include "cutrace/view_options.hpp"
 
 namespace cutrace_tool {
@@ -54,7 +55,10 @@ void add_cut(CLI::App& app, int& exit_status) {
       "  cutrace cut t.pftrace -o part.pftrace --from 2s --to 2.5s\n"
       "  cutrace cut t.jsonl -o slow.html --request chat-0007\n"
       "  cutrace cut t.jsonl -o ascii:- --stage decode");
-  command->callback([w, &exit_status] { exit_status = run_cut(*w); });
+  command->callback([w, &exit_status] {
+    remove_unfinished_files_when_interrupted();
+    exit_status = run_cut(*w);
+  });
 }
 
 }  // namespace cutrace_tool

@@ -49,7 +49,7 @@ std::string find_inject_library() {
 
 std::string find_preload_library() {
   return find_library("libcutrace_preload.so", "CUTRACE_PRELOAD_LIBRARY", std::getenv("CUTRACE_PRELOAD_LIBRARY"),
-                      "for x86-64");
+                      "for x86-64 and 64-bit ARM");
 }
 
 std::string find_watch_library() {

@@ -18,6 +18,7 @@
 #include "cutrace/say.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/unfinished_files.hpp"
 #include "cutrace/view_options.hpp"
 #include "report/pages/difference_json.hpp"
 #include "report/pages/difference_text.hpp"
@@ -176,7 +177,10 @@ void add_diff(CLI::App& app, int& exit_status) {
       "  cutrace diff before.jsonl after.jsonl\n"
       "  cutrace diff --before a1.jsonl a2.jsonl a3.jsonl --after b1.jsonl b2.jsonl b3.jsonl --fail-over 5%\n"
       "  cutrace diff before.jsonl after.jsonl --stage decode --json | jq '.gpu_operations[0]'");
-  command->callback([w, &exit_status] { exit_status = run_diff(*w); });
+  command->callback([w, &exit_status] {
+    remove_unfinished_files_when_interrupted();
+    exit_status = run_diff(*w);
+  });
 }
 
 }  // namespace cutrace_tool

@@ -70,7 +70,8 @@ inline std::string about_unknown_word(const CLI::App& app, const std::string& ty
     for (const CLI::Option* o : app.get_options())
       for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
   } else {
-    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+    for (const CLI::App* command : app.get_subcommands({}))
+      if (!command->get_group().empty()) known.push_back(command->get_name());
   }
   std::string text = option          ? called + " has no option " + word
                      : known.empty() ? called + " takes no \"" + word + "\""

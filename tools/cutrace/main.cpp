@@ -28,6 +28,7 @@
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
 #include "cutrace/memory_limit.hpp"
+#include "cutrace/man_command.hpp"
 #include "cutrace/merge_command.hpp"
 #include "cutrace/report_command.hpp"
 #include "cutrace/run_command.hpp"
@@ -137,5 +138,6 @@ int main(int argc, char** argv) {
   cutrace_tool::add_explain(app, exit_status);
   cutrace_tool::add_doctor(app, exit_status);
   cutrace_tool::add_completion(app, exit_status);
+  cutrace_tool::add_man(app, exit_status);
   return flush_output(parse_and_run(app, argc, argv, exit_status));
 }

@@ -12,6 +12,7 @@
 #include "cutrace/memory_limit.hpp"
 #include "cutrace/output_sink.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/unfinished_files.hpp"
 #include "trace/merge.hpp"
 
 namespace cutrace_tool {
@@ -69,7 +70,10 @@ void add_merge(CLI::App& app, int& exit_status) {
       "  cutrace merge cutrace-out/train.*.jsonl -o all.pftrace     the ranks of a run, for ui.perfetto.dev\n"
       "  cutrace merge server.jsonl client.jsonl -o both.html\n"
       "  cutrace merge rank0.jsonl rank1.jsonl -o all.jsonl && cutrace report all.jsonl");
-  command->callback([w, &exit_status] { exit_status = run_merge(*w); });
+  command->callback([w, &exit_status] {
+    remove_unfinished_files_when_interrupted();
+    exit_status = run_merge(*w);
+  });
 }
 
 }  // namespace cutrace_tool

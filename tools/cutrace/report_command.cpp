@@ -15,6 +15,7 @@
 #include "cutrace/report_outputs.hpp"
 #include "cutrace/trace_filter.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/unfinished_files.hpp"
 #include "cutrace/view_options.hpp"
 #include "report/findings.hpp"
 #include "report/pages/text.hpp"
@@ -119,7 +120,10 @@ void add_report(CLI::App& app, int& exit_status) {
       "  cutrace report t.jsonl --json | jq '.findings[0]'\n"
       "  cutrace report t.jsonl --html report.html --csv tables\n"
       "  cutrace report kineto.json.gz                      what PyTorch's profiler wrote");
-  command->callback([w, &exit_status] { exit_status = run_report(*w); });
+  command->callback([w, &exit_status] {
+    remove_unfinished_files_when_interrupted();
+    exit_status = run_report(*w);
+  });
 }
 
 }  // namespace cutrace_tool

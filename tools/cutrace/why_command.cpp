@@ -18,6 +18,7 @@
 #include "cutrace/say.hpp"
 #include "cutrace/terminal.hpp"
 #include "cutrace/trace_input.hpp"
+#include "cutrace/unfinished_files.hpp"
 #include "cutrace/view_options.hpp"
 #include "report/pages/why_html.hpp"
 #include "report/pages/why_json.hpp"
@@ -163,7 +164,10 @@ void add_why(CLI::App& app, int& exit_status) {
       "  cutrace why t.jsonl --request chat-0007\n"
       "  cutrace why t.jsonl --percentile 99 --json | jq '.requests[0].causes[0]'\n"
       "  cutrace why t.pftrace --slowest 5 --html why.html");
-  command->callback([w, &exit_status] { exit_status = run_why(*w); });
+  command->callback([w, &exit_status] {
+    remove_unfinished_files_when_interrupted();
+    exit_status = run_why(*w);
+  });
 }
 
 }  // namespace cutrace_tool

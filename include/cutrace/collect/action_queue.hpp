@@ -34,11 +34,12 @@ class action_queue {
   }
 
   /// The same for as long as `gets_on()` is true. It is called every half of `patience_ms` and must be false twice
-  /// running: a process that was stopped for long finds the first half over as soon as it goes on.
-  /// `is_slow()` is called once, where it takes some seconds.
-  template <class Progress, class Slow>
+  /// running: a process that was stopped for long finds the first half over as soon as it goes on. Then `replace()`
+  /// makes another thread do the rest, or returns that none can. `is_slow()` is called once, where it takes some
+  /// seconds.
+  template <class Progress, class Slow, class Replace>
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on,
-                      Slow is_slow) {
+                      Slow is_slow, Replace replace) {
     constexpr std::chrono::milliseconds some_time(3000);
     std::unique_lock<std::mutex> hold(mutex_);
     if (ending_) return false;
@@ -53,27 +54,31 @@ class action_queue {
     for (int without = 0; without < 2;) {
       if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
       without = gets_on() ? 0 : without + 1;
+      if (without == 2 && replace()) without = 0;
     }
     return false;
   }
 
-  /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread.
+  /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread; where
+  /// another one has taken its place, with the action again in which the former one stands.
   template <class Guarded>
   bool run(Guarded guarded) {
-    std::uint64_t upto = 0;
     bool ending = false;
     {
       std::lock_guard<std::mutex> hold(mutex_);
-      running_.swap(actions_);
-      upto = asked_;
-      ending = ending_;
+      if (running_.empty()) {
+        running_.swap(actions_);
+        running_upto_ = asked_;
+        running_at_ = 0;
+      }
+      ending = ending_ && actions_.empty();
     }
-    for (const std::function<void()>& a : running_)
-      if (!cancelled_.load(std::memory_order_acquire)) guarded(a);
+    for (; running_at_ < running_.size(); ++running_at_)
+      if (!cancelled_.load(std::memory_order_acquire)) guarded(running_[running_at_]);
     if (!running_.empty()) {
       running_.clear();
       std::lock_guard<std::mutex> hold(mutex_);
-      done_ = upto;
+      done_ = running_upto_;
       changed_.notify_all();
     }
     return !ending;
@@ -108,6 +113,8 @@ class action_queue {
   std::vector<std::function<void()>> actions_;
   // What runs is not on the stack of the collector's thread: a child of fork() does not have that thread.
   std::vector<std::function<void()>> running_;
+  std::size_t running_at_ = 0;      ///< the one at work
+  std::uint64_t running_upto_ = 0;  ///< ticket of the last one
   std::uint64_t asked_ = 0, done_ = 0;
   bool ending_ = false, ended_ = false;
   std::atomic<bool> cancelled_{false};

@@ -114,7 +114,8 @@ class collector final : private event_emitter {
     return actions_.call(std::move(action), timeout_ms, core_.wake);
   }
 
-  /// The same without a limit, for as long as it gets on: false when one call of a sink took longer than `patience_ms`.
+  /// The same without a limit, for as long as it gets on. Where one call of a sink takes longer than `patience_ms`, the
+  /// thread is left behind in it, and another one goes on for the other sinks: false where that could not be started.
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms) {
     std::uint64_t before = sinks_.calls();
     const auto gets_on = [&] {
@@ -130,15 +131,15 @@ class collector final : private event_emitter {
                                std::to_string(patience_ms / 1000) + " s where it does not get on";
       core_.errors.report("session", line.c_str());
     };
-    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, gets_on, is_slow);
+    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, gets_on, is_slow,
+                                   [&] { return replace_thread(before); });
   }
+  /// Whether a thread stands in a sink for good. The collector, and all that it uses, must then never be destroyed.
+  bool left_a_sink() const noexcept { return sinks_.left_one(); }
 
-  /// Leaves the thread behind, in the sink that holds it up; it calls no sink again and ends when that one returns. The
-  /// collector, and all that it uses, must then never be destroyed.
+  /// Nothing is written any more: the thread stands in a sink for good, and no other could be started.
   void abandon() {
-    const std::string line = "sink '" + std::string(sinks_.current()) +
-                             "' has not returned in time: the trace ends here, its files are incomplete";
-    core_.errors.report("session", line.c_str());
+    core_.errors.report("session", "the trace ends here, its files are incomplete");
     sinks_.abandon();
     actions_.cancel();
     if (thread_.joinable()) thread_.detach();
@@ -162,6 +163,8 @@ class collector final : private event_emitter {
     deliver_all();
   }
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
+    if (sinks_.has(s)) return;  // it stands there, for good, in what it was given first
+    delivery_.deliver_described();
     std::vector<event> known(descriptions_);
     sinks_.add(s, session);
     sinks_.write_to_last(known.data(), known.size());
@@ -252,6 +255,40 @@ class collector final : private event_emitter {
     pthread_setname_np(pthread_self(), "cutrace");
     inside_runtime() = true;
     core_.pool.populate();
+    serve();
+  }
+  void go_on() {
+    pthread_setname_np(pthread_self(), "cutrace");
+    inside_runtime() = true;
+    sinks_.go_on();
+    guarded([this] { delivery_.go_on(); });
+    serve();
+  }
+
+  /// Problem: a sink may block for good (a pipe that nobody reads, a server that is gone), and the other sinks have
+  /// files to close. Solution: sinks are called where all that the collector knows is whole, so that another thread can
+  /// go on. `call`: of `sink_set::calls`, in which the thread stands.
+  bool replace_thread(std::uint64_t call) {
+    const std::string line = "sink '" + std::string(sinks_.current()) +
+                             "' has not returned in time: it gets no more events, and what it writes is incomplete";
+    if (!sinks_.leave(call)) return true;
+    core_.errors.report("session", line.c_str());
+    clockid_t clock{};
+    timespec used{};
+    if (pthread_getcpuclockid(thread_.native_handle(), &clock) == 0 && clock_gettime(clock, &used) == 0)
+      former_cpu_ns_ += static_cast<std::uint64_t>(used.tv_sec) * 1000000000 + static_cast<std::uint64_t>(used.tv_nsec);
+    try {
+      std::thread next = start_thread([](void* self) { static_cast<collector*>(self)->go_on(); }, this);
+      thread_.detach();
+      thread_ = std::move(next);
+      return true;
+    } catch (const std::exception& e) {
+      core_.errors.report("session", e.what());
+      return false;
+    }
+  }
+
+  void serve() {
     std::uint64_t seen = 0;
     for (;;) {
       guarded([this] { turn(); });
@@ -319,6 +356,7 @@ class collector final : private event_emitter {
   }
 
   CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
+    delivery_.deliver_described();
     window_.advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
     count_failed();
   }
@@ -569,14 +607,14 @@ class collector final : private event_emitter {
     describe(e);
   }
 
-  /// Descriptions go to the sinks at once, before the events that refer to them, and are kept for later sinks.
+  /// Descriptions go to the sinks before the events that refer to them, and are kept for later sinks.
   CUTRACE_NOINLINE void describe(event& e) {
     e.process_id = traced_process_id();
     e.name = tables_.strings.intern(e.name.data, e.name.size);
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
     if (descriptions_.size() < description_limit) descriptions_.push_back(e);
     ingest_.add_produced(1);
-    delivery_.deliver_now(e);
+    if (!delivery_.describe(e)) losses_.add(loss_cause::out_of_memory, 1);
   }
 
   // event_emitter
@@ -619,7 +657,7 @@ class collector final : private event_emitter {
     for (std::size_t i = 0; i < quality_count; ++i) s.quality_of[i] += quality_[i];
     losses_.fill(s);
     s.produced = ingest_.produced();
-    s.pending = window_.size() + ingest_.unfinished().waiting();
+    s.pending = window_.size() + ingest_.unfinished().waiting() + delivery_.described();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
                      ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
@@ -628,7 +666,7 @@ class collector final : private event_emitter {
     s.clock_error_ns = correction_.error_ns();
     s.launches_seen = ingest_.launches();
     s.gpu_records_seen = ingest_.gpu_records();
-    s.collector_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    s.collector_cpu_ns = former_cpu_ns_ + read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     sinks_.fill(s);
     return s;
   }
@@ -660,7 +698,8 @@ class collector final : private event_emitter {
   std::uint64_t quality_[quality_count] = {};
   std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
   std::uint64_t memory_limit_ = 0;
-  std::uint32_t names_seen_ = 0;  ///< of given_thread_names
+  std::uint64_t former_cpu_ns_ = 0;  ///< of threads that were left in sinks
+  std::uint32_t names_seen_ = 0;     ///< of given_thread_names
   bool crowd_told_ = false;
 
   std::atomic<bool> listened_to_{false};

@@ -21,9 +21,8 @@ class delivery {
  public:
   delivery(event_tables& tables, const clock_correction& correction, sink_set& to)
       : tables_(tables), correction_(correction), to_(to) {
-    events_.resize(slice);
-    arguments_.resize(slice * argument_limit);
-    requests_.reserve(request_room);
+    make_room();
+    described_.reserve(slice);
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
@@ -34,35 +33,36 @@ class delivery {
   /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
   void deliver(const order_window::bucket& b) {
     now_session_ns_ = session_ns(now_ns_);
-    const order_window::place* const order = b.order.data();
-    const std::size_t count = b.order.size();
-    for (std::size_t at = 0; at < count;) {
-      const std::size_t end = std::min(count, at + slice);
-      requests_.clear();
-      expanded_ = {};
-      next_argument_ = arguments_.data();
-      event* made = events_.data();
-      // A mark may have the requests of its stage and its own.
-      for (; at < end && requests_.size() + 2 * request_limit <= request_room; ++at) {
-        prefetch(order + at, count - at);
-        try {
-          unpack(b.words, order[at], *::new (static_cast<void*>(made++)) event);
-        } catch (const std::bad_alloc&) {
-          --made;
-          ++failed_;
-        }
-      }
-      const std::size_t n = static_cast<std::size_t>(made - events_.data());
-      to_.write(events_.data(), n);
-      delivered_ += n;
-    }
+    part_ = &b;
+    deliver_from(0);
   }
 
-  /// Delivers an event that is complete and does not wait for its turn.
-  void deliver_now(const event& e) {
-    to_.write(&e, 1);
-    ++delivered_;
-    ++by_kind_[static_cast<std::size_t>(e.kind)];
+  /// A description, which stands in front of what is delivered next. False where there is no memory for it.
+  bool describe(const event& e) noexcept {
+    try {
+      described_.push_back(e);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  std::size_t described() const noexcept { return described_.size(); }
+  void deliver_described() {
+    if (described_.empty()) return;
+    shown_.clear();
+    shown_.swap(described_);
+    delivered_ += shown_.size();
+    for (const event& e : shown_) ++by_kind_[static_cast<std::size_t>(e.kind)];
+    to_.write(shown_.data(), shown_.size());
+  }
+
+  /// The rest of what a thread was delivering that stands in a sink for good. That sink may still read what it was
+  /// given.
+  CUTRACE_NOINLINE void go_on() {
+    left_.push_back({std::move(shown_), std::move(events_), std::move(requests_), std::move(arguments_)});
+    shown_.clear();
+    make_room();
+    if (part_ != nullptr) deliver_from(next_);
   }
 
   /// An event as it will be delivered, with its stage and requests, to report it now. Valid until the next call of this
@@ -74,7 +74,7 @@ class delivery {
     event e;
     e.start_ns = session_ns(p.start_ns);
     e.end_ns = session_ns(p.end_ns);
-    show_whole(p, no_words_, e);
+    unpack_whole(p, no_words_, e);
     without_stage_ = before[0];  // counted when it is delivered
     without_requests_ = before[1];
     return e;
@@ -111,6 +111,40 @@ class delivery {
   /// How many events early the memory of an event is prefetched, of its stage, and of the stage that names its
   /// requests.
   static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
+
+  void make_room() {
+    events_.resize(slice);
+    arguments_.resize(slice * argument_limit);
+    requests_.reserve(request_room);
+  }
+
+  void deliver_from(std::size_t at) {
+    const order_window::bucket& b = *part_;
+    const order_window::place* const order = b.order.data();
+    const std::size_t count = b.order.size();
+    while (at < count) {
+      const std::size_t end = std::min(count, at + slice);
+      requests_.clear();
+      expanded_ = {};
+      next_argument_ = arguments_.data();
+      event* made = events_.data();
+      // A mark may have the requests of its stage and its own.
+      for (; at < end && requests_.size() + 2 * request_limit <= request_room; ++at) {
+        prefetch(order + at, count - at);
+        try {
+          unpack(b.words, order[at], *::new (static_cast<void*>(made++)) event);
+        } catch (const std::bad_alloc&) {
+          --made;
+          ++failed_;
+        }
+      }
+      const std::size_t n = static_cast<std::size_t>(made - events_.data());
+      delivered_ += n;
+      next_ = at;
+      to_.write(events_.data(), n);
+    }
+    part_ = nullptr;
+  }
 
   /// The window is larger than caches, its order is not that of memory, and the stages of its events have left the
   /// caches, too. All forms are prefetched alike: the lines behind a shorter one do no harm.
@@ -368,11 +402,20 @@ class delivery {
   std::uint64_t start_ns_ = 0;
   std::uint64_t captured_in_ = 0;  ///< stage of the capture that was asked for last
   text captured_name_;
-  std::vector<event> events_;  ///< of one slice, as are the next two
+  const order_window::bucket* part_ = nullptr;  ///< being delivered, or nullptr
+  std::size_t next_ = 0;                        ///< of its places: the first one of the next slice
+  std::vector<event> described_, shown_;        ///< not delivered yet; delivered last
+  std::vector<event> events_;                   ///< of one slice, as are the next two
   std::vector<request_ref> requests_;
   std::vector<argument> arguments_;
   const std::vector<std::uint64_t> no_words_;
   argument* next_argument_ = nullptr;
+  struct given {
+    std::vector<event> shown, events;
+    std::vector<request_ref> requests;
+    std::vector<argument> arguments;
+  };
+  std::vector<given> left_;  ///< see go_on
   std::int64_t newest_end_ns_ = INT64_MIN;
   std::int64_t now_ns_ = 0;          ///< raw, of this pass
   std::int64_t now_session_ns_ = 0;  ///< the same in session time, as of the last delivery

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sinks of a trace and what became of the events given to each. A sink that throws is closed and reported; the
-// others go on. Collector's thread, but for `add` before the first event.
+// The sinks of a trace and what became of the events given to each. A sink that throws is closed and reported, one that
+// never returns is left with the thread that called it; the others go on. Collector's thread, but for `add` before the
+// first event.
 #pragma once
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,6 +35,9 @@ class sink_set {
     members_.push_back(m);
   }
   std::size_t size() const noexcept { return members_.size(); }
+  bool has(const sink* s) const noexcept {
+    return std::any_of(members_.begin(), members_.end(), [s](const member& m) { return m.target == s; });
+  }
 
   /// Calls of sinks that began or ended so far. Any thread.
   std::uint64_t calls() const noexcept { return calls_.load(std::memory_order_relaxed); }
@@ -44,29 +50,53 @@ class sink_set {
     return name != nullptr ? name : "";
   }
 
+  /// Takes the sink away from the thread that stands in it since `calls()` was `call`: should that sink ever return,
+  /// its thread sleeps for good. False where it has returned. Another thread than the collector's, which must make one
+  /// that goes on. Neither the sink nor what it was given may be destroyed from here on.
+  bool leave(std::uint64_t call) noexcept {
+    if (call % 2 == 0 || !calls_.compare_exchange_strong(call, call + 1, std::memory_order_acq_rel)) return false;
+    left_one_.store(true, std::memory_order_release);
+    return true;
+  }
+  /// Whether some thread stands in a sink for good. Any thread.
+  bool left_one() const noexcept { return left_one_.load(std::memory_order_acquire); }
+  /// First on the new thread: the sink has failed, and those behind it get what it was being given.
+  CUTRACE_NOINLINE void go_on() noexcept {
+    current_.store(nullptr, std::memory_order_release);
+    member& m = members_[at_];
+    m.totals.failed = true;
+    m.totals.lost += given_.size;
+    std::snprintf(m.totals.failure, sizeof(m.totals.failure), "it has not returned");
+    if (given_.size != 0) write_from(at_ + 1);
+  }
+
   void write(const event* events, std::size_t n) noexcept {
-    for (member& m : members_) write_one(m, events, n);
+    given_ = {events, n};
+    write_from(0);
   }
   /// For the newest sink only: what was described before it came.
   void write_to_last(const event* events, std::size_t n) noexcept {
-    if (!members_.empty() && n != 0) write_one(members_.back(), events, n);
+    given_ = {events, n};
+    if (!members_.empty() && n != 0) write_from(members_.size() - 1);
   }
   void flush() noexcept {
-    for (member& m : members_)
+    for (at_ = 0; at_ < members_.size(); ++at_) {
+      member& m = members_[at_];
       if (guarded(m, [&] { m.target->flush(); })) count_left_out(m);
+    }
   }
 
   /// Closes the sinks of one session; `close_with(sink stats so far)` makes the summary.
   CUTRACE_NOINLINE void close(std::uint64_t session, const trace_summary& summary) noexcept {
-    for (std::size_t i = 0; i < members_.size();) {
-      member& m = members_[i];
+    for (at_ = 0; at_ < members_.size();) {
+      member& m = members_[at_];
       if (m.session != session) {
-        ++i;
+        ++at_;
         continue;
       }
       if (guarded(m, [&] { m.target->close(summary); })) count_left_out(m);
       finish(m);
-      members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
+      members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(at_));
     }
   }
 
@@ -86,13 +116,15 @@ class sink_set {
   struct call_mark {
     call_mark(sink_set& s, const char* name) noexcept : set(s) {
       set.current_.store(name, std::memory_order_release);
-      set.calls_.fetch_add(1, std::memory_order_relaxed);
+      number = set.calls_.fetch_add(1, std::memory_order_acq_rel) + 1;
     }
     ~call_mark() {
-      set.calls_.fetch_add(1, std::memory_order_relaxed);
+      if (CUTRACE_UNLIKELY(!set.calls_.compare_exchange_strong(number, number + 1, std::memory_order_acq_rel)))
+        for (;;) ::pause();  // see leave: another thread has gone on with all that lies on this one's stack
       set.current_.store(nullptr, std::memory_order_release);
     }
     sink_set& set;
+    std::uint64_t number;  ///< odd
   };
 
   struct member {
@@ -111,6 +143,10 @@ class sink_set {
     finished_.insert(at, m);
   }
 
+  void write_from(std::size_t first) noexcept {
+    for (at_ = first; at_ < members_.size(); ++at_) write_one(members_[at_], given_.data, given_.size);
+    given_ = {};
+  }
   void write_one(member& m, const event* events, std::size_t n) noexcept {
     m.totals.delivered += n;
     m.settled = false;
@@ -140,8 +176,8 @@ class sink_set {
   template <class Action>
   bool guarded(member& m, Action action) noexcept {
     if (m.totals.failed || abandoned_.load(std::memory_order_acquire)) return false;
-    const call_mark mark(*this, m.target->name());  // a literal, which outlives the member
     try {
+      const call_mark mark(*this, m.target->name());  // a literal, which outlives the member
       action();
       return true;
     } catch (const std::exception& e) {
@@ -170,7 +206,10 @@ class sink_set {
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<const char*> current_{nullptr};
   std::atomic<bool> abandoned_{false};
+  std::atomic<bool> left_one_{false};
   std::vector<member> members_;
+  std::size_t at_ = 0;            ///< the member that is being called
+  event_view given_{};            ///< what it is given, if anything
   std::vector<member> finished_;  ///< without their targets
   std::uint64_t added_ = 0;
 };

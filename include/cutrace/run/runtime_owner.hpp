@@ -274,7 +274,7 @@ class runtime_owner {
         }
       case session_operation::end:
         end(r.session);
-        r.abandoned = abandoned_;
+        r.abandoned = abandoned_ || (trace_ != nullptr && trace_->left_a_sink());
         return;
       case session_operation::add_sink:
         if (!awake(r.session, hold)) return;
@@ -586,11 +586,11 @@ class runtime_owner {
     early_end::own().disarm();  // threads that leave meanwhile wait for this
     sessions_.clear();
     last_ = trace_->totals();
-    abandoned_ = trace_->abandoned();
+    abandoned_ = trace_->left_a_sink();
     say_files(0);
-    if (!abandoned_) status_.set_state(run_state::ended);
+    if (!trace_->abandoned()) status_.set_state(run_state::ended);
     if (abandoned_)
-      keep_for_ever(std::move(trace_));  // its collector still runs, inside a sink
+      keep_for_ever(std::move(trace_));  // a thread of it stands in a sink
     else
       trace_.reset();
     paused_ = false;

@@ -139,8 +139,10 @@ class trace {
   /// Events are delivered from here on, to the sinks that have been handed over and to later ones.
   void begin_delivery() noexcept { collector_->begin_delivery(); }
 
-  /// True once a sink did not return in time: nothing more will be written, and this object must never be destroyed.
+  /// Nothing more will be written: the collector's thread is lost.
   bool abandoned() const noexcept { return abandoned_; }
+  /// A sink did not return in time. Neither it nor this object may ever be destroyed.
+  bool left_a_sink() const noexcept { return left_a_sink_; }
 
   CUTRACE_NOINLINE void start_backend(backend* b, bool owned, std::uint64_t session) {
     std::unique_ptr<backend> own(owned ? b : nullptr);
@@ -181,7 +183,7 @@ class trace {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
-    if (!patiently([this, session] { collector_->close_sinks(session, asked_to_end_); })) return;
+    if (!patiently([this, session] { collector_->close_sinks(session, asked_to_end_); }) || left_a_sink()) return;
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
   }
@@ -243,11 +245,12 @@ class trace {
     std::uint64_t session;
   };
 
-  /// Runs `action` on the collector's thread. Problem: a sink may block for good (a pipe that nobody reads, a server
-  /// that is gone), and the program must end all the same. Solution: who takes too long over one call ends the trace.
+  /// Runs `action` on the collector's thread, whatever holds that up: see collector::replace_thread.
   bool patiently(const std::function<void()>& action) {
     if (abandoned_) return false;
-    if (collector_->call_patiently(action, settings_.sink_deadline_ms)) return true;
+    const bool done = collector_->call_patiently(action, settings_.sink_deadline_ms);
+    left_a_sink_ = !done || collector_->left_a_sink();
+    if (done) return true;
     abandoned_ = true;
     turn_gate([&] { ended_ = true; });
     collector_->abandon();
@@ -406,7 +409,7 @@ class trace {
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;
-  bool abandoned_ = false;
+  bool abandoned_ = false, left_a_sink_ = false;
   stats last_{};
 };
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/cutrace.hpp>
+#include <cutrace/sinks/jsonl.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <cwchar>
 #include <memory>
@@ -225,22 +226,46 @@ struct failing_at_close : cutrace::sink {
   void close(const cutrace::trace_summary&) override { throw cutrace::error("no room to close"); }
 };
 
-/// A sink that never returns once it has seen a stage.
+/// A sink that never returns from one of its functions, from `write` once it has seen a stage.
 struct blocked_sink : cutrace::sink {
+  explicit blocked_sink(std::string in) : where(std::move(in)) {}
   void write(cutrace::event_view events) override {
     for (const cutrace::event& e : events)
-      while (e.kind == cutrace::event_kind::stage) ::pause();
+      if (e.kind == cutrace::event_kind::stage) stay("write");
+    if (events.size != 0) stay("first write");
   }
+  void flush() override { stay("flush"); }
+  void close(const cutrace::trace_summary&) override { stay("close"); }
+  void stay(const char* here) const {
+    while (where == here) ::pause();
+  }
+  const char* name() const noexcept override { return where == "close" ? "closing" : "user"; }
+  std::string where;
 };
 
-int blocked_sink_holds_up(const std::string& end) {
+int blocked_sink_holds_up(const std::string& end, const std::string& where) {
   cutrace::session_options o;
   o.sink_deadline_ms = 300;
   static cutrace::session* trace = nullptr;
   trace = new cutrace::session(o);
-  trace->emplace_sink<blocked_sink>();
+  trace->emplace_sink<blocked_sink>(where);
+  if (end == "twice") trace->emplace_sink<blocked_sink>("close");
+  trace->emplace_sink<cutrace::jsonl_sink>("behind.jsonl");
   pass(100);
+  if (end == "flush") {
+    trace->flush(100);  // in vain
+    pass(100);
+  }
   if (end == "exit") std::exit(7);
+  if (end == "other session") {
+    {
+      cutrace::session other(o);
+      other.emplace_sink<blocked_sink>("close");
+      other.emplace_sink<cutrace::jsonl_sink>("other.jsonl");
+      pass(10);
+    }
+    pass(10);
+  }
   trace->stop();
   pass(10);
   try {
@@ -278,6 +303,19 @@ int late_sink_returns() {
     pass(10);
     ::usleep(1000);
   }
+  return 0;
+}
+
+/// A sink that takes its time to close.
+struct slow_sink : cutrace::sink {
+  void write(cutrace::event_view) override {}
+  void close(const cutrace::trace_summary&) override { ::sleep(4); }
+};
+
+int slow_sink_closes() {
+  cutrace::session trace;
+  trace.emplace_sink<slow_sink>();
+  pass(100);
   return 0;
 }
 
@@ -499,7 +537,8 @@ int main(int argc, char** argv) {
   if (what == "return_while_threads_run") return return_while_threads_run();
   if (what == "late_markers") return late_markers();
   if (what == "lingering_thread") return lingering_thread();
-  if (what == "blocked_sink") return blocked_sink_holds_up(how);
+  if (what == "blocked_sink") return blocked_sink_holds_up(how, argc > 3 ? argv[3] : "write");
+  if (what == "slow_sink") return slow_sink_closes();
   if (what == "late_sink") return late_sink_returns();
   if (what == "exit_in_sink") return exit_in_sink();
   if (what == "exit_in_handler") return exit_in_handler(how);

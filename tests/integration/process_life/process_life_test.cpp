@@ -228,14 +228,37 @@ TEST_CASE("a thread that lingers in its last destructor keeps its state") {
 }
 
 TEST_CASE("a sink that never returns does not keep the program from ending") {
-  for (const char* end : {"stop", "exit"}) {
-    CAPTURE(end);
-    run_result r;
-    run(r, {"blocked_sink", end}, 7, {}, {1, "sink 'user' has not returned in time"});
-    if (std::string(end) == "stop") CHECK(r.process.output.find("never ended") != std::string::npos);
-    // The sinks before it have what came before, and say by their missing end that there was more.
-    CHECK(r.trace().footers == 0);
-  }
+  for (const char* end : {"stop", "exit", "flush"})
+    for (const char* where : {"first write", "write", "flush", "close"}) {
+      CAPTURE(end);
+      CAPTURE(where);
+      run_result r;
+      run(r, {"blocked_sink", end, where}, 7, {}, {1, "' has not returned in time: it gets no more events"});
+      if (std::string(end) != "exit") CHECK(r.process.output.find("never ended") != std::string::npos);
+      // The sinks before and behind it have everything, and their end.
+      const std::size_t steps = std::string(end) == "flush" ? 200 : 100;
+      check_steps(r, steps);
+      const jsonl_trace behind(r.folder.file("behind.jsonl"));
+      CHECK(behind.complete());
+      CHECK(behind.count("stage", "step") == steps);
+    }
+}
+
+TEST_CASE("several sinks that never return, of two sessions") {
+  run_result r;
+  run(r, {"blocked_sink", "twice"}, 7, {}, {2, "' has not returned in time"});
+  check_steps(r, 100);
+  run(r, {"blocked_sink", "other session", "nowhere"}, 7, {}, {2, "session: "});  // one says that it joins
+  CHECK(r.process.errors.find("'closing' has not returned in time") != std::string::npos);
+  check_steps(r, 120);
+  CHECK(jsonl_trace(r.folder.file("behind.jsonl")).complete());
+  CHECK(jsonl_trace(r.folder.file("other.jsonl")).complete());
+}
+
+TEST_CASE("a sink that holds up the end of the program is named") {
+  run_result r;
+  run(r, {"slow_sink"}, 0, {}, {1, "sink 'user' holds up the program, which waits for it; up to 30 s"});
+  check_steps(r, 100);
 }
 
 TEST_CASE("a sink that returns after it was given up does no harm") {

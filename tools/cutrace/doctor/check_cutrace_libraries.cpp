@@ -84,7 +84,7 @@ findings check_cutrace_libraries(const setup& s) {
                                 &find_preload_library,
                                 "CUTRACE_PRELOAD_LIBRARY",
                                 "libcutrace_preload.so",
-                                "for x86-64",
+                                "for x86-64 and 64-bit ARM",
                                 {"InitializeInjectionNvtx2", "cutrace_preloaded_library"}};
   const cutrace_library watch{"watch.library",         for_cupti | for_preload, &find_watch_library,
                               "CUTRACE_WATCH_LIBRARY", "libcutrace_watch.so",   "with the command",
