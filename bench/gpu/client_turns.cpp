@@ -20,8 +20,8 @@ bench::counted twin, ours;
 
 extern "C" {
 
-/// Begins a turn of the twin (0), of cutrace with the null sink (1), or of that with the watchdog on (2). Returns 0 when
-/// it traces.
+/// Begins a turn of the twin (0), of cutrace with the null sink (1), or of that with the watchdog on (2). Returns 0
+/// when it traces.
 __attribute__((visibility("default"))) int client_turns_begin(int who) {
   try {
     setenv("CUTRACE_KINDS", who == 0 ? "kernel,memcpy,memset" : "", 1);

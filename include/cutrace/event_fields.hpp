@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
+#include <cutrace/names.hpp>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -335,27 +336,6 @@ inline constexpr auto belonging_fields =
 inline constexpr auto quality_fields = std::make_tuple(
     field<&event::late>("late").unless_zero(), field<&event::skewed>("skewed").unless_zero(),
     field<&event::by_events>("by_events").unless_zero(), field<&event::incomplete>("incomplete").unless_zero());
-
-/// Whether sinks for viewers write what a kind says by its description alone; the others by hand, since there are many
-/// of them or viewers want them otherwise.
-constexpr bool goes_by_fields(event_kind kind) noexcept {
-  switch (kind) {
-    case event_kind::stage:
-    case event_kind::mark:
-    case event_kind::counter:
-    case event_kind::api:
-    case event_kind::kernel:
-    case event_kind::memcpy:
-    case event_kind::memset:
-    case event_kind::sync:
-    case event_kind::memory:
-    case event_kind::graph_launch:
-    case event_kind::loss:
-      return false;
-    default:
-      return true;
-  }
-}
 
 /// Calls `visit(fields)` with the tuple of what this kind has.
 template <class Visit>

@@ -217,4 +217,29 @@ constexpr const char* to_string(memory_operation operation) noexcept {
   return "unknown";
 }
 
+namespace detail {
+
+/// Whether sinks for viewers write what a kind says by its description alone; the others by hand, since there are many
+/// of them or viewers want them otherwise.
+constexpr bool goes_by_fields(event_kind kind) noexcept {
+  switch (kind) {
+    case event_kind::stage:
+    case event_kind::mark:
+    case event_kind::counter:
+    case event_kind::api:
+    case event_kind::kernel:
+    case event_kind::memcpy:
+    case event_kind::memset:
+    case event_kind::sync:
+    case event_kind::memory:
+    case event_kind::graph_launch:
+    case event_kind::loss:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace detail
+
 CUTRACE_END_NAMESPACE

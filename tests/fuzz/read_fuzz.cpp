@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds the readers of trace files with bytes that nothing good has written. The first byte says whether they are to be
-// taken for the target's own format or recognised by their content, and what is made of the trace: a report, a file of some
-// sink (made_of_it.hpp); the rest is the file. Whatever it holds, the sink sees one open, events that can be followed
-// to their last text, and one close, or nothing but an error; and little memory is used, and little time.
+// taken for the target's own format or recognised by their content, and what is made of the trace: a report, a file of
+// some sink (made_of_it.hpp); the rest is the file. Whatever it holds, the sink sees one open, events that can be
+// followed to their last text, and one close, or nothing but an error; and little memory is used, and little time.
 //
 // READ_FORMAT: jsonl, chrome or perfetto.
 #include <fcntl.h>

@@ -395,14 +395,14 @@ TEST_CASE("control socket: a program that closes all descriptors gets its own ba
   const runtime_folder here;
   const int next = ::dup(0);
   ::close(next);
-  const int threads = cutrace::detail::own_threads().load();
+  const int threads = cutrace::detail::helper_threads().load();
   open_socket s;
   ::close(next);
   const int own = listening(here.folder.file("program.sock"));
   REQUIRE(own == next);
   const int client = connected(here.folder.file("program.sock"));
   ::usleep(1500000);  // the socket's thread looks after a second at the latest
-  CHECK(cutrace::detail::own_threads().load() == threads);
+  CHECK(cutrace::detail::helper_threads().load() == threads);
   s.close();
   pollfd waits{own, POLLIN, 0};  // the connection is the program's: nobody took it, and its socket still listens
   CHECK(::poll(&waits, 1, 1000) == 1);

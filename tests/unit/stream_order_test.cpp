@@ -309,7 +309,7 @@ TEST_CASE("random programs: what is left is what a model of draining streams has
       std::vector<std::uint32_t> left;
       for (const item& i : queues[h]) left.push_back(i.id);
       std::vector<std::uint32_t> known = t.on(h);
-      // Waits for an event of one's own stream hold up nothing, and are not told apart behind other work.
+      // A wait for an event of the same stream holds up nothing, and stays in the list behind other work.
       REQUIRE(known.empty() == left.empty());
       if (!left.empty()) CHECK(known.front() == left.front());
     }

@@ -97,7 +97,9 @@ void end_in_words_without_memory() {
       if (std::current_exception() != nullptr) std::rethrow_exception(std::current_exception());
     } catch (const std::bad_alloc&) {
       static constexpr char words[] = "cutrace: not enough memory; --memory-limit SIZE allows more\n";
-      ::_exit(::write(STDERR_FILENO, words, sizeof(words) - 1) >= 0 ? exit_command_failure : exit_command_failure);
+      const ssize_t written = ::write(STDERR_FILENO, words, sizeof(words) - 1);
+      static_cast<void>(written);  // nothing is left to be done
+      ::_exit(exit_command_failure);
     } catch (...) {
     }
     std::abort();

@@ -195,7 +195,7 @@ class delivery {
         break;
       }
       case order_window::form::whole:
-        show_whole(p.as<pending_event>(), words, e);
+        unpack_whole(p.as<pending_event>(), words, e);
         break;
     }
     e.late = e.end_ns < newest_end_ns_;
@@ -207,7 +207,7 @@ class delivery {
     lacking_ += lacks_;
   }
 
-  CUTRACE_NOINLINE void show_whole(const pending_event& p, const std::vector<std::uint64_t>& words, event& e) {
+  CUTRACE_NOINLINE void unpack_whole(const pending_event& p, const std::vector<std::uint64_t>& words, event& e) {
     const std::int64_t start_ns = e.start_ns, end_ns = e.end_ns;
     e = p;
     e.start_ns = start_ns;

@@ -12,7 +12,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <cutrace/collect/stream_use.hpp>
+#include <cutrace/collect/function_table.hpp>
 #include <cutrace/event.hpp>
 #include <deque>
 #include <unordered_map>

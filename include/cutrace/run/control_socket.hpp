@@ -22,8 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cutrace/base/helper_thread.hpp>
 #include <cutrace/base/guarded_socket.hpp>
+#include <cutrace/base/helper_thread.hpp>
 #include <cutrace/base/process_info.hpp>
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
@@ -290,7 +290,8 @@ class control_socket {
   }
 
   /// As much as the client takes until `end`. MSG_NOSIGNAL: one that has gone must not send SIGPIPE into the program.
-  static void send(const state& s, const guarded_socket& client, std::string_view text, clock::time_point end) noexcept {
+  static void send(const state& s, const guarded_socket& client, std::string_view text,
+                   clock::time_point end) noexcept {
     while (!text.empty() && ready(s, client, POLLOUT, end)) {
       const ssize_t n = ::send(client.fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -107,8 +107,8 @@ class trace {
       pump_.sample(settings_.samples, [this](bool open) { turn_gate([&] { resting_ = !open; }); });
     if (settings_.watchdog.bound_ms != 0) {
       health_.start();
-      watchdog_.reset(new watchdog(settings_.watchdog, core_.scale, *collector_, pump_,
-                                   [this] { return devices_block(); }));
+      watchdog_.reset(
+          new watchdog(settings_.watchdog, core_.scale, *collector_, pump_, [this] { return devices_block(); }));
     }
     if (settings_.watchdog.bound_ms != 0 || settings_.control) open_control();
   }

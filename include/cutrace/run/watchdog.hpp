@@ -11,7 +11,7 @@
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/collector.hpp>
 #include <cutrace/run/backend_pump.hpp>
-#include <cutrace/run/watchdog_settings.hpp>
+#include <cutrace/run/settings.hpp>
 #include <functional>
 #include <memory>
 #include <mutex>

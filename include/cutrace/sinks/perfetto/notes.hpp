@@ -143,8 +143,8 @@ enum class slice_category : std::uint8_t {
   system,
   alarm
 };
-constexpr const char* slice_category_names[] = {"",         "stage",  "nvtx",  "cuda_driver", "cuda_runtime",
-                                                "overhead", "jit",    "ioctl", "window",      "cuda_sync",
+constexpr const char* slice_category_names[] = {"",         "stage",  "nvtx",   "cuda_driver", "cuda_runtime",
+                                                "overhead", "jit",    "ioctl",  "window",      "cuda_sync",
                                                 "mark",     "memory", "system", "alarm"};
 constexpr std::uint32_t slice_category_count = sizeof(slice_category_names) / sizeof(slice_category_names[0]);
 static_assert(slice_category_count == static_cast<std::uint32_t>(slice_category::alarm) + 1, "a name for each");

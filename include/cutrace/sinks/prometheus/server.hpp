@@ -21,8 +21,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cutrace/base/helper_thread.hpp>
 #include <cutrace/base/guarded_socket.hpp>
+#include <cutrace/base/helper_thread.hpp>
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
