@@ -49,7 +49,7 @@ create table lines as select row_number() over () as id, * from read_json('trace
   derived: 'BOOLEAN', flags: 'UINTEGER',
   -- the header
   schema: 'VARCHAR', cutrace_version: 'VARCHAR', process: 'VARCHAR', command_line: 'VARCHAR', host: 'VARCHAR',
-  boot_id: 'VARCHAR', backend: 'VARCHAR', backend_detail: 'VARCHAR', clock: 'VARCHAR', rank: 'INTEGER',
+  boot_id: 'VARCHAR', backend: 'VARCHAR', backend_detail: 'VARCHAR', clock: 'VARCHAR', rank: 'UINTEGER',
   world_size: 'INTEGER',
   -- header and footer
   clocks: 'STRUCT(trace_ns BIGINT, realtime_ns UBIGINT, monotonic_ns UBIGINT, boottime_ns UBIGINT, error_ns UBIGINT)',

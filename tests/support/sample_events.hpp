@@ -111,7 +111,6 @@ inline cutrace::event alarm(std::string_view what, std::string_view work, std::s
   e.alarm.rank = rank;
   e.alarm.candidates = 2;
   e.alarm.behind = 5;
-  e.correlation_id = 3;
   e.joined = cutrace::attribution::by_call;
   e.device = 1;
   e.context = 1;
@@ -353,8 +352,6 @@ inline std::vector<cutrace::event> server_run() {
   run.push_back(system("irq", "nvidia", 161000, 161500, 0));
   event faulted = alarm("fault", "kernel", "gather(float*, int const*)", 161600, 1);
   faulted.alarm.result = 700;
-  faulted.alarm.grid[0] = faulted.alarm.grid[1] = faulted.alarm.grid[2] = 64;
-  faulted.alarm.block[0] = faulted.alarm.block[1] = faulted.alarm.block[2] = 8;
   faulted.alarm.graph_node_id = 0x100000007;
   run.push_back(in_stage(faulted, "prefill", 1, one, 1));
   event hangs = alarm("hang", "wait_event", "cuStreamWaitEvent", 161700, 2);
