@@ -86,7 +86,7 @@ def by_turns(library, model, options):
     for state, turns in (("eager", 10), ("graph", 4)):
         for turn in range(2 * turns):
             ours = (turn + turn // 2) % 2
-            if clients.client_turns_begin(who[ours]) != 0:
+            if clients.client_turns_begin(ours) != 0:
                 sys.exit("a client of CUPTI could not begin")
             step = model.step if state == "eager" else capture(model)
             rate, _ = tokens_per_second(model, step, options.tokens, options.parts)

@@ -3,9 +3,10 @@
 # each program says of itself. Prints one table last; status 1 where something that must hold does not.
 #
 #   stuck.py --program PATH --out FOLDER [--parts faults,hangs,alive,torch,nccl] [--only REGEX] [--jobs N]
-#            [--faults N] [--hangs N] [--many N] [--inject LIBRARY]
+#            [--faults N] [--hangs N] [--many N] [--inject LIBRARY] [--loaded]
 #
-# --many: runs of an illegal address, of a failed assertion and of the first hang, where one case is waited for, instead
+# --loaded: other work keeps the machine busy. Flushes then come too late for the culprit to be the only candidate, which
+# is counted all the same. --many: runs of an illegal address, of a failed assertion and of the first hang, where one case is waited for, instead
 # of N. --jobs: programs at a time; of faults one at a time is nearest to what users see.
 import argparse
 import concurrent.futures
@@ -134,7 +135,7 @@ def score_fault(score, run, form, code, status):
     score.add(
         run,
         among=(any(right), True),
-        only=(right == [True] and found[0].get("candidates") == 1, form in ONLY),
+        only=(right == [True] and found[0].get("candidates") == 1, form in ONLY and not score.loaded),
         first=(bool(right) and right[0], False),
         block=(any(line.startswith(FAULT_LINE) for line in run.err.splitlines()), True),
         as_untraced=(run.status == status and (code is None or run.result() == code), True),
@@ -177,6 +178,7 @@ class Suite:
         if self.options.only and not re.search(self.options.only, "%s %s" % (part, row)):
             return
         score = self.scores.setdefault((part, row), Score(row))
+        score.loaded = self.options.loaded
         self.jobs += [(part, score, work, i) for i in range(times)]
 
     def run(self, part):
@@ -317,6 +319,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--loaded", action="store_true")
     parser.add_argument("--parts", default="faults,hangs,alive")
     parser.add_argument("--only", default="", help="regular expression on 'PART ROW', such as 'hangs (spin|graph)'")
     parser.add_argument("--inject", default="")

@@ -66,7 +66,7 @@ void remove_unfinished_files_when_interrupted() {
     struct sigaction before {
     }, ours{};
     ours.sa_handler = remove_and_end;
-    ours.sa_flags = SA_RESETHAND;
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(signal, &ours, nullptr);
   }
 }
