@@ -16,8 +16,9 @@ files='t.jsonl paired.jsonl z.jsonl.gz t.json z.json.gz'
 
 # Counts by kind, and the sum of durations, of what every format keeps.
 summary() {
-  jq -c 'select(.type | IN("stage","api","kernel","memcpy","memset","sync","mark","counter","process","thread","device"))
-         | [.type, .dur_ns * (if .type | IN("process","thread","device") then 0 else 1 end), .bytes // 0 | if . then . else 0 end]
+  # No threads: Chrome files name those alone that have events.
+  jq -c 'select(.type | IN("stage","api","kernel","memcpy","memset","sync","mark","counter","process","device"))
+         | [.type, .dur_ns * (if .type | IN("process","device") then 0 else 1 end), .bytes // 0 | if . then . else 0 end]
          | if .[0] == "api" then .[2] = 0 else . end' "$1" |
     jq -c -s 'group_by(.[0]) | map([.[0][0], length, (map(.[1]) | add), (map(.[2]) | add)])'
 }

@@ -279,11 +279,17 @@ struct idle_report {
       if (b.cause == c) return &b;
     return nullptr;
   }
+  /// Recorded before the first and after the last work of each device; INT64_MAX where that is too much.
+  std::int64_t around_ns() const noexcept {
+    std::int64_t sum = before_ns;
+    add_ns(sum, after_ns);
+    return sum;
+  }
   /// Counts what was recorded before and after a device's work. @param active from its first to its last
   void add_around(const std::vector<interval>& recorded, interval active) {
     for (const interval v : recorded) {
-      before_ns += clip(v, {v.start_ns, active.start_ns}).length_ns();
-      after_ns += clip(v, {active.end_ns, v.end_ns}).length_ns();
+      add_ns(before_ns, clip(v, {v.start_ns, active.start_ns}).length_ns());
+      add_ns(after_ns, clip(v, {active.end_ns, v.end_ns}).length_ns());
     }
   }
 };

@@ -353,8 +353,8 @@ class answer {
       }
       s += ")";
     }
-    if (idle.before_ns + idle.after_ns > idle.all.ns)
-      append(s, {", more before the first and after the last work (", duration(idle.before_ns + idle.after_ns), ")"});
+    if (idle.around_ns() > idle.all.ns)
+      append(s, {", more before the first and after the last work (", duration(idle.around_ns()), ")"});
   }
 
   CUTRACE_NOINLINE void append_busy_reason(std::string& s) const {
@@ -479,9 +479,8 @@ CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::idle_report& 
     row(wide ? words_of_cause(cause) : short_words_of_cause(cause), t.count, t.ns,
         most == nullptr ? std::string() : whom_words(most->stage, most->call, 24));
   }
-  if (idle.before_ns + idle.after_ns > 0)
-    row(wide ? "before the first and after the last work" : "before first, after last", 0,
-        idle.before_ns + idle.after_ns, "");
+  if (idle.around_ns() > 0)
+    row(wide ? "before the first and after the last work" : "before first, after last", 0, idle.around_ns(), "");
 }
 
 /// Where the wall time went: GPU before host, and beside it the host alone.

@@ -333,7 +333,7 @@ class summary_writer {
       const analysis::idle_blame* most = r.most_of(cause);
       row(ascii::words_of_cause(cause), r.by_cause[c], most == nullptr ? std::string() : whom(most->stage, most->call));
     }
-    row("before the first and after the last work", {r.before_ns + r.after_ns, 0}, "");
+    row("before the first and after the last work", {r.around_ns(), 0}, "");
     json_.end_array();
   }
   static std::string whom(const std::string& stage, const std::string& call) {
