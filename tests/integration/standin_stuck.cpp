@@ -199,7 +199,7 @@ TEST_CASE("a kernel that never ends: a plain flush waits for it, a forced one do
   CHECK(n.timed == 6);
   CHECK(n.untimed == 2);
   CHECK(n.first == "bad");
-  auto* waits = new std::future<CUresult>(std::async(std::launch::async, [&] {
+  static auto* const waits = new std::future<CUresult>(std::async(std::launch::async, [&] {
     CU(cuCtxSetCurrent)(p.context);
     return CU(cuStreamSynchronize)(p.stream);
   }));  // never waited for: it never returns
