@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -213,7 +214,7 @@ TEST_CASE("values in memory: waits, writes by a stream and by the host, and seve
   REQUIRE(CU(cuMemAlloc)(&device, 64) == CUDA_SUCCESS);
   REQUIRE(CU(cuMemHostAlloc)(&pinned, 64, 0) == CUDA_SUCCESS);
   REQUIRE(CU(cuMemsetD32)(device, 0, 16) == CUDA_SUCCESS);
-  auto* host = static_cast<volatile std::uint32_t*>(pinned);
+  auto* host = static_cast<std::atomic<std::uint32_t>*>(pinned);
   for (int i = 0; i < 16; ++i) host[i] = 0;
   const auto at = reinterpret_cast<CUdeviceptr>(pinned);
 

@@ -159,6 +159,9 @@ class collector final : private event_emitter {
     thread_.join();
   }
 
+  /// Whoever asks for rare flushes gets no close ones either. Before `start`.
+  void set_flushes_closely(bool may) noexcept { may_flush_closely_ = may; }
+
   /// Is called with the text of each alarm, without `cutrace: `, on the collector's thread. Before `start`.
   void set_alarm_handler(alarm_handler handler, void* user) noexcept {
     alarm_handler_ = handler;
@@ -273,7 +276,7 @@ class collector final : private event_emitter {
   /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it.
   void flush_closely(std::uint64_t now) noexcept {
     const std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
-    closely_ = !held_.empty() && launched + quiet_ns <= now;
+    closely_ = may_flush_closely_ && !held_.empty() && launched + quiet_ns <= now;
     if (!closely_ || now - asked_ns_ < close_ns) return;
     asked_ns_ = now;
     writer_.request_poll();
@@ -641,7 +644,7 @@ class collector final : private event_emitter {
   work_watch watch_;
   alarm_handler alarm_handler_ = nullptr;
   void* alarm_user_ = nullptr;
-  bool closely_ = false;  ///< see flush_closely
+  bool may_flush_closely_ = true, closely_ = false;  ///< see flush_closely
   std::uint64_t asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
   bool program_ended_ = false;

@@ -82,7 +82,7 @@ class sink_set {
   void flush() noexcept {
     for (at_ = 0; at_ < members_.size(); ++at_) {
       member& m = members_[at_];
-      if (guarded(m, [&] { m.target->flush(); })) count_left_out(m);
+      if (guarded(m, [](sink& s) { s.flush(); })) count_left_out(m);
     }
   }
 
@@ -94,7 +94,7 @@ class sink_set {
         ++at_;
         continue;
       }
-      if (guarded(m, [&] { m.target->close(summary); })) count_left_out(m);
+      if (guarded(m, [&](sink& s) { s.close(summary); })) count_left_out(m);
       finish(m);
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(at_));
     }
@@ -150,7 +150,7 @@ class sink_set {
   void write_one(member& m, const event* events, std::size_t n) noexcept {
     m.totals.delivered += n;
     m.settled = false;
-    if (guarded(m, [&] { m.target->write(event_view{events, n}); })) {
+    if (guarded(m, [&](sink& s) { s.write(event_view{events, n}); })) {
       m.totals.written += n;
       count_left_out(m);
     } else if (!m.settled) {
@@ -176,9 +176,10 @@ class sink_set {
   template <class Action>
   bool guarded(member& m, Action action) noexcept {
     if (m.totals.failed || abandoned_.load(std::memory_order_acquire)) return false;
+    sink& target = *m.target;
     try {
-      const call_mark mark(*this, m.target->name());  // a literal, which outlives the member
-      action();
+      const call_mark mark(*this, target.name());  // a literal; from here on another thread may change the members
+      action(target);
       return true;
     } catch (const std::exception& e) {
       fail(m, e.what());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cutrace/base/clocks.hpp>
 #include <cutrace/base/process_info.hpp>
 #include <cutrace/collect/collector.hpp>
@@ -80,6 +81,7 @@ class trace {
         core_, writer_, {std::uint64_t{s.window_ms} * 1000000, plan.detail_bytes, plan.string_bytes}, command));
     collector_->set_memory(s.memory_limit_bytes);
     collector_->set_alarm_handler(s.on_alarm, s.on_alarm_user);
+    collector_->set_flushes_closely(s.flush_period_ms <= settings{}.flush_period_ms);
     core_.fault.begin();
     collector_->start(start_.monotonic_ns);
     core_.threads.begin_trace();
@@ -409,7 +411,7 @@ class trace {
   bool gpu_expected_ = false;
   std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;
-  bool abandoned_ = false, left_a_sink_ = false;
+  std::atomic<bool> abandoned_{false}, left_a_sink_{false};  ///< see patiently: any thread of a session
   stats last_{};
 };
 

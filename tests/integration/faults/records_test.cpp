@@ -158,6 +158,7 @@ TEST_CASE("faults: activity buffers run out, which is counted") {
       const outcome o = traced(h,
                                {{"CUTRACE_MEMORY_LIMIT", "1M"},
                                 {"CUTRACE_FLUSH_PERIOD_MS", "60000"},  // none comes back meanwhile
+                                {"CUTRACE_WINDOW_MS", "60000"},        // which bounds that period
                                 {"CUTRACE_SIM_FAULTS", version},
                                 {"CUTRACE_OVERFLOW", "wait"}},
                                arguments);
