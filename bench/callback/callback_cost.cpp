@@ -64,26 +64,29 @@ CUpti_CallbackFunc traced() {
   return f;
 }
 
-/// A launch as CUPTI records it.
-class launch {
+/// A call as CUPTI records it.
+class recorded_call {
  public:
+  /// `parameters`: of that function, all zero.
+  recorded_call(CUpti_CallbackId function, const void* parameters) : function_(function) {
+    data_.functionParams = parameters;
+    data_.correlationData = &between_;
+    data_.functionReturnValue = &result_;
+  }
   void call(CUpti_CallbackFunc f) {
     data_.callbackSite = CUPTI_API_ENTER;
     data_.correlationId = ++id_;
-    data_.correlationData = &between_;
-    data_.functionParams = &parameters_;
-    data_.functionReturnValue = &result_;
-    f(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data_);
+    f(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, function_, &data_);
     data_.callbackSite = CUPTI_API_EXIT;
-    f(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data_);
+    f(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, function_, &data_);
   }
 
  private:
+  const CUpti_CallbackId function_;
   CUpti_CallbackData data_{};
-  cuLaunchKernel_params parameters_{};
   CUresult result_ = CUDA_SUCCESS;
   std::uint64_t between_ = 0;
-  std::uint32_t id_ = 0;
+  static inline std::uint32_t id_ = 0;
 };
 
 /// What a program does between two calls, as far as caches see it: much data, and code in many lines; as far as
@@ -159,14 +162,14 @@ class other_work {
   unsigned char* far_code_ = nullptr;
 };
 
-double hot_ns(launch& l, CUpti_CallbackFunc f) {
+double hot_ns(recorded_call& l, CUpti_CallbackFunc f) {
   const std::uint64_t begin = cutrace::clock::monotonic_ns();
   for (int i = 0; i < hot_calls; ++i) l.call(f);
   return static_cast<double>(cutrace::clock::monotonic_ns() - begin) / hot_calls;
 }
 
 /// Of single calls, in ticks: mean of the middle half, since the counter of some machines advances in steps of 10 ns.
-double cold_ticks(launch& l, CUpti_CallbackFunc f, const other_work& between) {
+double cold_ticks(recorded_call& l, CUpti_CallbackFunc f, const other_work& between) {
   std::vector<double> ticks;
   for (int i = 0; i < cold_calls; ++i) {
     between.run();
@@ -216,7 +219,7 @@ void print_collector(const char* what, Run run) {
               cpu_us / 1e3 / seconds, cpu_us / sleeps);
 }
 
-int paced(launch& l, CUpti_CallbackFunc f) {
+int paced(recorded_call& l, CUpti_CallbackFunc f) {
   constexpr std::uint64_t period_ns = 15000, launches = 200000;
   print_collector("no call", [] { std::this_thread::sleep_for(std::chrono::seconds(2)); });
   print_collector("a launch each 15 us", [&] {
@@ -230,7 +233,7 @@ int paced(launch& l, CUpti_CallbackFunc f) {
 }
 
 /// For lines.py: where things lie, and one call that is kept apart from the others.
-int once(launch& l, CUpti_CallbackFunc f) {
+int once(recorded_call& l, CUpti_CallbackFunc f) {
   for (int i = 0; i < 100; ++i) l.call(f);
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   char line[512];
@@ -254,22 +257,31 @@ void print(const char* what, const std::vector<double>& ours, const std::vector<
 
 int main(int argc, char** argv) {
   const CUpti_CallbackFunc f = traced();
-  launch l;
+  const cuLaunchKernel_params launched{};
+  const cuEventRecord_params noted{};
+  const cuStreamWaitEvent_params waited{};
+  recorded_call l(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &launched);
+  recorded_call record(CUPTI_DRIVER_TRACE_CBID_cuEventRecord, &noted);
+  recorded_call wait(CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, &waited);
   if (argc > 1 && std::strcmp(argv[1], "--once") == 0) return once(l, f);
   if (argc > 1 && std::strcmp(argv[1], "--paced") == 0) return paced(l, f);
   bench::print_machine();
   const other_work in_lines(false), in_pages(true);
   const double scale = ns_per_tick();
-  std::vector<double> hot, hot_empty, cold, cold_empty, far, far_empty;
+  std::vector<double> hot, hot_empty, cold, cold_empty, far, far_empty, records, waits;
   for (int i = 0; i < pairs; ++i) {
     hot_empty.push_back(hot_ns(l, &empty));
     hot.push_back(hot_ns(l, f));
+    records.push_back(hot_ns(record, f));
+    waits.push_back(hot_ns(wait, f));
     cold_empty.push_back(cold_ticks(l, &empty, in_lines) * scale);
     cold.push_back(cold_ticks(l, f, in_lines) * scale);
     far_empty.push_back(cold_ticks(l, &empty, in_pages) * scale);
     far.push_back(cold_ticks(l, f, in_pages) * scale);
   }
   print("a launch, in a tight loop", hot, hot_empty);
+  print("an event record, in a tight loop", records, hot_empty);
+  print("a wait of a stream, in a tight loop", waits, hot_empty);
   print("a launch, after other work", cold, cold_empty);
   print("a launch, after work on many pages", far, far_empty);
   return 0;

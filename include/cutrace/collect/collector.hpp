@@ -173,6 +173,8 @@ class collector final : private event_emitter {
   /// Whether something has stood still; `upto`: what of_hang takes.
   CUTRACE_NOINLINE bool is_suspicious(const work_watch::bounds& b, std::uint32_t& upto) {
     pass();
+    const work_watch::report late = watch_.of_stages(b, now_ns());
+    if (!late.alarms.empty()) raise(late);
     const bool yes = watch_.is_suspicious(b, now_ns());
     upto = ingest_.order().newest() + 1;
     return yes;

@@ -30,8 +30,9 @@ struct runtime_core {
   site_table sites;
   function_table functions;
   correlation_ring ring;
-  graph_table graphs;                        ///< the collector's
-  std::atomic<bool> stages_captured{false};  ///< nodes of graphs were added inside of stages
+  graph_table graphs;                            ///< the collector's
+  std::atomic<bool> stages_open_at_once{false};  ///< the collector learns of each stage when it begins
+  std::atomic<bool> stages_captured{false};      ///< nodes of graphs were added inside of stages
   reporter errors;
   wake_signal wake;  ///< of the collector
   fault_state fault;

@@ -290,6 +290,13 @@ class stage_table {
   /// Whether it will soon give up what may be referred to.
   bool crowded() const noexcept { return used_bytes() > limit_bytes_ - limit_bytes_ / 8; }
 
+  /// Calls `visit` for each that is open. Walks all places: for now and then.
+  template <class Visit>
+  void for_each_open(Visit visit) const {
+    for (std::uint32_t place = 0; place < made_; ++place)
+      if (at(place).id != 0 && !at(place).closed) visit(at(place));
+  }
+
   /// Whether there are some that only wait for events in the window.
   bool waits_for_delivery() const noexcept { return !passed_.empty(); }
 

@@ -16,9 +16,11 @@
 #include <cutrace/collect/stream_order.hpp>
 #include <cutrace/collect/thread_registry.hpp>
 #include <cutrace/collect/unfinished_work.hpp>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -85,8 +87,15 @@ class work_watch {
 
   /// What hangs.
   struct bounds {
+    struct named {
+      std::string name;
+      std::int64_t bound_ns;
+    };
     std::int64_t bound_ns = 0;
-    std::vector<std::string> except;  ///< names of kernels that may take any time, "*" at the end stands for any rest
+    // "*" at the end of a name stands for any rest.
+    std::vector<std::string> except;  ///< names of kernels that may take any time
+    std::vector<named> stages;        ///< that may be open for so long; the first that fits a name counts
+    std::vector<named> requests;      ///< by text or number: so may the stages that serve them
   };
 
   /// Whether something has stood still for the bound, so that a forced flush is to show what. `now_ns`: raw frame.
@@ -129,6 +138,37 @@ class work_watch {
     append_threads(now_ns, r.text);
     return r;
   }
+  /// Stages that are open for longer than they may be, each once. They are watched from the first call that sees them.
+  report of_stages(const bounds& b, std::int64_t now_ns) {
+    report r;
+    if (b.stages.empty() && b.requests.empty()) return r;
+    ++look_;
+    std::vector<suspect> late;
+    tables_.stages.for_each_open([&](const known_stage& s) {
+      auto found = open_.find(s.id);
+      if (found == open_.end()) {
+        if (open_.size() == watched_limit) return;
+        found = open_.emplace(s.id, bound_of(s, b, now_ns)).first;
+      }
+      watched& w = found->second;
+      w.look = look_;
+      if (w.bound_ns == 0 || now_ns - w.since_ns < w.bound_ns) return;
+      suspect l = of_stage(s, w.since_ns, now_ns);
+      set_why(l, w.why + " may be open for " + seconds(w.bound_ns));
+      w = {};
+      w.look = look_;
+      late.push_back(std::move(l));
+    });
+    for (auto at = open_.begin(); at != open_.end();) at = at->second.look == look_ ? std::next(at) : open_.erase(at);
+    if (late.empty()) return r;
+    std::stable_sort(late.begin(), late.end(),
+                     [](const suspect& a, const suspect& c) { return a.alarm.call_start_ns < c.alarm.call_start_ns; });
+    append(r.text, "hang: stages have not ended: %zu\n", late.size());
+    finish(late, "hang", now_ns, r);
+    append_streams(views(), now_ns, r.text);
+    append_threads(now_ns, r.text);
+    return r;
+  }
   /// What is going on, for somebody who asks: as of_hang, of all streams with work that is not known to be done.
   /// `forced`: after a forced flush, as there.
   std::string of_now(bool forced, std::uint32_t upto, std::int64_t now_ns) {
@@ -153,6 +193,7 @@ class work_watch {
   /// The process was stopped meanwhile (by a debugger, say): what has stood still did so for that reason.
   void begin_anew(std::int64_t now_ns) noexcept {
     for (known_stream& s : order_.streams()) s.progress_ns = now_ns;
+    for (auto& w : open_) w.second.since_ns = now_ns;
     anew_ns_ = now_ns;
   }
 
@@ -402,10 +443,13 @@ class work_watch {
     if (v.head_is_call()) return false;
     const text name = v.work.front()->work.name;
     const std::string_view full(name.data, name.size);
-    return std::any_of(b.except.begin(), b.except.end(), [&](const std::string& e) {
-      if (!e.empty() && e.back() == '*') return full.substr(0, e.size() - 1) == e.substr(0, e.size() - 1);
-      return full == e || full.substr(0, full.find('(')) == e;
-    });
+    return std::any_of(b.except.begin(), b.except.end(),
+                       [&](const std::string& e) { return fits(e, full) || full.substr(0, full.find('(')) == e; });
+  }
+  static bool fits(const std::string& pattern, std::string_view name) {
+    if (!pattern.empty() && pattern.back() == '*')
+      return name.substr(0, pattern.size() - 1) == std::string_view(pattern).substr(0, pattern.size() - 1);
+    return name == pattern;
   }
   /// The view whose head holds up the head of `v`, nullptr where that is not another stream's.
   const view* cause_of(const view& v, const std::vector<view>& all) const {
@@ -525,6 +569,59 @@ class work_watch {
     heads.push_back(std::move(s));
   }
 
+  // Stages that are open
+
+  struct watched {
+    std::int64_t since_ns = 0, bound_ns = 0;  ///< 0: it may be open for as long as it likes, or was reported
+    std::string why{};                        ///< whose bound it is
+    std::uint64_t look = 0;                   ///< in which it was seen last
+  };
+  static constexpr std::size_t watched_limit = 10000;
+
+  watched bound_of(const known_stage& s, const bounds& b, std::int64_t now_ns) {
+    watched w;
+    w.since_ns = now_ns;
+    const std::string_view stage(s.name, s.name_size);
+    for (const bounds::named& n : b.stages)
+      if (fits(n.name, stage)) {
+        w.bound_ns = n.bound_ns;
+        w.why = "this stage";
+        break;
+      }
+    if (b.requests.empty()) return w;
+    const event e = delivery_.complete(of_stage(s, now_ns, now_ns).alarm);
+    for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      const text named = e.requests[i].name;
+      const std::string request =
+          named.size != 0 ? std::string(named.data, named.size) : std::to_string(e.requests[i].id);
+      for (const bounds::named& n : b.requests)
+        if (fits(n.name, request)) {
+          if (w.bound_ns != 0 && w.bound_ns <= n.bound_ns) break;
+          w.bound_ns = n.bound_ns;
+          w.why = "a stage of request " + request;
+          break;
+        }
+    }
+    return w;
+  }
+  suspect of_stage(const known_stage& s, std::int64_t since_ns, std::int64_t now_ns) const {
+    suspect l;
+    pending_event& a = l.alarm;
+    a.kind = event_kind::alarm;
+    a.process_id = tables_.process_id;
+    a.start_ns = a.end_ns = now_ns;
+    a.name = s.name_text();
+    a.stage_id = s.id;
+    a.joined = attribution::by_call;
+    a.call_start_ns = since_ns;
+    a.call_thread = static_cast<std::uint32_t>(s.id >> 40);  // as traced_thread::next_stage counts
+    alarm_data d{};
+    d.work = text{"stage", 5};
+    d.unfinished_ns = now_ns - since_ns;
+    a.alarm = d;
+    return l;
+  }
+
   // The block
 
   void finish(std::vector<suspect>& all, const char* what, std::int64_t now_ns, report& r) {
@@ -555,11 +652,14 @@ class work_watch {
       append(first, "%snode %llu of a graph", d.grid[0] != 0 ? ", " : "\n     ",
              static_cast<unsigned long long>(d.graph_node_id & 0xffffffffu));
     out += first + '\n';
-    if (std::string_view(d.work.data, d.work.size) != "call")
+    const std::string_view work(d.work.data, d.work.size);
+    const bool is_stage = work == "stage";
+    if (work != "call" && !is_stage)
       append(out, "     stream %llu, device %u; %u behind it\n", static_cast<unsigned long long>(e.stream), e.device,
              d.behind);
-    append(out, "     %.60s on thread %u%s, %s ago\n", printable(e.call_name), e.thread_id,
-           name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str());
+    append(out, "     %.60s on thread %u%s, %s%s\n", is_stage ? "open" : printable(e.call_name), e.thread_id,
+           name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str(),
+           is_stage ? " at least" : " ago");
     out += "     " + belonging(e) + '\n';
     if (d.why.size != 0) append(out, "     %.200s\n", printable(d.why));
     if (s.before.size != 0)
@@ -645,6 +745,8 @@ class work_watch {
   delivery& delivery_;
   thread_registry& threads_;
   std::int64_t anew_ns_ = 0;
+  std::unordered_map<std::uint64_t, watched> open_;  ///< by id; stages of which a bound may be known
+  std::uint64_t look_ = 0;
 };
 
 }  // namespace CUTRACE_LOCAL

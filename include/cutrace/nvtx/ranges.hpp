@@ -29,11 +29,15 @@ inline void count_lost(detail::thread_state* t) noexcept {
 /// Fills the identity of a stage named by `m`; its begin is the caller's to set, as late as possible.
 inline void begin_frame(detail::thread_state* t, detail::stage_frame& f, domain& in, const message& m,
                         std::uint8_t flags) noexcept {
-  if (m.site() != nullptr)
+  if (m.site() != nullptr) {
     detail::begin_frame(t, f, detail::site_id(t, m.site()->site), request_form::none, 0, flags);
-  else
+    if (CUTRACE_LIKELY(t->plain)) return;  // else somebody may want to know of it now
+    f.begin = clock::ticks(t->use_counter);
+    detail::open_frames(t, &f);
+  } else {
     detail::begin_copying(t, f, detail::site_id(t, in.untitled.site), m.text(), nullptr, 0, 0, request_form::none,
                           static_cast<std::uint8_t>(flags | detail::flag_dynamic));
+  }
 }
 
 inline void write_range(detail::thread_state* t, const detail::stage_frame& f, const extras& more, std::uint64_t end,

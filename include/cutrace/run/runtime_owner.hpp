@@ -106,8 +106,13 @@ class runtime_owner {
       } catch (...) {  // out of memory: the kernel's name has to do
       }
     };
-    table_.stage_begins = [](thread_state*, stage_frame* f, const char* name) noexcept {
-      if (!runtime_core::own().forked.load(std::memory_order_relaxed)) nvtx_output().begins(*f, name);
+    table_.stage_begins = [](thread_state* t, stage_frame* f, const char* name) noexcept {
+      const runtime_core& of = runtime_core::own();
+      if (of.forked.load(std::memory_order_relaxed)) return;
+      nvtx_output().begins(*f, name);
+      if (!of.stages_open_at_once.load(std::memory_order_relaxed)) return;
+      f->begin = clock::ticks(t->use_counter);
+      open_frames(t, f);
     };
     table_.stage_ended = [](thread_state*, const stage_frame* f) noexcept {
       if (!runtime_core::own().forked.load(std::memory_order_relaxed)) nvtx_output().ended(*f);

@@ -70,24 +70,36 @@ namespace detail CUTRACE_LOCAL {
 
 /// What CUTRACE_WATCHDOG asks for, see watchdog.hpp.
 struct watchdog_settings {
-  std::uint32_t bound_ms = 0;       ///< 0: off
-  std::vector<std::string> except;  ///< see work_watch::bounds
+  struct named {
+    std::string name;
+    std::uint32_t bound_ms;
+  };
+  std::uint32_t bound_ms = 0;           ///< 0: off
+  std::vector<std::string> except;      ///< see work_watch::bounds
+  std::vector<named> stages, requests;  ///< as there
 
   static constexpr const char* accepted =
       "a time such as 10s or 500ms, at least 100ms, and behind it \",except=NAME\" for each kernel that may take "
-      "longer";
+      "longer, \",stage=NAME:TIME\" and \",request=NAME:TIME\" for stages and requests that may not";
 
-  /// "10s,except=persistent_kernel,except=poll*"
+  /// "10s,except=persistent_kernel,except=poll*,stage=decode:2s,request=*:30s"
   static bool parse(std::string_view text, watchdog_settings& to) {
     watchdog_settings s;
     for (bool first = true;; first = false) {
       const std::size_t comma = text.find(',');
       const std::string_view word = text.substr(0, comma);
-      constexpr std::string_view except = "except=";
+      const std::string_view key = word.substr(0, word.find('=')),
+                             value = word.substr(std::min(key.size() + 1, word.size()));
       if (first) {
-        if (!sampling::parse_time(std::string(word).c_str(), s.bound_ms) || s.bound_ms < 100) return false;
-      } else if (word.substr(0, except.size()) == except && word.size() > except.size()) {
-        s.except.emplace_back(word.substr(except.size()));
+        if (!parse_bound(word, s.bound_ms)) return false;
+      } else if (key == "except" && !value.empty()) {
+        s.except.emplace_back(value);
+      } else if (key == "stage" || key == "request") {
+        const std::size_t colon = value.rfind(':');  // names may have colons
+        named n{std::string(value.substr(0, colon)), 0};
+        if (colon == std::string_view::npos || n.name.empty() || !parse_bound(value.substr(colon + 1), n.bound_ms))
+          return false;
+        (key == "stage" ? s.stages : s.requests).push_back(std::move(n));
       } else {
         return false;
       }
@@ -96,6 +108,11 @@ struct watchdog_settings {
     }
     to = std::move(s);
     return true;
+  }
+
+ private:
+  static bool parse_bound(std::string_view text, std::uint32_t& ms) {
+    return sampling::parse_time(std::string(text).c_str(), ms) && ms >= 100;
   }
 };
 

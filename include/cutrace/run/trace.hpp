@@ -93,6 +93,7 @@ class trace {
   /// sessions of other threads: without any lock that a session takes. Once, before anything but sinks and `flush`.
   CUTRACE_NOINLINE void begin() {
     if (settings_.emit_nvtx) show_stages();
+    open_stages_at_once();
     if (wanted_ != nullptr) start_backend(wanted_(), true, 0);
     patiently([] {});  // the collector's thread has its memory: the first sink would wait for it, within the trace
     note_begin();
@@ -329,6 +330,13 @@ class trace {
       core_.errors.report("nvtx", why);
     else
       open_gate_ = gate_notify;
+  }
+
+  /// A stage without calls or texts is otherwise known to nobody but its thread until it ends.
+  void open_stages_at_once() noexcept {
+    const bool watched = !settings_.watchdog.stages.empty() || !settings_.watchdog.requests.empty();
+    core_.stages_open_at_once.store(watched, std::memory_order_relaxed);
+    if (watched) open_gate_ = gate_notify;
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {

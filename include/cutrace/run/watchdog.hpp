@@ -18,6 +18,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -27,9 +28,11 @@ class watchdog {
   /// `health`: lines on the state of the devices, for the end of a block. All outlive this.
   watchdog(const watchdog_settings& s, const tick_scale& scale, collector& c, backend_pump& pump,
            std::function<std::string()> health)
-      : scale_(scale), collector_(c), pump_(pump), health_(std::move(health)), bound_ms_(s.bound_ms) {
+      : scale_(scale), collector_(c), pump_(pump), health_(std::move(health)), shortest_ms_(s.bound_ms) {
     bounds_.bound_ns = std::int64_t{s.bound_ms} * 1000000;
     bounds_.except = s.except;
+    take(s.stages, bounds_.stages);
+    take(s.requests, bounds_.requests);
     thread_ = start_thread([](void* self) { static_cast<watchdog*>(self)->run(); }, this);
   }
   ~watchdog() {
@@ -48,11 +51,18 @@ class watchdog {
   /// For CUPTI, which may be what hangs, and for the collector.
   static constexpr std::uint32_t answer_ms = 1000, collector_ms = 2000;
 
+  void take(const std::vector<watchdog_settings::named>& from, std::vector<work_watch::bounds::named>& to) {
+    for (const watchdog_settings::named& n : from) {
+      to.push_back({n.name, std::int64_t{n.bound_ms} * 1000000});
+      shortest_ms_ = std::min(shortest_ms_, n.bound_ms);
+    }
+  }
+
   void run() {
     pthread_setname_np(pthread_self(), "cutrace-watch");
     inside_runtime() = true;
     const auto period =
-        std::chrono::milliseconds(std::min<std::uint32_t>(std::max<std::uint32_t>(bound_ms_ / 10, 20), 500));
+        std::chrono::milliseconds(std::min<std::uint32_t>(std::max<std::uint32_t>(shortest_ms_ / 10, 20), 500));
     std::unique_lock<std::mutex> hold(mutex_);
     for (;;) {
       const clock_type::time_point asleep = clock_type::now();
@@ -60,7 +70,7 @@ class watchdog {
       hold.unlock();
       // A process that was stopped stands still without hanging.
       const bool stopped =
-          clock_type::now() - asleep > period + std::chrono::milliseconds(std::max(bound_ms_ / 4, 200u));
+          clock_type::now() - asleep > period + std::chrono::milliseconds(std::max(shortest_ms_ / 4, 200u));
       if (stopped)
         collector_.call([this] { collector_.begin_watch_anew(); }, collector_ms);
       else
@@ -95,7 +105,7 @@ class watchdog {
   collector& collector_;
   backend_pump& pump_;
   std::function<std::string()> health_;
-  const std::uint32_t bound_ms_;
+  std::uint32_t shortest_ms_;  ///< of all bounds
   work_watch::bounds bounds_;
   clock_type::time_point forced_{};
   std::mutex mutex_;

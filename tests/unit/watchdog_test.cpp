@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds of stages and requests, as the watchdog keeps them. What it says of the GPU is tested with programs
+// (integration.stuck_programs).
+#include <doctest/doctest.h>
+
+#include <cutrace/cutrace.hpp>
+#include <cutrace/run/settings.hpp>
+#include <cutrace/sinks/memory.hpp>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace watchdog_test {
+
+using namespace std::chrono_literals;
+using cutrace::event;
+using cutrace::event_kind;
+using settings = cutrace::detail::watchdog_settings;
+
+namespace {
+
+struct alarms {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+
+  static void take(const char* text, void* self) {
+    auto& a = *static_cast<alarms*>(self);
+    const std::lock_guard<std::mutex> hold(a.mutex);
+    a.texts.emplace_back(text);
+  }
+  std::size_t count() {
+    const std::lock_guard<std::mutex> hold(mutex);
+    return texts.size();
+  }
+  bool comes(std::size_t n) {
+    for (int i = 0; i < 500 && count() < n; ++i) std::this_thread::sleep_for(10ms);
+    return count() >= n;
+  }
+};
+
+cutrace::session_options watched_by(alarms& a, const char* bounds) {
+  cutrace::session_options o;
+  o.backend = "none";
+  o.sinks = "null";
+  o.watchdog = bounds;
+  o.on_alarm = alarms::take;
+  o.on_alarm_user = &a;
+  return o;
+}
+
+bool has(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
+
+std::vector<event> alarms_in(const cutrace::memory_sink& sink) {
+  std::vector<event> all;
+  for (const event& e : sink.events())
+    if (e.kind == event_kind::alarm) all.push_back(e);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("what the watchdog is asked for") {
+  settings s;
+  REQUIRE(settings::parse("10s", s));
+  CHECK(s.bound_ms == 10000);
+  CHECK(s.except.empty());
+  REQUIRE(settings::parse("500ms,except=spin*,stage=a::b:2s,request=*:30s,except=poll,stage=decode:100ms", s));
+  CHECK(s.bound_ms == 500);
+  CHECK(s.except == std::vector<std::string>{"spin*", "poll"});
+  REQUIRE(s.stages.size() == 2);
+  CHECK(s.stages[0].name == "a::b");
+  CHECK(s.stages[0].bound_ms == 2000);
+  CHECK(s.stages[1].name == "decode");
+  CHECK(s.stages[1].bound_ms == 100);
+  REQUIRE(s.requests.size() == 1);
+  CHECK(s.requests[0].name == "*");
+  CHECK(s.requests[0].bound_ms == 30000);
+  for (const char* wrong : {"", "10", "99ms", "10s,", "10s,except", "10s,except=", "10s,stage=decode", "10s,stage=:2s",
+                            "10s,stage=decode:", "10s,stage=decode:99ms", "10s,request=7", "10s,kernel=x", "10s,stage",
+                            "stage=decode:2s"}) {
+    CAPTURE(wrong);
+    settings t;
+    t.bound_ms = 7;
+    CHECK_FALSE(settings::parse(wrong, t));
+    CHECK(t.bound_ms == 7);
+  }
+}
+
+TEST_CASE("a stage that is open for longer than its bound is reported once, others are not") {
+  alarms a;
+  cutrace::memory_sink sink;
+  {
+    cutrace::session trace(watched_by(a, "60s,stage=slow*:200ms"));
+    trace.add_sink(sink);
+    {
+      CUTRACE_STAGE("outer");
+      CUTRACE_STAGE("slow one", 7);
+      CUTRACE_STAGE("inner");
+      REQUIRE(a.comes(1));
+      std::this_thread::sleep_for(400ms);
+    }
+    CHECK(a.count() == 1);
+    CUTRACE_STAGE("slow two");  // another one, which the alarm of the first does not cover
+    REQUIRE(a.comes(2));
+  }
+  CHECK(a.count() == 2);
+  const std::string& text = a.texts[0];
+  CAPTURE(text);
+  CHECK(has(text, "hang: stages have not ended: 1\n"));
+  CHECK(has(text, "  stage slow one\n     open on thread "));
+  CHECK(has(text, "stage \"slow one\", request 7\n"));
+  CHECK(has(text, "this stage may be open for 200.0 ms\n"));
+  CHECK_FALSE(has(text, "outer"));
+  const std::vector<event> in = alarms_in(sink);
+  REQUIRE(in.size() == 2);
+  CHECK(std::string(in[0].name.data) == "slow one");
+  CHECK(std::string(in[0].alarm.what.data) == "hang");
+  CHECK(std::string(in[0].alarm.work.data) == "stage");
+  CHECK(in[0].alarm.unfinished_ns >= 200000000);
+  CHECK(in[0].thread_id == static_cast<std::uint32_t>(gettid()));
+  REQUIRE(in[0].request_count == 1);
+  CHECK(in[0].requests[0].id == 7);
+}
+
+TEST_CASE("a bound of a request holds for each stage that serves it, by number or by text; the shorter bound counts") {
+  alarms a;
+  {
+    const cutrace::session trace(watched_by(a, "60s,stage=both:60s,request=chat*:200ms,request=8:300ms"));
+    {
+      CUTRACE_STAGE("both", "chat-1");
+      REQUIRE(a.comes(1));
+    }
+    {
+      CUTRACE_STAGE("other", "batch-1");
+      std::this_thread::sleep_for(500ms);
+    }
+    CHECK(a.count() == 1);
+    const std::uint64_t ids[] = {6, 8};
+    CUTRACE_STAGE_BATCH("decode", ids, 2);
+    REQUIRE(a.comes(2));
+  }
+  CHECK(has(a.texts[0], "a stage of request chat-1 may be open for 200.0 ms\n"));
+  CHECK(has(a.texts[1], "a stage of request 8 may be open for 300.0 ms\n"));
+}
+
+TEST_CASE("stages that end in time are no alarm, however many there are") {
+  alarms a;
+  {
+    const cutrace::session trace(watched_by(a, "60s,stage=*:300ms"));
+    for (int i = 0; i < 20000; ++i) {
+      CUTRACE_STAGE("quick");
+      if (i % 100 == 0) std::this_thread::sleep_for(5ms);
+    }
+  }
+  CHECK(a.count() == 0);
+}
+
+}  // namespace watchdog_test
