@@ -90,7 +90,7 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
       if (fresh.empty()) continue;
       while (first < kernels.size() && kernels[first].end_ns <= fresh.start_ns) ++first;
       log.for_recorded(fresh, piece, [&](interval v) {
-        r.exposed_ns += v.length_ns();
+        add_ns(r.exposed_ns, v.length_ns());
         for (std::size_t k = first; k < kernels.size() && kernels[k].start_ns < v.end_ns; ++k)
           r.exposed_ns -= clip(kernels[k], v).length_ns();
       });

@@ -59,7 +59,7 @@ class copy_rules {
     double win = 0, bytes = 0, ns = 0;
     for (const copy_row& r : copies_) {
       if (r.device != d.device || !r.pageable || !is_host_copy(r.is)) continue;
-      f.cost_ns += r.exposed_ns;
+      add_ns(f.cost_ns, r.exposed_ns);
       win += static_cast<double>(r.exposed_ns) * (r.peak_bytes_per_s > 0 ? avoidable(r) : 1.0);
       bytes += static_cast<double>(r.bytes);
       ns += static_cast<double>(r.gpu_ns);
@@ -104,7 +104,7 @@ class copy_rules {
   void placement(const device_activity& d, std::vector<finding>& list) {
     std::int64_t exposed_ns = 0;
     for (const copy_row& r : copies_)
-      if (r.device == d.device && between_memories(r.is)) exposed_ns += r.exposed_ns;
+      if (r.device == d.device && between_memories(r.is)) add_ns(exposed_ns, r.exposed_ns);
     const std::int64_t rest_ns = std::max<std::int64_t>(0, exposed_ns - won_ns_);
     const std::int64_t kernels_alone_ns = d.kernel_ns - (d.copy_ns - d.exposed_copy_ns);
     finding f;

@@ -65,7 +65,7 @@ CUTRACE_ONE_COPY inline multiplex_report find_multiplex_windows(const trace_log&
         !r.memory_known ? UINT64_MAX : d.about.memory_bytes - std::min(d.about.memory_bytes, live);
     if (free < least_free_bytes) return;
     ++r.windows;
-    r.window_ns += v.length_ns();
+    add_ns(r.window_ns, v.length_ns());
     r.longest_ns = std::max(r.longest_ns, v.length_ns());
     r.lengths.add(static_cast<std::uint64_t>(v.length_ns()));
   };

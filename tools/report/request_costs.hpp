@@ -63,8 +63,8 @@ CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace
       ++c.stages;
       if (ended) {
         log.for_recorded({std::max(s.when.start_ns, host_until[r]), s.when.end_ns}, piece, [&](interval fresh) {
-          c.host_ns += fresh.length_ns();
-          c.idle_inside_ns += fresh.length_ns() - stage_costs.busy().inside(fresh);
+          add_ns(c.host_ns, fresh.length_ns());
+          add_ns(c.idle_inside_ns, fresh.length_ns() - stage_costs.busy().inside(fresh));
         });
         host_until[r] = std::max(host_until[r], s.when.end_ns);
       }

@@ -246,7 +246,7 @@ class stage_cost_finder {
   /// Lengthens a union by an interval that starts no earlier than those before.
   static interval grow(std::int64_t& length_ns, std::int64_t& until_ns, interval v) noexcept {
     v.start_ns = std::max(v.start_ns, until_ns);
-    length_ns += v.length_ns();
+    add_ns(length_ns, v.length_ns());
     until_ns = std::max(until_ns, v.end_ns);
     return v;
   }
@@ -298,7 +298,7 @@ class stage_cost_finder {
       if (w.stage == stage_log::none || waited.empty()) return;
       const auto wait = [&](std::int64_t& queue_ns, std::int64_t& from_ns) {
         log_.for_recorded({waited.start_ns, std::min(waited.end_ns, from_ns)}, piece_,
-                          [&](interval v) { queue_ns += v.length_ns(); });
+                          [&](interval v) { add_ns(queue_ns, v.length_ns()); });
         from_ns = std::min(from_ns, waited.start_ns);
       };
       wait(instances_[w.stage].queue_ns, instances_[w.stage].queue_from);
@@ -323,7 +323,7 @@ class stage_cost_finder {
       row& r = rows_[number];
       log_.for_recorded(v, piece_, [&](interval part) {
         const interval fresh = grow(r.result.host_ns, r.host_until, part);
-        r.result.gpu_idle_inside_ns += fresh.length_ns() - busy_.inside(fresh);
+        add_ns(r.result.gpu_idle_inside_ns, fresh.length_ns() - busy_.inside(fresh));
       });
     };
     std::size_t at = 0;

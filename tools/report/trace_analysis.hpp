@@ -69,7 +69,7 @@ CUTRACE_ONE_COPY inline switch_report find_switches(const trace_log& log, const 
     if (last != UINT32_MAX && c != last) {
       ++r.switches;
       r.overlapping += w.when.start_ns < until_ns;
-      r.idle_ns += interval{until_ns, w.when.start_ns}.length_ns();
+      add_ns(r.idle_ns, interval{until_ns, w.when.start_ns}.length_ns());
     }
     until_ns = last == UINT32_MAX ? w.when.end_ns : std::max(until_ns, w.when.end_ns);
     last = c;

@@ -215,13 +215,13 @@ class why_finder {
       ++row.count;
       row.batches += log_.stages().served(n) > 1;
       row.span = s.span;
-      if (s.ended) row.host.push_back(s.when), row.host_ns += s.when.length_ns();
+      if (s.ended) row.host.push_back(s.when), add_ns(row.host_ns, s.when.length_ns());
       for (const std::uint32_t i : index_.works(n)) row.gpu.push_back(log_.work()[i].when);
     }
     for (why_row& row : r.rows) {
       row.host = merged(std::move(row.host));
       row.gpu = merged(std::move(row.gpu));
-      for (const interval v : row.gpu) row.gpu_ns += v.length_ns();
+      for (const interval v : row.gpu) add_ns(row.gpu_ns, v.length_ns());
     }
     const auto start = [](const why_row& row) {
       return std::min(row.host.empty() ? INT64_MAX : row.host[0].start_ns,
@@ -570,7 +570,7 @@ class why_finder {
       for (const interval v : own) {
         while (at < away.size() && away[at].end_ns <= v.start_ns) ++at;
         for (std::size_t k = at; k < away.size() && away[k].start_ns < v.end_ns; ++k)
-          c.preempted_ns += clip(away[k], v).length_ns();
+          add_ns(c.preempted_ns, clip(away[k], v).length_ns());
       }
     }
     if (longest_thread != no_thread) company(c, longest_thread, longest, request);

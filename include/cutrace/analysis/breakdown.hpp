@@ -133,7 +133,7 @@ class breakdown {
       t.kernel_ns = recorded_part(d.second.kernels);
       t.streams = d.second.streams.size();
       for (const interval v : unfinished.kept()) {
-        const auto add = [&](interval part) { t.unfinished_ns += part.length_ns() - busy.measure_ns(part); };
+        const auto add = [&](interval part) { add_ns(t.unfinished_ns, part.length_ns() - busy.measure_ns(part)); };
         if (pieces_ == 0) add(v);
         for (const interval r : recorded_.kept()) add(clip(v, r));
       }
@@ -164,7 +164,7 @@ class breakdown {
   template <class Unions>
   breakdown_table table(const Unions& unions, std::size_t first_owner, std::int64_t end_ns) const {
     breakdown_table t;
-    t.window = {start_ns_, std::max(end_ns, last_ns())};
+    t.window = {start_ns_, std::max(time_of(end_ns), last_ns())};
     std::int64_t before = 0;
     for (std::size_t k = 0; k < unions.size(); ++k) {
       // Unions that folded at different times may disagree a little; a prefix never shrinks and never leaves the

@@ -279,7 +279,7 @@ struct idle_report {
       if (b.cause == c) return &b;
     return nullptr;
   }
-  /// Recorded before the first and after the last work of each device; INT64_MAX where that is too much.
+  /// Recorded before the first and after the last work of each device; bounded as add_ns says.
   std::int64_t around_ns() const noexcept {
     std::int64_t sum = before_ns;
     add_ns(sum, after_ns);

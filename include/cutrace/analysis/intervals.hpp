@@ -36,9 +36,10 @@ inline std::int64_t time_of(std::int64_t t_ns) noexcept {
 /// Times of an event, clamped likewise.
 inline interval interval_of(const event& e) noexcept { return {time_of(e.start_ns), time_of(e.end_ns)}; }
 
-/// `total += ns`, at most the largest number: hostile times must not overflow.
+/// `total += ns`, at most a quarter of the largest number: hostile times must not overflow, nor the sum of two totals.
 inline void add_ns(std::int64_t& total, std::int64_t ns) noexcept {
-  if (__builtin_add_overflow(total, ns, &total)) total = INT64_MAX;
+  constexpr std::int64_t limit_ns = INT64_MAX / 4;
+  if (__builtin_add_overflow(total, ns, &total) || total > limit_ns) total = limit_ns;
 }
 
 /// The same time as a sorted list without overlap; intervals that touch become one, empty ones vanish. O(n log n).

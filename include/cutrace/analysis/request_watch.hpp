@@ -313,9 +313,9 @@ class request_watch {
     c.start_ns = std::min(c.start_ns, when.start_ns);
     c.end_ns = std::max(c.end_ns, when.end_ns);
     r.host.insert(when, [&](interval where, std::int64_t ns) {
-      c.host_ns += ns;
+      add_ns(c.host_ns, ns);
       const std::int64_t busy_ns = busy_.measure_ns(where);
-      c.idle_inside_ns += std::max<std::int64_t>(0, ns - busy_ns);
+      add_ns(c.idle_inside_ns, std::max<std::int64_t>(0, ns - busy_ns));
       if (busy_.folded() && where.start_ns < busy_.settled_until_ns() && busy_ns != 0 && busy_ns != ns)
         c.approximate = true;
     });

@@ -298,7 +298,7 @@ class stage_table {
     }
     r.host.insert(v, [&](interval where, std::int64_t ns) {
       if (where.start_ns < gpu_busy_.settled_until_ns() || ns != where.length_ns()) r.overlap_estimated = true;
-      r.overlap_ns += time_bins::scaled(gpu_busy_.measure_ns(where), ns, where.length_ns());
+      add_ns(r.overlap_ns, time_bins::scaled(gpu_busy_.measure_ns(where), ns, where.length_ns()));
     });
     for (std::uint32_t i = 0; i < e.request_count; ++i) r.requests.add(e.requests[i].id);
     if (e.request_total > e.request_count) r.requests_cut = true;
@@ -312,7 +312,7 @@ class stage_table {
         // Mostly the stage ends after its work has been seen, and there is nothing to measure yet.
         if (r.host.empty() || r.host.span().end_ns <= where.start_ns) continue;
         if (where.start_ns < r.host.settled_until_ns() || ns != where.length_ns()) r.overlap_estimated = true;
-        r.overlap_ns += time_bins::scaled(r.host.measure_ns(where), ns, where.length_ns());
+        add_ns(r.overlap_ns, time_bins::scaled(r.host.measure_ns(where), ns, where.length_ns()));
       }
     });
     if (CUTRACE_UNLIKELY(is_stage_unknown(e))) {

@@ -304,9 +304,11 @@ class collector final : private event_emitter {
   }
   /// On stderr, to the session's handler, and to the sinks.
   void raise(const work_watch::report& r) {
-    std::string block = "cutrace: " + r.text;
-    write_error_text(&block[0], block.size());
-    if (alarm_handler_ != nullptr) alarm_handler_(r.text.c_str(), alarm_user_);
+    if (!r.text.empty()) {
+      std::string block = "cutrace: " + r.text;
+      write_error_text(&block[0], block.size());
+      if (alarm_handler_ != nullptr) alarm_handler_(r.text.c_str(), alarm_user_);
+    }
     for (const pending_event& a : r.alarms) {
       ingest_.begin_one();
       try {

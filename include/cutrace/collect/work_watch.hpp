@@ -119,8 +119,9 @@ class work_watch {
     for (const view& v : all) {
       if (v.order == issued_call::no_stream) continue;
       known_stream& s = order_.streams()[v.order];
-      if (!std::exchange(s.suspected, false) || !is_overdue(s, b, now_ns, host_waits)) continue;
-      if (was_alive(s, b, flushed_ns)) {
+      if (!std::exchange(s.suspected, false)) continue;
+      // The flush brought ends that were not known, and took the times of what it found unfinished.
+      if (!is_overdue(s, b, now_ns, host_waits) || was_alive(s, b, flushed_ns)) {
         s.patient_since_ns = now_ns;
         continue;
       }
@@ -163,10 +164,16 @@ class work_watch {
     if (late.empty()) return r;
     std::stable_sort(late.begin(), late.end(),
                      [](const suspect& a, const suspect& c) { return a.alarm.call_start_ns < c.alarm.call_start_ns; });
-    append(r.text, "hang: stages have not ended: %zu\n", late.size());
+    unsaid_ += late.size();
+    append(r.text, "hang: stages have not ended: %zu\n", unsaid_);
     finish(late, "hang", now_ns, r);
     append_streams(views(), now_ns, r.text);
     append_threads(now_ns, r.text);
+    // A queue that has grown too long brings some with each look: they are all in the trace.
+    if (said_ns_ != 0 && now_ns - said_ns_ < block_pause_ns)
+      r.text.clear();
+    else
+      unsaid_ = 0, said_ns_ = now_ns;
     return r;
   }
   /// What is going on, for somebody who asks: as of_hang, of all streams with work that is not known to be done.
@@ -577,6 +584,7 @@ class work_watch {
     std::uint64_t look = 0;                   ///< in which it was seen last
   };
   static constexpr std::size_t watched_limit = 10000;
+  static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
 
   watched bound_of(const known_stage& s, const bounds& b, std::int64_t now_ns) {
     watched w;
@@ -747,6 +755,8 @@ class work_watch {
   std::int64_t anew_ns_ = 0;
   std::unordered_map<std::uint64_t, watched> open_;  ///< by id; stages of which a bound may be known
   std::uint64_t look_ = 0;
+  std::size_t unsaid_ = 0;    ///< stages that no block has counted yet
+  std::int64_t said_ns_ = 0;  ///< when the last block of stages was written
 };
 
 }  // namespace CUTRACE_LOCAL
