@@ -12,6 +12,7 @@
 #include <cstring>
 #include <cutrace/collect/delivery.hpp>
 #include <cutrace/collect/event_tables.hpp>
+#include <cutrace/collect/fault_state.hpp>
 #include <cutrace/collect/pending.hpp>
 #include <cutrace/collect/stream_order.hpp>
 #include <cutrace/collect/thread_registry.hpp>
@@ -343,16 +344,9 @@ class work_watch {
   /// times come only of what had been flushed, plainly, by some milliseconds after it (docs/cupti.md, 51): so it is,
   /// where flushes had followed one another closely ever since it was launched.
   static bool is_sharp(const view& v, const context_fault& f) noexcept {
-    const std::int64_t times_lost_within_ns = times_kept_ns(f.result);
+    const std::int64_t times_lost_within_ns = fault_state::times_kept_ns(f.result);
     return v.work.size() == 1 ||
            (f.flushed_since_ns != 0 && f.flushed_since_ns <= v.work.front()->work.call_start_ns + times_lost_within_ns);
-  }
-  /// For how long behind a fault a first flush still brought the times of all that had ended before it. Measured (H100
-  /// and H200): an illegal address 100 ms, 8 runs of 8; a misaligned one 12 ms, 4 of 4; a trap 5 ms, 16 of 16, but 8 ms
-  /// 3 of 8.
-  static constexpr std::int64_t times_kept_ns(std::int32_t result) noexcept {
-    constexpr std::int32_t illegal_address = 700, misaligned = 716;
-    return result == illegal_address ? 50000000 : result == misaligned ? 12000000 : 6000000;
   }
   void add_candidates(const view& v, const context_fault& f, std::vector<suspect>& all) {
     const auto launched_before = [&](const entry* e) { return e->work.call_start_ns <= f.at_ns; };

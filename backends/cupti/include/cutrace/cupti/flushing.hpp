@@ -32,6 +32,7 @@ class flushing {
 
   /// What is complete.
   void plain() noexcept {
+    writer_->flush_begins();
     hand_over(0);
     writer_->flushed();
   }
