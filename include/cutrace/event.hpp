@@ -274,12 +274,12 @@ struct alarm_data {
               ///< (for the legacy default stream, or for those that it waits for); "call": a thread of the host in one;
               ///< "stage": one that is open for longer than it may be
   text why;   ///< what speaks for it, in words
-  std::uint32_t rank;          ///< among those of one alarm, from 1: the first is the most likely, or the cause
-  std::uint32_t candidates;    ///< of one alarm; more than there are events where they are too many
-  std::uint32_t behind;        ///< what stood behind it on its stream
-  std::int32_t result;         ///< faults: what the driver returned, a CUresult
-  std::int64_t unfinished_ns;  ///< hangs: for how long nothing had ended on the stream, the thread had been in the
-                               ///< call, or the stage had been seen open
+  std::uint32_t rank;           ///< among those of one alarm, from 1: the first is the most likely, or the cause
+  std::uint32_t candidates;     ///< of one alarm; more than there are events where they are too many
+  std::uint32_t behind;         ///< what stood behind it on its stream
+  std::int32_t result;          ///< faults: what the driver returned, a CUresult
+  std::int64_t unfinished_ns;   ///< hangs: for how long nothing had ended on the stream, the thread had been in the
+                                ///< call, or the stage had been seen open
   std::uint64_t graph_node_id;  ///< 0: no node of a graph
   std::uint32_t grid[3];        ///< kernels, else 0, as the next
   std::uint32_t block[3];

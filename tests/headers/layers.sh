@@ -39,9 +39,11 @@ room $here/base "what any inner room may use" "cutrace/($light|sink|base/[a-z0-9
 room $here/output "files and text" "cutrace/($light|(base|output)/[a-z0-9_]+)"
 room $here/nvtx "NVTX" "cutrace/($light|(marker|nvtx)/[a-z0-9_]+)"
 # Nothing flows back: the collector never names a sink, an analysis or a backend.
-room $here/collect "collector" "cutrace/($light|session|sink|backend|(marker|base|collect)/[a-z0-9_]+)"
+collector="cutrace/($light|session|sink|backend|(marker|base|collect|collect/watch)/[a-z0-9_]+)"
+room $here/collect "collector" "$collector"
+room $here/collect/watch "what faulted and what hangs, a part of the collector" "$collector"
 # The runtime's owner names sinks once, by their words: it makes those that CUTRACE_SINKS asks for.
-room $here/run "runtime" "cutrace/($light|session|sink|backend|(marker|base|collect|nvtx|run)/[a-z0-9_]+|sinks/sink_registry)"
+room $here/run "runtime" "cutrace/($light|session|sink|backend|(marker|base|collect|collect/watch|nvtx|run)/[a-z0-9_]+|sinks/sink_registry)"
 room $here/analysis "analysis: pure functions over events" "cutrace/($light|analysis/[a-z0-9_]+)"
 # Sinks see events and what writes text and files; nothing of the way the events came.
 behind='(base|output|analysis)/[a-z0-9_]+'
@@ -62,7 +64,7 @@ room tools/report/pages "the report's pages" "$report"
 # Each folder of the library is a room.
 while read -r folder; do
   case ${folder#"$source/$here"} in
-    '' | /marker | /base | /output | /nvtx | /collect | /run | /analysis | /sinks | /sinks/*) ;;
+    '' | /marker | /base | /output | /nvtx | /collect | /collect/watch | /run | /analysis | /sinks | /sinks/*) ;;
     *) echo "FAILED: ${folder#"$source"/} is no room of this list"; failed=1 ;;
   esac
 done < <(find "$source/$here" -type d)

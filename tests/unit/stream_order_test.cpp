@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cutrace/collect/stream_order.hpp>
+#include <cutrace/collect/watch/stream_order.hpp>
 #include <map>
 #include <random>
 #include <vector>

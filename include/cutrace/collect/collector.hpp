@@ -15,7 +15,7 @@
 #include <cutrace/collect/record_writer.hpp>
 #include <cutrace/collect/status_block.hpp>
 #include <cutrace/collect/thread_registry.hpp>
-#include <cutrace/collect/work_watch.hpp>
+#include <cutrace/collect/watch/work_watch.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/stats.hpp>
 #include <functional>
@@ -285,15 +285,8 @@ class collector final : private event_emitter {
   }
 
   CUTRACE_NOINLINE void report_fault() {
-    const fault_state::call& c = core_.fault.first();
-    context_fault f;
-    f.call = tables_.functions.name_of(c.function, false);
-    f.result = c.result;
-    f.result_name = tables_.functions.result(false, c.result);
-    f.at_ns = c.at_ns;
-    f.flushed_since_ns = c.flushed_since_ns;
     guarded([&] {
-      raise(watch_.of_fault(f));
+      raise(watch_.of_fault(core_.fault.first()));
       // The program may end in its next line, and nothing that is unfinished will end any more.
       ingest_.end_unfinished(now_ns());
       advance(order_window::everything);

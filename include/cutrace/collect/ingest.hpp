@@ -11,8 +11,8 @@
 #include <cutrace/collect/gpu_record.hpp>
 #include <cutrace/collect/order_window.hpp>
 #include <cutrace/collect/reporter.hpp>
-#include <cutrace/collect/stream_order.hpp>
-#include <cutrace/collect/unfinished_work.hpp>
+#include <cutrace/collect/watch/stream_order.hpp>
+#include <cutrace/collect/watch/unfinished_work.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/marker/stage_write.hpp>
 #include <new>

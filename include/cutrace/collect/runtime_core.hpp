@@ -10,7 +10,7 @@
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/clock_map.hpp>
 #include <cutrace/collect/correlation_ring.hpp>
-#include <cutrace/collect/fault_state.hpp>
+#include <cutrace/collect/watch/fault_state.hpp>
 #include <cutrace/collect/function_table.hpp>
 #include <cutrace/collect/graph_table.hpp>
 #include <cutrace/collect/reporter.hpp>

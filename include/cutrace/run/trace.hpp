@@ -295,7 +295,8 @@ class trace {
     const auto text = std::make_shared<answer>();
     if (!c.call([&c, found, text, forced] { text->text = c.explain(forced, found->upto); }, answer_ms))
       return answer{}.text;
-    return (answered ? "" : "CUPTI does not answer: what follows is what the calls of the host say\n") + text->text;
+    return (answered ? "" : "CUPTI does not answer: what follows is what the calls of the host say\n") + text->text +
+           devices_block();
   }
 
   /// The gate follows from who wants it shut. A trace that is not one piece reports its pieces. Any thread.

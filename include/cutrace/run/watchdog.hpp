@@ -31,8 +31,8 @@ class watchdog {
       : scale_(scale), collector_(c), pump_(pump), health_(std::move(health)), shortest_ms_(s.bound_ms) {
     bounds_.bound_ns = std::int64_t{s.bound_ms} * 1000000;
     bounds_.except = s.except;
-    take(s.stages, bounds_.stages);
-    take(s.requests, bounds_.requests);
+    take(s.stages, bounds_.open.stages);
+    take(s.requests, bounds_.open.requests);
     thread_ = start_thread([](void* self) { static_cast<watchdog*>(self)->run(); }, this);
   }
   ~watchdog() {
@@ -51,7 +51,7 @@ class watchdog {
   /// For CUPTI, which may be what hangs, and for the collector.
   static constexpr std::uint32_t answer_ms = 1000, collector_ms = 2000;
 
-  void take(const std::vector<watchdog_settings::named>& from, std::vector<work_watch::bounds::named>& to) {
+  void take(const std::vector<watchdog_settings::named>& from, std::vector<stage_watch::bound>& to) {
     for (const watchdog_settings::named& n : from) {
       to.push_back({n.name, std::int64_t{n.bound_ms} * 1000000});
       shortest_ms_ = std::min(shortest_ms_, n.bound_ms);

@@ -6,45 +6,27 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <cutrace/collect/delivery.hpp>
 #include <cutrace/collect/event_tables.hpp>
-#include <cutrace/collect/fault_state.hpp>
 #include <cutrace/collect/pending.hpp>
-#include <cutrace/collect/stream_order.hpp>
 #include <cutrace/collect/thread_registry.hpp>
-#include <cutrace/collect/unfinished_work.hpp>
-#include <iterator>
+#include <cutrace/collect/watch/alarm_text.hpp>
+#include <cutrace/collect/watch/fault_state.hpp>
+#include <cutrace/collect/watch/stage_watch.hpp>
+#include <cutrace/collect/watch/stream_order.hpp>
+#include <cutrace/collect/watch/unfinished_work.hpp>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The call that returned an error which loses the context.
-struct context_fault {
-  text call, result_name;
-  std::int32_t result = 0;
-  std::int64_t at_ns = 0;             ///< raw frame
-  std::int64_t flushed_since_ns = 0;  ///< since when plain flushes had followed one another closely, 0: they had not
-};
-
-/// One piece of work that an alarm names.
-struct suspect {
-  pending_event alarm;
-  std::uint32_t group = 0;  ///< lower ones come first
-  text before{};            ///< what ended last before it on its stream
-  std::int64_t before_ns = 0;
-};
-
-class work_watch {
+class work_watch : alarm_text {
  public:
   using role = stream_use::role;
 
@@ -56,7 +38,12 @@ class work_watch {
 
   work_watch(event_tables& tables, stream_order& order, const unfinished_work& unfinished, delivery& events,
              thread_registry& threads)
-      : tables_(tables), order_(order), unfinished_(unfinished), delivery_(events), threads_(threads) {}
+      : tables_(tables),
+        order_(order),
+        unfinished_(unfinished),
+        delivery_(events),
+        threads_(threads),
+        stages_(tables, events) {}
 
   /// Once in a while, so that the order of streams holds little: puts in order what has come.
   void settle() {
@@ -65,15 +52,16 @@ class work_watch {
   }
 
   /// After the flushes that followed the error. `alarms` is empty where nothing was unfinished.
-  report of_fault(const context_fault& f) {
+  report of_fault(const fault_state::call& f) {
     std::vector<suspect> all;
     const std::vector<view> streams = views();
     for (const view& v : streams) add_candidates(v, f, all);
     add_ended(streams, f, all);
-    std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
+    sort(all);
     report r;
     std::string& s = r.text;
-    append(s, "GPU fault: %.60s returned %.60s (%d)\n", printable(f.call), printable(f.result_name), f.result);
+    append(s, "GPU fault: %.60s returned %.60s (%d)\n", printable(tables_.functions.name_of(f.function, false)),
+           printable(tables_.functions.result(false, f.result)), f.result);
     if (all.empty()) {
       s += "  no work of the GPU was unfinished that is known of, so what faulted cannot be named\n";
       return r;
@@ -88,15 +76,9 @@ class work_watch {
 
   /// What hangs.
   struct bounds {
-    struct named {
-      std::string name;
-      std::int64_t bound_ns;
-    };
     std::int64_t bound_ns = 0;
-    // "*" at the end of a name stands for any rest.
-    std::vector<std::string> except;  ///< names of kernels that may take any time
-    std::vector<named> stages;        ///< that may be open for so long; the first that fits a name counts
-    std::vector<named> requests;      ///< by text or number: so may the stages that serve them
+    std::vector<std::string> except;  ///< names of kernels that may take any time, "*" at the end stands for any rest
+    stage_watch::bounds open;
   };
 
   /// Whether something has stood still for the bound, so that a forced flush is to show what. `now_ns`: raw frame.
@@ -132,7 +114,7 @@ class work_watch {
     if (heads.empty()) add_stuck_call(b, now_ns, heads);
     report r;
     if (heads.empty()) return r;
-    std::stable_sort(heads.begin(), heads.end(), [](const suspect& a, const suspect& c) { return a.group < c.group; });
+    sort(heads);
     append(r.text, "GPU hang: nothing has ended for %s%s\n", seconds(heads.front().alarm.alarm.unfinished_ns).c_str(),
            answered ? "" : "; CUPTI does not answer, so this is what the host's calls say");
     finish(heads, "hang", now_ns, r);
@@ -140,31 +122,11 @@ class work_watch {
     append_threads(now_ns, r.text);
     return r;
   }
-  /// Stages that are open for longer than they may be, each once. They are watched from the first call that sees them.
+  /// Stages that are open for longer than they may be. The text is empty where the last one is not old.
   report of_stages(const bounds& b, std::int64_t now_ns) {
     report r;
-    if (b.stages.empty() && b.requests.empty()) return r;
-    ++look_;
-    std::vector<suspect> late;
-    tables_.stages.for_each_open([&](const known_stage& s) {
-      auto found = open_.find(s.id);
-      if (found == open_.end()) {
-        if (open_.size() == watched_limit) return;
-        found = open_.emplace(s.id, bound_of(s, b, now_ns)).first;
-      }
-      watched& w = found->second;
-      w.look = look_;
-      if (w.bound_ns == 0 || now_ns - w.since_ns < w.bound_ns) return;
-      suspect l = of_stage(s, w.since_ns, now_ns);
-      set_why(l, w.why + " may be open for " + seconds(w.bound_ns));
-      w = {};
-      w.look = look_;
-      late.push_back(std::move(l));
-    });
-    for (auto at = open_.begin(); at != open_.end();) at = at->second.look == look_ ? std::next(at) : open_.erase(at);
+    std::vector<suspect> late = stages_.late(b.open, now_ns);
     if (late.empty()) return r;
-    std::stable_sort(late.begin(), late.end(),
-                     [](const suspect& a, const suspect& c) { return a.alarm.call_start_ns < c.alarm.call_start_ns; });
     unsaid_ += late.size();
     append(r.text, "hang: stages have not ended: %zu\n", unsaid_);
     finish(late, "hang", now_ns, r);
@@ -188,7 +150,7 @@ class work_watch {
       s += "asked without --force: names of unfinished kernels are not known, only the calls that issued them\n";
     std::vector<suspect> heads;
     for (const view& v : all) heads.push_back(head_of(v, all, now_ns));
-    std::stable_sort(heads.begin(), heads.end(), [](const suspect& a, const suspect& c) { return a.group < c.group; });
+    sort(heads);
     if (!heads.empty()) append(s, "the head of each of %zu streams:\n", heads.size());
     report unused;
     finish(heads, "hang", now_ns, unused);
@@ -201,13 +163,17 @@ class work_watch {
   /// The process was stopped meanwhile (by a debugger, say): what has stood still did so for that reason.
   void begin_anew(std::int64_t now_ns) noexcept {
     for (known_stream& s : order_.streams()) s.progress_ns = now_ns;
-    for (auto& w : open_) w.second.since_ns = now_ns;
+    stages_.begin_anew(now_ns);
     anew_ns_ = now_ns;
   }
 
  private:
-  static constexpr std::size_t shown = 8;          ///< of one alarm, in the block
-  static constexpr std::size_t delivered = 10000;  ///< as events
+  static void sort(std::vector<suspect>& all) {
+    std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
+  }
+  static constexpr std::size_t shown = 8;                     ///< of one alarm, in the block
+  static constexpr std::size_t delivered = 10000;             ///< as events
+  static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
 
   using entry = unfinished_work::entry;
   /// A stream with something on it that is not known to be done.
@@ -343,12 +309,12 @@ class work_watch {
   /// Whether the first piece of a stream's unfinished work is what was at work when the context was lost. After a fault
   /// times come only of what had been flushed, plainly, by some milliseconds after it (docs/cupti.md, 51): so it is,
   /// where flushes had followed one another closely ever since it was launched.
-  static bool is_sharp(const view& v, const context_fault& f) noexcept {
+  static bool is_sharp(const view& v, const fault_state::call& f) noexcept {
     const std::int64_t times_lost_within_ns = fault_state::times_kept_ns(f.result);
     return v.work.size() == 1 ||
            (f.flushed_since_ns != 0 && f.flushed_since_ns <= v.work.front()->work.call_start_ns + times_lost_within_ns);
   }
-  void add_candidates(const view& v, const context_fault& f, std::vector<suspect>& all) {
+  void add_candidates(const view& v, const fault_state::call& f, std::vector<suspect>& all) {
     const auto launched_before = [&](const entry* e) { return e->work.call_start_ns <= f.at_ns; };
     const std::size_t count = static_cast<std::size_t>(std::count_if(v.work.begin(), v.work.end(), launched_before));
     if (count == 0) return;
@@ -374,7 +340,7 @@ class work_watch {
   /// Of a misaligned address the culprit itself may have times, a wait for it may even have succeeded (3 runs of 4 in
   /// graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52): the kernel that ended last on each
   /// stream, unless what is unfinished was launched afterwards.
-  void add_ended(const std::vector<view>& all_views, const context_fault& f, std::vector<suspect>& all) {
+  void add_ended(const std::vector<view>& all_views, const fault_state::call& f, std::vector<suspect>& all) {
     constexpr std::int32_t misaligned = 716;
     constexpr std::int64_t recent_ns = 1000000000;
     if (f.result != misaligned) return;
@@ -446,11 +412,6 @@ class work_watch {
     const std::string_view full(name.data, name.size);
     return std::any_of(b.except.begin(), b.except.end(),
                        [&](const std::string& e) { return fits(e, full) || full.substr(0, full.find('(')) == e; });
-  }
-  static bool fits(const std::string& pattern, std::string_view name) {
-    if (!pattern.empty() && pattern.back() == '*')
-      return name.substr(0, pattern.size() - 1) == std::string_view(pattern).substr(0, pattern.size() - 1);
-    return name == pattern;
   }
   /// The view whose head holds up the head of `v`, nullptr where that is not another stream's.
   const view* cause_of(const view& v, const std::vector<view>& all) const {
@@ -570,60 +531,6 @@ class work_watch {
     heads.push_back(std::move(s));
   }
 
-  // Stages that are open
-
-  struct watched {
-    std::int64_t since_ns = 0, bound_ns = 0;  ///< 0: it may be open for as long as it likes, or was reported
-    std::string why{};                        ///< whose bound it is
-    std::uint64_t look = 0;                   ///< in which it was seen last
-  };
-  static constexpr std::size_t watched_limit = 10000;
-  static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
-
-  watched bound_of(const known_stage& s, const bounds& b, std::int64_t now_ns) {
-    watched w;
-    w.since_ns = now_ns;
-    const std::string_view stage(s.name, s.name_size);
-    for (const bounds::named& n : b.stages)
-      if (fits(n.name, stage)) {
-        w.bound_ns = n.bound_ns;
-        w.why = "this stage";
-        break;
-      }
-    if (b.requests.empty()) return w;
-    const event e = delivery_.complete(of_stage(s, now_ns, now_ns).alarm);
-    for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      const text named = e.requests[i].name;
-      const std::string request =
-          named.size != 0 ? std::string(named.data, named.size) : std::to_string(e.requests[i].id);
-      for (const bounds::named& n : b.requests)
-        if (fits(n.name, request)) {
-          if (w.bound_ns != 0 && w.bound_ns <= n.bound_ns) break;
-          w.bound_ns = n.bound_ns;
-          w.why = "a stage of request " + request;
-          break;
-        }
-    }
-    return w;
-  }
-  suspect of_stage(const known_stage& s, std::int64_t since_ns, std::int64_t now_ns) const {
-    suspect l;
-    pending_event& a = l.alarm;
-    a.kind = event_kind::alarm;
-    a.process_id = tables_.process_id;
-    a.start_ns = a.end_ns = now_ns;
-    a.name = s.name_text();
-    a.stage_id = s.id;
-    a.joined = attribution::by_call;
-    a.call_start_ns = since_ns;
-    a.call_thread = static_cast<std::uint32_t>(s.id >> 40);  // as traced_thread::next_stage counts
-    alarm_data d{};
-    d.work = text{"stage", 5};
-    d.unfinished_ns = now_ns - since_ns;
-    a.alarm = d;
-    return l;
-  }
-
   // The block
 
   void finish(std::vector<suspect>& all, const char* what, std::int64_t now_ns, report& r) {
@@ -668,22 +575,6 @@ class work_watch {
       append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
              seconds(now_ns - s.before_ns).c_str());
   }
-  static std::string belonging(const event& e) {
-    std::string s;
-    if (e.stage_name.size == 0) return e.stage_id == 0 ? "outside of any stage" : "its stage is not known any more";
-    append(s, "stage \"%.100s\"", printable(e.stage_name));
-    if (e.request_total == 0) return s;
-    s += e.request_total == 1 ? ", request " : ", requests ";
-    for (std::uint32_t i = 0; i < e.request_count && i < 8; ++i) {
-      if (i != 0) s += ", ";
-      if (e.requests[i].name.size != 0)
-        append(s, "%.60s", printable(e.requests[i].name));
-      else
-        append(s, "%llu", static_cast<unsigned long long>(e.requests[i].id));
-    }
-    if (e.request_total > 8) append(s, " and %u more", e.request_total - 8);
-    return s;
-  }
   /// What finished last on the streams that have something unfinished.
   void append_streams(const std::vector<view>& all, std::int64_t now_ns, std::string& out) const {
     std::size_t lines = 0;
@@ -722,33 +613,13 @@ class work_watch {
     return s;
   }
 
-  static const char* printable(text t) noexcept { return t.size != 0 && t.data != nullptr ? t.data : "(unknown)"; }
-  static std::string seconds(std::int64_t ns) {
-    std::string s;
-    if (ns < 0) ns = 0;
-    if (ns < 1000000000)
-      append(s, "%.1f ms", static_cast<double>(ns) / 1e6);
-    else
-      append(s, "%.1f s", static_cast<double>(ns) / 1e9);
-    return s;
-  }
-  __attribute__((format(printf, 2, 3))) static void append(std::string& out, const char* format, ...) {
-    char line[512];
-    std::va_list values;
-    va_start(values, format);
-    const int n = std::vsnprintf(line, sizeof(line), format, values);
-    va_end(values);
-    if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof(line) - 1));
-  }
-
   event_tables& tables_;
   stream_order& order_;
   const unfinished_work& unfinished_;
   delivery& delivery_;
   thread_registry& threads_;
   std::int64_t anew_ns_ = 0;
-  std::unordered_map<std::uint64_t, watched> open_;  ///< by id; stages of which a bound may be known
-  std::uint64_t look_ = 0;
+  stage_watch stages_;
   std::size_t unsaid_ = 0;    ///< stages that no block has counted yet
   std::int64_t said_ns_ = 0;  ///< when the last block of stages was written
 };
