@@ -10,12 +10,12 @@
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/clock_map.hpp>
 #include <cutrace/collect/correlation_ring.hpp>
-#include <cutrace/collect/watch/fault_state.hpp>
 #include <cutrace/collect/function_table.hpp>
 #include <cutrace/collect/graph_table.hpp>
 #include <cutrace/collect/reporter.hpp>
 #include <cutrace/collect/site_table.hpp>
 #include <cutrace/collect/thread_registry.hpp>
+#include <cutrace/collect/watch/fault_state.hpp>
 #include <cutrace/marker/slot.hpp>
 #include <cutrace/session.hpp>
 
