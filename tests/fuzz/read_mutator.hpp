@@ -195,6 +195,18 @@ inline std::size_t mark_at(random& r, const std::string& s, const char* marks) {
   return at == std::string::npos ? from : at;
 }
 
+/// Objects in objects, by the field in front of one; whole or torn off.
+inline void nest(random& r, std::string& s) {
+  const std::size_t at = s.find('{', below(r, s.size()));
+  if (at == std::string::npos || at == 0) return;
+  const std::size_t from = s.find_last_of(",{\n", at - 1);
+  const std::string front = from == std::string::npos ? "[" : "{" + s.substr(from + 1, at - from - 1);
+  const std::size_t times = std::min(many(r), content_limit / (front.size() + 1));
+  const std::size_t end = s.find('}', at);
+  if (end != std::string::npos && below(r, 4) != 0) repeat(s, end, front.size() == 1 ? "]" : "}", times);
+  repeat(s, at, front, times);
+}
+
 inline void change_json(random& r, std::string& s) {
   if (s.empty()) return;
   switch (below(r, 6)) {
@@ -213,13 +225,8 @@ inline void change_json(random& r, std::string& s) {
       const std::size_t at = mark_at(r, s, "\n"), end = std::min(s.find('\n', at + 1), s.size());
       return repeat(s, end, s.substr(at, end - at), many(r));
     }
-    case 3: {  // objects in objects: the field in front of one
-      const std::size_t at = s.find('{', below(r, s.size()));
-      if (at == std::string::npos || at == 0) return;
-      const std::size_t from = s.find_last_of(",{\n", at - 1);
-      const std::string front = from == std::string::npos ? "[" : "{" + s.substr(from + 1, at - from - 1);
-      return repeat(s, at, front, many(r));
-    }
+    case 3:
+      return nest(r, s);
     case 4:  // a long text
       return repeat(s, mark_at(r, s, "\""), below(r, 2) == 0 ? "a" : "\\u0000", many(r));
     default: {  // a field from elsewhere

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <cutrace/run/settings.hpp>
 #include <memory>
 #include <set>
@@ -20,6 +21,7 @@
 #include "cutrace/cutrace_libraries.hpp"
 #include "cutrace/ebpf_run.hpp"
 #include "cutrace/exit_status.hpp"
+#include "cutrace/gpu_core_dump.hpp"
 #include "cutrace/help_format.hpp"
 #include "cutrace/invoking_user.hpp"
 #include "cutrace/ioctl_run.hpp"
@@ -208,6 +210,7 @@ int run(const run_options& options) {
     const start_gate gate = tracer ? tracer->gate() : start_gate();
     return program.start(options.program, environment.variables, options.children == "off", tracer ? &gate : nullptr);
   };
+  const std::time_t started = std::time(nullptr);
   int why = start();
   if (why != 0 && environment.ptraced && tracer && !tracer->refusal().empty()) {
     warn(tracer->refusal() + "; there is CUPTI alone");
@@ -263,6 +266,8 @@ int run(const run_options& options) {
   progress.erase();
   if (tracer)
     for (const std::string& note : tracer->notes()) say("cutrace: " + note);
+  for (const std::string& dump : gpu_core_dumps(environment.variables, started))
+    say("cutrace: the GPU faulted, its core dump is " + dump + ": cuda-gdb -ex 'target cudacore " + dump + "'");
 
   const bool only_program = by_tracer || off || options.children == "off";
   std::vector<process_report> processes = read_at_end(*status, only_program ? nullptr : &summary.others);

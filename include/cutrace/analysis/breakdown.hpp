@@ -83,7 +83,8 @@ struct device_time {
 /// and at its end when asked, so the end of the trace need not be known before.
 class breakdown {
  public:
-  explicit breakdown(std::int64_t start_ns = 0, const bounds& limits = {}) : start_ns_(start_ns), limits_(limits) {
+  explicit breakdown(std::int64_t start_ns = 0, const bounds& limits = {})
+      : start_ns_(time_of(start_ns)), limits_(limits) {
     for (auto& u : host_) u = interval_set(limits.intervals);
     for (auto& u : all_) u = interval_set(limits.intervals);
     recorded_ = interval_set(limits.row_intervals);

@@ -28,11 +28,11 @@ class time_bins {
     if (v.empty()) return;
     const std::int64_t b0 = index(v.start_ns) - first_;
     if (CUTRACE_LIKELY(b0 >= 0 && b0 < static_cast<std::int64_t>(ns_.size()) && v.end_ns <= bin(b0 + first_).end_ns)) {
-      ns_[static_cast<std::size_t>(b0)] += v.length_ns();  // most events are much shorter than a bin
+      add_ns(ns_[static_cast<std::size_t>(b0)], v.length_ns());  // most events are much shorter than a bin
       return;
     }
     fit(v);
-    for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) at(b) += clip(v, bin(b)).length_ns();
+    for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) add_ns(at(b), clip(v, bin(b)).length_ns());
   }
 
   /// Marks `v` as covered, as a union would, where only the covered part of each bin is known, not its place. Bins end
@@ -65,7 +65,7 @@ class time_bins {
     for (std::int64_t b = std::max(index(v.start_ns), first_); b <= std::min(index(v.end_ns - 1), last_bin); ++b) {
       const interval where = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
       const std::int64_t ns = ns_[static_cast<std::size_t>(b - first_)];
-      if (!where.empty()) total += scaled(ns, clip(v, where).length_ns(), where.length_ns());
+      if (!where.empty()) add_ns(total, scaled(ns, clip(v, where).length_ns(), where.length_ns()));
     }
     return total;
   }
@@ -113,7 +113,7 @@ class time_bins {
       const std::int64_t ns = ns_[i];
       ns_[i] = 0;
       const std::size_t j = static_cast<std::size_t>(((first_ + static_cast<std::int64_t>(i)) >> 1) - first);
-      ns_[j] += ns;
+      add_ns(ns_[j], ns);
       used = j + 1;
     }
     ns_.resize(used);

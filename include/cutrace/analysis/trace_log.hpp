@@ -130,7 +130,10 @@ class trace_log {
   /// @param name_bytes text of names that is kept, 0: all
   /// @param requests without them, stages have none
   explicit trace_log(std::int64_t start_ns = 0, std::size_t name_bytes = 0, bool requests = true)
-      : start_ns_(start_ns), names_(0, name_bytes), files_(0, name_bytes), stages_(requests) {
+      : start_ns_(start_ns == first_event ? start_ns : time_of(start_ns)),
+        names_(0, name_bytes),
+        files_(0, name_bytes),
+        stages_(requests) {
     threads_.emplace_back();  // of work whose thread is not known
     thread_ids_.push_back(0);
   }
@@ -175,7 +178,7 @@ class trace_log {
 
   /// Sorts, and joins work with its calls. Nothing may be added afterwards. @param end_ns of the trace, where known.
   CUTRACE_ONE_COPY void seal(std::int64_t end_ns = INT64_MIN) {
-    last_ns_ = std::max(last_ns_, end_ns);
+    if (end_ns != INT64_MIN) last_ns_ = std::max(last_ns_, time_of(end_ns));
     for (thread_calls& t : threads_) t.seal();
     order_work();
     for (const auto& d : devices_) join(d.second.order);

@@ -256,4 +256,30 @@ TEST_CASE("a process that may write no file large enough for what it reports: th
   CHECK(r.says("cannot be reported to cutrace run: File too large"));
 }
 
+TEST_CASE("core dumps that the driver writes of the GPU are named, with the command that opens them") {
+  // Stands for the driver, which aborts the program when it has written the file.
+  const auto dies = [](const std::string& file) {
+    return std::vector<std::string>{
+        "/bin/sh", "-c",
+        "touch -d '1 hour ago' core_1_a_2.nvcudmp; mkdir -p 'd[1]'; echo x >\"" + file + "\"; kill -ABRT $$"};
+  };
+  const std::string name = "core_1764050000_host_4711.nvcudmp";
+  const std::string words = "cutrace: the GPU faulted, its core dump is ";
+  for (const char* method : {"preload", "ioctl"}) {
+    const run r({"--method", method}, dies(name), {{"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"}});
+    CAPTURE(r.ended.errors);
+    CHECK(r.says(words + name + ": cuda-gdb -ex 'target cudacore " + name + "'\n"));
+    CHECK_FALSE(r.says("core_1_a_2"));  // of another run
+    CHECK(r.ended.signal == SIGABRT);
+  }
+  const run named({"--method", "preload"}, dies("d[1]/4711.x%y"),
+                  {{"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"}, {"CUDA_COREDUMP_FILE", "d[1]/%p.x%y"}});
+  CAPTURE(named.ended.errors);
+  CHECK(named.says(words + "d[1]/4711.x%y: "));
+  for (const char* off : {"", "0"}) {
+    const run none({"--method", "preload"}, dies(name), {{"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", off}});
+    CHECK_FALSE(none.says("core dump"));
+  }
+}
+
 }  // namespace run_ends_test
