@@ -50,8 +50,6 @@ struct issued_call {
 
 /// One stream of a context, from its first call until nothing of it is left.
 struct known_stream {
-  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
-
   std::uint64_t handle = 0;               ///< 0, 1: the legacy default stream, 2: that of a thread
   std::uint32_t context = 0, thread = 0;  ///< `thread`: of a thread's default stream
   bool identified = false;                ///< the next two are known
