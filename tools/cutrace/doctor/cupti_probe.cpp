@@ -24,7 +24,8 @@ namespace cupti = cutrace::cupti;
 void CUPTIAPI no_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 /// As the backend subscribes; `holder` is who has it.
-CUptiResult subscribe(const cupti::functions& api, CUpti_SubscriberHandle& handle, char (&holder)[128]) {
+CUptiResult subscribe(const cupti::functions& api, CUpti_SubscriberHandle& handle,
+                      [[maybe_unused]] char (&holder)[128]) {
 #if CUPTI_API_VERSION >= 130000
   if (api.cuptiSubscribe_v2 != nullptr) {
     CUpti_SubscriberParams params{};
