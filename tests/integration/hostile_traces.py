@@ -158,6 +158,16 @@ def one_bucket(n):
     return b"".join(out)
 
 
+def one_stage_bucket(n):
+    """The same of stages and requests."""
+    prime = 42043 if n > 10000 else 5087
+    out = ['{"v":1,"type":"header","schema":"cutrace"}\n']
+    for i in range(1, n + 1):
+        out.append('{"v":1,"type":"stage","ts_ns":%d,"dur_ns":5,"pid":1,"tid":1,"name":"s","stage_id":%d,"requests":[%d]}\n'
+                   % (10 * i, i * prime, i * prime))
+    return "".join(out).encode()
+
+
 def one_hash(n):
     """Names of 16 bytes that a hash without a seed gives one value."""
     mask, factor = (1 << 64) - 1, 0x9E3779B97F4A7C15
@@ -258,8 +268,9 @@ MEMORY = [
 MOST_SECONDS = 5
 TIME = [
     (nested_details, 20000), (far_numbers, 200), (cleared_tables, 1000), (cleared_slices, 1000), (first_again, 1000),
-    (one_bucket, 4200), (one_hash, 4000), (open_instances, 13200), (one_line, 10000), (unclosed, 5000),
-    (far_brace, 4000), (long_text_again, 2000), (long_requests_again, 300), (deep_stages, 5000), (endless_line, 3),
+    (one_bucket, 4200), (one_stage_bucket, 4200), (one_hash, 4000), (open_instances, 13200), (one_line, 10000),
+    (unclosed, 5000), (far_brace, 4000), (long_text_again, 2000), (long_requests_again, 300), (deep_stages, 5000),
+    (endless_line, 3),
 ]
 # More than a small limit allows: of what readers keep, and of what a report does.
 REFUSED = [(long_rows, 100, "convert"), (many_requests, 300000, "report")]

@@ -11,7 +11,6 @@
 #include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -177,11 +176,11 @@ class stage_log {
   bool requests_;
   chunked<stage_instance> instances_;
   chunked<adopted_part> parts_;
-  std::unordered_map<std::uint64_t, std::uint32_t> index_;  ///< number of an id
+  detail::seeded_map<std::uint64_t, std::uint32_t> index_;  ///< number of an id
   std::vector<std::uint64_t> request_ids_;
   std::vector<std::uint32_t> request_texts_;  ///< by request: number of its name
   name_table request_names_{0, 0, ""};
-  std::unordered_map<std::uint64_t, std::uint32_t> request_index_;
+  detail::seeded_map<std::uint64_t, std::uint32_t> request_index_;
   std::vector<std::uint32_t> request_lists_;  ///< all lists, one after the other
   std::vector<std::uint32_t> lists_;          ///< begin of each list in it, and the end of the last; list 0 is empty
   std::vector<std::uint32_t> found_;

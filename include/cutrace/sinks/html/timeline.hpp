@@ -17,7 +17,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -49,7 +48,7 @@ class text_numbers {
   std::uint64_t refused() const noexcept { return refused_; }
 
  private:
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  detail::seeded_map<std::string, std::uint32_t> numbers_;
   std::vector<const std::string*> texts_;
   std::size_t bytes_left_;
   std::uint64_t refused_ = 0;

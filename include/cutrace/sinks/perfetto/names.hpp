@@ -46,8 +46,8 @@ class number_table {
   struct hash {
     std::size_t operator()(const key& k) const noexcept {
       std::uint64_t sum = 0;
-      for (const std::uint64_t word : k) sum = (sum ^ sum >> 32 ^ word) * 0x9E3779B97F4A7C15u;
-      return static_cast<std::size_t>(sum ^ sum >> 29);
+      for (const std::uint64_t word : k) sum = detail::hash_number(sum ^ word);  // seeded: words may be a file's
+      return static_cast<std::size_t>(sum);
     }
   };
   std::unordered_map<key, std::uint32_t, hash> numbers_;

@@ -174,7 +174,7 @@ class label_table {
   analysis::name_table names_;
   std::vector<std::uint32_t> label_of_name_;  ///< by number of the name
   std::vector<std::string> labels_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  detail::seeded_map<std::string, std::uint32_t> numbers_;
 };
 
 /// Devices by index, as labels: the first 16 that are seen, "other" for the rest.
@@ -420,7 +420,7 @@ class metrics {
   analysis::name_table call_names_{1024, 64 * 1024};
   std::vector<std::uint8_t> call_categories_;
   std::array<std::uint64_t, 256> replays_{};
-  std::unordered_map<std::uint64_t, allocation> live_;
+  detail::seeded_map<std::uint64_t, allocation> live_;
 };
 
 }  // namespace prometheus
