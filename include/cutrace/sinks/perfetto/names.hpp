@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/analysis/names.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/output/json_text.hpp>
