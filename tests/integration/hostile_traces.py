@@ -149,9 +149,14 @@ def first_again(n):
     return b"".join(out) + clocks() * n
 
 
+def table_size(n):
+    """What a hash table of libstdc++ has that grew to a size of TIME, or ten times that."""
+    return 42043 if n > 10000 else 5087
+
+
 def one_bucket(n):
     """Numbers of tracks that are multiples of the sizes that hash tables of libstdc++ have."""
-    prime = 42043 if n > 10000 else 5087
+    prime = table_size(n)
     out = [clocks()]
     for i in range(1, n + 1):
         out.append(packet(field(60, field(1, i * prime) + field(4, field(1, 7) + field(2, 3)))))
@@ -160,7 +165,7 @@ def one_bucket(n):
 
 def one_stage_bucket(n):
     """The same of stages and requests."""
-    prime = 42043 if n > 10000 else 5087
+    prime = table_size(n)
     out = ['{"v":1,"type":"header","schema":"cutrace"}\n']
     for i in range(1, n + 1):
         out.append('{"v":1,"type":"stage","ts_ns":%d,"dur_ns":5,"pid":1,"tid":1,"name":"s","stage_id":%d,"requests":[%d]}\n'

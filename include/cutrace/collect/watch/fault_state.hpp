@@ -64,8 +64,8 @@ class fault_state {
   /// itself holds up: where nobody launches they take a millisecond at the most.
   void flush_begins(std::uint64_t now_ns) noexcept {
     const std::uint64_t pause_ns = now_ns - flushed_ns_.load(std::memory_order_relaxed);
-    for (row& r : rows_)
-      if (pause_ns >= r.kept_ns) r.since_ns.store(now_ns, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < rows; ++i)
+      if (pause_ns >= kept_ns[i]) since_ns_[i].store(now_ns, std::memory_order_relaxed);
     flushes_.store(true, std::memory_order_release);
   }
   void flushed(std::uint64_t now_ns) noexcept {
@@ -96,22 +96,18 @@ class fault_state {
   }
 
  private:
-  static constexpr std::uint64_t kept_ns[] = {50000000, 12000000, 6000000};
+  static constexpr std::size_t rows = 3;
+  static constexpr std::uint64_t kept_ns[rows] = {50000000, 12000000, 6000000};
   static constexpr std::size_t row_of(std::int32_t result) noexcept {
     constexpr std::int32_t illegal_address = 700, misaligned = 716;
     return result == illegal_address ? 0 : result == misaligned ? 1 : 2;
   }
-  /// Flushes that followed one another within `kept_ns`.
-  struct row {
-    std::uint64_t kept_ns;
-    std::atomic<std::uint64_t> since_ns{0};  ///< begin of the first
-  };
   std::int64_t flushed_since(std::int32_t result, std::uint64_t at_ns) const noexcept {
-    const row& r = rows_[row_of(result)];
+    const std::size_t row = row_of(result);
     const bool flushes = flushes_.load(std::memory_order_acquire);
     const std::uint64_t last = flushed_ns_.load(std::memory_order_relaxed);
-    const bool closely = flushes || last > at_ns || at_ns - last < r.kept_ns;
-    return closely ? static_cast<std::int64_t>(r.since_ns.load(std::memory_order_relaxed)) : 0;
+    const bool closely = flushes || last > at_ns || at_ns - last < kept_ns[row];
+    return closely ? static_cast<std::int64_t>(since_ns_[row].load(std::memory_order_relaxed)) : 0;
   }
 
   enum steps : std::uint32_t { none, flushing, records_are_here, reported };
@@ -120,7 +116,7 @@ class fault_state {
   std::atomic<std::uint32_t> step_{reported};
   std::atomic<std::uint64_t> flushed_ns_{0};
   std::atomic<bool> flushes_{false};
-  row rows_[3] = {{kept_ns[0]}, {kept_ns[1]}, {kept_ns[2]}};
+  std::atomic<std::uint64_t> since_ns_[rows] = {};  ///< begin of the first flush that others followed within `kept_ns`
   std::mutex mutex_;
   std::condition_variable changed_;
   bool listened_to_ = false;

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/collect/function_table.hpp>
+#include <cutrace/collect/watch/gpu_stream.hpp>
 #include <cutrace/event.hpp>
 #include <deque>
 #include <unordered_map>
@@ -216,9 +217,6 @@ class stream_order {
   /// False: no work of that name was seen to end. True may be by chance, once in some hundred names.
   bool has_finished(text name) const noexcept { return finished_names_.test(place_of_name(name)); }
 
-  static bool is_before(std::uint32_t id, std::uint32_t later) noexcept {
-    return static_cast<std::int32_t>(later - id) > 0;  // they wrap
-  }
   std::uint32_t newest() const noexcept { return newest_; }
   /// Of all GPU work that was seen to end, raw frame.
   std::int64_t newest_end_ns() const noexcept { return newest_end_ns_; }
@@ -239,18 +237,10 @@ class stream_order {
       return handle == o.handle && context == o.context && thread == o.thread;
     }
   };
-  struct id_key {
-    std::uint32_t context;
-    std::uint64_t stream;
-    bool operator==(const id_key& o) const noexcept { return context == o.context && stream == o.stream; }
-  };
   struct hash {
     std::size_t operator()(const stream_key& k) const noexcept {
       return static_cast<std::size_t>((k.handle ^ std::uint64_t{k.context} << 48 ^ std::uint64_t{k.thread} << 32) *
                                       0x9E3779B97F4A7C15u);
-    }
-    std::size_t operator()(const id_key& k) const noexcept {
-      return static_cast<std::size_t>((k.stream ^ std::uint64_t{k.context} << 32) * 0x9E3779B97F4A7C15u);
     }
   };
   struct recorded_event {
@@ -357,7 +347,7 @@ class stream_order {
     stop_asking(of.stream);
   }
   CUTRACE_INLINE finished_work& finished(std::uint32_t context, std::uint64_t stream) {
-    const id_key key{context, stream};
+    const gpu_stream key{context, stream};
     if (CUTRACE_LIKELY(last_finished_ != nullptr && last_id_ == key)) return *last_finished_;
     if (CUTRACE_UNLIKELY(finished_.size() >= event_limit)) finished_.clear();
     last_id_ = key;
@@ -486,11 +476,11 @@ class stream_order {
   std::unordered_map<stream_key, std::uint32_t, hash> by_handle_;
   std::unordered_map<std::uint64_t, recorded_event> events_;
   std::unordered_map<std::uint32_t, place_of_stream> awaited_;  ///< by correlation id
-  std::unordered_map<id_key, finished_work, hash> finished_;
+  std::unordered_map<gpu_stream, finished_work, gpu_stream::hash> finished_;
   std::bitset<8192> finished_names_;
   stream_key last_key_{};
   std::uint32_t last_stream_ = issued_call::no_stream;
-  id_key last_id_{};
+  gpu_stream last_id_{};
   finished_work* last_finished_ = nullptr;
   std::size_t waiting_ = 0, limit_ = 8192;
   std::uint32_t captures_ = 0, newest_ = 0;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/collect/pending.hpp>
+#include <cutrace/collect/watch/gpu_stream.hpp>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -68,10 +69,10 @@ class unfinished_work {
     } else if (later.kind == event_kind::sync && later.sync.what == sync_kind::stream) {
       close_of({later.context, later.stream}, later.correlation_id, later.end_ns, close);
     } else if (later.kind == event_kind::sync && later.sync.what == sync_kind::context) {
-      std::vector<stream_key> of_context;
+      std::vector<gpu_stream> of_context;
       for (const auto& s : streams_)
         if (s.first.context == later.context) of_context.push_back(s.first);
-      for (const stream_key& s : of_context) close_of(s, later.correlation_id, later.end_ns, close);
+      for (const gpu_stream& s : of_context) close_of(s, later.correlation_id, later.end_ns, close);
     }
   }
   /// At the end of the trace, which was at `end_ns`.
@@ -84,30 +85,17 @@ class unfinished_work {
   }
 
  private:
-  struct stream_key {
-    std::uint32_t context;
-    std::uint64_t stream;
-    bool operator==(const stream_key& o) const noexcept { return context == o.context && stream == o.stream; }
-  };
-  struct hash {
-    std::size_t operator()(const stream_key& k) const noexcept {
-      return static_cast<std::size_t>((k.stream ^ std::uint64_t{k.context} << 32) * 0x9E3779B97F4A7C15u);
-    }
-  };
-  static constexpr std::size_t stream_bytes = sizeof(stream_key) + sizeof(std::vector<entry>) + 32;
+  static constexpr std::size_t stream_bytes = sizeof(gpu_stream) + sizeof(std::vector<entry>) + 32;
 
-  /// Ids count up and wrap. Nodes of one replay share an id: none of them shows that another one has ended.
-  static bool is_before(std::uint64_t id, std::uint64_t later) noexcept {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(later) - static_cast<std::uint32_t>(id)) > 0;
-  }
+  /// Nodes of one replay share an id: none of them shows that another one has ended.
   template <class Close>
-  void close_of(const stream_key& key, std::uint64_t later, std::int64_t end_ns, Close close) {
+  void close_of(const gpu_stream& key, std::uint64_t later, std::int64_t end_ns, Close close) {
     const auto found = streams_.find(key);
     if (found == streams_.end()) return;
     std::vector<entry>& all = found->second;
     std::size_t left = 0;
     for (entry& e : all) {
-      if (!is_before(e.work.correlation_id, later)) {
+      if (!is_before(static_cast<std::uint32_t>(e.work.correlation_id), static_cast<std::uint32_t>(later))) {
         all[left++] = e;
         continue;
       }
@@ -119,7 +107,7 @@ class unfinished_work {
     if (left == 0) streams_.erase(found);
   }
 
-  std::unordered_map<stream_key, std::vector<entry>, hash> streams_;
+  std::unordered_map<gpu_stream, std::vector<entry>, gpu_stream::hash> streams_;
   std::size_t size_ = 0, delivered_ = 0;
 };
 

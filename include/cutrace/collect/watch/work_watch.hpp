@@ -130,13 +130,15 @@ class work_watch : alarm_text {
     unsaid_ += late.size();
     append(r.text, "hang: stages have not ended: %zu\n", unsaid_);
     finish(late, "hang", now_ns, r);
+    // A queue that has grown too long brings some with each look: they are all in the trace.
+    if (said_ns_ != 0 && now_ns - said_ns_ < block_pause_ns) {
+      r.text.clear();
+      return r;
+    }
     append_streams(views(), now_ns, r.text);
     append_threads(now_ns, r.text);
-    // A queue that has grown too long brings some with each look: they are all in the trace.
-    if (said_ns_ != 0 && now_ns - said_ns_ < block_pause_ns)
-      r.text.clear();
-    else
-      unsaid_ = 0, said_ns_ = now_ns;
+    unsaid_ = 0;
+    said_ns_ = now_ns;
     return r;
   }
   /// What is going on, for somebody who asks: as of_hang, of all streams with work that is not known to be done.
@@ -183,7 +185,7 @@ class work_watch : alarm_text {
     const issued_call* call = nullptr;             ///< the first call, where there is one
     /// The head is this call, of which there is no record, rather than the first of `work`.
     bool head_is_call() const noexcept {
-      return call != nullptr && (work.empty() || stream_order::is_before(call->correlation, id_of(*work.front())));
+      return call != nullptr && (work.empty() || is_before(call->correlation, id_of(*work.front())));
     }
   };
   static std::uint32_t id_of(const entry& e) noexcept { return static_cast<std::uint32_t>(e.work.correlation_id); }
@@ -220,7 +222,7 @@ class work_watch : alarm_text {
     }
     for (view& v : all)  // nodes of one launch stay in the order in which CUPTI delivered them
       std::stable_sort(v.work.begin(), v.work.end(),
-                       [](const entry* a, const entry* b) { return stream_order::is_before(id_of(*a), id_of(*b)); });
+                       [](const entry* a, const entry* b) { return is_before(id_of(*a), id_of(*b)); });
     return all;
   }
 
