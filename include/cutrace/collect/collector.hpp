@@ -354,7 +354,8 @@ class collector final : private event_emitter {
     std::uint32_t threads = 0;
     const bool renamed = core_.thread_names.changed_since(names_seen_);
     core_.threads.for_each([&](traced_thread& t) {
-      if (read_thread(t, renamed)) ++threads;
+      read_thread(t, renamed);
+      ++threads;
     });
     if (threads > core_.pool.thread_limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
     while (decoded_ != full.size()) {
@@ -422,7 +423,8 @@ class collector final : private event_emitter {
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
   }
 
-  /// A thread keeps its chunk while it lives, so that those beyond the number of chunks get none.
+  /// A thread keeps its chunk while it lives, and until the pass after that, so that those beyond the number of chunks
+  /// get none.
   void tell_crowd(std::uint32_t threads) {
     if (crowd_told_) return;
     crowd_told_ = true;
@@ -445,8 +447,7 @@ class collector final : private event_emitter {
     release_stages();
   }
 
-  /// Whether the thread lives.
-  CUTRACE_ONE_COPY bool read_thread(traced_thread& t, bool renamed) {
+  CUTRACE_ONE_COPY void read_thread(traced_thread& t, bool renamed) {
     const bool ended =
         t.state.load(std::memory_order_acquire) == thread_registry::ended && thread_registry::is_gone(&t);
     if (!t.attached || renamed) {
@@ -477,11 +478,10 @@ class collector final : private event_emitter {
     const std::uint64_t lost = t.lost.load(std::memory_order_relaxed);
     lose(loss_cause::chunk_full, lost - t.lost_seen);
     t.lost_seen = lost;
-    if (!ended) return true;
+    if (!ended) return;
     if (t.reading != nullptr) core_.pool.give(t.reading);
     core_.thread_names.forget(t.thread_id);
     thread_registry::recycle(&t);
-    return false;
   }
 
   /// What was committed or handed over after the last session had ended belongs to no session.

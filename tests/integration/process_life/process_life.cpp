@@ -361,8 +361,23 @@ int exit_in_handler(const std::string& when) {
 }
 
 /// As many threads as asked for, all alive at once; each passes a few markers in two rounds.
-int many_threads(int count) {
+/// A sink that keeps the collector from reading until it is let go.
+struct holding_sink : cutrace::sink {
+  void write(cutrace::event_view events) override {
+    for (const cutrace::event& e : events)
+      for (holds = holds || e.kind == cutrace::event_kind::stage; holds && !free;) ::usleep(1000);
+  }
+  std::atomic<bool> holds{false}, free{false};
+};
+
+/// With `before_a_pass`, the collector does not read while the threads live.
+int many_threads(int count, bool before_a_pass) {
   cutrace::session trace;
+  holding_sink* held = nullptr;
+  if (before_a_pass) {
+    held = &trace.emplace_sink<holding_sink>();
+    for (pass(1); !held->holds;) ::usleep(1000);
+  }
   std::atomic<int> first{0}, second{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
@@ -375,6 +390,7 @@ int many_threads(int count) {
       while (second != count) ::usleep(1000);
     });
   for (std::thread& t : threads) t.join();
+  if (held != nullptr) held->free = true;
   return 0;
 }
 
@@ -542,7 +558,8 @@ int main(int argc, char** argv) {
   if (what == "late_sink") return late_sink_returns();
   if (what == "exit_in_sink") return exit_in_sink();
   if (what == "exit_in_handler") return exit_in_handler(how);
-  if (what == "many_threads") return many_threads(std::atoi(how.c_str()));
+  if (what == "many_threads") return many_threads(std::atoi(how.c_str()), false);
+  if (what == "many_threads_before_a_pass") return many_threads(std::atoi(how.c_str()), true);
   if (what == "session_in_static") return session_in_static();
   if (what == "storm") return storm(std::atoi(how.c_str()));
   if (what == "pause_under_load") return pause_under_load(std::atoi(how.c_str()));

@@ -23,10 +23,23 @@ keep() { # <trace> <name>: as a recording without a machine's paths
   [ -z "$recordings" ] || sed "s|$root/|/src/|g" "$1" | gzip -9n >"$recordings/$2.jsonl.gz"
 }
 truths=0
-idle() { # <program> <kind of the first finding> <stage, or -> [words of its sentence...]
+# Another program may take the processor for longer than the planted cause lasts, and then is the cause in truth: what
+# does not hold in one recording must in one of two others.
+steadily() { # <command...>
+  local before=$failed attempt
+  truths=$((truths + 1))
+  for attempt in 1 2 3; do
+    failed=0
+    "$@" >"said.$attempt.txt" 2>&1
+    [ $failed -eq 0 ] && break
+  done
+  if [ $failed -eq 0 ]; then failed=$before; else cat said.?.txt; fi
+}
+
+idle() { steadily idle_once "$@"; }
+idle_once() { # <program> <kind of the first finding> <stage, or -> [words of its sentence...]
   local name=$1 kind=$2 stage=$3 site what
   shift 3
-  truths=$((truths + 1))
   trace "$name" || return
   "$command" report t.jsonl --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
   "$command" report t.jsonl --width 160 >r.txt 2>&1
@@ -63,14 +76,14 @@ idle blocking_copies blocking_copies decode cuMemcpyDtoH
 # The driver fills its buffer within the call: how much of that the device's copy hides differs.
 idle pageable_copies 'pageable_copies|host_bound' load
 
-why() { # <program> <part> [words of its sentence...]
+why() { steadily why_once "$@"; }
+why_once() { # <program> <part> [words of its sentence...]
   trace "$1" && why_of t.jsonl "$@"
 }
 why_of() { # <trace> <program> <part> [words of its sentence...]
   local file=$1 name=$2 part=$3 what
   shift 3
-  truths=$((truths + 1))
-  "$command" why "$file" --slowest 2 --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
+  "$command" why "$file" --request 13 --request 12 --json=r.json --html r.html 2>report.err || fail "$name: $(cat report.err)"
   "$command" why "$file" --request 13 --width 160 >r.txt 2>&1 || fail "$name: $(cat r.txt)"
   jq -e --arg part "^($part)\$" '.requests[0] | .request == "13" and (.causes[0].part | test($part)) and .causes[0].unusual' r.json >/dev/null ||
     fail "$name: not $part of request 13: $(cat r.txt)"
@@ -92,14 +105,14 @@ why slow_prefill behind_others '"prefill_long"' 'of request 7777'
 why slow_allocation allocation '"cuMem' 'of stage prefill"'
 why slow_preempted own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
 preempted=(own_code '"prefill" ' planted_truths.cpp: 'Its threads were switched out for')
-why_of "$root/tests/data/preempted.jsonl.gz" 'preempted, recorded' "${preempted[@]}"
+steadily why_of "$root/tests/data/preempted.jsonl.gz" 'preempted, recorded' "${preempted[@]}"
 if [ "$("$command" doctor --json 2>/dev/null | jq -r '[.methods[] | select(.name == "ebpf" or .name == "cupti").works] == [true, true]' 2>/dev/null)" = true ]; then
   "$command" run --method all --quiet --sink jsonl:all.jsonl -- "$programs" slow_preempted >lines.txt 2>errors.txt ||
     fail "slow_preempted: $(cat errors.txt)"
   why_of all.jsonl slow_preempted "${preempted[@]}" && keep all.jsonl preempted
 fi
 other=(behind_others '"training of process' 'planted_truths.cpp:')
-why_of "$root/tests/data/other_process.jsonl.gz" 'another process, recorded' "${other[@]}"
+steadily why_of "$root/tests/data/other_process.jsonl.gz" 'another process, recorded' "${other[@]}"
 if trace slow_other_process && ! grep -q '^stand-in' lines.txt; then
   "$command" merge t.jsonl other.jsonl -o all.jsonl 2>errors.txt || fail "merge: $(cat errors.txt)"
   why_of all.jsonl slow_other_process "${other[@]}" && keep all.jsonl other_process
@@ -108,7 +121,8 @@ why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies 
 
 # As a user asks, and gets it wrong.
 "$command" why t.jsonl >r.txt || fail "without an option: $(cat r.txt)"
-grep -q '^request 13 took' r.txt || fail "without an option it is not the slowest: $(head -n 2 r.txt)"
+slowest=$("$command" why t.jsonl --slowest 80 --json | jq -r '.requests | max_by(.latency_ns).request')
+grep -q "^request $slowest took" r.txt || fail "without an option it is not the slowest, $slowest: $(head -n 2 r.txt)"
 "$command" why t.jsonl --percentile 50 --json | jq -e '.requests[0].rank > 1' >/dev/null || fail "--percentile"
 expect 125 'has no request 99999' "$command" why t.jsonl --request 99999
 expect 125 'has no request 99999' "$command" why t.jsonl --request 99999 --request 13
@@ -120,7 +134,7 @@ expect 4 'the trace is INCOMPLETE (no end' "$command" why cut.jsonl
 expect 125 'ends in .html' "$command" why t.jsonl --html page
 expect 125 '' "$command" why t.jsonl --percentile 101
 "$command" convert t.jsonl -o t.pftrace 2>/dev/null && {
-  "$command" why t.pftrace --json | jq -e '.requests[0] | .request == "13" and (.causes[0].part | test("^(copy|launching)$"))' >/dev/null ||
+  "$command" why t.pftrace --request 13 --json | jq -e '.requests[0] | .request == "13" and (.causes[0].part | test("^(copy|launching)$"))' >/dev/null ||
     fail "of a Perfetto file: $("$command" why t.pftrace)"
 }
 echo "$truths planted truths, and what else a user asks: $([ $failed -eq 0 ] && echo all as they are || echo "see FAILED above")"
