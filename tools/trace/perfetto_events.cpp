@@ -204,7 +204,7 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
 
 std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::request_ref* requests,
                                          std::size_t count) noexcept {
-  std::uint64_t sum = text_pool::hash({name.data, name.size});
+  std::uint64_t sum = cutrace::detail::hash_number(reinterpret_cast<std::uintptr_t>(name.data));  // one for one text
   for (std::size_t i = 0; i < count; ++i) sum = cutrace::detail::hash_number(sum ^ requests[i].id);
   return sum;
 }

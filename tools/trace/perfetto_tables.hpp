@@ -47,8 +47,9 @@ struct told_queue {
   std::uint64_t stream = 0;
 };
 
-/// By number. Writers give them one after the other, so most stand at their number; a number far beyond how many there
-/// are stands in a table for itself, since room for all numbers below it is what a few bytes of a file could ask for.
+/// By number. Writers give them one after the other, from any first one on and for several sequences at once, so most
+/// stand at their number; a number far beyond how many there are stands in a table for itself, since room for all
+/// numbers below it is what a few bytes of a file could ask for.
 template <class T>
 class told_table {
  public:
@@ -56,18 +57,20 @@ class told_table {
   /// nullptr: the number is beyond all limits.
   T* add(std::uint64_t number) {
     if (number == 0 || number >= limit) return nullptr;
-    ++added_;
-    if (number >= all_.size()) {
-      if (number > 2 * added_ + 16) return &(far_[number] = T());
-      all_.resize(number + 1);
+    if (added_++ == 0) first_ = number - number % 64;
+    const std::uint64_t place = number - first_;  // of a lower number: far beyond
+    if (place >= all_.size()) {
+      if (place > 16 * added_ + 64) return &(far_[number] = T());
+      all_.resize(place + 1);
     }
     if (!far_.empty()) far_.erase(number);
-    all_[number] = entry{T(), true};
-    return &all_[number].what;
+    all_[place] = entry{T(), true};
+    return &all_[place].what;
   }
   /// nullptr: nobody has told.
   T* find(std::uint64_t number) noexcept {
-    if (number < all_.size() && all_[number].told) return &all_[number].what;
+    const std::uint64_t place = number - first_;
+    if (place < all_.size() && all_[place].told) return &all_[place].what;
     if (far_.empty()) return nullptr;
     const auto at = far_.find(number);
     return at != far_.end() ? &at->second : nullptr;
@@ -86,7 +89,7 @@ class told_table {
   };
   counted_vector<entry> all_;
   counted_map<std::uint64_t, T> far_;
-  std::uint64_t added_ = 0;
+  std::uint64_t added_ = 0, first_ = 0;
 };
 
 struct perfetto_track {

