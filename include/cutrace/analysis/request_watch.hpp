@@ -24,7 +24,6 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -92,6 +91,7 @@ class request_watch {
       at = stages_.erase(at);
     }
     last_stage_ = nullptr;
+    const std::size_t first = done_.size();
     for (auto at = requests_.begin(); at != requests_.end();) {
       open_request& r = at->second;
       if (r.open != 0 || (!r.end_marked && horizon_ns - r.last_ns < limits_.quiet_ns)) {
@@ -101,6 +101,7 @@ class request_watch {
       report(r);
       at = requests_.erase(at);
     }
+    sort_done(first);
   }
 
   /// The trace has ended: reports all requests.
@@ -108,11 +109,14 @@ class request_watch {
     for (auto& s : stages_) settle(s.second, gpu_seen_ && s.second.waits_for_work());
     stages_.clear();
     last_stage_ = nullptr;
+    const std::size_t first = done_.size();
     for (auto& r : requests_) report(r.second);
+    sort_done(first);
     requests_.clear();
   }
 
-  /// Requests that are done, in the order in which they became so. Whoever reads them clears them.
+  /// Requests that are done, in the order in which they became so; those that did at once by their end. Whoever reads
+  /// them clears them.
   const std::vector<request_done>& done() const noexcept { return done_; }
   void clear_done() noexcept { done_.clear(), done_names_.clear(); }
   /// Events of requests that had been reported already, too old to be another request of the same id.
@@ -332,6 +336,13 @@ class request_watch {
     done_.push_back(c);
   }
 
+  void sort_done(std::size_t first) {
+    std::sort(done_.begin() + static_cast<std::ptrdiff_t>(first), done_.end(),
+              [](const request_done& a, const request_done& b) {
+                return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.id < b.id;
+              });
+  }
+
   CUTRACE_NOINLINE void resolve_all() {
     for (auto& s : stages_)
       if (!s.second.work.resolve(calls_)) s.second.approximate = true;
@@ -368,7 +379,7 @@ class request_watch {
     for (const auto& r : requests_) all.push_back({r.second.last_ns, r.first});
     std::sort(all.begin(), all.end());
     all.resize(std::min(all.size(), all.size() / 4 + 1));
-    std::unordered_set<std::uint64_t> leaving;
+    detail::seeded_set<std::uint64_t> leaving;
     for (const auto& one : all) {
       leaving.insert(one.second);
       open_request& r = requests_.find(one.second)->second;
@@ -403,7 +414,7 @@ class request_watch {
   outer_calls calls_;
   interval_set busy_;
   std::unordered_map<std::uint64_t, watched_stage> stages_;
-  std::unordered_map<std::uint64_t, open_request> requests_;
+  detail::seeded_map<std::uint64_t, open_request> requests_;  ///< their numbers may be a client's
   watched_stage* last_stage_ = nullptr;
   name_table names_{1024, 64u << 10};
   std::vector<std::uint8_t> launches_by_name_;  ///< by number of the name: 1, 0 or `unknown`

@@ -18,7 +18,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -133,7 +132,7 @@ class request_table {
   }
 
   std::uint64_t quiet_ns_;
-  std::unordered_map<std::uint64_t, state> requests_;
+  detail::seeded_map<std::uint64_t, state> requests_;  // their numbers may be a client's
 };
 
 // Names as labels, a bounded number of them: each series costs a scraper memory for ever, so names beyond the limit
