@@ -37,7 +37,7 @@ STATIC_INLINE void fill_call(struct cutrace_ebpf_call *r, const struct open_call
 }
 
 /* A call that will not return. */
-static __noinline int tell_left(struct thread_state *s, __u32 at, __u64 now) {
+static __noinline int record_left(struct thread_state *s, __u32 at, __u64 now) {
   if (!s) return 0;
   const struct open_call *c = &s->open[at & (CUTRACE_EBPF_DEPTH - 1)];
   struct cutrace_ebpf_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
@@ -62,8 +62,8 @@ STATIC_INLINE __u8 read_block(void *to, __u32 limit, const struct open_call *c, 
   return bytes;
 }
 
-STATIC_INLINE int tell_long(struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result,
-                            const struct cutrace_ebpf_plan *plan) {
+STATIC_INLINE int record_long(struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result,
+                              const struct cutrace_ebpf_plan *plan) {
   struct cutrace_ebpf_long_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) return -1;
   fill_head(&r->call.head, s, CUTRACE_EBPF_LONG_CALL, 0);
@@ -81,7 +81,7 @@ STATIC_INLINE int tell_long(struct thread_state *s, const struct open_call *c, _
   return 0;
 }
 
-STATIC_INLINE int tell_short(struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result) {
+STATIC_INLINE int record_short(struct thread_state *s, const struct open_call *c, __u32 at, __u64 now, __s32 result) {
   struct cutrace_ebpf_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) return -1;
   fill_head(&r->head, s, CUTRACE_EBPF_CALL, 0);
@@ -91,7 +91,7 @@ STATIC_INLINE int tell_short(struct thread_state *s, const struct open_call *c, 
 }
 
 /* cuGetProcAddress(symbol, pfn, ...) has answered. A record that finds no room costs no call, so it is not counted. */
-static __noinline int tell_function(const struct thread_state *s, const struct open_call *c) {
+static __noinline int record_function(const struct thread_state *s, const struct open_call *c) {
   if (!s || !c) return 0;
   struct cutrace_ebpf_function *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) return 0;
@@ -107,7 +107,7 @@ static __noinline int tell_function(const struct thread_state *s, const struct o
 }
 
 /* Asked from time to time: threads are named after they were made. */
-static __noinline int tell_name(struct thread_state *s, __u64 now) {
+static __noinline int record_name(struct thread_state *s, __u64 now) {
   __u64 name[2] = {};
   if (!s) return 0;
   s->named_ns = now;
@@ -130,7 +130,7 @@ STATIC_INLINE int call_begins(struct pt_regs *ctx) {
   const __u64 now = bpf_ktime_get_ns();
   const __u64 sp = PT_REGS_SP(ctx);
   __u32 function = bpf_get_attach_cookie(ctx);
-  if (now - s->named_ns > NAME_PERIOD_NS) tell_name(s, now);
+  if (now - s->named_ns > NAME_PERIOD_NS) record_name(s, now);
   const __u64 trampoline = s->depth != 0 ? trampoline_of(bpf_get_current_task_btf()) : 0;
   /* A function that ends in a jump to another one has the same stack pointer, and is not left. */
   for (int i = 0; i < CUTRACE_EBPF_DEPTH; ++i) {
@@ -140,7 +140,7 @@ STATIC_INLINE int call_begins(struct pt_regs *ctx) {
     if (!is_left(top, trampoline, sp) && (top->sp > sp || top->function != function)) break;
     s->skipped = 0;
     s->depth = depth - 1;
-    tell_left(s, depth - 1, now);
+    record_left(s, depth - 1, now);
   }
   const __u32 depth = s->depth;
   if (depth >= CUTRACE_EBPF_DEPTH) {
@@ -209,7 +209,7 @@ STATIC_INLINE int call_ends(struct pt_regs *ctx) {
     if (top <= at + 1) break;
     s->skipped = 0;
     s->depth = top - 1;
-    tell_left(s, top - 1, now);
+    record_left(s, top - 1, now);
   }
   s->depth = at;
   struct open_call *c = &s->open[at & (CUTRACE_EBPF_DEPTH - 1)];
@@ -217,9 +217,9 @@ STATIC_INLINE int call_ends(struct pt_regs *ctx) {
   __u32 key = function;
   const struct cutrace_ebpf_plan *plan = bpf_map_lookup_elem(&plans, &key);
   const int is_long = plan && (plan->stack_words | plan->block_bytes[0]);
-  const int failed = is_long ? tell_long(s, c, at, now, result, plan) : tell_short(s, c, at, now, result);
+  const int failed = is_long ? record_long(s, c, at, now, result, plan) : record_short(s, c, at, now, result);
   if (failed) count_loss(s->process, CUTRACE_EBPF_RING_FULL);
-  if (plan && plan->gives_function && result == 0) tell_function(s, c);
+  if (plan && plan->gives_function && result == 0) record_function(s, c);
   return 0;
 }
 
@@ -275,7 +275,7 @@ STATIC_INLINE void leave_all(struct thread_state *s) {
     const __u32 depth = s->depth;
     if (depth == 0) break;
     s->depth = depth - 1;
-    tell_left(s, depth - 1, now);
+    record_left(s, depth - 1, now);
   }
   s->skipped = 0;
   if (s->ioctl.inside) count_loss(s->process, CUTRACE_EBPF_NO_ENTRY);

@@ -167,7 +167,7 @@ STATIC_INLINE void ioctl_begins(struct pt_regs *regs, const int by_helper) {
 }
 
 /* `kind`: CUTRACE_EBPF_IOCTL or _TRANSFER, a constant. */
-STATIC_INLINE void tell_ioctl(struct thread_state *s, __u64 now, __s64 result, const __u16 kind) {
+STATIC_INLINE void record_ioctl(struct thread_state *s, __u64 now, __s64 result, const __u16 kind) {
   const __u32 room = CUTRACE_EBPF_BLOCK, blocks = kind == CUTRACE_EBPF_TRANSFER ? 4 : 2;
   const struct open_ioctl *o = &s->ioctl;
   struct cutrace_ebpf_ioctl *r = bpf_ringbuf_reserve(&ring, sizeof(*r) + blocks * room, 0);
@@ -202,9 +202,9 @@ STATIC_INLINE void ioctl_ends(struct thread_state *s, __s64 result) {
   const __u64 now = bpf_ktime_get_ns();
   s->ioctl.inside = 0;
   if (s->ioctl.inner_bytes != 0)
-    tell_ioctl(s, now, result, CUTRACE_EBPF_TRANSFER);
+    record_ioctl(s, now, result, CUTRACE_EBPF_TRANSFER);
   else
-    tell_ioctl(s, now, result, CUTRACE_EBPF_IOCTL);
+    record_ioctl(s, now, result, CUTRACE_EBPF_IOCTL);
 }
 
 SEC("tp_btf/sys_enter")
@@ -227,8 +227,8 @@ int BPF_PROG(system_call_ends, struct pt_regs *regs, long result) {
   return 0;
 }
 
-STATIC_INLINE void tell_span(struct thread_state *s, __u64 begin, __u64 end, __u32 what, __u64 value, __s64 result,
-                             __u32 id) {
+STATIC_INLINE void record_span(struct thread_state *s, __u64 begin, __u64 end, __u32 what, __u64 value, __s64 result,
+                               __u32 id) {
   struct cutrace_ebpf_span *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
   if (!r) {
     count_loss(s->process, CUTRACE_EBPF_RING_FULL);
@@ -264,7 +264,7 @@ int BPF_PROG(thread_switches, bool preempt, struct task_struct *prev, struct tas
   }
   s = bpf_task_storage_get(&threads, next, 0, 0);
   if (s && s->off_ns != 0) {
-    tell_span(s, s->off_ns, bpf_ktime_get_ns(), CUTRACE_EBPF_SWITCHED_OUT, s->off_state, 0, s->off_id);
+    record_span(s, s->off_ns, bpf_ktime_get_ns(), CUTRACE_EBPF_SWITCHED_OUT, s->off_state, 0, s->off_id);
     s->off_ns = 0;
   }
   return 0;
@@ -355,7 +355,7 @@ int BPF_PROG(page_faults, unsigned long address, struct pt_regs *regs, unsigned 
   }
   if (why != 0 || node != 2) return 0;
   const __u64 now = bpf_ktime_get_ns();
-  tell_span(s, now, now, CUTRACE_EBPF_FAULT, address, error, innermost(s, bpf_get_current_task_btf(), regs->rsp));
+  record_span(s, now, now, CUTRACE_EBPF_FAULT, address, error, innermost(s, bpf_get_current_task_btf(), regs->rsp));
   return 0;
 }
 
@@ -376,7 +376,8 @@ int module_leaves(void *ctx) {
   __u64 result = 0;
   bpf_get_func_ret(ctx, &result);
   struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-  tell_span(s, *begin, bpf_ktime_get_ns(), CUTRACE_EBPF_MODULE, kernel.function, result, innermost(s, task, regs->rsp));
+  record_span(s, *begin, bpf_ktime_get_ns(), CUTRACE_EBPF_MODULE, kernel.function, result,
+              innermost(s, task, regs->rsp));
   *begin = 0;
   return 0;
 }

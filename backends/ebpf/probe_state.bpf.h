@@ -7,7 +7,7 @@
 
 #define PROBE_AT(s, at) (&(s)->probes[(at) & (CUTRACE_EBPF_PROBE_DEPTH - 1)])
 
-static __noinline int tell_probe(struct thread_state *s, __u32 at, __u64 now, __s64 result, __u32 flags) {
+static __noinline int record_probe(struct thread_state *s, __u32 at, __u64 now, __s64 result, __u32 flags) {
   if (!s) return 0;
   const struct cutrace_ebpf_open_probe *p = PROBE_AT(s, at);
   struct cutrace_ebpf_probe *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
@@ -38,7 +38,7 @@ STATIC_INLINE struct cutrace_ebpf_open_probe *probe_begins(struct thread_state *
     if (top->sp == 0 || top->sp > sp || (top->sp == sp && top->number != number)) break;
     s->probe_skipped = 0;
     s->probe_depth = depth - 1;
-    tell_probe(s, depth - 1, now, 0, CUTRACE_EBPF_LEFT);
+    record_probe(s, depth - 1, now, 0, CUTRACE_EBPF_LEFT);
   }
   const __u32 depth = s->probe_depth;
   if (depth >= CUTRACE_EBPF_PROBE_DEPTH) {
@@ -78,10 +78,10 @@ STATIC_INLINE void probe_ends(struct thread_state *s, __u32 number, __u64 sp, __
     if (top <= at + 1) break;
     s->probe_skipped = 0;
     s->probe_depth = top - 1;
-    tell_probe(s, top - 1, now, 0, CUTRACE_EBPF_LEFT);
+    record_probe(s, top - 1, now, 0, CUTRACE_EBPF_LEFT);
   }
   s->probe_depth = at;
-  tell_probe(s, at, now, result, 0);
+  record_probe(s, at, now, result, 0);
 }
 
 /* The thread ends, or executes another program. */
@@ -90,7 +90,7 @@ STATIC_INLINE void leave_probes(struct thread_state *s, __u64 now) {
     const __u32 depth = s->probe_depth;
     if (depth == 0) break;
     s->probe_depth = depth - 1;
-    tell_probe(s, depth - 1, now, 0, CUTRACE_EBPF_LEFT);
+    record_probe(s, depth - 1, now, 0, CUTRACE_EBPF_LEFT);
   }
   s->probe_skipped = 0;
 }

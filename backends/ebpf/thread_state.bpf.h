@@ -129,7 +129,7 @@ struct thread_state {
   __u32 off_id;
   __u64 function_ns[CUTRACE_EBPF_MODULE_FUNCTIONS]; /* inside of it since then, 0: not */
   struct open_ioctl ioctl;
-  __u32 told_bytes; /* since it was asked what waits for the reader */
+  __u32 reported_bytes; /* since it was asked what waits for the reader */
   __u32 probe_depth;
   __u32 probe_skipped; /* as of calls */
   struct cutrace_ebpf_open_probe probes[CUTRACE_EBPF_PROBE_DEPTH];
@@ -195,9 +195,9 @@ STATIC_INLINE __u64 wake(void) {
 }
 /* The same, when the thread has written `bytes` more: it asks once for many records, since asking costs, too. */
 STATIC_INLINE __u64 wake_after(struct thread_state *s, __u32 bytes) {
-  s->told_bytes += bytes;
-  if (s->told_bytes < settings.ask_bytes) return BPF_RB_NO_WAKEUP;
-  s->told_bytes = 0;
+  s->reported_bytes += bytes;
+  if (s->reported_bytes < settings.ask_bytes) return BPF_RB_NO_WAKEUP;
+  s->reported_bytes = 0;
   return wake();
 }
 

@@ -15,13 +15,13 @@
 namespace cutrace_ebpf {
 
 /// What records leave out, by the probe's number from 1 on.
-struct told_probe {
+struct known_probe {
   std::string name;
   std::vector<typed_value> arguments;
   bool has_result = false;
   typed_value result;
 };
-using probe_view = std::vector<told_probe>;
+using probe_view = std::vector<known_probe>;
 
 class CUTRACE_LOCAL user_events {
  public:
@@ -35,7 +35,7 @@ class CUTRACE_LOCAL user_events {
     cutrace_ebpf_probe r;
     std::memcpy(static_cast<void*>(&r), bytes, sizeof(r));
     if (r.number == 0 || r.number > view_.size()) return to.count_loss(cutrace::loss_cause::unknown_record, 1);
-    const told_probe& p = view_[r.number - 1];
+    const known_probe& p = view_[r.number - 1];
     cutrace::event e;
     e.kind = cutrace::event_kind::system;
     e.thread_id = r.head.thread;

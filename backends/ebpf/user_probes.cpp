@@ -274,7 +274,7 @@ void user_probes::end() {
 probe_view user_probes::view() const {
   probe_view all;
   for (const chosen_probe& c : wanted_) {
-    told_probe t;
+    known_probe t;
     t.name = c.spec.name;
     if (c.spec.kind == probe_kind::uprobe || c.spec.kind == probe_kind::kprobe) {
       for (std::uint32_t i = 0; i < std::size(register_names); ++i) {

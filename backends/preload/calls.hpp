@@ -40,7 +40,7 @@ struct calls {
     t->busy = true;
     const auto frame = reinterpret_cast<std::uintptr_t>(&f);
     if (CUTRACE_UNLIKELY(t->depth != 0))
-      t->leave_below(frame, [w](const open_call& c) { tell_left(*w, c, w->ticks()); });
+      t->leave_below(frame, [w](const open_call& c) { record_left(*w, c, w->ticks()); });
     if (CUTRACE_LIKELY(t->depth != thread_calls::limit))
       begin(p, *w, *t, f, frame);
     else
@@ -60,7 +60,7 @@ struct calls {
       t.busy = true;
       if (CUTRACE_UNLIKELY(t.depth != 0 && t.open[t.depth - 1].frame != frame))
         t.leave_below(frame - 1, [w, end](const open_call& c) {
-          w != nullptr ? tell_left(*w, c, end) : process::own().events.drop(c.timing);
+          w != nullptr ? record_left(*w, c, end) : process::own().events.drop(c.timing);
         });
       if (CUTRACE_LIKELY(t.depth != 0 && t.open[t.depth - 1].frame == frame)) {
         --t.depth;
@@ -85,8 +85,8 @@ struct calls {
     if (w == nullptr || t == nullptr || t->busy) return;
     t->busy = true;
     const std::uint64_t now = w->ticks();
-    t->leave_below(here, [&](const open_call& c) { tell_left(*w, c, now); });
-    if (t->depth != 0) tell_left(*w, t->open[--t->depth], now);
+    t->leave_below(here, [&](const open_call& c) { record_left(*w, c, now); });
+    if (t->depth != 0) record_left(*w, t->open[--t->depth], now);
     t->busy = false;
   }
 
@@ -94,7 +94,7 @@ struct calls {
   static void thread_ends(thread_calls& t) noexcept {
     event_writer* w = process::own().writer.load(std::memory_order_acquire);
     if (w == nullptr || t.busy) return;
-    t.leave_all([w](const open_call& c) { tell_left(*w, c, w->ticks()); });
+    t.leave_all([w](const open_call& c) { record_left(*w, c, w->ticks()); });
   }
 
  private:
@@ -190,7 +190,7 @@ struct calls {
     w.exit(c);
   }
 
-  static void tell_left(event_writer& w, const open_call& of, std::uint64_t end) noexcept {
+  static void record_left(event_writer& w, const open_call& of, std::uint64_t end) noexcept {
     const thread_calls& t = *thread_calls::existing();
     api_call c{};
     c.function = of.hook;

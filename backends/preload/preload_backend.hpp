@@ -60,21 +60,21 @@ class preload_backend final : public backend {
     if (harvest_ != nullptr) {
       p.measures.store(false, std::memory_order_relaxed);
       harvest_->stop(deadline_ms);
-      tell_measured(p);
+      report_measured(p);
       harvest_.reset();
     }
     if (thread_calls* t = thread_calls::existing()) calls::thread_ends(*t);
     p.waiting_writer.store(nullptr, std::memory_order_release);
     p.writer.store(nullptr, std::memory_order_release);
     if (const std::uint64_t missed = p.missed.exchange(0)) writer_->count_loss(loss_cause::chunk_full, missed);
-    tell_unexported(p);
+    report_unexported(p);
     writer_ = nullptr;
     return true;
   }
 
  private:
   /// Functions that were reached through pointers which are no exported symbol: tracers of symbols do not see them.
-  void tell_unexported(const process& p) noexcept {
+  void report_unexported(const process& p) noexcept {
     try {
       std::string names;
       for (std::uint32_t i = 1; i < p.hooks.count(); ++i)
@@ -87,7 +87,7 @@ class preload_backend final : public backend {
   }
 
   /// How many there were, why others are missing, and by how much the times may be wrong.
-  void tell_measured(process& p) noexcept {
+  void report_measured(process& p) noexcept {
     try {
       const std::int64_t error_ns = harvest_->error_ns();
       std::string line = "GPU times are those of CUDA events around each call, not the GPU's own: " +

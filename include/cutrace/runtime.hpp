@@ -65,7 +65,7 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
     if (s == nullptr) throw untraced("out of memory");
     owner = not_the_program([] { return runtime_owner::ensure(); });
   } catch (const untraced& e) {
-    tell_untraced(o.on_error, o.on_error_user, e.what());
+    report_untraced(o.on_error, o.on_error_user, e.what());
     return s != nullptr ? s.release() : shared_state();
   }
   // Events, statistics and options cross by pointer, and their layout belongs to the version.
@@ -84,7 +84,7 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
     ask(*s, r);
   } catch (const config_error&) {
     if (!r.untraced) throw;
-    tell_untraced(o.on_error, o.on_error_user, r.message);
+    report_untraced(o.on_error, o.on_error_user, r.message);
   }
   if (r.session == 0) s->owner = nullptr;
   s->id = r.session;

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fuzz {
@@ -89,7 +91,7 @@ struct proto_field {
   unsigned wire = 0;
 };
 
-inline bool read_varint(const std::string& s, std::size_t& at, std::uint64_t& n) {
+inline bool read_varint(std::string_view s, std::size_t& at, std::uint64_t& n) {
   n = 0;
   for (unsigned shift = 0; shift < 64 && at < s.size(); shift += 7) {
     const auto byte = static_cast<unsigned char>(s[at++]);
@@ -105,7 +107,7 @@ inline std::string varint(std::uint64_t n) {
 }
 
 /// As far as it can be read; empty: this is no message.
-inline std::vector<proto_field> fields_of(const std::string& s) {
+inline std::vector<proto_field> fields_of(std::string_view s) {
   std::vector<proto_field> all;
   std::size_t at = 0;
   while (at < s.size()) {
@@ -131,27 +133,68 @@ inline std::vector<proto_field> fields_of(const std::string& s) {
 }
 
 /// Tag of a field whose value has another length now.
-inline std::string with_value(const std::string& s, const proto_field& f, const std::string& value) {
+inline std::string with_value(std::string_view s, const proto_field& f, const std::string& value) {
   std::size_t at = f.begin;
   std::uint64_t tag = 0;
   read_varint(s, at, tag);
   return varint(tag) + varint(value.size()) + value;
 }
 
-inline void change_message(random& r, std::string& s, int depth) {
-  const std::vector<proto_field> all = fields_of(s);
-  if (all.empty()) return repeat(s, below(r, s.size() + 1), below(r, 2) == 0 ? "1, " : "a", many(r));  // a text
-  const proto_field f = all[below(r, all.size())];
-  const std::string whole = s.substr(f.begin, f.end - f.begin);
-  // Deeper in most cases: what is above is only a list of packets.
-  if (f.wire == 2 && depth < 6 && below(r, depth == 0 ? 4 : 3) != 0) {
-    std::string value = s.substr(f.value, f.end - f.value);
-    change_message(r, value, depth + 1);
-    s.replace(f.begin, whole.size(), with_value(s, f, value));
-    return;
+/// A field, by its number in each of the messages that it lies in, from the outermost on.
+using place = std::vector<std::size_t>;
+/// Some of each kind: all fields with the same tags around them. A trace has few that describe and many that happen,
+/// and it is the few that tables are made of.
+using kinds = std::map<std::string, std::vector<place>>;
+
+inline void list_kinds(random& r, std::string_view s, std::string& tags, place& at, kinds& all) {
+  const std::vector<proto_field> fields = fields_of(s);
+  if (fields.empty() || (!at.empty() && fields.back().end != s.size()) || at.size() == 8) return;  // a text
+  const std::size_t length = tags.size();
+  at.push_back(0);
+  for (const proto_field& f : fields) {
+    std::size_t tag_end = f.begin;
+    std::uint64_t tag = 0;
+    read_varint(s, tag_end, tag);
+    tags += s.substr(f.begin, tag_end - f.begin);
+    std::vector<place>& known = all[tags];
+    if (known.size() < 16)
+      known.push_back(at);
+    else if (below(r, 8) == 0)
+      known[below(r, 16)] = at;
+    if (f.wire == 2) list_kinds(r, s.substr(f.value, f.end - f.value), tags, at, all);
+    tags.resize(length);
+    ++at.back();
   }
+  at.pop_back();
+}
+
+/// Of any kind, each as likely. Empty: there is none.
+inline place any_place(random& r, const std::string& s) {
+  kinds all;
+  std::string tags;
+  place at;
+  list_kinds(r, s, tags, at, all);
+  if (all.empty()) return {};
+  const std::vector<place>& of_kind = std::next(all.begin(), static_cast<std::ptrdiff_t>(below(r, all.size())))->second;
+  return of_kind[below(r, of_kind.size())];
+}
+
+/// `change(message, its fields, one of them)`; the lengths of the messages around it stay right.
+template <class Change>
+void change_at(std::string& s, const place& at, std::size_t level, Change&& change) {
+  const std::vector<proto_field> all = fields_of(s);
+  if (at[level] >= all.size()) return;
+  const proto_field f = all[at[level]];
+  if (level + 1 == at.size()) return change(s, all, f);
+  std::string value = s.substr(f.value, f.end - f.value);
+  change_at(value, at, level + 1, change);
+  s.replace(f.begin, f.end - f.begin, with_value(s, f, value));
+}
+
+inline void change_field(random& r, std::string& s, const std::vector<proto_field>& all, const proto_field& f) {
+  const std::string whole = s.substr(f.begin, f.end - f.begin);
   const proto_field& other = all[below(r, all.size())];
-  switch (below(r, 5)) {
+  switch (below(r, 6)) {
     case 0:
       return repeat(s, f.end, whole, many(r));
     case 1:
@@ -165,24 +208,36 @@ inline void change_message(random& r, std::string& s, int depth) {
     }
     default:
       if (f.wire == 0) s.replace(f.value, f.end - f.value, varint(edge(r)));
+      if (f.wire == 2) {  // a text
+        std::string value = s.substr(f.value, f.end - f.value);
+        repeat(value, below(r, value.size() + 1), below(r, 2) == 0 ? "1, " : "a", many(r));
+        s.replace(f.begin, whole.size(), with_value(s, f, value));
+      }
   }
 }
 
-/// Each with another number, as no repetition has: a new entry of a table, a new sequence.
+inline void change_message(random& r, std::string& s) {
+  const place at = any_place(r, s);
+  if (at.empty()) return;
+  change_at(s, at, 0, [&r](std::string& message, const std::vector<proto_field>& all, const proto_field& f) {
+    change_field(r, message, all, f);
+  });
+}
+
+/// Packets, each with another number, as no repetition has: a new entry of a table, a new sequence.
 inline void count_up(random& r, std::string& s) {
+  const place at = any_place(r, s);
   const std::vector<proto_field> packets = fields_of(s);
-  if (packets.empty()) return;
-  const proto_field p = packets[below(r, packets.size())];
+  if (at.empty() || at[0] >= packets.size()) return;
+  const proto_field p = packets[at[0]];
   std::string packet = s.substr(p.value, p.end - p.value), all;
-  std::uint64_t n = edge(r);
+  const std::vector<proto_field> fields = fields_of(packet);
+  const std::size_t numbered = below(r, fields.size());
+  if (fields.empty() || fields[numbered].wire != 0) return;
+  std::uint64_t n = below(r, 2) == 0 ? 1 : edge(r);
   for (std::size_t times = many(r); times != 0 && all.size() + s.size() < content_limit; --times, ++n) {
     std::string one = packet;
-    const std::vector<proto_field> fields = fields_of(one);
-    for (const proto_field& f : fields) {
-      if (f.wire != 0 || below(r, 2) == 0) continue;
-      one.replace(f.value, f.end - f.value, varint(n));
-      break;
-    }
+    one.replace(fields[numbered].value, fields[numbered].end - fields[numbered].value, varint(n));
     all += with_value(s, p, one);
   }
   s.insert(p.end, all);
@@ -245,13 +300,14 @@ std::size_t mutate(bool is_json, std::uint8_t* data, std::size_t size, std::size
   std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
   const bool was_zipped = is_gzip(content);
   if (was_zipped) content = unzipped(content);
-  for (std::size_t n = 1 + below(r, 3); n != 0; --n) {
+  // A bomb takes several changes that nobody sees the first of: at times many at once.
+  for (std::size_t n = 1 + below(r, below(r, 8) == 0 ? 16 : 3); n != 0 && content.size() < content_limit; --n) {
     if (is_json)
       change_json(r, content);
     else if (below(r, 6) == 0)
       count_up(r, content);
     else
-      change_message(r, content, 0);
+      change_message(r, content);
   }
   if (content.size() >= max_size || (was_zipped ? below(r, 8) != 0 : below(r, 16) == 0)) content = zipped(content);
   if (content.empty() || content.size() >= max_size) return bytes(data, size, max_size);

@@ -258,7 +258,7 @@ std::vector<std::string> calls_of(const cutrace::memory_sink& sink) {
   }
   return found;
 }
-void tell_calls(const char* scenario, const std::vector<std::string>& found, const std::vector<std::string>& wanted) {
+void check_calls(const char* scenario, const std::vector<std::string>& found, const std::vector<std::string>& wanted) {
   std::string all;
   for (const std::string& f : found) all += (all.empty() ? "" : ", ") + f;
   report(found == wanted, scenario, all);
@@ -298,7 +298,7 @@ void runtime_names(const test_support::gpu_device& gpu) {
                                            "cuMemsetD8 by cudaMemset",
                                            "cuMemFree by cudaFree",
                                            "cuStreamSynchronize"};
-  tell_calls("calls of the driver bear the name of the runtime's", found, wanted);
+  check_calls("calls of the driver bear the name of the runtime's", found, wanted);
 }
 
 void runtime_names_off() {
@@ -306,7 +306,7 @@ void runtime_names_off() {
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
   IN_RUNTIME_CALL(cudaMalloc_v3020, allocate_and_free);
   trace.stop();
-  tell_calls("no names of the runtime unless asked for", calls_of(sink), {"cuMemAlloc", "cuMemFree"});
+  check_calls("no names of the runtime unless asked for", calls_of(sink), {"cuMemAlloc", "cuMemFree"});
 }
 
 /// Neither a call that was entered before the session nor one that is left after it gives its name to a wrong one.
@@ -323,15 +323,15 @@ void runtime_names_at_the_edges() {
       calls = calls_of(sink);
     });
   });
-  tell_calls("a session that begins and ends within runtime calls", calls,
-             {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaFree", "cuMemFree by cudaFree"});
+  check_calls("a session that begins and ends within runtime calls", calls,
+              {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaFree", "cuMemFree by cudaFree"});
   second.reset(new cutrace::session(with_kinds("+runtime")));
   cutrace::memory_sink& sink = second->emplace_sink<cutrace::memory_sink>();
   allocate_and_free();
   IN_RUNTIME_CALL(cudaMalloc_v3020, allocate_and_free);
   second->stop();
-  tell_calls("a later session does not take over what the one before left open", calls_of(sink),
-             {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaMalloc", "cuMemFree by cudaMalloc"});
+  check_calls("a later session does not take over what the one before left open", calls_of(sink),
+              {"cuMemAlloc", "cuMemFree", "cuMemAlloc by cudaMalloc", "cuMemFree by cudaMalloc"});
 }
 
 /// In windows, whose edges lie within runtime calls: CUPTI reports one half of those.
@@ -364,7 +364,7 @@ void runtime_names_in_windows() {
     wanted.insert(wanted.end(), {"cuMemAlloc by cudaMalloc", "cuMemFree by cudaMalloc", "cuStreamSynchronize",
                                  "cuStreamSynchronize by cudaDeviceSynchronize"});
   const std::vector<std::string> found = calls_of(sink);
-  tell_calls("windows whose edges lie within runtime calls", opened ? found : std::vector<std::string>{}, wanted);
+  check_calls("windows whose edges lie within runtime calls", opened ? found : std::vector<std::string>{}, wanted);
 }
 
 /// With NVIDIA's own runtime library, whose calls are made for nothing but their names.

@@ -40,7 +40,7 @@ class fake_writer final : public cutrace::event_writer {
   void gpu(const cutrace::gpu_work& w) noexcept override {
     const std::lock_guard<std::mutex> hold(lock);
     works.push_back(w);
-    told_at.push_back(raw_ns(ticks()));
+    reported_at.push_back(raw_ns(ticks()));
   }
   bool submit(const cutrace::activity_buffer&) noexcept override { return false; }
   void describe(const cutrace::event& e) noexcept override {
@@ -63,7 +63,7 @@ class fake_writer final : public cutrace::event_writer {
   std::vector<std::uint32_t> entered;
   std::vector<exit_seen> exits;
   std::vector<cutrace::gpu_work> works;
-  std::vector<std::uint64_t> told_at;
+  std::vector<std::uint64_t> reported_at;
   std::vector<event_kind> descriptions;
   std::map<cutrace::loss_cause, std::uint64_t> losses;
 };
@@ -187,7 +187,7 @@ TEST_CASE("sim backend: nothing is reported before it has ended, what runs at th
   CHECK_FALSE(backend.stop(50));
   REQUIRE(writer.works.size() == 2);
   CHECK(std::string(writer.works[0].name) == "short");
-  CHECK(writer.told_at[0] >= writer.works[0].end);
+  CHECK(writer.reported_at[0] >= writer.works[0].end);
   CHECK(std::string(writer.works[1].name) == "endless");
   CHECK((writer.works[1].begin == 0 && writer.works[1].end == 0));
   CHECK(writer.losses.empty());

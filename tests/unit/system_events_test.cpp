@@ -96,16 +96,16 @@ TEST_CASE("arguments of what a probe saw reach the sink with names, kinds and te
   REQUIRE(all.size() == 600);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const event& e = all[i];
-    const std::size_t told_as = all.size() - 1 - i;  // the last one ended first
+    const std::size_t reported_as = all.size() - 1 - i;  // the last one ended first
     CHECK(text_of(e.name) == "seen");
     CHECK(text_of(e.system.category) == "test");
     CHECK(e.thread_id == 7);
-    CHECK(e.system.enclosing == 40 + told_as);
+    CHECK(e.system.enclosing == 40 + reported_as);
     REQUIRE(e.system.argument_count == 3);
     const argument* a = e.system.arguments;
     CHECK(text_of(a[0].name) == "text");
     REQUIRE(a[0].kind == argument_kind::string);
-    CHECK(std::string(a[0].string_value()) == "value " + std::to_string(told_as));
+    CHECK(std::string(a[0].string_value()) == "value " + std::to_string(reported_as));
     CHECK(text_of(a[2].name) == "number");
     CHECK(static_cast<std::int64_t>(a[2].value) == -3);
   }

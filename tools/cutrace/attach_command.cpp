@@ -135,8 +135,8 @@ int attach(attach_options& o) {
   bool all_written = true;
   {
     call_relay relay(*probes, environment.writers, probes_keep_to_a_process() ? process : 0);
-    if (kernel.probes) relay.tell_kernel(*kernel.probes, kernel.view);
-    if (own) relay.tell_probes(*own);
+    if (kernel.probes) relay.set_kernel(*kernel.probes, kernel.view);
+    if (own) relay.set_probes(*own);
     try {
       if (own) own->attach_libraries(probes_keep_to_a_process() ? process : 0);
       const std::size_t functions = relay.attach_mapped(process);

@@ -112,7 +112,7 @@ void call_relay::take_for_all(const char* record, std::size_t size) {
   }
 }
 
-void call_relay::tell_lost_for_all() {
+void call_relay::report_lost_for_all() {
   if (kernel_ == nullptr) return;
   const cutrace_ebpf_totals t = kernel_->totals();
   auto r = eb::make_record<eb::lost_record>(eb::stream_lost, 0);
@@ -188,7 +188,7 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   return w;
 }
 
-void call_relay::tell_lost(std::uint32_t process, const cutrace_ebpf_target& t) {
+void call_relay::report_lost(std::uint32_t process, const cutrace_ebpf_target& t) {
   if (t.ended == CUTRACE_EBPF_GAINED_RIGHTS)
     note_once("process " + std::to_string(process) +
               " executed a program with more rights than it had (setuid, setgid or file capabilities): its trace ends "
@@ -208,11 +208,11 @@ void call_relay::tell_lost(std::uint32_t process, const cutrace_ebpf_target& t) 
 }
 
 void call_relay::look_at_processes() {
-  tell_lost_for_all();
+  report_lost_for_all();
   for (const std::uint32_t process : probes_.traced()) {
     cutrace_ebpf_target t;
     if (!probes_.look_at(process, t)) continue;
-    tell_lost(process, t);
+    report_lost(process, t);
     if (t.ended == CUTRACE_EBPF_RUNS) {
       watched_[process];
       continue;
@@ -225,7 +225,7 @@ void call_relay::look_at_processes() {
     // It had ended before this was read, so that one more reading finds its last record.
     probes_.consume([this](const void* record, std::size_t bytes) { return take(record, bytes); });
     if (waiting_ >= waiting_limit) return;  // later
-    if (probes_.look_at(process, t)) tell_lost(process, t);
+    if (probes_.look_at(process, t)) report_lost(process, t);
     probes_.forget(process);
     watched_.erase(process);
     const auto w = writers_.find(process);
@@ -304,9 +304,9 @@ bool call_relay::finish() {
   }
   for (const std::uint32_t process : probes_.traced()) {
     cutrace_ebpf_target t;
-    if (probes_.look_at(process, t)) tell_lost(process, t);
+    if (probes_.look_at(process, t)) report_lost(process, t);
   }
-  tell_lost_for_all();
+  report_lost_for_all();
   for (auto& [process, w] : writers_)
     if (w.pipe >= 0) close(w);
   for (const pid_t w : ending_) ::waitpid(w, nullptr, 0);

@@ -31,18 +31,18 @@ class call_relay {
   call_relay& operator=(const call_relay&) = delete;
 
   /// For the case that it is gone before anybody can look: words of its command line, one NUL between two.
-  void tell_program(std::uint32_t process, std::string command_line) {
+  void set_program(std::uint32_t process, std::string command_line) {
     program_ = process;
     command_line_ = std::move(command_line);
   }
 
   /// What the kernel does is recorded, too. `kernel` lives longer than this, `view` says what its records leave out.
-  void tell_kernel(cutrace_ebpf::kernel_probes& kernel, cutrace_ebpf::kernel_view view) {
+  void set_kernel(cutrace_ebpf::kernel_probes& kernel, cutrace_ebpf::kernel_view view) {
     kernel_ = &kernel;
     view_ = std::move(view);
   }
   /// The user's probes are recorded, too. `own` lives longer than this.
-  void tell_probes(cutrace_ebpf::user_probes& own) { own_ = &own; }
+  void set_probes(cutrace_ebpf::user_probes& own) { own_ = &own; }
 
   /// Carries what is there, and looks around. Often.
   void relay();
@@ -88,9 +88,9 @@ class call_relay {
   void flush(writer& w);
   bool flush_all();
   void look_at_processes();
-  void tell_lost(std::uint32_t process, const cutrace_ebpf_target& t);
+  void report_lost(std::uint32_t process, const cutrace_ebpf_target& t);
   void take_for_all(const char* record, std::size_t size);
-  void tell_lost_for_all();
+  void report_lost_for_all();
   void close(writer& w);
   void look_for_libraries(std::uint64_t now_ns);
   std::size_t read_libraries(std::uint32_t process, watched& w, bool late);

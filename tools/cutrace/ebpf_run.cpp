@@ -57,12 +57,12 @@ class ebpf_run final : public outside_run {
       try {
         const std::uint32_t only = !plan_.children && probes_keep_to_a_process() ? process : 0;
         relay_ = std::make_unique<call_relay>(*probes_, plan_.writers, only);
-        if (kernel_.probes) relay_->tell_kernel(*kernel_.probes, kernel_.view);
-        if (own_) relay_->tell_probes(*own_);
+        if (kernel_.probes) relay_->set_kernel(*kernel_.probes, kernel_.view);
+        if (own_) relay_->set_probes(*own_);
         std::string line;
         for (const std::string& word : plan_.words) line += word + '\0';
-        relay_->tell_program(process, line.substr(0, 4096));
-        if (!plan_.joins.empty()) tell_joins(only);
+        relay_->set_program(process, line.substr(0, 4096));
+        if (!plan_.joins.empty()) report_joins(only);
         if (!probes_->trace(process)) return ENOMEM;
         if (own_) own_->attach_libraries(only);
         for (const cutrace_ebpf::opened_file& file :
@@ -98,7 +98,7 @@ class ebpf_run final : public outside_run {
   }
 
  private:
-  void tell_joins(std::uint32_t only_process) {
+  void report_joins(std::uint32_t only_process) {
     try {
       if (probes_->attach_joins(cutrace_ebpf::opened_file(plan_.joins), "cutrace_call_joins", only_process)) return;
     } catch (const cutrace_ebpf::refused&) {

@@ -124,7 +124,7 @@ class gap_places {
 
   /// After `report`: which thread launched after the longest gap of the worst place, where, and what others did
   /// meanwhile.
-  CUTRACE_ONE_COPY void tell_company(finding& f) const {
+  CUTRACE_ONE_COPY void name_company(finding& f) const {
     if (worst_ == nullptr || worst_->longest.empty()) return;
     const idle_gap& g = worst_->longest[0];
     const gpu_work& next = log_.work()[g.next];

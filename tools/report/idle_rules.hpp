@@ -136,7 +136,7 @@ class idle_rules {
     if (!worth(gaps)) return;
     finding f = start(device, k);
     gaps.report(f);
-    if (k == finding_kind::host_bound) gaps.tell_company(f);
+    if (k == finding_kind::host_bound) gaps.name_company(f);
     f.win_ns = f.cost_ns;
     list.push_back(std::move(f));
   }

@@ -74,7 +74,7 @@ struct why_report {
 
   /// Of the causes, how many pages put into sentences: the first, and what else stands out by a twentieth of the
   /// latency.
-  std::size_t told_causes() const noexcept {
+  std::size_t shown_causes() const noexcept {
     std::size_t n = causes.empty() ? 0 : 1;
     while (n != 0 && n < causes.size() && causes[n].stands_out() &&
            20 * causes[n].excess_ns() >= account.span.length_ns())

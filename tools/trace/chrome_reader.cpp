@@ -152,7 +152,7 @@ void chrome_reader::begin_events(const std::string& path) {
   if (!ours_) {
     to_.expect_no_order();
     calls_.keep(block_limit);
-    return;  // opened with the first block, which tells when it begins
+    return;  // opened with the first block, which says when it begins
   }
   // A call waits for the next event of its thread before it is written, which may take any time.
   to_.expect_no_order();
@@ -183,7 +183,7 @@ void chrome_reader::read_event(std::string_view text) {
     rows_.add(f.pid, f.tid, f.name_text, f.meta_value);
     return;
   }
-  if (f.phase == "s" || f.phase == "t" || f.phase == "f") return;  // arrows, which correlation ids tell again
+  if (f.phase == "s" || f.phase == "t" || f.phase == "f") return;  // arrows, which repeat what correlation ids say
   if (!f.has_ts) return complain("an event without \"ts\"");
   cutrace::event e;
   if (make(e, f)) deliver(e, f);

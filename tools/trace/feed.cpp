@@ -156,7 +156,7 @@ void feed::finish() {
   deliver(true);
   if (texts_.not_kept() != 0) {
     problems_.add("more names than the memory limit allows: " + std::to_string(texts_.not_kept()) +
-                      " of them are told as \"" + std::string(text_pool::overflow_text) + "\"",
+                      " of them stand as \"" + std::string(text_pool::overflow_text) + "\"",
                   {});
   }
   if (!closed_) {

@@ -118,7 +118,7 @@ class feed {
     totals_ = std::move(totals);
     closed_ = true;
   }
-  /// The end of a file that has one and tells no totals: they are counted.
+  /// The end of a file that has one and gives no totals: they are counted.
   void close_uncounted() noexcept { ended_ = true; }
   /// After all files. Where the trace has no end, the totals are those of what was read, and a note says so.
   void finish();

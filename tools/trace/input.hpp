@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a file, a pipe or standard input, decompressed where they are gzip (told by the first two bytes, not by
-// the name).
+// The bytes of a file, a pipe or standard input, decompressed where they are gzip (recognised by the first two bytes,
+// not by the name).
 #pragma once
 
 #include <cstddef>

@@ -86,7 +86,7 @@ class calls_pass : public cutrace::sink {
  public:
   explicit calls_pass(knowledge& k) : k_(k) {
     for (const std::uint32_t p : k.parents)
-      if (k.table.told(p) != 0) wanted_.insert(k.table.told(p));
+      if (k.table.joined_to(p) != 0) wanted_.insert(k.table.joined_to(p));
   }
   void write(cutrace::event_view events) override {
     for (const event& e : events) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two traces of one process as one, of `cutrace run --method all`: what CUPTI and markers told from inside, and what
-// the kernel saw: calls by probes, ioctls and what else happens in them.
+// Two traces of one process as one, of `cutrace run --method all`: what CUPTI and markers recorded from inside, and
+// what the kernel saw: calls by probes, ioctls and what else happens in them.
 //
 //   a call that both saw     one event, CUPTI's: it has the stage, the requests, the runtime's function, and the GPU
-//                            work with its number. What is told as made in the probed call becomes made in it
+//                            work with its number. What is recorded as made in the probed call becomes made in it
 //   one that probes saw      stays, under a number of its own (join_table.hpp)
 //   ioctls and the like      the number of their call, and that call's stage and requests
 //

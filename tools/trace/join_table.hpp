@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls that probes saw and which calls that CUPTI saw are the same: by the number that CUPTI's callback told the
+// Which calls that probes saw and which calls that CUPTI saw are the same: by the number that CUPTI's callback gave the
 // probe while the call was open, never by time. CUPTI's numbers have 32 bits and wrap; a trace has the count of wraps
 // in the upper half, and the probe's side counts them for itself, in the order in which calls ended.
 #pragma once
@@ -33,8 +33,8 @@ class join_table {
     if (parent != 0) parents_.emplace(id, parent);
     if (joined != 0) slot(id) = number_of(joined);
   }
-  /// What `add_probed` was told for it, be there such a call or not. 0: nothing.
-  std::uint64_t told(std::uint32_t probed) const noexcept {
+  /// What `add_probed` was given for it, be there such a call or not. 0: nothing.
+  std::uint64_t joined_to(std::uint32_t probed) const noexcept {
     const std::size_t page = probed / page_ids;
     return page < pages_.size() && pages_[page] != nullptr ? (*pages_[page])[probed % page_ids] : 0;
   }
@@ -59,15 +59,15 @@ class join_table {
     n.only_probes = probed_ - n.both;
     n.only_calls = calls_ - n.both;
     for (const auto& [id, parent] : parents_)
-      if (is_joined(id)) enclosing_[told(id)] = number(parent);
+      if (is_joined(id)) enclosing_[joined_to(id)] = number(parent);
     return n;
   }
 
-  bool is_joined(std::uint32_t probed) const noexcept { return told(probed) != 0; }
+  bool is_joined(std::uint32_t probed) const noexcept { return joined_to(probed) != 0; }
   /// A probed call's number in the joined trace. 0 stays 0.
   std::uint64_t number(std::uint32_t probed) const noexcept {
     if (probed == 0) return 0;
-    const std::uint64_t joined = told(probed);
+    const std::uint64_t joined = joined_to(probed);
     return joined != 0 ? joined : probe_epoch << 32 | probed;
   }
   /// Whether a probe saw CUPTI's call, too. Once for a number: CUPTI gives that of a call to what the driver calls in

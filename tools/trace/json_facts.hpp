@@ -10,7 +10,7 @@
 
 namespace cutrace_reading {
 
-/// Who is told about a field that is wrong or unknown.
+/// To whom a field that is wrong or unknown is reported.
 class field_watch {
  public:
   field_watch(complaints& problems, place at) : problems_(problems), at_(at) {}

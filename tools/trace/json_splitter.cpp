@@ -68,7 +68,7 @@ bool json_splitter::delimit_line(std::size_t& size) {
     --size;
   // Else it goes on in the next line.
   if (size < 2 || from_.data()[0] != '{' || from_.data()[size - 1] != '}') return false;
-  // Several elements in a line have an end of one within, so an even count of braces tells nothing; look for it.
+  // Several elements in a line have an end of one within, so an even count of braces says nothing; look for it.
   const std::string_view line(from_.data(), size);
   if (line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos) return true;
   several_until_ = no_newline_before_;

@@ -46,7 +46,7 @@ class merging {
       }
   }
 
-  /// "server (rank 3, node-2, pid 17)": what tells it from the others.
+  /// "server (rank 3, node-2, pid 17)": what distinguishes it from the others.
   std::string identity(std::size_t i) {
     const trace_facts& f = sources_.facts(i);
     std::string about;
@@ -127,7 +127,7 @@ class merging {
     const std::uint64_t bound = p.error_ns + sources_.totals(i).totals.clock_error_ns;
     if (i == plan_.first) return note + "the common clock is its own";
     if (p.by_monotonic) return note + "by CLOCK_MONOTONIC of the same boot, within " + ns(bound);
-    note += "by CLOCK_REALTIME, within " + ns(bound) + " and what the hosts' clocks are apart, which no file tells";
+    note += "by CLOCK_REALTIME, within " + ns(bound) + " and what the hosts' clocks are apart, which no file says";
     // NTP slews or steps REALTIME meanwhile: it shows against MONOTONIC.
     const cutrace::clock_anchor &from = sources_.facts(p.representative).start,
                                 &to = sources_.totals(p.representative).stop;

@@ -30,7 +30,7 @@ clock_plan plan_clocks(const std::vector<trace_facts>& traces, const std::vector
   for (std::size_t i = 0; i < traces.size(); ++i) {
     if (!one_boot && traces[i].start.realtime_ns == 0)
       throw reading_error("\"" + names[i] +
-                          "\" does not tell what CLOCK_REALTIME was when it began, so it has no place among traces of "
+                          "\" does not say what CLOCK_REALTIME was when it began, so it has no place among traces of "
                           "other boots or hosts");
     clock_place& p = plan.places[i];
     p.representative = i;

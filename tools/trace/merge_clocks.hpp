@@ -4,7 +4,7 @@
 //   one boot     out = t - trace + monotonic - (monotonic of the first): exact, CLOCK_MONOTONIC is the kernel's
 //   other hosts  the same within each boot; between boots by CLOCK_REALTIME, read together with MONOTONIC at the start
 //   of
-//                the boot's earliest trace. How far the clocks of two hosts are apart (NTP, PTP) no file tells
+//                the boot's earliest trace. How far the clocks of two hosts are apart (NTP, PTP) no file says
 // where trace, monotonic and realtime are the three clocks as the file's head has them, taken together within
 // `error_ns`.
 #pragma once

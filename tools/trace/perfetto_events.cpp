@@ -81,7 +81,7 @@ void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) 
   open_trace();
   if (type == pf::event_field::counter) return read_counter(*track, session_ns(ns), value);
   const slice_category* const category = s.categories.find(category_number);
-  const told_name* const name = s.names.find(name_number);
+  const interned_name* const name = s.names.find(name_number);
   if (category == nullptr) return complain("an event of an unknown category");
   if (name == nullptr && name_number != 0) complain("a number without a meaning");
   if (type == pf::event_field::instant) {
@@ -117,7 +117,7 @@ void perfetto_reader::read_counter(perfetto_track& track, std::int64_t ns, std::
 }
 
 void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, slice_category category,
-                                  const told_name* name, std::int64_t ns) {
+                                  const interned_name* name, std::int64_t ns) {
   to.clear();
   cutrace::event& e = to.e;
   e.start_ns = e.end_ns = ns;
@@ -270,10 +270,10 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
   to.clear();
   cutrace::event& e = to.e;
   std::uint64_t event_number = 0, duration = 0;
-  const told_queue* queue = nullptr;
-  const told_queue* stage = nullptr;
-  const told_kernel* kernel = nullptr;
-  const told_name* name = nullptr;
+  const interned_queue* queue = nullptr;
+  const interned_queue* stage = nullptr;
+  const interned_kernel* kernel = nullptr;
+  const interned_name* name = nullptr;
   std::string_view launch;
   while (p.next()) {
     switch (p.tag()) {
@@ -317,7 +317,7 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
   const auto context = s.context_processes.find(e.context);
   e.process_id = context != s.context_processes.end() ? context->second : main_process_;
   switch (stage->what) {
-    case told_queue::meaning::kernel:
+    case interned_queue::meaning::kernel:
       e.kind = event_kind::kernel;
       if (kernel == nullptr) {
         complain("a number without a meaning");
@@ -338,7 +338,7 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
       e.joined = kernel->joined;
       e.name = kernel->name;
       break;
-    case told_queue::meaning::memcpy:
+    case interned_queue::meaning::memcpy:
       e.kind = event_kind::memcpy;
       if (name != nullptr) {
         e.memcpy_.direction = name->copy.direction;
@@ -347,20 +347,20 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
       }
       e.name = copy_name(e.memcpy_.direction, to_.texts());
       break;
-    case told_queue::meaning::memset:
+    case interned_queue::meaning::memset:
       e.kind = event_kind::memset;
       if (name != nullptr) e.memset_.memory = name->memory;
       e.name = to_.texts().intern("memset");
       break;
-    case told_queue::meaning::graph:
+    case interned_queue::meaning::graph:
       e.kind = event_kind::graph_launch;
       break;
-    case told_queue::meaning::event:
+    case interned_queue::meaning::event:
       e.kind = event_kind::mark;
       if (name != nullptr) e.name = name->text;
       break;
-    case told_queue::meaning::stream:
-    case told_queue::meaning::none:
+    case interned_queue::meaning::stream:
+    case interned_queue::meaning::none:
       return complain("GPU work without a stream, or of no kind");
   }
   read_launch(s, to, pbf(launch.data(), launch.size()));

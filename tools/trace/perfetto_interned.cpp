@@ -14,7 +14,7 @@ namespace pf = cutrace::detail::pf;
 using cutrace::detail::note;
 using cutrace::detail::slice_category;
 
-void perfetto_reader::read_kernel_argument(told_kernel& k, pbf p) {
+void perfetto_reader::read_kernel_argument(interned_kernel& k, pbf p) {
   std::string_view key, text;
   std::uint64_t value = 0;
   while (p.next()) {
@@ -74,7 +74,7 @@ void perfetto_reader::read_kernel_argument(told_kernel& k, pbf p) {
 }
 
 void perfetto_reader::read_kernel(perfetto_sequence& s, pbf p) {
-  told_kernel k;
+  interned_kernel k;
   std::uint64_t iid = 0;
   while (p.next()) {
     switch (p.tag()) {
@@ -95,7 +95,7 @@ void perfetto_reader::read_kernel(perfetto_sequence& s, pbf p) {
     }
   }
   if (k.mangled.data == k.name.data) k.mangled = {};
-  told_kernel* const to = s.kernels.add(iid);
+  interned_kernel* const to = s.kernels.add(iid);
   if (to == nullptr) return complain("a number beyond all limits");
   *to = k;
 }
@@ -113,15 +113,15 @@ void perfetto_reader::read_specification(perfetto_sequence& s, pbf p) {
       p.skip();
     }
   }
-  told_queue q;
+  interned_queue q;
   if (take(name, "Stream ")) {
-    q.what = told_queue::meaning::stream;
+    q.what = interned_queue::meaning::stream;
     q.stream = name == "others" ? ~std::uint64_t{0} - 1 : number_of(name);
   } else {
     for (std::uint8_t i = 1; i < sizeof(cutrace::detail::gpu_stage_names) / sizeof(char*); ++i)
-      if (name == cutrace::detail::gpu_stage_names[i]) q.what = static_cast<told_queue::meaning>(i);
+      if (name == cutrace::detail::gpu_stage_names[i]) q.what = static_cast<interned_queue::meaning>(i);
   }
-  told_queue* const to = s.queues.add(iid);
+  interned_queue* const to = s.queues.add(iid);
   if (to == nullptr) return complain("a number beyond all limits");
   *to = q;
 }
@@ -157,7 +157,7 @@ void perfetto_reader::read_interned(perfetto_sequence& s, pbf p) {
     }
     bool fits = true;
     if (table == pf::interned::event_names) {
-      told_name* const to = s.names.add(iid);
+      interned_name* const to = s.names.add(iid);
       fits = to != nullptr;
       if (!fits) continue;
       to->text = to_.texts().intern(text);
@@ -174,11 +174,11 @@ void perfetto_reader::read_interned(perfetto_sequence& s, pbf p) {
         if (text == cutrace::detail::note_names[i]) *to = static_cast<note>(i);
       if (fits && *to == note::none) complain("unknown note \"" + std::string(text.substr(0, 64)) + "\"");
     } else if (table == pf::interned::string_values) {
-      told_text* const to = s.texts.add(iid);
+      interned_text* const to = s.texts.add(iid);
       fits = to != nullptr;
       if (fits) to->text = text;
     } else if (table == pf::interned::graphics_contexts) {
-      if (s.context_processes.size() < told_table<int>::limit)
+      if (s.context_processes.size() < interned_table<int>::limit)
         s.context_processes[iid] = static_cast<std::uint32_t>(process);
     } else {
       complain("unknown table of numbers");

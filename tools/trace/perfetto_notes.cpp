@@ -50,8 +50,8 @@ perfetto_reader::said perfetto_reader::read_note(perfetto_sequence& s, pbf p) {
         break;
       case pf::annotation::string_value_iid:
         n.is_text = true;
-        n.told = s.texts.find(number(p));
-        if (n.told != nullptr) n.text = n.told->text;
+        n.interned = s.texts.find(number(p));
+        if (n.interned != nullptr) n.text = n.interned->text;
         break;
       default:
         complain("unknown field " + std::to_string(p.tag()) + " of a note");
@@ -84,8 +84,8 @@ perfetto_reader::said perfetto_reader::read_gpu_note(perfetto_sequence& s, pbf p
         break;
       case pf::gpu::arg_string_iid:
         n.is_text = true;
-        n.told = s.texts.find(number(p));
-        if (n.told != nullptr) n.text = n.told->text;
+        n.interned = s.texts.find(number(p));
+        if (n.interned != nullptr) n.text = n.interned->text;
         break;
       default:
         complain("unknown field " + std::to_string(p.tag()) + " of a note");
@@ -96,16 +96,16 @@ perfetto_reader::said perfetto_reader::read_gpu_note(perfetto_sequence& s, pbf p
 }
 
 cutrace::text perfetto_reader::text_of(const said& n) {
-  if (n.told == nullptr) return to_.texts().intern(n.text);
-  if (!n.told->is_interned) {
-    n.told->interned = to_.texts().intern(n.text);
-    n.told->is_interned = true;
+  if (n.interned == nullptr) return to_.texts().intern(n.text);
+  if (!n.interned->is_pooled) {
+    n.interned->pooled = to_.texts().intern(n.text);
+    n.interned->is_pooled = true;
   }
-  return n.told->interned;
+  return n.interned->pooled;
 }
 
 /// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name.
-void perfetto_reader::read_requests(told_text& t) {
+void perfetto_reader::read_requests(interned_text& t) {
   t.is_read = true;
   const auto requests = std::allocate_shared<request_vector>(counting_allocator<request_vector>());
   std::string_view rest = t.text;
@@ -156,10 +156,10 @@ bool perfetto_reader::apply_common(open_slice& to, const said& n) {
       to.has_one = true;
       return true;
     case note::requests:
-      if (n.told == nullptr) return true;
-      if (!n.told->is_read) read_requests(*n.told);
-      to.many = n.told->requests;
-      if (e.request_total < n.told->total) e.request_total = n.told->total;
+      if (n.interned == nullptr) return true;
+      if (!n.interned->is_read) read_requests(*n.interned);
+      to.many = n.interned->requests;
+      if (e.request_total < n.interned->total) e.request_total = n.interned->total;
       return true;
     case note::request_total:
       e.request_total = static_cast<std::uint32_t>(n.value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads Perfetto traces of ours (docs/perfetto.md), packet by packet: a packet that is broken is one complaint, and the
-// next one is tried. Memory is that of the largest packet and of what the trace has told of its numbers.
+// next one is tried. Memory is that of the largest packet and of what the trace has said of its numbers.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ class perfetto_reader {
     bool is_text = false, numbered = false;
     std::uint64_t value = 0;
     std::string_view text;
-    told_text* told = nullptr;
+    interned_text* interned = nullptr;
   };
   bool next_packet(byte_window& from, std::string_view& packet, std::size_t& size);
   void read_packet(pbf packet);
@@ -67,7 +67,7 @@ class perfetto_reader {
   void read_defaults(perfetto_sequence& s, pbf p);
   void read_interned(perfetto_sequence& s, pbf p);
   void read_kernel(perfetto_sequence& s, pbf p);
-  void read_kernel_argument(told_kernel& k, pbf p);
+  void read_kernel_argument(interned_kernel& k, pbf p);
   void read_specification(perfetto_sequence& s, pbf p);
   void read_track(pbf p);
   void name_track(perfetto_track& t, std::string_view name, std::uint64_t parent);
@@ -82,7 +82,7 @@ class perfetto_reader {
   void read_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
   void read_counter(perfetto_track& track, std::int64_t ns, std::int64_t value);
   void begin_slice(open_slice& to, const perfetto_track& track, cutrace::detail::slice_category category,
-                   const told_name* name, std::int64_t ns);
+                   const interned_name* name, std::int64_t ns);
   void apply_host_notes(perfetto_sequence& s, open_slice& to);
   void end_slice(perfetto_sequence& s, std::uint64_t ns);
   void finish_slice(open_slice& from, std::int64_t end_ns);
@@ -113,7 +113,7 @@ class perfetto_reader {
   template <class Field>
   void read_described(const Field& field, const said& n, cutrace::event& e);
   void apply_gpu(open_slice& to, const said& n);
-  void read_requests(told_text& t);
+  void read_requests(interned_text& t);
   cutrace::text text_of(const said& n);
   void complain(std::string_view what) { to_.problems().add(what, at_); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Perfetto trace of ours has told so far (docs/perfetto.md): tracks, and of each sequence its clock and what its
+// What a Perfetto trace of ours has said so far (docs/perfetto.md): tracks, and of each sequence its clock and what its
 // numbers mean. Numbers beyond any that the sink gives are refused.
 #pragma once
 
@@ -19,22 +19,22 @@ namespace cutrace_reading {
 using request_vector = counted_vector<cutrace::request_ref>;
 
 /// A text of a set of requests is read when it is used first. Slices that are open share its requests.
-struct told_text {
+struct interned_text {
   counted_string text;
-  cutrace::text interned{};
+  cutrace::text pooled{};
   std::shared_ptr<const request_vector> requests;
   std::uint32_t total = 0;
-  bool is_interned = false, is_read = false;
+  bool is_pooled = false, is_read = false;
 };
 
-struct told_name {
+struct interned_name {
   cutrace::text text;
   spoken_copy copy;
   cutrace::memory_kind memory = cutrace::memory_kind::unknown;
   cutrace::sync_kind sync = cutrace::sync_kind::unknown;
 };
 
-struct told_kernel {
+struct interned_kernel {
   cutrace::text name, mangled, stage, capture_stage;
   std::uint32_t registers_per_thread = 0, static_shared_bytes = 0, dynamic_shared_bytes = 0, local_bytes_per_thread = 0,
                 cluster = 0;
@@ -42,7 +42,7 @@ struct told_kernel {
   cutrace::attribution joined = cutrace::attribution::by_call;
 };
 
-struct told_queue {
+struct interned_queue {
   enum class meaning : std::uint8_t { none, kernel, memcpy, memset, graph, event, stream } what = meaning::none;
   std::uint64_t stream = 0;
 };
@@ -51,7 +51,7 @@ struct told_queue {
 /// stand at their number; a number far beyond how many there are stands in a table for itself, since room for all
 /// numbers below it is what a few bytes of a file could ask for.
 template <class T>
-class told_table {
+class interned_table {
  public:
   static constexpr std::uint64_t limit = std::uint64_t{1} << 18;
   /// nullptr: the number is beyond all limits.
@@ -67,10 +67,10 @@ class told_table {
     all_[place] = entry{T(), true};
     return &all_[place].what;
   }
-  /// nullptr: nobody has told.
+  /// nullptr: it was not given.
   T* find(std::uint64_t number) noexcept {
     const std::uint64_t place = number - first_;
-    if (place < all_.size() && all_[place].told) return &all_[place].what;
+    if (place < all_.size() && all_[place].is_given) return &all_[place].what;
     if (far_.empty()) return nullptr;
     const auto at = far_.find(number);
     return at != far_.end() ? &at->second : nullptr;
@@ -85,7 +85,7 @@ class told_table {
  private:
   struct entry {
     T what{};
-    bool told = false;
+    bool is_given = false;
   };
   counted_vector<entry> all_;
   counted_map<std::uint64_t, T> far_;
@@ -139,12 +139,12 @@ struct perfetto_sequence {
   std::uint32_t clock = 0;
   perfetto_track* track = nullptr;  ///< of track_uuid, once looked up
   std::uint64_t track_is_of = 0;    ///< when `track` was looked up: perfetto_reader::tracks_since_
-  told_table<told_name> names;
-  told_table<cutrace::detail::slice_category> categories;
-  told_table<cutrace::detail::note> annotations, arguments;
-  told_table<told_text> texts;
-  told_table<told_queue> queues;
-  told_table<told_kernel> kernels;
+  interned_table<interned_name> names;
+  interned_table<cutrace::detail::slice_category> categories;
+  interned_table<cutrace::detail::note> annotations, arguments;
+  interned_table<interned_text> texts;
+  interned_table<interned_queue> queues;
+  interned_table<interned_kernel> kernels;
   counted_map<std::uint64_t, std::uint32_t> context_processes;
   std::deque<open_slice, counting_allocator<open_slice>> open;
   std::size_t open_count = 0;

@@ -75,7 +75,7 @@ class reading {
   void read_file(const std::string& file) {
     input in(file);
     result_.problems.in_file(in.path());
-    byte_window window(in, [&] { tell(in); });
+    byte_window window(in, [&] { report_progress(in); });
     while (window.size() < byte_window::block && window.more()) {
     }
     const std::string_view beginning(window.data(), window.size());
@@ -118,7 +118,7 @@ class reading {
     throw reading_error(name + " is no trace that can be read: " + known_formats);
   }
 
-  void tell(const input& in) {
+  void report_progress(const input& in) {
     if (!options_.on_progress) return;
     progress_.bytes = before_ + in.taken();
     progress_.events = feed_.events();

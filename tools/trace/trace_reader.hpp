@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads trace files into a sink: our JSONL, Chrome JSON of ours and of PyTorch's Kineto, Perfetto's protobuf of ours,
-// plain or gzip, told by their content. The sink sees what it would have seen in the traced program, as far as the
-// format keeps it: open, events in batches, close with the totals. Memory is bounded by
-// memory_budget.hpp, whatever the size of the file.
+// plain or gzip, recognised by their content. The sink sees what it would have seen in the traced program, as far as
+// the format keeps it: open, events in batches, close with the totals. Memory is bounded by memory_budget.hpp, whatever
+// the size of the file.
 #pragma once
 
 #include <cstdint>

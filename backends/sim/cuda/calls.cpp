@@ -359,16 +359,16 @@ void cutrace_standin_runtime_call(std::uint32_t cbid, const char* name, void (*b
   call.name = name;
   call.correlation = driver::get().last_correlation.fetch_add(1, std::memory_order_relaxed) + 1;
   call.result = &result;
-  const auto tell_runtime = [&](bool exits) {
+  const auto notify_runtime = [&](bool exits) {
     const standin_tracer* t = this_thread().in_tracer ? nullptr : driver::get().tracer();
     if (t == nullptr) return;
     this_thread().in_tracer = true;
     t->runtime(&call, exits);
     this_thread().in_tracer = false;
   };
-  tell_runtime(false);
+  notify_runtime(false);
   body(data);
-  tell_runtime(true);
+  notify_runtime(true);
 }
 
 extern "C" __attribute__((visibility("default"))) const standin_driver cutrace_standin_driver;

@@ -20,28 +20,28 @@ CUresult create(CUgraph* out, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-void tell_end(sim::graph& g) {
+void notify_end(sim::graph& g) {
   CUgraph h = handle<CUgraph>(&g);
   report_graph(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, h, nullptr, nullptr, nullptr, nullptr);
   for (const auto& n : g.nodes()) {
-    if (n->child != nullptr) tell_end(*n->child);
+    if (n->child != nullptr) notify_end(*n->child);
     report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING, h, nullptr, n.get(), nullptr, nullptr);
   }
 }
 
 CUresult destroy(CUgraph h) {
   sim::graph& g = graph_of(h);
-  tell_end(g);
+  notify_end(g);
   gpu().destroy_graph(&g);
   return CUDA_SUCCESS;
 }
 
 /// The order of the real driver: each node is created, then reported as cloned; a child graph comes before its node.
-void tell_clone(sim::graph& copy) {
+void notify_clone(sim::graph& copy) {
   CUgraph to = handle<CUgraph>(&copy);
   created(&copy);
   for (const auto& n : copy.nodes()) {
-    if (n->child != nullptr) tell_clone(*n->child);
+    if (n->child != nullptr) notify_clone(*n->child);
     report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, to, nullptr, n.get(), nullptr, nullptr);
     report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, to, copy.origin(), n.get(), n->origin, nullptr);
   }
@@ -51,7 +51,7 @@ CUresult clone(CUgraph* out, CUgraph h) {
   const sim::graph& original = graph_of(h);
   sim::graph* copy = gpu().clone_graph(&original);
   required(out) = handle<CUgraph>(copy);
-  tell_clone(*copy);
+  notify_clone(*copy);
   report_graph(CUPTI_CBID_RESOURCE_GRAPH_CLONED, *out, &original, nullptr, nullptr, nullptr);
   return CUDA_SUCCESS;
 }
@@ -78,7 +78,7 @@ CUresult add_child(CUgraphNode* out, CUgraph h, const CUgraphNode* after, size_t
   sim::graph_node* node = gpu().add_child(&graph_of(h), &graph_of(child), list(after, n));
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *out = handle<CUgraphNode>(node);
-  tell_clone(*node->child);
+  notify_clone(*node->child);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, h, nullptr, node, nullptr, nullptr);
   return CUDA_SUCCESS;
 }
@@ -169,7 +169,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph h, unsigned long long flags) {
   sim::graph_exec* e = gpu().begin_instance(&g);
   e->flags = flags;
   if (const standin_tracer* t = driver::get().tracer()) e->user = t->traces_graphs();
-  tell_clone(*e->instance);
+  notify_clone(*e->instance);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, h, nullptr, nullptr, nullptr, e);
   e->finish([](sim::graph_node* holder, sim::graph& child) {
     if (holder != nullptr)
@@ -194,7 +194,7 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph h, CUDA_GRAPH_INSTANTIATE_PA
 CUresult destroy_exec(CUgraphExec h) {
   sim::graph_exec& e = exec_of(h);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING, nullptr, nullptr, nullptr, nullptr, &e);
-  tell_end(*e.instance);
+  notify_end(*e.instance);
   gpu().destroy_exec(&e);
   return CUDA_SUCCESS;
 }

@@ -108,7 +108,7 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     correction_.sample(core_.scale);
     sample_counters(now);
-    tell_losses(now);
+    report_losses(now);
     advance(order_window::everything);
     sinks_.flush();
     publish();
@@ -145,7 +145,7 @@ class collector final : private event_emitter {
   void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
 
   /// A piece of the trace, from `start_ns` (raw frame) until now, is complete. Any thread; does not wait.
-  CUTRACE_NOINLINE void tell_window(std::uint64_t start_ns) noexcept {
+  CUTRACE_NOINLINE void record_window(std::uint64_t start_ns) noexcept {
     event e = moment(event_kind::window, {"recorded", 8}, core_.scale.now_ns());
     e.start_ns = static_cast<std::int64_t>(start_ns);
     guarded([&] { actions_.call([this, e] { ingest_.take(e); }, 0, core_.wake); });
@@ -357,7 +357,7 @@ class collector final : private event_emitter {
       read_thread(t, renamed);
       ++threads;
     });
-    if (threads > core_.pool.thread_limit() && losses_.of(loss_cause::chunk_full) != 0) tell_crowd(threads);
+    if (threads > core_.pool.thread_limit() && losses_.of(loss_cause::chunk_full) != 0) report_crowd(threads);
     while (decoded_ != full.size()) {
       const activity_buffer one = full[decoded_++];
       guarded([&] { one.decode(one, *this); });
@@ -425,9 +425,9 @@ class collector final : private event_emitter {
 
   /// A thread keeps its chunk while it lives, and until the pass after that, so that those beyond the number of chunks
   /// get none.
-  void tell_crowd(std::uint32_t threads) {
-    if (crowd_told_) return;
-    crowd_told_ = true;
+  void report_crowd(std::uint32_t threads) {
+    if (crowd_reported_) return;
+    crowd_reported_ = true;
     const std::string line = "there is memory for the events of " + std::to_string(core_.pool.thread_limit()) +
                              " threads at once, and there are " + std::to_string(threads) +
                              ": events of the others are lost; raise CUTRACE_MEMORY_LIMIT";
@@ -500,7 +500,7 @@ class collector final : private event_emitter {
       watch_.settle();
       tables_.held_calls.release([this](const correlation_ring::call& c) { return is_call_awaited(c); });
       sample_counters(now);
-      tell_losses(now);
+      report_losses(now);
       publish();
     }
     if (now - flush_at_ >= flush_period_ns) {
@@ -547,7 +547,7 @@ class collector final : private event_emitter {
   }
 
   /// Losses stand in the trace where they were noticed, too.
-  CUTRACE_NOINLINE void tell_losses(std::uint64_t now) {
+  CUTRACE_NOINLINE void report_losses(std::uint64_t now) {
     ingest_.add_produced(losses_.take(core_.lost));
     losses_.report([&](const loss_data& data) {
       event e = moment(event_kind::loss, tables_.strings.intern("lost records", 12), now);
@@ -657,7 +657,7 @@ class collector final : private event_emitter {
   std::uint64_t memory_limit_ = 0;
   std::uint64_t former_cpu_ns_ = 0;  ///< of threads that were left in sinks
   std::uint32_t names_seen_ = 0;     ///< of given_thread_names
-  bool crowd_told_ = false;
+  bool crowd_reported_ = false;
 
   std::atomic<bool> listened_to_{false};
   action_queue actions_;

@@ -117,9 +117,9 @@ class loss_counts {
   template <class Report>
   void report(Report report_one) {
     for (std::size_t i = 0; i < loss_cause_count; ++i) {
-      if (lost_[i] == told_[i]) continue;
-      const loss_data grown{static_cast<loss_cause>(i), lost_[i] - told_[i]};
-      told_[i] = lost_[i];
+      if (lost_[i] == reported_[i]) continue;
+      const loss_data grown{static_cast<loss_cause>(i), lost_[i] - reported_[i]};
+      reported_[i] = lost_[i];
       report_one(grown);
     }
   }
@@ -130,7 +130,7 @@ class loss_counts {
 
  private:
   std::uint64_t lost_[loss_cause_count] = {};
-  std::uint64_t told_[loss_cause_count] = {};
+  std::uint64_t reported_[loss_cause_count] = {};
   std::uint64_t before_[loss_cause_count] = {};
 };
 

@@ -133,31 +133,32 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_
 
 /// Problem: whoever shows stages elsewhere wants to be called at both ends of each, which must cost nothing while there
 /// is nobody. Solution: the fast path has a branch already, the choice of the clock; it leads here.
-CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t begin_ticks_told(thread_state* t, stage_frame& f,
-                                                                     const char* dynamic_name) noexcept {
+CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t begin_ticks_notifying(thread_state* t, stage_frame& f,
+                                                                          const char* dynamic_name) noexcept {
   const bool reported = t->owner->size >= offsetof(table, graph_twin);  // an older owner has no such function
   if (reported) t->owner->stage_begins(t, &f, dynamic_name);
   return clock::ticks(t->use_counter);
 }
-CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t end_ticks_told(thread_state* t, const stage_frame& f) noexcept {
+CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t end_ticks_notifying(thread_state* t,
+                                                                        const stage_frame& f) noexcept {
   const std::uint64_t end = clock::ticks(t->use_counter);
   if ((f.head & head_flags(flag_shown)) != 0) t->owner->stage_ended(t, &f);
   return end;
 }
-CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t mark_ticks_told(thread_state* t, std::uint32_t site) noexcept {
+CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t mark_ticks_notifying(thread_state* t, std::uint32_t site) noexcept {
   if (t->owner->size >= offsetof(table, graph_twin)) t->owner->mark_passed(t, site);
   return clock::ticks(t->use_counter);
 }
 
 /// Time at which a stage begins, ends, or a mark is passed.
 CUTRACE_INLINE std::uint64_t begin_ticks(thread_state* t, stage_frame& f, const char* dynamic_name = nullptr) noexcept {
-  return CUTRACE_LIKELY(t->plain) ? clock::counter() : begin_ticks_told(t, f, dynamic_name);
+  return CUTRACE_LIKELY(t->plain) ? clock::counter() : begin_ticks_notifying(t, f, dynamic_name);
 }
 CUTRACE_INLINE std::uint64_t end_ticks(thread_state* t, const stage_frame& f) noexcept {
-  return CUTRACE_LIKELY(t->plain) ? clock::counter() : end_ticks_told(t, f);
+  return CUTRACE_LIKELY(t->plain) ? clock::counter() : end_ticks_notifying(t, f);
 }
 CUTRACE_INLINE std::uint64_t mark_ticks(thread_state* t, std::uint32_t site) noexcept {
-  return CUTRACE_LIKELY(t->plain) ? clock::counter() : mark_ticks_told(t, site);
+  return CUTRACE_LIKELY(t->plain) ? clock::counter() : mark_ticks_notifying(t, site);
 }
 
 /// Fills the record of a stage that ends at `end`. `origin` is the index of the thread where a span began, 0 for

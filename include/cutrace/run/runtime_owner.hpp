@@ -424,7 +424,7 @@ class runtime_owner {
     } catch (const std::exception& e) {
       end(session);  // before it is said why, which is the last word on it
       status_.untraced(e.what());
-      if (status_.get() == nullptr) tell_untraced(first.on_error, first.on_error_user, e.what());
+      if (status_.get() == nullptr) report_untraced(first.on_error, first.on_error_user, e.what());
       return false;
     }
   }
@@ -560,7 +560,7 @@ class runtime_owner {
     } catch (const untraced& e) {
       const auto refused = find_idle(session);
       refused->refused = true;
-      tell_untraced(refused->wanted.on_error, refused->wanted.on_error_user, e.what());
+      report_untraced(refused->wanted.on_error, refused->wanted.on_error_user, e.what());
       return false;
     }
   }

@@ -141,7 +141,7 @@ struct settings {
 };
 
 /// Why there is no trace, where the program's code cannot help it.
-CUTRACE_NOINLINE inline void tell_untraced(error_handler handler, void* user, const char* why) noexcept {
+CUTRACE_NOINLINE inline void report_untraced(error_handler handler, void* user, const char* why) noexcept {
   char line[1200];
   std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
   if (handler != nullptr)

@@ -163,7 +163,7 @@ class trace {
     // The headers of the sinks that are open name what was there before.
     if (status.active && !owned)
       core_.errors.report(b->name(), (std::string("added by the program: ") + status.detail).c_str(), false);
-    told_at_start_ = core_.errors.count_of(current_info().backend);
+    reported_at_start_ = core_.errors.count_of(current_info().backend);
     static_cast<void>(own.release());  // the pump's from here on
     pump_.add(b, owned, session);
   }
@@ -208,7 +208,7 @@ class trace {
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
       // Said aloud, unless the backend has said aloud what went wrong while it ran.
-      const bool explained = core_.errors.count_of(current_info().backend) > told_at_start_;
+      const bool explained = core_.errors.count_of(current_info().backend) > reported_at_start_;
       core_.errors.report("session",
                           "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time",
                           !explained && !settings_.by_command);
@@ -314,7 +314,7 @@ class trace {
     if (open)
       open_since_ns_ = now;
     else if (in_pieces_)
-      collector_->tell_window(open_since_ns_);
+      collector_->record_window(open_since_ns_);
   }
 
   /// The trace begins for its sinks when its backend runs: how long that took to start is no time of the program's. Not
@@ -418,7 +418,7 @@ class trace {
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
   bool in_pieces_ = false;                                               ///< it was shut and opened again
   bool gpu_expected_ = false;
-  std::size_t told_at_start_ = 0;  ///< lines of the backend until its start had returned
+  std::size_t reported_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;
   std::atomic<bool> abandoned_{false}, left_a_sink_{false};  ///< see patiently: any thread of a session
   stats last_{};

@@ -209,7 +209,7 @@ TEST_CASE("a command that is killed leaves the program alone, and a trace that c
     ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
     if (::chdir(folder.path().c_str()) != 0) ::_exit(1);
     ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--method", "ioctl", "--sink", "jsonl", "--quiet", "--out", "out",
-            "--", SUBJECT, "/dev/null", "until_told", nullptr);
+            "--", SUBJECT, "/dev/null", "until_notified", nullptr);
     ::_exit(1);
   }
   REQUIRE(appears(folder.file("begun")));

@@ -191,7 +191,7 @@ int own_filter() {
 }
 
 /// Goes on until its folder has a file "enough"; then says how its ioctls end.
-int until_told() {
+int until_notified() {
   const int fd = open_device();
   std::FILE* f = std::fopen("begun", "w");
   std::fprintf(f, "%d %d\n", static_cast<int>(::getpid()), one_round(fd));
@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
   if (what == "signals") return signals();
   if (what == "descriptors") return descriptors();
   if (what == "own_filter") return own_filter();
-  if (what == "until_told") return until_told();
+  if (what == "until_notified") return until_notified();
   one_round(open_device());
   std::printf("about to end\n");
   std::fflush(stdout);
@@ -230,7 +230,7 @@ int main(int argc, char** argv) {
   if (what == "daemon") {
     if (::fork() != 0) ::_exit(0);
     ::setsid();
-    return until_told();
+    return until_notified();
   }
   return 97;
 }

@@ -27,7 +27,7 @@ TEST_CASE("a Perfetto trace and a JSONL trace of one run report the same") {
   const auto begin = lines.header.at("clocks").at("monotonic_ns").get<std::int64_t>() -
                      lines.header.at("clocks").at("trace_ns").get<std::int64_t>();
   using found = std::tuple<std::string, std::int64_t, std::int64_t>;
-  std::multiset<found> kernels, calls, kernels_told, calls_told;
+  std::multiset<found> kernels, calls, kernels_reported, calls_reported;
   std::set<std::uint64_t> launched;
   for (const auto& g : t.gpu_slices) {
     if (g.stage != "Kernel") continue;
@@ -44,11 +44,11 @@ TEST_CASE("a Perfetto trace and a JSONL trace of one run report the same") {
     return found(e.at("name").get<std::string>(), e.at("ts_ns").get<std::int64_t>(),
                  e.at("dur_ns").get<std::int64_t>());
   };
-  for (const auto& e : lines.of("kernel")) kernels_told.insert(reported(e));
-  for (const auto& e : lines.of("api")) calls_told.insert(reported(e));
+  for (const auto& e : lines.of("kernel")) kernels_reported.insert(reported(e));
+  for (const auto& e : lines.of("api")) calls_reported.insert(reported(e));
   CHECK(kernels.size() == 5);
-  CHECK(kernels == kernels_told);
-  CHECK(calls == calls_told);
+  CHECK(kernels == kernels_reported);
+  CHECK(calls == calls_reported);
   for (const auto& g : t.gpu_slices) {
     if (g.stage == "Kernel") CHECK(launched.count(g.event_id) == 1);
   }

@@ -63,7 +63,7 @@ CUTRACE_NOINLINE inline void one_request(std::string& out, const analysis::why_r
   if (r.account.unended)
     out += "<p class=alarm>A stage of it has no end in the trace: what came after is not known.</p>";
   out += "<h3>Why</h3><ol>";
-  for (std::size_t i = 0; i < r.told_causes(); ++i) {
+  for (std::size_t i = 0; i < r.shown_causes(); ++i) {
     const analysis::why_cause& c = r.causes[i];
     out += "<li>" + (c.stands_out() ? "<b>+" + time(c.excess_ns()) + "</b> " : std::string()) +
            html_text(ascii::cause_words(c)) + "</li>";

@@ -219,7 +219,7 @@ CUTRACE_NOINLINE inline std::string why_text(const analysis::why_report& r, std:
   out.line("  Each moment counts once, in the first row that applies.");
 
   out.heading("WHY");
-  for (std::size_t i = 0; i < r.told_causes(); ++i) {
+  for (std::size_t i = 0; i < r.shown_causes(); ++i) {
     const analysis::why_cause& c = r.causes[i];
     out.paragraph({{digits(i + 1), 3},
                    " ",

@@ -44,7 +44,7 @@ class call_hooks {
       else
         failure = r;
     });
-    tell_missing(recording_.calls(), nameless, failure);
+    report_missing(recording_.calls(), nameless, failure);
     return recording_.calls();
   }
 
@@ -102,7 +102,7 @@ class call_hooks {
     return nameless;
   }
 
-  void tell_missing(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {
+  void report_missing(std::uint32_t count, CUptiResult nameless, CUptiResult failure) const {
     const std::string effect = count != 0 ? ", some calls are missing" : ", no call is recorded and GPU work has none";
     complain(writer_, ("cuptiGetCallbackName" + effect).c_str(), nameless);
     complain(writer_, ("cuptiEnableCallback" + effect).c_str(), failure);

@@ -112,7 +112,7 @@ struct callbacks {
       graph_callbacks::on_resource(p.api, w, cbid, data);
     if (domain == state_domain && cbid == state_fatal_error) {
       p.fatal.store(true, std::memory_order_relaxed);
-      tell_fatal_error(p.api, w, data);
+      report_fatal_error(p.api, w, data);
     }
   }
 

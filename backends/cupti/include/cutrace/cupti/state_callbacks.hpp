@@ -29,7 +29,7 @@ static_assert(sizeof(state_notification) == sizeof(CUpti_StateData), "resized");
 #endif
 
 /// Any thread of the program, inside of the callback.
-inline void tell_fatal_error(const functions& api, event_writer& w, const void* data) noexcept {
+inline void report_fatal_error(const functions& api, event_writer& w, const void* data) noexcept {
   const state_notification& n = *static_cast<const state_notification*>(data);
   const char* name = nullptr;
   api.cuptiGetResultString(n.result, &name);

@@ -57,7 +57,7 @@ class tracer {
         if (WIFSTOPPED(status)) go_on(thread, PTRACE_CONT, 0);
       }
     }
-    tell_lost();
+    report_lost();
   }
 
  private:
@@ -196,14 +196,14 @@ class tracer {
   }
 
   void note(const trace_record& r) {
-    if (lost_ != 0) tell_lost();
+    if (lost_ != 0) report_lost();
     if (!ring_.push(r)) {
       lost_of_ = r.process;
       ++lost_;
     }
   }
   /// As soon as there is room again: in whose trace they are missing is that of the last one.
-  void tell_lost() {
+  void report_lost() {
     if (lost_ == 0) return;
     trace_record r;
     std::memset(static_cast<void*>(&r), 0, sizeof(r));

@@ -45,7 +45,7 @@ class gpu {
     stream* s =
         machine_.create_stream(context_, blocking ? stream_kind::blocking : stream_kind::non_blocking, priority);
     recorder_.end(call, 0, {word(s), blocking ? 0u : 1u, static_cast<std::uint64_t>(std::int64_t{priority})});
-    tell_stream(facts_of(*s));
+    record_stream(facts_of(*s));
     return *s;
   }
   status destroy_stream(stream& s) {
@@ -159,14 +159,14 @@ class gpu {
   status launch(graph_exec& e, stream& s) {
     const auto call = recorder_.begin(function::graph_launch);
     const machine::launched r = machine_.launch(&e, &s);
-    for (const machine::node_run& n : r.nodes) tell_work(call, s, n.node->what, n.time, n.open, e.id(), n.node->id);
+    for (const machine::node_run& n : r.nodes) record_work(call, s, n.node->what, n.time, n.open, e.id(), n.node->id);
     return done(call, r.what, {word(&e), word(&s)});
   }
   void destroy(graph& g) { machine_.destroy_graph(&g); }
   void destroy(graph_exec& e) { machine_.destroy_exec(&e); }
 
   /// Device, context and streams, for a session that begins.
-  void tell_descriptions() {
+  void record_descriptions() {
     cutrace::event e;
     e.kind = event_kind::device;
     e.name = text{"cutrace simulated GPU", 21};
@@ -184,7 +184,7 @@ class gpu {
     // Copies: another thread may make or destroy streams just now.
     auto streams = machine_.streams<stream_facts>(facts_of);
     std::sort(streams.begin(), streams.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
-    for (const stream_facts& s : streams) tell_stream(s);
+    for (const stream_facts& s : streams) record_stream(s);
   }
 
  private:
@@ -210,7 +210,7 @@ class gpu {
   status issue(const recorder::call& c, stream& s, const work& w, interval* time = nullptr,
                moment_ptr* open = nullptr) {
     const machine::issued r = machine_.issue(&s, w);
-    if (r.what == status::ok && r.node == nullptr) tell_work(c, s, r.done, r.time, r.open, 0, 0);
+    if (r.what == status::ok && r.node == nullptr) record_work(c, s, r.done, r.time, r.open, 0, 0);
     if (time != nullptr) *time = r.time;
     if (open != nullptr) *open = r.open;
     return r.what;
@@ -251,8 +251,8 @@ class gpu {
     return status::ok;
   }
 
-  void tell_work(const recorder::call& c, const stream& s, const work& w, interval time, const moment_ptr& open,
-                 std::uint32_t graph_id, std::uint64_t node_id) {
+  void record_work(const recorder::call& c, const stream& s, const work& w, interval time, const moment_ptr& open,
+                   std::uint32_t graph_id, std::uint64_t node_id) {
     gpu_work g{};
     g.name = "";
     g.begin = time.start_ns;
@@ -290,7 +290,7 @@ class gpu {
     stream_kind kind;
   };
   static stream_facts facts_of(const stream& s) { return {s.id, s.priority, s.kind}; }
-  void tell_stream(const stream_facts& s) {
+  void record_stream(const stream_facts& s) {
     cutrace::event e;
     e.kind = event_kind::stream;
     e.context = context_->id;

@@ -133,7 +133,7 @@ class recorder final : public activity_buffers {
   }
 
   /// Reports what has not ended as unfinished, without times.
-  void tell_unfinished() {
+  void record_unfinished() {
     std::vector<waiting> left;
     const reporting mine(*this);
     {

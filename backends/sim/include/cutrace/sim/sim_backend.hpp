@@ -28,7 +28,7 @@ class sim_backend : public backend {
     gone();
     writer_ = &w;
     gpu_.records().attach(w);
-    gpu_.tell_descriptions();
+    gpu_.record_descriptions();
     backend_status s{};
     s.active = true;
     const options& o = gpu_.model().settings();
@@ -58,7 +58,7 @@ class sim_backend : public backend {
     } catch (...) {
       left = 1;
     }
-    gpu_.records().tell_unfinished();
+    gpu_.records().record_unfinished();
     gone();
     return left == 0;
   }

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks for bombs: traces that take more memory or time than their size allows. Coverage leads libFuzzer past them,
+// since a loop that runs a million times looks like one that runs 128 times. Here an input is kept for what it cost,
+// and the dearest ones are changed on. Without sanitizers, so that there are hundreds of inputs a second.
+//
+//   read_bombs jsonl|chrome|perfetto [-max_total_time=SECONDS] [-runs=N] [-seed=N] [-memory_mb=N] [-time_ms=N]
+//              [-input=FILE] FOLDER...
+//
+// FOLDER: seeds of read_fuzz. Exit 1: one took more than -memory_mb (256, twice what the readers may keep) or -time_ms
+// (2000); FILE (default: bomb) holds it.
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <cutrace/sink.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "made_of_it.hpp"
+#include "read_mutator.hpp"
+#include "trace/memory_budget.hpp"
+#include "trace/trace_reader.hpp"
+
+namespace {
+
+std::size_t allocated = 0, peak = 0;  // by operator new; one thread
+
+void* count(void* at) noexcept {
+  if (at != nullptr) peak = std::max(peak, allocated += ::malloc_usable_size(at));
+  return at;
+}
+
+}  // namespace
+
+void* operator new(std::size_t n) {
+  if (void* const at = count(std::malloc(n))) return at;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t n, std::align_val_t to) {
+  if (void* const at = count(std::aligned_alloc(static_cast<std::size_t>(to), n + -n % static_cast<std::size_t>(to))))
+    return at;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* at) noexcept {  // inlined, its `free` would look mismatched to g++
+  if (at != nullptr) allocated -= ::malloc_usable_size(at);
+  std::free(at);
+}
+void operator delete(void* at, std::size_t) noexcept { operator delete(at); }
+void operator delete(void* at, std::align_val_t) noexcept { operator delete(at); }
+void operator delete(void* at, std::size_t, std::align_val_t) noexcept { operator delete(at); }
+
+namespace {
+
+using bytes = std::vector<std::uint8_t>;
+
+struct tried {
+  bytes input;  ///< as read_fuzz has it: what is made of it, and the file
+  std::size_t memory = 0;
+  double ms = 0;
+};
+
+double cpu_ms() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
+}
+
+struct passing_sink : cutrace::sink {
+  std::unique_ptr<cutrace::sink> to;
+  void open(const cutrace::trace_info& i) override {
+    if (to != nullptr) to->open(i);
+  }
+  void write(cutrace::event_view events) override {
+    if (to != nullptr) to->write(events);
+  }
+  void close(const cutrace::trace_summary& s) override {
+    if (to != nullptr) to->close(s);
+  }
+};
+
+void run(tried& t) {
+  const int file = ::memfd_create("input", MFD_CLOEXEC);
+  const auto size = static_cast<ssize_t>(t.input.size() - 1);
+  if (file < 0 || ::write(file, t.input.data() + 1, t.input.size() - 1) != size) std::perror("memfd"), std::abort();
+  const double before_ms = cpu_ms();
+  const std::size_t before = peak = allocated;
+  try {
+    passing_sink sink;
+    sink.to = fuzz::make_of_it(t.input[0] >> 2);
+    cutrace_reading::read({"/proc/self/fd/" + std::to_string(file)}, sink);
+  } catch (const cutrace_reading::reading_error&) {
+  }
+  t.memory = peak - before;
+  t.ms = cpu_ms() - before_ms;
+  ::close(file);
+}
+
+/// The dearest inputs by one measure. A child takes the place of its parent, so that no family drives out the others.
+template <class Cost>
+class ranking {
+ public:
+  explicit ranking(Cost cost) : cost_(cost) {}
+  std::size_t any(fuzz::random& r) const { return fuzz::below(r, all_.size()); }
+  const tried& operator[](std::size_t i) const { return all_[i]; }
+  void add(const tried& t, std::size_t parent = SIZE_MAX) {
+    if (all_.size() < places) return all_.push_back(t);
+    tried& weakest = *std::min_element(all_.begin(), all_.end(),
+                                       [&](const tried& a, const tried& b) { return cost_(a) < cost_(b); });
+    tried& other = parent < all_.size() ? all_[parent] : weakest;
+    if (cost_(t) > cost_(other)) other = t;
+  }
+  double most() const {
+    double m = 0;
+    for (const tried& t : all_) m = std::max(m, static_cast<double>(cost_(t)));
+    return m;
+  }
+
+ private:
+  static constexpr std::size_t places = 24;
+  Cost cost_;
+  std::vector<tried> all_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t runs = ~std::uint64_t{0}, seconds = 60, seed = 1, memory_mb = 256, time_ms = 2000;
+  const std::string format = argc > 1 ? argv[1] : "";
+  std::string path = "bomb";
+  std::vector<tried> seeds;
+  if (format != "jsonl" && format != "chrome" && format != "perfetto")
+    return std::fputs("read_bombs: the first word is jsonl, chrome or perfetto\n", stderr), 2;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto value = [&](const std::string& name, std::uint64_t& to) {
+      if (word.rfind(name, 0) != 0) return false;
+      to = std::strtoull(word.c_str() + name.size(), nullptr, 10);
+      return true;
+    };
+    if (value("-runs=", runs) || value("-seed=", seed) || value("-max_total_time=", seconds) ||
+        value("-memory_mb=", memory_mb) || value("-time_ms=", time_ms))
+      continue;
+    if (word.rfind("-input=", 0) == 0) {
+      path = word.substr(7);
+      continue;
+    }
+    if (!std::filesystem::is_directory(word))
+      return std::fprintf(stderr, "read_bombs: %s is neither an option nor a folder of seeds\n", word.c_str()), 2;
+    for (const auto& file : std::filesystem::directory_iterator(word)) {
+      std::ifstream in(file.path(), std::ios::binary);
+      tried t;
+      t.input.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+      if (t.input.size() > 1) seeds.push_back(std::move(t));
+    }
+  }
+  if (seeds.empty()) return std::fputs("read_bombs: there are no seeds\n", stderr), 2;
+  std::sort(seeds.begin(), seeds.end(), [](const tried& a, const tried& b) { return a.input < b.input; });
+
+  cutrace_reading::memory_budget::of_process().set_limit(std::size_t{128} << 20);
+  ranking heavy([](const tried& t) { return t.memory; });
+  ranking slow([](const tried& t) { return t.ms; });
+  fuzz::random random(seed);
+  const auto check = [&](const tried& t) {
+    if (t.memory <= memory_mb << 20 && t.ms <= static_cast<double>(time_ms)) return;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(t.input.data()), static_cast<std::streamsize>(t.input.size()));
+    std::printf("an input of %zu bytes takes %zu MiB and %.0f ms; %s holds it, behind a first byte\n",
+                t.input.size() - 1, t.memory >> 20, t.ms, path.c_str());
+    std::fflush(stdout);
+    std::_Exit(1);
+  };
+  for (tried& t : seeds) {
+    run(t);
+    check(t);
+    heavy.add(t);
+    slow.add(t);
+  }
+  const std::time_t end = std::time(nullptr) + static_cast<std::time_t>(seconds);
+  std::uint64_t made = 0;
+  for (; made < runs && (runs != ~std::uint64_t{0} || std::time(nullptr) < end); ++made) {
+    const std::size_t from = fuzz::below(random, 4), of_heavy = heavy.any(random), of_slow = slow.any(random);
+    tried t;
+    t.input = from == 0   ? seeds[fuzz::below(random, seeds.size())].input
+              : from == 3 ? slow[of_slow].input
+                          : heavy[of_heavy].input;
+    for (std::size_t n = 1 + fuzz::below(random, 3); n != 0; --n) {
+      const std::size_t size = t.input.size(), room = fuzz::content_limit + 65536;
+      t.input.resize(std::max(room, size));
+      t.input.resize(fuzz::mutate(format != "perfetto", t.input.data(), size, t.input.size(),
+                                  static_cast<unsigned>(random()),
+                                  [&random](std::uint8_t* data, std::size_t count, std::size_t) {
+                                    if (count > 1)
+                                      data[fuzz::below(random, count)] = static_cast<std::uint8_t>(random());
+                                    return count;
+                                  }));
+    }
+    if (t.input.size() < 2) continue;
+    run(t);
+    check(t);
+    heavy.add(t, from == 1 || from == 2 ? of_heavy : SIZE_MAX);
+    slow.add(t, from == 3 ? of_slow : SIZE_MAX);
+  }
+  std::printf("%zu seeds, %llu inputs made of them: the dearest took %.0f MiB, the slowest %.0f ms\n", seeds.size(),
+              static_cast<unsigned long long>(made), heavy.most() / (1 << 20), slow.most());
+}
