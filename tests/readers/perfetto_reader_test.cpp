@@ -4,9 +4,11 @@
 #include <cutrace/output/utf8.hpp>
 #include <cutrace/sinks/perfetto.hpp>
 #include <map>
+#include <random>
 #include <set>
 
 #include "reading.hpp"
+#include "trace/perfetto_tables.hpp"
 
 namespace perfetto_reader_test {
 
@@ -314,6 +316,40 @@ TEST_CASE("a Perfetto trace that is cut anywhere") {
     before = o.events;
   }
   CHECK(before > 20);
+}
+
+/// Memory stays in proportion to what was given, wherever the numbers begin.
+TEST_CASE("a table of numbers against one in a map") {
+  std::mt19937_64 random(1);
+  using table = cutrace_reading::interned_table<std::uint64_t>;
+  for (int round = 0; round < 200; ++round) {
+    table t;
+    std::map<std::uint64_t, std::uint64_t> expected;
+    const std::size_t before = cutrace_reading::memory_budget::of_process().used();
+    for (int cleared = 0; cleared < 3; ++cleared) {
+      const std::uint64_t from = 1 + random() % (random() % 2 == 0 ? 200 : table::limit), step = 1 + random() % 8;
+      for (std::uint64_t i = 0; i < 100; ++i) {
+        std::uint64_t n = from + i * step;
+        if (random() % 8 == 0) n = random() % (table::limit + 2);
+        std::uint64_t* const given = t.add(n);
+        CHECK((given != nullptr) == (n != 0 && n < table::limit));
+        if (given == nullptr) continue;
+        CHECK(*given == 0);  // given again, it is a new one
+        *given = expected[n] = i + 1;
+      }
+      for (const auto& [n, value] : expected) {
+        const std::uint64_t* const found = t.find(n);
+        REQUIRE(found != nullptr);
+        CHECK(*found == value);
+      }
+      for (const std::uint64_t n : {from - 1, from + 1, from + 100 * step, table::limit - 1, table::limit, UINT64_MAX})
+        CHECK((t.find(n) != nullptr) == (expected.count(n) != 0));
+      CHECK(cutrace_reading::memory_budget::of_process().used() - before < 100 * 1024);
+      t.clear();
+      expected.clear();
+      CHECK(t.find(from) == nullptr);
+    }
+  }
 }
 
 TEST_CASE("broken packets") {

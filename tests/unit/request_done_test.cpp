@@ -188,6 +188,21 @@ TEST_CASE("request_done: reported once, when its work has retired") {
   CHECK(watch.done().size() == 1);
 }
 
+TEST_CASE("request_done: those that are done at once come by their end") {
+  std::vector<std::uint64_t> expected;
+  request_watch watch;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    const std::uint64_t id = (i * 37 + 11) % 64;
+    expected.push_back(id);
+    const one_request r(id, static_cast<std::int64_t>(i) * 100, i + 1, static_cast<std::int64_t>(i) * 100 + 60);
+    for (const event& e : r.events) watch.add(e);
+  }
+  watch.finish();
+  std::vector<std::uint64_t> order;
+  for (const request_done& d : watch.done()) order.push_back(d.id);
+  CHECK(order == expected);
+}
+
 TEST_CASE("request_done: a launch whose kernel has not come is waited for, then called missing") {
   const one_request first(1), second(2, 1000, 2);
   request_watch watch(quick());

@@ -63,7 +63,6 @@ class interned_table {
       if (place > 16 * added_ + 64) return &(far_[number] = T());
       all_.resize(place + 1);
     }
-    if (!far_.empty()) far_.erase(number);
     all_[place] = entry{T(), true};
     return &all_[place].what;
   }
