@@ -163,7 +163,7 @@ inline std::string quoted(std::string_view bytes) {
   for (const char c : bytes) {
     char escape[8];
     std::snprintf(escape, sizeof(escape), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    const bool plain = c >= ' ' && c != '"' && c != '\\' && c != '\x7f';
+    const bool plain = c >= ' ' && c < '\x7f' && c != '"' && c != '\\';  // char has no sign on ARM
     text += plain ? std::string(1, c) : std::string(escape);
   }
   return text + "\"";
