@@ -115,6 +115,21 @@ TEST_CASE("analysis.trace: each owner's time is what nobody before it has, all o
       true);
 }
 
+/// Where ticks of the clock are longer than calls. Late ones are put into their place by another path.
+TEST_CASE("analysis.trace: calls without length count, beside others at that moment") {
+  for (const bool late : {false, true}) {
+    trace_analysis analysis;
+    std::vector<event> all;
+    for (const auto& [start, end] : {std::pair(10, 10), std::pair(10, 20), std::pair(20, 20), std::pair(20, 20)})
+      all.push_back(sample::api("cuMemAlloc_v2", start, end, 0));
+    if (late) all.push_back(sample::api("cuMemAlloc_v2", 0, 5, 0));
+    for (const event& e : all) analysis.add(e);
+    const trace_results r = analysis.finish(30);
+    CHECK(r.time.everything.count[static_cast<std::size_t>(owner::host_memory)] == all.size());
+    CHECK(r.time.everything.ns[static_cast<std::size_t>(owner::host_memory)] == (late ? 15 : 10));
+  }
+}
+
 TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classes of work") {
   for_each_trace(
       2000,

@@ -39,8 +39,7 @@ class thread_calls {
  public:
   /// In the order of delivery, which is that of the ends: a nested call comes before the one around it.
   void add(host_call c) {
-    while (!calls_.empty() && calls_.back().when.start_ns >= c.when.start_ns &&
-           calls_.back().when.end_ns <= c.when.end_ns) {
+    while (!calls_.empty() && is_nested(calls_.back().when, c.when)) {
       const host_call& inside = calls_.back();
       if (inside.is != c.is) inner_.push_back(inside);
       if (c.correlation == 0) c.correlation = inside.correlation;
@@ -60,10 +59,11 @@ class thread_calls {
       host_call c = calls_[i];
       if (kept > 0) {
         c.when.start_ns = std::max(c.when.start_ns, calls_[kept - 1].when.end_ns);
-        if (c.when.empty()) {  // nested
+        if (calls_[i].when.empty() ? is_nested(calls_[i].when, calls_[kept - 1].when) : c.when.empty()) {
           if (c.is != calls_[kept - 1].is) inner_.push_back(calls_[i]);
           continue;
         }
+        c.when.end_ns = std::max(c.when.start_ns, c.when.end_ns);
       }
       calls_[kept++] = c;
     }
@@ -90,6 +90,11 @@ class thread_calls {
   std::size_t memory_bytes() const noexcept { return calls_.memory_bytes() + inner_.memory_bytes(); }
 
  private:
+  /// A call without length, as a coarse clock makes it, at the begin or end of another came before or after that.
+  static bool is_nested(interval v, interval around) noexcept {
+    if (v.empty()) return around.start_ns < v.start_ns && v.start_ns < around.end_ns;
+    return around.start_ns <= v.start_ns && v.end_ns <= around.end_ns;
+  }
   static CUTRACE_ONE_COPY void sort(chunked<host_call>& list) {
     const auto before = [](const host_call& a, const host_call& b) {
       return a.when.start_ns != b.when.start_ns ? a.when.start_ns < b.when.start_ns : a.when.end_ns > b.when.end_ns;
