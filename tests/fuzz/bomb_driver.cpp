@@ -8,25 +8,22 @@
 //
 // FOLDER: seeds of read_fuzz. Exit 1: one took more than -memory_mb (256, twice what the readers may keep) or -time_ms
 // (2000); FILE (default: bomb) holds it.
-#include <fcntl.h>
 #include <malloc.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <cutrace/sink.hpp>
-#include <filesystem>
+#include <cutrace/sinks/null.hpp>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "inputs.hpp"
 #include "made_of_it.hpp"
 #include "read_mutator.hpp"
 #include "trace/memory_budget.hpp"
@@ -62,10 +59,8 @@ void operator delete(void* at, std::size_t, std::align_val_t) noexcept { operato
 
 namespace {
 
-using bytes = std::vector<std::uint8_t>;
-
 struct tried {
-  bytes input;  ///< as read_fuzz has it: what is made of it, and the file
+  fuzz::input_bytes input;  ///< as read_fuzz has it: what is made of it, and the file
   std::size_t memory = 0;
   double ms = 0;
 };
@@ -76,34 +71,18 @@ double cpu_ms() noexcept {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
-struct passing_sink : cutrace::sink {
-  std::unique_ptr<cutrace::sink> to;
-  void open(const cutrace::trace_info& i) override {
-    if (to != nullptr) to->open(i);
-  }
-  void write(cutrace::event_view events) override {
-    if (to != nullptr) to->write(events);
-  }
-  void close(const cutrace::trace_summary& s) override {
-    if (to != nullptr) to->close(s);
-  }
-};
-
 void run(tried& t) {
-  const int file = ::memfd_create("input", MFD_CLOEXEC);
-  const auto size = static_cast<ssize_t>(t.input.size() - 1);
-  if (file < 0 || ::write(file, t.input.data() + 1, t.input.size() - 1) != size) std::perror("memfd"), std::abort();
+  const fuzz::memory_file file(t.input.data() + 1, t.input.size() - 1);
   const double before_ms = cpu_ms();
   const std::size_t before = peak = allocated;
   try {
-    passing_sink sink;
-    sink.to = fuzz::make_of_it(t.input[0] >> 2);
-    cutrace_reading::read({"/proc/self/fd/" + std::to_string(file)}, sink);
+    std::unique_ptr<cutrace::sink> sink = fuzz::make_of_it(t.input[0] >> 2);
+    if (sink == nullptr) sink = std::make_unique<cutrace::null_sink>();
+    cutrace_reading::read({file.path()}, *sink);
   } catch (const cutrace_reading::reading_error&) {
   }
   t.memory = peak - before;
   t.ms = cpu_ms() - before_ms;
-  ::close(file);
 }
 
 /// The dearest inputs by one measure. A child takes the place of its parent, so that no family drives out the others.
@@ -138,7 +117,7 @@ int main(int argc, char** argv) {
   std::uint64_t runs = ~std::uint64_t{0}, seconds = 60, seed = 1, memory_mb = 256, time_ms = 2000;
   const std::string format = argc > 1 ? argv[1] : "";
   std::string path = "bomb";
-  std::vector<tried> seeds;
+  std::vector<fuzz::input_bytes> inputs;
   if (format != "jsonl" && format != "chrome" && format != "perfetto")
     return std::fputs("read_bombs: the first word is jsonl, chrome or perfetto\n", stderr), 2;
   for (int i = 2; i < argc; ++i) {
@@ -155,17 +134,14 @@ int main(int argc, char** argv) {
       path = word.substr(7);
       continue;
     }
-    if (!std::filesystem::is_directory(word))
+    if (!fuzz::add_seeds(word, inputs))
       return std::fprintf(stderr, "read_bombs: %s is neither an option nor a folder of seeds\n", word.c_str()), 2;
-    for (const auto& file : std::filesystem::directory_iterator(word)) {
-      std::ifstream in(file.path(), std::ios::binary);
-      tried t;
-      t.input.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-      if (t.input.size() > 1) seeds.push_back(std::move(t));
-    }
   }
+  std::sort(inputs.begin(), inputs.end());
+  std::vector<tried> seeds;
+  for (fuzz::input_bytes& input : inputs)
+    if (input.size() > 1) seeds.push_back({std::move(input)});
   if (seeds.empty()) return std::fputs("read_bombs: there are no seeds\n", stderr), 2;
-  std::sort(seeds.begin(), seeds.end(), [](const tried& a, const tried& b) { return a.input < b.input; });
 
   cutrace_reading::memory_budget::of_process().set_limit(std::size_t{128} << 20);
   ranking heavy([](const tried& t) { return t.memory; });

@@ -14,13 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size);
 /// Of a target that knows what its inputs are made of.
@@ -35,7 +35,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-using bytes = std::vector<std::uint8_t>;
+using bytes = fuzz::input_bytes;
 
 /// A file that is given each input in turn: when the target ends the program, it holds the one to blame.
 int input_file = -1;
@@ -139,12 +139,7 @@ int main(int argc, char** argv) {
     } else if (word.rfind("-input=", 0) == 0) {
       path = word.substr(7);
       input_file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    } else if (std::filesystem::is_directory(word)) {
-      for (const auto& file : std::filesystem::directory_iterator(word)) {
-        std::ifstream in(file.path(), std::ios::binary);
-        seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-      }
-    } else {
+    } else if (!fuzz::add_seeds(word, seeds)) {
       std::fprintf(stderr, "%s is neither an option nor a folder of seeds\n", word.c_str());
       return 2;
     }

@@ -5,10 +5,6 @@
 // followed to their last text, and one close, or nothing but an error; and little memory is used, and little time.
 //
 // READ_FORMAT: jsonl, chrome or perfetto.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +12,7 @@
 #include <cutrace/event_fields.hpp>
 #include <string>
 
+#include "inputs.hpp"
 #include "made_of_it.hpp"
 #include "read_mutator.hpp"
 #include "trace/byte_window.hpp"
@@ -94,23 +91,6 @@ struct checking_sink : cutrace::sink {
   }
 };
 
-/// A file without a folder. Its size is that of the input.
-class memory_file {
- public:
-  memory_file(const std::uint8_t* bytes, std::size_t size) : file_(::memfd_create("input", MFD_CLOEXEC)) {
-    if (file_ < 0 || ::write(file_, bytes, size) != static_cast<ssize_t>(size)) broken("no memory for the input");
-    path_ = "/proc/self/fd/" + std::to_string(file_);
-  }
-  ~memory_file() { ::close(file_); }
-  memory_file(const memory_file&) = delete;
-  memory_file& operator=(const memory_file&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  int file_;
-  std::string path_;
-};
-
 struct jsonl {
   [[maybe_unused]] static constexpr bool is_json = true;
   static void read(cutrace_reading::feed& to, cutrace_reading::byte_window& window, const std::string&) {
@@ -143,7 +123,7 @@ struct perfetto {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
   if (size == 0) return 0;
-  const memory_file file(input + 1, size - 1);
+  const fuzz::memory_file file(input + 1, size - 1);
   cutrace_reading::memory_budget::of_process().set_limit(std::size_t{128} << 20);
   checking_sink sink;
   sink.also = fuzz::make_of_it(input[0] >> 2);

@@ -25,7 +25,7 @@ class text_pool {
   cutrace::text intern(std::string_view s) {
     if (s.empty()) return {};
     if (s.size() > 0xFFFFFFFFu) s = s.substr(0, 0xFFFFFFFFu);
-    const std::uint64_t mixed = hash(s);
+    const std::uint64_t mixed = cutrace::detail::hash_bytes(s.data(), s.size());
     std::size_t at = mixed & (table_.size() - 1);
     while (table_[at].data != nullptr) {
       const entry& e = table_[at];
@@ -39,8 +39,6 @@ class text_pool {
 
   std::uint64_t not_kept() const noexcept { return not_kept_; }
   static constexpr std::string_view overflow_text = "(too many names)";
-
-  static std::uint64_t hash(std::string_view s) noexcept { return cutrace::detail::hash_bytes(s.data(), s.size()); }
 
  private:
   struct entry {

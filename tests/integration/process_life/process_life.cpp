@@ -365,7 +365,8 @@ int exit_in_handler(const std::string& when) {
 struct holding_sink : cutrace::sink {
   void write(cutrace::event_view events) override {
     for (const cutrace::event& e : events)
-      for (holds = holds || e.kind == cutrace::event_kind::stage; holds && !free;) ::usleep(1000);
+      if (e.kind == cutrace::event_kind::stage) holds = true;
+    while (holds && !free) ::usleep(1000);
   }
   std::atomic<bool> holds{false}, free{false};
 };

@@ -107,15 +107,24 @@ why slow_preempted own_code '"prefill" ' "planted_truths.cpp:$(line_of prefill)"
 preempted=(own_code '"prefill" ' planted_truths.cpp: 'Its threads were switched out for')
 steadily why_of "$root/tests/data/preempted.jsonl.gz" 'preempted, recorded' "${preempted[@]}"
 if [ "$("$command" doctor --json 2>/dev/null | jq -r '[.methods[] | select(.name == "ebpf" or .name == "cupti").works] == [true, true]' 2>/dev/null)" = true ]; then
-  "$command" run --method all --quiet --sink jsonl:all.jsonl -- "$programs" slow_preempted >lines.txt 2>errors.txt ||
-    fail "slow_preempted: $(cat errors.txt)"
-  why_of all.jsonl slow_preempted "${preempted[@]}" && keep all.jsonl preempted
+  probed() {
+    "$command" run --method all --quiet --sink jsonl:all.jsonl -- "$programs" slow_preempted >lines.txt 2>errors.txt ||
+      fail "slow_preempted: $(cat errors.txt)"
+    why_of all.jsonl slow_preempted "${preempted[@]}"
+  }
+  steadily probed
+  keep all.jsonl preempted
 fi
 other=(behind_others '"training of process' 'planted_truths.cpp:')
 steadily why_of "$root/tests/data/other_process.jsonl.gz" 'another process, recorded' "${other[@]}"
 if trace slow_other_process && ! grep -q '^stand-in' lines.txt; then
-  "$command" merge t.jsonl other.jsonl -o all.jsonl 2>errors.txt || fail "merge: $(cat errors.txt)"
-  why_of all.jsonl slow_other_process "${other[@]}" && keep all.jsonl other_process
+  shared() {
+    trace slow_other_process || return
+    "$command" merge t.jsonl other.jsonl -o all.jsonl 2>errors.txt || fail "merge: $(cat errors.txt)"
+    why_of all.jsonl slow_other_process "${other[@]}"
+  }
+  steadily shared
+  keep all.jsonl other_process
 fi
 why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies through a buffer within the call
 
