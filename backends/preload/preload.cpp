@@ -115,8 +115,11 @@ __attribute__((visibility("default"))) cutrace::backend* CUTRACE_CONCAT(cutrace_
   return new preload_backend();
 }
 
-/// NVTX's door, as in the injection library.
+/// NVTX's doors, as in the injection library.
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(cutrace::nvtx::get_export_table tables) {
   return outside_session::attach_nvtx(tables, "preloaded", "preload");
+}
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(cutrace::nvtx::extension_module* module) {
+  return outside_session::attach_nvtx(module);
 }
 }

@@ -175,6 +175,8 @@ class event_writer {
   virtual void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept {
     static_cast<void>(function), static_cast<void>(result), static_cast<void>(at_ticks);
   }
+  /// Records of GPU work have been given room. Any thread, also in a callback of CUPTI.
+  virtual void work_begins() noexcept {}
   /// What is complete is about to be handed over, and has been. The thread that flushes, as of the next.
   virtual void flush_begins() noexcept {}
   virtual void flushed() noexcept {}

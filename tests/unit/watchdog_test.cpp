@@ -116,9 +116,9 @@ TEST_CASE("a stage that is open for longer than its bound is reported once, othe
   CAPTURE(text);
   CHECK(has(text, "hang: stages have not ended: 1\n"));
   CHECK(has(text, "  stage slow one\n     open on thread "));
-  CHECK(has(text, "stage \"slow one\", request 7\n"));
+  CHECK(has(text, "stage \"slow one\" in \"outer\", request 7\n"));
   CHECK(has(text, "this stage may be open for 200.0 ms\n"));
-  CHECK_FALSE(has(text, "outer"));
+  CHECK_FALSE(has(text, "stage outer"));
   const std::vector<event> in = alarms_in(sink);
   REQUIRE(in.size() == 3);
   CHECK(std::string(in[0].name.data) == "slow one");

@@ -36,3 +36,8 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(cutrace::nvtx::get_export_table tables) {
   return outside_session::attach_nvtx(tables, "injected", nullptr);
 }
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    cutrace::nvtx::extension_module* module) {
+  return outside_session::attach_nvtx(module);
+}

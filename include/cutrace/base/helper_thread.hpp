@@ -162,25 +162,30 @@ class wake_signal {
  public:
   /// Wakes the sleeper, or keeps it from falling asleep. Any thread.
   void signal() noexcept {
-    if (word_.exchange(1, std::memory_order_acq_rel) == asleep) futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
+    if (word_.exchange(1, std::memory_order_acq_rel) >= asleep) futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
   }
   /// As `signal`, but leaves a sleeper alone that is awake anyway. Any thread.
   void signal_if_asleep() noexcept {
-    if (word_.load(std::memory_order_relaxed) == asleep) signal();
+    if (word_.load(std::memory_order_relaxed) >= asleep) signal();
+  }
+  /// As `signal`, but only a sleeper that has nothing to do. Any thread.
+  void signal_if_resting() noexcept {
+    if (word_.load(std::memory_order_relaxed) == resting) signal();
   }
 
   /// Sleeps until a signal or for `milliseconds`. One sleeper.
-  void sleep(std::uint32_t milliseconds) noexcept {
+  void sleep(std::uint32_t milliseconds, bool rests = false) noexcept {
     std::uint32_t expected = 0;
-    if (word_.compare_exchange_strong(expected, asleep, std::memory_order_acq_rel)) {
+    const std::uint32_t how = rests ? resting : asleep;
+    if (word_.compare_exchange_strong(expected, how, std::memory_order_acq_rel)) {
       timespec t{static_cast<time_t>(milliseconds / 1000), static_cast<long>(milliseconds % 1000) * 1000000};
-      futex(FUTEX_WAIT_PRIVATE, asleep, &t);
+      futex(FUTEX_WAIT_PRIVATE, how, &t);
     }
     word_.store(0, std::memory_order_release);
   }
 
  private:
-  static constexpr std::uint32_t asleep = 2;
+  static constexpr std::uint32_t asleep = 2, resting = 3;
   void futex(int operation, std::uint32_t value, const timespec* timeout) noexcept {
     syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word_), operation, value, timeout, nullptr, 0);
   }

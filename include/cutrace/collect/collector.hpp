@@ -208,8 +208,9 @@ class collector final : private event_emitter {
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
  private:
-  static constexpr std::uint32_t busy_ms = 4, idle_ms = 10;
-  static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 3500000;  ///< see flush_closely
+  static constexpr std::uint32_t soon_ms = 1, busy_ms = 4, idle_ms = 10;
+  /// See flush_closely.
+  static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 3500000;
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
                                  flush_period_ns = 1000000000;
 
@@ -257,7 +258,10 @@ class collector final : private event_emitter {
       if (!actions_.run([this](const std::function<void()>& a) { guarded(a); })) break;
       const bool busy = ingest_.produced() != seen;
       seen = ingest_.produced();
-      core_.wake.sleep(busy || closely_ ? busy_ms : idle_ms);
+      if (soon_ || busy || closely_)
+        core_.wake.sleep(soon_ ? soon_ms : busy_ms);
+      else
+        core_.wake.sleep(idle_ms, true);
     }
     actions_.ended();
   }
@@ -277,8 +281,12 @@ class collector final : private event_emitter {
   /// While the GPU is at work and nobody launches more, its records are asked for every few milliseconds: should it
   /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it.
   void flush_closely(std::uint64_t now) noexcept {
-    const std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
-    closely_ = may_flush_closely_ && !held_.empty() && launched + quiet_ns <= now;
+    std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
+    for (const activity_buffers::held& h : held_)
+      launched = std::max(launched, h.since_ns);  // by a call that is under way
+    const bool works = may_flush_closely_ && !held_.empty();
+    closely_ = works && launched + quiet_ns <= now;
+    soon_ = works && !closely_ && !soon_;  // where launches go on, the next look is at its usual time
     if (!closely_ || now - asked_ns_ < close_ns) return;
     asked_ns_ = now;
     writer_.request_poll();
@@ -641,7 +649,7 @@ class collector final : private event_emitter {
   work_watch watch_;
   alarm_handler alarm_handler_ = nullptr;
   void* alarm_user_ = nullptr;
-  bool may_flush_closely_ = true, closely_ = false;  ///< see flush_closely
+  bool may_flush_closely_ = true, closely_ = false, soon_ = false;  ///< see flush_closely
   std::uint64_t asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
   bool program_ended_ = false;

@@ -236,6 +236,7 @@ class ingest {
     if (entered || !adopted) {  // who adopts it knows no texts
       s->set_name(name_of(r));
       tables_.stages.set_owner(*s, r.c);
+      if (!adopted) tables_.stages.set_parent(*s, r.parent);
       s->word = r.a;
       s->form = r.form();
       s->closed = false;

@@ -101,6 +101,7 @@ class record_writer final : public event_writer {
     if (!core_.forked.load(std::memory_order_relaxed) && !inside_runtime())
       core_.fault.hold(function, result, raw_ns(at_ticks), [this] { request_poll(); });
   }
+  void work_begins() noexcept override { core_.wake.signal_if_resting(); }
   void flush_begins() noexcept override { core_.fault.flush_begins(core_.scale.now_ns()); }
   void flushed() noexcept override { core_.fault.flushed(core_.scale.now_ns()); }
   void flushed_after_fault() noexcept override {

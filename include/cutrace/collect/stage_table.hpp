@@ -194,6 +194,14 @@ class stage_table {
     if (owner != s.id && s.owner_place != no_place) ++life_at(s.owner_place).uses;
   }
 
+  /// `s`, which was just opened, runs in the stage `id`, 0 for none.
+  void set_parent(const known_stage& s, std::uint64_t id) noexcept { life_of(s).parent = id; }
+  /// The stage around it, nullptr where there is none or it is not known any more.
+  const known_stage* parent_of(std::uint64_t id) noexcept {
+    const std::uint32_t place = find_place(id);
+    return place != no_place ? find(life_at(place).parent) : nullptr;
+  }
+
   /// A thread has adopted the stage, which stays until that part ends. A stage that is entered by it has ended.
   void adopt(known_stage& s, bool entered, std::int64_t begin_ns) {
     ++life_of(s).uses;
@@ -319,11 +327,12 @@ class stage_table {
   static std::size_t slot_of(std::uint64_t id) noexcept { return (id + 11 * (id >> 40)) % recent_count; }
   recent& recent_of(std::uint64_t id) noexcept { return recent_[slot_of(id)]; }
 
-  /// How long a stage is wanted. Beside the stages: looked at only when they begin and end.
+  /// How long a stage is wanted, and what it runs in. Beside the stages: looked at only when they begin and end.
   struct life {
     std::int64_t last_ns = 0;          ///< of its end and those of the calls in it
     std::uint32_t thread = no_thread;  ///< that made its calls
-    std::uint32_t uses = 0;  ///< stages that serve its requests, threads that have adopted it, unfinished work
+    std::uint32_t uses = 0;    ///< stages that serve its requests, threads that have adopted it, unfinished work
+    std::uint64_t parent = 0;  ///< id
   };
   struct block {
     known_stage stages[512];

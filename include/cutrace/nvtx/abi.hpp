@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The binary interface between NVTX 3 and its tools, as much of it as cutrace speaks: a mirror of
-// nvtx3/nvtxDetail/nvtxTypes.h, so that neither the build nor the program needs NVIDIA's headers. It is a stable C
-// interface; tests/integration/nvtx/abi_check.cpp compares it with those headers where they are.
+// nvtx3/nvtxDetail/nvtxTypes.h and of nvtxExtTypes.h, so that neither the build nor the program needs NVIDIA's headers.
+// It is a stable C interface; tests/integration/nvtx/abi_check.cpp compares it with those headers where they are.
 #pragma once
 
 #include <cstddef>
@@ -123,6 +123,38 @@ struct version_table {
 using get_export_table = const void* (*)(std::uint32_t which);
 /// InitializeInjectionNvtx2, which each NVTX instance of a process (one in each object) calls once. 0: not attached.
 using initialize_injection = int (*)(get_export_table);
+
+/// nvtxPayloadData_t. Its schema is not read.
+struct payload_data {
+  std::uint64_t schema;
+  std::size_t size;
+  const void* payload;
+};
+/// NVTX_EXT_PAYLOAD_MODULEID: the extension by which ranges and marks bring data of a layout of their own.
+constexpr std::uint16_t payload_extension = 2;
+namespace payload {
+/// NVTX3EXT_CBID_*, those of ranges and marks.
+enum function : std::uint32_t { mark = 2, range_push, range_pop, range_start, range_end };
+}  // namespace payload
+/// nvtxExtModuleSegment_t and nvtxExtModuleInfo_t.
+struct extension_segment {
+  std::size_t id;
+  std::size_t slot_count;
+  std::intptr_t* slots;  ///< functions; those that the tool leaves 0 do nothing
+};
+struct extension_module {
+  std::uint16_t nvtx_version;
+  std::uint16_t struct_size;
+  std::uint16_t module;
+  std::uint16_t compatibility;
+  std::size_t segment_count;
+  extension_segment* segments;
+  std::intptr_t (*get_export_function)(std::uint32_t);
+  const void* info;
+};
+/// InitializeInjectionNvtxExtension, which each NVTX instance calls for each extension, after InitializeInjectionNvtx2.
+/// 0: not attached.
+using initialize_extension = int (*)(extension_module*);
 
 }  // namespace nvtx
 CUTRACE_END_NAMESPACE

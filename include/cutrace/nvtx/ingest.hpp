@@ -69,6 +69,25 @@ class ingest {
     return true;
   }
 
+  /// Attaches to an extension of one instance of NVTX. False for all but that of payloads, of which ranges and marks
+  /// are taken in: a range may be pushed without a payload and popped with one (NCCL's are). The data themselves are
+  /// not recorded, nor a name that stands among them. Any thread.
+  static bool attach(extension_module* to) noexcept {
+    if (to == nullptr || to->struct_size < sizeof(*to) || to->module != payload_extension || to->segment_count == 0 ||
+        to->segments == nullptr || to->segments->slots == nullptr)
+      return false;
+    const auto set = [&](std::uint32_t which, auto f) {
+      if (which < to->segments->slot_count) to->segments->slots[which] = reinterpret_cast<std::intptr_t>(+f);
+    };
+    using data = const payload_data*;
+    set(payload::mark, [](handle d, data, std::size_t) { mark(d, nullptr); });
+    set(payload::range_push, [](handle d, data, std::size_t) { return push(d, nullptr); });
+    set(payload::range_pop, [](handle d, data, std::size_t) { return pop(d); });
+    set(payload::range_start, [](handle d, data, std::size_t) { return start(d, nullptr); });
+    set(payload::range_end, [](handle, range_id id, data, std::size_t) { end(id); });
+    return true;
+  }
+
  private:
   /// A module's table of pointers to function pointers.
   struct slots {

@@ -19,10 +19,16 @@
 
 #include <cutrace/nvtx/ingest.hpp>
 
+struct nvtxExtModuleInfo_t;  // NVTX's, which its header of an extension assigns to a pointer of its type
+
 extern "C" {
 extern cutrace::nvtx::initialize_injection InitializeInjectionNvtx2_fnptr;
 cutrace::nvtx::initialize_injection InitializeInjectionNvtx2_fnptr = [](cutrace::nvtx::get_export_table tables) -> int {
   return cutrace::nvtx::ingest::attach(tables) ? 1 : 0;
+};
+extern int (*InitializeInjectionNvtxExtension_fnptr)(nvtxExtModuleInfo_t*);
+int (*InitializeInjectionNvtxExtension_fnptr)(nvtxExtModuleInfo_t*) = [](nvtxExtModuleInfo_t* module) -> int {
+  return cutrace::nvtx::ingest::attach(reinterpret_cast<cutrace::nvtx::extension_module*>(module)) ? 1 : 0;
 };
 }
 

@@ -74,6 +74,8 @@ struct outside_session {
     nvtx::ingest::attach(tables);
     return 1;
   }
+  /// The same of its extensions: NVTX has come by attach_nvtx before.
+  static int attach_nvtx(nvtx::extension_module* to) noexcept { return wanted() && nvtx::ingest::attach(to) ? 1 : 0; }
 };
 
 }  // namespace CUTRACE_LOCAL

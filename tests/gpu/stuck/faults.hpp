@@ -22,10 +22,10 @@ class faults {
       const char* name;
       void (faults::*run)();
     };
-    static constexpr one forms[] = {{"waited", &faults::waited},      {"returned", &faults::returned},
-                                    {"queued", &faults::queued},      {"unproved", &faults::unproved},
-                                    {"graph", &faults::graph},        {"eight", &faults::eight},
-                                    {"eight-old", &faults::eight_old}};
+    static constexpr one forms[] = {
+        {"waited", &faults::waited}, {"returned", &faults::returned}, {"queued", &faults::queued},
+        {"rested", &faults::rested}, {"late", &faults::late},         {"unproved", &faults::unproved},
+        {"graph", &faults::graph},   {"eight", &faults::eight},       {"eight-old", &faults::eight_old}};
     for (const one& f : forms)
       if (form == f.name) {
         (this->*f.run)();
@@ -52,6 +52,15 @@ class faults {
     expect(g_, s, "kernel", "gather", "cuLaunchKernel");
     arm();
     must(gather(s, true), "cuLaunchKernel");
+  }
+  /// With 20 kernels behind it.
+  void culprit_and_more() {
+    culprit(g_.stream);
+    {
+      STUCK_PREFILL;
+      for (int i = 0; i < 20 && g_.busy(g_.stream, 20 * us) == CUDA_SUCCESS; ++i) continue;
+    }
+    meet(g_.stream);
   }
   void meet(CUstream s) {
     CUresult r = CUDA_SUCCESS;
@@ -84,12 +93,23 @@ class faults {
   void queued() {
     prefill(50);
     MUST(cuStreamSynchronize, g_.stream);
-    culprit(g_.stream);
+    culprit_and_more();
+  }
+  /// As queued, after a while in which nothing was done.
+  void rested() {
+    prefill(50);
+    pause_ms(300);
+    culprit_and_more();
+  }
+  /// Nothing is done for a while, then a step of 40 ms begins, at the end of which it is. Nobody waits for what is
+  /// before it.
+  void late() {
+    pause_ms(300);
     {
       STUCK_PREFILL;
-      for (int i = 0; i < 20 && g_.busy(g_.stream, 20 * us) == CUDA_SUCCESS; ++i) continue;
+      g_.many_busy(g_.stream, 200, 200 * us);
     }
-    meet(g_.stream);
+    culprit_and_more();
   }
   /// Nothing proves that the kernels before it have ended.
   void unproved() {

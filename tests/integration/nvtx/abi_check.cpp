@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mirror of NVTX's binary interface beside NVIDIA's headers: compiles where they agree.
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 
 #include <cstddef>
 #include <cutrace/nvtx/abi.hpp>
@@ -78,3 +79,18 @@ SAME(offsetof(abi::version_table, version), offsetof(NvtxExportTableVersionInfo,
 SAME(offsetof(abi::version_table, set_tool_version), offsetof(NvtxExportTableVersionInfo, SetInjectionNvtxVersion));
 static_assert(std::is_same<abi::get_export_table, NvtxGetExportTableFunc_t>::value, "nvtxGetExportTable");
 static_assert(std::is_same<abi::initialize_injection, NvtxInitializeInjectionNvtxFunc_t>::value, "the entry");
+SAME(abi::payload_extension, NVTX_EXT_PAYLOAD_MODULEID);
+SAME(abi::payload::mark, NVTX3EXT_CBID_nvtxMarkPayload);
+SAME(abi::payload::range_push, NVTX3EXT_CBID_nvtxRangePushPayload);
+SAME(abi::payload::range_pop, NVTX3EXT_CBID_nvtxRangePopPayload);
+SAME(abi::payload::range_start, NVTX3EXT_CBID_nvtxRangeStartPayload);
+SAME(abi::payload::range_end, NVTX3EXT_CBID_nvtxRangeEndPayload);
+SAME(sizeof(abi::payload_data), sizeof(nvtxPayloadData_t));
+SAME(sizeof(abi::extension_segment), sizeof(nvtxExtModuleSegment_t));
+SAME(offsetof(abi::extension_segment, slot_count), offsetof(nvtxExtModuleSegment_t, slotCount));
+SAME(offsetof(abi::extension_segment, slots), offsetof(nvtxExtModuleSegment_t, functionSlots));
+SAME(sizeof(abi::extension_module), sizeof(nvtxExtModuleInfo_t));
+SAME(offsetof(abi::extension_module, struct_size), offsetof(nvtxExtModuleInfo_t, structSize));
+SAME(offsetof(abi::extension_module, module), offsetof(nvtxExtModuleInfo_t, moduleId));
+SAME(offsetof(abi::extension_module, segment_count), offsetof(nvtxExtModuleInfo_t, segmentsCount));
+SAME(offsetof(abi::extension_module, segments), offsetof(nvtxExtModuleInfo_t, segments));

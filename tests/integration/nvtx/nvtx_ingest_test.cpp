@@ -86,6 +86,30 @@ TEST_CASE("pushed ranges are nested stages of their own origin, marks are instan
   CHECK(content_of(r.folder.file("t.txt")).find("stage in a stage [nvtx]") != std::string::npos);
 }
 
+TEST_CASE("ranges that are pushed or popped with data of their own layout are ranges like others") {
+  run_result r;
+  const jsonl_trace t = traced(r, "with_payloads");
+  CHECK(t.complete());
+  const json prefill = stage(t, "prefill"), init = stage(t, "init"), reduce = stage(t, "all reduce");
+  CHECK(init.at("parent") == prefill.at("stage_id"));
+  CHECK(init.at("domain") == "NCCL");
+  CHECK(encloses(prefill, init));
+  CHECK(reduce.count("parent") == 0);
+  json nameless, started;
+  for (const json& e : t.of("stage"))
+    if (e.value("parent", 0ull) == reduce.at("stage_id"))
+      nameless = e;
+    else if (e.value("span", false))
+      started = e;
+  REQUIRE(!nameless.is_null());
+  CHECK(nameless.at("domain") == "NCCL");
+  REQUIRE(!started.is_null());
+  CHECK(started.at("domain") == "NCCL");
+  CHECK(t.of("stage").size() == 5);
+  REQUIRE(t.of("mark").size() == 1);
+  CHECK(t.of("mark")[0].at("stage_id") == nameless.at("stage_id"));
+}
+
 TEST_CASE("domains: a pop ends the range of its own domain, which need not be the innermost") {
   run_result r;
   const jsonl_trace t = traced(r, "domains");
@@ -273,7 +297,8 @@ TEST_CASE("a program with its own session and NVTX: before, across, after, pause
   CHECK(stage(first, "inner").at("parent") == stage(first, "registered before").at("stage_id"));
   // The pop of the range that was pushed in the pause has not ended the one around it.
   CHECK(one(first, "mark", "after the pause").at("stage") == "inner");
-  CHECK(first.of("stage").size() == 2);
+  CHECK(encloses(stage(first, "registered before"), stage(first, "popped with data")));
+  CHECK(first.of("stage").size() == 3);
   CHECK(first.of("mark").size() == 1);
   CHECK(second.complete());
   stage(second, "registered before");

@@ -2,6 +2,7 @@
 // A program with ranges of NVTX, which knows nothing of the session that is injected into it. Does what its argument
 // says; nvtx_ingest_test.cpp looks at the trace.
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,6 +126,37 @@ int facts() {
   nvtxDomainRangePop(d);
   a = named(name);
   nvtxDomainMarkEx(d, &a);
+  return 0;
+}
+
+/// Ranges that come or go with data of a layout of their own, as those of NCCL.
+int with_payloads() {
+  const nvtxDomainHandle_t d = nvtxDomainCreateA("NCCL");
+  const nvtxPayloadSchemaEntry_t entries[] = {
+      {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "bytes", nullptr, 0, 0, nullptr, nullptr}};
+  nvtxPayloadSchemaAttr_t schema{};
+  schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE;
+  schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+  schema.entries = entries;
+  schema.numEntries = 1;
+  schema.payloadStaticSize = sizeof(std::uint64_t);
+  const std::uint64_t bytes = 4096;
+  const nvtxPayloadData_t data{nvtxPayloadSchemaRegister(d, &schema), sizeof(bytes), &bytes};
+  need(nvtxDomainIsEnabled(d) == 1, "a domain is enabled");
+  nvtxRangePushA("prefill");
+  need(push(d, "init") == 0, "level in the domain");
+  need(nvtxRangePopPayload(d, &data, 1) == 0, "popped with data");
+  need(nvtxRangePop() == 0, "prefill ends");
+  need(push(d, "all reduce") == 0, "level");
+  need(nvtxRangePushPayload(d, &data, 1) == 1, "pushed with data");
+  nvtxMarkPayload(d, &data, 1);
+  need(nvtxRangePopPayload(d, nullptr, 0) == 1, "popped with none");
+  need(nvtxDomainRangePop(d) == 0, "popped without");
+  need(nvtxRangePopPayload(d, &data, 1) < 0, "nothing to pop");
+  const nvtxRangeId_t id = nvtxRangeStartPayload(d, &data, 1);
+  need(id != 0, "an id");
+  nvtxRangeEndPayload(d, id, &data, 1);
   return 0;
 }
 
@@ -376,6 +408,7 @@ int main(int argc, char** argv) {
   } all[] = {{"nesting", nesting},
              {"domains", domains},
              {"facts", facts},
+             {"with_payloads", with_payloads},
              {"started", started},
              {"hostile", hostile},
              {"unbalanced", unbalanced},

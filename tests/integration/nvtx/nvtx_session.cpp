@@ -4,6 +4,7 @@
 // clang-format off
 #include <cutrace/nvtx/static_injection.hpp>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 // clang-format on
 
 #include <cutrace/cutrace.hpp>
@@ -25,6 +26,8 @@ int main() {
   nvtxRangeEnd(started);
   nvtxRangePop();
   nvtxDomainRangePushEx(domain, &a);
+  nvtxRangePushA("popped with data");
+  nvtxRangePopPayload(nullptr, nullptr, 0);
   nvtxRangePushA("inner");
   trace->pause();
   nvtxRangePushA("pushed in the pause");

@@ -41,10 +41,12 @@ struct alarm_text {
       append(s, "%.1f s", static_cast<double>(ns) / 1e9);
     return s;
   }
-  static std::string belonging(const event& e) {
+  /// `around`: words for the stages in which that stage runs.
+  static std::string belonging(const event& e, const std::string& around) {
     std::string s;
     if (e.stage_name.size == 0) return e.stage_id == 0 ? "outside of any stage" : "its stage is not known any more";
     append(s, "stage \"%.100s\"", printable(e.stage_name));
+    s += around;
     if (e.request_total == 0) return s;
     s += e.request_total == 1 ? ", request " : ", requests ";
     for (std::uint32_t i = 0; i < e.request_count && i < 8; ++i) {

@@ -173,6 +173,7 @@ class work_watch : alarm_text {
   static void sort(std::vector<suspect>& all) {
     std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
   }
+  static constexpr std::int32_t misaligned_address = 716;     ///< as CUresult
   static constexpr std::size_t shown = 8;                     ///< of one alarm, in the block
   static constexpr std::size_t delivered = 10000;             ///< as events
   static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
@@ -310,11 +311,16 @@ class work_watch : alarm_text {
 
   /// Whether the first piece of a stream's unfinished work is what was at work when the context was lost. After a fault
   /// times come only of what had been flushed, plainly, by some milliseconds after it (docs/cupti.md, 51): so it is,
-  /// where flushes had followed one another closely ever since it was launched.
-  static bool is_sharp(const view& v, const fault_state::call& f) noexcept {
-    const std::int64_t times_lost_within_ns = fault_state::times_kept_ns(f.result);
-    return v.work.size() == 1 ||
-           (f.flushed_since_ns != 0 && f.flushed_since_ns <= v.work.front()->work.call_start_ns + times_lost_within_ns);
+  /// where flushes had followed one another closely ever since a time at which the context was not lost yet, as when
+  /// the work was launched and when what was before it ended.
+  bool is_sharp(const view& v, const fault_state::call& f) const noexcept {
+    if (v.work.size() == 1) return true;
+    const pending_event& head = v.work.front()->work;
+    const finished_work before = order_.last_finished(head.context, head.stream);
+    // Of a misaligned address the end may be that of the culprit.
+    const bool ended = before.any && f.result != misaligned_address;
+    const std::int64_t not_lost_ns = ended ? std::max(head.call_start_ns, before.end_ns) : head.call_start_ns;
+    return f.flushed_since_ns != 0 && f.flushed_since_ns <= not_lost_ns + fault_state::times_kept_ns(f.result);
   }
   void add_candidates(const view& v, const fault_state::call& f, std::vector<suspect>& all) {
     const auto launched_before = [&](const entry* e) { return e->work.call_start_ns <= f.at_ns; };
@@ -343,9 +349,8 @@ class work_watch : alarm_text {
   /// graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52): the kernel that ended last on each
   /// stream, unless what is unfinished was launched afterwards.
   void add_ended(const std::vector<view>& all_views, const fault_state::call& f, std::vector<suspect>& all) {
-    constexpr std::int32_t misaligned = 716;
     constexpr std::int64_t recent_ns = 1000000000;
-    if (f.result != misaligned) return;
+    if (f.result != misaligned_address) return;
     std::int64_t first_ns = all_views.empty() ? f.at_ns - recent_ns : f.at_ns;
     for (const view& v : all_views)
       if (!v.work.empty()) first_ns = std::min(first_ns, v.work.front()->work.call_start_ns);
@@ -571,11 +576,19 @@ class work_watch : alarm_text {
     append(out, "     %.60s on thread %u%s, %s%s\n", is_stage ? "open" : printable(e.call_name), e.thread_id,
            name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str(),
            is_stage ? " at least" : " ago");
-    out += "     " + belonging(e) + '\n';
+    out += "     " + belonging(e, stages_around(e.stage_id)) + '\n';
     if (d.why.size != 0) append(out, "     %.200s\n", printable(d.why));
     if (s.before.size != 0)
       append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
              seconds(now_ns - s.before_ns).c_str());
+  }
+  /// A library's range around its launch (NCCL's, say) names no stage of the program, but what is around it does.
+  std::string stages_around(std::uint64_t stage) const {
+    std::string s;
+    const known_stage* outer = tables_.stages.parent_of(stage);
+    for (int n = 0; outer != nullptr && n < 4; ++n, outer = tables_.stages.parent_of(outer->id))
+      append(s, " in \"%.60s\"", printable(outer->name_text()));
+    return s;
   }
   /// What finished last on the streams that have something unfinished.
   void append_streams(const std::vector<view>& all, std::int64_t now_ns, std::string& out) const {
@@ -601,7 +614,8 @@ class work_watch : alarm_text {
       append(out, "     %u%s: in %.60s for %s", t.thread_id, name_of_thread(t.thread_id).c_str(),
              printable(tables_.functions.name_of(c.function, false)), seconds(now_ns - c.since_ns).c_str());
       const known_stage* const stage = tables_.stages.find(t.in_stage.load(std::memory_order_relaxed));
-      if (stage != nullptr) append(out, ", stage \"%.100s\"", printable(stage->name_text()));
+      if (stage != nullptr)
+        append(out, ", stage \"%.100s\"%s", printable(stage->name_text()), stages_around(stage->id).c_str());
       out += '\n';
     });
     if (lines > 2 * shown) append(out, "     and %zu more\n", lines - 2 * shown);

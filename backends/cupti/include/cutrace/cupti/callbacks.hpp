@@ -119,14 +119,17 @@ struct callbacks {
   static void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
     process_state& p = process_state::get();
     *records = 0;  // as many as fit
-    const event_writer* w = p.writer.load(std::memory_order_acquire);
+    event_writer* w = p.writer.load(std::memory_order_acquire);
     const std::uint64_t now = w != nullptr ? w->raw_ns(w->ticks()) : clock::monotonic_ns();
     static thread_local std::uint64_t flushes_seen = ~std::uint64_t{0};  // it is the launching thread that asks
     const std::uint64_t flushes = p.flushes.load(std::memory_order_relaxed);
     const bool first = flushes != flushes_seen;
     flushes_seen = flushes;
     *buffer = p.buffers.take(w != nullptr ? w->thread_number() : activity_buffers::any, now, first, *size);
-    if (*buffer != nullptr) return;
+    if (*buffer != nullptr) {
+      if (w != nullptr) w->work_begins();
+      return;
+    }
     *size = 0;
     // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away.
     if (p.version < 27) *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_pool::discard_bytes));
