@@ -208,7 +208,7 @@ class collector final : private event_emitter {
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
  private:
-  static constexpr std::uint32_t soon_ms = 1, busy_ms = 4, idle_ms = 10;
+  static constexpr std::uint32_t soon_ms = 2, busy_ms = 4, idle_ms = 10;
   /// See flush_closely.
   static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 3500000;
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
