@@ -18,21 +18,25 @@
 
 namespace fuzz {
 
-constexpr std::size_t content_limit = std::size_t{1} << 20;  ///< after decompression
+inline std::size_t content_limit = std::size_t{1} << 20;  ///< after decompression
 
 inline bool is_gzip(const std::string& s) { return s.size() > 2 && s[0] == '\x1f' && s[1] == '\x8b'; }
 
 /// As much of it as is good.
 inline std::string unzipped(const std::string& s) {
   z_stream z{};
-  std::string out(content_limit, '\0');
+  std::string out;
   if (inflateInit2(&z, 15 + 16) != Z_OK) return s;
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(s.data()));
   z.avail_in = static_cast<uInt>(s.size());
-  z.next_out = reinterpret_cast<Bytef*>(&out[0]);
-  z.avail_out = static_cast<uInt>(out.size());
-  inflate(&z, Z_FINISH);
-  out.resize(out.size() - z.avail_out);
+  char piece[65536];
+  int state = Z_OK;
+  do {
+    z.next_out = reinterpret_cast<Bytef*>(piece);
+    z.avail_out = sizeof(piece);
+    state = inflate(&z, Z_NO_FLUSH);
+    out.append(piece, std::min(sizeof(piece) - z.avail_out, content_limit - out.size()));
+  } while (state == Z_OK && z.avail_out == 0 && out.size() < content_limit);
   inflateEnd(&z);
   return out;
 }
@@ -53,8 +57,12 @@ inline std::string zipped(const std::string& s) {
 
 using random = std::mt19937_64;
 inline std::size_t below(random& r, std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(r() % n); }
-/// Mostly few, at times thousands.
-inline std::size_t many(random& r) { return std::size_t{1} << below(r, below(r, 3) == 0 ? 16 : 4); }
+/// Mostly few, at times a sixteenth of what there is room for.
+inline std::size_t many(random& r) {
+  std::size_t powers = 1;
+  while (content_limit >> (powers + 4) != 0) ++powers;
+  return std::size_t{1} << below(r, below(r, 3) == 0 ? powers : 4);
+}
 
 inline std::uint64_t edge(random& r) {
   static constexpr std::uint64_t edges[] = {0,
@@ -262,9 +270,22 @@ inline void nest(random& r, std::string& s) {
   repeat(s, at, front, times);
 }
 
+/// Copies of a line in which a number counts up: other operations, other ids, other names.
+inline void count_up_json(random& r, std::string& s) {
+  const std::size_t at = mark_at(r, s, "0123456789");
+  const std::size_t end = std::min(s.find_first_not_of("0123456789", at), s.size());
+  const std::size_t line = at == 0 ? 0 : s.rfind('\n', at - 1) + 1, next = std::min(s.find('\n', at), s.size());
+  const std::string front = s.substr(line, at - line), behind = s.substr(end, next - end) + "\n";
+  std::string all;
+  std::uint64_t n = below(r, 2) == 0 ? 1 : edge(r);
+  for (std::size_t times = many(r); times != 0 && all.size() + s.size() < content_limit; --times)
+    all.append(front).append(std::to_string(n++)).append(behind);
+  s.insert(line, all);
+}
+
 inline void change_json(random& r, std::string& s) {
   if (s.empty()) return;
-  switch (below(r, 6)) {
+  switch (below(r, 8)) {
     case 0: {  // a number
       const std::size_t at = mark_at(r, s, "0123456789");
       const std::size_t end = std::min(s.find_first_not_of("0123456789.", at), s.size());
@@ -282,7 +303,15 @@ inline void change_json(random& r, std::string& s) {
     }
     case 3:
       return nest(r, s);
-    case 4:  // a long text
+    case 4: {  // an element of a list, such as that of the requests
+      const std::size_t at = s.find('[', below(r, s.size()));
+      const std::size_t end = at == std::string::npos ? at : s.find_first_of(",]\n", at + 1);
+      if (end == std::string::npos) return;
+      return repeat(s, at + 1, (below(r, 2) == 0 ? "1" : s.substr(at + 1, end - at - 1)) + ',', many(r));
+    }
+    case 5:
+      return count_up_json(r, s);
+    case 6:  // a long text
       return repeat(s, mark_at(r, s, "\""), below(r, 2) == 0 ? "a" : "\\u0000", many(r));
     default: {  // a field from elsewhere
       const std::size_t at = mark_at(r, s, ",{"), end = std::min(s.find_first_of(",}\n", at + 1), s.size());
