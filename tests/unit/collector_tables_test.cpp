@@ -140,6 +140,23 @@ TEST_CASE("a stage that was adopted stays until that part ends, whoever is read 
   CHECK(stages.find(5) == nullptr);
 }
 
+TEST_CASE("the stage around another one is known for as long as both are") {
+  stage_table stages = strict_table();
+  open(stages, 7);
+  stages.set_parent(*open(stages, 8), 7);
+  stages.set_parent(*open(stages, 9), 8);
+  CHECK(stages.parent_of(9) == stages.find(8));
+  CHECK(stages.parent_of(8) == stages.find(7));
+  CHECK(stages.parent_of(7) == nullptr);
+  CHECK(stages.parent_of(6) == nullptr);
+  stages.close(8, 1000);
+  stages.release(nothing_awaited, 1001, 1002);
+  REQUIRE(stages.find(8) == nullptr);
+  CHECK(stages.parent_of(9) == nullptr);
+  open(stages, 10);  // where 8 stood
+  CHECK(stages.parent_of(10) == nullptr);
+}
+
 TEST_CASE("one that has passed and is adopted once more stays, and what has passed is kept up to a limit") {
   stage_table stages;
   stages.set_limits(std::size_t{1} << 20, std::size_t{64} << 20);
