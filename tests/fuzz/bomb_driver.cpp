@@ -94,7 +94,15 @@ template <class Cost>
 class ranking {
  public:
   explicit ranking(Cost cost) : cost_(cost) {}
-  std::size_t any(fuzz::random& r) const { return fuzz::below(r, all_.size()); }
+  /// The dearest of some, so that those are changed on most.
+  std::size_t any(fuzz::random& r) const {
+    std::size_t best = fuzz::below(r, all_.size());
+    for (int n = 0; n < 3; ++n) {
+      const std::size_t other = fuzz::below(r, all_.size());
+      if (cost_(all_[other]) > cost_(all_[best])) best = other;
+    }
+    return best;
+  }
   const tried& operator[](std::size_t i) const { return all_[i]; }
   void add(const tried& t, std::size_t parent = SIZE_MAX) {
     if (all_.size() < places) return all_.push_back(t);
@@ -110,7 +118,7 @@ class ranking {
   }
 
  private:
-  static constexpr std::size_t places = 24;
+  static constexpr std::size_t places = 16;
   Cost cost_;
   std::vector<tried> all_;
 };

@@ -303,8 +303,8 @@ inline void change_json(random& r, std::string& s) {
     }
     case 3:
       return nest(r, s);
-    case 4: {  // an element of a list, such as that of the requests
-      const std::size_t at = s.find('[', below(r, s.size()));
+    case 4: {                                                   // an element of a list, such as that of the requests
+      const std::size_t at = s.rfind('[', below(r, s.size()));  // a long one is met more often
       const std::size_t end = at == std::string::npos ? at : s.find_first_of(",]\n", at + 1);
       if (end == std::string::npos) return;
       return repeat(s, at + 1, (below(r, 2) == 0 ? "1" : s.substr(at + 1, end - at - 1)) + ',', many(r));
