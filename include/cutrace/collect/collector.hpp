@@ -258,10 +258,8 @@ class collector final : private event_emitter {
       if (!actions_.run([this](const std::function<void()>& a) { guarded(a); })) break;
       const bool busy = ingest_.produced() != seen;
       seen = ingest_.produced();
-      if (soon_ || busy || closely_)
-        core_.wake.sleep(soon_ ? soon_ms : busy_ms);
-      else
-        core_.wake.sleep(idle_ms, true);
+      const bool rests = !soon_ && !busy && !closely_;
+      core_.wake.sleep(rests ? idle_ms : soon_ ? soon_ms : busy_ms, rests);
     }
     actions_.ended();
   }

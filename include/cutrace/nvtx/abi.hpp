@@ -124,19 +124,14 @@ using get_export_table = const void* (*)(std::uint32_t which);
 /// InitializeInjectionNvtx2, which each NVTX instance of a process (one in each object) calls once. 0: not attached.
 using initialize_injection = int (*)(get_export_table);
 
-/// nvtxPayloadData_t. Its schema is not read.
-struct payload_data {
-  std::uint64_t schema;
-  std::size_t size;
-  const void* payload;
-};
 /// NVTX_EXT_PAYLOAD_MODULEID: the extension by which ranges and marks bring data of a layout of their own.
 constexpr std::uint16_t payload_extension = 2;
 namespace payload {
 /// NVTX3EXT_CBID_*, those of ranges and marks.
 enum function : std::uint32_t { mark = 2, range_push, range_pop, range_start, range_end };
 }  // namespace payload
-/// nvtxExtModuleSegment_t and nvtxExtModuleInfo_t.
+/// nvtxExtModuleSegment_t and nvtxExtModuleInfo_t, which each NVTX instance hands to InitializeInjectionNvtxExtension
+/// for each extension, after InitializeInjectionNvtx2. That returns 0 where it has not attached.
 struct extension_segment {
   std::size_t id;
   std::size_t slot_count;
@@ -152,9 +147,6 @@ struct extension_module {
   std::intptr_t (*get_export_function)(std::uint32_t);
   const void* info;
 };
-/// InitializeInjectionNvtxExtension, which each NVTX instance calls for each extension, after InitializeInjectionNvtx2.
-/// 0: not attached.
-using initialize_extension = int (*)(extension_module*);
 
 }  // namespace nvtx
 CUTRACE_END_NAMESPACE

@@ -79,7 +79,7 @@ class ingest {
     const auto set = [&](std::uint32_t which, auto f) {
       if (which < to->segments->slot_count) to->segments->slots[which] = reinterpret_cast<std::intptr_t>(+f);
     };
-    using data = const payload_data*;
+    using data = const void*;  // nvtxPayloadData_t
     set(payload::mark, [](handle d, data, std::size_t) { mark(d, nullptr); });
     set(payload::range_push, [](handle d, data, std::size_t) { return push(d, nullptr); });
     set(payload::range_pop, [](handle d, data, std::size_t) { return pop(d); });

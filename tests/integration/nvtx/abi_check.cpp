@@ -85,7 +85,6 @@ SAME(abi::payload::range_push, NVTX3EXT_CBID_nvtxRangePushPayload);
 SAME(abi::payload::range_pop, NVTX3EXT_CBID_nvtxRangePopPayload);
 SAME(abi::payload::range_start, NVTX3EXT_CBID_nvtxRangeStartPayload);
 SAME(abi::payload::range_end, NVTX3EXT_CBID_nvtxRangeEndPayload);
-SAME(sizeof(abi::payload_data), sizeof(nvtxPayloadData_t));
 SAME(sizeof(abi::extension_segment), sizeof(nvtxExtModuleSegment_t));
 SAME(offsetof(abi::extension_segment, slot_count), offsetof(nvtxExtModuleSegment_t, slotCount));
 SAME(offsetof(abi::extension_segment, slots), offsetof(nvtxExtModuleSegment_t, functionSlots));

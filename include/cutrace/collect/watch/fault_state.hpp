@@ -16,6 +16,7 @@ namespace detail CUTRACE_LOCAL {
 
 class fault_state {
  public:
+  static constexpr std::int32_t illegal_address = 700, misaligned_address = 716;  ///< as CUresult
   struct call {
     std::uint32_t function = 0;
     std::int32_t result = 0;
@@ -99,8 +100,7 @@ class fault_state {
   static constexpr std::size_t rows = 3;
   static constexpr std::uint64_t kept_ns[rows] = {50000000, 12000000, 6000000};
   static constexpr std::size_t row_of(std::int32_t result) noexcept {
-    constexpr std::int32_t illegal_address = 700, misaligned = 716;
-    return result == illegal_address ? 0 : result == misaligned ? 1 : 2;
+    return result == illegal_address ? 0 : result == misaligned_address ? 1 : 2;
   }
   std::int64_t flushed_since(std::int32_t result, std::uint64_t at_ns) const noexcept {
     const std::size_t row = row_of(result);

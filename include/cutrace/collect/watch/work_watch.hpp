@@ -173,7 +173,6 @@ class work_watch : alarm_text {
   static void sort(std::vector<suspect>& all) {
     std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
   }
-  static constexpr std::int32_t misaligned_address = 716;     ///< as CUresult
   static constexpr std::size_t shown = 8;                     ///< of one alarm, in the block
   static constexpr std::size_t delivered = 10000;             ///< as events
   static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
@@ -318,7 +317,7 @@ class work_watch : alarm_text {
     const pending_event& head = v.work.front()->work;
     const finished_work before = order_.last_finished(head.context, head.stream);
     // Of a misaligned address the end may be that of the culprit.
-    const bool ended = before.any && f.result != misaligned_address;
+    const bool ended = before.any && f.result != fault_state::misaligned_address;
     const std::int64_t not_lost_ns = ended ? std::max(head.call_start_ns, before.end_ns) : head.call_start_ns;
     return f.flushed_since_ns != 0 && f.flushed_since_ns <= not_lost_ns + fault_state::times_kept_ns(f.result);
   }
@@ -350,7 +349,7 @@ class work_watch : alarm_text {
   /// stream, unless what is unfinished was launched afterwards.
   void add_ended(const std::vector<view>& all_views, const fault_state::call& f, std::vector<suspect>& all) {
     constexpr std::int64_t recent_ns = 1000000000;
-    if (f.result != misaligned_address) return;
+    if (f.result != fault_state::misaligned_address) return;
     std::int64_t first_ns = all_views.empty() ? f.at_ns - recent_ns : f.at_ns;
     for (const view& v : all_views)
       if (!v.work.empty()) first_ns = std::min(first_ns, v.work.front()->work.call_start_ns);
