@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -59,7 +60,7 @@ class event_harvest {
   std::int64_t error_ns() const noexcept { return error_ns_; }
 
  private:
-  static constexpr std::uint32_t busy_ms = 2, idle_ms = 20;
+  static constexpr std::chrono::milliseconds busy{2}, idle{20};
   static constexpr std::uint32_t drain_ms = 500;  ///< the end of a session waits for the GPU no longer than this
   static constexpr int bases = 4;
   static constexpr std::uint32_t first_pairs = 128;
@@ -81,7 +82,7 @@ class event_harvest {
       const std::uint64_t asked = timer_.passes_asked_.load(std::memory_order_acquire);
       pass();
       timer_.passes_done_.store(asked, std::memory_order_release);
-      timer_.wake_.sleep(anything_out() ? busy_ms : idle_ms);
+      timer_.wake_.sleep(anything_out() ? busy : idle);
     }
     pass();
     abandon();

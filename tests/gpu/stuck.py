@@ -19,10 +19,10 @@ import sys
 import time
 
 KINDS = ["illegal", "misaligned", "trap", "assert"]
-FORMS = ["waited", "waited poll", "returned", "queued", "rested", "late", "unproved", "graph", "eight", "eight-old"]
+FORMS = ["waited", "waited poll", "returned", "queued", "rested", "late", "loading", "unproved", "graph", "eight", "eight-old"]
 CODES = {"illegal": 700, "trap": 719, "misaligned": 716, "assert": 710}
 # Here the culprit is the only candidate: a wait for what was before it succeeded, or their records had come.
-ONLY = {"waited", "waited poll", "returned", "queued", "late"}
+ONLY = {"waited", "waited poll", "returned", "queued", "rested"}
 BOUND = "2s"
 FAULT_LINE, HANG_LINE = "cutrace: GPU fault", ("cutrace: GPU hang", "cutrace: hang")
 
@@ -136,8 +136,7 @@ def score_fault(score, run, form, code, status):
     found = sorted((a for a in run.alarms if a.get("alarm") == "fault"), key=lambda a: a.get("rank", 0))
     want = run.expected[0] if run.expected else None
     right = [want is not None and matches(a, want) for a in found]
-    # Of a misaligned address what ended last may be the culprit, unless that was waited for before.
-    only = form in ONLY and (form, code) != ("late", CODES["misaligned"])
+    only = form in ONLY
     score.add(
         run,
         among=(any(right), True),

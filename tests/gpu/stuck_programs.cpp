@@ -4,8 +4,8 @@
 // the stand-in driver they do so by its fault language.
 //
 //   stuck_programs fault illegal|trap|misaligned|assert
-//   waited|returned|queued|rested|late|unproved|graph|eight|eight-old [poll] stuck_programs hang NAME       never ends:
-//   to be killed stuck_programs alive NAME stuck_programs list hang|alive
+//   waited|returned|queued|rested|late|loading|unproved|graph|eight|eight-old [poll] stuck_programs hang NAME never
+//   ends: to be killed stuck_programs alive NAME stuck_programs list hang|alive
 #include <cutrace/cutrace.hpp>
 
 #include "stuck/alive.hpp"

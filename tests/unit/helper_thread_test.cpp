@@ -26,7 +26,7 @@ milliseconds slept(std::uint32_t ms, bool rests, void (wake_signal::*signal)() n
     }
   });
   const auto begin = std::chrono::steady_clock::now();
-  wake.sleep(ms, rests);
+  wake.sleep(milliseconds(ms), rests);
   const auto end = std::chrono::steady_clock::now();
   over = true;
   other.join();
@@ -50,12 +50,12 @@ TEST_CASE("a signal that comes before the sleep keeps it from beginning, one for
   wake_signal wake;
   const auto begin = std::chrono::steady_clock::now();
   wake.signal();
-  wake.sleep(30000);
+  wake.sleep(milliseconds(30000));
   CHECK(std::chrono::steady_clock::now() - begin < milliseconds(20000));
   wake.signal_if_asleep();
   wake.signal_if_resting();
   const auto again = std::chrono::steady_clock::now();
-  wake.sleep(100, true);
+  wake.sleep(milliseconds(100), true);
   CHECK(std::chrono::steady_clock::now() - again >= milliseconds(100));
 }
 

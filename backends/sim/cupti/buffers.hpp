@@ -41,9 +41,12 @@ struct completion {
     if (end_ns > now_ns || end_ns + late_ns > now_ns) return false;
     if (lost == nullptr) return true;
     const std::uint64_t fault_ns = lost->at_ns;
-    return end_ns <= fault_ns && (fault_ns > now_ns || now_ns - fault_ns <= grace_ns);
+    return end_ns <= fault_ns && (fault_ns > now_ns || now_ns - fault_ns <= grace_ns(lost->code));
   }
-  static constexpr std::uint64_t grace_ns = 10000000;  ///< 5 to 20 ms there
+  /// H100: an illegal address, a misaligned one, a trap or an assertion.
+  static constexpr std::uint64_t grace_ns(std::int32_t code) {
+    return code == 700 ? 60000000 : code == 716 ? 13000000 : 3500000;
+  }
 };
 
 class buffers {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -173,12 +174,12 @@ class wake_signal {
     if (word_.load(std::memory_order_relaxed) == resting) signal();
   }
 
-  /// Sleeps until a signal or for `milliseconds`. One sleeper.
-  void sleep(std::uint32_t milliseconds, bool rests = false) noexcept {
+  /// Sleeps until a signal or for that long. One sleeper.
+  void sleep(std::chrono::microseconds time, bool rests = false) noexcept {
     std::uint32_t expected = 0;
     const std::uint32_t how = rests ? resting : asleep;
     if (word_.compare_exchange_strong(expected, how, std::memory_order_acq_rel)) {
-      timespec t{static_cast<time_t>(milliseconds / 1000), static_cast<long>(milliseconds % 1000) * 1000000};
+      timespec t{static_cast<time_t>(time.count() / 1000000), static_cast<long>(time.count() % 1000000) * 1000};
       futex(FUTEX_WAIT_PRIVATE, how, &t);
     }
     word_.store(0, std::memory_order_release);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cutrace/base/clocks.hpp>
 #include <cutrace/base/helper_thread.hpp>
@@ -208,9 +209,9 @@ class collector final : private event_emitter {
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
  private:
-  static constexpr std::uint32_t soon_ms = 2, busy_ms = 4, idle_ms = 10;
+  static constexpr std::chrono::microseconds near{1700}, usual{4000}, rare{10000};  ///< from one look to the next
   /// See flush_closely.
-  static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 3500000;
+  static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 1000000;
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
                                  flush_period_ns = 1000000000;
 
@@ -256,10 +257,9 @@ class collector final : private event_emitter {
     for (;;) {
       guarded([this] { turn(); });
       if (!actions_.run([this](const std::function<void()>& a) { guarded(a); })) break;
-      const bool busy = ingest_.produced() != seen;
+      const bool rests = ingest_.produced() == seen && !gpu_works_;
       seen = ingest_.produced();
-      const bool rests = !soon_ && !busy && !closely_;
-      core_.wake.sleep(rests ? idle_ms : soon_ ? soon_ms : busy_ms, rests);
+      core_.wake.sleep(rests ? rare : gpu_works_ ? near : usual, rests);
     }
     actions_.ended();
   }
@@ -276,16 +276,16 @@ class collector final : private event_emitter {
 
   std::int64_t now_ns() const noexcept { return static_cast<std::int64_t>(core_.scale.now_ns()); }
 
-  /// While the GPU is at work and nobody launches more, its records are asked for every few milliseconds: should it
-  /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it.
+  /// While the GPU is at work and nobody launches more, its records are asked for every two milliseconds: should it
+  /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it. From
+  /// a launch to the first flush it takes quiet_ns and `near`, less than times are kept for.
   void flush_closely(std::uint64_t now) noexcept {
+    gpu_works_ = may_flush_closely_ && !held_.empty();
     std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
     for (const activity_buffers::held& h : held_)
       launched = std::max(launched, h.since_ns);  // by a call that is under way
-    const bool works = may_flush_closely_ && !held_.empty();
-    closely_ = works && launched + quiet_ns <= now;
-    soon_ = works && !closely_ && !soon_;  // where launches go on, the next look is at its usual time
-    if (!closely_ || now - asked_ns_ < close_ns) return;
+    if (!gpu_works_ || now < launched + quiet_ns || now - asked_ns_ < close_ns) return;
+    if (watch_.is_launch_under_way(static_cast<std::int64_t>(now))) return;
     asked_ns_ = now;
     writer_.request_poll();
   }
@@ -647,7 +647,7 @@ class collector final : private event_emitter {
   work_watch watch_;
   alarm_handler alarm_handler_ = nullptr;
   void* alarm_user_ = nullptr;
-  bool may_flush_closely_ = true, closely_ = false, soon_ = false;  ///< see flush_closely
+  bool may_flush_closely_ = true, gpu_works_ = false;  ///< see flush_closely
   std::uint64_t asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
   bool program_ended_ = false;

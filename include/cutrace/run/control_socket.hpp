@@ -217,7 +217,7 @@ class control_socket {
       if (client.is_open())
         serve(s, client);
       else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-        s.wake.sleep(1000);  // no descriptor is free: the socket would stay ready
+        s.wake.sleep(std::chrono::seconds(1));  // no descriptor is free: the socket would stay ready
     }
   }
 

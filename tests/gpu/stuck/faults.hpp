@@ -22,10 +22,11 @@ class faults {
       const char* name;
       void (faults::*run)();
     };
-    static constexpr one forms[] = {
-        {"waited", &faults::waited}, {"returned", &faults::returned}, {"queued", &faults::queued},
-        {"rested", &faults::rested}, {"late", &faults::late},         {"unproved", &faults::unproved},
-        {"graph", &faults::graph},   {"eight", &faults::eight},       {"eight-old", &faults::eight_old}};
+    static constexpr one forms[] = {{"waited", &faults::waited},     {"returned", &faults::returned},
+                                    {"queued", &faults::queued},     {"rested", &faults::rested},
+                                    {"late", &faults::late},         {"loading", &faults::loading},
+                                    {"unproved", &faults::unproved}, {"graph", &faults::graph},
+                                    {"eight", &faults::eight},       {"eight-old", &faults::eight_old}};
     for (const one& f : forms)
       if (form == f.name) {
         (this->*f.run)();
@@ -110,6 +111,27 @@ class faults {
       g_.many_busy(g_.stream, 200, 200 * us);
     }
     culprit_and_more();
+  }
+  /// In the middle of a step of 40 ms, while the driver loads another kernel, which may hold a flush up until it is
+  /// too late for the times of what ended meanwhile.
+  void loading() {
+    const CUfunction other = gpu::load("busy");
+    must(gather(g_.stream, false), "cuLaunchKernel");
+    MUST(cuStreamSynchronize, g_.stream);
+    pause_ms(300);
+    {
+      STUCK_PREFILL;
+      g_.many_busy(g_.stream, 100, 200 * us);
+    }
+    culprit(g_.stream);
+    {
+      STUCK_PREFILL;
+      for (int i = 0; i < 100; ++i) g_.busy(g_.stream, 200 * us);
+      std::uint64_t ns = us;
+      void* p[] = {&ns};
+      CALL(cuLaunchKernel)(other, 1, 1, 1, 32, 1, 1, 0, g_.stream, p, nullptr);
+    }
+    meet(g_.stream);
   }
   /// Nothing proves that the kernels before it have ended.
   void unproved() {

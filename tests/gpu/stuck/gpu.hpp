@@ -147,6 +147,15 @@ class gpu {
     std::exit(2);
   }
 
+  /// Of a module of its own, so that its first launch has something to load.
+  static CUfunction load(const char* name) {
+    CUmodule module{};
+    CUfunction found{};
+    MUST(cuModuleLoadData, &module, image);
+    MUST(cuModuleGetFunction, &found, module, name);
+    return found;
+  }
+
   /// A kernel of that length.
   CUresult busy(CUstream s, std::uint64_t ns) {
     const std::lock_guard<std::mutex> hold(lock_);  // on the stand-in the name has the duration

@@ -51,11 +51,26 @@ class work_watch : alarm_text {
     order_.take_released([this](std::uint32_t place, std::uint64_t id) { tables_.stages.let_go(place, id); });
   }
 
+  /// Whether a thread is in a call that launches, and not for so long that its stream must be full. While the driver
+  /// makes room for a kernel (4 ms for the first with an assertion), a flush may wait for all that is queued (H100).
+  bool is_launch_under_way(std::int64_t now_ns) {
+    constexpr std::int64_t full_ns = 20000000;
+    bool any = false;
+    threads_.for_each([&](traced_thread& t) {
+      const standing c = call_of(t, now_ns);
+      if (c.function == 0 || now_ns - c.since_ns >= full_ns) return;
+      const text name = tables_.functions.name_of(c.function, false);
+      any = any || is_launch(name) || begins(name, "cuGraphLaunch");
+    });
+    return any;
+  }
+
   /// After the flushes that followed the error. `alarms` is empty where nothing was unfinished.
   report of_fault(const fault_state::call& f) {
     std::vector<suspect> all;
     const std::vector<view> streams = views();
-    for (const view& v : streams) add_candidates(v, f, all);
+    const bool proved = !is_flush_in_doubt(f);
+    for (const view& v : streams) add_candidates(v, f, proved, all);
     add_ended(streams, f, all);
     sort(all);
     report r;
@@ -283,8 +298,9 @@ class work_watch : alarm_text {
            : k == event_kind::memset ? text{"memset", 6}
                                      : text{"graph", 5};
   }
-  static bool is_launch(text name) noexcept {
-    return name.size >= 8 && std::string_view(name.data, name.size).substr(0, 8) == "cuLaunch";
+  static bool is_launch(text name) noexcept { return begins(name, "cuLaunch"); }
+  static bool begins(text name, std::string_view with) noexcept {
+    return std::string_view(name.data, name.size).substr(0, with.size()) == with;
   }
   void note_before(std::uint32_t context, std::uint64_t stream, suspect& s) const {
     const finished_work f = order_.last_finished(context, stream);
@@ -310,23 +326,34 @@ class work_watch : alarm_text {
 
   /// Whether the first piece of a stream's unfinished work is what was at work when the context was lost. After a fault
   /// times come only of what had been flushed, plainly, by some milliseconds after it (docs/cupti.md, 51): so it is,
-  /// where flushes had followed one another closely ever since a time at which the context was not lost yet, as when
-  /// the work was launched and when what was before it ended.
+  /// where flushes had followed one another closely ever since a time at which the context was not lost yet. Were it
+  /// another one, the context was not lost yet when the first of the others was launched, nor when what was before them
+  /// ended.
   bool is_sharp(const view& v, const fault_state::call& f) const noexcept {
-    if (v.work.size() == 1) return true;
+    std::int64_t not_lost_ns = INT64_MAX;
+    for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, v.work[i]->work.call_start_ns);
     const pending_event& head = v.work.front()->work;
     const finished_work before = order_.last_finished(head.context, head.stream);
     // Of a misaligned address the end may be that of the culprit.
-    const bool ended = before.any && f.result != fault_state::misaligned_address;
-    const std::int64_t not_lost_ns = ended ? std::max(head.call_start_ns, before.end_ns) : head.call_start_ns;
-    return f.flushed_since_ns != 0 && f.flushed_since_ns <= not_lost_ns + fault_state::times_kept_ns(f.result);
+    if (before.any && f.result != fault_state::misaligned_address) not_lost_ns = std::max(not_lost_ns, before.end_ns);
+    return f.flushed_since_ns != 0 && f.flushed_since_ns <= not_lost_ns + fault_state::times_kept_ns(f.result) &&
+           not_lost_ns <= f.held_up_since_ns;
   }
-  void add_candidates(const view& v, const fault_state::call& f, std::vector<suspect>& all) {
+  /// Whether a launch, rather than the fault, may hold up the last flush.
+  bool is_flush_in_doubt(const fault_state::call& f) const {
+    constexpr std::int64_t flush_ns = 1000000;
+    bool any = false;
+    unfinished_.for_each([&](const entry& e) {
+      any = any || (e.work.call_start_ns >= f.held_up_since_ns && e.work.call_start_ns - f.held_up_since_ns < flush_ns);
+    });
+    return any;
+  }
+  void add_candidates(const view& v, const fault_state::call& f, bool proved, std::vector<suspect>& all) {
     const auto launched_before = [&](const entry* e) { return e->work.call_start_ns <= f.at_ns; };
     const std::size_t count = static_cast<std::size_t>(std::count_if(v.work.begin(), v.work.end(), launched_before));
     if (count == 0) return;
     const bool waits = v.head_is_call() && !v.call->leaves_record();
-    const bool sharp = !waits && is_sharp(v, f);
+    const bool sharp = !waits && (v.work.size() == 1 || (proved && is_sharp(v, f)));
     for (std::size_t i = 0; i < count && (i == 0 || !sharp); ++i) {
       suspect s = of_entry(*v.work[i]);
       const bool is_new =

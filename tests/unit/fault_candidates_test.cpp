@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which work a fault is blamed on: random streams, faults and flushes, against a model of what CUPTI gives times to
+// (docs/cupti.md, 51). One name alone must be the right one.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cutrace/collect/collector.hpp>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace fault_candidates_test {
+
+namespace {
+
+using cutrace::event_kind;
+using cutrace::text;
+using namespace cutrace::detail;
+
+constexpr std::int64_t us = 1000, ms = 1000000, base_ns = 1000 * ms;
+constexpr std::int32_t trap = 719, assertion = 710, illegal = 700;
+
+struct kernel {
+  std::int64_t called, ended;
+  bool timed = false;
+  std::int64_t issued = 0;
+};
+
+/// One stream, whose kernel `culprit` faults. Times from base_ns on.
+struct run {
+  std::int32_t result = trap;
+  std::vector<kernel> kernels;
+  std::size_t culprit = 0;
+  std::int64_t lost = 0, returned = 0;
+  struct flush {
+    std::int64_t begin, end;
+  };
+  std::vector<flush> flushes;
+
+  /// Gives times to what a flush finds ended that begins until `kept` after the fault.
+  void set_times(std::int64_t kept) {
+    for (std::size_t i = 0; i < culprit; ++i)
+      for (const flush& f : flushes)
+        kernels[i].timed = kernels[i].timed || (kernels[i].ended <= f.begin && f.begin <= lost + kept);
+  }
+};
+
+/// Numbers of the kernels that are named.
+std::vector<std::size_t> blamed(const run& r) {
+  runtime_core& core = runtime_core::own();
+  event_tables tables(core, std::size_t{1} << 16, static_cast<std::uint32_t>(::getpid()));
+  stream_order order;
+  unfinished_work unfinished;
+  clock_correction correction;
+  sink_set sinks(core.errors);
+  delivery events(tables, correction, sinks);
+  work_watch watch(tables, order, unfinished, events, core.threads);
+
+  for (std::size_t i = 0; i < r.kernels.size(); ++i) {
+    const kernel& k = r.kernels[i];
+    if (k.called > r.returned) continue;
+    unfinished_work::entry e{};
+    e.work.kind = event_kind::kernel;
+    e.work.name = text{"k", 1};
+    e.work.context = 1;
+    e.work.stream = 1;
+    e.work.correlation_id = i + 1;
+    e.work.call_start_ns = base_ns + k.called;
+    if (!k.timed) {
+      unfinished.add(e);
+      continue;
+    }
+    e.work.end_ns = base_ns + k.ended;
+    order.ended(e.work);
+  }
+  fault_state fault;
+  fault.begin();
+  const auto at = [](std::int64_t t) { return static_cast<std::uint64_t>(base_ns + t); };
+  for (const run::flush& f : r.flushes) {
+    if (f.begin >= r.returned) continue;
+    fault.flush_begins(at(f.begin));
+    if (f.end < r.returned) fault.flushed(at(f.end));
+  }
+  fault.hold(0, r.result, at(r.returned), [&fault] { fault.set_reported(); });
+  std::vector<std::size_t> named;
+  for (const pending_event& a : watch.of_fault(fault.first()).alarms) named.push_back(a.correlation_id - 1);
+  return named;
+}
+
+using numbers = std::vector<std::size_t>;
+
+/// Kernels 0 to 4, of which the first was flushed long before, and the others were called from 10 ms on.
+run five() {
+  run r;
+  r.kernels = {
+      {0, 1 * ms, true}, {10 * ms, 0}, {10 * ms + 50 * us, 0}, {10 * ms + 100 * us, 0}, {10 * ms + 150 * us, 0}};
+  r.culprit = 1;
+  r.lost = 11 * ms;
+  r.returned = 300 * ms;
+  return r;
+}
+void flush_each(run& r, std::int64_t from, std::int64_t period) {
+  for (std::int64_t t = from; t < r.returned; t += period) r.flushes.push_back({t, t + 50 * us});
+}
+
+}  // namespace
+
+TEST_CASE("the head is the only candidate where flushes followed one another since the next kernel was called") {
+  run r = five();
+  flush_each(r, 13 * ms, 2 * ms);
+  CHECK(blamed(r) == numbers{1});
+  r = five();
+  flush_each(r, 13 * ms + 100 * us, 2 * ms);  // one behind it may have faulted 10 ms after the begin
+  CHECK(blamed(r) == numbers{1, 2, 3, 4});
+  r.result = illegal;
+  CHECK(blamed(r) == numbers{1});
+  r = five();
+  r.kernels[1].called = 6 * ms;  // the driver loads it for 4 ms
+  flush_each(r, 13 * ms, 2 * ms);
+  CHECK(blamed(r) == numbers{1});
+}
+
+TEST_CASE("what ended last before the head shows until when the context was not lost") {
+  run r = five();
+  r.kernels[0].ended = 12 * ms;
+  flush_each(r, 15 * ms, 2 * ms);
+  CHECK(blamed(r) == numbers{1});
+  r.kernels[0].ended = 11 * ms;
+  CHECK(blamed(r) == numbers{1, 2, 3, 4});
+}
+
+TEST_CASE("flushes that are too far apart, or of which one took long, prove nothing") {
+  run r = five();
+  flush_each(r, 11 * ms, 2 * ms);
+  CHECK(blamed(r) == numbers{1});
+  run pause = r;
+  pause.flushes.erase(pause.flushes.begin() + 3);
+  CHECK(blamed(pause) == numbers{1, 2, 3, 4});
+  run long_one = r;
+  long_one.flushes.erase(long_one.flushes.begin() + 4, long_one.flushes.begin() + 20);
+  long_one.flushes[3].end = long_one.flushes[4].begin - 1;
+  CHECK(blamed(long_one) == numbers{1, 2, 3, 4});
+  run held_up = r;  // by the fault, until the error is returned
+  held_up.flushes.resize(4);
+  held_up.flushes[3].end = held_up.returned + ms;
+  CHECK(blamed(held_up) == numbers{1});
+  run none = r;
+  none.flushes.clear();
+  CHECK(blamed(none) == numbers{1, 2, 3, 4});
+  none.kernels.resize(2);
+  CHECK(blamed(none) == numbers{1});
+}
+
+TEST_CASE("of random faults the culprit is among the candidates, and is the one where there is one") {
+  std::mt19937_64 random(7);
+  const auto below = [&random](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  int alone = 0, not_the_first = 0;
+  for (int round = 0; round < 5000; ++round) {
+    run r;
+    const std::int32_t results[] = {trap, assertion, illegal};
+    r.result = results[round % 3];
+    const std::int64_t kept = fault_state::times_kept_ns(r.result);
+    const std::size_t n = 2 + static_cast<std::size_t>(below(10));
+    r.culprit = static_cast<std::size_t>(below(static_cast<std::int64_t>(n)));
+    std::int64_t called = 0, issued = 0, free = 0;
+    const std::int64_t longest = below(2) == 0 ? 100 * us : kept;
+    for (std::size_t i = 0; i < n; ++i) {
+      called = std::max(called, issued) + 5 * us + below(below(4) == 0 ? kept : 100 * us);
+      issued = called + 3 * us + below(below(4) == 0 ? 4 * ms : us);  // the driver makes room for it
+      free = std::max(free, issued) + below(longest);
+      r.kernels.push_back({called, free, false, issued});
+    }
+    r.lost = r.kernels[r.culprit].ended;
+    r.returned = r.lost + kept + (r.result == assertion ? below(ms) : 40 * ms + below(200 * ms));
+    const std::int64_t period = kept / 8 + below(kept);
+    for (std::int64_t t = -below(2 * kept); t < r.returned;) {
+      // No flush begins during a launch; a launch that begins during a flush may hold it up, and so does the fault.
+      const auto calls = [&](std::int64_t from, std::int64_t to) {
+        return std::any_of(r.kernels.begin(), r.kernels.end(),
+                           [=](const kernel& k) { return k.called <= to && from < k.issued; });
+      };
+      if (calls(t, t)) {
+        t += 10 * us;
+        continue;
+      }
+      const bool late = t > r.lost + kept && r.result != illegal;
+      const std::int64_t short_end = t + 50 * us;
+      const std::int64_t end = late                                   ? r.returned + below(ms) - ms / 2
+                               : calls(t, short_end) && below(2) == 0 ? short_end + below(3 * kept)
+                                                                      : short_end;
+      r.flushes.push_back({t, end});
+      t = std::max(end, t + period / 2 + below(period));
+    }
+    r.set_times(kept);
+    const numbers named = blamed(r);
+    CAPTURE(round);
+    REQUIRE(std::count(named.begin(), named.end(), r.culprit) == 1);
+    alone += named.size() == 1;
+    not_the_first += named.size() > 1 && named.front() != r.culprit;
+  }
+  CHECK(alone > 500);
+  CHECK(not_the_first > 100);  // times were lost, so the rule was needed
+}
+
+}  // namespace fault_candidates_test
