@@ -176,15 +176,18 @@ inline void list_kinds(random& r, std::string_view s, std::string& tags, place& 
   at.pop_back();
 }
 
-/// Of any kind, each as likely. Empty: there is none.
-inline place any_place(random& r, const std::string& s) {
+/// Those of any kind, each as likely. Empty: there is none.
+inline std::vector<place> any_kind(random& r, const std::string& s) {
   kinds all;
   std::string tags;
   place at;
   list_kinds(r, s, tags, at, all);
   if (all.empty()) return {};
-  const std::vector<place>& of_kind = std::next(all.begin(), static_cast<std::ptrdiff_t>(below(r, all.size())))->second;
-  return of_kind[below(r, of_kind.size())];
+  return std::next(all.begin(), static_cast<std::ptrdiff_t>(below(r, all.size())))->second;
+}
+inline place any_place(random& r, const std::string& s) {
+  const std::vector<place> of_kind = any_kind(r, s);
+  return of_kind.empty() ? place() : of_kind[below(r, of_kind.size())];
 }
 
 /// `change(message, its fields, one of them)`; the lengths of the messages around it stay right.
@@ -230,6 +233,19 @@ inline void change_message(random& r, std::string& s) {
   change_at(s, at, 0, [&r](std::string& message, const std::vector<proto_field>& all, const proto_field& f) {
     change_field(r, message, all, f);
   });
+  if (below(r, 4) != 0) return;
+  const std::vector<proto_field> packets = fields_of(s);  // what is long now, many times
+  if (at[0] < packets.size())
+    repeat(s, packets[at[0]].end, s.substr(packets[at[0]].begin, packets[at[0]].end - packets[at[0]].begin), many(r));
+}
+
+/// The same number wherever fields of one kind stand: in each sequence, in each entry of a table.
+inline void change_kind(random& r, std::string& s) {
+  const std::string number = varint(edge(r));
+  for (const place& at : any_kind(r, s))
+    change_at(s, at, 0, [&number](std::string& message, const std::vector<proto_field>&, const proto_field& f) {
+      if (f.wire == 0) message.replace(f.value, f.end - f.value, number);
+    });
 }
 
 /// Packets, each with another number, as no repetition has: a new entry of a table, a new sequence.
@@ -333,8 +349,10 @@ std::size_t mutate(bool is_json, std::uint8_t* data, std::size_t size, std::size
   for (std::size_t n = 1 + below(r, below(r, 8) == 0 ? 16 : 3); n != 0 && content.size() < content_limit; --n) {
     if (is_json)
       change_json(r, content);
-    else if (below(r, 6) == 0)
+    else if (const std::size_t how = below(r, 6); how == 0)
       count_up(r, content);
+    else if (how == 1)
+      change_kind(r, content);
     else
       change_message(r, content);
   }

@@ -3,9 +3,10 @@
 // say of each is printed ("expects {...}"); stuck.py runs them and compares. On a GPU kernels really fault and hang; on
 // the stand-in driver they do so by its fault language.
 //
-//   stuck_programs fault illegal|trap|misaligned|assert
-//   waited|returned|queued|rested|late|loading|unproved|graph|eight|eight-old [poll] stuck_programs hang NAME never
-//   ends: to be killed stuck_programs alive NAME stuck_programs list hang|alive
+//   stuck_programs fault KIND FORM [poll]      KIND: illegal, misaligned, trap, assert; FORM: see faults.hpp
+//   stuck_programs hang NAME                   never ends: to be killed
+//   stuck_programs alive NAME
+//   stuck_programs list hang|alive
 #include <cutrace/cutrace.hpp>
 
 #include "stuck/alive.hpp"
