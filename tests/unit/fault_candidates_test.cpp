@@ -17,6 +17,7 @@ namespace fault_candidates_test {
 namespace {
 
 using cutrace::event_kind;
+using cutrace::function_info;
 using cutrace::text;
 using namespace cutrace::detail;
 
@@ -48,17 +49,22 @@ struct run {
   }
 };
 
-/// Numbers of the kernels that are named.
-std::vector<std::size_t> blamed(const run& r) {
+/// What the collector judges from.
+struct bench {
   runtime_core& core = runtime_core::own();
-  event_tables tables(core, std::size_t{1} << 16, static_cast<std::uint32_t>(::getpid()));
+  event_tables tables{core, std::size_t{1} << 16, static_cast<std::uint32_t>(::getpid())};
   stream_order order;
   unfinished_work unfinished;
   clock_correction correction;
-  sink_set sinks(core.errors);
-  delivery events(tables, correction, sinks);
-  work_watch watch(tables, order, unfinished, events, core.threads);
+  sink_set sinks{core.errors};
+  delivery events{tables, correction, sinks};
+  work_watch watch;
+  explicit bench(thread_registry& threads) : watch(tables, order, unfinished, events, threads) {}
+};
 
+/// Numbers of the kernels that are named.
+std::vector<std::size_t> blamed(const run& r) {
+  bench b(runtime_core::own().threads);
   for (std::size_t i = 0; i < r.kernels.size(); ++i) {
     const kernel& k = r.kernels[i];
     if (k.called > r.returned) continue;
@@ -70,11 +76,11 @@ std::vector<std::size_t> blamed(const run& r) {
     e.work.correlation_id = i + 1;
     e.work.call_start_ns = base_ns + k.called;
     if (!k.timed) {
-      unfinished.add(e);
+      b.unfinished.add(e);
       continue;
     }
     e.work.end_ns = base_ns + k.ended;
-    order.ended(e.work);
+    b.order.ended(e.work);
   }
   fault_state fault;
   fault.begin();
@@ -86,7 +92,7 @@ std::vector<std::size_t> blamed(const run& r) {
   }
   fault.hold(0, r.result, at(r.returned), [&fault] { fault.set_reported(); });
   std::vector<std::size_t> named;
-  for (const pending_event& a : watch.of_fault(fault.first()).alarms) named.push_back(a.correlation_id - 1);
+  for (const pending_event& a : b.watch.of_fault(fault.first()).alarms) named.push_back(a.correlation_id - 1);
   return named;
 }
 
@@ -152,6 +158,30 @@ TEST_CASE("flushes that are too far apart, or of which one took long, prove noth
   CHECK(blamed(none) == numbers{1, 2, 3, 4});
   none.kernels.resize(2);
   CHECK(blamed(none) == numbers{1});
+}
+
+TEST_CASE("a launch is under way while a thread is in one, but for so long that its stream must be full") {
+  static thread_registry threads;
+  bench b(threads);
+  const char* const names[] = {"cuLaunchKernel", "cuGraphLaunch", "cuStreamSynchronize"};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    function_info f{};
+    f.name = names[i];
+    b.core.functions.add(4000 + i, false, f);
+  }
+  const auto now = [&](std::uint64_t ticks) { return static_cast<std::int64_t>(b.core.scale.to_ns(ticks)); };
+  const std::uint64_t begin = cutrace::clock::ticks(b.core.scale.use_counter);
+  CHECK_FALSE(b.watch.is_launch_under_way(now(begin)));
+  traced_thread* const t = threads.attach(nullptr, b.core.scale.use_counter);
+  REQUIRE(t != nullptr);
+  CHECK_FALSE(b.watch.is_launch_under_way(now(begin)));
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    t->enter_call(4000 + i, begin, 0);
+    CHECK(b.watch.is_launch_under_way(now(begin) + 20 * ms - 1) == (i < 2));
+    CHECK_FALSE(b.watch.is_launch_under_way(now(begin) + 20 * ms));
+    t->leave_call();
+    CHECK_FALSE(b.watch.is_launch_under_way(now(begin)));
+  }
 }
 
 TEST_CASE("of random faults the culprit is among the candidates, and is the one where there is one") {
