@@ -210,6 +210,29 @@ TEST_CASE("Perfetto round trip") {
   }
 }
 
+TEST_CASE("an alarm of a kernel keeps its grid and block, as three numbers that are checked") {
+  events all = sample::server_run();
+  const std::uint32_t grid[] = {4294967295, 65535, 1}, block[] = {256, 1, 2};
+  for (event& e : all) {
+    if (e.kind != event_kind::alarm) continue;
+    std::copy(std::begin(grid), std::end(grid), e.alarm.grid);
+    std::copy(std::begin(block), std::end(block), e.alarm.block);
+  }
+  check_round_trip(late_marked(all), true, ".pftrace");
+  const std::string bytes = sample_bytes(all), text = "256x1x2";
+  const std::size_t at = bytes.find(text);
+  REQUIRE(at != std::string::npos);
+  for (const char* broken : {"256x1x!", "256x1 2", "x256x12", "25612xx", "2561112", "256x1x2"}) {
+    CAPTURE(broken);
+    const temporary_folder folder;
+    write_text(folder.file("t.pftrace"), std::string(bytes).replace(at, text.size(), broken));
+    kept_trace kept;
+    const outcome o = cutrace_reading::read({folder.file("t.pftrace")}, kept);
+    CHECK((all_complaints(o).find("no three numbers: \"" + std::string(broken) + '"') == std::string::npos) ==
+          (broken == text));
+  }
+}
+
 TEST_CASE("Perfetto traces with hostile names and numbers are read without a complaint") {
   for (const events& all : {hostile::named_events(), hostile::extreme_events()}) {
     const temporary_folder folder;

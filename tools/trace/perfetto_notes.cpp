@@ -200,6 +200,14 @@ void perfetto_reader::read_described(const Field& field, const said& n, cutrace:
     to = session_ns(n.value);
   } else if constexpr (Field::form == field_form::flag) {
     to = n.value != 0;
+  } else if constexpr (Field::form == field_form::triple) {  // "64x1x1"
+    const char *at = n.text.data(), *const end = at + n.text.size();
+    for (std::uint32_t& number : to) {
+      const std::from_chars_result read = std::from_chars(at, end, number);
+      if (read.ec != std::errc() || (read.ptr != end) != (&number != &to[2]) || (read.ptr != end && *read.ptr != 'x'))
+        return complain("no three numbers: \"" + std::string(n.text.substr(0, 64)) + "\"");
+      at = read.ptr == end ? end : read.ptr + 1;
+    }
   } else {
     to = static_cast<type>(n.value);
   }
@@ -212,8 +220,7 @@ bool perfetto_reader::apply_described(cutrace::event& e, const said& n) {
   bool found = false;
   const auto look = [&](const auto& field) {
     using field_type = std::decay_t<decltype(field)>;
-    if constexpr (field_type::form != cutrace::field_form::arguments &&
-                  field_type::form != cutrace::field_form::triple && field_type::form != cutrace::field_form::uuid &&
+    if constexpr (field_type::form != cutrace::field_form::arguments && field_type::form != cutrace::field_form::uuid &&
                   field_type::form != cutrace::field_form::payload) {
       if (found || field.name != name) return;
       found = true;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/config.hpp>
@@ -191,6 +192,7 @@ class perfetto_host {
     const auto add = [&](const auto& field) {
       room += note_room + field.name.size();
       if constexpr (std::decay_t<decltype(field)>::form == field_form::text) room += field.of(e).size;
+      if constexpr (std::decay_t<decltype(field)>::form == field_form::triple) room += triple_room;
       if constexpr (std::decay_t<decltype(field)>::form == field_form::arguments)
         room += room_of(field.of(e).arguments, field.of(e).argument_count);
     };
@@ -209,6 +211,8 @@ class perfetto_host {
     return room;
   }
 
+  static constexpr std::size_t triple_room = 3 * 10 + 3;  ///< "64x1x1"
+
   /// What kinds say of which there are few: under the names of docs/jsonl.md.
   CUTRACE_ONE_COPY char* put_described(char* to, const event& e) {
     with_fields(e.kind, [&](const auto&... field) { ((to = put_field(to, e, field)), ...); });
@@ -222,7 +226,7 @@ class perfetto_host {
     if constexpr (form == field_form::arguments) {
       for (std::uint32_t i = 0; i < v.argument_count; ++i) to = put_argument(to, v.arguments[i], i);
       return to;
-    } else if constexpr (form == field_form::triple || form == field_form::uuid || form == field_form::payload) {
+    } else if constexpr (form == field_form::uuid || form == field_form::payload) {
       return to;  // kinds with these are written by hand
     } else {
       static const note key = note_of_field(field.name);
@@ -235,6 +239,10 @@ class perfetto_host {
         to = put_bytes<pf::annotation::string_value>(to, field.words[v ? 1 : 0]);
       } else if constexpr (form == field_form::text) {
         to = put_bytes<pf::annotation::string_value>(to, foreign(v));
+      } else if constexpr (form == field_form::triple) {
+        char text[triple_room];
+        const int size = std::snprintf(text, sizeof(text), "%ux%ux%u", v[0], v[1], v[2]);
+        to = put_bytes<pf::annotation::string_value>(to, std::string_view(text, static_cast<std::size_t>(size)));
       } else if constexpr (form == field_form::time) {
         to = put_number<pf::annotation::uint_value>(to, state_.packets.clock.of(v));
       } else if constexpr (std::is_signed_v<std::decay_t<decltype(v)>>) {
