@@ -115,10 +115,11 @@ class cupti_backend final : public backend {
   }
 
   /// A flush does not wait for what another thread is handing back at that moment: its records would be nobody's. Older
-  /// libraries keep buffers; so it ends where none has come for ten milliseconds.
+  /// libraries keep buffers; so it ends where none has come for ten milliseconds, and after a quarter of a second in
+  /// any case: while threads go on launching they may ask for buffers for ever, and no later session would get CUPTI.
   static void wait_for_buffers(process_state& p) noexcept {
     std::uint32_t before = ~std::uint32_t{0};
-    for (int quiet = 0; quiet < 10; ++quiet) {
+    for (int quiet = 0, turns = 0; quiet < 10 && turns < 250; ++quiet, ++turns) {
       const std::uint32_t now = p.buffers.at_cupti() + p.completing.load();
       if (now == 0) return;
       if (now != before) quiet = 0;
