@@ -72,6 +72,12 @@ double cpu_ms() noexcept {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
+double memory_a_byte(const tried& t) {
+  const std::string content(t.input.begin() + 1, t.input.end());
+  const std::size_t size = fuzz::is_gzip(content) ? fuzz::unzipped(content).size() : content.size();
+  return static_cast<double>(t.memory) / static_cast<double>(size + fuzz::content_limit / 8);
+}
+
 void run(tried& t) {
   const fuzz::memory_file file(t.input.data() + 1, t.input.size() - 1);
   const double before_ms = cpu_ms();
@@ -84,12 +90,7 @@ void run(tried& t) {
   }
   t.memory = peak - before;
   t.ms = cpu_ms() - before_ms;
-}
-
-double memory_a_byte(const tried& t) {
-  const std::string content(t.input.begin() + 1, t.input.end());
-  const std::size_t size = fuzz::is_gzip(content) ? fuzz::unzipped(content).size() : content.size();
-  return static_cast<double>(t.memory) / static_cast<double>(size + fuzz::content_limit / 8);
+  t.memory_a_byte = memory_a_byte(t);
 }
 
 /// The dearest inputs by one measure. A child takes the place of its parent, so that no family drives out the others.
@@ -178,7 +179,6 @@ int main(int argc, char** argv) {
   };
   for (tried& t : seeds) {
     run(t);
-    t.memory_a_byte = memory_a_byte(t);
     check(t);
     heavy.add(t);
     dense.add(t);
@@ -207,7 +207,6 @@ int main(int argc, char** argv) {
     t.input.assign(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(size));
     if (t.input.size() < 2) continue;
     run(t);
-    t.memory_a_byte = memory_a_byte(t);
     check(t);
     heavy.add(t, from == 2 || from == 3 ? of_heavy : SIZE_MAX);
     dense.add(t, from >= 4 ? of_dense : SIZE_MAX);

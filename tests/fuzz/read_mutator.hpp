@@ -234,9 +234,10 @@ inline void change_message(random& r, std::string& s) {
     change_field(r, message, all, f);
   });
   if (below(r, 4) != 0) return;
-  const std::vector<proto_field> packets = fields_of(s);  // what is long now, many times
-  if (at[0] < packets.size())
-    repeat(s, packets[at[0]].end, s.substr(packets[at[0]].begin, packets[at[0]].end - packets[at[0]].begin), many(r));
+  const std::vector<proto_field> packets = fields_of(s);
+  if (at[0] >= packets.size()) return;
+  const proto_field p = packets[at[0]];
+  repeat(s, p.end, s.substr(p.begin, p.end - p.begin), many(r));  // what is long now, many times
 }
 
 /// The same number wherever fields of one kind stand: in each sequence, in each entry of a table.

@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cutrace/collect/collector.hpp>
-#include <memory>
 #include <random>
-#include <set>
 #include <vector>
 
 namespace fault_candidates_test {
