@@ -151,6 +151,13 @@ TEST_CASE("flushes that are too far apart, or of which one took long, prove noth
   held_up.flushes.resize(4);
   held_up.flushes[3].end = held_up.returned + ms;
   CHECK(blamed(held_up) == numbers{1});
+  held_up.flushes[3].end = held_up.returned - ms;  // another one comes before the error is returned
+  held_up.flushes.push_back({held_up.returned - ms / 2, held_up.returned - ms / 4});
+  CHECK(blamed(held_up) == numbers{1});
+  held_up.flushes[3].end = held_up.returned - 3 * ms;  // something else held it up, and then there was a fault
+  CHECK(blamed(held_up) == numbers{1, 2, 3, 4});
+  held_up.flushes.pop_back();
+  CHECK(blamed(held_up) == numbers{1, 2, 3, 4});
   run none = r;
   none.flushes.clear();
   CHECK(blamed(none) == numbers{1, 2, 3, 4});
@@ -216,9 +223,9 @@ TEST_CASE("of random faults the culprit is among the candidates, and is the one 
         t += 10 * us;
         continue;
       }
-      const bool late = t > r.lost + kept && r.result != illegal;
+      const bool late = t > (below(2) == 0 ? r.lost : r.lost + kept) && r.result != illegal;
       const std::int64_t short_end = t + 50 * us;
-      const std::int64_t end = late                                   ? r.returned + below(ms) - ms / 2
+      const std::int64_t end = late ? std::max(short_end, r.returned + below(4 * ms) - 3 * ms)
                                : calls(t, short_end) && below(2) == 0 ? short_end + below(3 * kept)
                                                                       : short_end;
       r.flushes.push_back({t, end});

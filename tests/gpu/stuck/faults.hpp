@@ -22,11 +22,11 @@ class faults {
       const char* name;
       void (faults::*run)();
     };
-    static constexpr one forms[] = {{"waited", &faults::waited},     {"returned", &faults::returned},
-                                    {"queued", &faults::queued},     {"rested", &faults::rested},
-                                    {"late", &faults::late},         {"loading", &faults::loading},
-                                    {"unproved", &faults::unproved}, {"graph", &faults::graph},
-                                    {"eight", &faults::eight},       {"eight-old", &faults::eight_old}};
+    static constexpr one forms[] = {
+        {"waited", &faults::waited},     {"returned", &faults::returned},  {"queued", &faults::queued},
+        {"rested", &faults::rested},     {"late", &faults::late},          {"loading", &faults::loading},
+        {"unproved", &faults::unproved}, {"loud", &faults::loud},          {"graph", &faults::graph},
+        {"eight", &faults::eight},       {"eight-old", &faults::eight_old}};
     for (const one& f : forms)
       if (form == f.name) {
         (this->*f.run)();
@@ -43,16 +43,16 @@ class faults {
     g_.many_busy(g_.stream, n, 20 * us);
   }
   /// With a good argument it does nothing.
-  CUresult gather(CUstream s, bool bad) {
+  CUresult gather(CUstream s, bool bad, unsigned blocks = 1) {
     CUdeviceptr flag = bad ? g_.one() : g_.zero();
     void* p[] = {&flag, &how_};
-    return g_.launch("gather", s, p);
+    return g_.launch("gather", s, p, blocks);
   }
-  void culprit(CUstream s) {
+  void culprit(CUstream s, unsigned blocks = 1) {
     STUCK_DECODE;
     expect(g_, s, "kernel", "gather", "cuLaunchKernel");
     arm();
-    must(gather(s, true), "cuLaunchKernel");
+    must(gather(s, true, blocks), "cuLaunchKernel");
   }
   /// With 20 kernels behind it.
   void culprit_and_more() {
@@ -137,6 +137,17 @@ class faults {
   void unproved() {
     prefill(50);
     culprit(g_.stream);
+    meet(g_.stream);
+  }
+  /// As unproved, but 1,024 threads fault: the driver prints a line for each that asserts, for more than ten
+  /// milliseconds, and flushes wait until it has.
+  void loud() {
+    prefill(50);
+    culprit(g_.stream, 32);
+    {
+      STUCK_PREFILL;
+      for (int i = 0; i < 2 && g_.busy(g_.stream, 20 * us) == CUDA_SUCCESS; ++i) continue;
+    }
     meet(g_.stream);
   }
   /// The seventh of ten nodes, after eight replays that go well.

@@ -47,7 +47,7 @@ class fault_state {
     std::unique_lock<std::mutex> hold(mutex_);
     if (!listened_to_) return;
     if (step_.load(std::memory_order_relaxed) == none) {
-      first_ = {function, result, static_cast<std::int64_t>(at_ns), 0, INT64_MAX};
+      first_ = call{function, result, static_cast<std::int64_t>(at_ns)};
       note_flushes(first_);
       deadline_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
       step_.store(flushing, std::memory_order_release);
@@ -63,19 +63,21 @@ class fault_state {
     std::uint32_t expected = flushing;
     step_.compare_exchange_strong(expected, records_are_here, std::memory_order_acq_rel);
   }
-  /// A plain flush begins, and has ended. The thread that flushes. What the last one before the error was returned held
-  /// up for long is taken for the fault itself: where nobody launches they take a millisecond at the most. Another one
-  /// that took long may have been too late for what ended meanwhile (a driver that loads a kernel holds flushes up).
+  /// A plain flush begins, and has ended. The thread that flushes. What held one up until the error was returned is
+  /// taken for the fault itself: where nobody launches they take a millisecond at the most. Another one that took long
+  /// may have been too late for what ended meanwhile (a driver that loads a kernel holds flushes up).
   void flush_begins(std::uint64_t now_ns) noexcept {
+    const std::lock_guard<std::mutex> hold(mutex_);
     for (std::size_t i = 0; i < rows; ++i)
-      if (now_ns - begun_ns_.load(std::memory_order_relaxed) >= kept_ns[i])
-        since_ns_[i].store(now_ns, std::memory_order_relaxed);
-    begun_ns_.store(now_ns, std::memory_order_relaxed);
-    flushes_.store(true, std::memory_order_release);
+      if (now_ns - last_.begun_ns >= kept_ns[i]) last_.since_ns[i] = now_ns;
+    last_.begun_ns = now_ns;
+    flushes_ = true;
   }
   void flushed(std::uint64_t now_ns) noexcept {
-    flushed_ns_.store(now_ns, std::memory_order_relaxed);
-    flushes_.store(false, std::memory_order_release);
+    const std::lock_guard<std::mutex> hold(mutex_);
+    last_.ended_ns = now_ns;
+    flushes_ = false;
+    if (now_ns - last_.begun_ns >= kept_ns[rows - 1]) slow_ = last_;
   }
 
   /// For how long behind a fault a first flush still brought the times of all that had ended before it (docs/cupti.md,
@@ -108,23 +110,28 @@ class fault_state {
   }
   void note_flushes(call& c) const noexcept {
     const std::size_t row = row_of(c.result);
-    const bool flushes = flushes_.load(std::memory_order_acquire);
-    const std::uint64_t begun = begun_ns_.load(std::memory_order_relaxed),
-                        ended = flushed_ns_.load(std::memory_order_relaxed);
-    const bool held_up = flushes || (ended > begun && ended - begun >= kept_ns[row]);
-    if (held_up) c.held_up_since_ns = static_cast<std::int64_t>(begun);
-    if (held_up || static_cast<std::uint64_t>(c.at_ns) < begun + kept_ns[row])
-      c.flushed_since_ns = static_cast<std::int64_t>(since_ns_[row].load(std::memory_order_relaxed));
+    const std::uint64_t at_ns = static_cast<std::uint64_t>(c.at_ns);
+    const bool ended_late = slow_.ended_ns - slow_.begun_ns >= kept_ns[row] && at_ns < slow_.ended_ns + soon_ns;
+    const flush& f = ended_late ? slow_ : last_;
+    if (flushes_ || ended_late) c.held_up_since_ns = static_cast<std::int64_t>(f.begun_ns);
+    if (flushes_ || ended_late || at_ns < f.begun_ns + kept_ns[row])
+      c.flushed_since_ns = static_cast<std::int64_t>(f.since_ns[row]);
   }
 
   enum steps : std::uint32_t { none, flushing, records_are_here, reported };
   static constexpr std::uint64_t patience_ns = 80000000;
+  /// What a fault holds up ends when its error is returned, at most this long before: less than times are kept for, so
+  /// that the fault cannot have come behind it.
+  static constexpr std::uint64_t soon_ns = 2000000;
+  struct flush {
+    std::uint64_t begun_ns, ended_ns;
+    std::uint64_t since_ns[rows];  ///< begin of the first that others followed within `kept_ns`
+  };
 
   std::atomic<std::uint32_t> step_{reported};
-  std::atomic<std::uint64_t> begun_ns_{0}, flushed_ns_{0};  ///< of the last flush
-  std::atomic<bool> flushes_{false};
-  std::atomic<std::uint64_t> since_ns_[rows] = {};  ///< begin of the first flush that others followed within `kept_ns`
   std::mutex mutex_;
+  flush last_{}, slow_{};  ///< slow_: the last that took longer than the shortest of `kept_ns`
+  bool flushes_ = false;
   std::condition_variable changed_;
   bool listened_to_ = false;
   call first_{};

@@ -30,14 +30,17 @@ class call_hooks {
              bool waits)
       : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated), waits_(waits) {}
 
-  /// Names and enables the driver's functions, those that only ask if `queries`. Returns how many.
+  /// Names and enables the driver's functions, those that only ask if `queries`: else, of these, the two by which
+  /// programs poll for the end of work, for the errors that they return (a decoder in PyTorch calls neither). Returns
+  /// how many.
   std::uint32_t enable_driver(bool queries) {
     CUptiResult failure = CUPTI_SUCCESS;
     const CUptiResult nameless = for_each_name(CUPTI_CB_DOMAIN_DRIVER_API, [&](std::uint32_t cbid, const char* symbol) {
       const function_entry* known = find_driver(cbid);
-      if (known != nullptr && known->query && !queries) return;
+      const bool recorded = known == nullptr || !known->query || queries;
+      if (!recorded && !polls(symbol)) return;
       name_function(writer_, cbid, symbol, known);
-      p_.recipes[cbid].set(traits_of(symbol, known), known);
+      p_.recipes[cbid].set(recorded ? traits_of(symbol, known) : unsigned{call_recipe::only_result}, known);
       const CUptiResult r = p_.api.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
       if (r == CUPTI_SUCCESS)
         recording_.add_call(cbid);
@@ -110,16 +113,22 @@ class call_hooks {
       writer_.report("cupti", ("this libcupti knows no driver function" + effect).c_str());
   }
 
+  static bool begins(const char* symbol, const char* with) noexcept {
+    return std::strncmp(symbol, with, std::strlen(with)) == 0;
+  }
+  static bool polls(const char* symbol) noexcept {
+    return begins(symbol, "cuStreamQuery") || begins(symbol, "cuEventQuery");
+  }
   unsigned traits_of(const char* symbol, const function_entry* known) const {
-    const auto begins = [symbol](const char* with) { return std::strncmp(symbol, with, std::strlen(with)) == 0; };
     unsigned traits = 0;
     if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
       traits |= call_recipe::makes_work;
-    if (begins("cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr) traits |= call_recipe::updates_graph;
+    if (begins(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
+      traits |= call_recipe::updates_graph;
     if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
-    if (gated_ &&
-        (begins("cuGraphLaunch") || begins("cuGraphInstantiate") || begins("cuGraphExec") || begins("cuGraphUpload")))
-      traits |= call_recipe::uses_gate;
+    const bool launches = begins(symbol, "cuGraphLaunch") || begins(symbol, "cuGraphInstantiate") ||
+                          begins(symbol, "cuGraphExec") || begins(symbol, "cuGraphUpload");
+    if (gated_ && launches) traits |= call_recipe::uses_gate;
     return traits;
   }
 

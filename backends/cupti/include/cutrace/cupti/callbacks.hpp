@@ -37,7 +37,13 @@ struct callbacks {
     const unsigned traits = recipe.traits();
     if (call.callbackSite == CUPTI_API_ENTER) {
       const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
-      if (CUTRACE_UNLIKELY(wait_us != 0 || (traits & call_recipe::uses_gate) != 0)) hold_up(p, traits, wait_us);
+      if (CUTRACE_UNLIKELY(wait_us != 0 || (traits & call_recipe::rare_before) != 0)) {
+        hold_up(p, traits, wait_us);
+        if ((traits & call_recipe::only_result) != 0) {
+          *call.correlationData = 0;
+          return;
+        }
+      }
       const std::uint64_t begin = w->begin_call(cbid, call.correlationId, (traits & call_recipe::makes_work) != 0);
       *call.correlationData = begin;
       const auto joins = p.call_joins.load(std::memory_order_relaxed);
@@ -67,15 +73,16 @@ struct callbacks {
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
-    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, c);
+    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, cbid, c.result, c.end_ticks);
     return c.end_ticks;
   }
 
   /// After an error that loses the context is when the records of what ran are wanted.
-  CUTRACE_ONE_COPY static void note_failure(event_writer& w, const api_call& c) noexcept {
-    if (!loses_context(c.result)) return;
+  CUTRACE_ONE_COPY static void note_failure(event_writer& w, CUpti_CallbackId cbid, std::int32_t result,
+                                            std::uint64_t end_ticks) noexcept {
+    if (!loses_context(result)) return;
     process_state::get().faulted.store(true, std::memory_order_release);
-    w.context_lost(c.function, c.result, c.end_ticks);
+    w.context_lost(cbid, result, end_ticks);
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
@@ -103,6 +110,7 @@ struct callbacks {
       waits::record(p.api, w, cbid, call, *call.correlationData, end);
     if ((traits & call_recipe::updates_graph) != 0 && done) graph_callbacks::on_update(p.api, w, call.functionParams);
     if ((traits & call_recipe::uses_gate) != 0) p.graphs.leave();
+    if ((traits & call_recipe::only_result) != 0) note_failure(w, cbid, result_of(call), w.ticks());
   }
 
   CUTRACE_ONE_COPY static void on_other(process_state& p, event_writer& w, CUpti_CallbackDomain domain,

@@ -4,7 +4,8 @@
 //
 // Off by default is one class of functions: those that only ask ("query" in the generated table: cuCtxGetCurrent,
 // cuFuncGetAttribute, cuStreamIsCapturing and their like). In an eager PyTorch loop they outnumber the calls that make
-// work; CUTRACE_CUPTI_QUERIES=1 brings them back. Failures of them are then invisible, too.
+// work; CUTRACE_CUPTI_QUERIES=1 brings them back. Their failures are then invisible, too, but for what loses the
+// context where cuStreamQuery or cuEventQuery returns it.
 //
 // CUPTI is never finalised: doing so while another thread calls CUDA destroys the program (measured on CUPTI 13.0).
 #pragma once
