@@ -85,7 +85,7 @@ def read_events(path):
         return
     with open(path, errors="replace") as file:
         for line in file:
-            if '"type":"alarm"' not in line and '"type":"kernel"' not in line:
+            if not any(word in line for word in ('"type":"alarm"', '"type":"kernel"', '"cuEventQuery"')):
                 continue
             try:
                 yield json.loads(line)
@@ -148,6 +148,7 @@ def score_fault(score, run, form, code, status):
         only=(right == [True] and found[0].get("candidates") == 1, only and not score.loaded),
         first=(bool(right) and right[0], False),
         block=(any(line.startswith(FAULT_LINE) and noticed_by(form) in line for line in run.err.splitlines()), True),
+        polls_left_out=(len([e for e in run.events if e.get("name") == "cuEventQuery"]) == ("poll" in form), True),
         as_untraced=(run.status == status and (code is None or run.result() == code), True),
     )
 

@@ -158,6 +158,14 @@ TEST_CASE("flushes that are too far apart, or of which one took long, prove noth
   CHECK(blamed(held_up) == numbers{1, 2, 3, 4});
   held_up.flushes.pop_back();
   CHECK(blamed(held_up) == numbers{1, 2, 3, 4});
+  held_up.flushes = {{11 * ms, 11 * ms + 50 * us}, {13 * ms, 18 * ms}, {18 * ms + 50 * us, 18 * ms + 60 * us}};
+  held_up.returned = 19 * ms;
+  CHECK(blamed(held_up) == numbers{1});
+  held_up.result = illegal;  // times are kept for longer than such a flush takes
+  held_up.returned = 17 * ms;
+  held_up.flushes[0] = {10 * ms + 20 * us, 16 * ms};
+  held_up.flushes[1] = {16 * ms + 50 * us, 16 * ms + 60 * us};
+  CHECK(blamed(held_up) == numbers{1});
   run none = r;
   none.flushes.clear();
   CHECK(blamed(none) == numbers{1, 2, 3, 4});

@@ -16,7 +16,7 @@ namespace cupti CUTRACE_LOCAL {
 /// a call of the last one may still meet.
 class call_recipe {
  public:
-  /// only_result: not recorded, but for an error that loses the context.
+  /// only_result: not recorded, but for the first that returns an error which loses the context.
   enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4, waits = 8, only_result = 16 };
   static constexpr unsigned rare_before = uses_gate | only_result;  ///< those with something to do at the call's begin
   static constexpr unsigned rare = updates_graph | uses_gate | waits | only_result;  ///< at its end

@@ -73,16 +73,25 @@ struct callbacks {
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
-    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, cbid, c.result, c.end_ticks);
+    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, c);
     return c.end_ticks;
   }
 
   /// After an error that loses the context is when the records of what ran are wanted.
-  CUTRACE_ONE_COPY static void note_failure(event_writer& w, CUpti_CallbackId cbid, std::int32_t result,
-                                            std::uint64_t end_ticks) noexcept {
-    if (!loses_context(result)) return;
+  CUTRACE_ONE_COPY static void note_failure(event_writer& w, const api_call& c) noexcept {
+    if (!loses_context(c.result)) return;
     process_state::get().faulted.store(true, std::memory_order_release);
-    w.context_lost(cbid, result, end_ticks);
+    w.context_lost(c.function, c.result, c.end_ticks);
+  }
+
+  /// At EXIT, of a call that is not recorded: but for the first whose result says so, since programs may poll on.
+  CUTRACE_ONE_COPY static void note_result(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                                           const CUpti_CallbackData& call) noexcept {
+    const std::int32_t result = result_of(call);
+    if (!loses_context(result)) return;
+    if (p.faulted.load(std::memory_order_acquire)) return w.context_lost(cbid, result, w.ticks());
+    *call.correlationData = w.begin_call(cbid, call.correlationId, false);
+    if (*call.correlationData != 0) leave(p, w, cbid, call, p.recipes[cbid]);
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
@@ -110,7 +119,7 @@ struct callbacks {
       waits::record(p.api, w, cbid, call, *call.correlationData, end);
     if ((traits & call_recipe::updates_graph) != 0 && done) graph_callbacks::on_update(p.api, w, call.functionParams);
     if ((traits & call_recipe::uses_gate) != 0) p.graphs.leave();
-    if ((traits & call_recipe::only_result) != 0) note_failure(w, cbid, result_of(call), w.ticks());
+    if ((traits & call_recipe::only_result) != 0) note_result(p, w, cbid, call);
   }
 
   CUTRACE_ONE_COPY static void on_other(process_state& p, event_writer& w, CUpti_CallbackDomain domain,
