@@ -4,10 +4,11 @@
 // and the dearest ones are changed on. Without sanitizers, so that there are hundreds of inputs a second.
 //
 //   read_bombs jsonl|chrome|perfetto [-max_total_time=SECONDS] [-runs=N] [-seed=N] [-memory_mb=N] [-time_ms=N]
-//              [-input=FILE] FOLDER...
+//              [-content_mb=N] [-input=FILE] FOLDER...
 //
 // FOLDER: seeds of read_fuzz. Exit 1: one took more than -memory_mb (256, twice what the readers may keep) or -time_ms
-// (2000); FILE (default: bomb) holds it.
+// (2000); FILE (default: bomb) holds it. -content_mb: what an input unpacks to at most (8 of JSONL, else 1). Lines
+// without an end are looked for with 64 and -memory_mb=512: the longest that is read takes the parser 320 MiB.
 #include <malloc.h>
 
 #include <algorithm>
@@ -130,7 +131,7 @@ class ranking {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t runs = ~std::uint64_t{0}, seconds = 60, seed = 1, memory_mb = 256, time_ms = 2000;
+  std::uint64_t runs = ~std::uint64_t{0}, seconds = 60, seed = 1, memory_mb = 256, time_ms = 2000, content_mb = 0;
   const std::string format = argc > 1 ? argv[1] : "";
   std::string path = "bomb";
   std::vector<fuzz::input_bytes> inputs;
@@ -144,7 +145,7 @@ int main(int argc, char** argv) {
       return true;
     };
     if (value("-runs=", runs) || value("-seed=", seed) || value("-max_total_time=", seconds) ||
-        value("-memory_mb=", memory_mb) || value("-time_ms=", time_ms))
+        value("-memory_mb=", memory_mb) || value("-time_ms=", time_ms) || value("-content_mb=", content_mb))
       continue;
     if (word.rfind("-input=", 0) == 0) {
       path = word.substr(7);
@@ -162,6 +163,7 @@ int main(int argc, char** argv) {
   // A list of requests took 40 times what its line has, so a line must be longer than what is changed otherwise; not so
   // long that the parser's memory, 20 times the line, passes for a bomb.
   if (format == "jsonl") fuzz::content_limit = std::size_t{8} << 20;
+  if (content_mb != 0) fuzz::content_limit = static_cast<std::size_t>(content_mb) << 20;
   cutrace_reading::memory_budget::of_process().set_limit(std::size_t{128} << 20);
   ranking heavy([](const tried& t) { return t.memory; });
   // The heaviest soon are as large as they may be, and cannot grow.
