@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes through the pipe to the process that writes a trace: records of the ring buffer as they are, and between
-// them what only the command knows. Each kind has one size.
+// What `cutrace run` writes into the pipe to the process that writes the trace: records of the ring buffer unchanged,
+// and between them what only that command knows: names, losses, notes. Each kind has one size.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace cutrace_ebpf {
 
 enum stream_kind : std::uint16_t { stream_name = 100, stream_lost = 101, stream_note = 102 };
 
-/// A function's number means this from here on.
+/// From here on, records of calls with this function number mean this name.
 struct name_record {
   cutrace_ebpf_head head;
   std::uint32_t function;
-  std::uint32_t exported;
+  std::uint32_t exported;  ///< 1: a symbol of the library, 0: what cuGetProcAddress was asked for
   char name[80];
 };
-/// More was lost, by cause (cutrace_ebpf_loss).
+/// Records lost since the last such record, by cause (cutrace_ebpf_loss).
 struct lost_record {
   cutrace_ebpf_head head;
   std::uint64_t lost[CUTRACE_EBPF_LOSSES];

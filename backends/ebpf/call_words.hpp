@@ -22,7 +22,7 @@ class CUTRACE_LOCAL call_words {
  public:
   static constexpr std::size_t limit = cupti::word_limit;
 
-  /// `exported`: it is a symbol's name, else what cuGetProcAddress was asked for.
+  /// `exported`: `symbol` is one of the library; else a name that cuGetProcAddress was asked for.
   call_words(const char* symbol, bool exported) : shape_(preload::call_shape::of(symbol, exported)) {
     // Vector registers are not among those that a probe sees: then raw words are recorded, as of an unknown function.
     if (shape_.floating && shape_.known != nullptr) {
@@ -59,7 +59,7 @@ class CUTRACE_LOCAL call_words {
     return shape_.word_count;
   }
 
-  /// Describes the number `index` to the trace.
+  /// Writes name and parameters of the function number `index` to the trace.
   void name(cutrace::event_writer& w, std::uint32_t index, const char* symbol) const noexcept {
     preload::name_function(w, index, raw_name_.empty() ? symbol : raw_name_.c_str(), shape_);
   }
@@ -67,7 +67,7 @@ class CUTRACE_LOCAL call_words {
  private:
   static constexpr unsigned no_word = 0xff;
 
-  /// Of a place in the frame: registers first, then the caller's stack.
+  /// Number of the word at that offset of the frame, registers first, then the caller's stack; `no_word`: not recorded.
   static unsigned word_at(unsigned offset) noexcept {
     if (offset >= FRAME_WORDS && offset < FRAME_WORDS + 8 * CUTRACE_EBPF_REGISTERS) return (offset - FRAME_WORDS) / 8;
     if (offset >= FRAME_CALLERS_STACK && offset < FRAME_CALLERS_STACK + 8 * CUTRACE_EBPF_STACK_WORDS)
@@ -105,7 +105,7 @@ class CUTRACE_LOCAL call_words {
       for (unsigned k = 0; k < shape_.product.count; ++k)
         want(shape_.product.pointer, shape_.product.factor[k], shape_.product.factor[k] + shape_.product.size[k]);
     }
-    // The first that is too large for the small block, or the very first, gets the large one.
+    // The large block takes the first range that does not fit into the small one, or, where all do, the first of all.
     for (const bool large : {true, false}) {
       for (std::size_t i = 0; i < count; ++i) {
         const range& r = wanted[i];

@@ -16,7 +16,7 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
     text.replace(at, what.size(), with);
 }
 
-/// Folders of a list by colons or semicolons; an empty one is the current folder.
+/// Splits a list of folders at colons or semicolons; an empty one is the current folder.
 std::vector<std::string> folders_of(const std::string& list, const std::string& origin) {
   std::vector<std::string> all;
   for (std::size_t at = 0; !list.empty() && at <= list.size();) {
@@ -95,7 +95,8 @@ std::vector<std::string> files_in_cache(const std::string& cache,
 
 namespace {
 
-/// `names` in the folders where the loader looks, in its order, `cached` of its cache between them.
+/// Files with one of `names` in the folders that the loader searches, in its order; in the place of its cache the files
+/// there whose names `cached` accepts.
 std::vector<opened_file> likely_files(const std::vector<std::string>& names,
                                       const std::function<bool(const std::string&)>& cached,
                                       const std::string& executable,
@@ -143,7 +144,8 @@ opened_file find_library(const std::string& name, const std::string& executable,
   const auto is_it = [&](const std::string& other) { return other == name; };
   std::vector<opened_file> found = likely_files({name}, is_it, executable, environment);
   if (found.empty())
-    throw std::runtime_error(name + ": no such library where the loader would look; a path with / names any file");
+    throw std::runtime_error(
+        name + ": no such library where the loader would look; to use a file elsewhere, give its path (with a /)");
   return std::move(found.front());
 }
 

@@ -19,13 +19,13 @@ namespace cutrace_tool {
 
 namespace {
 
-struct bpf_wishes {
+struct bpf_arguments {
   list_options list;
   bool script = false;
   std::vector<std::string> probes;
 };
 
-int run_bpf(const bpf_wishes& w) {
+int run_bpf(const bpf_arguments& w) {
 #if defined(CUTRACE_WITH_EBPF)
   if (w.list.pattern.empty() == !w.script)
     throw usage_error(
@@ -47,7 +47,7 @@ void add_bpf(CLI::App& app, int& exit_status) {
   CLI::App* bpf =
       app.add_subcommand("bpf", "Say which functions and tracepoints can be probed here; print a script for bpftrace");
   bpf->formatter(std::make_shared<help_format>("cutrace bpf [options]"));
-  auto w = std::make_shared<bpf_wishes>();
+  auto w = std::make_shared<bpf_arguments>();
   bpf->add_option(
          "--list", w->list.pattern,
          "What can be probed and has such a name: nv*, or [KIND:][LIBRARY or MODULE:]PATTERN; kinds are uprobe, "

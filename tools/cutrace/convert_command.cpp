@@ -18,13 +18,13 @@ namespace cutrace_tool {
 
 namespace {
 
-struct convert_wishes {
+struct convert_arguments {
   std::vector<std::string> files;
   std::string output;
   bool quiet = false, redact = false;
 };
 
-int run_convert(const convert_wishes& w) {
+int run_convert(const convert_arguments& w) {
   prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
   if (!w.redact) return status_of(read_trace(w.files, *to, w.quiet));
@@ -36,7 +36,7 @@ int run_convert(const convert_wishes& w) {
 
 void add_convert(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("convert", "Write a trace file in another format");
-  const auto w = std::make_shared<convert_wishes>();
+  const auto w = std::make_shared<convert_arguments>();
   command->formatter(std::make_shared<help_format>("cutrace convert [options] FILE... -o OUTPUT"));
   command
       ->add_option("files", w->files,

@@ -19,14 +19,14 @@ namespace cutrace_tool {
 
 namespace {
 
-struct cut_wishes {
+struct cut_arguments {
   std::vector<std::string> files;
   std::string output;
   choice_words choice;
   bool quiet = false;
 };
 
-int run_cut(cut_wishes& w) {
+int run_cut(cut_arguments& w) {
   w.choice.parsed();  // what is no choice is said before a file is made
   if (w.choice.empty())
     throw usage_error(
@@ -41,16 +41,16 @@ int run_cut(cut_wishes& w) {
 
 void add_cut(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("cut", "Write a part of a trace file: a time, a stage, a request, a device");
-  const auto w = std::make_shared<cut_wishes>();
+  const auto w = std::make_shared<cut_arguments>();
   command->formatter(std::make_shared<help_format>("cutrace cut [options] FILE... -o OUTPUT"));
-  command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
-  command->add_option("-o,--output", w->output, "As of cutrace convert")->required()->type_name("OUTPUT");
+  command->add_option("files", w->files, "Traces, as for cutrace convert")->required()->type_name("FILE...");
+  command->add_option("-o,--output", w->output, "As for cutrace convert")->required()->type_name("OUTPUT");
   w->choice.add_options(*command);
   add_quiet_option(*command, w->quiet);
   add_memory_option(*command);
   command->footer(
       "Several options hold together. What describes processes, threads and devices is always kept.\n"
-      "Exit code: as of cutrace convert.\n"
+      "Exit code: that of cutrace convert.\n"
       "Examples:\n"
       "  cutrace cut t.pftrace -o part.pftrace --from 2s --to 2.5s\n"
       "  cutrace cut t.jsonl -o slow.html --request chat-0007\n"

@@ -30,7 +30,7 @@ namespace {
 
 namespace analysis = cutrace::analysis;
 
-struct diff_wishes {
+struct diff_arguments {
   std::vector<std::string> pair, before, after;
   choice_words choice;
   std::string fail_over, json;
@@ -84,7 +84,7 @@ double parse_share(const std::string& text) {
 /// What is read of the traces, one after the other.
 class runs {
  public:
-  runs(diff_wishes& w, std::size_t keep) : wishes_(w), keep_(keep) {}
+  runs(diff_arguments& w, std::size_t keep) : wishes_(w), keep_(keep) {}
   /// @throws error of a trace that is not all there, unless that was allowed
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
@@ -106,12 +106,12 @@ class runs {
   int status() const noexcept { return status_; }
 
  private:
-  diff_wishes& wishes_;
+  diff_arguments& wishes_;
   std::size_t keep_;
   int status_ = 0;
 };
 
-int run_diff(diff_wishes& w) {
+int run_diff(diff_arguments& w) {
   refuse_gz("--json", w.json);
   if (!w.pair.empty() && (!w.before.empty() || !w.after.empty()))
     throw usage_error("name two files, or several with --before and --after, not both");
@@ -150,10 +150,10 @@ int run_diff(diff_wishes& w) {
 
 void add_diff(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("diff", "What became slower or faster between traces");
-  const auto w = std::make_shared<diff_wishes>();
+  const auto w = std::make_shared<diff_arguments>();
   command->formatter(
       std::make_shared<help_format>("cutrace diff [options] BEFORE AFTER | --before FILE... --after FILE..."));
-  command->add_option("files", w->pair, "Two trace files, before and after, as of cutrace convert")
+  command->add_option("files", w->pair, "Two trace files, before and after, as for cutrace convert")
       ->type_name("FILE...");
   command->add_option("--before", w->before, "Traces of repeated runs before the change, a file each")
       ->type_name("FILE...");

@@ -17,7 +17,7 @@ namespace cutrace_tool {
 
 namespace {
 
-struct doctor_wishes {
+struct doctor_arguments {
   doctor::setup setup;
   std::string method;  ///< empty: all are shown, the exit code is about the default one
   bool json = false;
@@ -43,7 +43,7 @@ doctor::method_set asked_for(const std::string& method) {
   return set != 0 ? set : doctor::default_method;
 }
 
-doctor::report examine(const doctor_wishes& w) {
+doctor::report examine(const doctor_arguments& w) {
   doctor::report r;
   r.asked = asked_for(w.method);
   const bool everything = w.method.empty() || w.method == "all";
@@ -57,7 +57,7 @@ doctor::report examine(const doctor_wishes& w) {
   return r;
 }
 
-int run_doctor(const doctor_wishes& w) {
+int run_doctor(const doctor_arguments& w) {
   const doctor::report r = examine(w);
   const bool colour = ::isatty(STDOUT_FILENO) != 0 && doctor::variable("NO_COLOR").empty();
   const std::string text = w.json ? as_json(r) : as_text(r, colour);
@@ -69,7 +69,7 @@ int run_doctor(const doctor_wishes& w) {
 
 void add_doctor(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("doctor", "Say what will work on this machine, what will not, and what helps");
-  const auto w = std::make_shared<doctor_wishes>();
+  const auto w = std::make_shared<doctor_arguments>();
   w->setup.root = doctor::variable("CUTRACE_DOCTOR_ROOT");  // for tests: machines made of files
   command->add_option("program", w->setup.program, "Check this program, too: static, setuid, 32 bits, script")
       ->type_name("");

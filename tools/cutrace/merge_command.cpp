@@ -19,12 +19,12 @@ namespace cutrace_tool {
 
 namespace {
 
-struct merge_wishes {
+struct merge_arguments {
   std::vector<std::string> files;
   std::string output;
 };
 
-int run_merge(const merge_wishes& w) {
+int run_merge(const merge_arguments& w) {
   if (w.files.size() < 2) throw usage_error("cutrace merge takes two traces or more, each of a process");
   if (std::count(w.files.begin(), w.files.end(), "-") != 0)
     throw usage_error("cutrace merge cannot read standard input; give files");
@@ -53,19 +53,19 @@ int run_merge(const merge_wishes& w) {
 
 void add_merge(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("merge", "Put traces of ranks and processes on one clock, into one file");
-  const auto w = std::make_shared<merge_wishes>();
+  const auto w = std::make_shared<merge_arguments>();
   command->formatter(std::make_shared<help_format>("cutrace merge FILE... -o OUTPUT"));
-  command->add_option("files", w->files, "Traces, a file for each process, as of cutrace convert")
+  command->add_option("files", w->files, "Traces, a file for each process, as for cutrace convert")
       ->required()
       ->type_name("FILE...");
-  command->add_option("-o,--output", w->output, "As of cutrace convert, but calls and prometheus")
+  command->add_option("-o,--output", w->output, "As for cutrace convert, but calls and prometheus")
       ->required()
       ->type_name("OUTPUT");
   add_memory_option(*command);
   command->footer(
       "Processes of one boot are placed by CLOCK_MONOTONIC, exactly; other hosts by CLOCK_REALTIME. Notes in the "
       "output\n"
-      "say how each was placed and within what bound. Exit code: as of cutrace convert.\n"
+      "say how each was placed and within what bound. Exit code: that of cutrace convert.\n"
       "Examples:\n"
       "  cutrace merge cutrace-out/train.*.jsonl -o all.pftrace     the ranks of a run, for ui.perfetto.dev\n"
       "  cutrace merge server.jsonl client.jsonl -o both.html\n"

@@ -26,7 +26,7 @@ namespace {
 
 namespace analysis = cutrace::analysis;
 
-struct report_wishes {
+struct report_arguments {
   std::vector<std::string> files;
   choice_words choice;
   report_outputs outputs;
@@ -79,7 +79,7 @@ class report_sink : public analysis_sink {
   std::string text_;
 };
 
-int run_report(report_wishes& w) {
+int run_report(report_arguments& w) {
   prepare_to_read(w.files);
   w.outputs.check(w.files);
   cutrace::report_options text = w.view.of_text();
@@ -94,9 +94,9 @@ int run_report(report_wishes& w) {
 
 void add_report(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("report", "Where the time of a trace file went, and what to fix first");
-  const auto w = std::make_shared<report_wishes>();
+  const auto w = std::make_shared<report_arguments>();
   command->formatter(std::make_shared<help_format>("cutrace report [options] FILE..."));
-  command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
+  command->add_option("files", w->files, "Traces, as for cutrace convert")->required()->type_name("FILE...");
   w->choice.add_options(*command);
   w->outputs.add_options(*command);
   const auto names = [&](const char* option, std::vector<std::string>& to, const char* help) {
@@ -113,7 +113,7 @@ void add_report(CLI::App& app, int& exit_status) {
   w->view.add_options(*command, "Rows of each table; 10 in text, all else");
   command->footer(
       "Several options of choice hold together; the report is on what was chosen then, as if there had been no more.\n"
-      "What the numbers mean: docs/analyses.md. Exit code: as of cutrace convert.\n"
+      "What the numbers mean: docs/analyses.md. Exit code: that of cutrace convert.\n"
       "Examples:\n"
       "  cutrace report cutrace-out/server.jsonl            the first screen says what to fix first\n"
       "  cutrace report t.pftrace --from 2s --to 3s --top 30\n"

@@ -31,7 +31,7 @@ namespace {
 
 namespace analysis = cutrace::analysis;
 
-struct why_wishes {
+struct why_arguments {
   std::vector<std::string> files;
   std::vector<std::string> requests;
   unsigned slowest = 0;
@@ -40,10 +40,10 @@ struct why_wishes {
   view_options view;
 };
 
-/// Analyses what it is given, and has the reports when it is closed.
+/// Analyses the events that it is given; the reports are there once it is closed.
 class why_sink : public analysis_sink {
  public:
-  explicit why_sink(const why_wishes& wishes) : wishes_(wishes) {}
+  explicit why_sink(const why_arguments& arguments) : arguments_(arguments) {}
   const char* name() const noexcept override { return "why"; }
 
   void open(const cutrace::trace_info& info) override {
@@ -76,17 +76,17 @@ class why_sink : public analysis_sink {
     const std::vector<std::uint32_t>& by_latency = finder.by_latency();
     requests_ = by_latency.size();
     std::vector<std::uint32_t> list;
-    for (const std::string& name : wishes_.requests) {
-      const std::size_t before = list.size();  // a number and a text may read the same: both
+    for (const std::string& name : arguments_.requests) {
+      const std::size_t before = list.size();  // the number 7 and the text "7" read the same: both are meant
       for (const std::uint32_t r : by_latency)
         if (finder.name_of_request(r) == name) list.push_back(r);
       if (list.size() == before) unknown_.push_back(name);
     }
-    for (std::size_t i = 0; i < std::min<std::size_t>(wishes_.slowest, by_latency.size()); ++i)
+    for (std::size_t i = 0; i < std::min<std::size_t>(arguments_.slowest, by_latency.size()); ++i)
       list.push_back(by_latency[i]);
-    if (wishes_.percentile >= 0 && !by_latency.empty()) {
+    if (arguments_.percentile >= 0 && !by_latency.empty()) {
       // Nearest rank, of the latencies from the shortest on.
-      const double rank = std::ceil(wishes_.percentile / 100 * static_cast<double>(by_latency.size()));
+      const double rank = std::ceil(arguments_.percentile / 100 * static_cast<double>(by_latency.size()));
       const std::size_t n =
           std::min<std::size_t>(std::max<std::size_t>(static_cast<std::size_t>(rank), 1), by_latency.size());
       list.push_back(by_latency[by_latency.size() - n]);
@@ -94,16 +94,16 @@ class why_sink : public analysis_sink {
     return list;
   }
 
-  const why_wishes& wishes_;
+  const why_arguments& arguments_;
   std::vector<analysis::why_report> reports_;
   std::vector<std::string> unknown_;
   std::string title_, missing_;
   std::size_t requests_ = 0;
   std::uint64_t lost_ = 0;
-  analysis::clock_log clocks_;
+  analysis::clock_log clocks_;  ///< clock rates of the GPU
 };
 
-int run_why(why_wishes& w) {
+int run_why(why_arguments& w) {
   if (w.requests.empty() && w.slowest == 0 && w.percentile < 0) w.slowest = 1;
   prepare_to_read(w.files);
   w.outputs.check(w.files);
@@ -111,15 +111,16 @@ int run_why(why_wishes& w) {
   const cutrace_reading::outcome o = read_trace(w.files, why, w.view.quiet);
   if (why.requests() == 0)
     throw usage_error(
-        "the trace names no request: give the stages of a request its id (CUTRACE_STAGE(\"decode\", id), "
+        "the trace names no request: pass the id of a request to its stages (CUTRACE_STAGE(\"decode\", id), "
         "CUTRACE_STAGE_BATCH)");
   for (const std::string& name : why.unknown())
     say("cutrace: the trace has no request " + name + " among its " + std::to_string(why.requests()));
   if (why.reports().empty()) return exit_command_failure;
   if (!why.missing().empty())
-    say("cutrace: the trace is INCOMPLETE (" + why.missing() + "): what is missing may be the cause");
+    say("cutrace: the trace is INCOMPLETE (" + why.missing() +
+        "): why a request was slow may be among what is missing");
   if (why.lost() != 0)
-    std::fprintf(stderr, "cutrace: %llu records were lost: what is missing may be the cause\n",
+    std::fprintf(stderr, "cutrace: %llu records were lost: why a request was slow may be among what is missing\n",
                  static_cast<unsigned long long>(why.lost()));
   if (!w.outputs.json.empty()) write_whole_file(w.outputs.json, cutrace::why_json(why.reports()));
   if (!w.outputs.html.empty()) write_whole_file(w.outputs.html, cutrace::why_html(why.reports(), why.title()));
@@ -139,14 +140,17 @@ int run_why(why_wishes& w) {
 
 void add_why(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("why", "Why a request of a trace took as long as it did");
-  const auto w = std::make_shared<why_wishes>();
+  const auto w = std::make_shared<why_arguments>();
   command->formatter(std::make_shared<help_format>("cutrace why [options] FILE..."));
-  command->add_option("files", w->files, "As of cutrace convert")->required()->type_name("FILE...");
-  command->add_option("--request", w->requests, "This request, a number or a name. May be given several times")
+  command->add_option("files", w->files, "Traces, as for cutrace convert")->required()->type_name("FILE...");
+  command
+      ->add_option("--request", w->requests, "The request with this id, a number or a text. May be given several times")
       ->type_name("ID")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--slowest", w->slowest, "The N requests with the longest latency (1)")
+  command
+      ->add_option("--slowest", w->slowest,
+                   "The N requests with the longest latency; 1 where nothing else is asked for")
       ->check(CLI::Range(1u, 1000u))
       ->type_name("N");
   command->add_option("--percentile", w->percentile, "The request at this percentile of the latencies")
@@ -158,7 +162,7 @@ void add_why(CLI::App& app, int& exit_status) {
   w->view.add_options(*command, nullptr);
   command->footer(
       "Where the request's time went, beside the median of other requests of the trace, and what it spent more on.\n"
-      "Exit code: as of cutrace convert; 125 where there is no such request.\n"
+      "Exit code: that of cutrace convert; 125 if the trace has no such request.\n"
       "Examples:\n"
       "  cutrace why t.jsonl                                the slowest request\n"
       "  cutrace why t.jsonl --request chat-0007\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the numbers of a Perfetto trace mean: names, categories, kernels, streams.
+// Interned data of a Perfetto trace, which says what each id (iid) stands for: names, categories, kernels, streams.
 #include <cutrace/sinks/perfetto/fields.hpp>
 #include <cutrace/sinks/perfetto/notes.hpp>
 #include <cutrace/sinks/perfetto/packets.hpp>
@@ -96,7 +96,7 @@ void perfetto_reader::read_kernel(perfetto_sequence& s, pbf p) {
   }
   if (k.mangled.data == k.name.data) k.mangled = {};
   interned_kernel* const to = s.kernels.add(iid);
-  if (to == nullptr) return complain("a number beyond all limits");
+  if (to == nullptr) return complain("an interned id beyond all limits");
   *to = k;
 }
 
@@ -122,7 +122,7 @@ void perfetto_reader::read_specification(perfetto_sequence& s, pbf p) {
       if (name == cutrace::detail::gpu_stage_names[i]) q.what = static_cast<interned_queue::meaning>(i);
   }
   interned_queue* const to = s.queues.add(iid);
-  if (to == nullptr) return complain("a number beyond all limits");
+  if (to == nullptr) return complain("an interned id beyond all limits");
   *to = q;
 }
 
@@ -181,9 +181,9 @@ void perfetto_reader::read_interned(perfetto_sequence& s, pbf p) {
       if (s.context_processes.size() < interned_table<int>::limit)
         s.context_processes[iid] = static_cast<std::uint32_t>(process);
     } else {
-      complain("unknown table of numbers");
+      complain("unknown kind of interned data");
     }
-    if (!fits) complain("a number beyond all limits");
+    if (!fits) complain("an interned id beyond all limits");
   }
 }
 

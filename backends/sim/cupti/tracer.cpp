@@ -45,7 +45,7 @@ tracer& tracer::get() {
 bool tracer::attach() {
   if (driver() != nullptr) return true;
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) library = dlopen("libcuda.so.1", RTLD_NOW);  // the real one loads the driver as well
+  if (library == nullptr) library = dlopen("libcuda.so.1", RTLD_NOW);  // NVIDIA's libcupti loads libcuda, too
   void* symbol = library != nullptr ? dlsym(library, CUTRACE_STANDIN_DRIVER_SYMBOL) : nullptr;
   if (symbol == nullptr) return false;
   const auto* d = static_cast<const standin_driver*>(symbol);
@@ -65,7 +65,7 @@ bool tracer::attach() {
 
 void tracer::set_faults(const char* text) {
   fault_set f;
-  parse_faults(text, f, driver() == nullptr);  // once there is a driver, it complains about unknown words
+  parse_faults(text, f, driver() == nullptr);  // a driver that is there reports unknown words itself
   for (entry* e = g_entries; e != nullptr; e = e->next) {
     e->fault = 0;
     e->fault_at = 0;

@@ -153,7 +153,7 @@ class delivery {
     const char* const waiting = from[ahead].address();
     __builtin_prefetch(waiting);
     __builtin_prefetch(waiting + 64);
-    if (CUTRACE_UNLIKELY(from[ahead].shape() == order_window::form::whole))
+    if (CUTRACE_UNLIKELY(from[ahead].kind() == order_window::form::whole))
       for (std::size_t at = 128; at < sizeof(pending_event); at += 64) __builtin_prefetch(waiting + at);
     tables_.stages.prefetch(stage_place_of(from[stage_ahead]));
     tables_.stages.prefetch_owner(stage_place_of(from[owner_ahead]));
@@ -170,15 +170,15 @@ class delivery {
     e.start_ns = session_ns(p.start_ns);
     e.end_ns = session_ns(p.end_ns);
     lacks_ = false;
-    switch (p.shape()) {
+    switch (p.kind()) {
       case order_window::form::host: {
         const pending_host& h = p.as<pending_host>();
         e.process_id = tables_.process_id;
         e.thread_id = h.thread_id;
         if (h.type() == record_type::stage) {
-          show_marker_stage(h, e);
+          unpack_marker_stage(h, e);
         } else {
-          show_call(h, words, e);
+          unpack_call(h, words, e);
           if (e.stage_id != 0) resolve_stage(e, h.at.stage_place);
         }
         break;
@@ -225,10 +225,10 @@ class delivery {
     else if (e.stage_id != 0)
       resolve_stage(e, stage_table::no_place);
     if (p.form != request_form::none)  // marks may bring their own
-      show_requests(e, p.form, p.request_word, p.request_owner, stage_table::no_place);
+      unpack_requests(e, p.form, p.request_word, p.request_owner, stage_table::no_place);
   }
 
-  void show_marker_stage(const pending_host& h, event& e) {
+  void unpack_marker_stage(const pending_host& h, event& e) {
     pending_more more;
     unpack_stage(h, e, more);
     if (h.has(flag_dynamic)) {
@@ -241,10 +241,10 @@ class delivery {
     }
     resolve_name(e);
     const std::uint32_t owner_place = h.has(flag_dynamic) ? stage_table::no_place : h.at.stage_place;
-    show_requests(e, more.form, more.request_word, more.request_owner, owner_place);
+    unpack_requests(e, more.form, more.request_word, more.request_owner, owner_place);
   }
 
-  void show_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
+  void unpack_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
     const bool runtime = h.has(flag_runtime);
     const std::uint32_t count = std::min<std::uint32_t>(h.count(), argument_limit);
     const std::uint32_t rest = count > 3 ? count - 3 : 0;
@@ -358,11 +358,11 @@ class delivery {
       return lack(without_stage_);
     }
     p.stage_name = s->name_text();
-    show_requests(p, s->form, s->word, s->owner, s->owner_place);
+    unpack_requests(p, s->form, s->word, s->owner, s->owner_place);
   }
 
-  CUTRACE_INLINE void show_requests(event& p, request_form form, std::uint64_t word, std::uint64_t owner,
-                                    std::uint32_t owner_place) {
+  CUTRACE_INLINE void unpack_requests(event& p, request_form form, std::uint64_t word, std::uint64_t owner,
+                                      std::uint32_t owner_place) {
     if (form == request_form::none) return;
     if (form == request_form::id) {
       requests_.push_back({word, {}});

@@ -19,8 +19,8 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 // A stable sort for what is made of few ascending runs, such as the records of threads that were read in turn: a
-// natural merge sort. Runs that were read later lie behind those before them but for a few elements, and only what
-// overlaps is moved. With std::stable_sort an event costs the collector 149 ns instead of 141 (bench/sink_cost, null).
+// natural merge sort. A run that was read later is mostly later in time as well, and only the part where two of them
+// overlap is moved. With std::stable_sort an event costs the collector 149 ns instead of 141 (bench/sink_cost, null).
 
 /// Sorts [from, to), which is two ascending runs that meet at `middle`, neither of them empty. `scratch`: any.
 template <class T, class Less>
@@ -31,8 +31,8 @@ void merge_runs(T* from, T* middle, T* to, std::vector<T>& scratch, Less less) {
   scratch.assign(from, middle);
   const T *a = scratch.data(), *b = middle;
   const T* const a_end = a + scratch.size();
-  // The last one of the two comes from `a`. No branch on the comparison: which of two threads was first is what no
-  // processor predicts.
+  // The last element of the two is from `a`, so `b` is used up first. No branch on the comparison: which of two threads
+  // was first is what no processor predicts.
   while (b != to) {
     const bool second = less(*b, *a);
     *from++ = *(second ? b : a);
@@ -71,7 +71,7 @@ class order_window {
     std::int64_t start_ns;
     std::uintptr_t where;  ///< address of the event, and its form in the bits that are always 0 there
 
-    form shape() const noexcept { return static_cast<form>(where & form_mask); }
+    form kind() const noexcept { return static_cast<form>(where & form_mask); }
     const char* address() const noexcept { return reinterpret_cast<const char*>(where & ~form_mask); }
     /// `T`: pending_event, pending_host or pending_work, as the form says.
     template <class T>
@@ -107,7 +107,7 @@ class order_window {
     limit_bytes_ = std::max<std::size_t>(bytes, 256 * (sizeof(pending_event) + place_bytes));
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
-  /// Raw time of the pass that pushes: nothing can have ended later.
+  /// Begin of the collector's pass that appends, by the uncorrected clock: nothing can have ended later.
   void set_now(std::uint64_t now_ns) noexcept { now_ns_ = now_ns; }
   std::size_t size() const noexcept {
     std::size_t n = 0;
@@ -133,7 +133,7 @@ class order_window {
     bucket& b = bucket_of(end_ns);
     return add(b, b.hosts, start_ns, end_ns, form::host);
   }
-  /// With its shape: that of `e`.
+  /// With the work_shape of `e`.
   pending_work& append_work(const event& e) {
     bucket& b = bucket_of(e.end_ns);
     const work_shape* const shape = shape_of(b, e);
@@ -208,7 +208,7 @@ class order_window {
   static constexpr std::size_t bucket_limit = 1024;
 
   struct known_shape {
-    std::uint64_t bucket = 0;  ///< 0: none; one that is gone says nothing of what is there now
+    std::uint64_t bucket = 0;  ///< number of the bucket that has it; 0: unused. No number is used again
     const work_shape* shape = nullptr;
   };
 
@@ -235,7 +235,7 @@ class order_window {
   }
 
   template <class T>
-  T& add(bucket& b, block_list<T>& list, std::int64_t start_ns, std::int64_t end_ns, form shape) {
+  T& add(bucket& b, block_list<T>& list, std::int64_t start_ns, std::int64_t end_ns, form kind) {
     if (CUTRACE_UNLIKELY(b.order.size() == b.order.capacity())) b.order.reserve(2 * b.order.size() + 1024);
     T& added = list.append(spare_blocks_);
     b.order.emplace_back();  // has room: no place without its event, no event without its place
@@ -243,15 +243,16 @@ class order_window {
     p.end_ns = end_ns;
     p.start_ns = start_ns;
     static_assert(alignof(T) > form_mask, "its address has room for the form");
-    p.where = reinterpret_cast<std::uintptr_t>(&added) | static_cast<std::uintptr_t>(shape);
+    p.where = reinterpret_cast<std::uintptr_t>(&added) | static_cast<std::uintptr_t>(kind);
     used_bytes_ += sizeof(T) + place_bytes;
     ++appended_;
     return added;
   }
 
-  /// The shape that a bucket has already, if it is one of those that came last. A kernel that finds its shape takes 64
-  /// bytes of the window, one that brings it 168: launches of several shapes by turns would make the window overflow
-  /// that much earlier. (Time: 141 ns an event with 256 places, 137 with one, bench/sink_cost, null.)
+  /// The work_shape of `e`: one that the bucket has already, if it was used of late, else a new one. A kernel that
+  /// finds its shape takes 64 bytes of the window, one that adds it 168: launches of several shapes by turns would make
+  /// the window overflow that much earlier. (Time: 141 ns an event with 256 shapes, 137 with one, bench/sink_cost,
+  /// null.)
   CUTRACE_INLINE const work_shape* shape_of(bucket& b, const event& e) {
     std::uint64_t w[8];  // all of them: launches by turns may differ in any
     static_assert(sizeof(w) == work_shape::size, "what is compared");
@@ -292,7 +293,7 @@ class order_window {
   std::uint64_t buckets_made_ = 0;
   std::vector<std::size_t> runs_;  ///< scratch of `sort`, as is the next
   std::vector<place> scratch_;
-  block_store spare_blocks_;  ///< before the buckets, which hold its blocks
+  block_store spare_blocks_;  ///< outlives the buckets below, which hold its blocks
   std::deque<bucket> buckets_;
   bucket* last_ = nullptr;          ///< of the event that was appended last, while that is in the window
   std::uint64_t last_from_ns_ = 0;  ///< where that bucket begins

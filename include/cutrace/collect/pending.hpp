@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How events wait for their turn. An event is 288 bytes, most of which say nothing or what tables know: what comes by
-// the million waits as the 64 bytes that it is made of, and takes its shape when it is delivered. The window is larger
-// than caches are, so these bytes are what waiting costs.
+// Short forms of events that wait in the order window until they can be delivered. A whole event has 288 bytes, most of
+// them empty or the same as in others: frequent kinds wait in 64 bytes and are unpacked when they are delivered. More
+// events wait than fit into a cache, so their size is what waiting costs. They lie in buckets, one for each part of the
+// window's time, each of which has an array `words` for arguments.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +21,11 @@ struct pending_more {
   std::uint64_t request_word = 0;
   std::uint64_t request_owner = 0;
   request_form form = request_form::none;
-  std::uint32_t words_at = 0;     ///< api: arguments, in the words of its bucket
+  std::uint32_t words_at = 0;     ///< api: index of its arguments in its bucket's `words`
   std::uint32_t call_thread = 0;  ///< GPU work: index of the thread of its call
 };
 
-/// An argument that brings its name along, as it waits among the words of a bucket. Names are interned.
+/// An argument that brings its name along, as it stands in a bucket's `words`. Names are interned.
 struct described_argument {
   static constexpr std::uint32_t words = 3;
   static constexpr std::uint32_t limit = 10;  ///< of one event
@@ -54,8 +55,8 @@ struct pending_event : event, pending_more {};
 /// A stage or a call: its record, without its times.
 struct alignas(64) pending_host {
   struct whereabouts {
-    std::uint32_t epoch;  ///< of a call's correlation id; with `is_enclosed`, its last word is the id of that call
-    std::uint32_t stage_place;  ///< of `parent`, of a stage that of `c`; see stage_table::place_of
+    std::uint32_t epoch;        ///< of a call's correlation id; its top bit is `is_enclosed`
+    std::uint32_t stage_place;  ///< see stage_table::place_of; a call's: of `parent`, a stage's: of the id in `c`
   };
 
   std::uint64_t head, id, parent, a, b, c;  ///< see `record`
@@ -63,9 +64,10 @@ struct alignas(64) pending_host {
     const char* name;  ///< of a stage whose name was made at run time; nullptr: not known yet
     whereabouts at;    ///< of all others
   };
-  std::uint32_t name_size_or_words_at;  ///< a call's words beyond the third, in those of its bucket
+  std::uint32_t name_size_or_words_at;  ///< a call's: index of its fourth argument and on in its bucket's `words`
   std::uint32_t thread_id;
 
+  /// In `epoch`: the call was made inside of another traced call, whose id is the last of its arguments.
   static constexpr std::uint32_t is_enclosed = 1u << 31;
 
   record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }
@@ -103,7 +105,8 @@ void unpack_stage(const Record& r, event& e, pending_more& more) noexcept {
 /// What GPU work of one name often has in common, as it stands in the event: launches of one shape, copies of one size.
 struct work_shape {
   static constexpr std::size_t size = offsetof(kernel_data, graph_node_id);
-  static_assert(sizeof(memcpy_data) <= size && sizeof(memset_data) <= size && sizeof(sync_data) <= size, "whole");
+  static_assert(sizeof(memcpy_data) <= size && sizeof(memset_data) <= size && sizeof(sync_data) <= size,
+                "a shape holds these completely");
 
   unsigned char bytes[size];  ///< of the union
   const char *name, *mangled;
@@ -205,11 +208,11 @@ struct alignas(64) pending_work {
 };
 static_assert(sizeof(pending_work) == 64, "one cache line");
 
-/// Where a call or GPU work says where its stage is. Prefetching must not ask first which of them waits there: no
-/// processor predicts that.
+/// Offset of `stage_place`, the same in both short forms, so that it is prefetched without a branch on the form, which
+/// no processor predicts.
 constexpr std::size_t stage_place_at = offsetof(pending_work, stage_place);
-static_assert(offsetof(pending_host, at.stage_place) == stage_place_at, "the same place in both");
-static_assert(sizeof(pending_event) >= stage_place_at + sizeof(std::uint32_t), "and some number in the others");
+static_assert(offsetof(pending_host, at.stage_place) == stage_place_at, "the same offset in both");
+static_assert(sizeof(pending_event) >= stage_place_at + sizeof(std::uint32_t), "a whole event can be read there, too");
 
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -92,7 +92,7 @@ class trace {
   /// Starts the backend of the options and opens the gate. Libraries are loaded here, whose constructors may wait for
   /// sessions of other threads: without any lock that a session takes. Once, before anything but sinks and `flush`.
   CUTRACE_NOINLINE void begin() {
-    if (settings_.emit_nvtx) show_stages();
+    if (settings_.emit_nvtx) open_nvtx_output();
     open_stages_at_once();
     if (wanted_ != nullptr) start_backend(wanted_(), true, 0);
     patiently([] {});  // the collector's thread has its memory: the first sink would wait for it, within the trace
@@ -326,7 +326,7 @@ class trace {
     begun_ = now;
   }
 
-  CUTRACE_NOINLINE void show_stages() {
+  CUTRACE_NOINLINE void open_nvtx_output() {
     if (const char* why = nvtx_output().open())
       core_.errors.report("nvtx", why);
     else

@@ -364,8 +364,8 @@ class work_watch : alarm_text {
       std::string why = i == 0 ? (waits ? "the first work of its stream behind a wait that is not known to be over"
                                         : "head of its stream: all before it is done")
                                : "behind the head of its stream, the times of whose work may be lost";
-      if (sharp && count > 1) why += ", and what ended since was seen to end";
-      if (is_new) why += "; none of this name has ended yet";
+      if (sharp && count > 1) why += ", and no times of work behind it were lost";
+      if (is_new) why += "; no kernel of its name has ended yet";
       set_why(s, why);
       if (i != 0) s.before = {};
       all.push_back(std::move(s));

@@ -16,7 +16,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti {
 
-/// State of one decoder: one for each emitter, used by one thread. Names are interned with the first emitter it meets.
+/// State of one decoder, for one emitter and one thread: names stay interned with the first emitter that it was given.
 struct decode_context {
   /// Version of the CUPTI library that fills the buffers (cuptiGetVersion): decides how long some records are. That of
   /// the headers does not matter.
@@ -106,9 +106,9 @@ CUTRACE_LOCAL inline text intern(event_emitter& emitter, const char* name) {
   return emitter.intern(name, ::strnlen(name, name_limit));
 }
 
-/// Times as they are, in CUPTI's frame. No end: after a forced flush the GPU's work had not ended, and CUPTI does not
-/// deliver the record again (both times are 0, CUPTI 13.0); in any other record CUPTI could not collect them. An end
-/// before the start stays as it is; the collector, which maps the clocks, counts it.
+/// Sets the times unchanged, of CUPTI's clock. Where the end is 0, the GPU's work had not ended yet if the buffer comes
+/// of a forced flush (both times are 0, and CUPTI does not deliver the record again, CUPTI 13.0); else CUPTI could not
+/// collect the times. An end before the start stays as it is; the collector, which maps the clocks, counts it.
 CUTRACE_LOCAL inline void set_times(event& e, std::uint64_t start, std::uint64_t end, const decode_context& c,
                                     event_emitter& emitter) {
   const bool of_gpu = e.is_gpu_work() || e.kind == event_kind::sync;
@@ -126,7 +126,8 @@ CUTRACE_LOCAL inline void set_place(event& e, std::uint32_t device, std::uint32_
   e.stream = id_or_0(stream);
 }
 
-/// Name of the event, of a record and of a call alike; viewers that know Kineto have to_string(sync_kind).
+/// Name of a wait's event, whether a record of CUPTI or a traced call shows it. Sinks for viewers that know Kineto
+/// write to_string(sync_kind) instead.
 CUTRACE_LOCAL constexpr const char* name_of_wait(sync_kind what) noexcept {
   switch (what) {
     case sync_kind::unknown:
