@@ -200,7 +200,7 @@ function showTables() {
     {title: "Bandwidth", key: c => c[2] / c[3] || 0, text: c => bandwidth(c[2], c[3]), hint: "All bytes over all time"}], data.copies, {by: 2}));
   section("s-devices", data.devices, node => table(node, [
     {title: "GPU", left: true, key: d => d.device, text: d => d.device + "  " + legible(d.name)},
-    {title: "Busy", key: d => d.busy_ns, text: d => duration(d.busy_ns)},
+    {title: "Busy", key: d => d.busy_ns, text: d => (d.approximate ? "~" : "") + duration(d.busy_ns)},
     {title: "Of trace", key: d => d.busy_ns, text: d => share(d.busy_ns, data.recorded_ns)},
     {title: "Of its span", key: d => d.busy_ns / d.active_ns, text: d => share(d.busy_ns, d.active_ns), hint: "From its first work to its last"},
     {title: "Idle", key: d => d.idle_ns, text: d => duration(d.idle_ns), hint: "Gaps in its span"},

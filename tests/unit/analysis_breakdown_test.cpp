@@ -199,6 +199,23 @@ TEST_CASE("devices: busy is the union over streams, kernels that of kernels") {
   CHECK(list[1].streams == 1);
 }
 
+TEST_CASE("devices: in a trace of windows what lies in the folded past is estimated, and marked") {
+  analysis::bounds limits;
+  limits.row_intervals = 4;
+  for (const bool windows : {false, true})
+    for (const int kernels : {3, 50}) {
+      breakdown b(0, limits);
+      for (int i = 0; i < kernels; ++i) b.add(sample::kernel("k", 100 * i, 100 * i + 50, 1, 7, 0));
+      event window = sample::stage("window", 0, 5000, 1);
+      window.kind = event_kind::window;
+      if (windows) b.add(window);
+      const std::vector<analysis::device_time> list = b.devices();
+      REQUIRE(list.size() == 1);
+      CHECK(list[0].approximate == (windows && kernels > 3));
+      if (!list[0].approximate) CHECK(list[0].busy_ns == 50 * kernels);
+    }
+}
+
 TEST_CASE("devices: what work without times occupies is neither busy nor idle") {
   breakdown b;
   event unfinished = sample::kernel("u", 150, 450, 3, 7, 0);

@@ -110,6 +110,22 @@ TEST_CASE("own, inclusive and idle times equal the model's, in order of delivery
   }
 }
 
+TEST_CASE("in a trace of windows GPU work of a stage that lies in the folded past is estimated, and marked") {
+  analysis::bounds limits;
+  limits.row_intervals = 4;
+  for (const bool windows : {false, true})
+    for (const int kernels : {3, 50}) {
+      stage_table table(0, limits);
+      event window = sample::stage("window", 0, 6000, 1);
+      window.kind = event_kind::window;
+      if (windows) table.add(window);
+      table.add(sample::stage("decode", 0, 6000, 1));
+      for (int i = 0; i < kernels; ++i)
+        table.add(sample::in_stage(sample::kernel("k", 100 * i, 100 * i + 50, 1, 7, 0), "decode", 1));
+      CHECK(row(table, "decode").approximate == (windows && kernels > 3));
+    }
+}
+
 TEST_CASE("a bounded table says where it is approximate, and its unions stay within what it says") {
   const unsigned first_seed = std::random_device{}();
   for (unsigned round = 0; round < 50; ++round) {

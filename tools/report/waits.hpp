@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <map>
 #include <string>

@@ -77,6 +77,7 @@ struct device_time {
   std::int64_t unfinished_ns = 0;  ///< that work without times occupies, and no measured work
   interval active;                 ///< first start to last end
   std::uint64_t streams = 0;       ///< that had work; at most 4,096
+  bool approximate = false;        ///< a time was estimated, see interval_set
 };
 
 /// Takes events in any order, cheapest in the order of their ends. Events are cut at the window's start as they come
@@ -133,6 +134,7 @@ class breakdown {
       t.busy_ns = recorded_part(busy);
       t.kernel_ns = recorded_part(d.second.kernels);
       t.streams = d.second.streams.size();
+      t.approximate = is_estimated(busy) || is_estimated(d.second.kernels) || is_estimated(unfinished);
       for (const interval v : unfinished.kept()) {
         const auto add = [&](interval part) { add_ns(t.unfinished_ns, part.length_ns() - busy.measure_ns(part)); };
         if (pieces_ == 0) add(v);
@@ -188,6 +190,10 @@ class breakdown {
   /// What lies in the time recorded; all of it where that is the whole trace.
   std::int64_t recorded_part(const interval_set& of) const {
     return pieces_ == 0 ? of.length_ns() : of.shared_ns(recorded_);
+  }
+
+  bool is_estimated(const interval_set& s) const noexcept {
+    return s.uncertain_ns() > 0 || (pieces_ != 0 && (s.folded() || recorded_.folded()));
   }
 
   struct device_union {

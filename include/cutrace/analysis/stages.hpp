@@ -355,7 +355,8 @@ class stage_table {
     t.uncertain_ns =
         std::max({r.host.uncertain_ns(), r.gpu_own.uncertain_ns(), r.gpu_inclusive.uncertain_ns()}) + tree_.filled_ns();
     t.approximate = t.uncertain_ns > 0 || r.overlap_estimated || tree_.given_up() > 0 ||
-                    (in_pieces_ && (recorded_.folded() || r.host.folded() || gpu_busy_.folded()));
+                    (in_pieces_ && (recorded_.folded() || r.host.folded() || r.gpu_own.folded() ||
+                                    r.gpu_inclusive.folded() || gpu_busy_.folded()));
     return t;
   }
 

@@ -211,6 +211,7 @@ struct device_row {
   std::int64_t active_ns = 0;  ///< what was recorded from its first work to its last
   std::int64_t kernel_ns = 0, idle_ns = 0;
   std::uint64_t gaps = 0, streams = 0;
+  bool approximate = false;  ///< busy and kernel time
 };
 
 CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_row>& devices, std::int64_t recorded_ns,
@@ -222,13 +223,14 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_r
       {{"busy", 10}, {"of trace", 9}, {"of span", 9}, {"kernels", 10}, {"idle", 10}, {"gaps", 9}, {"streams", 9}});
   for (const device_row& d : devices) {
     const double busy = static_cast<double>(d.busy_ns);
+    const auto about = [&d](std::int64_t ns) { return figure(d.approximate ? "~" : "").add(duration(ns)); };
     out.line({{digits(d.device), 3},
               " ",
               {label(d.name.empty() ? "(not described)" : d.name, room - 1), left(room)},
-              {duration(d.busy_ns), 10},
+              {about(d.busy_ns), 10},
               {share_of(busy, static_cast<double>(recorded_ns)), 9},
               {share_of(busy, static_cast<double>(d.active_ns)), 9},
-              {duration(d.kernel_ns), 10},
+              {about(d.kernel_ns), 10},
               {duration(d.idle_ns), 10},
               {count(d.gaps), 9},
               {count(d.streams), 9}});
@@ -255,6 +257,7 @@ CUTRACE_NOINLINE inline std::vector<device_row> device_rows(const collection& da
     r.active_ns = d.busy_ns + d.unfinished_ns + idle.ns;
     r.gaps = idle.count;
     r.streams = d.streams;
+    r.approximate = d.approximate;
     rows.push_back(r);
   }
   return rows;
