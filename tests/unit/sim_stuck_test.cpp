@@ -2,6 +2,7 @@
 // The simulated GPU's model: work whose times nobody can compute when it is issued, kernels that fault or never end.
 #include <doctest/doctest.h>
 
+#include <ostream>  // by which doctest from 2.4.10 on prints what a shared_ptr points to
 #include <thread>
 
 #include "../support/manual_gpu.hpp"
