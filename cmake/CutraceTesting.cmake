@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # How tests are registered, and which compilers the source-level checks may use.
 
-# cutrace_add_test(<name> [LABELS ...] [FIXTURE <name>] [SETUP <name>] [ENVIRONMENT ...] COMMAND ...)
+# cutrace_add_test(<name> [LABELS ...] [FIXTURE <name>] [SETUP <name>] [ENVIRONMENT ...] [NOT_EMULATED ...] COMMAND ...)
 #   FIXTURE: runs after the test that has the same name as SETUP. Exit code 77 means skipped: the reason is printed.
+#   NOT_EMULATED: cases of doctest that cannot run under an emulator (scripts/test-aarch64), as its filters are.
 function(cutrace_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FIXTURE;SETUP;TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FIXTURE;SETUP;TIMEOUT" "LABELS;ENVIRONMENT;NOT_EMULATED;COMMAND")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -12,6 +13,10 @@ function(cutrace_add_test name)
   if((CUTRACE_SANITIZE MATCHES "address" AND NOT "asan" IN_LIST arg_LABELS) OR
      (CUTRACE_SANITIZE MATCHES "thread" AND NOT "tsan" IN_LIST arg_LABELS))
     return()
+  endif()
+  if(arg_NOT_EMULATED AND CMAKE_CROSSCOMPILING)
+    list(JOIN arg_NOT_EMULATED "," filters)
+    list(APPEND arg_COMMAND "--test-case-exclude=${filters}")
   endif()
   set(full ${CUTRACE_TEST_PREFIX}${name})
   add_test(NAME ${full} COMMAND ${arg_COMMAND})

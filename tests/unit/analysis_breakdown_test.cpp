@@ -206,9 +206,7 @@ TEST_CASE("devices: in a trace of windows what lies in the folded past is estima
     for (const int kernels : {3, 50}) {
       breakdown b(0, limits);
       for (int i = 0; i < kernels; ++i) b.add(sample::kernel("k", 100 * i, 100 * i + 50, 1, 7, 0));
-      event window = sample::stage("window", 0, 5000, 1);
-      window.kind = event_kind::window;
-      if (windows) b.add(window);
+      if (windows) b.add(sample::base(event_kind::window, "recorded", 0, 5000));
       const std::vector<analysis::device_time> list = b.devices();
       REQUIRE(list.size() == 1);
       CHECK(list[0].approximate == (windows && kernels > 3));

@@ -116,9 +116,7 @@ TEST_CASE("in a trace of windows GPU work of a stage that lies in the folded pas
   for (const bool windows : {false, true})
     for (const int kernels : {3, 50}) {
       stage_table table(0, limits);
-      event window = sample::stage("window", 0, 6000, 1);
-      window.kind = event_kind::window;
-      if (windows) table.add(window);
+      if (windows) table.add(sample::base(event_kind::window, "recorded", 0, 6000));
       table.add(sample::stage("decode", 0, 6000, 1));
       for (int i = 0; i < kernels; ++i)
         table.add(sample::in_stage(sample::kernel("k", 100 * i, 100 * i + 50, 1, 7, 0), "decode", 1));

@@ -134,7 +134,7 @@ class breakdown {
       t.busy_ns = recorded_part(busy);
       t.kernel_ns = recorded_part(d.second.kernels);
       t.streams = d.second.streams.size();
-      t.approximate = is_estimated(busy) || is_estimated(d.second.kernels) || is_estimated(unfinished);
+      t.approximate = is_estimated(d.second);
       for (const interval v : unfinished.kept()) {
         const auto add = [&](interval part) { add_ns(t.unfinished_ns, part.length_ns() - busy.measure_ns(part)); };
         if (pieces_ == 0) add(v);
@@ -150,6 +150,10 @@ class breakdown {
     return list;
   }
   bool devices_left_out() const noexcept { return devices_left_out_; }
+  /// Whether `devices` has one that is `approximate`.
+  bool devices_approximate() const noexcept {
+    return std::any_of(devices_.begin(), devices_.end(), [this](const auto& d) { return is_estimated(d.second); });
+  }
 
  private:
   static constexpr std::size_t first_host = static_cast<std::size_t>(owner::host_init);
@@ -175,14 +179,13 @@ class breakdown {
       const std::int64_t upto = std::min(std::max(recorded_part(unions[k]), before), t.window.length_ns());
       t.ns[first_owner + k] = upto - before;
       t.uncertain_ns = std::max(t.uncertain_ns, unions[k].uncertain_ns());
-      t.approximate = t.approximate || (pieces_ != 0 && unions[k].folded());
+      t.approximate = t.approximate || is_estimated(unions[k]);
       before = upto;
     }
     t.pieces = pieces_;
     t.recorded_ns =
         pieces_ == 0 ? t.window.length_ns() : std::max(std::min(recorded_.length_ns(), t.window.length_ns()), before);
     t.ns[nothing] = t.recorded_ns - before;
-    t.approximate = t.approximate || t.uncertain_ns > 0 || recorded_.folded();
     for (std::size_t o = first_owner; o < owner_count; ++o) t.count[o] = count_[o];
     return t;
   }
@@ -190,10 +193,6 @@ class breakdown {
   /// What lies in the time recorded; all of it where that is the whole trace.
   std::int64_t recorded_part(const interval_set& of) const {
     return pieces_ == 0 ? of.length_ns() : of.shared_ns(recorded_);
-  }
-
-  bool is_estimated(const interval_set& s) const noexcept {
-    return s.uncertain_ns() > 0 || (pieces_ != 0 && (s.folded() || recorded_.folded()));
   }
 
   struct device_union {
@@ -211,6 +210,14 @@ class breakdown {
       if (streams.size() < 4096) streams.insert(key);
     }
   };
+
+  /// Of the folded past only amounts are known, not what of them lies in the time recorded.
+  bool is_estimated(const interval_set& s) const noexcept {
+    return s.uncertain_ns() > 0 || (pieces_ != 0 && (s.folded() || recorded_.folded()));
+  }
+  bool is_estimated(const device_union& d) const noexcept {
+    return is_estimated(d.busy) || is_estimated(d.kernels) || is_estimated(d.unfinished);
+  }
 
   device_union* device(std::uint32_t number) {
     const auto found = devices_.find(number);

@@ -45,9 +45,7 @@ CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& dat
     list.push_back(joined({"memory limit: WHERE THE TIME WENT is approximate, off by at most ", duration(off_ns)}));
   if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
     list.push_back("memory limit: times of stages marked with ~ are approximate");
-  const std::vector<analysis::device_time> devices = data.time.devices();
-  if (std::any_of(devices.begin(), devices.end(), [](const analysis::device_time& d) { return d.approximate; }))
-    list.push_back("memory limit: times of GPUs marked with ~ are approximate");
+  if (data.time.devices_approximate()) list.push_back("memory limit: times of GPUs marked with ~ are approximate");
   if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.number == 0; }))
     list.push_back(joined({"memory limit: stages beyond ", digits(limits.stages), " names share one row"}));
   if (data.gpu_operations.names_left_out() || data.calls.names_left_out())

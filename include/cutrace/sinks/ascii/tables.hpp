@@ -145,8 +145,8 @@ CUTRACE_NOINLINE inline figure request_count(const analysis::stage_time& s) {
 }
 
 /// "~" before times that are approximate.
-CUTRACE_NOINLINE inline figure stage_time_text(const analysis::stage_time& s, std::int64_t ns) {
-  return figure(s.approximate ? "~" : "").add(duration(ns));
+CUTRACE_NOINLINE inline figure time_text(bool approximate, std::int64_t ns) {
+  return figure(approximate ? "~" : "").add(duration(ns));
 }
 
 /// @param gpu_seen without any work of a GPU its columns are left out
@@ -168,7 +168,7 @@ void print_stages(page& out, const std::vector<Row>& rows, std::size_t top, bool
                          {gpu_seen ? "GPU idle" : "", gpu_column},
                          {"requests", column}});
   const auto gpu = [&](const analysis::stage_time& s, std::int64_t ns) {
-    return gpu_seen ? stage_time_text(s, ns) : figure();
+    return gpu_seen ? time_text(s.approximate, ns) : figure();
   };
   const std::size_t shown = std::min(rows.size(), top);
   for (std::size_t i = 0; i < shown; ++i) {
@@ -182,7 +182,7 @@ void print_stages(page& out, const std::vector<Row>& rows, std::size_t top, bool
                : s.calls == 0 ? figure("-")
                               : duration(mean_ns),
                mean_column},
-              {stage_time_text(s, s.host_ns), column},
+              {time_text(s.approximate, s.host_ns), column},
               {gpu(s, s.gpu_own_ns), gpu_column},
               {gpu(s, s.gpu_inclusive_ns), gpu_column},
               {gpu(s, s.gpu_idle_inside_ns), gpu_column},
@@ -223,14 +223,13 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_r
       {{"busy", 10}, {"of trace", 9}, {"of span", 9}, {"kernels", 10}, {"idle", 10}, {"gaps", 9}, {"streams", 9}});
   for (const device_row& d : devices) {
     const double busy = static_cast<double>(d.busy_ns);
-    const auto about = [&d](std::int64_t ns) { return figure(d.approximate ? "~" : "").add(duration(ns)); };
     out.line({{digits(d.device), 3},
               " ",
               {label(d.name.empty() ? "(not described)" : d.name, room - 1), left(room)},
-              {about(d.busy_ns), 10},
+              {time_text(d.approximate, d.busy_ns), 10},
               {share_of(busy, static_cast<double>(recorded_ns)), 9},
               {share_of(busy, static_cast<double>(d.active_ns)), 9},
-              {about(d.kernel_ns), 10},
+              {time_text(d.approximate, d.kernel_ns), 10},
               {duration(d.idle_ns), 10},
               {count(d.gaps), 9},
               {count(d.streams), 9}});

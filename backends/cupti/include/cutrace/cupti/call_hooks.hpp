@@ -126,9 +126,9 @@ class call_hooks {
     if (begins(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
       traits |= call_recipe::updates_graph;
     if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
-    const bool launches = begins(symbol, "cuGraphLaunch") || begins(symbol, "cuGraphInstantiate") ||
-                          begins(symbol, "cuGraphExec") || begins(symbol, "cuGraphUpload");
-    if (gated_ && launches) traits |= call_recipe::uses_gate;
+    const bool passes_gate = begins(symbol, "cuGraphLaunch") || begins(symbol, "cuGraphInstantiate") ||
+                             begins(symbol, "cuGraphExec") || begins(symbol, "cuGraphUpload");
+    if (gated_ && passes_gate) traits |= call_recipe::uses_gate;
     return traits;
   }
 
