@@ -264,7 +264,7 @@ TEST_CASE("chrome: spans that overlap, partly overlapping stages, and a long sta
   CHECK(with(trace, "name", "b").at(0)["tid"] != sample::main_thread);
 }
 
-TEST_CASE("chrome: of a runtime call and the driver call in it only the outer one carries the correlation id") {
+TEST_CASE("chrome: of a runtime call and the driver call in it only the inner one carries the correlation id") {
   cutrace::event inner = sample::api("cuLaunchKernel", 1100, 1900, 5);
   cutrace::event outer = sample::api("cudaLaunchKernel", 1000, 2000, 5);
   outer.api.runtime_api = true;
@@ -274,8 +274,8 @@ TEST_CASE("chrome: of a runtime call and the driver call in it only the outer on
   const std::vector<json> driver = with(trace, "cat", "cuda_driver");
   REQUIRE(runtime.size() == 1);
   REQUIRE(driver.size() == 2);
-  CHECK(runtime[0]["args"]["correlation"] == 5);
-  CHECK(!driver[0]["args"].contains("correlation"));
+  CHECK(!runtime[0]["args"].contains("correlation"));
+  CHECK(driver[0]["args"]["correlation"] == 5);
   CHECK(driver[1]["args"]["correlation"] == 6);
   CHECK(with(trace, "ph", "s").size() == 2);
   check_rows_nest(trace);
@@ -388,9 +388,9 @@ TEST_CASE("chrome: names, shapes and stages that crowd each other out of what is
   }
 }
 
-TEST_CASE("chrome: each thread's call waits for the next event of its own thread") {
+TEST_CASE("chrome: the correlation id of a driver call counts for the runtime calls of its own thread") {
   std::vector<cutrace::event> all;
-  for (std::uint32_t i = 0; i < 3000; ++i) {  // more than calls are held back for
+  for (std::uint32_t i = 0; i < 3000; ++i) {
     cutrace::event inner = sample::api("cuLaunchKernel", 1100, 1900, i + 1);
     inner.thread_id = 100 + i;
     all.push_back(inner);
@@ -408,8 +408,8 @@ TEST_CASE("chrome: each thread's call waits for the next event of its own thread
   for (const json& e : with(trace, "ph", "X")) {
     if (e["args"].contains("correlation")) ++reported[e["args"]["correlation"].get<std::uint64_t>()];
   }
-  for (std::uint64_t id = 1; id <= 2000; ++id) CHECK(reported[id] == 1);
-  CHECK(with(trace, "ph", "s").size() == 3000 + 1500 - 2048 / 4);
+  for (std::uint64_t id = 1; id <= 3000; ++id) CHECK(reported[id] == 1);
+  CHECK(with(trace, "ph", "s").size() == 3000 + 750);
 }
 
 TEST_CASE("chrome: the file appears under its name when it is complete") {

@@ -295,21 +295,21 @@ TEST_CASE("merge: random traces, eight at once, lose and change nothing but numb
 }
 
 TEST_CASE("what is enclosed in a call stays with the call of its own process") {
-  common_numbers numbers;
+  merged_ids ids;
   for (std::size_t p = 0; p < 3; ++p) {
     event call = sample::api("cuMemAlloc", 0, 100, 7);
     event nested = sample::api("cuMemAlloc_v2", 10, 90, 8);
     nested.api.enclosing = 7;
     event asked = sample::ioctl("NV_ESC_RM_ALLOC", 20, 30);
     event waited = sample::system("sched", "switched out", 40, 50, sample::main_thread, 7);
-    for (event* e : {&call, &nested, &asked, &waited}) numbers.change(p, 0, *e);
+    for (event* e : {&call, &nested, &asked, &waited}) ids.renumber(p, *e);
     CHECK((call.correlation_id == 7) == (p == 0));
     CHECK(nested.api.enclosing == call.correlation_id);
     CHECK(asked.ioctl_.enclosing == call.correlation_id);
     CHECK(waited.system.enclosing == call.correlation_id);
   }
   event alone = sample::system("irq", "nvidia", 0, 0, 0);
-  numbers.change(1, 0, alone);
+  ids.renumber(1, alone);
   CHECK(alone.system.enclosing == 0);
 }
 

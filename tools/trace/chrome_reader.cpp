@@ -149,14 +149,12 @@ void chrome_reader::read_head(std::string_view key, std::string_view text) {
 
 void chrome_reader::begin_events(const std::string& path) {
   began_ = true;
+  to_.expect_no_order();
   if (!ours_) {
-    to_.expect_no_order();
     calls_.keep(block_limit);
     return;  // opened with the first block, which says when it begins
   }
-  // A call waits for the next event of its thread before it is written, which may take any time.
-  to_.expect_no_order();
-  to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); }, true, look_ahead);
+  to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); });
   if (has_path_) rows_.look_through(path);
   // The same pattern of rows for each part, so only the facts are compared.
   to_.open(facts_);

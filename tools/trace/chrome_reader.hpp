@@ -33,7 +33,6 @@ class chrome_reader {
  private:
   /// Events of one block: 170 MiB, and 20 for the calls among them.
   static constexpr std::size_t block_limit = std::size_t{1} << 19;
-  static constexpr std::size_t look_ahead = std::size_t{1} << 14;
 
   void read_head(std::string_view key, std::string_view text);
   bool parse(std::string_view text, json_object& object);

@@ -89,26 +89,10 @@ void feed::mark_late(cutrace::event& e, place at) {
   if (ordered_) problems_.add("an event that ends before others ended, and is not marked late", at);
 }
 
-/// Finishes and sorts. @returns how many of the batch are to be delivered now
+/// Finishes those of the batch that are to be delivered now. @returns how many
 std::size_t feed::prepare(bool all) {
-  std::size_t n = all ? batch_.size() : batch_.size() - std::min(kept_back_limit_, batch_.size());
-  const auto earlier = [](const cutrace::event& a, const cutrace::event& b) {
-    return !b.is_description() && (a.is_description() || a.end_ns < b.end_ns);
-  };
-  if (sorted_ && !std::is_sorted(batch_.begin(), batch_.end(), earlier)) {
-    order_.resize(batch_.size());
-    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::uint32_t>(i);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return earlier(batch_[a], batch_[b]); });
-    sorting_.clear();
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      sorting_.push_back(batch_[order_[i]]);
-      if (order_[i] < kept_back_) n = std::max(n, i + 1);  // its arrays do not live any longer
-    }
-    batch_.swap(sorting_);
-  } else {
-    n = std::max(n, kept_back_);
-  }
+  const std::size_t n =
+      all ? batch_.size() : std::max(batch_.size() - std::min(kept_back_limit, batch_.size()), kept_back_);
   for (std::size_t i = 0; i < n; ++i) {
     cutrace::event& e = batch_[i];
     finish_(e);

@@ -88,7 +88,7 @@ class feed {
     ++kinds_[static_cast<std::size_t>(e.kind)];
     ++events_;
     last_place_ = at;
-    if (batch_.size() >= batch_limit_ || request_room_.used() > array_limit || argument_room_.used() > array_limit ||
+    if (batch_.size() >= batch_limit || request_room_.used() > array_limit || argument_room_.used() > array_limit ||
         text_room_.used() > 16 * array_limit)
       deliver(false);
   }
@@ -132,19 +132,13 @@ class feed {
   bool whole() const noexcept { return closed_ || ended_; }
   std::int64_t newest_ns() const noexcept { return newest_ns_ == least ? 0 : newest_ns_; }
   /// Of formats in which something that stands a little later belongs to an event: `finish` is called for each event
-  /// before it is delivered, when more have been read. `sorted`: events are brought into the order of their ends, too.
-  /// So many events are known beyond the one that is delivered.
-  void look_ahead(std::function<void(cutrace::event&)> finish, bool sorted, std::size_t events) {
-    finish_ = std::move(finish);
-    sorted_ = sorted;
-    kept_back_limit_ = events;
-    batch_limit_ = batch_limit > 2 * events ? batch_limit : 2 * events;
-  }
+  /// before it is delivered, when more have been read: `kept_back_limit` events beyond it.
+  void look_ahead(std::function<void(cutrace::event&)> finish) { finish_ = std::move(finish); }
   /// Formats without an order of their own: events are marked late without a complaint.
   void expect_no_order() noexcept { ordered_ = false; }
 
  private:
-  static constexpr std::size_t batch_limit = 2048;
+  static constexpr std::size_t batch_limit = 2048, kept_back_limit = 512;
   static constexpr std::size_t array_limit = std::size_t{1} << 16;
   static constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 
@@ -203,10 +197,9 @@ class feed {
   cutrace::sink& to_;
   complaints& problems_;
   text_pool texts_;
-  std::vector<cutrace::event> batch_, sorting_;
-  std::vector<std::uint32_t> order_;
+  std::vector<cutrace::event> batch_;
   std::function<void(cutrace::event&)> finish_;
-  std::size_t kept_back_ = 0, kept_back_limit_ = 0, batch_limit_ = batch_limit;
+  std::size_t kept_back_ = 0;  ///< of `batch_`, from its begin on: their arrays do not live beyond it
   place last_place_;
   array_room<cutrace::request_ref> request_room_;
   array_room<cutrace::argument> argument_room_;
@@ -220,7 +213,7 @@ class feed {
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;  ///< of the trace's time that parts before a hole cover
   std::uint32_t part_ = 0;                                     ///< the newest
   bool begins_behind_hole_ = false;
-  bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true, sorted_ = false;
+  bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true;
 };
 
 }  // namespace cutrace_reading

@@ -120,9 +120,7 @@ class joining {
     result.counts = counts_ = known_.table.finish();
     traces_.open();
     open();
-    traces_.deliver([this](std::size_t i) { return plan_.places[i].offset_ns; },
-                    [this](std::size_t i, const event& e) { add(i, e); }, [this] { flush(); });
-    close();
+    close(traces_.deliver(plan_.places, to_, [this](std::size_t i, event& e) { return place(i, e); }));
     result.line = line_;
     result.events = written_;
     result.of_readers = traces_.release();
@@ -148,18 +146,16 @@ class joining {
     to_.open(common_.info());
   }
 
-  void add(std::size_t i, const event& given) {
-    if (i == probes_file && !wanted(given)) return void(++left_out_[static_cast<std::size_t>(given.kind)]);
-    out_.push_back(given);
-    event& e = out_.back();
-    shift_times(e, plan_.places[i].offset_ns);
-    newest_ns_ = std::max(newest_ns_, e.end_ns);
-    if (i == probes_file)
+  /// False for what the calls' trace has, too.
+  bool place(std::size_t i, event& e) {
+    if (i == probes_file) {
+      if (!wanted(e)) return ++left_out_[static_cast<std::size_t>(e.kind)], false;
       adopt(e);
-    else if (e.kind == event_kind::api && !e.api.runtime_api)
+    } else if (e.kind == event_kind::api && !e.api.runtime_api) {
       look_for_partner(e);
+    }
     ++written_;
-    if (out_.size() >= 2048) flush();
+    return true;
   }
 
   void look_for_partner(event& e) {
@@ -202,15 +198,6 @@ class joining {
     e.request_total = s.request_total;
   }
 
-  void flush() {
-    if (out_.empty()) return;
-    cutrace::event_view v;
-    v.data = out_.data();
-    v.size = out_.size();
-    to_.write(v);
-    out_.clear();
-  }
-
   /// The sum of both, calls that both have once.
   cutrace::stats totals() const {
     cutrace::stats t = traces_.totals(calls_file).totals;
@@ -224,9 +211,8 @@ class joining {
     return t;
   }
 
-  void close() {
+  void close(std::int64_t stop_ns) {
     const cutrace::stats sum = totals();
-    std::int64_t stop_ns = newest_ns_;
     std::vector<std::string> lines{line_};
     std::string missing;
     if (!without_probe_.empty()) lines.push_back(names_without_probe());
@@ -249,9 +235,7 @@ class joining {
   trace_facts common_;
   join_counts counts_;
   std::string line_, method_note_;
-  std::vector<event> out_;
   std::map<std::string, std::uint64_t> without_probe_;  ///< calls of CUPTI's trace that no probe saw, by name
-  std::int64_t newest_ns_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t left_out_[cutrace::event_kind_count] = {};  ///< of the probes' trace, since the other one has it
 };

@@ -27,9 +27,7 @@ class merging {
     for (std::size_t i = 0; i < sources_.size(); ++i) facts.push_back(sources_.facts(i));
     plan_ = plan_clocks(facts, files_);
     open();
-    sources_.deliver([this](std::size_t i) { return plan_.places[i].offset_ns; },
-                     [this](std::size_t i, const event& e) { add(i, e); }, [this] { flush(); });
-    close();
+    close(sources_.deliver(plan_.places, to_, [this](std::size_t i, event& e) { return place(i, e); }));
     return sources_.release();
   }
 
@@ -55,7 +53,7 @@ class merging {
     bool hosts = false;
     for (std::size_t k = 0; k < sources_.size(); ++k) hosts = hosts || sources_.facts(k).host_name != f.host_name;
     if (hosts) add(f.host_name.empty() ? "unknown host" : f.host_name);
-    if (numbers_.task(i, f.process_id) != f.process_id) add("pid " + std::to_string(f.process_id));
+    if (ids_.task(i, f.process_id) != f.process_id) add("pid " + std::to_string(f.process_id));
     const std::string name = f.process_name.empty() ? "process" : f.process_name;
     return about.empty() ? name : name + " (" + about + ")";
   }
@@ -65,8 +63,8 @@ class merging {
     trace_facts& all = common_;  // sinks may keep what it points to
     all = first;
     // The first one keeps its number; of the others the file that was named before.
-    all.process_id = numbers_.task(plan_.first, first.process_id);
-    for (std::size_t i = 0; i < sources_.size(); ++i) numbers_.task(i, sources_.facts(i).process_id);
+    all.process_id = ids_.task(plan_.first, first.process_id);
+    for (std::size_t i = 0; i < sources_.size(); ++i) ids_.task(i, sources_.facts(i).process_id);
     if (sources_.size() > 1) {
       all.process_name = identity(plan_.first) + " and " + std::to_string(sources_.size() - 1) + " more";
       all.rank = -1;
@@ -79,15 +77,18 @@ class merging {
     all.start.trace_ns = 0;
     start_ = all.start;
     to_.open(all.info());
+    std::vector<event> processes(sources_.size());
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       names_.push_back(identity(i));
-      event e;
+      event& e = processes[i];
       e.kind = event_kind::process;
-      e.process_id = numbers_.task(i, sources_.facts(i).process_id);
+      e.process_id = ids_.task(i, sources_.facts(i).process_id);
       e.name = kept(names_[i]);
-      out_.push_back(e);
     }
-    flush();
+    cutrace::event_view v;
+    v.data = processes.data();
+    v.size = processes.size();
+    to_.write(v);
   }
   cutrace::text kept(const std::string& s) {
     texts_.push_back(s);
@@ -97,26 +98,15 @@ class merging {
     return t;
   }
 
-  void add(std::size_t i, const event& given) {
-    out_.push_back(given);
-    event& e = out_.back();
-    numbers_.change(i, plan_.places[i].offset_ns, e);
-    newest_ns_ = std::max(newest_ns_, e.end_ns);
-    if (e.kind == event_kind::process) {
-      if (given.process_id == sources_.facts(i).process_id) return void(out_.pop_back());  // described already
-      if (e.process_id != given.process_id)
-        e.name =
-            kept(std::string(given.name.data, given.name.size) + " (pid " + std::to_string(given.process_id) + ")");
-    }
-    if (out_.size() >= 2048) flush();
-  }
-  void flush() {
-    if (out_.empty()) return;
-    cutrace::event_view v;
-    v.data = out_.data();
-    v.size = out_.size();
-    to_.write(v);
-    out_.clear();
+  /// False for what is described already.
+  bool place(std::size_t i, event& e) {
+    const std::uint32_t given = e.process_id;
+    ids_.renumber(i, e);
+    if (e.kind != event_kind::process) return true;
+    if (given == sources_.facts(i).process_id) return false;
+    if (e.process_id != given)
+      e.name = kept(std::string(e.name.data, e.name.size) + " (pid " + std::to_string(given) + ")");
+    return true;
   }
 
   std::string clock_note(std::size_t i) const {
@@ -139,13 +129,12 @@ class merging {
     return note;
   }
 
-  void close() {
+  void close(std::int64_t stop_ns) {
     trace_totals all;
     cutrace::stats& t = all.totals;
     all.notes.push_back("merged from " + std::to_string(sources_.size()) +
                         " traces; numbers of processes, threads, "
                         "stages, calls, GPUs, contexts and streams that occur in several were made different");
-    std::int64_t stop_ns = newest_ns_;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       const trace_totals& s = sources_.totals(i);
       const cutrace::stats& o = s.totals;
@@ -164,13 +153,11 @@ class merging {
   cutrace::sink& to_;
   ordered_traces sources_;
   clock_plan plan_;
-  common_numbers numbers_;
+  merged_ids ids_;
   std::vector<std::string> names_;
   std::deque<std::string> texts_;
-  std::vector<event> out_;
   trace_facts common_;
   cutrace::clock_anchor start_{};
-  std::int64_t newest_ns_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/merge_clocks.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace cutrace_reading {
 
@@ -34,13 +34,10 @@ clock_plan plan_clocks(const std::vector<trace_facts>& traces, const std::vector
                           "other boots or hosts");
     clock_place& p = plan.places[i];
     p.representative = i;
+    // The one that began first, of several the one that is named first.
+    const auto began = [&](std::size_t n) { return std::make_pair(traces[n].start.monotonic_ns, n); };
     for (std::size_t k = 0; k < traces.size(); ++k)
-      if (same_boot(traces[k], traces[i]) && began_before(traces[k], traces[p.representative])) p.representative = k;
-    // Two on one boot that began at once: the one that is named first.
-    for (std::size_t k = 0; k < i; ++k)
-      if (same_boot(traces[k], traces[i]) &&
-          traces[k].start.monotonic_ns == traces[p.representative].start.monotonic_ns)
-        p.representative = std::min(p.representative, k);
+      if (same_boot(traces[k], traces[i]) && began(k) < began(p.representative)) p.representative = k;
   }
   for (std::size_t i = 0; i < traces.size(); ++i)
     if (began_before(traces[plan.places[i].representative], traces[plan.first]))

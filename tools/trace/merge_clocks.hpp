@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/event.hpp>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,17 @@ namespace cutrace_reading {
 /// Wraps where a hostile file's clocks would overflow.
 inline std::int64_t shifted(std::int64_t ns, std::int64_t by_ns) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) + static_cast<std::uint64_t>(by_ns));
+}
+
+/// To another clock, by adding.
+inline void shift_times(cutrace::event& e, std::int64_t offset_ns) {
+  const auto shift = [offset_ns](std::int64_t& ns) { ns = shifted(ns, offset_ns); };
+  shift(e.start_ns);
+  shift(e.end_ns);
+  shift(e.call_start_ns);
+  if (e.kind != cutrace::event_kind::kernel) return;
+  if (e.kernel.queued_ns != 0) shift(e.kernel.queued_ns);
+  if (e.kernel.submitted_ns != 0) shift(e.kernel.submitted_ns);
 }
 
 struct clock_place {

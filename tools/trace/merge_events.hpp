@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event of one of several processes as it stands in their common trace: its times on the common clock, its numbers
-// different from those of all others. Requests keep theirs, since several processes may serve one request.
+// Renumbers the ids in events of several processes, so that no two processes share one in the merged trace. Ids of
+// requests stay, since several processes may serve one request.
 #pragma once
 
 #include <array>
@@ -9,32 +9,19 @@
 #include <cutrace/event.hpp>
 #include <map>
 
-#include "trace/merge_clocks.hpp"
 #include "trace/merge_ids.hpp"
 
 namespace cutrace_reading {
 
-/// To another clock, by adding.
-inline void shift_times(cutrace::event& e, std::int64_t offset_ns) {
-  const auto shift = [offset_ns](std::int64_t& ns) { ns = shifted(ns, offset_ns); };
-  shift(e.start_ns);
-  shift(e.end_ns);
-  shift(e.call_start_ns);
-  if (e.kind != cutrace::event_kind::kernel) return;
-  if (e.kernel.queued_ns != 0) shift(e.kernel.queued_ns);
-  if (e.kernel.submitted_ns != 0) shift(e.kernel.submitted_ns);
-}
-
-class common_numbers {
+class merged_ids {
  public:
-  /// Of processes and threads, which have one space, as in the kernel.
+  /// Id of a process or thread, which share one space, as in the kernel.
   std::uint32_t task(std::size_t process, std::uint32_t id) {
     return id == 0 ? 0 : static_cast<std::uint32_t>(tasks_.of(process, id));
   }
 
-  void change(std::size_t process, std::int64_t offset_ns, cutrace::event& e) {
+  void renumber(std::size_t process, cutrace::event& e) {
     using cutrace::event_kind;
-    shift_times(e, offset_ns);
     e.process_id = task(process, e.process_id);
     e.thread_id = task(process, e.thread_id);
     e.stage_id = stage(process, e.stage_id);
@@ -76,11 +63,11 @@ class common_numbers {
     return e.is_on_gpu() || e.kind == event_kind::device || e.kind == event_kind::context ||
            e.kind == event_kind::stream;
   }
-  /// Index of the thread << 40 | sequence; the index is made different.
+  /// An id is the index of the thread << 40 | sequence; the index gets a new number.
   std::uint64_t stage(std::size_t process, std::uint64_t id) {
     return id == 0 ? 0 : stage_threads_.of(process, id >> 40) << 40 | (id & ((std::uint64_t{1} << 40) - 1));
   }
-  /// Epoch << 32 | CUPTI's id; the epoch is made different.
+  /// An id is the epoch << 32 | CUPTI's id; the epoch gets a new number.
   std::uint64_t correlation(std::size_t process, std::uint64_t id) {
     return id == 0 ? 0 : epochs_.of(process, id >> 32) << 32 | (id & UINT32_MAX);
   }

@@ -16,7 +16,7 @@ std::string text_of(const char* s) { return s != nullptr ? s : ""; }
 
 }  // namespace
 
-/// The reader's side waits in each of these calls until the other side has taken what it has.
+/// Takes the events of one reader for `deliver`: `write` waits until the batch has been taken, `close` until `release`.
 class ordered_traces::source : public cutrace::sink {
  public:
   struct given_up {};
@@ -119,9 +119,19 @@ void ordered_traces::read_one(std::size_t i) {
   }
 }
 
-void ordered_traces::deliver(const std::function<std::int64_t(std::size_t)>& offset_ns,
-                             const std::function<void(std::size_t, const event&)>& add,
-                             const std::function<void()>& before_more) {
+std::int64_t ordered_traces::deliver(const std::vector<clock_place>& places, cutrace::sink& to,
+                                     const std::function<bool(std::size_t, event&)>& adjust) {
+  constexpr std::size_t batch_limit = 2048;
+  std::vector<event> batch;
+  std::int64_t newest_of_all = 0;
+  const auto flush = [&] {
+    if (batch.empty()) return;
+    cutrace::event_view v;
+    v.data = batch.data();
+    v.size = batch.size();
+    to.write(v);
+    batch.clear();
+  };
   std::vector<std::size_t> at(sources_.size(), 0);
   std::vector<std::int64_t> newest(sources_.size(), INT64_MIN);
   using head = std::pair<std::int64_t, std::size_t>;  // end of the next event, its source
@@ -138,7 +148,7 @@ void ordered_traces::deliver(const std::function<std::int64_t(std::size_t)>& off
     const event& e = sources_[i]->view.data[at[i]];
     if (!e.late && !e.is_description()) {
       std::int64_t end_ns = 0;
-      if (__builtin_add_overflow(e.end_ns, offset_ns(i), &end_ns)) end_ns = newest[i];
+      if (__builtin_add_overflow(e.end_ns, places[i].offset_ns, &end_ns)) end_ns = newest[i];
       newest[i] = std::max(newest[i], end_ns);
     }
     heads.push({newest[i], i});
@@ -148,9 +158,16 @@ void ordered_traces::deliver(const std::function<std::int64_t(std::size_t)>& off
     const std::size_t i = heads.top().second;
     heads.pop();
     source& s = *sources_[i];
-    add(i, s.view.data[at[i]]);
+    batch.push_back(s.view.data[at[i]]);
+    shift_times(batch.back(), places[i].offset_ns);
+    if (adjust(i, batch.back())) {
+      newest_of_all = std::max(newest_of_all, batch.back().end_ns);
+      if (batch.size() >= batch_limit) flush();
+    } else {
+      batch.pop_back();
+    }
     if (++at[i] == s.view.size) {
-      before_more();  // what it has of this view is valid only until then
+      flush();  // the view, and arrays that its events refer to, are valid only until then
       at[i] = 0;
       const std::lock_guard<std::mutex> held(lock_);
       s.ready = false;
@@ -158,7 +175,8 @@ void ordered_traces::deliver(const std::function<std::int64_t(std::size_t)>& off
     }
     push(i);
   }
-  before_more();
+  flush();
+  return newest_of_all;
 }
 
 std::vector<outcome> ordered_traces::release() {

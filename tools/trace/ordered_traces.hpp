@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several trace files read at once, each by a thread of its own, and their events handed over one by one in the order
-// of their ends on a common clock. No event is copied: each reader waits until what it has was taken.
+// Several trace files read at once, each by a thread of its own, and their events given to one sink in the order of
+// their ends on a common clock. Each reader waits until its batch has been taken.
 #pragma once
 
 #include <condition_variable>
@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "trace/feed.hpp"
+#include "trace/merge_clocks.hpp"
 #include "trace/trace_reader.hpp"
 
 namespace cutrace_reading {
 
-/// In the order of the calls. Texts of events live until `release`, or until this is destroyed.
+/// The functions are called in the order in which they stand here. Texts of events live until `release`.
 class ordered_traces {
  public:
   explicit ordered_traces(const std::vector<std::string>& files);
@@ -27,17 +28,16 @@ class ordered_traces {
   ordered_traces& operator=(const ordered_traces&) = delete;
 
   std::size_t size() const noexcept { return sources_.size(); }
-  /// Reads the heads of all. @throws what a reader throws, as do the next two
+  /// Reads the head of every trace. @throws what a reader throws
   void open();
   const trace_facts& facts(std::size_t i) const;
-  /// Calls `add(i, event)` for each event of trace `i`, whose times become those of the common clock by adding
-  /// `offset_ns(i)`, and `before_more()` when what was handed over so far is about to become invalid.
-  void deliver(const std::function<std::int64_t(std::size_t)>& offset_ns,
-               const std::function<void(std::size_t, const cutrace::event&)>& add,
-               const std::function<void()>& before_more);
+  /// Copies each event, shifts its times by `places[i]`, has `adjust(i, copy)` edit it, and gives it to `to` unless
+  /// that returned false. @returns the latest end that was given, at least 0. @throws what a reader throws
+  std::int64_t deliver(const std::vector<clock_place>& places, cutrace::sink& to,
+                       const std::function<bool(std::size_t, cutrace::event&)>& adjust);
   /// After `deliver`.
   const trace_totals& totals(std::size_t i) const;
-  /// The readers end. What each of them has to say.
+  /// Lets the readers finish. @returns the outcome of each
   std::vector<outcome> release();
 
  private:
@@ -51,7 +51,7 @@ class ordered_traces {
   std::vector<std::thread> threads_;
 };
 
-/// What can be counted in one trace and in another, in both. Launches and errors of clocks are the caller's.
+/// Adds what adds up across traces. `launches_seen` and `clock_error_ns` do not: the caller combines them.
 void add_counts(cutrace::stats& sum, const cutrace::stats& more);
 
 /// Ends a sink's trace that began at `start` and lasted until `stop_ns` of its own time.

@@ -24,7 +24,7 @@ bool count_of(std::string_view key, std::string_view group, std::uint64_t (&coun
 
 }  // namespace
 
-bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
+bool perfetto_reader::read_about_note(std::string_view what, const parsed_note& n) {
   const auto text = [&n](std::string& to) { to = cut_fact(n.text); };
   if (what == "trace begins") {
     switch (word_key(n.name)) {
@@ -124,7 +124,7 @@ bool perfetto_reader::read_about_note(std::string_view what, const said& n) {
 void perfetto_reader::read_about(std::string_view what, pbf event) {
   perfetto_sequence none;
   while (event.next(pf::event_field::debug_annotations, protozero::pbf_wire_type::length_delimited)) {
-    const said n = read_note(none, message(event));
+    const parsed_note n = read_note(none, message(event));
     if (!read_about_note(what, n)) complain("unknown field \"" + std::string(n.name.substr(0, 64)) + "\"");
   }
   if (what == "part ends") part_over_ = true;
@@ -149,7 +149,7 @@ void perfetto_reader::read_loss(std::int64_t ns, pbf event) {
   e.start_ns = e.end_ns = ns;
   e.name = to_.texts().intern("lost records");
   while (event.next(pf::event_field::debug_annotations, protozero::pbf_wire_type::length_delimited)) {
-    const said n = read_note(none, message(event));
+    const parsed_note n = read_note(none, message(event));
     if (n.name == "count") e.loss.count = n.value;
     if (n.name == "cause" && !parse(n.text, e.loss.cause))
       complain("unknown word \"" + std::string(n.text.substr(0, 64)) + "\"");

@@ -16,10 +16,10 @@ using cutrace::detail::slice_category;
 
 namespace {
 
-/// CUPTI's number of no stream at all.
+/// CUPTI's invalid stream id.
 constexpr std::uint64_t no_stream = 0xFFFFFFFFu;
-/// Numbers of work without a correlation id (perfetto_gpu.hpp).
-constexpr std::uint64_t first_own_number = std::uint64_t{1} << 62;
+/// The sink numbers work without a correlation id from here on (cutrace/sinks/perfetto/gpu.hpp).
+constexpr std::uint64_t first_free_number = std::uint64_t{1} << 62;
 constexpr std::size_t depth_limit = 4096;
 
 }  // namespace
@@ -83,7 +83,7 @@ void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) 
   const slice_category* const category = s.categories.find(category_number);
   const interned_name* const name = s.names.find(name_number);
   if (category == nullptr) return complain("an event of an unknown category");
-  if (name == nullptr && name_number != 0) complain("a number without a meaning");
+  if (name == nullptr && name_number != 0) complain("an event with a name_iid that is not defined");
   if (type == pf::event_field::instant) {
     begin_slice(scratch_, *track, *category, name, session_ns(ns));
     scratch_.e.correlation_id = correlation;
@@ -91,7 +91,7 @@ void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) 
     return finish_slice(scratch_, session_ns(ns));
   }
   if (type != pf::event_field::slice_begin) return complain("an event of an unknown type");
-  if (s.open_count >= depth_limit) return complain("slices nested deeper than any program's");
+  if (s.open_count >= depth_limit) return complain("slices nested too deep");
   if (s.open_count >= s.open.size()) s.open.emplace_back();
   open_slice& to = s.open[s.open_count];
   begin_slice(to, *track, *category, name, session_ns(ns));
@@ -155,7 +155,7 @@ void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, s
     case slice_category::none:
       e.kind = event_kind::mark;
       return;
-    default:  // named as its kind
+    default:  // the category has the name of the kind
       static_cast<void>(parse(cutrace::detail::slice_category_names[static_cast<std::uint8_t>(category)], e.kind));
   }
 }
@@ -175,13 +175,13 @@ void perfetto_reader::finish_slice(open_slice& from, std::int64_t end_ns) {
   e.end_ns = from.ended_before_start_ns != 0
                  ? static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) - from.ended_before_start_ns)
                  : end_ns;
-  deliver(e, from);
+  complete(e, from);
   if (e.kind == event_kind::api) calls_.add(e);
   to_.add(at_);
 }
 
-/// Requests, arguments and the number of the stage.
-void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
+/// Fills in requests, arguments and the number of the stage.
+void perfetto_reader::complete(cutrace::event& e, open_slice& from) {
   if (from.request_count() != 0) {
     e.request_count = static_cast<std::uint32_t>(from.request_count());
     e.requests = requests_.place(from.requests(), from.request_count());
@@ -197,20 +197,20 @@ void perfetto_reader::deliver(cutrace::event& e, open_slice& from) {
   if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
 }
 
-// The format does not number instances of stages. A stage stands in the file where it ended, behind what happened in
-// it: calls belong to the instance of their stage's name and requests that ends next, and so does GPU work, unless its
-// call lies in one that has ended. Where several of one name and requests run at once, theirs may be one of the
-// others'.
+// The format does not number instances of stages. A stage is written when it ends, behind what happened in it. So a
+// call or GPU work belongs to the instance of its stage's name and requests that ends next; GPU work whose call lies in
+// an instance that has ended belongs to that one. Where such instances overlap, an event may get the wrong one.
 
 std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::request_ref* requests,
                                          std::size_t count) noexcept {
-  std::uint64_t sum = cutrace::detail::hash_number(reinterpret_cast<std::uintptr_t>(name.data));  // one for one text
+  std::uint64_t sum =
+      cutrace::detail::hash_number(reinterpret_cast<std::uintptr_t>(name.data));  // interned: one address for one text
   for (std::size_t i = 0; i < count; ++i) sum = cutrace::detail::hash_number(sum ^ requests[i].id);
   return sum;
 }
 
 perfetto_reader::stage_instances& perfetto_reader::instances_of(std::uint64_t key) {
-  // Requests come and go: those whose stages have ended longest are not known apart.
+  // Requests come and go: at the limit, those without an open stage are dropped.
   if (stages_.size() >= stage_limit_ && stages_.count(key) == 0) {
     for (auto at = stages_.begin(); at != stages_.end();) at = at->second.open == 0 ? stages_.erase(at) : std::next(at);
     stage_limit_ = std::max(stage_limit_, 2 * stages_.size());
@@ -230,7 +230,7 @@ void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {
   stage_instances& known = instances_of(stage_key(e.stage_name, of.requests(), of.request_count()));
   e.stage_id = known.open != 0 ? known.open : next_stage_number_++;
   known.open = 0;
-  known.last[known.next++ % known.last.size()] = {e.start_ns, e.end_ns, e.stage_id};
+  known.last[known.count++ % known.last.size()] = {e.start_ns, e.end_ns, e.stage_id};
   last_stage_name_ = nullptr;
 }
 
@@ -271,7 +271,7 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
   cutrace::event& e = to.e;
   std::uint64_t event_number = 0, duration = 0;
   const interned_queue* queue = nullptr;
-  const interned_queue* stage = nullptr;
+  const interned_queue* render_stage = nullptr;
   const interned_kernel* kernel = nullptr;
   const interned_name* name = nullptr;
   std::string_view launch;
@@ -293,7 +293,7 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
         queue = s.queues.find(number(p));
         break;
       case pf::gpu::stage_iid:
-        stage = s.queues.find(number(p));
+        render_stage = s.queues.find(number(p));
         break;
       case pf::gpu::kernel_iid:
         kernel = s.kernels.find(number(p));
@@ -309,18 +309,18 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
         p.skip();
     }
   }
-  if (queue == nullptr || stage == nullptr) return complain("GPU work without a stream, or of no kind");
+  if (queue == nullptr || render_stage == nullptr) return complain("GPU work without a stream, or of an unknown kind");
   e.start_ns = session_ns(ns);
-  e.correlation_id = event_number < first_own_number ? event_number : 0;
+  e.correlation_id = event_number < first_free_number ? event_number : 0;
   e.stream = queue->stream;
   e.joined = cutrace::attribution::by_call;
   const auto context = s.context_processes.find(e.context);
   e.process_id = context != s.context_processes.end() ? context->second : main_process_;
-  switch (stage->what) {
+  switch (render_stage->what) {
     case interned_queue::meaning::kernel:
       e.kind = event_kind::kernel;
       if (kernel == nullptr) {
-        complain("a number without a meaning");
+        complain("a kernel with a kernel_iid that is missing or not defined");
         break;
       }
       e.kernel.mangled_name = kernel->mangled;
@@ -361,16 +361,16 @@ void perfetto_reader::read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf
       break;
     case interned_queue::meaning::stream:
     case interned_queue::meaning::none:
-      return complain("GPU work without a stream, or of no kind");
+      return complain("GPU work without a stream, or of an unknown kind");
   }
   read_launch(s, to, pbf(launch.data(), launch.size()));
-  e.call_start_ns = e.start_ns;  // the call itself may stand a little later
+  e.call_start_ns = e.start_ns;  // the call itself may come later in the file
   e.end_ns = to.ended_before_start_ns != 0
                  ? static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) - to.ended_before_start_ns)
                  : static_cast<std::int64_t>(static_cast<std::uint64_t>(e.start_ns) + duration);
   cutrace::event& out = to_.begin();
   out = e;
-  deliver(out, to);
+  complete(out, to);
   to_.add(at_);
 }
 

@@ -15,8 +15,8 @@ using cutrace::argument_kind;
 using cutrace::event_kind;
 using cutrace::detail::note;
 
-perfetto_reader::said perfetto_reader::read_note(perfetto_sequence& s, pbf p) {
-  said n;
+perfetto_reader::parsed_note perfetto_reader::read_note(perfetto_sequence& s, pbf p) {
+  parsed_note n;
   while (p.next()) {
     switch (p.tag()) {
       case pf::annotation::name_iid: {
@@ -61,8 +61,8 @@ perfetto_reader::said perfetto_reader::read_note(perfetto_sequence& s, pbf p) {
   return n;
 }
 
-perfetto_reader::said perfetto_reader::read_gpu_note(perfetto_sequence& s, pbf p) {
-  said n;
+perfetto_reader::parsed_note perfetto_reader::read_gpu_note(perfetto_sequence& s, pbf p) {
+  parsed_note n;
   while (p.next()) {
     switch (p.tag()) {
       case pf::gpu::arg_name_iid: {
@@ -95,7 +95,7 @@ perfetto_reader::said perfetto_reader::read_gpu_note(perfetto_sequence& s, pbf p
   return n;
 }
 
-cutrace::text perfetto_reader::text_of(const said& n) {
+cutrace::text perfetto_reader::text_of(const parsed_note& n) {
   if (n.interned == nullptr) return to_.texts().intern(n.text);
   if (!n.interned->is_pooled) {
     n.interned->pooled = to_.texts().intern(n.text);
@@ -146,7 +146,7 @@ void perfetto_reader::read_requests(interned_text& t) {
 }
 
 /// @returns false where the note is none of those that any event may have
-bool perfetto_reader::apply_common(open_slice& to, const said& n) {
+bool perfetto_reader::apply_common(open_slice& to, const parsed_note& n) {
   cutrace::event& e = to.e;
   switch (n.key) {
     case note::request:
@@ -186,7 +186,7 @@ bool perfetto_reader::apply_common(open_slice& to, const said& n) {
 
 /// A field of event_fields.hpp, as perfetto_host::put_field writes it.
 template <class Field>
-void perfetto_reader::read_described(const Field& field, const said& n, cutrace::event& e) {
+void perfetto_reader::read_described(const Field& field, const parsed_note& n, cutrace::event& e) {
   using cutrace::field_form;
   auto& to = field.of(e);
   using type = std::decay_t<decltype(to)>;
@@ -215,7 +215,7 @@ void perfetto_reader::read_described(const Field& field, const said& n, cutrace:
 }
 
 /// @returns false where its kind has no such field
-bool perfetto_reader::apply_described(cutrace::event& e, const said& n) {
+bool perfetto_reader::apply_described(cutrace::event& e, const parsed_note& n) {
   const std::string_view name = n.numbered ? cutrace::detail::field_of_note(n.key) : n.name;
   bool found = false;
   const auto look = [&](const auto& field) {
@@ -231,7 +231,7 @@ bool perfetto_reader::apply_described(cutrace::event& e, const said& n) {
   return found;
 }
 
-void perfetto_reader::apply_host(open_slice& to, const said& n) {
+void perfetto_reader::apply_host(open_slice& to, const parsed_note& n) {
   cutrace::event& e = to.e;
   const bool is_stage = e.kind == event_kind::stage || e.kind == event_kind::mark;
   const bool is_call = e.kind == event_kind::api, is_memory = e.kind == event_kind::memory;
@@ -313,7 +313,7 @@ void perfetto_reader::apply_host(open_slice& to, const said& n) {
   complain("a note that this kind of event has not");
 }
 
-void perfetto_reader::apply_gpu(open_slice& to, const said& n) {
+void perfetto_reader::apply_gpu(open_slice& to, const parsed_note& n) {
   if (apply_common(to, n)) return;
   cutrace::event& e = to.e;
   const bool is_kernel = e.kind == event_kind::kernel || e.kind == event_kind::graph_launch;

@@ -41,7 +41,7 @@ void perfetto_reader::read(byte_window& from) {
 }
 
 void perfetto_reader::forget_tracks() {
-  ++tracks_since_;
+  ++tracks_generation_;
   if (!tracks_.empty()) tracks_ = {};
 }
 
@@ -185,12 +185,12 @@ void perfetto_reader::read_packet(pbf p) {
 }
 
 perfetto_track* perfetto_reader::track_of(perfetto_sequence& s, std::uint64_t uuid) {
-  if (uuid == s.track_uuid && s.track != nullptr && s.track_is_of == tracks_since_) return s.track;
+  if (uuid == s.track_uuid && s.track != nullptr && s.track_is_of == tracks_generation_) return s.track;
   const auto at = tracks_.find(uuid);
   if (at == tracks_.end()) return nullptr;
   if (uuid == s.track_uuid) {
     s.track = &at->second;
-    s.track_is_of = tracks_since_;
+    s.track_is_of = tracks_generation_;
   }
   return &at->second;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Perfetto traces of ours (docs/perfetto.md), packet by packet: a packet that is broken is one complaint, and the
-// next one is tried. Memory is that of the largest packet and of what the trace has said of its numbers.
+// Reads Perfetto traces of ours (docs/perfetto.md), packet by packet: one that is broken is reported, and skipped.
+// Memory holds the largest packet and the tables of interned ids.
 #pragma once
 
 #include <array>
@@ -26,12 +26,10 @@ namespace cutrace_reading {
 class perfetto_reader {
  public:
   explicit perfetto_reader(feed& to) : to_(to), requests_(to) {
-    to_.look_ahead(
-        [this](cutrace::event& e) {
-          calls_.finish(e);
-          place_in_stage(e);
-        },
-        false, 512);
+    to_.look_ahead([this](cutrace::event& e) {
+      calls_.finish(e);
+      place_in_stage(e);
+    });
   }
 
   /// One file, to its end.
@@ -45,9 +43,9 @@ class perfetto_reader {
   using pbf = protozero::pbf_reader;
 
   /// One note of an event: a debug annotation, or an argument of GPU work.
-  struct said {
+  struct parsed_note {
     cutrace::detail::note key = cutrace::detail::note::none;
-    std::string_view name;  ///< where the key is no number
+    std::string_view name;  ///< where `key` is none
     cutrace::argument_kind kind = cutrace::argument_kind::word;
     bool is_text = false, numbered = false;
     std::uint64_t value = 0;
@@ -73,7 +71,7 @@ class perfetto_reader {
   void name_track(perfetto_track& t, std::string_view name, std::uint64_t parent);
   void read_gpus(pbf p);
   void read_about(std::string_view what, pbf event);
-  bool read_about_note(std::string_view what, const said& n);
+  bool read_about_note(std::string_view what, const parsed_note& n);
   void read_loss(std::int64_t ns, pbf event);
   void open_trace();
   void describe(cutrace::event_kind kind, std::uint32_t process, std::uint32_t thread, std::string_view name);
@@ -86,16 +84,15 @@ class perfetto_reader {
   void apply_host_notes(perfetto_sequence& s, open_slice& to);
   void end_slice(perfetto_sequence& s, std::uint64_t ns);
   void finish_slice(open_slice& from, std::int64_t end_ns);
-  void deliver(cutrace::event& e, open_slice& from);
-  /// Instances of stages of one name that serve the same requests: the one that has not ended yet, and the last ones
-  /// that have.
+  void complete(cutrace::event& e, open_slice& from);
+  /// Instances of stages with one name and one set of requests.
   struct stage_instances {
     struct ended {
       std::int64_t start_ns = 0, end_ns = 0;
       std::uint64_t number = 0;
     };
-    std::uint64_t open = 0;
-    std::uint32_t next = 0;
+    std::uint64_t open = 0;   ///< number of the one that has not ended, 0: none
+    std::uint32_t count = 0;  ///< that have ended
     std::array<ended, 4> last{};
   };
   static std::uint64_t stage_key(cutrace::text name, const cutrace::request_ref* requests, std::size_t count) noexcept;
@@ -105,16 +102,16 @@ class perfetto_reader {
   void place_in_stage(cutrace::event& e);
   void read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
   void read_launch(perfetto_sequence& s, open_slice& to, pbf p);
-  said read_note(perfetto_sequence& s, pbf p);
-  said read_gpu_note(perfetto_sequence& s, pbf p);
-  bool apply_common(open_slice& to, const said& n);
-  void apply_host(open_slice& to, const said& n);
-  bool apply_described(cutrace::event& e, const said& n);
+  parsed_note read_note(perfetto_sequence& s, pbf p);
+  parsed_note read_gpu_note(perfetto_sequence& s, pbf p);
+  bool apply_common(open_slice& to, const parsed_note& n);
+  void apply_host(open_slice& to, const parsed_note& n);
+  bool apply_described(cutrace::event& e, const parsed_note& n);
   template <class Field>
-  void read_described(const Field& field, const said& n, cutrace::event& e);
-  void apply_gpu(open_slice& to, const said& n);
+  void read_described(const Field& field, const parsed_note& n, cutrace::event& e);
+  void apply_gpu(open_slice& to, const parsed_note& n);
   void read_requests(interned_text& t);
-  cutrace::text text_of(const said& n);
+  cutrace::text text_of(const parsed_note& n);
   void complain(std::string_view what) { to_.problems().add(what, at_); }
 
   feed& to_;
@@ -123,10 +120,10 @@ class perfetto_reader {
   counted_vector<perfetto_sequence*> sequences_;  ///< by number
   std::deque<perfetto_sequence, counting_allocator<perfetto_sequence>> all_sequences_;
   counted_map<std::uint64_t, perfetto_track> tracks_;
-  std::uint64_t tracks_since_ = 0;  ///< how often `tracks_` was emptied
+  std::uint64_t tracks_generation_ = 0;  ///< how often `tracks_` was emptied
   std::set<std::string> devices_;
   counted_bytes device_bytes_;
-  /// Processes and threads that were described, by kind, numbers and name, whose address is one for one text.
+  /// Processes and threads that were described, by kind, numbers and name, which is interned.
   std::set<std::tuple<cutrace::event_kind, std::uint32_t, std::uint32_t, const char*>> described_;
   std::vector<cutrace::event> waiting_;  ///< descriptions that came before the clocks
   trace_facts facts_;
@@ -139,7 +136,7 @@ class perfetto_reader {
   const char* last_stage_name_ = nullptr;
   std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
   counted_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
-  std::size_t stage_limit_ = 65536;                     ///< those that have ended are forgotten when there are so many
+  std::size_t stage_limit_ = 65536;  ///< of `stages_`: at it, those without an open stage are dropped
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };

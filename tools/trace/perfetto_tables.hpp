@@ -137,7 +137,7 @@ struct perfetto_sequence {
   std::uint64_t track_uuid = 0;
   std::uint32_t clock = 0;
   perfetto_track* track = nullptr;  ///< of track_uuid, once looked up
-  std::uint64_t track_is_of = 0;    ///< when `track` was looked up: perfetto_reader::tracks_since_
+  std::uint64_t track_is_of = 0;    ///< when `track` was looked up: perfetto_reader::tracks_generation_
   interned_table<interned_name> names;
   interned_table<cutrace::detail::slice_category> categories;
   interned_table<cutrace::detail::note> annotations, arguments;

@@ -86,8 +86,7 @@ class chrome_sink : public sink {
         continue;
       }
       write_event(e);
-      if (CUTRACE_LIKELY(!is_held_)) file_.event_ends(out_.size());
-      is_held_ = false;
+      file_.event_ends(out_.size());
       if (CUTRACE_UNLIKELY(out_.size() >= full)) out_.drop_front(file_.write_blocks(out_.view()));
       if (CUTRACE_UNLIKELY(file_.part_is_full(out_.size()))) next_part(e.end_ns);
     }
@@ -127,7 +126,6 @@ class chrome_sink : public sink {
     json_.end_object();
     const std::string totals(json_.view());
     json_.clear();
-    for (held_call& h : held_) release(h, 0);
     rows_.write_names(json_, [this] { end_item(); });
     write_window_end(ts_ns);
     out_.append(detail::chrome_tail(device_properties_, totals, file_.path()));
@@ -145,14 +143,6 @@ class chrome_sink : public sink {
     begin_part();
   }
 
-  /// A driver call that waits for the next event of its thread: if that is the runtime call around it, with the same
-  /// correlation id, only the outer one carries the id, or readers would count the launch twice.
-  struct held_call {
-    std::uint64_t correlation = 0;  ///< 0: none waits
-    std::size_t bare_size = 0;      ///< of the text without what the id adds to it
-    detail::text_buffer text;       ///< rendered, since arguments and requests do not outlive the write
-  };
-  static constexpr std::uint32_t held_limit = 2048;
   static constexpr std::size_t device_limit = 1024;
   /// The buffer stays in the second level of the processor's cache; see output_file::write_blocks for its size.
   static constexpr std::size_t full = 2 * detail::output_file::block;
@@ -196,16 +186,15 @@ class chrome_sink : public sink {
     std::string_view ts;  ///< as it stands in the buffer
   };
   /// `more`: characters that the caller will write
-  CUTRACE_INLINE open_slice begin_slice(detail::text_buffer& out, const event& e, const detail::row_place& at,
-                                        std::size_t more) {
+  CUTRACE_INLINE open_slice begin_slice(const event& e, const detail::row_place& at, std::size_t more) {
     name_.clear();
     detail::chrome_name(name_, e);
-    out.append("{\"ph\":\"X\",\"cat\":\"");
-    out.append(detail::chrome_category(e));
-    out.append("\",\"name\":\"");
-    detail::append_escaped(out, name_);
-    out.append("\"");
-    char* const ts = detail::put_text(out.room(at.text.size() + slice_room + more), at.text);
+    out_.append("{\"ph\":\"X\",\"cat\":\"");
+    out_.append(detail::chrome_category(e));
+    out_.append("\",\"name\":\"");
+    detail::append_escaped(out_, name_);
+    out_.append("\"");
+    char* const ts = detail::put_text(out_.room(at.text.size() + slice_room + more), at.text);
     char* to = detail::put_microseconds(ts, e.start_ns);
     const std::string_view shown(ts, static_cast<std::size_t>(to - ts));
     to = detail::put_microseconds(detail::put_literal(to, ",\"dur\":"), detail::shown_duration_ns(e));
@@ -219,7 +208,6 @@ class chrome_sink : public sink {
     const detail::host_row_key row = detail::host_row_of(e);
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
     const detail::row_place at = rows_.host(row, e.process_id, e.start_ns, clamped_end(e), owner);
-    release_held(at, 0);
     const std::string_view stage = is_stage ? stages_.fields_of_stage(e) : stages_.fields(e);
     // What a stage of a marker says is written by hand: there are as many as calls.
     if (!is_stage)
@@ -227,8 +215,7 @@ class chrome_sink : public sink {
     else if (e.stage.origin != stage_origin::marker)
       detail::write_fields(json_, e, detail::origin_fields);
     const std::string_view own = json_.view();
-    char* to =
-        begin_slice(out_, e, at, own.size() + detail::stage_args_room + detail::common_args_room + stage.size()).to;
+    char* to = begin_slice(e, at, own.size() + detail::stage_args_room + detail::common_args_room + stage.size()).to;
     if (is_stage) to = detail::put_stage_args(to, e, row.kind == detail::row_kind::spans);
     if (!own.empty()) to = detail::put_text(detail::put_separator(to), own);
     out_.commit(end_slice(detail::put_common_args(to, e, stage)));
@@ -247,7 +234,7 @@ class chrome_sink : public sink {
     const detail::row_place at = rows_.gpu(kind, e.device, row, e.start_ns, end_ns);
     const std::string_view stage = stages_.fields(e), capture = stages_.capture(e);
     const open_slice slice = begin_slice(
-        out_, e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + capture.size() + flow_room(at));
+        e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + capture.size() + flow_room(at));
     char* to = detail::put_gpu_args(slice.to, e, at.base_tid, devices_);
     if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
@@ -269,53 +256,25 @@ class chrome_sink : public sink {
   void write_api(const event& e) {
     const detail::row_place at =
         rows_.host({detail::row_kind::thread, e.thread_id}, e.process_id, e.start_ns, clamped_end(e), e.stage_id);
-    release_held(at, e.api.runtime_api ? e.correlation_id : 0);
-    if (e.api.runtime_api || e.correlation_id == 0 || at.row >= held_limit) {
-      write_call(out_, e, at);
-      return;
-    }
-    if (at.row >= held_.size()) held_.resize(at.row + 1);
-    held_call& held = held_[at.row];
-    held.bare_size = write_call(held.text, e, at);
-    held.correlation = e.correlation_id;
-    is_held_ = true;
-  }
+    // A runtime call and the driver call in it have one correlation id. The inner one, which ends first, carries it
+    // alone, or readers would count the launch twice.
+    if (at.row >= inner_calls_.size()) inner_calls_.resize(at.row + 1);
+    std::uint64_t& inner = inner_calls_[at.row];
+    const std::uint64_t correlation = e.api.runtime_api && e.correlation_id == inner ? 0 : e.correlation_id;
+    inner = e.api.runtime_api ? 0 : e.correlation_id;
 
-  /// @returns size of `out` at which the correlation id begins
-  std::size_t write_call(detail::text_buffer& out, const event& e, const detail::row_place& at) {
     const std::string_view stage = stages_.fields(e);
-    const std::size_t before = out.size();
-    const open_slice slice = begin_slice(
-        out, e, at, detail::api_args_room(e.api) + detail::common_args_room + stage.size() + 64 + flow_room(at));
+    const open_slice slice =
+        begin_slice(e, at, detail::api_args_room(e.api) + detail::common_args_room + stage.size() + 64 + flow_room(at));
     char* to = detail::put_common_args(detail::put_api_args(slice.to, e.api), e, stage);
-    const char* const bare_end = to;
-    if (e.correlation_id != 0) to = detail::put_field(to, ",\"correlation\":", e.correlation_id);
+    if (correlation != 0) to = detail::put_field(to, ",\"correlation\":", correlation);
     to = end_slice(to);
-    if (e.correlation_id != 0 && analysis::arrow_of_call(e.name) != analysis::call_arrow::none) {
-      to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), e.correlation_id, at, slice.ts);
+    if (correlation != 0 && analysis::arrow_of_call(e.name) != analysis::call_arrow::none) {
+      to = put_flow(detail::put_literal(to, "{\"ph\":\"s\",\"id\":"), correlation, at, slice.ts);
       to = detail::put_literal(to, "},\n");
     }
-    out.commit(to);
-    return before + static_cast<std::size_t>(bare_end - (out.view().data() + before));
+    out_.commit(to);
   }
-
-  /// Before any slice of a host thread, the call that waits there is written.
-  void release_held(const detail::row_place& at, std::uint64_t outer_correlation) {
-    if (at.row < held_.size()) release(held_[at.row], outer_correlation);
-  }
-  void release(held_call& held, std::uint64_t outer_correlation) {
-    if (held.correlation == 0) return;
-    if (held.correlation != outer_correlation) {
-      out_.append(held.text.view());
-    } else {
-      out_.append(held.text.view().substr(0, held.bare_size));
-      out_.commit(end_slice(out_.room(end_room)));
-    }
-    held.correlation = 0;
-    held.text.clear();
-    file_.event_ends(out_.size());
-  }
-  static constexpr std::size_t end_room = 8;
 
   static std::size_t flow_room(const detail::row_place& at) noexcept { return at.text.size() + 128; }
   static char* put_arrival(char* to, std::uint64_t id, const detail::row_place& at, std::string_view ts) noexcept {
@@ -432,8 +391,7 @@ class chrome_sink : public sink {
   detail::json_text json_;      ///< an object that is written seldom
   detail::membership_fields stages_;
   detail::chrome_rows rows_;
-  std::vector<held_call> held_;  ///< by number of the row
-  bool is_held_ = false;         ///< the event that was just taken is among them
+  std::vector<std::uint64_t> inner_calls_;  ///< by number of the row: correlation id of its newest driver call
   std::map<std::uint32_t, device_data> devices_;
   std::map<std::uint32_t, std::string> device_properties_;  ///< objects of the file's last part
   std::string name_;
