@@ -460,30 +460,40 @@ class idle_watch {
 
   void add(const event& e) {
     if (e.kind == event_kind::window) {
-      windows_.push_back(clip(interval_of(e), {start_ns_, INT64_MAX}));
+      const interval w = clip(interval_of(e), {start_ns_, INT64_MAX});
+      // Nothing was recorded from the window before to this one.
+      if (open_from_ns_ < w.start_ns)
+        for (auto& d : gaps_) fill_gaps(d.first, {open_from_ns_, w.start_ns});
+      windows_.push_back(w);
+      is_open_ = false;
       open_from_ns_ = INT64_MAX;
       // Here no window is open.
       if (log_->memory_bytes() > log_bytes_ / 2 || (log_bytes_ != SIZE_MAX && windows_.size() > window_limit))
         settle(false), forget_windows();
       return;
     }
-    if (!windows_.empty() && e.kind < event_kind::process && e.start_ns >= windows_.back().end_ns)
-      open_from_ns_ = std::min(open_from_ns_, e.start_ns);
+    if (!windows_.empty() && e.kind < event_kind::process && e.start_ns >= windows_.back().end_ns) is_open_ = true;
     log_->add(e);
     if (CUTRACE_UNLIKELY(++added_ % look_every == 0) && log_->memory_bytes() > log_bytes_) settle(false);
   }
 
   /// Analyses what came since the last time. `report` and `longest` know of it then.
-  /// @param ended all windows have come; else the one that is open begins for it with the first event after the last
+  /// @param ended all windows have come. Else one may be open, whose begin is known when it ends: until then it counts
+  /// from the end of the one before
   CUTRACE_ONE_COPY void settle(bool ended) {
     if (added_ == 0) return;
     ++pieces_;
     for (const interval v : windows_) log_->add_recorded(v);
-    if (!ended && !windows_.empty() && open_from_ns_ != INT64_MAX)
+    if (!ended && windows_.empty()) open_from_ns_ = start_ns_;  // the log takes all of its time to be recorded
+    if (!ended && is_open_) {
+      open_from_ns_ = windows_.back().end_ns;
       log_->add_recorded({open_from_ns_, time_of(INT64_MAX)});
+    }
     log_->seal();
     // Work that ran in gaps of the logs before, and was not known then.
-    for (const auto& d : log_->devices()) fill_gaps(d.second);
+    for (const auto& d : log_->devices())
+      for (const std::uint32_t i : d.second.order)
+        if (!fill_gaps(d.first, log_->work()[i].when)) break;
     std::vector<idle_gap> of_log;
     for_each_gap(*log_, active_, [&](const idle_gap& g) {
       add(g);
@@ -529,8 +539,8 @@ class idle_watch {
   }
   /// Longest first.
   const std::vector<named_gap>& longest() const noexcept { return longest_; }
-  /// Pieces of the trace that were analysed one by one: where two of them meet, one gap of each device may have another
-  /// cause than in the whole trace.
+  /// Pieces of the trace that were analysed one by one: gaps where two of them meet, and in stages that were open
+  /// there, may have another cause than in the whole trace.
   std::uint64_t pieces() const noexcept { return pieces_; }
   /// Time of work that came later than gaps are kept, so that it may lie in gaps that were counted.
   std::int64_t off_ns() const noexcept { return off_ns_; }
@@ -604,19 +614,17 @@ class idle_watch {
     return *rows_.emplace(std::move(key), idle_total{}).first;
   }
 
-  CUTRACE_ONE_COPY void fill_gaps(const device_work& d) {
-    std::vector<kept_gap>& list = gaps_[d.device];
-    const std::int64_t forgotten_ns = forgotten_until_[d.device];
-    for (const std::uint32_t i : d.order) {
-      const interval v = log_->work()[i].when;
-      if (forgotten_ns != 0) add_ns(off_ns_, clip(v, {v.start_ns, forgotten_ns}).length_ns());
-      std::size_t at = static_cast<std::size_t>(
-          std::partition_point(list.begin(), list.end(),
-                               [&](const kept_gap& g) { return g.when.end_ns <= v.start_ns; }) -
-          list.begin());
-      if (at == list.size()) return;  // all further work begins later
-      for (; at < list.size() && list[at].when.start_ns < v.end_ns; ++at) at = fill_gap(list, at, v);
-    }
+  /// In `v` the device was not idle, or it is not known. @returns false where all gaps ended before
+  CUTRACE_ONE_COPY bool fill_gaps(std::uint32_t device, interval v) {
+    std::vector<kept_gap>& list = gaps_[device];
+    const std::int64_t forgotten_ns = forgotten_until_[device];
+    if (forgotten_ns != 0) add_ns(off_ns_, clip(v, {v.start_ns, forgotten_ns}).length_ns());
+    std::size_t at = static_cast<std::size_t>(
+        std::partition_point(list.begin(), list.end(), [&](const kept_gap& g) { return g.when.end_ns <= v.start_ns; }) -
+        list.begin());
+    if (at == list.size()) return false;
+    for (; at < list.size() && list[at].when.start_ns < v.end_ns; ++at) at = fill_gap(list, at, v);
+    return true;
   }
 
   /// What `v` leaves of a gap: nothing, a part or two. Returns the place of the last.
@@ -677,7 +685,8 @@ class idle_watch {
   std::vector<interval> windows_;
   std::int64_t before_ns_ = 0;  ///< of forgotten windows, before each device's first work
   std::int64_t forgotten_windows_ns_ = 0;
-  std::int64_t open_from_ns_ = INT64_MAX;  ///< first event after the last window
+  bool is_open_ = false;                   ///< events have come since the last window
+  std::int64_t open_from_ns_ = INT64_MAX;  ///< of the window that is open, as it counted for what is settled of it
   std::int64_t off_ns_ = 0;
   std::uint64_t pieces_ = 0;
 };
