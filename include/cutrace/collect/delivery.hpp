@@ -4,6 +4,7 @@
 // Collector's thread only.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <cutrace/collect/clock_map.hpp>
 #include <cutrace/collect/event_tables.hpp>
@@ -379,14 +380,16 @@ class delivery {
   }
   /// The requests of an owner, as events show them. They wait in a third of the memory.
   const request_ref* expand(const known_stage& owner) {
-    if (expanded_.owner == owner.id) return expanded_.requests;
-    expanded_ = {owner.id, requests_.data() + requests_.size()};
+    for (const expansion& x : expanded_)
+      if (x.owner == owner.id) return x.requests;
+    expansion& x = expanded_[next_expansion_++ % expanded_.size()];
+    x = {owner.id, requests_.data() + requests_.size()};
     if (owner.has_text()) {
       requests_.push_back(owner.text_request());
     } else {
       for (std::uint32_t i = 0; i < owner.request_count; ++i) requests_.push_back({owner.requests[i], {}});
     }
-    return expanded_.requests;
+    return x.requests;
   }
 
   /// Counted once for each event, however much the event lacks.
@@ -426,7 +429,10 @@ class delivery {
     std::uint64_t owner = 0;
     const request_ref* requests = nullptr;
   };
-  expansion expanded_;  ///< in `requests_`, the last one
+  /// The last ones in `requests_`, since events of several threads alternate: with one of them alone an event of two
+  /// threads' batches costs the collector 159 ns instead of 130 (bench/sink_cost, null).
+  std::array<expansion, 4> expanded_{};
+  std::size_t next_expansion_ = 0;
   bool lacks_ = false;  ///< the event at hand
   std::uint64_t without_stage_ = 0;
   std::uint64_t without_requests_ = 0;

@@ -113,7 +113,7 @@ class stream_order {
     }
     in_order_ = in_order_ && (log_.empty() || is_before(log_.back().correlation, c.correlation));
     log_.push_back(c);
-    if (log_.size() >= log_limit) settle();
+    if (log_.size() >= log_limit) settle();  // which goes over all streams
   }
 
   /// A GPU record with its times came, or a wait that names its stream.
@@ -228,7 +228,9 @@ class stream_order {
   }
 
  private:
-  static constexpr std::size_t log_limit = 4096, event_limit = 65536, node_bytes = 96;
+  /// Calls fit into a cache: with 4,096 an event costs the collector 155 ns instead of 143 (bench/sink_cost, null).
+  static constexpr std::size_t log_limit = 1024;
+  static constexpr std::size_t event_limit = 65536, node_bytes = 96;
 
   struct stream_key {
     std::uint64_t handle;
