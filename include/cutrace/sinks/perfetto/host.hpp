@@ -40,7 +40,7 @@ class perfetto_host {
     const std::uint32_t requests = is_stage ? state_.requests_number(s, e) : 0;
     const trace_clock& clock = state_.packets.clock;
 
-    char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
+    char* to = state_.packets.out.room(packet_room + room_of_fields(e));
     char* packet = to + packet_at;
     to = s.put_head(to, true, clock, e.start_ns);
     char* const begin = open_message<pf::packet::track_event>(to);
@@ -76,7 +76,7 @@ class perfetto_host {
     const std::uint32_t requests = state_.requests_number(s, e);
     const trace_clock& clock = state_.packets.clock;
 
-    char* to = state_.packets.out.room(packet_room + room_beside_packet(e));
+    char* to = state_.packets.out.room(packet_room + room_of_fields(e));
     char* const packet = to + packet_at;
     to = s.put_head(to, true, clock, e.start_ns);
     char* const body = open_message<pf::packet::track_event>(to);
@@ -116,7 +116,7 @@ class perfetto_host {
 
  private:
   static constexpr std::size_t packet_room =
-      2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room + 12 * note_room;
+      2 * perfetto_sequence::head_room + 12 * number_field_room + perfetto_state::common_room;
 
   static perfetto_row_key row_of(const event& e) noexcept {
     switch (e.kind) {
@@ -176,25 +176,15 @@ class perfetto_host {
     });
   }
 
-  CUTRACE_ONE_COPY std::size_t room_beside_packet(const event& e) const noexcept {
-    switch (e.kind) {
-      case event_kind::stage:
-      case event_kind::mark:
-        return e.stage.origin == stage_origin::marker ? 0 : e.stage.domain.size + e.stage.category_name.size;
-      case event_kind::api:
-        return e.api.result_name.size + e.api.runtime_name.size + room_of(e.api.arguments, e.api.argument_count);
-      default:
-        return goes_by_fields(e.kind) ? room_of_described(e) : 0;
-    }
-  }
-  static std::size_t room_of_described(const event& e) noexcept {
+  /// Of all that the description of its kind has; more than is written of most kinds.
+  CUTRACE_ONE_COPY static std::size_t room_of_fields(const event& e) noexcept {
     std::size_t room = 0;
     const auto add = [&](const auto& field) {
+      constexpr field_form form = std::decay_t<decltype(field)>::form;
       room += note_room + field.name.size();
-      if constexpr (std::decay_t<decltype(field)>::form == field_form::text) room += field.of(e).size;
-      if constexpr (std::decay_t<decltype(field)>::form == field_form::triple) room += triple_room;
-      if constexpr (std::decay_t<decltype(field)>::form == field_form::arguments)
-        room += room_of(field.of(e).arguments, field.of(e).argument_count);
+      if constexpr (form == field_form::text) room += field.of(e).size;
+      if constexpr (form == field_form::triple) room += triple_room;
+      if constexpr (form == field_form::arguments) room += room_of(field.of(e).arguments, field.of(e).argument_count);
     };
     with_fields(e.kind, [&](const auto&... field) { (add(field), ...); });
     return room;
