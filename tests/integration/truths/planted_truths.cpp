@@ -200,7 +200,6 @@ struct program {
       PLANTED("decode");
       kernel(us(100));
       wait();
-      busy(us(5));
     }
   }
   void blocking_copies() {
@@ -208,7 +207,6 @@ struct program {
       PLANTED("decode");
       gpu.spin(nullptr, 100000);
       DO(cuMemcpyDtoH, pageable.data(), memory, 64);
-      busy(us(5));
     }
   }
   void pageable_copies() {
