@@ -232,7 +232,7 @@ class elf_file {
     if (file.is_roots())
       parse(facts_);
     else
-      facts_ = without_rights(path_, parse);
+      facts_ = parse_without_rights(path_, parse);
   }
 
   /// All exported functions that have a driver's name, by their offsets. The shortest symbol is the name of one that

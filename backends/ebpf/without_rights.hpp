@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that somebody else wrote are parsed by a process that has given up what this one may do: it is nobody's, has no
-// capabilities, and only writes down what it has found. Whoever takes it over by a file has won nothing.
+// Files that somebody else wrote are parsed by a child process without privileges: it runs as user nobody, has no
+// capabilities, and only writes to a pipe. A malicious file that takes it over gains nothing.
 #pragma once
 
 #include <fcntl.h>
@@ -51,8 +51,8 @@ class found_facts {
   std::string bytes_;
 };
 
-/// Of this process, for good: user and group (root's alone can be given up), capabilities, new files. False: it has
-/// some of them still.
+/// Drops this process's user and groups (if it is root's), capabilities, and its right to write files, for good. False
+/// where some of that failed.
 inline bool give_up_rights() noexcept {
   constexpr unsigned nobody = 65534;
   const rlimit none{0, 0};
@@ -65,10 +65,10 @@ inline bool give_up_rights() noexcept {
   return ::syscall(SYS_capset, &head, no_capabilities) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-/// What `parse(to)` adds, in such a process. A file that is open already can be read there. @throws std::runtime_error
-/// with its words, or where it did not end well
+/// Runs `parse(found_facts&)` in a child without privileges and returns what it added. Files that are open already can
+/// be read there. @throws std::runtime_error with parse's message, or where the child failed
 template <class Parse>
-found_facts without_rights(const std::string& path, Parse parse) {
+found_facts parse_without_rights(const std::string& path, Parse parse) {
   constexpr std::size_t most = std::size_t{256} << 20;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -76,7 +76,8 @@ found_facts without_rights(const std::string& path, Parse parse) {
   if (child == 0) {
     std::string all(1, '+');  // '-': what follows says why not
     try {
-      if (!give_up_rights()) throw std::runtime_error(path + ": no rights could be given up to read it");
+      if (!give_up_rights())
+        throw std::runtime_error(path + ": the rights to be dropped before it is read could not be");
       found_facts found;
       parse(found);
       all += found.bytes();

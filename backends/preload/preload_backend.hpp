@@ -24,8 +24,9 @@ class preload_backend final : public backend {
     writer_ = &w;
     p.use_counter = w.scale().use_counter;
     name_results(w);
-    int unasked = process::not_asked;  // a session of the program's own: none is opened beside or after it
-    p.session.compare_exchange_strong(unasked, process::settled);
+    // Nobody has asked yet: the program begins this session itself, and the first call must not open another one.
+    int expected = process::not_asked;
+    p.session.compare_exchange_strong(expected, process::settled);
     if (p.session.load(std::memory_order_acquire) == process::being_opened)
       p.waiting_writer.store(&w, std::memory_order_release);
     else
@@ -43,9 +44,9 @@ class preload_backend final : public backend {
         gpu_time = "GPU time by CUDA events";
       }
     }
-    std::snprintf(status.detail, sizeof(status.detail), "calls of the driver by hooks, %s; %s",
-                  p.driver.present() ? (std::to_string(p.driver.exported()) + " functions exported").c_str()
-                                     : "whose library is not loaded yet",
+    std::snprintf(status.detail, sizeof(status.detail), "driver calls by hooks, %s; %s",
+                  p.driver.present() ? (std::to_string(p.driver.exported()) + " functions of the driver").c_str()
+                                     : "libcuda is not loaded yet",
                   gpu_time);
     return status;
   }
@@ -66,6 +67,7 @@ class preload_backend final : public backend {
     if (thread_calls* t = thread_calls::existing()) calls::thread_ends(*t);
     p.waiting_writer.store(nullptr, std::memory_order_release);
     p.writer.store(nullptr, std::memory_order_release);
+    // Calls made while the session was being opened.
     if (const std::uint64_t missed = p.missed.exchange(0)) writer_->count_loss(loss_cause::chunk_full, missed);
     report_unexported(p);
     writer_ = nullptr;
@@ -73,13 +75,13 @@ class preload_backend final : public backend {
   }
 
  private:
-  /// Functions that were reached through pointers which are no exported symbol: tracers of symbols do not see them.
+  /// Functions that were called by pointer and that the driver does not export: tracers by symbol do not see them.
   void report_unexported(const process& p) noexcept {
     try {
       std::string names;
       for (std::uint32_t i = 1; i < p.hooks.count(); ++i)
         if (!p.hooks.at(i).exported) names += std::string(names.empty() ? "" : ", ") + p.hooks.at(i).symbol;
-      if (!names.empty()) writer_->note("preload", ("no exported symbols: " + names).c_str());
+      if (!names.empty()) writer_->note("preload", ("called, but not exported by the driver: " + names).c_str());
     } catch (...) {  // out of memory: the note is left out
     }
     if (p.hooks.refused() != 0)

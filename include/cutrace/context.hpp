@@ -31,7 +31,8 @@ class context {
     context c;
     detail::thread_state* t = s.running_ ? detail::this_thread() : nullptr;
     if (t == nullptr) return c;
-    if (!s.frame_.opened(t->trace_number.load(std::memory_order_relaxed))) detail::write_open(t, s.frame_, nullptr, {});
+    if (!s.frame_.announced_in(t->trace_number.load(std::memory_order_relaxed)))
+      detail::write_open(t, s.frame_, nullptr, {});
     c.take(s.frame_);
     return c;
   }

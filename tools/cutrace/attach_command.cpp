@@ -77,7 +77,7 @@ class held_process {
   /// Root may look into any process; everybody else into those that a debugger of theirs could.
   void check_rights() const {
     if (process_ == ::getpid()) throw usage_error("cutrace does not trace itself");
-    const int why = ::getuid() == 0 ? 0 : may_trace(process_);
+    const int why = ::getuid() == 0 ? 0 : trace_permission_error(process_);
     check_alive();
     if (why != 0)
       throw usage_error("process " + std::to_string(process_) + " is not yours to trace: " + std::strerror(why) +

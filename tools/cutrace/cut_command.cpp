@@ -49,7 +49,8 @@ void add_cut(CLI::App& app, int& exit_status) {
   add_quiet_option(*command, w->quiet);
   add_memory_option(*command);
   command->footer(
-      "Several options hold together. What describes processes, threads and devices is always kept.\n"
+      "An event must match each option that is given, of one given several times one value.\n"
+      "What describes processes, threads and devices is always kept.\n"
       "Exit code: that of cutrace convert.\n"
       "Examples:\n"
       "  cutrace cut t.pftrace -o part.pftrace --from 2s --to 2.5s\n"

@@ -34,7 +34,7 @@ struct capability_sets {
 
   bool read() noexcept { return ::syscall(SYS_capget, &head, data) == 0; }
   bool write() noexcept { return ::syscall(SYS_capset, &head, data) == 0; }
-  /// Only these, of what there is.
+  /// Takes away all others.
   void keep(std::uint64_t mask) noexcept {
     for (unsigned i = 0; i < 2; ++i) {
       data[i].permitted &= static_cast<std::uint32_t>(mask >> (32 * i));
@@ -85,8 +85,9 @@ void check_own_rights(const std::string& command) {
     ::unsetenv(name);
   }
   if (!forgotten.empty())
-    say("cutrace: not obeyed, since this cutrace has file capabilities, which its caller has not: " + forgotten);
-  cutrace::detail::trusts_environment() = true;  // what is left chooses nothing that this user could not do alone
+    say("cutrace: ignored, since this cutrace has file capabilities that its caller lacks: " + forgotten);
+  cutrace::detail::trusts_environment() =
+      true;  // the other variables let this user do nothing that they could not do anyway
 }
 
 invoking_user find_invoking_user() {
@@ -99,12 +100,12 @@ invoking_user find_invoking_user() {
     who.user = user;
     who.group = group;
   }
-  who.other = who.user != ::geteuid() || who.group != ::getegid();
+  who.differs = who.user != ::geteuid() || who.group != ::getegid();
   return who;
 }
 
 void become(const invoking_user& who) {
-  if (!who.other) return;
+  if (!who.differs) return;
   const auto check = [](bool done, const char* what) {
     if (!done)
       throw usage_error(std::string("cannot become the user who called: ") + what + ": " + std::strerror(errno));
@@ -116,7 +117,7 @@ void become(const invoking_user& who) {
     if (::getgrouplist(known->pw_name, who.group, groups.data(), &count) < 0) count = 256;
     groups.resize(static_cast<std::size_t>(count));
   }
-  // Not of root: a group of its that stayed would be a right that stayed. Fails without rights, where none is to lose.
+  // Root's groups are dropped, too: each one kept is a privilege kept. A process without rights cannot, and has none.
   if (::geteuid() == 0) check(::setgroups(groups.size(), groups.data()) == 0, "setgroups");
   check(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0, "prctl");
   check(::setresgid(who.group, who.group, who.group) == 0, "setresgid");
@@ -134,29 +135,29 @@ void give_up_rights_to_read(const std::vector<std::string>& files) {
     struct stat s {};
     if ((file == "-" ? ::fstat(STDIN_FILENO, &s) : ::stat(file.c_str(), &s)) != 0) continue;  // reading it will say so
     if (s.st_uid == 0 || s.st_uid == caller.user || (!S_ISREG(s.st_mode) && !S_ISFIFO(s.st_mode))) continue;
-    if (owner.other && owner.user != s.st_uid)
+    if (owner.differs && owner.user != s.st_uid)
       throw usage_error(
-          "the files are of several users, none of whom root should read with root's rights; copy them, or "
+          "the files belong to several users, and root should read none of them with root's rights; copy them, or "
           "read them as a user who may");
     owner.user = s.st_uid;
     owner.group = s.st_gid;
-    owner.other = true;
+    owner.differs = true;
   }
-  if (!owner.other) return;
+  if (!owner.differs) return;
   const std::string who = "user " + std::to_string(owner.user);
   try {
     become(owner);
   } catch (const usage_error& e) {
     throw usage_error("a file of " + who + " is not read with root's rights, and " + e.what() +
-                      "; read a copy of root's");
+                      "; read a copy that root owns");
   }
   drop_capabilities();
   say("cutrace: root's rights are given up for those of " + who +
-      ", whose file is read; output goes where that user may write");
+      ", who owns the file that is read: output must be writable for that user");
 }
 
 void set_variables(const invoking_user& who, std::map<std::string, std::string>& variables) {
-  const passwd* const known = who.other ? ::getpwuid(who.user) : nullptr;
+  const passwd* const known = who.differs ? ::getpwuid(who.user) : nullptr;
   if (known == nullptr) return;
   variables["HOME"] = known->pw_dir;
   variables["USER"] = variables["LOGNAME"] = known->pw_name;
@@ -170,7 +171,7 @@ void drop_capabilities() noexcept {
   static_cast<void>(sets.write());
 }
 
-int may_trace(pid_t process) {
+int trace_permission_error(pid_t process) {
   const pid_t child = ::fork();
   if (child == 0) {
     drop_capabilities();

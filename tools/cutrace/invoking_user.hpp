@@ -20,7 +20,7 @@ void check_own_rights(const std::string& command);
 struct invoking_user {
   uid_t user = 0;
   gid_t group = 0;
-  bool other = false;  ///< than who this process runs as
+  bool differs = false;  ///< from the user or group that this process runs as
 };
 /// @throws usage_error where SUDO_UID or SUDO_GID make no sense
 invoking_user find_invoking_user();
@@ -41,8 +41,8 @@ void set_variables(const invoking_user& who, std::map<std::string, std::string>&
 /// Of this process, where it is not root: it can do only what its user can.
 void drop_capabilities() noexcept;
 
-/// Whether this process's user may look into another process, as ptrace would decide; else an errno. What this process
+/// 0 where this process's user may look into another process, as ptrace would decide; else an errno. What this process
 /// has kept of root's rights does not count.
-int may_trace(pid_t process);
+int trace_permission_error(pid_t process);
 
 }  // namespace cutrace_tool

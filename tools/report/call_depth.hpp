@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How deep calls and stages nest. Calls: 0 is what the program called itself (mostly the runtime), 1 what that called
-// (the driver). Stages: as their markers count.
+// How deep calls and stages nest. Calls: level 0 are those that the program made (mostly of CUDA's runtime), level 1
+// those made inside of these (of the driver). Stages: event::depth.
 //
-// A call is nested in another one of its thread that begins no later and ends no earlier. Calls come by their end, so
-// one that comes shows which of the last ones were inside of it.
+// A call is nested in another one of its thread that begins no later and ends no earlier. Calls arrive in the order of
+// their ends, so a call that arrives encloses the latest ones that began after it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct depth_level {
   std::uint64_t stages = 0;
   std::uint64_t stage_ns = 0;
 };
-constexpr std::size_t depth_limit = 16;  ///< deeper ones count in the last level
+constexpr std::size_t depth_limit = 16;  ///< deeper stages count in the last level
 using depth_report = std::array<depth_level, depth_limit>;
 
 /// Takes events in the order of delivery; a late call counts as if it stood alone.
@@ -42,19 +42,20 @@ class call_depth {
   CUTRACE_ONE_COPY depth_report result() const {
     depth_report r = report_;
     for (const auto& t : threads_)
-      for (const tree& done : t.second) count(r, done, 0);
+      for (const ended_call& done : t.second) count(r, done, 0);
     return r;
   }
 
  private:
-  static constexpr std::size_t kept = 64;  ///< ended calls of a thread that one around them may still follow
-  struct tree {
+  static constexpr std::size_t kept = 64;  ///< ended calls of a thread, at most, around which a call may still end
+  /// A call, and what is inside of it by levels below it; the last one takes all that is deeper.
+  struct ended_call {
     interval when;
     std::array<std::uint32_t, 4> calls{};
     std::array<std::uint64_t, 4> ns{};
   };
 
-  static void count(depth_report& r, const tree& t, std::size_t at) {
+  static void count(depth_report& r, const ended_call& t, std::size_t at) {
     for (std::size_t i = 0; i < t.calls.size(); ++i) {
       depth_level& l = r[std::min(at + i, depth_limit - 1)];
       l.calls += t.calls[i];
@@ -67,8 +68,8 @@ class call_depth {
       last_ = &threads_[e.thread_id];
       last_thread_ = e.thread_id;
     }
-    std::vector<tree>& ended = *last_;
-    tree t;
+    std::vector<ended_call>& ended = *last_;
+    ended_call t;
     t.when = interval_of(e);
     t.calls[0] = 1;
     t.ns[0] = static_cast<std::uint64_t>(t.when.length_ns());
@@ -89,8 +90,8 @@ class call_depth {
   }
 
   depth_report report_{};
-  detail::seeded_map<std::uint32_t, std::vector<tree>> threads_;
-  std::vector<tree>* last_ = nullptr;
+  detail::seeded_map<std::uint32_t, std::vector<ended_call>> threads_;
+  std::vector<ended_call>* last_ = nullptr;
   std::uint32_t last_thread_ = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the wall time went. Each nanosecond of the trace has exactly one owner: where several categories overlap, the
-// one that comes first in a stated order. So shares never exceed the time there was, and add up to all of it.
+// Where the wall time went. Each nanosecond of the trace has exactly one owner: of several that overlap, the one that
+// comes first in a stated order. So shares never exceed the time there was, and add up to all of it.
 //
-// Method: one union for each prefix of the order. What a category owns is the growth from its prefix to the next. Of a
-// trace that was paused, sampled or cut, only what lies in the time recorded counts.
+// Method: union k covers the owners 0 to k, and owner k has what union k has more than union k - 1. Of a trace that was
+// paused, sampled or cut, only what lies in the time recorded counts.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Owners of time, in their order. The GPU at work comes first: what the host does meanwhile costs nothing; then time
-/// that work without times occupies, which is not known to be idle (work_class::unfinished). Waiting
+/// Owners of time, in their order. The GPU at work comes first: what the host does meanwhile costs nothing; then
+/// unfinished work, whose times are not known (event::incomplete): from its call to its last possible end. Waiting
 /// comes after all other calls: a thread that waits only matters while no other one is in a call. Last, the program's
 /// own code inside of a stage, and what is left: no GPU work, no call, no stage.
 enum class owner : std::uint8_t {
@@ -55,9 +55,9 @@ inline owner gpu_owner(category c) noexcept {
 struct breakdown_table {
   interval window;
   std::int64_t recorded_ns = 0;  ///< the window's length; less where the trace was paused or sampled
-  std::uint64_t pieces = 0;      ///< of such a trace, 0 of any other
+  std::uint64_t pieces = 0;      ///< recorded windows of such a trace, 0 of any other
   std::array<std::int64_t, owner_count> ns{};
-  std::array<std::uint64_t, owner_count> count{};  ///< events of the owner, wherever they overlap
+  std::array<std::uint64_t, owner_count> count{};  ///< events of the owner, also those whose time another owner has
   bool approximate = false;                        ///< see interval_set; then off by at most `uncertain_ns`
   std::int64_t uncertain_ns = 0;
 
@@ -69,12 +69,12 @@ struct breakdown_table {
   std::int64_t gpu_idle_ns() const noexcept { return recorded_ns - gpu_busy_ns() - gpu_unfinished_ns(); }
 };
 
-/// Union of all kernels, copies and sets of one device, all streams. Its gaps are idle_watch's.
+/// Union of all kernels, copies, memsets and graphs of one device, all streams. idle_gaps.hpp finds its gaps.
 struct device_time {
   std::uint32_t device = 0;
   std::int64_t busy_ns = 0;
   std::int64_t kernel_ns = 0;      ///< union of all kernels
-  std::int64_t unfinished_ns = 0;  ///< that work without times occupies, and no measured work
+  std::int64_t unfinished_ns = 0;  ///< covered by unfinished work and by no measured work
   interval active;                 ///< first start to last end
   std::uint64_t streams = 0;       ///< that had work; at most 4,096
   bool approximate = false;        ///< a time was estimated, see interval_set
@@ -161,7 +161,7 @@ class breakdown {
   using host_unions = std::array<interval_set, nothing - first_host>;
   using all_unions = std::array<interval_set, nothing>;
 
-  // Union k holds all owners up to k. What is no news to one prefix is none to the longer ones.
+  // Union k holds all owners up to k. An interval that adds nothing to one union adds nothing to later ones.
   template <class Unions>
   static void insert_from(Unions& unions, std::size_t first, interval v) {
     for (std::size_t k = first; k < unions.size(); ++k)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of each stretch of time something took: a histogram over time with a fixed number of bins. The bin width
+// How much of each slot of time was in use: a histogram over time with a fixed number of bins. The bin width
 // starts at 1 ns and doubles whenever the trace outgrows the bins, so memory stays fixed for a trace of any length.
 #pragma once
 
@@ -35,23 +35,23 @@ class time_bins {
     for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) add_ns(at(b), clip(v, bin(b)).length_ns());
   }
 
-  /// Marks `v` as covered, as a union would, where only the covered part of each bin is known, not its place. Bins end
-  /// at `until_ns`. Calls `covered(where, added_ns, uncertain_ns)` for each bin: exact (uncertain 0) where the bin was
-  /// empty or is crossed whole, else an estimate that is off by at most uncertain_ns.
+  /// Adds `v` to the union of what is covered. Of a bin only the length of its covered part is known, not its place.
+  /// Bins end at `until_ns`. Calls `covered(part_of_v, added_ns, uncertain_ns)` for each bin: exact (uncertain 0) where
+  /// the bin was empty or is crossed whole, else an estimate that is off by at most uncertain_ns.
   template <class Covered>
   void fill(interval v, std::int64_t until_ns, Covered&& covered) {
     v.end_ns = v.end_ns < until_ns ? v.end_ns : until_ns;
     if (v.empty()) return;
     fit(v);
     for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) {
-      const interval where = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
-      const interval part = clip(v, where);
+      const interval whole = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
+      const interval part = clip(v, whole);
       std::int64_t& ns = at(b);
-      const std::int64_t room = where.length_ns() - ns;
+      const std::int64_t room = whole.length_ns() - ns;
       if (room <= 0) continue;
       const std::int64_t least = part.length_ns() > ns ? part.length_ns() - ns : 0;
       const std::int64_t most = part.length_ns() < room ? part.length_ns() : room;
-      const std::int64_t added = least == most ? most : scaled(part.length_ns(), room, where.length_ns());
+      const std::int64_t added = least == most ? most : scaled(part.length_ns(), room, whole.length_ns());
       ns += added;
       covered(part, added, most - least);
     }
@@ -63,9 +63,9 @@ class time_bins {
     const std::int64_t last_bin = first_ + static_cast<std::int64_t>(ns_.size()) - 1;
     std::int64_t total = 0;
     for (std::int64_t b = std::max(index(v.start_ns), first_); b <= std::min(index(v.end_ns - 1), last_bin); ++b) {
-      const interval where = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
+      const interval whole = clip(bin(b), {std::numeric_limits<std::int64_t>::min(), until_ns});
       const std::int64_t ns = ns_[static_cast<std::size_t>(b - first_)];
-      if (!where.empty()) add_ns(total, scaled(ns, clip(v, where).length_ns(), where.length_ns()));
+      if (!whole.empty()) add_ns(total, scaled(ns, clip(v, whole).length_ns(), whole.length_ns()));
     }
     return total;
   }
@@ -128,9 +128,9 @@ class time_bins {
 };
 
 // Rows of coloured time for a chart of fixed width, in fixed memory: for each row and each colour of it a histogram
-// over time. Exact up to the width of a bin, a fraction of a column.
+// over time. Exact to one bin, which is narrower than a column.
 
-/// What a column of a row shows: the colour that fills most of it, and how much of it has any.
+/// What a column of a row shows: the colour with the largest share, and the time of all colours.
 struct timeline_cell {
   std::uint32_t color = 0;  ///< of the largest share; valid where ns > 0
   std::int64_t ns = 0;      ///< of all colours; more than the column has where work ran in parallel

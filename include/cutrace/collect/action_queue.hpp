@@ -16,8 +16,8 @@ namespace detail CUTRACE_LOCAL {
 
 class action_queue {
  public:
-  /// A trace can then end where no memory is left: each action waits for the one before, by and large, and what they
-  /// capture fits into them.
+  /// Reserves room, so that a trace can end where no memory is left: few actions are queued at once, and what they
+  /// capture fits into std::function without allocation.
   action_queue() {
     actions_.reserve(8);
     running_.reserve(8);
@@ -33,10 +33,10 @@ class action_queue {
     return done_ >= ticket;
   }
 
-  /// The same for as long as `gets_on()` is true. It is called every half of `patience_ms` and must be false twice
-  /// running: a process that was stopped for long finds the first half over as soon as it goes on. Then `replace()`
-  /// makes another thread do the rest, or returns that none can. `is_slow()` is called once, where it takes some
-  /// seconds.
+  /// The same without a limit of time while `gets_on()` is true, which is called each half of `patience_ms`. If it is
+  /// false twice in a row, `replace()` makes another thread go on; if that fails, the result is false. (Once is not
+  /// enough: a process that was stopped finds the first half over when it continues.) `is_slow()` is called once, if
+  /// the action takes more than three seconds.
   template <class Progress, class Slow, class Replace>
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on,
                       Slow is_slow, Replace replace) {
@@ -51,16 +51,16 @@ class action_queue {
       is_slow();
       hold.lock();
     }
-    for (int without = 0; without < 2;) {
+    for (int without_progress = 0; without_progress < 2;) {
       if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
-      without = gets_on() ? 0 : without + 1;
-      if (without == 2 && replace()) without = 0;
+      without_progress = gets_on() ? 0 : without_progress + 1;
+      if (without_progress == 2 && replace()) without_progress = 0;
     }
     return false;
   }
 
-  /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread; where
-  /// another one has taken its place, with the action again in which the former one stands.
+  /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread. One
+  /// that has taken its place begins with the action in which the former one is stuck, from its start.
   template <class Guarded>
   bool run(Guarded guarded) {
     bool ending = false;
@@ -89,13 +89,13 @@ class action_queue {
     std::lock_guard<std::mutex> hold(mutex_);
     ending_ = true;
   }
-  /// The same, and no waiting action is run: its thread has given up, and may be gone with all that the action uses.
+  /// The same, and queued actions are not run: their callers have given up, and what the actions use may be gone.
   void cancel() {
     cancelled_.store(true, std::memory_order_release);
     end();
   }
   /// Nothing will be run any more: threads that still wait go on.
-  void ended() {
+  void mark_ended() {
     std::lock_guard<std::mutex> hold(mutex_);
     ended_ = true;
     changed_.notify_all();
@@ -111,7 +111,7 @@ class action_queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::function<void()>> actions_;
-  // What runs is not on the stack of the collector's thread: a child of fork() does not have that thread.
+  // Not on the stack of the collector's thread, which a child of fork() does not have: LeakSanitizer would report them.
   std::vector<std::function<void()>> running_;
   std::size_t running_at_ = 0;      ///< the one at work
   std::uint64_t running_upto_ = 0;  ///< ticket of the last one

@@ -261,7 +261,7 @@ class collector final : private event_emitter {
       seen = ingest_.produced();
       core_.wake.sleep(rests ? rare : gpu_works_ ? near : usual, rests);
     }
-    actions_.ended();
+    actions_.mark_ended();
   }
 
   void turn() {

@@ -63,7 +63,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
   const std::size_t name_size = name != nullptr ? __builtin_strlen(name) : 0;
   const std::uint32_t extra = (name != nullptr ? text_records(name_size) : 0) + request_records(q);
   record* r = reserve(t, extra + 1);
-  f.set_opened(t->trace_number.load(std::memory_order_relaxed));
+  f.set_announced_in(t->trace_number.load(std::memory_order_relaxed));
   if (r == nullptr) return;
   if (name != nullptr) r = put_text(r, 0, name, name_size);
   r = put_request(r, q);
@@ -74,7 +74,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
 
 /// Opens a frame and the frames around it, outermost first, so that whatever refers to this stage can be resolved.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void open_frames(thread_state* t, stage_frame* f) noexcept {
-  if (f == nullptr || f->opened(t->trace_number.load(std::memory_order_relaxed))) return;
+  if (f == nullptr || f->announced_in(t->trace_number.load(std::memory_order_relaxed))) return;
   open_frames(t, f->outer);
   write_open(t, *f, nullptr, {});
 }
@@ -91,7 +91,7 @@ CUTRACE_INLINE site& named(site& s, const char* name) noexcept {
 CUTRACE_INLINE std::uint64_t current_stage(thread_state* t) noexcept {
   stage_frame* f = t->top;
   if (f == nullptr) return 0;
-  if (CUTRACE_UNLIKELY(!f->opened(t->trace_number.load(std::memory_order_relaxed)))) open_frames(t, f);
+  if (CUTRACE_UNLIKELY(!f->announced_in(t->trace_number.load(std::memory_order_relaxed)))) open_frames(t, f);
   return f->id;
 }
 

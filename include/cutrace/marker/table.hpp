@@ -17,38 +17,39 @@ struct table;
 /// A stage that is running: lives in the scope, span or adoption object and is linked from the thread's state, so that
 /// a driver callback on this thread finds it without a lookup.
 ///
-/// Members that are neighbours in the record are not neighbours here: the compiler would copy them as one 16-byte word,
-/// which waits until both 8-byte stores have left the store buffer.
+/// Members that are neighbours in the record are not neighbours here: the compiler would copy such a pair by one
+/// 16-byte load, which stalls until both 8-byte stores have left the store buffer.
 struct stage_frame {
   stage_frame* outer;
-  std::uint64_t head;     ///< of the record that its end will write: site, form of the request, flags
-  std::uint64_t id;       ///< instance, unique in the process: thread index << 40 | sequence
-  std::uint64_t begin;    ///< ticks
-  std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t depth;    ///< enclosing stages on the thread, 16 bits | number of the trace that knows this stage << 16
+  std::uint64_t head;    ///< of the record that its end will write: site, form of the request, flags
+  std::uint64_t id;      ///< instance, unique in the process: thread index << 40 | sequence
+  std::uint64_t begin;   ///< ticks
+  std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
+  std::uint64_t
+      depth;  ///< enclosing stages on the thread, 16 bits | number of the trace that it was announced in << 16
   std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
   std::uint64_t owner;    ///< instance that named the request, 0 when none did
 
-  /// `in`: as thread_state::trace_number. A stage may outlive the trace in which it was reported.
-  bool opened(std::uint16_t in) const noexcept { return (depth >> 16 & 0xffff) == in; }
-  void set_opened(std::uint16_t in) noexcept { depth = (depth & 0xffff) | std::uint64_t{in} << 16; }
+  /// Whether its stage_open record is in that trace (thread_state::trace_number). A stage may outlive a trace.
+  bool announced_in(std::uint16_t trace) const noexcept { return (depth >> 16 & 0xffff) == trace; }
+  void set_announced_in(std::uint16_t trace) noexcept { depth = (depth & 0xffff) | std::uint64_t{trace} << 16; }
 };
 
 /// What one thread's markers touch. Owned by the runtime, recycled only after the thread is gone.
 struct thread_state {
-  record* cursor;                           ///< next free record
-  record* limit;                            ///< one past the chunk's last record
-  std::atomic<std::uint32_t>* committed;    ///< records of the current chunk that the collector may read
-  std::uint32_t count;                      ///< mirror of *committed, so that the hot path never loads it
-  bool use_counter;                         ///< see clock::ticks
-  bool plain;                               ///< the counter is the clock, and nobody is notified of stages and marks
+  record* cursor;                         ///< next free record
+  record* limit;                          ///< one past the chunk's last record
+  std::atomic<std::uint32_t>* committed;  ///< records of the current chunk that the collector may read
+  std::uint32_t count;                    ///< mirror of *committed, so that the hot path never loads it
+  bool use_counter;                       ///< see clock::ticks
+  bool plain;  ///< times come from the CPU's counter, and nobody is notified of stages and marks
   std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
   stage_frame* top;                         ///< innermost running stage
   std::uint64_t next_stage;                 ///< instance id of the next stage
-  const table* owner;
-  std::uint32_t index;              ///< of the thread in this process, never reused before 2^24 threads
-  std::uint32_t thread_id;          ///< the kernel's
-  std::atomic<std::uint64_t> lost;  ///< events that found no chunk
+  const table* owner;                       ///< of the object whose runtime serves this process
+  std::uint32_t index;                      ///< of the thread in this process, never reused before 2^24 threads
+  std::uint32_t thread_id;                  ///< the operating system's (gettid)
+  std::atomic<std::uint64_t> lost;          ///< events that found no chunk
 };
 
 /// `nvtx`: a name that came through NVTX; `file` of the site is its domain.
@@ -65,8 +66,8 @@ struct site {
   std::atomic<std::atomic<std::uint64_t>*> cell;  ///< counters: where to add
 };
 
-/// `gate_notify`: on, and the owner is notified of stages and marks. Markers come by attach_thread then, where each
-/// thread notes it for itself, so that `thread_state::plain` needs to be no atomic, which would cost an instruction.
+/// `gate_notify`: on, and the owner is notified of stages and marks. Every marker goes through attach_thread then,
+/// where the thread clears its own `plain`: so that need not be atomic, which would cost an instruction.
 enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_notify = 3 };
 
 /// One for each object (executable or shared library). Its ELF note lets the other objects find it.
@@ -94,10 +95,10 @@ struct table {
   /// What a `session` object asks of the runtime. Returns 0, or writes a message and returns non-zero.
   int (*session_call)(session_request*) noexcept;
   // From here on: only where the `size` of the owner says so.
-  /// Names a thread by the kernel's number. The text is copied. Any thread.
+  /// Names the thread with this id of the operating system. The text is copied. Any thread.
   void (*name_thread)(std::uint32_t thread_id, const char* name) noexcept;
-  /// Threads whose `plain` is false report here of a stage that begins, with its name where it is known at run time
-  /// only, of one that ended, and of a mark. Owning thread.
+  /// Threads whose `plain` is false call these: when a stage begins (`dynamic_name`: its name, where that is known at
+  /// run time only), when one has ended, and at a mark. Owning thread.
   void (*stage_begins)(thread_state*, stage_frame*, const char* dynamic_name) noexcept;
   void (*stage_ended)(thread_state*, const stage_frame*) noexcept;
   void (*mark_passed)(thread_state*, std::uint32_t site) noexcept;

@@ -53,8 +53,8 @@ class sink_registry {
 
 namespace detail CUTRACE_LOCAL {
 
-// Defined in make_text_sinks.hpp and make_file_sinks.hpp, each of which one source file of the program compiles: who
-// names a sink does not compile it, and what is missing is missed by the linker, also from a static library.
+// Defined in make_text_sinks.hpp and make_file_sinks.hpp. One source file of the program includes each of the two;
+// files that only name sinks do not compile them. A definition that is missing is an error of the linker.
 std::unique_ptr<sink> make_ascii_sink(sink_spec& spec);
 std::unique_ptr<sink> make_calls_sink(sink_spec& spec);
 std::unique_ptr<sink> make_chrome_sink(sink_spec& spec);
@@ -67,7 +67,7 @@ inline std::unique_ptr<sink> make_null_sink(sink_spec&) { return std::unique_ptr
 
 }  // namespace CUTRACE_LOCAL
 
-/// The sinks of this library. A program that has more copies it and adds its own.
+/// The sinks of this library. A program with sinks of its own copies this registry and adds them.
 CUTRACE_NOINLINE inline sink_registry builtin_sinks() {
   sink_registry registry;
   registry.add("ascii", detail::make_ascii_sink);
@@ -83,7 +83,7 @@ CUTRACE_NOINLINE inline sink_registry builtin_sinks() {
 
 namespace detail CUTRACE_LOCAL {
 
-/// `on_stdout`: whether a sink before it writes to standard output; set where this one does.
+/// The sink of one word. `on_stdout`: an earlier sink writes to standard output; set to true if this one does.
 CUTRACE_NOINLINE inline std::unique_ptr<sink> make_sink(std::string_view option, std::string_view word,
                                                         const sink_registry& registry, bool& on_stdout) {
   sink_spec spec(option, word);
@@ -112,10 +112,10 @@ CUTRACE_NOINLINE inline std::unique_ptr<sink> make_sink(std::string_view option,
 
 }  // namespace CUTRACE_LOCAL
 
-/// Sinks of a specification, in its order, not opened yet; none for null or empty text. `option` is how messages call
-/// the place where the text came from. `refused`: takes the messages of words that cannot be used, which then cost no
-/// other sink; null: the first of them is thrown. @throws config_error naming option, offending word and accepted
-/// values; with `refused`, where no word can be used
+/// Sinks of a specification, in its order, not opened yet; none for null or empty text. `option`: name of the variable
+/// or flag that the text came from, for messages. `refused`: where not null, collects the messages of words that cannot
+/// be used, and the other sinks are made; where null, the first such word throws. @throws config_error naming option,
+/// offending word and accepted values; with `refused`, only where no word can be used
 CUTRACE_NOINLINE inline std::vector<std::unique_ptr<sink>> make_sinks(const char* specification,
                                                                       const char* option = "CUTRACE_SINKS",
                                                                       const sink_registry& registry = builtin_sinks(),

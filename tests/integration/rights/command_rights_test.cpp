@@ -92,7 +92,7 @@ TEST_CASE("with file capabilities no library comes from the environment, and the
     }
     CHECK_MESSAGE(p.exit_status == 0, p.errors);
     CHECK(p.output == "65534\n" + none + none + none + none);
-    CHECK(p.errors.find("not obeyed, since this cutrace has file capabilities") != std::string::npos);
+    CHECK(p.errors.find("ignored, since this cutrace has file capabilities") != std::string::npos);
     CHECK(p.errors.find("CUTRACE_PRELOAD_LIBRARY, CUTRACE_INJECT_LIBRARY") != std::string::npos);
     CHECK(p.errors.find("library loaded") == std::string::npos);
   }
@@ -110,7 +110,7 @@ TEST_CASE("doctor with file capabilities loads libraries without them, and says 
   const std::string command = g.copy(CUTRACE_COMMAND, 0, 0755), library = g.copy(LIBRARY, 0, 0755);
   if (!g.give_capabilities(command, "cap_bpf,cap_perfmon,cap_sys_ptrace+ep")) return;
   const auto p = run_as_nobody(g, {command, "doctor"}, tempting(library));
-  CHECK(p.errors.find("not obeyed") != std::string::npos);
+  CHECK(p.errors.find("ignored, since") != std::string::npos);
   CHECK(p.errors.find("library loaded") == std::string::npos);
   CHECK(p.output.find(library) == std::string::npos);
   if (p.output.find("was loaded and taken back") != std::string::npos)
@@ -187,5 +187,5 @@ TEST_CASE("root reads another user's trace with that user's rights, and says so"
   CHECK_FALSE(says(p));
   p = command({"convert", others, third, "-o", "jsonl:-"});
   CHECK(p.exit_status == 125);
-  CHECK(p.errors.find("of several users") != std::string::npos);
+  CHECK(p.errors.find("belong to several users") != std::string::npos);
 }

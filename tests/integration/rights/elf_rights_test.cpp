@@ -40,7 +40,7 @@ TEST_CASE("what parses another user's file is nobody, without capabilities, and 
   const std::string secret = folder.file("secret");
   std::ofstream(secret) << "secret";
   ::chmod(secret.c_str(), 0600);
-  cutrace_ebpf::found_facts facts = cutrace_ebpf::without_rights("file", [&](cutrace_ebpf::found_facts& to) {
+  cutrace_ebpf::found_facts facts = cutrace_ebpf::parse_without_rights("file", [&](cutrace_ebpf::found_facts& to) {
     to.add('u', ::geteuid(), ::getegid(), {});
     __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct sets[2] = {};
@@ -59,10 +59,10 @@ TEST_CASE("what parses another user's file is nobody, without capabilities, and 
     if (kind == 'n') CHECK(a == 1);
   });
   CHECK(kinds == "ucon");
-  CHECK_THROWS_WITH(
-      cutrace_ebpf::without_rights("file", [](cutrace_ebpf::found_facts&) { throw std::runtime_error("no library"); }),
-      "no library");
-  CHECK_THROWS_WITH(cutrace_ebpf::without_rights("file", [](cutrace_ebpf::found_facts&) { ::abort(); }),
+  CHECK_THROWS_WITH(cutrace_ebpf::parse_without_rights(
+                        "file", [](cutrace_ebpf::found_facts&) { throw std::runtime_error("no library"); }),
+                    "no library");
+  CHECK_THROWS_WITH(cutrace_ebpf::parse_without_rights("file", [](cutrace_ebpf::found_facts&) { ::abort(); }),
                     "file: cannot be read: the process that parses it ended early");
   // What a process that was taken over hands over is checked like the file.
   facts.bytes() = std::string("f\1\2", 3);

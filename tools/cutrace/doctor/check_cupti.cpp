@@ -57,7 +57,7 @@ finding check_subscriber(const setup& s, const driver_facts& d, const cupti_fact
     if (!c.replaceable) return f;
     // Only programs with a session of their own meet the other tool.
     f.state = state::limited;
-    f.what = "CUDA_INJECTION64_PATH brings another tool into programs: " + f.what +
+    f.what = "CUDA_INJECTION64_PATH loads another tool into programs: " + f.what +
              "; cutrace run puts its own library in that place";
     f.remedy = "unset CUDA_INJECTION64_PATH (" + variable("CUDA_INJECTION64_PATH") +
                ") for programs with a session of their own";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables that bring other tools into each program, and those that turn cutrace off.
+// Variables that load other tools into each program, and those that turn cutrace off.
 #include <cutrace/run/settings.hpp>
 #include <exception>
 
@@ -13,7 +13,7 @@ namespace cutrace_tool::doctor {
 
 namespace {
 
-/// Tools that are known to take CUPTI for themselves, by a part of their libraries' names.
+/// Parts of the names of libraries whose tools are known to claim CUPTI for themselves.
 bool is_known_tool(const std::string& library) {
   for (const char* part : {"nsys", "nsight", "ToolsInjection", "nvperf", "ncu", "cuda-gdb", "sanitizer-collection",
                            "libinjection", "rocprof", "scorep", "tau", "hpcrun", "vtune", "extrae"})
@@ -49,16 +49,17 @@ finding check_tools() {
   const std::string preloaded = tools_among(variable("LD_PRELOAD"));
   if (!preloaded.empty()) {
     f.state = state::limited;
-    f.what += std::string(f.what.empty() ? "" : "; ") + "LD_PRELOAD brings " + preloaded + ", by its name a tool";
+    f.what += std::string(f.what.empty() ? "" : "; ") + "LD_PRELOAD loads " + preloaded +
+              ", which by its name is another tool";
     names += std::string(names.empty() ? "" : " ") + "LD_PRELOAD";
   }
-  if (f.what.empty()) f.what = "no variable brings another tool into programs";
+  if (f.what.empty()) f.what = "no variable loads another tool into programs";
   if (!names.empty()) f.remedy = "unset " + names + ": only one tool at a time gets CUPTI in a process";
   return f;
 }
 
-/// By the runtime's own reading of its variables.
-finding check_switch() {
+/// Reads cutrace's variables as the tracing library does.
+finding check_cutrace_variables() {
   finding f{"environment.cutrace", for_all, state::ok, "no variable turns tracing off, and none is set wrongly", ""};
   try {
     if (!cutrace::detail::tracing_wanted()) {
@@ -86,6 +87,6 @@ finding check_switch() {
 
 }  // namespace
 
-findings check_environment(const setup&) { return {check_tools(), check_switch()}; }
+findings check_environment(const setup&) { return {check_tools(), check_cutrace_variables()}; }
 
 }  // namespace cutrace_tool::doctor

@@ -114,7 +114,7 @@ CUTRACE_LOCAL inline bool set(const void* at, std::size_t available, decode_cont
   return true;
 }
 
-/// Whole replay of a graph. The event has no member for the graph's id: it stands in the name and in kernel.graph_id.
+/// Whole replay of a graph. Such an event has no data of its own: the graph's id is in the name and in kernel.graph_id.
 CUTRACE_LOCAL inline bool graph(const void* at, std::size_t available, decode_context& c, event_emitter& emitter) {
   graph_record r;
   if (!load(at, available, graph_record_bytes, r)) return false;

@@ -34,7 +34,7 @@ class graph_callbacks {
   /// On the thread that changes the graph. `data` is what the resource callback got.
   static void on_resource(const functions& api, event_writer& w, std::uint32_t cbid, const void* data) noexcept {
     const void* descriptor = static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor;
-    if (descriptor == nullptr || over()) return;
+    if (descriptor == nullptr || thread_is_ending()) return;
     const CUpti_GraphData& g = *static_cast<const CUpti_GraphData*>(descriptor);
     using action = graph_change::action;
     switch (cbid) {
@@ -45,24 +45,24 @@ class graph_callbacks {
         const std::uint64_t node = id_of(api, g.node), from = id_of(api, g.originalNode);
         if (node == 0 || from == 0) break;
         w.graph({action::node_copied, node, from});
-        in_making().remember(g.node, node);
+        current_instantiation().remember(g.node, node);
         break;
       }
       case CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING:
-        in_making().forget(g.node);
+        current_instantiation().forget(g.node);
         break;
       case CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING: {
         const std::uint32_t graph = id_of(api, g.graph);
         if (graph == 0) break;
-        in_making().dissolve(api, w, graph);
+        current_instantiation().dissolve(api, w, graph);
         w.graph({action::gone, std::uint64_t{graph} << 32, 0});
         break;
       }
       case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING:
-        in_making().begin(id_of(api, g.graphExec));
+        current_instantiation().begin(id_of(api, g.graphExec));
         break;
       case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
-        in_making().end();
+        current_instantiation().end();
         break;
       default:
         break;
@@ -83,14 +83,14 @@ class graph_callbacks {
   }
 
  private:
-  /// The clones that the running instantiation of this thread has made. Only their handles are ever asked again: they
-  /// came into being inside of the same driver call, and those that it destroys are forgotten.
+  /// The clones that the running instantiation of this thread has made. Only their handles are queried for an id again.
+  /// They are valid: the same driver call made them, and those that it destroys are forgotten.
   class instantiation {
    public:
-    ~instantiation() { over() = true; }
+    ~instantiation() { thread_is_ending() = true; }
     void remember(CUgraphNode node, std::uint64_t id) noexcept {
       try {
-        if (nodes_.size() >= limit) nodes_.clear();  // clones outside of an instantiation, which nobody asks for
+        if (nodes_.size() >= limit) nodes_.clear();  // clones outside of an instantiation, which are not looked up
         nodes_[node] = id;
       } catch (...) {  // out of memory: nodes of child graphs stay without a stage of capture
       }
@@ -120,12 +120,13 @@ class graph_callbacks {
     std::uint32_t exec_ = 0;
   };
 
-  static instantiation& in_making() noexcept {
+  static instantiation& current_instantiation() noexcept {
     static thread_local instantiation i;
     return i;
   }
-  /// Destructors of thread-local objects run on this thread; what they do to graphs is not followed any more.
-  static bool& over() noexcept {
+  /// True once the state above is destroyed: what later destructors of thread-local objects do to graphs is not
+  /// followed.
+  static bool& thread_is_ending() noexcept {
     static thread_local bool value = false;
     return value;
   }
