@@ -429,7 +429,8 @@ TEST_CASE("a write that fails: what stands whole in the file counts as written, 
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     rlimit small = before;
-    // Of compressed text, what is handed to zlib at once (256 KiB) must fit in: Perfetto's packets are denser than text.
+    // Of compressed text, what is handed to zlib at once (256 KiB) must fit in: Perfetto's packets are denser than
+    // text.
     small.rlim_cur = zipped ? (f.in_each == nullptr ? 50000 : 25000) : parts ? 40000 : 200000;
     reported errors;
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);

@@ -33,13 +33,19 @@ class number_table {
   static constexpr std::uint32_t limit = 1u << 16;
 
   std::uint32_t of(const key& k) {
+    std::uint64_t mixed = 0;
+    for (const std::uint64_t word : k) mixed = (mixed << 7 | mixed >> 57) ^ word;
+    recent& r = recent_[mixed * 0x9E3779B97F4A7C15u >> 56];  // Fibonacci hashing
+    if (CUTRACE_LIKELY(r.number != 0 && r.is_of == k)) return r.number;
     const std::uint32_t number = numbers_.try_emplace(k, next_).first->second;
     if (number == next_) ++next_;
+    r = {k, number};
     return number;
   }
   bool full() const noexcept { return next_ > limit; }
   void clear() {
     numbers_.clear();
+    for (recent& r : recent_) r.number = 0;
     next_ = 1;
   }
 
@@ -52,6 +58,12 @@ class number_table {
     }
   };
   std::unordered_map<key, std::uint32_t, hash> numbers_;
+  struct recent {
+    key is_of{};
+    std::uint32_t number = 0;
+  };
+  recent
+      recent_[256];  ///< without it an event of the Perfetto sink costs 95 ns instead of 75 (bench/sink_cost, no file)
   std::uint32_t next_ = 1;
 };
 
