@@ -320,6 +320,34 @@ TEST_CASE("events that are none") {
   }
 }
 
+TEST_CASE("an event whose arguments stand before its category is read twice, however long its texts") {
+  for (const std::size_t size : {std::size_t{10}, std::size_t{3000}, std::size_t{100000}}) {
+    CAPTURE(size);
+    events read;
+    try_text(
+        "{\"traceEvents\": [\n{\"args\":{\"device\":0,\"stream\":7,\"correlation\":3,\"grid\":[1,2,3]},\"name\":\"" +
+            std::string(size, 'n') +
+            "\",\"ph\":\"X\",\"cat\":\"kernel\",\"pid\":0,\"tid\":7,\"ts\":5.000,\"dur\":1.250}\n]}\n",
+        &read);
+    std::size_t kernels = 0;
+    for (const event& e : read) {
+      if (e.kind != event_kind::kernel) continue;
+      ++kernels;
+      CHECK(e.name.size == size);
+      CHECK(e.kernel.grid[2] == 3);
+    }
+    CHECK(kernels == 1);
+  }
+}
+
+TEST_CASE("a line of many elements and an end of commas takes linear time") {  // minutes, if each looks at the end
+  for (const std::string element : {"1,", "{}  {}  1,"}) {
+    std::string line;
+    for (int i = 0; i < 100000; ++i) line += element;
+    CHECK(try_text("{\"traceEvents\": [" + line + std::string(1000000, ',') + "\n]}\n").problems.total() >= 1);
+  }
+}
+
 TEST_CASE("times are exact") {
   events read;
   const std::string head = "{\"traceEvents\":[", tail = "]}";

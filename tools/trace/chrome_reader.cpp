@@ -174,8 +174,12 @@ void chrome_reader::read_event(std::string_view text) {
   requests_.clear();
   arguments_.clear();
   if (!read_fields(object, f)) return;
-  bool ignored = false;
-  if (f.args_wait && object.reset().get(ignored) == simdjson::SUCCESS && !read_fields(object, f)) return;
+  if (f.args_wait) {
+    // The whole document, not the object alone: that would go on behind the strings of the first time, in a buffer
+    // which has room for each string of the document once.
+    document.rewind();
+    if (document.get_object().get(object) != simdjson::SUCCESS || !read_fields(object, f)) return;
+  }
   if (!f.has_phase) return complain("an event without \"ph\"");
   if (f.phase == "M") {
     rows_.add(f.pid, f.tid, f.name_text, f.meta_value);
