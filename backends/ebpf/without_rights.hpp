@@ -77,7 +77,7 @@ found_facts parse_without_rights(const std::string& path, Parse parse) {
     std::string all(1, '+');  // '-': what follows says why not
     try {
       if (!give_up_rights())
-        throw std::runtime_error(path + ": the rights to be dropped before it is read could not be");
+        throw std::runtime_error(path + ": not read, since the rights of this process could not be dropped before");
       found_facts found;
       parse(found);
       all += found.bytes();

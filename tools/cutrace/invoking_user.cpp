@@ -86,8 +86,8 @@ void check_own_rights(const std::string& command) {
   }
   if (!forgotten.empty())
     say("cutrace: ignored, since this cutrace has file capabilities that its caller lacks: " + forgotten);
-  cutrace::detail::trusts_environment() =
-      true;  // the other variables let this user do nothing that they could not do anyway
+  // The other variables let this user do nothing that they could not do anyway.
+  cutrace::detail::trusts_environment() = true;
 }
 
 invoking_user find_invoking_user() {

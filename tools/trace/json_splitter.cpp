@@ -53,7 +53,7 @@ bool json_splitter::read_key() {
 /// Most writers give each element a line of its own, which is found much quicker than its brackets are counted.
 bool json_splitter::delimit_line(std::size_t& size) {
   const std::uint64_t here = from_.offset();
-  if (here < several_until_ || (from_.size() != 0 && from_.data()[0] != '{')) return false;
+  if (here < several_until_ || from_.data()[0] != '{') return false;
   std::size_t looked_at = no_newline_before_ > here ? static_cast<std::size_t>(no_newline_before_ - here) : 0;
   const char* newline = nullptr;
   while ((newline = static_cast<const char*>(std::memchr(from_.data() + looked_at, '\n', from_.size() - looked_at))) ==
@@ -67,7 +67,7 @@ bool json_splitter::delimit_line(std::size_t& size) {
   while (size != 0 && std::strchr(" \t\r,", from_.data()[size - 1]) != nullptr && from_.data()[size - 1] != '\0')
     --size;
   // Else it goes on in the next line; what comes before that is not looked for again, which would take quadratic time.
-  if (size < 2 || from_.data()[0] != '{' || from_.data()[size - 1] != '}') {
+  if (size < 2 || from_.data()[size - 1] != '}') {
     several_until_ = no_newline_before_;
     return false;
   }
