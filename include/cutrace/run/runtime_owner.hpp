@@ -196,7 +196,8 @@ class runtime_owner {
     const bool records = what == watched::cupti_takes;
     bool met = false;
     own().while_settled([&](runtime_owner& o) {
-      met = o.trace_ != nullptr && o.trace_->meets_client(records, early_end::own().backend_wait_ms());
+      // Long: a thread that the kernel stopped with a buffer of ours in its hands has to go on first.
+      met = o.trace_ != nullptr && o.trace_->meets_client(records, 1000);
     });
     inside = before;
     if (!met) return false;

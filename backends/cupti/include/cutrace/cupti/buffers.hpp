@@ -35,11 +35,12 @@ class buffer_pool : public activity_buffers {
   static constexpr std::size_t small_bytes = std::size_t{4} << 10;
   static constexpr std::size_t discard_bytes = std::size_t{16} << 10;
 
-  /// Allows buffers of `bytes` together; what exists already stays.
+  /// Allows buffers of `bytes` together; what exists already stays. Ends `close`.
   void allow(std::size_t bytes) {
     const std::size_t wanted = bytes / large_bytes > 2 ? bytes / large_bytes : 2;
     const std::lock_guard<std::mutex> hold(lock_);
     limit_ = wanted;
+    closed_.store(false, std::memory_order_relaxed);
     if (wanted <= slots_) return;
     const std::size_t more = wanted - slots_;
     // Lazily backed by memory, and zero until then.
@@ -50,11 +51,19 @@ class buffer_pool : public activity_buffers {
     slots_ += more;
   }
 
-  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached. `first`: of its thread
-  /// since the last flush, small. Others are large until half of the memory is taken: the rest must serve whoever comes
-  /// next. `thread`, `now_ns`: whose records it will hold (see `held`), and the raw time. Any thread.
+  /// From here on nobody gets a buffer: what CUPTI has of them can only become less. Any thread.
+  void close() noexcept {
+    const std::lock_guard<std::mutex> hold(lock_);
+    closed_.store(true, std::memory_order_relaxed);
+  }
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+
+  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached, or closed. `first`: of its
+  /// thread since the last flush, small. Others are large until half of the memory is taken: the rest must serve
+  /// whoever comes next. `thread`, `now_ns`: whose records it will hold (see `held`), and the raw time. Any thread.
   unsigned char* take(std::uint32_t thread, std::uint64_t now_ns, bool first, std::size_t& size) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
+    if (is_closed()) return nullptr;
     const bool is_small = first || 2 * used_ >= limit_;
     slot* found = nullptr;
     unsigned char* base = nullptr;
@@ -224,6 +233,7 @@ class buffer_pool : public activity_buffers {
   std::size_t slots_ = 0;  ///< of all regions
   std::size_t limit_ = 0;  ///< slots that may be in use
   std::size_t used_ = 0;
+  std::atomic<bool> closed_{false};  ///< written with the lock held
   std::atomic<std::uint32_t> out_{0};
   std::atomic<std::uint32_t> at_cupti_{0};
   std::atomic<std::size_t> out_bytes_{0};

@@ -148,10 +148,11 @@ struct callbacks {
       return;
     }
     *size = 0;
-    // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away.
+    // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away, which whoever takes the
+    // records next may free.
     if (p.version < 27) *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_pool::discard_bytes));
     if (*buffer == nullptr) {
-      p.refused.fetch_add(1, std::memory_order_relaxed);
+      if (!p.buffers.is_closed()) p.refused.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     std::memset(*buffer, 0, buffer_pool::discard_bytes);

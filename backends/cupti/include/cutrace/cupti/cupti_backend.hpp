@@ -66,11 +66,12 @@ class cupti_backend final : public backend {
 
   bool flush_unfinished(std::uint32_t deadline_ms) noexcept override {
     if (active_ && lets_go_ && recording_.any_kind()) {
-      // Calls that were under way when the kinds were switched off may still ask for a buffer.
-      for (int quiet = 0, turns = 0; quiet < 3 && turns < 20; ++turns) {
-        flushing_.force();
+      // A call that was under way when the kinds were switched off may have a buffer that CUPTI does not know of yet.
+      process_state& p = process_state::get();
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
+      for (flushing_.force(); p.buffers.at_cupti() + p.completing.load() != 0; flushing_.force()) {
+        if (std::chrono::steady_clock::now() >= until) break;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        quiet = process_state::get().buffers.at_cupti() == 0 ? quiet + 1 : 0;
       }
       recording_.clear();
       return true;
@@ -130,8 +131,8 @@ class cupti_backend final : public backend {
   }
 
   /// A client that registers buffers gets CUPTI as it was but for the clock: its buffers are not zeroed, and it has not
-  /// asked for our kinds. Kinds go first: then CUPTI asks for none of our buffers any more, and all that it has come
-  /// back.
+  /// asked for our kinds. Kinds go first, then nobody gets a buffer of ours any more, and all that CUPTI has come back
+  /// with the flush that follows.
   bool meets_client(bool records) noexcept override {
     if (!active_ || (records && lets_go_)) return false;
     if (!records) return true;
@@ -141,6 +142,7 @@ class cupti_backend final : public backend {
     p.node_windows.store(false, std::memory_order_release);
     p.kernels_on.store(false, std::memory_order_release);
     disable_kinds(p);
+    p.buffers.close();
     lets_go_ = true;
     std::uint8_t off = 0;
     std::size_t size = sizeof(off);
