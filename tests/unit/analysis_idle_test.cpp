@@ -355,7 +355,7 @@ namespace {
 struct watched {
   idle_report report;
   std::vector<named_gap> longest;
-  std::int64_t off_ns = 0;
+  std::int64_t off_ns = 0, uncertain_ns = 0;
   idle_total of_device[2];
 };
 /// @param log_bytes 0: one log
@@ -369,7 +369,7 @@ watched watch(const std::vector<event>& events, std::size_t log_bytes, std::int6
     if (!e.is_description()) last_ns = std::max(last_ns, e.end_ns);
   }
   w.settle(true);
-  return {w.report(last_ns), w.longest(), w.off_ns(), {w.of_device(0), w.of_device(1)}};
+  return {w.report(last_ns), w.longest(), w.off_ns(), w.uncertain_ns(), {w.of_device(0), w.of_device(1)}};
 }
 
 /// Steps of a server, inside of one stage that ends with the program: its own code for 50 us, a launch, a kernel of 30
@@ -446,6 +446,65 @@ TEST_CASE("analysis.idle: many logs of a live trace say what one does") {
     CHECK(live.report.blames[0].cause == idle_cause::host_wait);
     CHECK(live.report.of(idle_cause::no_work).count == 0);  // "serve" is open all the time, if unknown until its end
   }
+}
+
+namespace {
+
+/// Threads that each go on as `server` does, with waits of any length, on one device; of each stretch of `burst_us` the
+/// events of one thread after the other are delivered, as of a program whose trace is read late.
+std::vector<event> in_bursts(std::uint32_t seed, std::int64_t burst_us) {
+  std::mt19937 random(seed);
+  const auto below = [&random](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
+  };
+  std::vector<std::vector<event>> of_thread(3);
+  std::uint64_t id = 1;
+  for (std::uint32_t thread = 0; thread < of_thread.size(); ++thread)
+    for (std::int64_t t = below(300); t < 60000; t += 20 + below(400)) {
+      const std::int64_t launched = t + below(80), begins = launched + 5 + below(20), ends = begins + 1 + below(60);
+      const std::int64_t waits = launched + 5 + below(20), waited = std::max(ends + 2, waits + below(150));
+      const char* stage = below(2) == 0 ? "decode" : "prefill";
+      for (event e : {launch(launched, launched + 5, id), kernel(begins, ends, launched, id),
+                      call(below(4) == 0 ? "cuMemAlloc_v2" : "cuStreamSynchronize", waits, waited)}) {
+        e.stream = thread + 1;
+        of_thread[thread].push_back(sample::in_stage(on(thread + 1, e), stage, id + 1));
+      }
+      of_thread[thread].push_back(on(thread + 1, sample::stage(stage, t * us, (waited + 5) * us, id + 1)));
+      id += 2;
+      t = waited + 5;
+    }
+  std::vector<event> events;
+  std::size_t at[3] = {};
+  for (std::int64_t until = burst_us; until < 70000 + burst_us; until += burst_us)
+    for (std::size_t thread = 0; thread < of_thread.size(); ++thread)
+      for (std::size_t& i = at[thread]; i < of_thread[thread].size() && of_thread[thread][i].end_ns <= until * us; ++i)
+        events.push_back(of_thread[thread][i]);
+  return events;
+}
+
+}  // namespace
+
+TEST_CASE("analysis.idle: many logs of a trace that comes in bursts say for how much time they may be wrong") {
+  std::int64_t all = 0, uncertain = 0, wrong = 0;
+  for (std::uint32_t seed = 1; seed <= (sanitized ? 20 : 200); ++seed)
+    for (const std::int64_t burst_us : {500, 3000, 20000}) {
+      CAPTURE(seed);
+      CAPTURE(burst_us);
+      const std::vector<event> events = in_bursts(seed, burst_us);
+      const watched one = watch(events, 0), many = watch(events, 20000);
+      REQUIRE(one.uncertain_ns == 0);
+      REQUIRE(many.off_ns == 0);
+      REQUIRE(many.report.all.ns == one.report.all.ns);
+      std::int64_t by_cause = 0;
+      for (std::size_t c = 0; c < idle_cause_count; ++c)
+        by_cause += std::abs(many.report.by_cause[c].ns - one.report.by_cause[c].ns);
+      CHECK(by_cause / 2 <= many.uncertain_ns);
+      all += one.report.all.ns;
+      uncertain += burst_us == 500 ? many.uncertain_ns : 0;
+      wrong += burst_us == 500 ? by_cause / 2 : 0;
+    }
+  CHECK(wrong > 0);
+  CHECK(uncertain < all / 3 / 7);
 }
 
 TEST_CASE("analysis.idle: work that comes after its gap was counted is taken out of it") {

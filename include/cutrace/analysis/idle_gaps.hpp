@@ -74,6 +74,7 @@ struct idle_gap {
   std::uint32_t stage = 0;  ///< stage_log number of the innermost stage to blame, 0: outside of all
   std::uint32_t next = 0;   ///< place of the work that ended it, in trace_log::work; its stage is where it was launched
   static constexpr std::uint32_t of_another_log = UINT32_MAX;  ///< in place of `next`; the cause is not known then
+  bool certain = true;  ///< not where another log may have calls that say another cause
 };
 
 class idle_classifier {
@@ -95,11 +96,13 @@ class idle_classifier {
     g.device = device;
     g.when = gap;
     g.next = next;
-    if (next == idle_gap::of_another_log) return g;
+    g.certain = next != idle_gap::of_another_log;
+    if (!g.certain) return g;
     const gpu_work& w = log_.work()[next];
     const trace_log::launch l = log_.launch_of(w);
     g.stage = w.stage;
     if (!l.known) return g;
+    g.certain = gap.start_ns >= log_.left_out_until(w.thread);
     const std::int64_t called_ns = std::min(l.when.start_ns, gap.end_ns);
     if (l.call != nullptr) g.call = l.call->name;
     if (called_ns <= gap.start_ns) {
@@ -108,11 +111,14 @@ class idle_classifier {
           queued && gap.length_ns() > launch_latency_limit_ns ? idle_cause::dependency : idle_cause::launch_latency;
       return g;
     }
-    if (!in_stages_.empty() && !in_unended(w.stage) && 2 * in_stages(gap) < gap.length_ns()) {
-      g.cause = idle_cause::no_work;
-      g.call = 0;
-      g.stage = 0;
-      return g;
+    if (!in_stages_.empty() && 2 * in_stages(gap) < gap.length_ns()) {
+      if (!in_unended(w.stage)) {
+        g.cause = idle_cause::no_work;
+        g.call = 0;
+        g.stage = 0;
+        return g;
+      }
+      g.certain = false;
     }
     late_host(g, w, called_ns);
     return g;
@@ -298,8 +304,8 @@ struct idle_report {
 /// was paused, only what was recorded is idle; the rest is not known.
 /// @param known by device: from the first work to the last of logs before, whose gaps are known
 template <class Each>
-void for_each_gap(const trace_log& log, const std::map<std::uint32_t, interval>& known, Each&& each) {
-  idle_classifier classifier(log);
+void for_each_gap(const trace_log& log, idle_classifier& classifier, const std::map<std::uint32_t, interval>& known,
+                  Each&& each) {
   const std::vector<interval>& recorded = log.recorded();
   for (const auto& d : log.devices()) {
     const std::vector<std::uint32_t>& order = d.second.order;
@@ -366,7 +372,8 @@ class idle_finder {
       : log_(log), keep_(keep), stretch_ns_(stretch_ns) {}
 
   CUTRACE_ONE_COPY idle_report find() {
-    for_each_gap(log_, {}, [this](const idle_gap& g) { add(g); });
+    idle_classifier classifier(log_);
+    for_each_gap(log_, classifier, {}, [this](const idle_gap& g) { add(g); });
     for (const auto& d : log_.devices())
       if (!d.second.order.empty()) report_.add_around(log_.recorded(), active_span(log_, d.second));
     std::vector<ranked> order;
@@ -490,12 +497,15 @@ class idle_watch {
       log_->add_recorded({open_from_ns_, time_of(INT64_MAX)});
     }
     log_->seal();
+    idle_classifier classifier(*log_);
     // Work that ran in gaps of the logs before, and was not known then.
     for (const auto& d : log_->devices())
       for (const std::uint32_t i : d.second.order)
-        if (!fill_gaps(d.first, log_->work()[i].when)) break;
+        if (!fill_gaps(d.first, log_->work()[i].when, &classifier, i)) break;
+    for (const std::uint32_t n : log_->stage_order()) comes_late(log_->stages()[n].when);
+    for (std::size_t i = 0; i < log_->stages().parts().size(); ++i) comes_late(log_->stages().parts()[i].when);
     std::vector<idle_gap> of_log;
-    for_each_gap(*log_, active_, [&](const idle_gap& g) {
+    for_each_gap(*log_, classifier, active_, [&](const idle_gap& g) {
       add(g);
       analysis::keep_longest(of_log, g, keep_);
     });
@@ -542,18 +552,23 @@ class idle_watch {
   /// Pieces of the trace that were analysed one by one: gaps where two of them meet, and in stages that were open
   /// there, may have another cause than in the whole trace.
   std::uint64_t pieces() const noexcept { return pieces_; }
+  /// Time of gaps whose cause may be another one, as calls or work in another piece would say.
+  std::int64_t uncertain_ns() const noexcept { return uncertain_ns_; }
   /// Time of work that came later than gaps are kept, so that it may lie in gaps that were counted.
   std::int64_t off_ns() const noexcept { return off_ns_; }
 
  private:
   static constexpr std::uint64_t look_every = 256;
   static constexpr std::size_t window_limit = 4096, row_limit = 512;
+  /// Of a log, for each call and each stage that the next one begins with: an eighth or so in all.
+  static constexpr std::size_t carried_bytes = 1024;
   using row_key = std::tuple<std::uint32_t, idle_cause, std::string, std::string>;  ///< device, cause, call, stage
 
   using row_total = std::map<row_key, idle_total>::value_type;
   struct kept_gap {
     interval when;
     row_total* of;
+    bool certain;
   };
 
   /// Merged: what was recorded of the trace, but for windows that are forgotten.
@@ -579,16 +594,20 @@ class idle_watch {
   }
 
   void begin() {
-    log_ = std::make_unique<trace_log>(start_ns_, name_bytes_, false);
+    std::unique_ptr<trace_log> next = std::make_unique<trace_log>(start_ns_, name_bytes_, false);
+    if (log_ != nullptr) next->continue_from(*log_, log_bytes_ / carried_bytes);
+    log_ = std::move(next);
     added_ = 0;
   }
 
   /// +1 or -1 of all totals.
-  void count(row_total& of, interval v, bool more) {
-    const std::int64_t ns = more ? v.length_ns() : -v.length_ns();
+  void count(const kept_gap& g, bool more) {
+    const std::int64_t ns = more ? g.when.length_ns() : -g.when.length_ns();
+    row_total& of = *g.of;
     const std::uint32_t device = std::get<0>(of.first);
     idle_total* totals[] = {&of.second, &total_.all, &by_device_[device],
                             &total_.by_cause[static_cast<std::size_t>(std::get<1>(of.first))]};
+    if (!g.certain) add_ns(uncertain_ns_, ns);
     for (idle_total* t : totals) {
       add_ns(t->ns, ns);
       t->count += more ? 1 : std::uint64_t{0} - 1;
@@ -600,11 +619,14 @@ class idle_watch {
   }
 
   void add(const idle_gap& g) {
+    const kept_gap kept{g.when, &row(g), g.certain};
+    count(kept, true);
+    gaps_[g.device].push_back(kept);
+  }
+  row_total& row(const idle_gap& g) {
     const auto known = row_of_.emplace(row_of(*log_, g), nullptr);
-    row_total*& of = known.first->second;
-    if (known.second) of = &named_row(g);
-    count(*of, g.when, true);
-    gaps_[g.device].push_back({g.when, of});
+    if (known.second) known.first->second = &named_row(g);
+    return *known.first->second;
   }
   row_total& named_row(const idle_gap& g) {
     const std::uint32_t stage = log_->stages()[g.stage].name;
@@ -614,8 +636,10 @@ class idle_watch {
     return *rows_.emplace(std::move(key), idle_total{}).first;
   }
 
-  /// In `v` the device was not idle, or it is not known. @returns false where all gaps ended before
-  CUTRACE_ONE_COPY bool fill_gaps(std::uint32_t device, interval v) {
+  /// In `v` the device was not idle, or it is not known. @param next the work that ran in it, in the log of
+  /// `classifier`; without one, what was not recorded. @returns false where all gaps ended before
+  CUTRACE_ONE_COPY bool fill_gaps(std::uint32_t device, interval v, idle_classifier* classifier = nullptr,
+                                  std::uint32_t next = 0) {
     std::vector<kept_gap>& list = gaps_[device];
     const std::int64_t forgotten_ns = forgotten_until_[device];
     if (forgotten_ns != 0) add_ns(off_ns_, clip(v, {v.start_ns, forgotten_ns}).length_ns());
@@ -623,28 +647,59 @@ class idle_watch {
         std::partition_point(list.begin(), list.end(), [&](const kept_gap& g) { return g.when.end_ns <= v.start_ns; }) -
         list.begin());
     if (at == list.size()) return false;
-    for (; at < list.size() && list[at].when.start_ns < v.end_ns; ++at) at = fill_gap(list, at, v);
+    for (; at < list.size() && list[at].when.start_ns < v.end_ns; ++at) at = fill_gap(list, at, v, classifier, next);
     return true;
   }
 
-  /// What `v` leaves of a gap: nothing, a part or two. Returns the place of the last.
-  std::size_t fill_gap(std::vector<kept_gap>& list, std::size_t at, interval v) {
+  /// A stage was open in `v`, so that gaps in which none was may have another cause.
+  void comes_late(interval v) {
+    for (auto& d : gaps_) {
+      std::vector<kept_gap>& list = d.second;
+      auto at = std::partition_point(list.begin(), list.end(),
+                                     [&](const kept_gap& g) { return g.when.end_ns <= v.start_ns; });
+      for (; at != list.end() && at->when.start_ns < v.end_ns; ++at)
+        if (at->certain && std::get<1>(at->of->first) == idle_cause::no_work) {
+          at->certain = false;
+          add_ns(uncertain_ns_, at->when.length_ns());
+        }
+    }
+  }
+
+  /// What `v` leaves of a gap: nothing, a part or two. What is left before work has the cause for which that was late.
+  /// Returns the place of the last.
+  std::size_t fill_gap(std::vector<kept_gap>& list, std::size_t at, interval v, idle_classifier* classifier,
+                       std::uint32_t next) {
     const kept_gap old = list[at];
+    const std::uint32_t device = std::get<0>(old.of->first);
     const interval before{old.when.start_ns, v.start_ns}, after{v.end_ns, old.when.end_ns};
-    count(*old.of, old.when, false);
+    // Why the host was late for the work behind it stands in a log that is gone.
+    const kept_gap second{after, old.of, old.certain && classifier == nullptr};
+    kept_gap first{before, old.of, old.certain};
+    idle_gap changed;
+    if (classifier != nullptr && !before.empty()) {
+      changed = classifier->classify(device, before, next);
+      first = {before, &row(changed), changed.certain};
+    }
+    count(old, false);
     for (named_gap& g : longest_)
-      if (g.device == std::get<0>(old.of->first) && g.when == old.when)
-        g.when = before.length_ns() > after.length_ns() ? before : after;
+      if (g.device == device && g.when == old.when) {
+        if (before.length_ns() <= after.length_ns())
+          g.when = after;
+        else if (classifier != nullptr)
+          g = name_gap(*log_, changed);
+        else
+          g.when = before;
+      }
     const auto place = list.begin() + static_cast<std::ptrdiff_t>(at);
     if (before.empty() && after.empty()) {
       list.erase(place);
       return at - 1;  // may wrap around, and is counted up again
     }
-    place->when = before.empty() ? after : before;
-    count(*old.of, place->when, true);
+    *place = before.empty() ? second : first;
+    count(*place, true);
     if (before.empty() || after.empty()) return at;
-    count(*old.of, after, true);
-    list.insert(place + 1, {after, old.of});
+    count(second, true);
+    list.insert(place + 1, second);
     return at + 1;
   }
 
@@ -687,7 +742,7 @@ class idle_watch {
   std::int64_t forgotten_windows_ns_ = 0;
   bool is_open_ = false;                   ///< events have come since the last window
   std::int64_t open_from_ns_ = INT64_MAX;  ///< of the window that is open, as it counted for what is settled of it
-  std::int64_t off_ns_ = 0;
+  std::int64_t off_ns_ = 0, uncertain_ns_ = 0;
   std::uint64_t pieces_ = 0;
 };
 

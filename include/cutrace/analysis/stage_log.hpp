@@ -79,6 +79,24 @@ class stage_log {
     s.span = e.stage.span;
   }
 
+  /// The number here of a stage of another log, without its requests. @param ended_on its thread here where it has
+  /// ended: then its times come along
+  std::uint32_t take(const stage_log& other, std::uint32_t number, const name_table& its, name_table& names,
+                     std::int32_t ended_on = -1) {
+    if (number == none) return none;
+    const stage_instance& theirs = other[number];
+    const std::uint32_t n = find_or_add(theirs.id);
+    stage_instance& s = instances_[n];
+    if (s.name == 0 && theirs.name != 0) s.name = names.number(text_of(its.name(theirs.name)));
+    if (ended_on < 0 || s.ended) return n;
+    s.parent = theirs.parent;
+    s.when = theirs.when;
+    s.thread = static_cast<std::uint16_t>(ended_on);
+    s.ended = true;
+    s.span = theirs.span;
+    return n;
+  }
+
   /// Instances are numbered from 1 on.
   std::size_t size() const noexcept { return instances_.size(); }
   const stage_instance& operator[](std::uint32_t number) const noexcept { return instances_[number]; }

@@ -140,7 +140,43 @@ class trace_log {
         files_(0, name_bytes),
         stages_(requests) {
     threads_.emplace_back();  // of work whose thread is not known
-    thread_ids_.push_back(0);
+    thread_keys_.push_back(0);
+  }
+
+  /// Takes over what a log before says of threads whose work comes only now: the `most` calls that ended last, of those
+  /// for which a host is late, and as many stages. Before the first event. @param before sealed
+  CUTRACE_ONE_COPY void continue_from(const trace_log& before, std::size_t most) {
+    std::vector<ended> last;
+    for (std::uint32_t t = 1; t < before.threads_.size(); ++t) {
+      const chunked<host_call>& calls = before.threads_[t].calls();
+      if (!calls.empty()) {
+        const std::uint16_t here = thread(before.thread_keys_[t]);
+        if (left_out_until_.size() <= here) left_out_until_.resize(here + 1u, INT64_MIN);
+        left_out_until_[here] = calls.back().when.end_ns;
+      }
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const call_traits& is = before.traits_[calls[i].name].call;
+        if (is.waits || is.blocks || is.allocates) last.push_back({calls[i].when.end_ns, t, i});
+      }
+    }
+    keep_last(last, most);
+    for (const ended& l : last) {
+      host_call c = before.threads_[l.thread].calls()[l.index];
+      const std::uint32_t name = names_.number(text_of(before.names_.name(c.name)));
+      if (name == name_table::others) continue;
+      if (name >= traits_.size()) traits_.resize(name + 1);
+      traits_[name] = before.traits_[c.name];
+      c.name = name;
+      c.stage = stages_.take(before.stages_, c.stage, before.names_, names_);
+      threads_[thread(before.thread_keys_[l.thread])].add(c);
+    }
+    last.clear();
+    for (const std::uint32_t n : before.stage_order_)
+      last.push_back({before.stages_[n].when.end_ns, before.stages_[n].thread, n});
+    keep_last(last, most);
+    for (const ended& l : last)
+      stages_.take(before.stages_, static_cast<std::uint32_t>(l.index), before.names_, names_,
+                   thread(before.thread_keys_[l.thread]));
   }
 
   /// Events in the order of delivery; late ones are put into their place by `seal`.
@@ -222,11 +258,17 @@ class trace_log {
   const std::map<std::uint32_t, device_work>& devices() const noexcept { return devices_; }
   const std::vector<work_lane>& lanes() const noexcept { return lanes_; }
   const std::vector<thread_calls>& threads() const noexcept { return threads_; }
-  std::uint32_t thread_id(std::uint16_t thread) const noexcept { return thread_ids_[thread]; }
+  std::uint32_t thread_id(std::uint16_t thread) const noexcept {
+    return static_cast<std::uint32_t>(thread_keys_[thread]);
+  }
   /// Empty where the trace has none.
   std::string thread_name(std::uint32_t id) const {
     const auto found = thread_names_.find(id);
     return found == thread_names_.end() ? std::string() : found->second;
+  }
+  /// Calls of that thread that ended by then may stand in a log before.
+  std::int64_t left_out_until(std::uint16_t thread) const noexcept {
+    return thread < left_out_until_.size() ? left_out_until_[thread] : INT64_MIN;
   }
   const stage_log& stages() const noexcept { return stages_; }
   /// Numbers of the instances that ended, by start.
@@ -276,6 +318,24 @@ class trace_log {
   }
 
  private:
+  /// A call or a stage, by its place.
+  struct ended {
+    std::int64_t end_ns;
+    std::uint32_t thread;
+    std::size_t index;
+  };
+  /// In the order of threads and places.
+  static void keep_last(std::vector<ended>& list, std::size_t most) {
+    if (list.size() > most) {
+      std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(most), list.end(),
+                       [](const ended& a, const ended& b) { return a.end_ns > b.end_ns; });
+      list.resize(most);
+    }
+    std::sort(list.begin(), list.end(), [](const ended& a, const ended& b) {
+      return a.thread != b.thread ? a.thread < b.thread : a.index < b.index;
+    });
+  }
+
   struct name_traits {
     call_traits call;
     bool communication = false;
@@ -359,20 +419,19 @@ class trace_log {
 
   std::uint16_t thread(const event& e) {
     if (CUTRACE_LIKELY(e.thread_id == last_thread_id_ && e.process_id == last_process_id_)) return last_thread_;
-    const std::uint64_t key = std::uint64_t{e.process_id} << 32 | e.thread_id;
-    const auto found = thread_numbers_.find(key);
-    std::uint16_t n = 0;
-    if (found != thread_numbers_.end()) {
-      n = found->second;
-    } else if (threads_.size() < UINT16_MAX) {  // more share the one that is not known
-      n = static_cast<std::uint16_t>(threads_.size());
-      thread_numbers_.emplace(key, n);
-      threads_.emplace_back();
-      thread_ids_.push_back(e.thread_id);
-    }
     last_thread_id_ = e.thread_id;
     last_process_id_ = e.process_id;
-    return last_thread_ = n;
+    return last_thread_ = thread(std::uint64_t{e.process_id} << 32 | e.thread_id);
+  }
+  std::uint16_t thread(std::uint64_t key) {
+    const auto found = thread_numbers_.find(key);
+    if (found != thread_numbers_.end()) return found->second;
+    if (threads_.size() >= UINT16_MAX) return 0;  // more share the one that is not known
+    const std::uint16_t n = static_cast<std::uint16_t>(threads_.size());
+    thread_numbers_.emplace(key, n);
+    threads_.emplace_back();
+    thread_keys_.push_back(key);
+    return n;
   }
 
   std::uint16_t lane(const event& e) {
@@ -487,7 +546,8 @@ class trace_log {
   std::vector<std::uint32_t> stage_order_;
   chunked<gpu_work> work_;
   std::vector<thread_calls> threads_;
-  std::vector<std::uint32_t> thread_ids_;
+  std::vector<std::uint64_t> thread_keys_;  ///< process and thread
+  std::vector<std::int64_t> left_out_until_;
   detail::seeded_map<std::uint64_t, std::uint16_t> thread_numbers_;
   detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where two processes have that id
   std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;

@@ -34,7 +34,8 @@ CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& dat
   std::vector<std::string> list;
   if (data.idle.pieces() > 1)
     list.push_back(joined({"memory limit: causes of idle time were found in ", count(data.idle.pieces()),
-                           " pieces of the trace, one by one; where two meet, gaps may have another cause"}));
+                           " pieces of the trace, one by one; for ", duration(data.idle.uncertain_ns()),
+                           " of it another cause may be the true one"}));
   if (data.idle.off_ns() > 0)
     list.push_back(
         joined({"memory limit: WHY THE GPU IS IDLE is approximate, off by at most ", duration(data.idle.off_ns())}));
