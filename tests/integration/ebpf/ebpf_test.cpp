@@ -22,12 +22,6 @@ using nlohmann::json;
 using run_support::jsonl_trace;
 using run_support::run;
 
-std::map<std::string, json> arguments(const json& call) {
-  std::map<std::string, json> all;
-  for (const auto& [name, value] : call.at("args").items()) all[name] = value;
-  return all;
-}
-
 TEST_CASE("eight threads, each kind of link: every call once, with its thread and its name; single links as they can") {
   for (const std::string links : {"session", "pair", "single"}) {
     CAPTURE(links);
@@ -172,6 +166,12 @@ TEST_CASE("children have files of their own, unless they are left out") {
 }
 
 #if defined(WITH_SIGNATURES)
+std::map<std::string, json> arguments(const json& call) {
+  std::map<std::string, json> all;
+  for (const auto& [name, value] : call.at("args").items()) all[name] = value;
+  return all;
+}
+
 TEST_CASE("arguments are those of the headers, also behind pointers and on the stack") {
   const traced t({"values"});
   REQUIRE_MESSAGE(t.r.ended.exit_status == 0, t.r.ended.errors);
