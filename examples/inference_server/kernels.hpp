@@ -31,13 +31,17 @@ namespace kernels {
 using ints = device_pointer<int>;
 using floats = device_pointer<float>;
 
+// n: tokens of all sequences in the step. A slot holds keys and values of one sequence, `context` positions at most;
+// `slots`: that of each token. `cache`: where this layer's part of slot 0 begins, the same part of slot i is `slot
+// size` x i floats further on.
+
 /// n, width, tokens, positions, token table, position table, x out [n][width]
 constexpr kernel<int, int, ints, ints, floats, floats, floats> embed{0};
 /// n, width, x [n][width], gain, y out
 constexpr kernel<int, int, floats, floats, floats> rms_norm{1};
 /// n, inputs, outputs, x [n][inputs], matrix [inputs][outputs], y out [n][outputs]
 constexpr kernel<int, int, int, floats, floats, floats> matmul{2};
-/// n, width, context, slot size in floats, slots, positions, q-k-v [n][3 width], cache of the layer in slot 0, out
+/// n, width, context, slot size in floats, slots, positions, q-k-v [n][3 width], cache out
 constexpr kernel<int, int, int, int, ints, ints, floats, floats> store_cache{3};
 /// n, heads, head width, context, slot size, scale, slots, positions, q-k-v, cache, scores out [n][heads][context]
 constexpr kernel<int, int, int, int, int, float, ints, ints, floats, floats, floats> attention_scores{4};

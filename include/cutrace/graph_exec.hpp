@@ -57,7 +57,8 @@ template <class Exec>
 class graph_exec {
  public:
   /// `make()` instantiates the graph and is called once or, where a second instance is of use now, twice. What it
-  /// throws comes through. Make it while the session lives that is to profit. `one_in` 0: never by node but in windows.
+  /// throws comes through. Make it while the session runs that is to trace
+  /// the graph's launches: one that is made before has one instance for ever. `one_in` 0: never by node but in windows.
   template <class Make>
   explicit graph_exec(Make make, std::uint64_t one_in = 100) : first_(make()), one_in_(one_in) {
     if (!question_.wanted()) return;

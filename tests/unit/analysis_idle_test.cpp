@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <ctime>
-#include <cutrace/analysis/idle_gaps.hpp>
+#include <cutrace/analysis/idle_watch.hpp>
 #include <cutrace/sinks/common/finding_text.hpp>
 #include <deque>
 #include <map>

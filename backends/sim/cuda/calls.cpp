@@ -210,7 +210,7 @@ void report_work(const sim::stream& s, const sim::work& w, sim::interval at, con
     r.lost = s.owner->lost;
     if (exec != nullptr) {
       r.graph = exec->id();
-      r.made_traced = static_cast<std::uint32_t>(exec->user);
+      r.made_traced = exec->made_traced;
     }
     if (node != nullptr) r.graph_node = node->id;
     t.work(&r);

@@ -65,10 +65,10 @@ STANDIN_COPY(cuMemcpyDtoH_v2, (void* to, CUdeviceptr from, size_t n), (to, from,
 STANDIN_COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t n), (to, from, n), line(to, from, n))
 STANDIN_COPY(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, CUcontext from_ctx, size_t n),
              (to, to_ctx, from, from_ctx, n), line(to, from, n))
-STANDIN_COPY(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* p), (p), box(required(p)))
-STANDIN_COPY(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* p), (p), box(required(p)))
-STANDIN_COPY(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* p), (p), box(required(p)))
-STANDIN_COPY(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* p), (p), box(required(p)))
+STANDIN_COPY(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* p), (p), copied_box(required(p)))
+STANDIN_COPY(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* p), (p), copied_box(required(p)))
+STANDIN_COPY(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* p), (p), copied_box(required(p)))
+STANDIN_COPY(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* p), (p), copied_box(required(p)))
 
 STANDIN_COPY_ASYNC(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s), (to, from, n, s),
                    line(to, from, n))
@@ -81,9 +81,9 @@ STANDIN_COPY_ASYNC(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size
 STANDIN_COPY_ASYNC(cuMemcpyPeerAsync,
                    (CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, CUcontext from_ctx, size_t n, CUstream s),
                    (to, to_ctx, from, from_ctx, n, s), line(to, from, n))
-STANDIN_COPY_ASYNC(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D* p, CUstream s), (p, s), box(required(p)))
-STANDIN_COPY_ASYNC(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D* p, CUstream s), (p, s), box(required(p)))
-STANDIN_COPY_ASYNC(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER* p, CUstream s), (p, s), box(required(p)))
+STANDIN_COPY_ASYNC(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D* p, CUstream s), (p, s), copied_box(required(p)))
+STANDIN_COPY_ASYNC(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D* p, CUstream s), (p, s), copied_box(required(p)))
+STANDIN_COPY_ASYNC(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER* p, CUstream s), (p, s), copied_box(required(p)))
 
 #define STANDIN_SET(name, type, element)                                                        \
   STANDIN_TWIN(name##_v2, _ptds, (CUdeviceptr p, type v, size_t n), (p, v, n),                  \

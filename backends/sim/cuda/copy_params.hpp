@@ -22,7 +22,7 @@ inline sim::copy_side side(const plain_side& p, size_t width) {
   return {base + p.z * slice + p.y * pitch + p.x, pitch, slice};
 }
 
-inline sim::copy_work box(const CUDA_MEMCPY2D& p) {
+inline sim::copy_work copied_box(const CUDA_MEMCPY2D& p) {
   sim::copy_work c;
   c.width_bytes = p.WidthInBytes;
   c.height = p.Height;
@@ -35,7 +35,7 @@ inline sim::copy_work box(const CUDA_MEMCPY2D& p) {
 
 /// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER.
 template <class Params>
-sim::copy_work box(const Params& p) {
+sim::copy_work copied_box(const Params& p) {
   sim::copy_work c;
   c.width_bytes = p.WidthInBytes;
   c.height = p.Height;

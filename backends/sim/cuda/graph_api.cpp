@@ -168,9 +168,11 @@ CUresult instantiate(CUgraphExec* out, CUgraph h, unsigned long long flags) {
   required(out);
   sim::graph_exec* e = gpu().begin_instance(&g);
   e->flags = flags;
-  if (const standin_tracer* t = driver::get().tracer()) e->user = t->traces_graphs();
+  if (const standin_tracer* t = driver::get().tracer()) e->made_traced = t->traces_graphs();
   notify_clone(*e->instance);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, h, nullptr, nullptr, nullptr, e);
+  // As the driver does, the nodes of child graphs take the place of the node that holds them, which is reported to end,
+  // and after it, without a holder, the child graph itself.
   e->finish([](sim::graph_node* holder, sim::graph& child) {
     if (holder != nullptr)
       report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING, handle<CUgraph>(holder->owner), nullptr, holder,
@@ -234,7 +236,7 @@ STANDIN_API(cuGraphAddKernelNode_v2, (STANDIN_NODE_PARAMS, const CUDA_KERNEL_NOD
             add(out, g, after, n, kernel_node(required(p))))
 #endif
 STANDIN_API(cuGraphAddMemcpyNode, (STANDIN_NODE_PARAMS, const CUDA_MEMCPY3D* p, CUcontext c), (out, g, after, n, p, c),
-            add(out, g, after, n, box(required(p))))
+            add(out, g, after, n, copied_box(required(p))))
 STANDIN_API(cuGraphAddMemsetNode, (STANDIN_NODE_PARAMS, const CUDA_MEMSET_NODE_PARAMS* p, CUcontext c),
             (out, g, after, n, p, c), add(out, g, after, n, set_node(required(p))))
 STANDIN_API(cuGraphAddHostNode, (STANDIN_NODE_PARAMS, const CUDA_HOST_NODE_PARAMS* p), (out, g, after, n, p),

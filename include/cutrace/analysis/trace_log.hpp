@@ -147,6 +147,14 @@ class trace_log {
   /// for which a host is late, and as many stages. Before the first event. @param before sealed
   CUTRACE_ONE_COPY void continue_from(const trace_log& before, std::size_t most) {
     std::vector<ended> last;
+    for (const std::uint32_t n : before.stage_order_)
+      last.push_back({before.stages_[n].when.end_ns, before.stages_[n].thread, n});
+    keep_last(last, most);
+    for (const ended& l : last)
+      stages_.take(before.stages_, static_cast<std::uint32_t>(l.index), before.names_, names_,
+                   thread(before.thread_keys_[l.thread]));
+    taken_stages_ = static_cast<std::uint32_t>(stages_.size() - 1);
+    last.clear();
     for (std::uint32_t t = 1; t < before.threads_.size(); ++t) {
       const chunked<host_call>& calls = before.threads_[t].calls();
       if (!calls.empty()) {
@@ -170,13 +178,6 @@ class trace_log {
       c.stage = stages_.take(before.stages_, c.stage, before.names_, names_);
       threads_[thread(before.thread_keys_[l.thread])].add(c);
     }
-    last.clear();
-    for (const std::uint32_t n : before.stage_order_)
-      last.push_back({before.stages_[n].when.end_ns, before.stages_[n].thread, n});
-    keep_last(last, most);
-    for (const ended& l : last)
-      stages_.take(before.stages_, static_cast<std::uint32_t>(l.index), before.names_, names_,
-                   thread(before.thread_keys_[l.thread]));
   }
 
   /// Events in the order of delivery; late ones are put into their place by `seal`.
@@ -271,6 +272,8 @@ class trace_log {
     return thread < left_out_until_.size() ? left_out_until_[thread] : INT64_MIN;
   }
   const stage_log& stages() const noexcept { return stages_; }
+  /// Stages up to this number had ended in a log before.
+  std::uint32_t taken_stages() const noexcept { return taken_stages_; }
   /// Numbers of the instances that ended, by start.
   const std::vector<std::uint32_t>& stage_order() const noexcept { return stage_order_; }
   const name_table& names() const noexcept { return names_; }
@@ -543,6 +546,7 @@ class trace_log {
   std::vector<marker> sites_{marker{}};  ///< of stages in the source; the first is none
   detail::seeded_map<std::uint64_t, std::uint32_t> site_numbers_;
   stage_log stages_;
+  std::uint32_t taken_stages_ = 0;
   std::vector<std::uint32_t> stage_order_;
   chunked<gpu_work> work_;
   std::vector<thread_calls> threads_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters at a cursor: literals, short texts and numbers, written where room for them is known to be. A cursor stays
-// in a register, while a buffer's size would be stored and read again for each piece. Nothing here throws or allocates.
+// Text that grows, and functions that write pieces of it at a cursor.
 #pragma once
 
 #include <fmt/format.h>
@@ -62,6 +61,10 @@ class text_buffer {
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };
+
+// The functions below write literals, short texts and numbers at a cursor, where room for them is known to be, and
+// return where the next piece goes: a cursor stays in a register, while the buffer's size would be stored and read
+// again for each piece. They neither throw nor allocate.
 
 /// The most characters of one number.
 constexpr std::size_t decimal_room = 20;

@@ -23,7 +23,8 @@ struct backend_registration {
 
   backend_registration(const char* backend_name, bool is_automatic, backend* (*maker)())
       : name(backend_name), automatic(is_automatic), make(maker), next(first().load(std::memory_order_relaxed)) {
-    first().store(this, std::memory_order_release);
+    while (!first().compare_exchange_weak(next, this, std::memory_order_release, std::memory_order_relaxed)) {
+    }
   }
   /// Atomic, since the thread that loads the library need not be the one that asks: the loader's lock lies between
   /// them, which is nothing that the language knows.
@@ -44,11 +45,26 @@ CUTRACE_NOINLINE inline std::string backend_names() {
 
 using backend_maker = backend* (*)();
 
-/// What a library in this process offers to whichever runtime there is: the preload library its backend, by a C
-/// function that names the contract.
-CUTRACE_NOINLINE inline backend_maker find_offered(const std::string& name) {
-  const std::string symbol = "cutrace_backend_" + name + "_abi" + std::to_string(CUTRACE_ABI_VERSION);
-  return reinterpret_cast<backend_maker>(dlsym(RTLD_DEFAULT, symbol.c_str()));
+inline const backend_registration* registered(const std::string& name) noexcept {
+  const backend_registration* r = backend_registration::first().load(std::memory_order_acquire);
+  while (r != nullptr && name != r->name) r = r->next;
+  return r;
+}
+
+/// Registers the backend of that name that another library of this process has, as the preload library does: a C
+/// function whose name ends in the version of the ABI, so that only a runtime of the same one finds it. The library
+/// stays loaded. Waits for the loader, which may be waiting for a session of a library that it loads: with no lock
+/// held.
+CUTRACE_NOINLINE inline void register_offered(const char* name) {
+  if (name == nullptr || registered(name) != nullptr) return;
+  const std::string symbol = std::string("cutrace_backend_") + name + "_abi" + std::to_string(CUTRACE_ABI_VERSION);
+  void* const found = ::dlsym(RTLD_DEFAULT, symbol.c_str());
+  ::dlerror();  // what was not found is none of the program's errors
+  Dl_info from{};
+  if (found == nullptr || ::dladdr(found, &from) == 0) return;
+  ::dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  const std::string& kept = *new std::string(name);
+  new backend_registration(kept.c_str(), false, reinterpret_cast<backend_maker>(found));
 }
 
 /// Makes the backend of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the
@@ -59,7 +75,6 @@ CUTRACE_NOINLINE inline backend_maker find_backend(const std::string& name, cons
        r = r->next)
     if (name == r->name || (name == "auto" && r->automatic)) return r->make;
   if (name == "auto") return nullptr;
-  if (const backend_maker offered = find_offered(name)) return offered;
   reject(option, name, backend_names().c_str());
 }
 

@@ -260,6 +260,8 @@ class runtime_owner {
         write_error_line("cutrace: process %d was forked from a traced one and is not traced", getpid());
       return;
     }
+    if (r.operation == session_operation::begin)
+      register_offered(r.options->backend != nullptr ? r.options->backend : environment("CUTRACE_BACKEND"));
     std::unique_lock<std::mutex> hold(mutex_);
     // Whatever a request begins, the sinks that it brings along are there when it ends.
     struct at_end {

@@ -21,6 +21,7 @@
 #include <cutrace/collect/runtime_core.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sink.hpp>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -167,16 +168,21 @@ int cancelled() {
 
 /// A library whose static session waits while this thread's session loads libraries: both want the loader's lock, and
 /// the runtime.
-int plugin_loads(const char* path) {
+int plugin_loads(const char* path, const char* backend) {
   { const cutrace::session first; }  // the runtime is there
   std::thread other([path] {
     if (::dlopen(path, RTLD_NOW | RTLD_LOCAL) == nullptr) std::printf("%s\n", ::dlerror());
   });
   ::usleep(100000);
   cutrace::session_options o;
-  o.backend = "cupti";
+  o.backend = backend;
   o.sinks = "null";
-  cutrace::session trace(o);
+  std::unique_ptr<cutrace::session> trace;
+  try {
+    trace = std::make_unique<cutrace::session>(o);
+  } catch (const cutrace::config_error& e) {
+    std::printf("%s\n", e.what());
+  }
   other.join();
   step();
   return 0;
@@ -364,7 +370,7 @@ int main(int argc, char** argv) {
   if (what == "all_keys") return all_keys();
   if (what == "main_thread_leaves") return main_thread_leaves();
   if (what == "cancelled") return cancelled();
-  if (what == "plugin_loads") return plugin_loads(argv[2]);
+  if (what == "plugin_loads") return plugin_loads(argv[2], argv[3]);
   if (what == "system_call_fork") return system_call_fork(argc > 2);
   if (what == "by_counter") return by_counter();
   if (what == "time_namespace") return time_namespace();

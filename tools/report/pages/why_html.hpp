@@ -45,14 +45,14 @@ CUTRACE_NOINLINE inline std::string percent(std::int64_t part, std::int64_t whol
 
 /// Stretches as boxes over the request's life.
 CUTRACE_NOINLINE inline void boxes(std::string& out, const std::vector<analysis::interval>& list,
-                                   analysis::interval span, const char* kind) {
+                                   analysis::interval life, const char* kind) {
   constexpr std::size_t most = 2000;  // more cannot be distinguished on a screen
   const std::size_t step = list.size() / most + 1;
   for (std::size_t i = 0; i < list.size(); i += step) {
     const analysis::interval v =
-        analysis::clip({list[i].start_ns, list[std::min(i + step, list.size()) - 1].end_ns}, span);
-    out += "<i class=" + std::string(kind) + " style=\"left:" + percent(v.start_ns - span.start_ns, span.length_ns()) +
-           ";width:" + percent(v.length_ns(), span.length_ns()) + "\"></i>";
+        analysis::clip({list[i].start_ns, list[std::min(i + step, list.size()) - 1].end_ns}, life);
+    out += "<i class=" + std::string(kind) + " style=\"left:" + percent(v.start_ns - life.start_ns, life.length_ns()) +
+           ";width:" + percent(v.length_ns(), life.length_ns()) + "\"></i>";
   }
 }
 

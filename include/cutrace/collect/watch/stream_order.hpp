@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/collect/function_table.hpp>
-#include <cutrace/collect/watch/gpu_stream.hpp>
+#include <cutrace/collect/watch/unfinished_work.hpp>
 #include <cutrace/event.hpp>
 #include <deque>
 #include <unordered_map>

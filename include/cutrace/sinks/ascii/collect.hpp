@@ -9,7 +9,7 @@
 #include <cutrace/analysis/alarms.hpp>
 #include <cutrace/analysis/bounds.hpp>
 #include <cutrace/analysis/breakdown.hpp>
-#include <cutrace/analysis/idle_gaps.hpp>
+#include <cutrace/analysis/idle_watch.hpp>
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/analysis/stages.hpp>

@@ -9,7 +9,7 @@
 #include <cutrace/analysis/breakdown.hpp>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/finding.hpp>
-#include <cutrace/analysis/idle_gaps.hpp>
+#include <cutrace/analysis/idle_watch.hpp>
 #include <cutrace/analysis/operations.hpp>
 #include <cutrace/names.hpp>
 #include <cutrace/output/json_text.hpp>

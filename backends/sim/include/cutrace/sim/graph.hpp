@@ -188,7 +188,7 @@ struct graph_exec {
   std::uint64_t end_ns = 0;                       ///< of the last launch: launches of one instance never overlap
   moment_ptr open;                                ///< instead of `end_ns`, where that could not be computed
   std::uint64_t flags = 0;
-  std::uint64_t user = 0;  ///< free for the face
+  std::uint32_t made_traced = 0;  ///< for the driver: see standin_tracer::traces_graphs when it was instantiated
 
   graph_exec(const graph& source, std::uint32_t& last_id) : instance(source.clone(last_id)) {}
 
