@@ -9,6 +9,7 @@
 #include <cstring>
 #include <cutrace/backend.hpp>
 #include <cutrace/run/settings.hpp>
+#include <new>
 #include <string>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -54,17 +55,20 @@ inline const backend_registration* registered(const std::string& name) noexcept 
 /// Registers the backend of that name that another library of this process has, as the preload library does: a C
 /// function whose name ends in the version of the ABI, so that only a runtime of the same one finds it. The library
 /// stays loaded. Waits for the loader, which may be waiting for a session of a library that it loads: with no lock
-/// held.
-CUTRACE_NOINLINE inline void register_offered(const char* name) {
-  if (name == nullptr || registered(name) != nullptr) return;
+/// held. @returns false where memory is out
+CUTRACE_NOINLINE inline bool register_offered(const char* name) noexcept try {
+  if (name == nullptr || registered(name) != nullptr) return true;
   const std::string symbol = std::string("cutrace_backend_") + name + "_abi" + std::to_string(CUTRACE_ABI_VERSION);
   void* const found = ::dlsym(RTLD_DEFAULT, symbol.c_str());
   ::dlerror();  // what was not found is none of the program's errors
   Dl_info from{};
-  if (found == nullptr || ::dladdr(found, &from) == 0) return;
+  if (found == nullptr || ::dladdr(found, &from) == 0) return true;
   ::dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   const std::string& kept = *new std::string(name);
   new backend_registration(kept.c_str(), false, reinterpret_cast<backend_maker>(found));
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 /// Makes the backend of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the

@@ -260,8 +260,9 @@ class runtime_owner {
         write_error_line("cutrace: process %d was forked from a traced one and is not traced", getpid());
       return;
     }
-    if (r.operation == session_operation::begin)
-      register_offered(r.options->backend != nullptr ? r.options->backend : environment("CUTRACE_BACKEND"));
+    const bool has_memory =
+        r.operation != session_operation::begin ||
+        register_offered(r.options->backend != nullptr ? r.options->backend : environment("CUTRACE_BACKEND"));
     std::unique_lock<std::mutex> hold(mutex_);
     // Whatever a request begins, the sinks that it brings along are there when it ends.
     struct at_end {
@@ -274,6 +275,7 @@ class runtime_owner {
     switch (r.operation) {
       case session_operation::begin:
         try {
+          if (!has_memory) throw std::bad_alloc();
           return begin(r, hold);
         } catch (const untraced& e) {
           return refuse(r, e.what());
