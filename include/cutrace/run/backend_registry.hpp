@@ -58,6 +58,7 @@ inline const backend_registration* registered(const std::string& name) noexcept 
 /// held. @returns false where memory is out
 CUTRACE_NOINLINE inline bool register_offered(const char* name) noexcept try {
   if (name == nullptr || registered(name) != nullptr) return true;
+  if (std::strcmp(name, "auto") == 0 || std::strcmp(name, "none") == 0) return true;
   const std::string symbol = std::string("cutrace_backend_") + name + "_abi" + std::to_string(CUTRACE_ABI_VERSION);
   void* const found = ::dlsym(RTLD_DEFAULT, symbol.c_str());
   ::dlerror();  // what was not found is none of the program's errors
