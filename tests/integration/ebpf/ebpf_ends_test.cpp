@@ -142,9 +142,23 @@ TEST_CASE("the command is killed: the program goes on as if nothing had been") {
   CHECK(jsonl_trace(b.files().at(0)).count("api", "cuLeaf") > 0);
 }
 
+/// Whether other users can use what was built: not in /root, where only root can look.
+bool is_built_for_all() {
+  std::filesystem::path folder = std::filesystem::canonical(SUBJECT).parent_path();
+  for (; folder != folder.root_path(); folder = folder.parent_path())
+    if ((std::filesystem::status(folder).permissions() & std::filesystem::perms::others_exec) ==
+        std::filesystem::perms::none)
+      return false;
+  return true;
+}
+
 TEST_CASE("root's rights are for the probes alone: program and files are the user's") {
   if (::geteuid() != 0) {
     MESSAGE("skipped: not root, so that there is no other user");
+    return;
+  }
+  if (!is_built_for_all()) {
+    MESSAGE("skipped: no other user can reach the folder of this build");
     return;
   }
   temporary_folder folder;
@@ -174,6 +188,10 @@ TEST_CASE("root's rights are for the probes alone: program and files are the use
 TEST_CASE("a program with more rights than the user is not followed into, and that is said") {
   if (::geteuid() != 0) {
     MESSAGE("skipped: only root can make a program that has another user's rights");
+    return;
+  }
+  if (!is_built_for_all()) {
+    MESSAGE("skipped: no other user can reach the folder of this build");
     return;
   }
   temporary_folder folder;
