@@ -125,12 +125,12 @@ std::unique_ptr<buffers::buffer> buffers::request(std::size_t least) {
   const CUpti_BuffersCallbackRequestFunc ask = request_.load();
   if (ask == nullptr) return nullptr;
   const std::chrono::nanoseconds slow(slow_ns.load());
-  if (slow.count() != 0) std::this_thread::sleep_for(slow);
+  std::this_thread::sleep_for(slow);
   auto b = std::make_unique<buffer>();
   ask(&b->data, &b->size, &b->limit);
   if (b->data == nullptr && refusal_is_fatal) end_of("a buffer was refused; CUPTI before CUDA 12.9 crashes");
   if (b->data == nullptr) return nullptr;
-  if (slow.count() != 0) std::this_thread::sleep_for(slow);
+  std::this_thread::sleep_for(slow);
   if (b->size < least) {
     deliver(*b);  // useless, but the client's
     return nullptr;

@@ -228,6 +228,13 @@ class idle_watch {
     return *rows_.emplace(std::move(key), idle_total{}).first;
   }
 
+  /// Place of the first gap that ends after `t_ns`.
+  static std::size_t ending_after(const std::vector<kept_gap>& list, std::int64_t t_ns) {
+    const auto at =
+        std::partition_point(list.begin(), list.end(), [t_ns](const kept_gap& g) { return g.when.end_ns <= t_ns; });
+    return static_cast<std::size_t>(at - list.begin());
+  }
+
   /// In `v` the device was not idle, or it is not known. @param next the work that ran in it, in the log of
   /// `classifier`; without one, what was not recorded. @returns false where all gaps ended before
   CUTRACE_ONE_COPY bool fill_gaps(std::uint32_t device, interval v, idle_classifier* classifier = nullptr,
@@ -235,9 +242,7 @@ class idle_watch {
     std::vector<kept_gap>& list = gaps_[device];
     const std::int64_t forgotten_ns = forgotten_until_[device];
     if (forgotten_ns != 0) add_ns(off_ns_, clip(v, {v.start_ns, forgotten_ns}).length_ns());
-    std::size_t at = static_cast<std::size_t>(
-        std::partition_point(list.begin(), list.end(), [&](const kept_gap& g) { return g.when.end_ns <= v.start_ns; }) -
-        list.begin());
+    std::size_t at = ending_after(list, v.start_ns);
     if (at == list.size()) return false;
     for (; at < list.size() && list[at].when.start_ns < v.end_ns; ++at) at = fill_gap(list, at, v, classifier, next);
     return true;
@@ -248,12 +253,10 @@ class idle_watch {
   void stage_comes_late(interval v) {
     for (auto& d : gaps_) {
       std::vector<kept_gap>& list = d.second;
-      auto at = std::partition_point(list.begin(), list.end(),
-                                     [&](const kept_gap& g) { return g.when.end_ns <= v.start_ns; });
-      for (; at != list.end() && at->when.start_ns < v.end_ns; ++at)
-        if (at->certain && std::get<1>(at->of->first) == idle_cause::no_work) {
-          at->certain = false;
-          add_ns(uncertain_ns_, at->when.length_ns());
+      for (std::size_t at = ending_after(list, v.start_ns); at < list.size() && list[at].when.start_ns < v.end_ns; ++at)
+        if (list[at].certain && std::get<1>(list[at].of->first) == idle_cause::no_work) {
+          list[at].certain = false;
+          add_ns(uncertain_ns_, list[at].when.length_ns());
         }
     }
   }

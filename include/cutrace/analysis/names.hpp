@@ -86,7 +86,7 @@ using seeded_set = std::unordered_set<Key, seeded_hash>;
 
 namespace analysis {
 
-inline text text_of(const std::string& s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
+inline text text_of(std::string_view s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
 
 class name_table {
  public:

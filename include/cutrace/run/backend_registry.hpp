@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <cutrace/backend.hpp>
+#include <cutrace/run/keep_for_ever.hpp>
 #include <cutrace/run/settings.hpp>
 #include <new>
 #include <string>
@@ -62,9 +63,8 @@ CUTRACE_NOINLINE inline bool register_offered(const char* name) noexcept try {
   const std::string symbol = std::string("cutrace_backend_") + name + "_abi" + std::to_string(CUTRACE_ABI_VERSION);
   void* const found = ::dlsym(RTLD_DEFAULT, symbol.c_str());
   ::dlerror();  // what was not found is none of the program's errors
-  Dl_info from{};
-  if (found == nullptr || ::dladdr(found, &from) == 0) return true;
-  ::dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  if (found == nullptr) return true;
+  keep_library(found);
   const std::string& kept = *new std::string(name);
   new backend_registration(kept.c_str(), false, reinterpret_cast<backend_maker>(found));
   return true;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps an object in memory for the rest of the process. Its owner may be gone while one of the program's threads still
-// runs a function of it.
+// Keeps an object, or a library, in memory for the rest of the process. Its owner may be gone while one of the
+// program's threads still runs a function of it.
 #pragma once
+
+#include <dlfcn.h>
 
 #include <atomic>
 #include <cutrace/config.hpp>
@@ -22,6 +24,13 @@ void keep_for_ever(std::unique_ptr<T> what) {
   kept* k = new (std::nothrow) kept{what.release(), all.load(std::memory_order_relaxed)};
   while (k != nullptr && !all.compare_exchange_weak(k->next, k, std::memory_order_release, std::memory_order_relaxed)) {
   }
+}
+
+/// The same for the library in which `address` lies, whoever closes it. Waits for the loader.
+inline void keep_library(const void* address) noexcept {
+  Dl_info where{};
+  if (::dladdr(address, &where) != 0 && where.dli_fname != nullptr)
+    ::dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 }  // namespace CUTRACE_LOCAL

@@ -49,7 +49,8 @@ class runtime_owner {
       // One pass under the loader's lock: who sets the first slot is the owner for all.
       for_each_slot(&vote, &e);
     }
-    if (e.winner == &o.table_) pin();
+    // The owner's code and data stay loaded whatever happens to the object that brought them.
+    if (e.winner == &o.table_) keep_library(reinterpret_cast<const void*>(&runtime_owner::ensure));
     return e.winner != nullptr ? e.winner : &o.table_;
   }
 
@@ -64,13 +65,6 @@ class runtime_owner {
     const table* wanted = e->winner != nullptr ? e->winner : e->mine;
     s->owner.compare_exchange_strong(present, wanted, std::memory_order_acq_rel);
     if (e->winner == nullptr) e->winner = present != nullptr ? present : e->mine;
-  }
-
-  /// The owner's code and data stay loaded whatever happens to the object that brought them.
-  static void pin() noexcept {
-    Dl_info where{};
-    if (dladdr(reinterpret_cast<void*>(&runtime_owner::pin), &where) != 0 && where.dli_fname != nullptr)
-      dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   }
 
   CUTRACE_NOINLINE void prepare() {

@@ -180,8 +180,7 @@ int plugin_loads(const char* path, const char* backend) {
   std::unique_ptr<cutrace::session> trace;
   try {
     trace = std::make_unique<cutrace::session>(o);
-  } catch (const cutrace::config_error& e) {
-    std::printf("%s\n", e.what());
+  } catch (const cutrace::config_error&) {  // no backend of that name in this build
   }
   other.join();
   step();

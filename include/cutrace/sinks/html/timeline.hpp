@@ -419,7 +419,7 @@ class timeline {
   CUTRACE_NOINLINE std::uint32_t unfinished_name(const event& e) {
     const text name = analysis::operation_name(e);
     const std::string label = std::string(name.data, name.size) + " (unfinished: times not known)";
-    return names_.number({label.data(), static_cast<std::uint32_t>(label.size())});
+    return names_.number(analysis::text_of(label));
   }
 
   packed_records& row(const row_key& k) {
