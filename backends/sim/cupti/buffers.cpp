@@ -138,7 +138,7 @@ std::unique_ptr<buffers::buffer> buffers::request(std::size_t least) {
   if (reinterpret_cast<std::uintptr_t>(b->data) % ACTIVITY_RECORD_ALIGNMENT != 0) end_of(client_gave_unaligned);
   if (!client_zeroes)
     std::memset(b->data, 0, b->size);
-  else if (!std::all_of(b->data, b->data + b->size, [](std::uint8_t c) { return c == 0; }))
+  else if (b->data[0] != 0 || std::memcmp(b->data, b->data + 1, b->size - 1) != 0)  // byte by byte it takes TSan 6 ms
     end_of(client_gave_dirty);
   return b;
 }
