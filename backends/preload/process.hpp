@@ -22,8 +22,9 @@ struct process {
   /// Where calls go; null while nobody records.
   std::atomic<event_writer*> writer{nullptr};
   std::atomic<bool> measures{false};  ///< GPU times by events are wanted
-  bool use_counter = false;           ///< how ticks are read; before `writer`
-  /// Of a session that the first call opens, until it is open: calls that came to it before would be taken for paused.
+  bool use_counter = false;           ///< ticks are the CPU's counter, else CLOCK_MONOTONIC; set before `writer`
+  /// The writer of the session that the first call opens, until that session is open: it would leave calls out before,
+  /// as while tracing is paused.
   std::atomic<event_writer*> waiting_writer{nullptr};
 
   /// Of the session that the first call opens.
@@ -38,7 +39,7 @@ struct process {
 
   std::atomic<bool> begun{false};  ///< our constructor has run
   spin_lock scanning;
-  loaded_objects::changes scanned;  ///< by `scanning`
+  loaded_objects::changes scanned;  ///< at the last scan (slots.hpp); guarded by `scanning`
   std::atomic<unsigned long long> scanned_added{0}, scanned_removed{0};
 
   static process& own() noexcept { return instance_; }
@@ -68,7 +69,7 @@ struct process {
   static process instance_;
 };
 
-// Filled before constructors run, and not by one. All zeros, since it is large.
+// Hooks write to it before constructors have run, so it has none. It begins as zeros, which take no room in the file.
 #if defined(__clang__)
 [[clang::require_constant_initialization]]
 #else

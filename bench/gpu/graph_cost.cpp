@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tracing adds to the replay of a CUDA graph of 1, 10, 100 and 1,000 empty kernels in a chain: wall time of a
 // batch of replays and the one synchronisation behind them, over the number of replays. So the GPU's time is in it,
-// which tracing by node lengthens; the launch call alone would hide that.
+// which tracing by node lengthens; the launch call alone would hide that. The twin is the bare client of CUPTI of
+// raw_cupti.hpp, with the records of cutrace and empty callbacks.
 //
 //   graph_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--shorten N]
 //   graph_cost --child CONFIGURATION           one measurement, as the table of configurations.hpp says, or "turns"
@@ -53,7 +54,7 @@ unsigned long long measure(const bench::driver& gpu, const bench::traced& tracin
 /// own: processes differ in how long the GPU takes to record a node, by up to a tenth (834 or 930 us for 1,000).
 int take_turns(int shorten) {
   constexpr int turns = 4, parts_of_turn = 3;
-  const char* const clients[] = {"raw", "twin", "cutrace"};
+  const char* const clients[] = {"records", "twin", "cutrace"};
   std::map<std::string, std::vector<double>> costs;
   bench::driver gpu;
   bench::counted n;
@@ -95,7 +96,7 @@ int take_turns(int shorten) {
   return 0;
 }
 
-/// The budgets, for each size that they name.
+/// The budgets, the same for each size but one node.
 void print_budgets(const bench::rounds& r) {
   for (const size& s : sizes) {
     if (s.nodes == 1) continue;
@@ -105,7 +106,7 @@ void print_budgets(const bench::rounds& r) {
     };
     line("cutrace by node / raw records", "cutrace", "kernels", 1.03);
     line("cutrace by node / twin", "cutrace", "twin", 1.03);
-    line("by node in one process, cutrace / raw", "turns cutrace", "turns raw", 1.03);
+    line("by node in one process, cutrace / raw records", "turns cutrace", "turns records", 1.03);
     line("by node in one process, cutrace / twin", "turns cutrace", "turns twin", 1.03);
     line("cutrace whole / raw records", "cutrace-graph", "kernels-graph", 1.03);
     line("cutrace whole / twin", "cutrace-graph", "twin-graph", 1.03);
@@ -137,7 +138,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> rows = r.names();
   if (!turns.empty()) {
     rows.pop_back();
-    for (const char* client : {"turns raw", "turns twin", "turns cutrace"}) rows.emplace_back(client);
+    for (const char* client : {"turns records", "turns twin", "turns cutrace"}) rows.emplace_back(client);
   }
   std::printf("us a replay (wall time of a batch with one synchronisation / replays), and what tracing adds\n");
   bench::print_table(r,

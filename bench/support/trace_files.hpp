@@ -23,10 +23,7 @@ class trace_server {
     for (std::uint64_t n = 0; n < events / events_a_step; ++n) {
       batch_.clear();
       step(n);
-      cutrace::event_view v;
-      v.data = batch_.data();
-      v.size = batch_.size();
-      to.write(v);
+      to.write({batch_.data(), batch_.size()});
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that this build knows, behind one function. Which ones those are is decided by the files that are linked.
+// A function for each kind of GPU. Of a kind that the build leaves out, the function that is linked throws.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this translation unit gets: markers, or nothing. Everything else asks only CUTRACE_ENABLED.
+// What this translation unit gets: markers, or nothing (CUTRACE_ENABLED).
 #pragma once
 
 #include <cutrace/version.hpp>
@@ -8,8 +8,9 @@
 #error "cutrace needs C++17: compile with -std=c++17 or newer, or leave the include out"
 #endif
 
-// Markers exist on Linux with GCC or clang (nvcc uses one of them for host code). Other platforms, HIP builds and the
-// device side of a .cu file compile the same source to nothing. CUTRACE_DISABLE asks for that by hand.
+// Markers exist on Linux with GCC or clang (nvcc uses one of them for host code). On other platforms and
+// in HIP builds the same source compiles to nothing; CUTRACE_DISABLE asks for that by hand. The device side of a .cu
+// file has no markers either: their macros look at __CUDA_ARCH__ (stage_macros.hpp, mark.hpp).
 #if defined(CUTRACE_DISABLE) || !defined(__linux__) || defined(__HIP__) || defined(__HIPCC__) || defined(_MSC_VER) || \
     !(defined(__x86_64__) || defined(__aarch64__))
 #define CUTRACE_ENABLED 0
@@ -26,8 +27,8 @@
 #define CUTRACE_CONCAT_2(a, b) a##b
 #define CUTRACE_CONCAT(a, b) CUTRACE_CONCAT_2(a, b)
 
-// One inline namespace per version and mode, so that two versions of the library in one process, or enabled and
-// disabled translation units of one program, never share a symbol with two meanings.
+// One inline namespace per version, and one for what is disabled, so that two versions of the library in one process,
+// or enabled and disabled translation units of one program, never share a symbol with two meanings.
 #define CUTRACE_NAMESPACE_OF_2(a, b, c) v##a##_##b##_##c
 #define CUTRACE_NAMESPACE_OF_1(a, b, c) CUTRACE_NAMESPACE_OF_2(a, b, c)
 #if CUTRACE_ENABLED

@@ -68,7 +68,7 @@ class adopted_stage {
     frame_.id = c.id_;
     frame_.parent = c.parent_;
     frame_.request = c.request_;
-    frame_.depth = thread_->top != nullptr ? (thread_->top->depth + 1) & 0xffff : 0;
+    frame_.depth_and_trace = thread_->top != nullptr ? (thread_->top->depth_and_trace + 1) & 0xffff : 0;
     frame_.owner = c.owner_;
     frame_.begin = detail::begin_ticks(thread_, frame_);
     thread_->top = &frame_;

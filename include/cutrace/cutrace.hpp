@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of an application includes: markers, hand-off between threads, and the opaque session.
+// The header for code of applications: markers, stages that are handed to other threads, and the session, whose
+// runtime is compiled elsewhere.
 //
 //   #include <cutrace/cutrace.hpp>
 //   int main() {

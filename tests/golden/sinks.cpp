@@ -39,10 +39,7 @@ std::string life_of(const std::string& word, const events& all, std::size_t batc
   sink.open(sample::info());
   std::size_t batches = 0;
   for (std::size_t at = 0; at < all.size(); at += batch) {
-    cutrace::event_view view;
-    view.data = all.data() + at;
-    view.size = std::min(batch, all.size() - at);
-    sink.write(view);
+    sink.write({all.data() + at, std::min(batch, all.size() - at)});
     if (++batches % 5 == 0) sink.flush();
   }
   sink.close(sample::summary(all.size()));

@@ -58,7 +58,7 @@ head -c 100000 1.jsonl >cut.jsonl
 expect 125 'cut.jsonl is incomplete (no end' "$command" diff cut.jsonl slow4.jsonl --fail-over 0%
 expect 4 'no footer' "$command" diff cut.jsonl slow4.jsonl --fail-over 0% --allow-incomplete
 "$command" cut 2.jsonl -o part.jsonl --stage decode >/dev/null 2>&1
-expect 125 'part.jsonl is incomplete (what was not chosen: it has only stage decode): a comparison' "$command" diff 1.jsonl part.jsonl
+expect 125 'part.jsonl is incomplete (all but stage decode was cut off): a comparison' "$command" diff 1.jsonl part.jsonl
 expect 125 'nothing to compare' "$command" diff
 expect 125 'compares two files' "$command" diff 1.jsonl
 expect 125 'compares two files' "$command" diff 1.jsonl 2.jsonl 3.jsonl

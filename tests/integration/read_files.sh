@@ -144,7 +144,7 @@ incomplete 'no end' 'no end: the trace was cut short' cut.jsonl
 incomplete 'max' "$events" full.jsonl
 incomplete 'parts' "$events" r.*.jsonl
 incomplete 'the last part alone' "$events" "$(printf '%s\n' r.*.jsonl | tail -n 1)"
-incomplete 'a choice' 'what was not chosen: it has only stage decode' chosen.jsonl
+incomplete 'a choice' 'all but stage decode was cut off' chosen.jsonl
 for output in again.jsonl again.json again.html; do
   "$command" convert full.jsonl -o $output >/dev/null 2>&1
   [ $output = again.html ] || incomplete "converted to $output" "$events" $output

@@ -28,10 +28,7 @@ inline void write(cutrace::sink& to, const events& all, const cutrace::trace_inf
                   std::uint64_t lost = 12) {
   to.open(info);
   for (std::size_t at = 0; at < all.size(); at += 100) {
-    cutrace::event_view v;
-    v.data = all.data() + at;
-    v.size = std::min<std::size_t>(100, all.size() - at);
-    to.write(v);
+    to.write({all.data() + at, std::min<std::size_t>(100, all.size() - at)});
   }
   to.close(sample::summary(all.size(), lost));
 }

@@ -95,7 +95,7 @@ WHERE THE TIME WENT                      events      time    share              
   GPU idle, host: own code, in a stage        1    140 ns   14.0 %                   140 ns   14.0 %
   GPU idle, host: no call, no stage                200 ns   20.0 %  <- BOTTLENECK    200 ns   20.0 %
   all                                             1.00 us  100.0 %
-  Each moment counts once, in the first row that applies. Host alone: the same without the GPU.
+  Each moment counts once, in the first row that applies. Host alone: whatever the GPU did.
 
 WHY THE GPU IS IDLE                                 gaps      time   share  mostly
   the host had waited, so nothing was queued           1    100 ns  16.7 %  prefill: cuMemcpyHtoD_v2

@@ -60,8 +60,8 @@ TEST_CASE("an unknown function has its traits and no plain values") {
   call_recipe r;
   std::uint64_t words[word_limit];
   bool plain = true;
-  r.set(call_recipe::makes_work | call_recipe::uses_gate, nullptr);
-  CHECK(r.traits() == (call_recipe::makes_work | call_recipe::uses_gate));
+  r.set(call_recipe::makes_work | call_recipe::uses_graph_gate, nullptr);
+  CHECK(r.traits() == (call_recipe::makes_work | call_recipe::uses_graph_gate));
   CHECK(r.read(words, words, plain) == 0);
   CHECK_FALSE(plain);
 }

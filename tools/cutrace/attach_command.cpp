@@ -127,7 +127,7 @@ int attach(attach_options& o) {
       compose_environment(o.outputs, {}, {}, folder.path(), status->folder(), terminal_columns());
   ::signal(SIGPIPE, SIG_IGN);
   const std::unique_ptr<cutrace_ebpf::call_probes> probes = load_probes(false);
-  loaded_kernel kernel;
+  loaded_kernel_probes kernel;
   if (o.outputs.kernel) kernel = load_kernel_probes(*probes);
   wanted.find_libraries(process);
   const std::unique_ptr<cutrace_ebpf::user_probes> own = wanted.load(*probes);

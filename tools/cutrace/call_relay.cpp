@@ -35,8 +35,12 @@ std::uint64_t pages_of(std::uint32_t process) {
 
 }  // namespace
 
-call_relay::call_relay(eb::call_probes& probes, std::map<std::string, std::string> writers, std::uint32_t only_process)
-    : probes_(probes), variables_(std::move(writers)), only_process_(only_process), since_ns_(monotonic_ns()) {}
+call_relay::call_relay(eb::call_probes& probes, std::map<std::string, std::string> writer_variables,
+                       std::uint32_t only_process)
+    : probes_(probes),
+      variables_(std::move(writer_variables)),
+      only_process_(only_process),
+      since_ns_(monotonic_ns()) {}
 
 call_relay::~call_relay() {
   for (auto& [process, w] : writers_)
@@ -178,11 +182,12 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   if (process == program_) t.command_line = command_line_;
   t.since_ns = since_ns_;
   t.backend = "ebpf";
-  const std::string how = std::string("probes of the kernel (links: ") + eb::to_string(probes_.links()) + ")" +
-                          (kernel_ != nullptr ? " and of what it does itself (" + kernel_->working() + ")" : "");
+  const std::string how = std::string("uprobes on calls of the driver (links: ") + eb::to_string(probes_.links()) +
+                          ")" +
+                          (kernel_ != nullptr ? ", and probes on what Linux does (" + kernel_->working() + ")" : "");
   const eb::kernel_view& view = view_;
-  const eb::probe_view own = own_ != nullptr ? own_->view() : eb::probe_view();
-  t.make = [how, &view, own](int records) { return new eb::call_backend(records, how, view, own); };
+  const eb::probe_view user_view = user_probes_ != nullptr ? user_probes_->view() : eb::probe_view();
+  t.make = [how, &view, user_view](int records) { return new eb::call_backend(records, how, view, user_view); };
   writer& w = writers_[process];
   w.process = start_remote_trace(t, w.pipe);
   return w;
@@ -246,8 +251,8 @@ void call_relay::put_kernel_notes(writer& w) {
   if (const std::uint64_t faults = kernel_->totals().faults_unreported)
     put_note(w, "of " + std::to_string(faults) + " page faults it is not known what they touched");
   if (const std::uint64_t times = kernel_->passed_over())
-    put_note(w, "the kernel passed over probes of itself " + std::to_string(times) +
-                    " times while they were busy: of that often something may be missing");
+    put_note(w, "Linux skipped probes on its own functions " + std::to_string(times) +
+                    " times, since they were busy: as many events may be missing");
 }
 
 /// The last words of a trace. Waits for the pipe for as long as it takes something.
@@ -265,8 +270,8 @@ void call_relay::close(writer& w) {
     put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
   for (const std::string& note : notes_) put_note(w, note);
   if (kernel_ != nullptr) put_kernel_notes(w);
-  if (own_ != nullptr)
-    for (const std::string& note : own_->notes()) put_note(w, note);
+  if (user_probes_ != nullptr)
+    for (const std::string& note : user_probes_->notes()) put_note(w, note);
   patience wait;
   for (flush(w); w.pipe >= 0 && !w.waiting.empty() && wait.lasts(carried_); flush(w)) ::usleep(1000);
   if (w.pipe >= 0 && !w.waiting.empty()) {
@@ -286,7 +291,7 @@ void call_relay::close(writer& w) {
 bool call_relay::finish() {
   if (kernel_ != nullptr) kernel_->detach();  // first: what it recorded later would have no call
   probes_.detach();
-  if (own_ != nullptr) own_->end();
+  if (user_probes_ != nullptr) user_probes_->end();
   // What waits for a full pipe is taken as fast as it can be written down.
   patience wait;
   std::size_t before = 0;
@@ -330,7 +335,7 @@ std::size_t call_relay::read_libraries(std::uint32_t process, watched& w, bool l
       w.libraries.push_back({m, file});
       const bool is_new = !probes_.is_attached(*file);
       const std::size_t added = probes_.attach(*file, only_process_);
-      if (is_new && own_ != nullptr) own_->attach_driver(*file, only_process_);
+      if (is_new && user_probes_ != nullptr) user_probes_->attach_driver(*file, only_process_);
       functions += added;
       if (added != 0 && late)
         notes_.push_back(m.path + " was already mapped by process " + std::to_string(process) +

@@ -23,9 +23,10 @@ namespace cutrace_tool {
 
 class call_relay {
  public:
-  /// `writers`: variables of who writes a trace. `only_process`: the one that probes are set in, 0: wherever the
-  /// library is mapped.
-  call_relay(cutrace_ebpf::call_probes& probes, std::map<std::string, std::string> writers, std::uint32_t only_process);
+  /// `writer_variables`: of the environment of the processes that write traces. `only_process`: the one that probes are
+  /// set in, 0: wherever the library is mapped.
+  call_relay(cutrace_ebpf::call_probes& probes, std::map<std::string, std::string> writer_variables,
+             std::uint32_t only_process);
   ~call_relay();
   call_relay(const call_relay&) = delete;
   call_relay& operator=(const call_relay&) = delete;
@@ -41,8 +42,8 @@ class call_relay {
     kernel_ = &kernel;
     view_ = std::move(view);
   }
-  /// The user's probes are recorded, too. `own` lives longer than this.
-  void set_probes(cutrace_ebpf::user_probes& own) { own_ = &own; }
+  /// The user's probes are recorded, too. `probes` lives longer than this.
+  void set_probes(cutrace_ebpf::user_probes& probes) { user_probes_ = &probes; }
 
   /// Carries what is there, and looks around. Often.
   void relay();
@@ -99,7 +100,7 @@ class call_relay {
   cutrace_ebpf::kernel_probes* kernel_ = nullptr;
   cutrace_ebpf::kernel_view view_;
   cutrace_ebpf_totals totals_ = {};  ///< that have been reported
-  cutrace_ebpf::user_probes* own_ = nullptr;
+  cutrace_ebpf::user_probes* user_probes_ = nullptr;
   std::map<std::string, std::string> variables_;
   std::uint32_t only_process_, program_ = 0;
   std::string command_line_;

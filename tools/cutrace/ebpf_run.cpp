@@ -110,7 +110,7 @@ class ebpf_run final : public outside_run {
 
   ebpf_plan plan_;
   std::unique_ptr<cutrace_ebpf::call_probes> probes_;
-  loaded_kernel kernel_;
+  loaded_kernel_probes kernel_;
   std::unique_ptr<cutrace_ebpf::user_probes> own_;
   std::unique_ptr<call_relay> relay_;
   std::string refusal_;

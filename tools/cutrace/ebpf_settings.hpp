@@ -28,7 +28,8 @@ inline std::uint64_t ring_bytes_of(const char* text) {
   return n;
 }
 
-/// @throws usage_error
+/// @param joined loads the program, too, that is given CUPTI's numbers of calls
+/// @throws usage_error for a variable that cannot be used, no_probes where Linux refuses
 inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children, const std::string& method = "ebpf",
                                                               bool joined = false) {
   cutrace_ebpf::probe_options o;
@@ -43,17 +44,19 @@ inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children, con
   }
 }
 
-/// What the kernel does, with the probes of `calls`, and what its records leave out. @throws usage_error
-struct loaded_kernel {
+/// Probes of what Linux does for the threads that are traced, and what their records are read with: numbers of devices,
+/// the driver's branch, names of probed functions.
+struct loaded_kernel_probes {
   std::unique_ptr<cutrace_ebpf::kernel_probes> probes;
   cutrace_ebpf::kernel_view view;
 };
-inline loaded_kernel load_kernel_probes(const cutrace_ebpf::call_probes& calls) {
+/// Those that CUTRACE_EBPF_KERNEL asks for, beside `calls`, which must outlive them. @throws usage_error
+inline loaded_kernel_probes load_kernel_probes(const cutrace_ebpf::call_probes& calls) {
   cutrace_ebpf::kernel_options o;
   if (const char* kinds = std::getenv("CUTRACE_EBPF_KERNEL")) o.kinds = kinds;
   if (const char* handlers = std::getenv("CUTRACE_EBPF_INTERRUPT")) o.interrupt = handlers;
   if (const char* functions = std::getenv("CUTRACE_EBPF_FUNCTIONS")) o.functions = functions;
-  loaded_kernel k;
+  loaded_kernel_probes k;
   k.view.devices = find_nvidia_devices();
   k.view.branch = find_driver_branch();
   try {
@@ -65,8 +68,8 @@ inline loaded_kernel load_kernel_probes(const cutrace_ebpf::call_probes& calls) 
   return k;
 }
 
-/// Whether probes may be kept to one process: links of Linux before 6.12 (and 6.10 and 6.11 in part) mistake threads
-/// for processes (kernel commit 46ba0e49b642).
+/// Whether probes may be kept to one process: from Linux 6.12 on. Links of older releases take the id of a thread for
+/// that of its process (kernel commit 46ba0e49b642; in 6.10 and 6.11 partly mended).
 bool probes_keep_to_a_process();
 
 }  // namespace cutrace_tool

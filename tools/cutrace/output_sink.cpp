@@ -16,8 +16,8 @@ bool ends_with(const std::string& s, const std::string& end) {
   return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
 
-/// nullptr: the name says nothing.
-const char* sink_of_name(std::string file) {
+/// nullptr: no sink's.
+const char* sink_of_extension(std::string file) {
   if (ends_with(file, ".gz")) file.resize(file.size() - 3);
   constexpr const char* known[][2] = {
       {".jsonl", "jsonl"}, {".json", "chrome"},     {".pftrace", "perfetto"}, {".perfetto-trace", "perfetto"},
@@ -35,16 +35,16 @@ std::unique_ptr<cutrace::sink> make_output_sink(const std::string& word, const s
   const std::size_t colon = std::min(word.find(':'), query);
   std::string specification = word, path = colon < query ? word.substr(colon + 1, query - colon - 1) : std::string();
   if (registry.find(word.substr(0, colon)) == nullptr) {
-    const char* const sink = sink_of_name(word);
+    const char* const sink = sink_of_extension(word);
     const std::string_view meant = colon < query ? registry.nearest(word.substr(0, colon)) : std::string_view();
     if (sink == nullptr)
-      throw usage_error("-o " + word + " says neither by its first word nor by its end what to write" +
+      throw usage_error("-o " + word + " has no sink's name before a colon, and no known extension" +
                         (meant.empty() ? "" : " (did you mean " + std::string(meant) + word.substr(colon) + "?)") +
                         "; accepted: " + output_words);
     if (word.find('?') != std::string::npos)
       throw usage_error(
           "-o " + word +
-          ": a name with a question mark has options behind it; write the sink's name and a colon before it");
+          ": what follows a question mark are options, which need the sink's name before the file: SINK:FILE?OPTIONS");
     path = word;
     specification = std::string(sink) + ":" + cutrace::detail::pattern_of_path(word);
   }

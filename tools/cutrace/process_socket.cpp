@@ -175,7 +175,7 @@ bool has_cutrace(const std::string& task) {
     throw usage_error(who + " is not traced by cutrace: neither it nor a library of it has cutrace");
   throw usage_error(who +
                     " has cutrace in it, but no control socket: it is not traced now, or was started without one "
-                    "(CUTRACE_CONTROL=1 and CUTRACE_WATCHDOG open it; a forked child has none of its own)");
+                    "(CUTRACE_CONTROL=1 or CUTRACE_WATCHDOG opens it; a forked child has none of its own)");
 }
 
 /// @returns 0 or an errno. The file's folder is opened first, since a path with /proc/PID/root in front may be too long

@@ -19,25 +19,26 @@ namespace {
 
 std::string_view view(text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
 
-/// Shorter ones are no secrets, and would be found in other words.
+/// Shorter texts are not replaced: they would be found inside of words that have nothing to do with them.
 constexpr std::size_t shortest_secret = 4;
-/// Below it nothing of a program lies; handles of that size are the constants of CUDA's headers.
+/// No memory is mapped below it; handles as small are constants of CUDA's headers, such as CU_STREAM_LEGACY.
 constexpr std::uint64_t least_address = 4096;
 
-/// The first path in `s` from `at` on, or something like one: what begins with a slash, a tilde or a drive, has a slash
-/// and a dot, or is an address of the web. To the closing quote where it stands in quotes, else to the next blank.
+/// The first path in `s` from `at` on, or something like one: what begins with '/', with C:\ or C:/, with '~' or '.'
+/// and has a slash, what has a dot behind its last slash, or ":/" (a URL). It ends at the closing quote where it stands
+/// in quotes, else at the next separator.
 struct found_path {
   std::size_t begin, size;
 };
 found_path find_path(std::string_view s, std::size_t at) {
-  constexpr std::string_view blanks = " \t\r\n\"'`,;()[]{}<>=|";
+  constexpr std::string_view separators = " \t\r\n\"'`,;()[]{}<>=|";
   while (at < s.size()) {
-    const std::size_t begin = s.find_first_not_of(blanks, at);
+    const std::size_t begin = s.find_first_not_of(separators, at);
     if (begin == std::string_view::npos) break;
     const char before = begin != 0 ? s[begin - 1] : ' ';
     const bool quoted = before == '"' || before == '\'' || before == '`';
     const std::size_t quote = quoted ? s.find(before, begin) : std::string_view::npos;
-    std::size_t end = quote != std::string_view::npos ? quote : std::min(s.find_first_of(blanks, begin), s.size());
+    std::size_t end = quote != std::string_view::npos ? quote : std::min(s.find_first_of(separators, begin), s.size());
     std::string_view word = s.substr(begin, end - begin);
     const std::size_t colon = word.find(":/");  // "jsonl:/srv/..."
     const std::size_t slash = word.find('/'), last = word.rfind('/');
@@ -55,28 +56,28 @@ found_path find_path(std::string_view s, std::size_t at) {
 
 redact_sink::redact_sink(cutrace::sink& to, const std::vector<std::string>& files) : to_(to) {
   for (const std::string& file : files) {
-    remember(file, what::path);
-    remember(std::string_view(file).substr(file.rfind('/') + 1), what::path);  // npos + 1 is 0
+    remember(file, text_kind::path);
+    remember(std::string_view(file).substr(file.rfind('/') + 1), text_kind::path);  // npos + 1 is 0
   }
 }
 
-text redact_sink::kept(std::string s) {
+text redact_sink::store(std::string s) {
   texts_.push_back(std::move(s));
   return {texts_.back().c_str(), static_cast<std::uint32_t>(texts_.back().size())};
 }
 
-text redact_sink::replaced(what w, text old) {
+text redact_sink::replacement_of(text_kind w, text old) {
   static const char* const words[] = {"path", "thread", "process", "request", "text"};
   if (old.size == 0) return old;
   auto& known = known_[static_cast<std::size_t>(w)];
   const auto [at, is_new] = known.emplace(view(old), text{});
-  if (is_new) at->second = kept(words[static_cast<std::size_t>(w)] + ("-" + std::to_string(known.size())));
+  if (is_new) at->second = store(words[static_cast<std::size_t>(w)] + ("-" + std::to_string(known.size())));
   return at->second;
 }
 
-void redact_sink::remember(std::string_view secret, what w) {
+void redact_sink::remember(std::string_view secret, text_kind w) {
   if (secret.size() < shortest_secret) return;
-  const text now = replaced(w, {secret.data(), static_cast<std::uint32_t>(secret.size())});
+  const text now = replacement_of(w, {secret.data(), static_cast<std::uint32_t>(secret.size())});
   secrets_.emplace(std::string(secret), view(now));
 }
 
@@ -87,20 +88,20 @@ text redact_sink::without_paths(text old) {
   if (!is_new) return at->second;
   std::string now(view(old));
   for (; p.size != 0; p = find_path(now, p.begin)) {
-    const text by = replaced(what::path, {now.data() + p.begin, static_cast<std::uint32_t>(p.size)});
+    const text by = replacement_of(text_kind::path, {now.data() + p.begin, static_cast<std::uint32_t>(p.size)});
     now.replace(p.begin, p.size, view(by));
     p.begin += by.size;
   }
-  return at->second = kept(std::move(now));
+  return at->second = store(std::move(now));
 }
 
-std::uint64_t redact_sink::address(std::uint64_t old) {
-  if (old < least_address) return old;
+std::uint64_t redact_sink::replacement_of(std::uint64_t address) {
+  if (address < least_address) return address;
   const std::uint64_t next = (addresses_.size() + 1) * least_address;
-  return addresses_.emplace(old, next).first->second;
+  return addresses_.emplace(address, next).first->second;
 }
 
-std::string redact_sink::sentence(const char* old) {
+std::string redact_sink::redacted_message(const char* old) {
   if (old == nullptr) return {};
   std::string s(view(without_paths({old, static_cast<std::uint32_t>(std::strlen(old))})));
   // The longest first: one may be part of another.
@@ -114,27 +115,28 @@ std::string redact_sink::sentence(const char* old) {
 }
 
 void redact_sink::open(const cutrace::trace_info& info) {
-  const auto secret = [this](const char* s, what w) {
+  const auto secret = [this](const char* s, text_kind w) {
     if (s != nullptr) remember(s, w);
   };
-  secret(info.host_name, what::text);
-  secret(info.boot_id, what::text);
-  secret(info.process_name, what::process);
-  secret(info.command_line, what::text);
-  // Words of the command line may be named one by one.
+  secret(info.host_name, text_kind::text);
+  secret(info.boot_id, text_kind::text);
+  secret(info.process_name, text_kind::process);
+  secret(info.command_line, text_kind::text);
+  // Texts of events may hold a single word of the command line.
   const std::string line = info.command_line != nullptr ? info.command_line : "";
   for (std::size_t at = 0; at < line.size();) {
     const std::size_t end = std::min(line.find(' ', at), line.size());
-    remember(std::string_view(line).substr(at, end - at), what::text);
+    remember(std::string_view(line).substr(at, end - at), text_kind::text);
     at = end + 1;
   }
-  const std::string detail = sentence(info.backend_detail);
-  cutrace::trace_info less = info;
+  const std::string detail = redacted_message(info.backend_detail);
+  cutrace::trace_info redacted = info;
   const std::string name = info.process_name != nullptr ? info.process_name : "";
-  less.process_name = replaced(what::process, {name.data(), static_cast<std::uint32_t>(name.size())}).data;
-  less.command_line = less.host_name = less.boot_id = "";
-  less.backend_detail = kept(detail).data;
-  to_.open(less);
+  redacted.process_name =
+      replacement_of(text_kind::process, {name.data(), static_cast<std::uint32_t>(name.size())}).data;
+  redacted.command_line = redacted.host_name = redacted.boot_id = "";
+  redacted.backend_detail = store(detail).data;
+  to_.open(redacted);
 }
 
 const argument* redact_sink::arguments(const argument* old, std::uint32_t count) {
@@ -147,12 +149,13 @@ const argument* redact_sink::arguments(const argument* old, std::uint32_t count)
       case argument_kind::stream:
       case argument_kind::handle:
       case argument_kind::output:
-        a.value = address(a.value);
+        a.value = replacement_of(a.value);
         break;
       case argument_kind::string: {
         const char* const s = a.string_value();
         if (s != nullptr)
-          a.value = argument::word_of(replaced(what::text, {s, static_cast<std::uint32_t>(std::strlen(s))}).data);
+          a.value =
+              argument::word_of(replacement_of(text_kind::text, {s, static_cast<std::uint32_t>(std::strlen(s))}).data);
         break;
       }
       case argument_kind::integer:
@@ -166,7 +169,7 @@ const argument* redact_sink::arguments(const argument* old, std::uint32_t count)
 }
 
 void redact_sink::redact(event& e) {
-  e.more = {};  // who knows what it says
+  e.more = {};  // fields of a file that this version does not know
   e.name = without_paths(e.name);
   e.stage_name = without_paths(e.stage_name);
   e.capture_stage_name = without_paths(e.capture_stage_name);
@@ -174,9 +177,9 @@ void redact_sink::redact(event& e) {
     requests_.emplace_back(e.requests, e.requests + e.request_count);
     for (cutrace::request_ref& r : requests_.back()) {
       if (r.name.size == 0) continue;
-      remember(view(r.name), what::request);
-      r.name = replaced(what::request, r.name);
-      r.id = cutrace::detail::hash_text(r.name.data, r.name.size);  // that of the old one could be guessed from
+      remember(view(r.name), text_kind::request);
+      r.name = replacement_of(text_kind::request, r.name);
+      r.id = cutrace::detail::hash_text(r.name.data, r.name.size);  // the old id is a hash of the old name
     }
     e.requests = requests_.back().data();
   }
@@ -187,23 +190,23 @@ void redact_sink::redact(event& e) {
   cutrace::with_fields(e.kind, [&](const auto&... field) { (redact_arguments(field), ...); });
   switch (e.kind) {
     case event_kind::process:
-      remember(view(e.name), what::process);
-      e.name = replaced(what::process, e.name);
+      remember(view(e.name), text_kind::process);
+      e.name = replacement_of(text_kind::process, e.name);
       break;
     case event_kind::thread:
-      remember(view(e.name), what::thread);
-      e.name = replaced(what::thread, e.name);
+      remember(view(e.name), text_kind::thread);
+      e.name = replacement_of(text_kind::thread, e.name);
       break;
     case event_kind::stage:
     case event_kind::mark:
-      e.stage.file = replaced(what::path, e.stage.file);
+      e.stage.file = replacement_of(text_kind::path, e.stage.file);
       e.stage.category_name = without_paths(e.stage.category_name);
       e.stage.domain = without_paths(e.stage.domain);
       break;
     case event_kind::memory:
-      e.memory.address = address(e.memory.address);
+      e.memory.address = replacement_of(e.memory.address);
       break;
-    case event_kind::device:  // of a board that somebody has bought
+    case event_kind::device:  // it identifies one board
       std::memset(e.device_.uuid, 0, sizeof(e.device_.uuid));
       break;
     case event_kind::other:
@@ -219,30 +222,27 @@ void redact_sink::write(cutrace::event_view events) {
   arguments_.clear();
   requests_.clear();
   for (event& e : batch_) redact(e);
-  cutrace::event_view less;
-  less.data = batch_.data();
-  less.size = batch_.size();
-  to_.write(less);
+  to_.write({batch_.data(), batch_.size()});
 }
 
 void redact_sink::close(const cutrace::trace_summary& summary) {
-  cutrace::trace_summary less = summary;
+  cutrace::trace_summary redacted = summary;
   std::vector<std::string> notes;
-  for (std::uint32_t i = 0; i < summary.note_count; ++i) notes.push_back(sentence(summary.notes[i]));
+  for (std::uint32_t i = 0; i < summary.note_count; ++i) notes.push_back(redacted_message(summary.notes[i]));
   std::vector<const char*> lines;
   for (const std::string& note : notes) lines.push_back(note.c_str());
-  less.notes = lines.data();
-  less.note_count = static_cast<std::uint32_t>(lines.size());
-  const std::string missing = sentence(summary.missing);
-  if (summary.missing != nullptr) less.missing = missing.c_str();
-  for (std::uint32_t i = 0; i < less.totals.sink_count && i < cutrace::sink_limit; ++i) {
-    char(&failure)[160] = less.totals.sinks[i].failure;
+  redacted.notes = lines.data();
+  redacted.note_count = static_cast<std::uint32_t>(lines.size());
+  const std::string missing = redacted_message(summary.missing);
+  if (summary.missing != nullptr) redacted.missing = missing.c_str();
+  for (std::uint32_t i = 0; i < redacted.totals.sink_count && i < cutrace::sink_limit; ++i) {
+    char(&failure)[160] = redacted.totals.sinks[i].failure;
     failure[sizeof(failure) - 1] = '\0';
-    const std::string now = sentence(failure);
+    const std::string now = redacted_message(failure);
     std::memset(failure, 0, sizeof(failure));
     std::memcpy(failure, now.data(), std::min(now.size(), sizeof(failure) - 1));
   }
-  to_.close(less);
+  to_.close(redacted);
 }
 
 }  // namespace cutrace_tool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can identify somebody is taken out of a trace on its way to a sink, so that it is out of every format alike:
-// docs/privacy.md lists what. What stood for one thing goes on standing for one thing, so that reports count and join
-// as before.
+// docs/privacy.md lists what. Equal texts and addresses are replaced by equal ones, so that reports count and join as
+// before.
 #pragma once
 
 #include <cstdint>
@@ -26,25 +26,25 @@ class redact_sink : public cutrace::sink {
   void close(const cutrace::trace_summary& summary) override;
 
  private:
-  /// What a text is replaced by: WORD-1, WORD-2 and so on.
-  enum class what : unsigned char { path, thread, process, request, text, count };
+  /// A text is replaced by WORD-1, WORD-2 and so on, with the word of its kind.
+  enum class text_kind : unsigned char { path, thread, process, request, text, count };
 
-  cutrace::text replaced(what w, cutrace::text old);
+  cutrace::text replacement_of(text_kind w, cutrace::text old);
   cutrace::text without_paths(cutrace::text old);
-  cutrace::text kept(std::string s);
-  std::uint64_t address(std::uint64_t old);
-  /// A sentence, in which anything may be named.
-  std::string sentence(const char* old);
-  void remember(std::string_view secret, what w);
+  cutrace::text store(std::string s);
+  std::uint64_t replacement_of(std::uint64_t address);
+  /// Of a message, which may hold any text of the trace.
+  std::string redacted_message(const char* old);
+  void remember(std::string_view secret, text_kind w);
   void redact(cutrace::event& e);
   const cutrace::argument* arguments(const cutrace::argument* old, std::uint32_t count);
 
   cutrace::sink& to_;
   std::deque<std::string> texts_;  ///< live as long as the trace
-  cutrace::detail::seeded_map<std::string, cutrace::text> known_[static_cast<std::size_t>(what::count)];
+  cutrace::detail::seeded_map<std::string, cutrace::text> known_[static_cast<std::size_t>(text_kind::count)];
   cutrace::detail::seeded_map<std::string, cutrace::text> pathless_;
   cutrace::detail::seeded_map<std::uint64_t, std::uint64_t> addresses_;
-  std::map<std::string, std::string> secrets_;  ///< that sentences may hold, and what stands for them
+  std::map<std::string, std::string> secrets_;  ///< that messages may hold, with their replacements
   std::vector<cutrace::event> batch_;
   std::deque<std::vector<cutrace::argument>> arguments_;  ///< of the batch
   std::deque<std::vector<cutrace::request_ref>> requests_;

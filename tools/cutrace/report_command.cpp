@@ -105,9 +105,12 @@ void add_report(CLI::App& app, int& exit_status) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
-  names("--queue-stage", w->names.queue, "A stage in which requests wait; by words in the names where not given");
-  names("--prefill-stage", w->names.prefill, "One that ends with a first token, where no marks say so; likewise");
-  names("--decode-stage", w->names.decode, "One that ends with a token; likewise");
+  names("--queue-stage", w->names.queue,
+        "A stage in which requests wait. May be given several times; without it, stages are chosen by words in their "
+        "names");
+  names("--prefill-stage", w->names.prefill,
+        "A stage that ends with a first token, where no marks say so; as --queue-stage");
+  names("--decode-stage", w->names.decode, "A stage that ends with a token; as --queue-stage");
   command->add_flag("--full-names", w->full_names,
                     "Kernels in text with return type, namespaces, template arguments and parameters");
   w->view.add_options(*command, "Rows of each table; 10 in text, all else");

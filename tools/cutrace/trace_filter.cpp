@@ -68,10 +68,10 @@ void choice_words::add_options(CLI::App& command) {
                              "Only stages of this name, and the calls and GPU work that were issued in them. May be "
                              "given several times"),
           "NAME");
-  several(
-      command.add_option("--request", choice.requests, "Only what serves this request, a number or a name; likewise"),
-      "ID");
-  several(command.add_option("--device", choice.devices, "Only work of this GPU; likewise"), "INDEX");
+  several(command.add_option("--request", choice.requests,
+                             "Only what serves this request, a number or a name. May be given several times"),
+          "ID");
+  several(command.add_option("--device", choice.devices, "Only work of this GPU. May be given several times"), "INDEX");
 }
 
 bool choice_words::empty() const {
@@ -118,15 +118,12 @@ void filter_sink::pass_on() {
   if (batch_.empty()) return;
   for (const event& e : batch_) ++by_kind_[static_cast<std::size_t>(e.kind)];
   kept_ += batch_.size();
-  cutrace::event_view kept;
-  kept.data = batch_.data();
-  kept.size = batch_.size();
-  to_.write(kept);
+  to_.write({batch_.data(), batch_.size()});
   batch_.clear();
 }
 
-/// What there is to be asked for, of interest where nothing is chosen. A name more than are named shows that there are
-/// more.
+/// Collects what there is, for the message where nothing was found: of names one more than the message lists, so that
+/// it can say that there are more.
 void filter_sink::note(const event& e) {
   if (e.is_description() || e.kind == event_kind::loss || e.kind == event_kind::window) return;
   begin_ns_ = std::min(begin_ns_, e.start_ns);
@@ -173,7 +170,7 @@ void filter_sink::add_window(std::int64_t stop_ns) {
   e.name = {"recorded", 8};
   e.late = true;  // what lies partly within has gone before
   e.start_ns = std::max(first_ns_, choice_.from_ns);
-  e.end_ns = std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));  // may be none of the trace
+  e.end_ns = std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));  // may be empty
   described_ += 1;                                                                        // nobody asked for it
   batch_.assign(1, e);
   pass_on();
@@ -184,14 +181,14 @@ void filter_sink::close(const cutrace::trace_summary& summary) {
     add_window(summary.stop.monotonic_ns != 0 ? summary.stop.trace_ns : std::numeric_limits<std::int64_t>::min());
   std::vector<const char*> notes(summary.notes, summary.notes + summary.note_count);
   const std::string note = "cut out of a trace: " + std::to_string(kept_) + " of its " + std::to_string(seen_) +
-                           " events; what was lost is of the whole";
+                           " events; counts of lost records are those of the whole trace";
   notes.push_back(note.c_str());
   cutrace::trace_summary more = summary;
   more.notes = notes.data();
   more.note_count = static_cast<std::uint32_t>(notes.size());
   std::copy(std::begin(by_kind_), std::end(by_kind_), std::begin(more.totals.by_kind));
   const std::string words = choice_.words();
-  const std::string missing = "what was not chosen: it has only " + words;
+  const std::string missing = "all but " + words + " was cut off";
   if (!whole_ && !words.empty() && more.missing == nullptr) more.missing = missing.c_str();
   to_.close(more);
 }

@@ -13,7 +13,7 @@ namespace cutrace_tool {
 
 namespace {
 
-constexpr int descriptor_limit = 256;
+constexpr int descriptor_limit = 256;  // higher ones are not looked at
 
 struct file_id {
   bool open;
@@ -28,8 +28,8 @@ bool is_given(const struct stat& file) {
   return false;
 }
 
-/// "/proc/self/fd/12". Only what a signal handler may call.
-void name_descriptor(int fd, char* to) {
+/// Writes "/proc/self/fd/12" as a signal handler may.
+void write_descriptor_path(int fd, char* to) {
   constexpr char folder[] = "/proc/self/fd/";
   for (const char* c = folder; *c != '\0'; ++c) *to++ = *c;
   if (fd >= 100) *to++ = static_cast<char>('0' + fd / 100);
@@ -45,7 +45,7 @@ void remove_and_end(int signal) {
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || ::fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) continue;
     if (is_given(file)) continue;
     char link[32], path[PATH_MAX + 1];
-    name_descriptor(fd, link);
+    write_descriptor_path(fd, link);
     const ssize_t n = ::readlink(link, path, PATH_MAX);
     if (n <= 0) continue;
     path[n] = '\0';

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each device did: busy, idle, active span, and the overlap of computing, communication and each kind of copy.
 //
-// Definitions (ns, half-open intervals; Perfetto's GpuCompute and HTA's temporal breakdown use the same):
-//   busy = |union of kernels, copies and sets over all streams|; active = first start .. last end, recorded or not;
-//   all lengths are of what was recorded
-//   unfinished = |union of work without times, without busy|; idle = |active| - busy - unfinished; compute = |union of
-//   kernels that are not communication| non_compute = busy - compute, so idle + unfinished + compute + non_compute =
-//   |active| overlap(a, b) = |union(a) ∩ union(b)|, of two classes of work; exposed(a) = |union(a) without
-//   union(kernels)|
+// Definitions (ns, half-open intervals; Perfetto's GpuCompute and HTA's temporal breakdown use the same). |x| is the
+// length of x without the time in which recording was paused:
+//
+//   active       = from the first start to the last end
+//   busy         = |union of kernels, copies and sets over all streams|
+//   unfinished   = |union of work without times| - what of it lies in busy
+//   idle         = |active| - busy - unfinished
+//   compute      = |union of kernels that are not communication|
+//   non_compute  = busy - compute
+//   overlap(a,b) = |union(a) ∩ union(b)|, of two classes of work
+//   exposed(a)   = |union(a)| - what of it lies in the union of computing kernels
+//   exposed_copy = |union of copies| - what of it lies in the union of all kernels, communication included
+//
+// So idle + unfinished + compute + non_compute = |active|.
 #pragma once
 
 #include <array>
@@ -31,7 +38,7 @@ struct device_activity {
   std::uint64_t streams = 0;  ///< that had work
   interval active;
   std::int64_t busy_ns = 0;
-  std::int64_t unfinished_ns = 0;  ///< that work without times occupies, and no measured work
+  std::int64_t unfinished_ns = 0;  ///< covered by work without times and by no measured work
   std::int64_t idle_ns = 0;        ///< inside of `active`, in time that was recorded
   std::uint64_t gap_count = 0;     ///< idle stretches inside of `active`
   std::int64_t compute_ns = 0;
@@ -43,7 +50,7 @@ struct device_activity {
   std::int64_t copy_ns = 0;          ///< union of all copies
   std::int64_t exposed_copy_ns = 0;  ///< of that, while no kernel ran
 
-  /// Share of `b` in the time of `a` that has both, 0 to 1; HTA's communication/computation overlap is
+  /// Share of the time of `a` in which work of `b` ran, too, 0 to 1; HTA's communication/computation overlap is
   /// overlap_share(communication, compute).
   double overlap_share(work_class a, work_class b) const noexcept {
     const std::int64_t whole = class_ns[static_cast<std::size_t>(a)];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls of the driver as a trace gives them: by name and command, with their time, what failed, and in which
-// calls of the driver they were made; and, for layers.hpp, when each was and when threads were switched out. About 20
-// bytes an ioctl, 16 a switch.
+// Ioctls that the driver's library made, as a trace gives them: by name and command, with their time, what failed, and
+// in which of the program's calls of the driver API; and, for layers.hpp, when each was and when threads were switched
+// out. About 20 bytes an ioctl, 16 a switch.
 #pragma once
 
 #include <algorithm>
@@ -41,18 +41,18 @@ class ioctl_table {
   void add(const event& e) {
     if (e.kind == event_kind::ioctl) return add_ioctl(e);
     if (e.kind == event_kind::system) return add_system(e);
-    if (e.kind != event_kind::api || waiting_.empty()) return;
-    const auto found = waiting_.find(e.correlation_id);
-    if (found == waiting_.end()) return;
+    if (e.kind != event_kind::api || rows_by_call_.empty()) return;
+    const auto found = rows_by_call_.find(e.correlation_id);
+    if (found == rows_by_call_.end()) return;
     const std::string call(e.name.data, e.name.size);
     for (const auto& [number, n] : found->second) rows_[number].calls[call] += n;
-    waiting_.erase(found);
+    rows_by_call_.erase(found);
   }
 
   bool empty() const noexcept { return rows_.empty(); }
-  /// Of a thread; unordered.
+  /// When ioctls were, by thread; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& threads() const noexcept { return threads_; }
-  /// When it did not run, as far as the trace says; unordered.
+  /// When threads did not run, as far as the trace says, by thread; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& switched() const noexcept { return switched_; }
   const driver_objects& objects() const noexcept { return objects_; }
 
@@ -92,7 +92,7 @@ class ioctl_table {
     r.total_ns += static_cast<std::uint64_t>(v.length_ns());
     r.longest_ns = std::max(r.longest_ns, static_cast<std::uint64_t>(v.length_ns()));
     threads_[e.thread_id].push_back(v);
-    if (e.ioctl_.enclosing != 0) ++waiting_[e.ioctl_.enclosing][n];
+    if (e.ioctl_.enclosing != 0) ++rows_by_call_[e.ioctl_.enclosing][n];
     count_object(r, failed);
   }
 
@@ -135,7 +135,8 @@ class ioctl_table {
   std::vector<row> rows_;
   std::map<std::pair<std::string, std::string>, std::size_t> numbers_;
   std::map<std::uint32_t, std::vector<interval>> threads_, switched_;
-  detail::seeded_map<std::uint64_t, std::map<std::size_t, std::uint64_t>> waiting_;  ///< by call: rows
+  detail::seeded_map<std::uint64_t, std::map<std::size_t, std::uint64_t>>
+      rows_by_call_;  ///< of calls that have not come yet: ioctls by row
   driver_objects objects_;
 };
 

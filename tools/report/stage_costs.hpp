@@ -6,7 +6,7 @@
 //   calls       host calls made in the stage or in stages nested in it
 //   queue       [end of the launching call, start of the work) of work of the stage and of nested ones
 //   execution   kernels of the stage and of nested ones; transfer: copies; own: all work of the stage alone
-//   idle inside host without the time in which any GPU was at work, for anyone
+//   idle inside: host without the time in which any GPU was at work, whoever had asked for the work
 // Queue, transfer and execution overlap each other and the host; nothing is divided among the requests of a batch.
 // Of a trace that was paused, sampled or cut, only what lies in the time recorded counts.
 #pragma once
@@ -199,7 +199,7 @@ class stage_cost_finder {
  public:
   explicit stage_cost_finder(const trace_log& log) : log_(log) {}
 
-  /// @param wall takes the same pass over the whole trace, the longest one there is
+  /// @param wall is fed in the same pass over all intervals, since that pass takes longest
   CUTRACE_ONE_COPY stage_report find(wall_sweep& wall) {
     const stage_log& stages = log_.stages();
     row_of_.assign(log_.names().size(), 0);
@@ -290,8 +290,8 @@ class stage_cost_finder {
         [&](std::uint32_t stage) { wall.stage(stage); });
   }
 
-  /// Waiting ends when work starts. Going back through the starts, those ends come in order, from the last to the
-  /// first, and the union grows at its front.
+  /// Time in the queue ends when the work starts. Visited from the last start to the first, those ends come in order,
+  /// and the union grows at its front.
   void backward() {
     for_each_work_backward(log_, [&](const gpu_work& w) {
       const interval waited = log_.wait_of(w);
@@ -356,7 +356,7 @@ class stage_cost_finder {
     return r;
   }
 
-  /// Distinct requests of each stage: one pass over the instances for each stage's name.
+  /// Distinct requests of each stage's name: one pass over all instances.
   void count_requests() {
     const stage_log& stages = log_.stages();
     std::vector<std::vector<std::uint32_t>> seen(rows_.size());

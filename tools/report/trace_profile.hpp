@@ -16,7 +16,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Totals of a trace, all in ns but the bytes.
+/// Totals of a trace, in ns.
 enum class total_figure : std::uint8_t {
   wall,       ///< recorded
   gpu_busy,   ///< any device at work
@@ -77,7 +77,7 @@ struct trace_profile {
   const std::map<std::string, profile_row>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
 };
 
-/// As operation_name calls it.
+/// As operation_name calls it, but that a copy from host to host is "[memcpy]", too.
 inline std::string name_of_work(const trace_log& log, const gpu_work& w) {
   switch (w.is) {
     case work_class::host_to_device:
@@ -99,7 +99,8 @@ inline std::string name_of_work(const trace_log& log, const gpu_work& w) {
   return name.empty() && w.graph ? "[graph]" : name;
 }
 
-/// When half of the GPU work had begun, of one piece in several of a long trace; without GPU work the same of stages.
+/// When half of the GPU work had begun, in a long trace by every n-th piece of work; without GPU work the same of
+/// stages.
 inline std::int64_t middle_of(const trace_log& log) {
   constexpr std::size_t enough = 65536;
   std::vector<std::int64_t> starts;
@@ -113,7 +114,8 @@ inline std::int64_t middle_of(const trace_log& log) {
   return *middle;
 }
 
-/// @param a after `finish`, whose result is `r` @param keep durations of each row, for tests within one run
+/// @param a after `finish`, whose result is `r` @param keep how many durations are kept of each row,
+/// for the test of significance where each side is a single run
 CUTRACE_NOINLINE inline trace_profile profile_of(const trace_analysis& a, const trace_results& r, std::size_t keep) {
   trace_profile p;
   const trace_log& log = a.log();

@@ -2,8 +2,8 @@
 // Where the wall time went, from a sealed trace: the same tables as breakdown.hpp gives, exact for any length.
 //
 // time(owner) = length of union(owner) without the union of all owners before it; `nothing` is the rest of the time
-// recorded, so that all owners together are 100 % of it. Host alone: the same without the GPU's owners. Only what lies
-// in the time recorded counts.
+// recorded, so that all owners together are 100 % of it. Host alone: the same with the owners of the host only. Only
+// what lies in the time recorded counts.
 #pragma once
 
 #include <algorithm>

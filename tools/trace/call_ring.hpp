@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls by their correlation id, for formats in which GPU work does not repeat what its call was: the work finds name,
-// begin and thread again. Direct-mapped: a call that was followed by very many others is forgotten.
+// begin and thread again. Direct-mapped: a call is forgotten when a later one takes its place.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace cutrace_reading {
 
 class call_ring {
  public:
-  /// Calls that are kept, a power of two; before the first one is added. 40 bytes each.
+  /// Sets how many calls are kept at most, a power of two, before the first one is added. 40 bytes each.
   void keep(std::size_t calls) noexcept { size_ = calls; }
   void add(const cutrace::event& call) {
     if (call.correlation_id == 0) return;
@@ -22,14 +22,15 @@ class call_ring {
       grow();
     slot(call.correlation_id) = {call.correlation_id, call.start_ns, call.name, call.thread_id, call.process_id};
   }
-  /// Of GPU work that says that its call is known; other events stay as they are.
+  /// As `join`, for events whose attribution says that the call is known; other events stay as they are.
   void finish(cutrace::event& e) const noexcept {
     const bool knows_call = e.joined == cutrace::attribution::by_call ||
                             e.joined == cutrace::attribution::outside_stage ||
                             e.joined == cutrace::attribution::stage_unknown;
     if (knows_call && (e.is_gpu_work() || e.kind == cutrace::event_kind::sync || e.is_cuda_event())) join(e);
   }
-  /// Fills in what a GPU event says of its call. @returns false where the call is not known
+  /// Fills in the fields of a GPU event that describe its call. @returns false where the call is not known, which then
+  /// is taken to begin with the work
   bool join(cutrace::event& work) const noexcept {
     work.call_start_ns = work.start_ns;
     if (entries_.empty() || work.correlation_id == 0) return false;

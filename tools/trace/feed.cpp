@@ -104,10 +104,7 @@ std::size_t feed::prepare(bool all) {
 void feed::deliver(bool all) {
   if (batch_.empty()) return;
   const std::size_t n = finish_ ? prepare(all) : batch_.size();
-  cutrace::event_view view;
-  view.data = batch_.data();
-  view.size = n;
-  to_.write(view);
+  to_.write({batch_.data(), n});
   batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(n));
   kept_back_ = batch_.size();
   request_room_.next_batch();

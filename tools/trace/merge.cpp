@@ -85,10 +85,7 @@ class merging {
       e.process_id = ids_.task(i, sources_.facts(i).process_id);
       e.name = kept(names_[i]);
     }
-    cutrace::event_view v;
-    v.data = processes.data();
-    v.size = processes.size();
-    to_.write(v);
+    to_.write({processes.data(), processes.size()});
   }
   cutrace::text kept(const std::string& s) {
     texts_.push_back(s);

@@ -15,8 +15,6 @@ class id_space {
   explicit id_space(std::uint64_t step, std::uint64_t limit = UINT64_MAX) : step_(step), limit_(limit) {}
 
   std::uint64_t of(std::size_t process, std::uint64_t id) {
-    last& l = last_[process % last_count];
-    if (l.used && l.process == process && l.id == id) return l.out;
     const auto found = known_[process].emplace(id, 0);
     if (found.second) {
       std::uint64_t out = id;
@@ -25,8 +23,7 @@ class id_space {
         out = tries < most_tries && out < limit_ && limit_ - out > step_ ? out + step_ : ++spare_;
       found.first->second = out;
     }
-    l = {true, process, id, found.first->second};
-    return l.out;
+    return found.first->second;
   }
   /// As if `process` had been given `out`; false where it has another number already.
   bool join(std::size_t process, std::uint64_t id, std::uint64_t out) {
@@ -35,17 +32,10 @@ class id_space {
   }
 
  private:
-  static constexpr std::size_t last_count = 64;
   static constexpr int most_tries = 600;
-  struct last {
-    bool used = false;
-    std::size_t process = 0;
-    std::uint64_t id = 0, out = 0;
-  };
   std::uint64_t step_, limit_, spare_ = 0;
   cutrace::detail::seeded_map<std::size_t, cutrace::detail::seeded_map<std::uint64_t, std::uint64_t>> known_;
   cutrace::detail::seeded_set<std::uint64_t> used_;
-  last last_[last_count];
 };
 
 }  // namespace cutrace_reading

@@ -126,10 +126,7 @@ std::int64_t ordered_traces::deliver(const std::vector<clock_place>& places, cut
   std::int64_t newest_of_all = 0;
   const auto flush = [&] {
     if (batch.empty()) return;
-    cutrace::event_view v;
-    v.data = batch.data();
-    v.size = batch.size();
-    to.write(v);
+    to.write({batch.data(), batch.size()});
     batch.clear();
   };
   std::vector<std::size_t> at(sources_.size(), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's own prototypes of everything that libcuda.so exports: legacy and per-thread-stream names side by side, and
-// old versions beside new ones.
+// NVIDIA's own prototypes of what cuda.h and cudaProfiler.h declare of libcuda.so: legacy and per-thread-stream names
+// side by side, and old versions beside new ones.
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL 1  // the header's switch for building the driver itself

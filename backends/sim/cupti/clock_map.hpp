@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the simulation's clock to the one that the client sees: its timestamp callback, or CLOCK_REALTIME as CUPTI has
-// it by default on Linux. GPU times are interpolated between moments at which both clocks were read together, so the
-// map is continuous and monotonic for any client clock, ticks included.
+// From the simulation's clock (CLOCK_MONOTONIC) to the one that the client sees: its timestamp callback, or
+// CLOCK_REALTIME as CUPTI has it by default on Linux. GPU times are interpolated between moments at which both clocks
+// were read together, so the map is continuous and monotonic for any client clock, also one that counts ticks.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,8 @@ class clock_map {
     auto to = std::upper_bound(anchors_.begin(), anchors_.end(), sim,
                                [](std::uint64_t v, const anchor& a) { return v < a.sim; });
     if (to == anchors_.end()) --to;
-    if (to == anchors_.begin()) return anchors_.front().client - (anchors_.front().sim - sim);  // older than the clock
+    if (to == anchors_.begin())
+      return anchors_.front().client - (anchors_.front().sim - sim);  // before the first reading
     const anchor &a = *(to - 1), &b = *to;
     const long double part = static_cast<long double>(sim - a.sim) / static_cast<long double>(b.sim - a.sim);
     return a.client + static_cast<std::uint64_t>(part * static_cast<long double>(b.client - a.client));

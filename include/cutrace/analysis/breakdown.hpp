@@ -23,7 +23,7 @@ namespace analysis {
 
 /// Owners of time, in their order. The GPU at work comes first: what the host does meanwhile costs nothing; then
 /// unfinished work, whose times are not known (event::incomplete): from its call to its last possible end. Waiting
-/// comes after all other calls: a thread that waits only matters while no other one is in a call. Last, the program's
+/// comes after all other calls: a thread that waits matters while no other thread is in a call. Last, the program's
 /// own code inside of a stage, and what is left: no GPU work, no call, no stage.
 enum class owner : std::uint8_t {
   gpu_kernel,
@@ -51,11 +51,11 @@ inline owner gpu_owner(category c) noexcept {
   return c == category::kernel ? owner::gpu_kernel : c == category::transfer ? owner::gpu_transfer : owner::gpu_memory;
 }
 
-/// Exclusive time by owner over one window: `ns` adds up to `recorded_ns`, always.
+/// Exclusive time by owner, from the trace's start to its end (`window`): `ns` adds up to `recorded_ns`, always.
 struct breakdown_table {
   interval window;
   std::int64_t recorded_ns = 0;  ///< the window's length; less where the trace was paused or sampled
-  std::uint64_t pieces = 0;      ///< recorded windows of such a trace, 0 of any other
+  std::uint64_t pieces = 0;      ///< of such a trace, what event_kind::window events give; 0 of any other
   std::array<std::int64_t, owner_count> ns{};
   std::array<std::uint64_t, owner_count> count{};  ///< events of the owner, also those whose time another owner has
   bool approximate = false;                        ///< see interval_set; then off by at most `uncertain_ns`
@@ -118,7 +118,8 @@ class breakdown {
   /// Last end seen, at least the window's start.
   std::int64_t last_ns() const noexcept { return last_ns_ > start_ns_ ? last_ns_ : start_ns_; }
 
-  /// GPU (all devices together) before host. @param end_ns of the window; raised to the last end seen.
+  /// All owners; those of the GPU, all devices together, come before those of the host. @param end_ns of the window;
+  /// raised to the last end seen.
   breakdown_table everything(std::int64_t end_ns) const { return table(all_, 0, end_ns); }
   /// Host alone, whatever the GPU did; the GPU's owners are 0.
   breakdown_table host(std::int64_t end_ns) const { return table(host_, first_host, end_ns); }
@@ -174,8 +175,8 @@ class breakdown {
     t.window = {start_ns_, std::max(time_of(end_ns), last_ns())};
     std::int64_t before = 0;
     for (std::size_t k = 0; k < unions.size(); ++k) {
-      // Unions that folded at different times may disagree a little; a prefix never shrinks and never leaves the
-      // window.
+      // Unions that folded (interval_set) at different times may disagree a little: each is taken as at least as long
+      // as the one before it, and at most as long as the window.
       const std::int64_t upto = std::min(std::max(recorded_part(unions[k]), before), t.window.length_ns());
       t.ns[first_owner + k] = upto - before;
       t.uncertain_ns = std::max(t.uncertain_ns, unions[k].uncertain_ns());
@@ -251,9 +252,8 @@ CUTRACE_NOINLINE inline owner largest_host_owner(const breakdown_table& t, bool 
   return static_cast<owner>(best);
 }
 
-/// The row to look at first. Where the GPU is at work for half of the time or more, the largest of its rows; else what
-/// the host did for most of the time in which the GPU was idle, which may be `nothing`. `owner::nothing` for an empty
-/// table.
+/// The row to look at first. Where the GPU is at work for half of the time or more, its largest row; else the owner of
+/// the host with the most time while the GPU was idle, which may be `nothing`. `owner::nothing` for an empty table.
 CUTRACE_NOINLINE inline owner bottleneck(const breakdown_table& t) noexcept {
   const std::int64_t gpu_ns = t.gpu_busy_ns() + t.gpu_unfinished_ns();
   if (gpu_ns == 0 || 2 * gpu_ns < t.recorded_ns) return largest_host_owner(t, true);

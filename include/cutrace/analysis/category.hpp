@@ -44,7 +44,7 @@ inline constexpr category_rule category_rules[] = {
     {"Graph", category::other},  // nodes named after copies and kernels only describe them
     {"Occupancy", category::other},
     {"Synchronize", category::sync},
-    {"StreamQuery", category::sync},  // polling is waiting
+    {"StreamQuery", category::sync},  // who polls is waiting, though the call itself is not
     {"EventQuery", category::sync},
     {"cuInit", category::init},
     {"CtxCreate", category::init},
@@ -80,7 +80,7 @@ inline category category_of_call(text name, copy_direction direction = copy_dire
 inline bool is_asynchronous_call(text name) noexcept {
   return std::string_view(name.data, name.size).find("Async") != std::string_view::npos;
 }
-/// Whether it allocates: `bytes` of such a call are the memory's.
+/// Whether it allocates memory of any kind, and does not free it: `bytes` of such a call are the memory's.
 inline bool allocates_memory(text name) noexcept {
   const std::string_view function(name.data, name.size);
   return function.find("lloc") != std::string_view::npos || function.find("MemCreate") != std::string_view::npos;
@@ -142,11 +142,11 @@ inline std::uint64_t address_in_process(const event& e, std::uint64_t address) n
 
 struct call_traits {
   category is = category::other;
-  bool waits = false;      ///< until work of the device is done; polling (cuStreamQuery) returns at once and does not
-  bool sets = false;       ///< memory
-  bool copies = false;     ///< and
-  bool blocks = false;     ///< copies that return when the copy is done: no "Async" in the name
-  bool allocates = false;  ///< or frees device memory in a way that may stop the device
+  bool waits = false;      ///< until work of the device is done; a poll (cuStreamQuery) returns at once
+  bool sets = false;       ///< a memset
+  bool copies = false;     ///< a memcpy
+  bool blocks = false;     ///< a memcpy that returns when the copy is done: no "Async" in its name
+  bool allocates = false;  ///< allocates or frees memory of the device or pinned memory, which may stop the device
   bool launches = false;
 };
 

@@ -125,7 +125,8 @@ struct device_work {
 
 class trace_log {
  public:
-  /// Start of a trace whose file does not say it: that of the first call, work, stage or mark.
+  /// Start of a trace whose file does not say it: the earliest begin of an event, but for descriptions,
+  /// losses, windows, system events and alarms.
   static constexpr std::int64_t first_event = INT64_MIN;
   /// More devices, as only a broken file has, count as one with this number.
   static constexpr std::uint32_t other_devices = UINT32_MAX;
@@ -143,8 +144,9 @@ class trace_log {
     thread_keys_.push_back(0);
   }
 
-  /// Takes over what a log before says of threads whose work comes only now: the `most` calls that ended last, of those
-  /// for which a host is late, and as many stages. Before the first event. @param before sealed
+  /// Takes over what a log before says of threads whose work comes only now: the `most` stages that ended last, and the
+  /// `most` calls, of those that can be why the host launched late (waits, blocking copies, allocations). Before the
+  /// first event. @param before sealed
   CUTRACE_ONE_COPY void continue_from(const trace_log& before, std::size_t most) {
     std::vector<ended> last;
     for (const std::uint32_t n : before.stage_order_)
@@ -262,7 +264,7 @@ class trace_log {
   std::uint32_t thread_id(std::uint16_t thread) const noexcept {
     return static_cast<std::uint32_t>(thread_keys_[thread]);
   }
-  /// Empty where the trace has none.
+  /// Empty where the trace has none, or several.
   std::string thread_name(std::uint32_t id) const {
     const auto found = thread_names_.find(id);
     return found == thread_names_.end() ? std::string() : found->second;
@@ -553,7 +555,7 @@ class trace_log {
   std::vector<std::uint64_t> thread_keys_;  ///< process and thread
   std::vector<std::int64_t> left_out_until_;
   detail::seeded_map<std::uint64_t, std::uint16_t> thread_numbers_;
-  detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where two processes have that id
+  detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where the trace has several for that id
   std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;
   std::uint16_t last_thread_ = 0;
   std::vector<work_lane> lanes_;

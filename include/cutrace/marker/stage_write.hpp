@@ -68,7 +68,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
   if (name != nullptr) r = put_text(r, 0, name, name_size);
   r = put_request(r, q);
   const std::uint64_t head = (f.head & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(record_type::stage_open);
-  *r = record{head, f.begin, 0, f.id, f.parent, f.request, f.depth, f.owner};
+  *r = record{head, f.begin, 0, f.id, f.parent, f.request, f.depth_and_trace, f.owner};
   commit(t, extra + 1);
 }
 
@@ -107,11 +107,11 @@ CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t s
   f.owner = form == request_form::none ? 0 : id;
   if (outer == nullptr) {
     f.parent = 0;
-    f.depth = 0;
+    f.depth_and_trace = 0;
     return;
   }
   f.parent = outer->id;
-  f.depth = (outer->depth + 1) & 0xffff;
+  f.depth_and_trace = (outer->depth_and_trace + 1) & 0xffff;
   if (form == request_form::none) {  // what happens inside belongs to the same requests
     f.head |= outer->head & head_form_mask;
     f.request = outer->request;
@@ -170,7 +170,7 @@ CUTRACE_INLINE void fill_stage(record* r, const stage_frame& f, std::uint64_t en
   r->id = f.id;
   r->parent = f.parent;
   r->a = f.request;
-  r->b = f.depth | static_cast<std::uint64_t>(origin) << 32;
+  r->b = f.depth_and_trace | static_cast<std::uint64_t>(origin) << 32;
   r->c = f.owner;
 }
 

@@ -25,14 +25,16 @@ struct stage_frame {
   std::uint64_t id;      ///< instance, unique in the process: thread index << 40 | sequence
   std::uint64_t begin;   ///< ticks
   std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t
-      depth;  ///< enclosing stages on the thread, 16 bits | number of the trace that it was announced in << 16
+  /// Enclosing stages on the thread, 16 bits | number of the trace that it was announced in << 16.
+  std::uint64_t depth_and_trace;
   std::uint64_t request;  ///< word of the request named here, else of the nearest enclosing stage that names one
-  std::uint64_t owner;    ///< instance that named the request, 0 when none did
+  std::uint64_t owner;    ///< of the request: the instance that named it, 0 when none did
 
   /// Whether its stage_open record is in that trace (thread_state::trace_number). A stage may outlive a trace.
-  bool announced_in(std::uint16_t trace) const noexcept { return (depth >> 16 & 0xffff) == trace; }
-  void set_announced_in(std::uint16_t trace) noexcept { depth = (depth & 0xffff) | std::uint64_t{trace} << 16; }
+  bool announced_in(std::uint16_t trace) const noexcept { return (depth_and_trace >> 16 & 0xffff) == trace; }
+  void set_announced_in(std::uint16_t trace) noexcept {
+    depth_and_trace = (depth_and_trace & 0xffff) | std::uint64_t{trace} << 16;
+  }
 };
 
 /// What one thread's markers touch. Owned by the runtime, recycled only after the thread is gone.
@@ -46,7 +48,7 @@ struct thread_state {
   std::atomic<std::uint16_t> trace_number;  ///< of the running trace, never 0
   stage_frame* top;                         ///< innermost running stage
   std::uint64_t next_stage;                 ///< instance id of the next stage
-  const table* owner;                       ///< of the object whose runtime serves this process
+  const table* owner;                       ///< table of the object whose runtime serves this process
   std::uint32_t index;                      ///< of the thread in this process, never reused before 2^24 threads
   std::uint32_t thread_id;                  ///< the operating system's (gettid)
   std::atomic<std::uint64_t> lost;          ///< events that found no chunk
@@ -66,8 +68,9 @@ struct site {
   std::atomic<std::atomic<std::uint64_t>*> cell;  ///< counters: where to add
 };
 
-/// `gate_notify`: on, and the owner is notified of stages and marks. Every marker goes through attach_thread then,
-/// where the thread clears its own `plain`: so that need not be atomic, which would cost an instruction.
+/// `gate_unresolved`: the object has not looked for the process's runtime yet. `gate_notify`: on, and the runtime is
+/// notified of stages and marks. Every marker goes through attach_thread then, where the thread clears its own `plain`,
+/// which therefore need not be atomic; that would cost an instruction.
 enum gate : std::uint32_t { gate_off = 0, gate_on = 1, gate_unresolved = 2, gate_notify = 3 };
 
 /// One for each object (executable or shared library). Its ELF note lets the other objects find it.

@@ -70,7 +70,7 @@ mistake 125 'compares two files' '--before and --after' "$command" diff t.jsonl
 
 # Files that are written.
 mistake 125 'No such file or directory' 'the directory must exist' "$command" convert t.jsonl -o missing/t.json
-mistake 125 'says neither by its first word' '.pftrace' "$command" convert t.jsonl -o t.csv
+mistake 125 "no sink's name before a colon" '.pftrace' "$command" convert t.jsonl -o t.csv
 mistake 125 'jsnl:x' 'did you mean jsonl:x?' "$command" convert t.jsonl -o jsnl:x
 mistake 125 'is a directory' 'name a file in it' "$command" convert t.jsonl -o chrome:folder
 mistake 125 'is the file that is read' 'choose another name' "$command" convert t.jsonl -o t.jsonl

@@ -73,7 +73,7 @@ finding check_subscriber(const setup& s, const driver_facts& d, const cupti_fact
   return f;
 }
 
-/// Those that were not taken, so that nobody wonders.
+/// Every libcupti on the paths that cutrace searches, usable or not.
 finding check_others(const setup& s, const driver_facts& d, const cupti_facts& c) {
   finding f{"cupti.files", for_cupti, state::ok, "", ""};
   if (!c.built_in) {
@@ -93,7 +93,7 @@ finding check_others(const setup& s, const driver_facts& d, const cupti_facts& c
   if (!bad.empty()) {
     f.state = state::limited;
     f.what += "; of no use: " + bad;
-    f.remedy = "reinstall or remove the broken file: whoever finds it first gets no GPU time";
+    f.remedy = "reinstall or remove the broken file: a tracer that loads it records no GPU work";
   }
   return f;
 }

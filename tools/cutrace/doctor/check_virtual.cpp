@@ -56,7 +56,7 @@ finding check_mps(const setup& s) {
   if (!control && pipes.empty()) return f;
   f.state = state::unknown;
   f.what = control ? "MPS runs on this machine" : "CUDA_MPS_PIPE_DIRECTORY is set to " + pipes;
-  f.what += ": programs may be clients of one shared server; what CUPTI records of such was not checked";
+  f.what += ": programs may be clients of one shared server; cutrace has not been tested there";
   f.remedy = "cutrace doctor --try shows whether records arrive here";
   return f;
 }

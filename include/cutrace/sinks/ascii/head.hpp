@@ -520,9 +520,9 @@ class breakdown_section {
           worst == i);
     }
     line("", "all", 0, false, all_.recorded_ns, all_.recorded_ns == 0 ? 0 : 1000, "", {}, {});
-    out_.paragraph({"  Each moment counts once, in the first row that applies.",
-                    gpu_ ? " Host alone: the same without the GPU." : ""},
-                   2);
+    out_.paragraph(
+        {"  Each moment counts once, in the first row that applies.", gpu_ ? " Host alone: whatever the GPU did." : ""},
+        2);
   }
 
  private:

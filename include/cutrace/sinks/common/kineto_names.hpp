@@ -34,7 +34,8 @@ inline std::string_view chrome_category(const event& e) noexcept {
   }
 }
 
-/// Copies, sets and synchronisations are named by what they do, everything else by its own name.
+/// Copies, sets and synchronisations have Kineto's names; graphs, memory and losses are named by what they are;
+/// everything else has its own name.
 inline void chrome_name(std::string& out, const event& e) {
   switch (e.kind) {
     case event_kind::memcpy:

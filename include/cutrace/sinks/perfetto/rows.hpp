@@ -23,8 +23,8 @@ enum class perfetto_row_kind : std::uint32_t { thread, spans, overhead, windows,
 
 struct perfetto_row_key {
   perfetto_row_kind kind;
-  std::uint32_t owner;  ///< process, or device of synchronisations
-  std::uint64_t id;     ///< thread, stream or context
+  std::uint32_t owner;  ///< process, of synchronisations the device
+  std::uint64_t id;     ///< thread, stream or context; of `system` the CPU, of the others 0
   bool operator<(const perfetto_row_key& o) const noexcept {
     return std::tie(kind, owner, id) < std::tie(o.kind, o.owner, o.id);
   }
@@ -58,8 +58,9 @@ struct perfetto_queue {
   std::uint64_t stream = 0;
   std::uint32_t number = 0;  ///< in gpu_specifications
   perfetto_sequence sequence;
-  std::uint64_t last_event = 0;     ///< what synchronisations with the stream waited for
-  std::uint64_t context = nowhere;  ///< of the packet before: its sequence knows it
+  std::uint64_t last_event =
+      0;  ///< event_id of the stream's last work, for which a synchronisation with the stream waits
+  std::uint64_t context = nowhere;  ///< of the packet before, which the sequence has described already
   static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 };
 
@@ -108,7 +109,8 @@ class perfetto_rows {
   std::uint64_t overlapping() const noexcept { return overlapping_; }
 
   static constexpr std::uint32_t main_sequence = 1;
-  static constexpr std::uint32_t first_queue = 16;  ///< smaller numbers are stages
+  static constexpr std::uint32_t first_queue =
+      16;  ///< in gpu_specifications, where smaller numbers are Perfetto's render stages (gpu_stage)
   static constexpr std::uint64_t other_id = ~std::uint64_t{0} - 1;
 
  private:
@@ -118,7 +120,7 @@ class perfetto_rows {
   perfetto_row& row(perfetto_row_key key) {
     auto at = rows_.find(key);
     if (at == rows_.end()) {
-      // Beyond the limit all rows of one kind share one, split into lanes.
+      // Beyond the limit all further rows of one kind and owner share one, split into lanes.
       if (rows_.size() >= row_limit) key.id = other_id;
       at = rows_.emplace(key, perfetto_row{key, {}}).first;
     }

@@ -128,7 +128,7 @@ class call_hooks {
     if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
     const bool passes_gate = begins(symbol, "cuGraphLaunch") || begins(symbol, "cuGraphInstantiate") ||
                              begins(symbol, "cuGraphExec") || begins(symbol, "cuGraphUpload");
-    if (gated_ && passes_gate) traits |= call_recipe::uses_gate;
+    if (gated_ && passes_gate) traits |= call_recipe::uses_graph_gate;
     return traits;
   }
 

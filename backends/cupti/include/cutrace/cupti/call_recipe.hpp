@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the callback must know of a driver function, in 16 bytes: what to do at it, and where the values of its
-// arguments lie. Programs that do much between two calls leave the callback no near cache, so it is to touch few lines:
-// the whole tables of names and parameters are for everybody else.
+// arguments lie. Programs that do much between two calls drive it out of the near caches, so the callback is to touch
+// few lines: the whole tables of names and parameters are for everybody else.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,15 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// Written before callbacks of the function are on, and again with the same arguments by a later session, whose `set`
-/// a call of the last one may still meet.
+/// Set before callbacks of the function are on. A later session sets the same again, while a call that began in the
+/// session before may still read it.
 class call_recipe {
  public:
-  /// only_result: not recorded, but for the first that returns an error which loses the context.
-  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_gate = 4, waits = 8, only_result = 16 };
-  static constexpr unsigned rare_before = uses_gate | only_result;  ///< those with something to do at the call's begin
-  static constexpr unsigned rare = updates_graph | uses_gate | waits | only_result;  ///< at its end
+  /// uses_graph_gate: its calls pass process_state::graphs. only_result: its calls are not recorded, but for the first
+  /// that returns an error after which the context cannot be used.
+  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_graph_gate = 4, waits = 8, only_result = 16 };
+  static constexpr unsigned rare_before = uses_graph_gate | only_result;  ///< with something to do at the call's begin
+  static constexpr unsigned rare_after = updates_graph | uses_graph_gate | waits | only_result;  ///< at its end
 
   /// `f`: null where the function is not known.
   void set(unsigned traits, const function_entry* f) noexcept {
@@ -33,7 +34,8 @@ class call_recipe {
 
   unsigned traits() const noexcept { return static_cast<std::uint8_t>(first_.load(std::memory_order_relaxed)); }
 
-  /// As cupti::read_words, but only where all arguments are plain values; `plain` is false otherwise, and nothing read.
+  /// As cupti::read_words, but only where all arguments are plain values, of 8 bytes or of 4 that are no float, in the
+  /// structure of parameters itself; `plain` is false otherwise, and nothing read.
   CUTRACE_INLINE std::uint32_t read(const void* params, std::uint64_t* out, bool& plain) const noexcept {
     const std::uint64_t first = first_.load(std::memory_order_relaxed);
     plain = (first & plain_bit) != 0;
@@ -56,7 +58,8 @@ class call_recipe {
   }
 
  private:
-  // Bits of a place: offset in words of 4 bytes, and how the value is loaded.
+  // Bits of a place: offset from `params` in units of 4 bytes, and how the value is loaded: 8 bytes, or 4 with or
+  // without their sign.
   static constexpr std::uint64_t offset_mask = 0x3f, wide = 0x40, extended = 0x80;
   static constexpr unsigned unit = 4, count_at = 8, places_at = 16, places_in_first = 6;
   static constexpr std::uint64_t plain_bit = 1u << 12;

@@ -52,7 +52,7 @@ struct callbacks {
     }
     std::uint64_t end = 0;
     if (CUTRACE_LIKELY(*call.correlationData != 0)) end = leave(p, *w, cbid, call, recipe);
-    if (CUTRACE_UNLIKELY((traits & call_recipe::rare) != 0)) after(p, *w, cbid, call, traits, end);
+    if (CUTRACE_UNLIKELY((traits & call_recipe::rare_after) != 0)) after(p, *w, cbid, call, traits, end);
   }
 
   /// At EXIT, of a call that was entered while the callbacks were on and tracing was not paused. Its end, in ticks.
@@ -108,7 +108,7 @@ struct callbacks {
   }
 
   CUTRACE_ONE_COPY static void hold_up(process_state& p, unsigned traits, std::uint32_t wait_us) noexcept {
-    if ((traits & call_recipe::uses_gate) != 0) p.graphs.enter();
+    if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.enter();
     if (wait_us != 0 && (traits & call_recipe::makes_work) != 0) p.buffers.wait_for_room(wait_us);
   }
 
@@ -118,7 +118,7 @@ struct callbacks {
     if ((traits & call_recipe::waits) != 0 && done && end != 0)
       waits::record(p.api, w, cbid, call, *call.correlationData, end);
     if ((traits & call_recipe::updates_graph) != 0 && done) graph_callbacks::on_update(p.api, w, call.functionParams);
-    if ((traits & call_recipe::uses_gate) != 0) p.graphs.leave();
+    if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.leave();
     if ((traits & call_recipe::only_result) != 0) note_result(p, w, cbid, call);
   }
 

@@ -23,7 +23,7 @@ struct decode_context {
   std::uint32_t cupti_version = CUPTI_API_VERSION;
   /// Put into events that belong to the process as a whole; 0: the collector knows.
   std::uint32_t process_id = 0;
-  /// The buffer at hand came back by a forced flush: a record without times is of work that had not ended.
+  /// The buffer at hand came back by a forced flush: a record without any time is of work that had not ended, too.
   bool forced = false;
   /// Frees details of overhead records, which CUPTI allocates with malloc.
   void (*free_data)(void*) = &std::free;
@@ -33,18 +33,18 @@ struct decode_context {
     std::uint32_t device = 0;
     bool known = false;
   };
-  struct known_pool {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 0;
+  struct known_gauge {
+    std::uint64_t key = 0;
+    std::uint64_t value = 0;
   };
   static constexpr std::size_t name_count = 48;
   static constexpr std::size_t context_count = 64;
-  static constexpr std::size_t pool_count = 64;
+  static constexpr std::size_t gauge_count = 64;
 
   known_places places;
   known_context contexts[context_count];  ///< by context id modulo the size: ids are small and count up
-  known_pool pools[pool_count];
-  std::uint32_t next_pool = 0;
+  known_gauge gauges[gauge_count];
+  std::uint32_t next_gauge = 0;
   static constexpr std::uint32_t device_count = 64;
   std::uint64_t faults[device_count + 1] = {};  ///< of pages of managed memory, by device modulo the size; last: CPU
   const char* literals[name_count] = {};        ///< addresses of literals, and what they were interned as
@@ -58,15 +58,16 @@ struct decode_context {
     const known_context& k = contexts[context % context_count];
     return k.known && k.context == context ? k.device : 0;
   }
-  /// Value of a gauge (by its key: a pool's address) before this one.
-  std::uint64_t exchange_gauge(std::uint64_t address, std::uint64_t bytes) noexcept {
-    for (known_pool& p : pools) {
-      if (p.address != address) continue;
-      const std::uint64_t before = p.bytes;
-      p.bytes = bytes;
+  /// Value of a gauge before this one, 0 before the first. `key`: the address of a memory pool, or of a device's
+  /// quantities a number that is no address (environment() in decode_state.hpp).
+  std::uint64_t exchange_gauge(std::uint64_t key, std::uint64_t value) noexcept {
+    for (known_gauge& g : gauges) {
+      if (g.key != key) continue;
+      const std::uint64_t before = g.value;
+      g.value = value;
       return before;
     }
-    pools[next_pool++ % pool_count] = {address, bytes};
+    gauges[next_gauge++ % gauge_count] = {key, value};
     return 0;
   }
 };
@@ -106,9 +107,10 @@ CUTRACE_LOCAL inline text intern(event_emitter& emitter, const char* name) {
   return emitter.intern(name, ::strnlen(name, name_limit));
 }
 
-/// Sets the times unchanged, of CUPTI's clock. Where the end is 0, the GPU's work had not ended yet if the buffer comes
-/// of a forced flush (both times are 0, and CUPTI does not deliver the record again, CUPTI 13.0); else CUPTI could not
-/// collect the times. An end before the start stays as it is; the collector, which maps the clocks, counts it.
+/// Sets the times unchanged, of CUPTI's clock. Where the end is 0, the GPU's work had not ended yet if there is a
+/// start, or if the buffer comes of a forced flush (both times are 0, and CUPTI does not deliver the record again,
+/// CUPTI 13.0); else CUPTI could not collect the times. An end before the start stays as it is; the collector, which
+/// maps the clocks, counts it.
 CUTRACE_LOCAL inline void set_times(event& e, std::uint64_t start, std::uint64_t end, const decode_context& c,
                                     event_emitter& emitter) {
   const bool of_gpu = e.is_gpu_work() || e.kind == event_kind::sync;
