@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
       bench::print_verdict(what, ours, std::vector<double>(ours.size(), budget), unit, 1.0);
     };
     against("report, 10 million events, wall time", rows[i].walls, budget_s, "s");
-    against("report, 10 million events, CPU time (one thread)", rows[i].cpus, budget_s, "s");
+    against("report, 10 million events, CPU time", rows[i].cpus, budget_s, "s");
     against("report, 10 million events, peak memory", rows[i].peaks, budget_mib, "MiB");
     if (i + 1 == sizes.size()) continue;
     std::printf("report, growth of CPU time at tenfold events %.2f, of memory %.2f  budget %.2f  %s\n",

@@ -342,11 +342,12 @@ TEST_CASE("analysis.why: parts of random traces' requests add up to their latenc
     trace_analysis a;
     for (const event& e : t.events) a.add(e);
     const trace_results r = a.finish();
-    const request_index index(a.log());
-    request_accounts accounts(index, r.requests);
+    const request_index index(a.log()), without_calls(a.log(), {}, false);
+    request_accounts accounts(index, r.requests), of_work(without_calls, r.requests);
     for (const request_cost& c : r.requests) {
       if (c.stages == 0) continue;
       const request_account account = accounts.of(c.request);
+      REQUIRE(of_work.behind_others_ns(c.request) == account.time_ns(request_part::behind_others));
       const std::uint64_t id = a.log().stages().request_ids()[c.request];
       std::array<std::int64_t, request_part_count> counted{};
       for (std::int64_t at = c.span.start_ns / tick; at < c.span.end_ns / tick; ++at) {

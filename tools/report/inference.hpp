@@ -251,11 +251,11 @@ class inference_finder {
     const std::size_t step = (all.size() + accounts_limit - 1) / accounts_limit;
     std::vector<bool> sampled(costs_.size());
     for (std::size_t i = 0; i < all.size(); i += step) sampled[all[i]] = true;
-    const request_index index(log_, sampled);
+    const request_index index(log_, sampled, false);
     request_accounts accounts(index, costs_);
     for (const std::uint32_t request : all) tokens_of(index, request);
     for (std::size_t i = 0; i < all.size(); i += step) {
-      r_.behind_others.add(accounts.of(all[i]).time_ns(request_part::behind_others));
+      r_.behind_others.add(accounts.behind_others_ns(all[i]));
       ++r_.accounted;
     }
   }

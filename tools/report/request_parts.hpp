@@ -85,7 +85,10 @@ class request_index {
   };
 
   /// @param of requests by number whose instances' work and calls are listed; empty: all
-  CUTRACE_ONE_COPY explicit request_index(const trace_log& log, const std::vector<bool>& of = {}) : log_(log) {
+  /// @param with_calls false: `calls` are not listed
+  CUTRACE_ONE_COPY explicit request_index(const trace_log& log, const std::vector<bool>& of = {},
+                                          bool with_calls = true)
+      : log_(log) {
     const stage_log& stages = log.stages();
     instances_.fill(stages.request_ids().size(), [&](auto&& put) {
       for (std::uint32_t n = 1; n < stages.size(); ++n)
@@ -102,7 +105,7 @@ class request_index {
           if (wanted[log.work()[i].stage] && !log.work()[i].stage_unknown) put(log.work()[i].stage, i);
     });
     calls_.fill(stages.size(), [&](auto&& put) {
-      for (std::size_t t = 0; t < log.threads().size(); ++t)
+      for (std::size_t t = 0; with_calls && t < log.threads().size(); ++t)
         for (std::size_t i = 0; i < log.threads()[t].calls().size(); ++i)
           if (wanted[log.threads()[t].calls()[i].stage])
             put(log.threads()[t].calls()[i].stage,
@@ -186,7 +189,7 @@ class request_accounts {
       for (const std::uint32_t i : index_.works(n)) add_work(log, log.work()[i], alone);
       for (const request_index::call_place c : index_.calls(n)) add_call(log, log.threads()[c.thread].calls()[c.call]);
     }
-    add_waits();
+    take_waits([this](interval v) { add(is_waiting, v); }, [this](interval v) { add(is_busy, v); });
     std::sort(items_.begin(), items_.end(),
               [](const item& x, const item& y) { return x.when.start_ns < y.when.start_ns; });
     std::vector<interval> recorded;
@@ -200,6 +203,26 @@ class request_accounts {
     for (const std::int64_t ns : a.ns) rest -= ns;
     a.ns[static_cast<std::size_t>(request_part::not_recorded)] = rest;
     return a;
+  }
+
+  /// `time_ns(request_part::behind_others)` of the account alone, from the GPU's work alone: a third of the time.
+  CUTRACE_ONE_COPY std::int64_t behind_others_ns(std::uint32_t request) {
+    const trace_log& log = index_.log();
+    std::vector<interval> own, behind, recorded;
+    for (const std::uint32_t n : index_.instances(request))
+      for (const std::uint32_t i : index_.works(n)) {
+        const gpu_work& w = log.work()[i];
+        if (w.is == work_class::unfinished) continue;
+        own.push_back(w.when);
+        add_wait(log, w);
+      }
+    take_waits([](interval) {}, [&](interval busy) { behind.push_back(busy); });
+    std::size_t piece = 0;
+    log.for_recorded(costs_[request].span, piece, [&](interval v) { recorded.push_back(v); });
+    behind = intersection(merged(std::move(behind)), recorded);
+    std::int64_t ns = -intersection_length_ns(behind, merged(std::move(own)));
+    for (const interval v : behind) ns += v.length_ns();
+    return ns;
   }
 
  private:
@@ -254,18 +277,23 @@ class request_accounts {
   void add_work(const trace_log& log, const gpu_work& w, bool alone) {
     if (w.is == work_class::unfinished) return;
     add(is_kernel(w.is) ? (alone ? is_alone : is_batch) : is_copied, w.when);
+    add_wait(log, w);
+  }
+
+  void add_wait(const trace_log& log, const gpu_work& w) {
     const interval waited = log.wait_of(w);
     if (!waited.empty()) waits_[log.lanes()[w.lane].device].push_back(waited);
   }
-
-  /// Of many pieces of work that wait at once, the union: what runs meanwhile is looked at once.
-  void add_waits() {
+  /// Calls `waiting(interval)` for each stretch in which work waits, and `behind(interval)` for what of it the device
+  /// was busy. Of many pieces of work that wait at once, the union: what runs meanwhile is looked at once.
+  template <class Waiting, class Behind>
+  void take_waits(Waiting waiting, Behind behind) {
     for (auto& d : waits_) {
       const std::vector<interval>& busy = index_.busy(d.first);
       for (const interval w : merged(std::move(d.second))) {
-        add(is_waiting, w);
+        waiting(w);
         auto at = std::partition_point(busy.begin(), busy.end(), [&](interval b) { return b.end_ns <= w.start_ns; });
-        for (; at != busy.end() && at->start_ns < w.end_ns; ++at) add(is_busy, clip(*at, w));
+        for (; at != busy.end() && at->start_ns < w.end_ns; ++at) behind(clip(*at, w));
       }
       d.second.clear();
     }

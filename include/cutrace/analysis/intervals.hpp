@@ -64,16 +64,24 @@ inline std::int64_t union_length_ns(std::vector<interval> list) {
   return total;
 }
 
-/// Length of the time in both of two merged lists. O(n + m).
-inline std::int64_t intersection_length_ns(const std::vector<interval>& a, const std::vector<interval>& b) {
-  std::int64_t total = 0;
+/// The time in both of two merged lists, merged but where intervals touch. O(n + m).
+inline std::vector<interval> intersection(const std::vector<interval>& a, const std::vector<interval>& b) {
+  std::vector<interval> both;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    total += clip(a[i], b[j]).length_ns();
+    const interval v = clip(a[i], b[j]);
+    if (!v.empty()) both.push_back(v);
     if (a[i].end_ns < b[j].end_ns)
       ++i;
     else
       ++j;
   }
+  return both;
+}
+
+/// Length of the time in both of two merged lists. O(n + m).
+inline std::int64_t intersection_length_ns(const std::vector<interval>& a, const std::vector<interval>& b) {
+  std::int64_t total = 0;
+  for (const interval v : intersection(a, b)) total += v.length_ns();
   return total;
 }
 
