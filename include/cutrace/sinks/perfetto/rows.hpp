@@ -58,8 +58,7 @@ struct perfetto_queue {
   std::uint64_t stream = 0;
   std::uint32_t number = 0;  ///< in gpu_specifications
   perfetto_sequence sequence;
-  std::uint64_t last_event =
-      0;  ///< event_id of the stream's last work, for which a synchronisation with the stream waits
+  std::uint64_t last_event = 0;     ///< event_id of the last work, which synchronisations with the stream wait for
   std::uint64_t context = nowhere;  ///< of the packet before, which the sequence has described already
   static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 };
@@ -109,8 +108,8 @@ class perfetto_rows {
   std::uint64_t overlapping() const noexcept { return overlapping_; }
 
   static constexpr std::uint32_t main_sequence = 1;
-  static constexpr std::uint32_t first_queue =
-      16;  ///< in gpu_specifications, where smaller numbers are Perfetto's render stages (gpu_stage)
+  /// In gpu_specifications, where smaller numbers are Perfetto's render stages (gpu_stage).
+  static constexpr std::uint32_t first_queue = 16;
   static constexpr std::uint64_t other_id = ~std::uint64_t{0} - 1;
 
  private:
