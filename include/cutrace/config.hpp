@@ -47,8 +47,6 @@
 #define CUTRACE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CUTRACE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define CUTRACE_NOINLINE __attribute__((noinline, cold))
-// Functions that run one after the other, in lines and pages next to each other.
-#define CUTRACE_HOT __attribute__((hot))
 // Only one copy, for the sake of compile time. `cold` would be wrong here: it makes the code that calls it cold, too.
 #define CUTRACE_ONE_COPY __attribute__((noinline))
 #define CUTRACE_INLINE inline __attribute__((always_inline))
@@ -62,7 +60,6 @@
 #define CUTRACE_LIKELY(x) (x)
 #define CUTRACE_UNLIKELY(x) (x)
 #define CUTRACE_NOINLINE
-#define CUTRACE_HOT
 #define CUTRACE_ONE_COPY
 #define CUTRACE_INLINE inline
 #define CUTRACE_WEAK inline

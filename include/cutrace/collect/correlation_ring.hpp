@@ -51,8 +51,8 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   }
 
   /// Remembers a call. Any thread; ids come from one counter and are never 0.
-  CUTRACE_HOT void put(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks, std::uint32_t thread_index,
-                       std::uint32_t function) noexcept {
+  CUTRACE_INLINE void put(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks, std::uint32_t thread_index,
+                          std::uint32_t function) noexcept {
     entry& e = entries_[id & mask_];
     // Ids count up: the lines of the next calls are wanted for writing soon, and no cache holds them any more.
     __builtin_prefetch(&entries_[(id + 32) & mask_], 1);

@@ -79,8 +79,8 @@ class record_writer final : public event_writer {
     known(t).leave_call();
   }
 
-  CUTRACE_HOT std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
-                                       bool makes_gpu_work) noexcept override {
+  CUTRACE_INLINE std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
+                                          bool makes_gpu_work) noexcept override {
     thread_state* t = this_thread();
     if (CUTRACE_UNLIKELY(t == nullptr)) return begin_without_state(function, correlation, makes_gpu_work);
     const std::uint64_t begin = clock::ticks(t->use_counter);
@@ -89,7 +89,7 @@ class record_writer final : public event_writer {
     known(t).enter_call(function, begin, stage);
     return begin;
   }
-  CUTRACE_HOT void end_call(api_call& c) noexcept override {
+  CUTRACE_INLINE void end_call(api_call& c) noexcept override {
     thread_state* t = tls_state;
     if (CUTRACE_UNLIKELY(t == nullptr)) return;
     c.end_ticks = clock::ticks(t->use_counter);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <cutrace/backend.hpp>
+#include <cutrace/collect/record_writer.hpp>
 #include <cutrace/run/keep_for_ever.hpp>
 #include <cutrace/run/settings.hpp>
 #include <new>
@@ -15,6 +16,10 @@
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
+
+/// What event_writer is in each session of this object: for a backend that is compiled with it and writes in every call
+/// of the driver.
+using session_writer = record_writer;
 
 /// A static object of this type makes a backend known. `automatic` ones are started by CUTRACE_BACKEND=auto.
 struct backend_registration {

@@ -24,11 +24,11 @@ struct callbacks {
   static std::uint64_t CUPTIAPI timestamp() { return process_state::made().scale.now_ns(); }
 
   /// Code that each launch runs twice, in a program that may have driven it out of the near caches: the whole way,
-  /// down to the record, is short, and lies together (CUTRACE_HOT).
-  CUTRACE_HOT static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
-                                           const void* data) {
+  /// down to the record, is short, and is this one function where `Writer`, the writer's class, is known to be final.
+  template <class Writer>
+  static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
     process_state& p = process_state::made();
-    event_writer* w = p.writer.load(std::memory_order_acquire);
+    Writer* const w = static_cast<Writer*>(p.writer.load(std::memory_order_acquire));
     if (CUTRACE_UNLIKELY(w == nullptr)) return;
     if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit))
       return on_other(p, *w, domain, cbid, data);
@@ -56,7 +56,8 @@ struct callbacks {
   }
 
   /// At EXIT, of a call that was entered while the callbacks were on and tracing was not paused. Its end, in ticks.
-  CUTRACE_INLINE static std::uint64_t leave(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
+  template <class Writer>
+  CUTRACE_INLINE static std::uint64_t leave(const process_state& p, Writer& w, CUpti_CallbackId cbid,
                                             const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
     api_call c{};
     std::uint64_t words[word_limit];

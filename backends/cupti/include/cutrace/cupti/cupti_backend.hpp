@@ -41,8 +41,9 @@ namespace cupti CUTRACE_LOCAL {
 
 class cupti_backend final : public backend {
  public:
-  /// With what the environment says (options.hpp).
+  /// With what the environment says (options.hpp). `on_call`: for a writer whose class is known.
   cupti_backend() = default;
+  explicit cupti_backend(CUpti_CallbackFunc on_call) : on_call_(on_call) {}
   explicit cupti_backend(const options& o) : options_(o), given_(true) {}
 
   const char* name() const noexcept override { return "cupti"; }
@@ -370,10 +371,10 @@ class cupti_backend final : public backend {
       params.subscriberName = "cutrace";
       params.oldSubscriberName = holder;
       params.oldSubscriberSize = sizeof(holder);
-      r = p.api.cuptiSubscribe_v2(&subscriber_, &callbacks::on_call, nullptr, &params);
+      r = p.api.cuptiSubscribe_v2(&subscriber_, on_call_, nullptr, &params);
     } else
 #endif
-      r = p.api.cuptiSubscribe(&subscriber_, &callbacks::on_call, nullptr);
+      r = p.api.cuptiSubscribe(&subscriber_, on_call_, nullptr);
     if (r == CUPTI_SUCCESS) return true;
     holder[sizeof(holder) - 1] = '\0';
     detail = explain_refusal(p.api, r, holder);
@@ -420,6 +421,7 @@ class cupti_backend final : public backend {
 
   void complain(const char* what, CUptiResult r) const noexcept { cupti::complain(*writer_, what, r); }
 
+  const CUpti_CallbackFunc on_call_ = &callbacks::on_call<event_writer>;
   options options_;
   bool given_ = false;  ///< options_ are the program's, not the environment's
   event_writer* writer_ = nullptr;

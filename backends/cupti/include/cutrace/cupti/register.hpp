@@ -9,5 +9,8 @@
 namespace {
 // Before the objects of the program: a session that is a global of another file must find it.
 __attribute__((init_priority(101))) const cutrace::detail::backend_registration cutrace_cupti_registration{
-    "cupti", true, []() -> cutrace::backend* { return new cutrace::cupti::cupti_backend(); }};
+    "cupti", true, []() -> cutrace::backend* {
+      using cutrace::cupti::callbacks;
+      return new cutrace::cupti::cupti_backend(&callbacks::on_call<cutrace::detail::session_writer>);
+    }};
 }  // namespace
