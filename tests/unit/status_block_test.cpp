@@ -83,7 +83,7 @@ TEST_CASE("status block: what a process reported is there after it was killed") 
   CHECK(std::string(b->sinks[0].failure) == "disk full");
 }
 
-TEST_CASE("status block: one for each program of a process, and none where there is no room for it") {
+TEST_CASE("status block: one for each program of a process, and none where there is no such folder") {
   const temporary_folder folder;
   status_writer first, second, nowhere;
   first.open(folder.path().c_str());

@@ -16,10 +16,10 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
 // zlib, opened when the first ".gz" file is: a program that writes none needs neither the library nor its headers, and
-// gets no dependency through ours. Structure and functions are those of zlib.h 1.2 and 1.3, whose own check of version
-// and size refuses any other.
+// gets no dependency through ours. Structure and functions are those of zlib.h 1.2 and 1.3, whose own check refuses
+// another first number of the version, or another size.
 
-/// z_stream of zlib.h. A test compares it with the header, member by member.
+/// z_stream of zlib.h. A test compares the members that are used, and its size, with the header.
 struct zlib_stream {
   const unsigned char* next_in;
   unsigned avail_in;
@@ -116,7 +116,7 @@ class gzip_text {
   }
   template <class Put>
   void sync(Put put) {
-    if (!fresh_) return;  // a second mark would only cost its five bytes
+    if (!fresh_) return;  // there is nothing new: of a file without text zlib would write its begin
     fresh_ = false;
     run(sync_flush, put);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main function of these tests: a filter that matches nothing, as a misspelt suite, is a failure.
+// The main function of these tests: a run in which no program was run is a failure, as where a
+// filter with a misspelt suite matches nothing.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "faults_run.hpp"
 
@@ -7,6 +8,6 @@ int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
   const int result = context.run();
   if (context.shouldExit() || faults::run_count() != 0) return result;
-  std::puts("no program was run: no test matches");
+  std::puts("no program was run: the filter matches no test that runs one");
   return 1;
 }

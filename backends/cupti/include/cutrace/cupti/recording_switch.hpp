@@ -54,7 +54,8 @@ class recording_switch {
     }
     std::this_thread::sleep_for(on ? before_window : after_window);
     calls_rest_ = !on;
-    // No launch of a graph's first instance may be under way (graph_twin.hpp).
+    // Waits for launches of a graph's first instance (graph_twin.hpp), but not for ever: one that goes on beyond that
+    // may be recorded by node, after which its launches stay slower.
     const bool alone = on && p.node_windows && p.graphs.try_hold(std::chrono::milliseconds(100));
     for (const kind& k : kinds) {
       if (!k.enabled(kinds_)) continue;
