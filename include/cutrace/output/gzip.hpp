@@ -116,7 +116,7 @@ class gzip_text {
   }
   template <class Put>
   void sync(Put put) {
-    if (!fresh_) return;  // there is nothing new: of a file without text zlib would write its begin
+    if (!fresh_) return;  // nothing is new, and a file without text gets no header
     fresh_ = false;
     run(sync_flush, put);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main function of these tests: a run in which no program was run is a failure, as where a
-// filter with a misspelt suite matches nothing.
+// The main function of these tests: where no program was run, as with a filter that names a misspelt suite, it fails.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "faults_run.hpp"
 

@@ -41,8 +41,9 @@ namespace cupti CUTRACE_LOCAL {
 
 class cupti_backend final : public backend {
  public:
-  /// With what the environment says (options.hpp). `on_call`: for a writer whose class is known.
+  /// With what the environment says (options.hpp).
   cupti_backend() = default;
+  /// The same. `on_call`: that of callbacks for the class of all writers with which it will be started.
   explicit cupti_backend(CUpti_CallbackFunc on_call) : on_call_(on_call) {}
   explicit cupti_backend(const options& o) : options_(o), given_(true) {}
 
