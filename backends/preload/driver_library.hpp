@@ -21,7 +21,7 @@ inline bool is_driver_library(const elf_image& image) noexcept {
   const char* file = image.path();
   for (const char* c = file; *c != '\0'; ++c)
     if (*c == '/') file = c + 1;
-  return image.readable() && (early::begins(image.soname(), name) || early::begins(file, name));
+  return image.readable() && (early::starts_with(image.soname(), name) || early::starts_with(file, name));
 }
 
 class driver_library {

@@ -21,7 +21,7 @@ inline bool equal(const char* a, const char* b) noexcept {
     if (*a == '\0') return true;
   return false;
 }
-inline bool begins(const char* text, const char* with) noexcept {
+inline bool starts_with(const char* text, const char* with) noexcept {
   for (; *with != '\0'; ++text, ++with)
     if (*text != *with) return false;
   return true;

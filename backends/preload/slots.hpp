@@ -74,7 +74,7 @@ class slots {
     }
   }
 
-  static bool is_loader(const elf_image& i) noexcept { return early::begins(i.soname(), "ld-linux"); }
+  static bool is_loader(const elf_image& i) noexcept { return early::starts_with(i.soname(), "ld-linux"); }
 
   /// False where some were not ready.
   static bool hook_slots(process& p, const loaded_objects& all, const elf_image& object) noexcept {

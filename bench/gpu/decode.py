@@ -71,7 +71,7 @@ def paired(library, model):
     made = ctypes.c_void_p(pair.graph_pair_make(ctypes.c_void_p(graph.raw_cuda_graph()), ctypes.c_ulonglong(100)))
     if not made:
         sys.exit("the graph could not be instantiated")
-    print(f"second instance: {bool(pair.graph_pair_has_twin(made))}")
+    print(f"second instance: {bool(pair.graph_pair_has_second(made))}")
 
     def replay(keep=graph):  # noqa: B008 (the graph's memory is the instances', too)
         if pair.graph_pair_launch(made, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:

@@ -34,7 +34,7 @@ void* graph_pair_make(void* graph, unsigned long long one_in) {
   return good ? p : nullptr;
 }
 
-int graph_pair_has_twin(void* p) { return static_cast<pair*>(p)->has_twin(); }
+int graph_pair_has_second(void* p) { return static_cast<pair*>(p)->has_twin(); }
 
 int graph_pair_launch(void* p, void* stream) {
   static const auto launch = find<CUresult (*)(CUgraphExec, CUstream)>("cuGraphLaunch");

@@ -81,7 +81,7 @@ struct durations {
         window_ms(std::max(10u, 15 / shorten)),
         period_ms(std::max(40u, 1500 / shorten)) {}
   std::uint64_t segment_ns;
-  unsigned window_ms, period_ms;  ///< one per cent, as 200 ms in 20 s; its edges come 17 times as often
+  unsigned window_ms, period_ms;  ///< one per cent, as 200 ms in 20 s; its edges come 13 times as often
 };
 constexpr int turns = 6;
 

@@ -37,13 +37,14 @@ chmod +x "$work/nsys"
 # The stand-in driver does not carry the real one.
 export CUDART=$build/bench/gpu/libfake_cudart.so
 export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
-expect 0 parts "$here/run" --no-build "$build" launch runtime graphs twin engine sampling tokens
+expect 0 parts "$here/run" --no-build "$build" launch runtime graphs instances engine sampling tokens
 for row in kernels callbacks twin cutrace twin-graph cutrace-graph twin-memory cutrace-memory nsys; do
   has parts "^$row +($number [-+]$number $interval +){4}$"
 done
 for row in kernels-graph nsys-graph; do has parts "^$row +($number [-+]$number $interval *){4}$"; done
 has parts '^(cutrace-runtime is left out: the backend of this build does not know CUTRACE_KINDS=\+runtime|cutrace-runtime .*\])'
 has parts "^twin +$number x$number $interval +$number x$number $interval"
+for row in whole mixed; do has parts "^$row +($number [-+]$number $interval *){2}$"; done
 has parts '^launch, cutrace / kernels \+ callbacks .* of 2 pairs  budget 1.15  (pass|fail|unresolved)'
 has parts '^1000 nodes: cutrace by node / raw records .* budget 1.03 '
 has parts '^graph, cutrace whole / untraced .* budget >= 0.98 '
@@ -115,6 +116,15 @@ has no_cupti '^twin +- .*FAILED in 1 of 2$'
 has no_cupti "^none +$number +$number +$number +$number"
 has no_cupti '^cutrace says: .*no GPU time'
 has no_cupti 'cutrace 0 \(IT DID NOT TRACE\) of [0-9]+ \(MISSING\)'
+
+# The raw client as an injection library: all of a program, and one window at its begin.
+records() { # <RAW_CUPTI_WINDOW>: of kernels, that the client saw
+  env CUDA_INJECTION64_PATH="$build/bench/gpu/libraw_twin.so" RAW_CUPTI_WINDOW="$1" \
+    "$build/bench/gpu/launch_cost" --child none --shorten 5 2>&1 >/dev/null | sed -n 's/^records \([0-9]*\) 0 0$/\1/p'
+}
+all=$(records '') window=$(records 1/0)
+[ "${all:-0}" -gt 1000 ] && [ "${window:-$all}" -lt $((all / 2)) ] ||
+  complain "the raw client saw ${all:-no} kernels, and ${window:-no} in a window of 1 ms"
 
 # A wrapper that measures nothing, a row that does not exist, a library that does not.
 expect 1 false "$build/bench/gpu/graph_cost" --rounds 1 --shorten 50 --only none,nsys --nsys "$(command -v false)"

@@ -3,7 +3,7 @@
 //
 //   queue.push({task, cutrace::context::capture()});
 //   ...
-//   cutrace::adopted_stage keep(item.context);   // until the end of this scope, GPU work belongs to that stage
+//   cutrace::adopted_stage keep(item.context);   // GPU work of this thread in this scope belongs to that stage
 #pragma once
 
 #include <cutrace/stage.hpp>
@@ -26,7 +26,7 @@ class context {
     return c;
   }
 
-  /// A span's identity, so that work done for it elsewhere can belong to it.
+  /// A span's identity, so that work done elsewhere for the span can belong to it. Not while another thread uses it.
   static context of(span& s) noexcept {
     context c;
     detail::thread_state* t = s.running_ ? detail::this_thread() : nullptr;
@@ -47,17 +47,17 @@ class context {
     id_ = f.id;
     parent_ = f.parent;
     request_ = f.request;
-    owner_ = f.owner;
+    naming_stage_ = f.naming_stage;
   }
   std::uint64_t head_ = 0;
   std::uint64_t id_ = 0;
   std::uint64_t parent_ = 0;
   std::uint64_t request_ = 0;
-  std::uint64_t owner_ = 0;
+  std::uint64_t naming_stage_ = 0;
 };
 
-/// Makes a captured stage the innermost one of this thread until the end of the scope; the trace shows that part of
-/// the stage on this thread as well. Pinned to its scope.
+/// Makes a captured stage the innermost one of this thread until the end of the scope; the trace shows this part of the
+/// stage on this thread, too. An empty context changes nothing. Neither copied, moved nor allocated.
 class adopted_stage {
  public:
   explicit adopted_stage(const context& c) noexcept {
@@ -69,7 +69,7 @@ class adopted_stage {
     frame_.parent = c.parent_;
     frame_.request = c.request_;
     frame_.depth_and_trace = thread_->top != nullptr ? (thread_->top->depth_and_trace + 1) & 0xffff : 0;
-    frame_.owner = c.owner_;
+    frame_.naming_stage = c.naming_stage_;
     frame_.begin = detail::begin_ticks(thread_, frame_);
     thread_->top = &frame_;
   }

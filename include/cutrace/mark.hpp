@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instants and numbers.
 //
-//   CUTRACE_MARK("first_token", request_id);   a moment, of a request where one is named
+//   CUTRACE_MARK("first_token", request_id);   an instant; of the stage's request where none is named
 //   CUTRACE_COUNT("tokens", n);                adds to a counter that is sampled while tracing: one relaxed add
 //   CUTRACE_GAUGE("queue_depth", n);           sets a value that is sampled while tracing: one relaxed store
 //
-// Counters of one name are one counter, wherever they stand. Threads: any. Not for signal handlers.
+// All CUTRACE_COUNT of one name are one counter, wherever they stand. Any thread. Not for signal handlers.
 #pragma once
 
 #include <cutrace/stage.hpp>
@@ -15,7 +15,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// A mark with text or a batch. It is its own owner: it takes a stage's number, so that one table serves both.
+/// A mark with text or a batch. It takes an instance id, as a stage does, and names its requests under that id, so that
+/// one table of the collector serves stages and marks.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_mark_copying(thread_state* t, std::uint32_t id, const void* data,
                                                               std::size_t size, std::uint64_t word,
                                                               request_form form) noexcept {
@@ -41,15 +42,15 @@ CUTRACE_INLINE void write_mark(site& s, request q = {}) noexcept {
   const stage_frame* f = t->top;
   const std::uint64_t now = mark_ticks(t, id);
   *r = record{make_head(record_type::mark, 0, q.form(), 0, id), now, now, 0, current_id(t), q.word(), 0, 0};
-  if (q.form() == request_form::none && f != nullptr) {  // that of the stage around it
+  if (q.form() == request_form::none && f != nullptr) {  // the request of the stage around it
     r->head |= f->head & head_form_mask;
     r->a = f->request;
-    r->c = f->owner;
+    r->c = f->naming_stage;
   }
   commit(t, 1);
 }
 
-/// Cell of a counter or gauge, or nullptr while no runtime exists.
+/// Cell of a counter or gauge; nullptr while tracing is off and the site has none yet.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::atomic<std::uint64_t>* find_cell(site& s) noexcept {
   thread_state* t = this_thread();
   if (t == nullptr) return nullptr;

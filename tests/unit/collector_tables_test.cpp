@@ -25,7 +25,7 @@ namespace {
 cutrace::detail::known_stage* open(stage_table& stages, std::uint64_t id) {
   bool entered = false;
   cutrace::detail::known_stage* s = stages.open(id, entered);
-  if (s != nullptr && entered) stages.set_owner(*s, id);
+  if (s != nullptr && entered) stages.set_naming_stage(*s, id);
   return s;
 }
 
@@ -89,14 +89,14 @@ TEST_CASE("a stage stays while GPU records of its calls can come, and no longer 
   CHECK(stages.find(4) == nullptr);
 }
 
-TEST_CASE("the owner of requests stays for as long as a stage that serves them") {
+TEST_CASE("the stage that named requests stays for as long as a stage that serves them") {
   stage_table stages = strict_table();
   open(stages, 1);
   bool entered = false;
   cutrace::detail::known_stage* inner = stages.open(2, entered);
   REQUIRE(entered);
-  stages.set_owner(*inner, 1);
-  stages.set_owner(*inner, 1);  // reported once more
+  stages.set_naming_stage(*inner, 1);
+  stages.set_naming_stage(*inner, 1);  // reported once more
   stages.close(1, 100);
   stages.release(nothing_awaited, 1000, 1001);
   stages.release(nothing_awaited, 2000, 2001);

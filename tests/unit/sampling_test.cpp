@@ -17,7 +17,7 @@ TEST_CASE("sampling: how windows are written") {
   REQUIRE(sampling::parse("1s/1001ms", s));
   CHECK(s.window_ms == 1000);
   CHECK(s.period_ms == 1001);
-  REQUIRE(sampling::parse("requests", s));
+  REQUIRE(sampling::parse("requests", s));  // windows are where the program wants them
   CHECK(s.on);
   CHECK(s.period_ms == 0);
   for (const char* wrong :

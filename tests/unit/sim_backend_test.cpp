@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated GPU as a backend: what its calls report an event writer, with and without a session.
+// The simulated GPU as a backend: what its calls report to an event writer, with and without a session.
 #include <doctest/doctest.h>
 
 #include <atomic>

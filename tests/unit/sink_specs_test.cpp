@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sinks by name: what CUTRACE_SINKS may say, and what the messages report whoever mistyped it.
+// Sinks by name: what CUTRACE_SINKS may say, and what the messages say to whoever mistyped it.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -108,7 +108,7 @@ struct run {
       if (e.kind == event_kind::kernel && (e.correlation_id & 0xffffffffu) == id) return e;
     return std::nullopt;
   }
-  /// Hands over what was notified far, and has it delivered.
+  /// Hands over the records made so far, and has them delivered.
   void deliver() {
     backend.hand_over();
     REQUIRE(trace.flush());

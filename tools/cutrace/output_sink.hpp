@@ -17,6 +17,6 @@ std::unique_ptr<cutrace::sink> make_output_sink(const std::string& word, const s
 constexpr const char* output_words =
     "jsonl:FILE, chrome:FILE, perfetto:FILE, html:FILE, calls:FILE, ascii:FILE or prometheus:FILE, with options as in "
     "CUTRACE_SINKS (perfetto:t.pftrace?arguments=yes), or a file that ends in .jsonl, .json, .pftrace, .html, "
-    ".calls.txt, .txt or .prom, each also with .gz; - is standard output";
+    ".calls.txt, .txt or .prom, all but .html and .prom also with .gz; - is standard output";
 
 }  // namespace cutrace_tool

@@ -176,7 +176,7 @@ void chrome_reader::make_gpu(event& e, const chrome_fields& f) {
 }
 
 bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
-  if (begins_with(f.name_text, "Record Window End") || begins_with(f.name_text, "Iteration Start")) return false;
+  if (starts_with(f.name_text, "Record Window End") || starts_with(f.name_text, "Iteration Start")) return false;
   if (f.category == "mark") {
     e.kind = event_kind::mark;
     if (f.context != 0) {
@@ -192,7 +192,7 @@ bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
     make_host(e, f);
     e.device = f.device;
     e.memory.operation =
-        begins_with(f.name_text, "free") ? cutrace::memory_operation::free : cutrace::memory_operation::allocate;
+        starts_with(f.name_text, "free") ? cutrace::memory_operation::free : cutrace::memory_operation::allocate;
     e.memory.address = f.address;
     e.memory.bytes = f.bytes;
     e.call_start_ns = e.start_ns;
@@ -200,7 +200,7 @@ bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
     return true;
   }
   constexpr std::string_view lost = "lost: ";
-  if (f.category == "loss" && begins_with(f.name_text, lost)) {
+  if (f.category == "loss" && starts_with(f.name_text, lost)) {
     e.kind = event_kind::loss;
     if (!cutrace_reading::parse(f.name_text.substr(lost.size()), e.loss.cause)) complain("an unknown cause of loss");
     e.loss.count = f.count;

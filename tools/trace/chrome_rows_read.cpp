@@ -45,7 +45,7 @@ void chrome_row_names::look_through(const std::string& path) {
       looked_at = 0;
       const std::string_view line(window.data(), static_cast<std::size_t>(newline - window.data()));
       // Names that begin before the part that is looked at.
-      if (from_the_middle && !first && begins_with(line, metadata)) {
+      if (from_the_middle && !first && starts_with(line, metadata)) {
         too_short = tail < std::uint64_t{1} << 30;
         from_the_middle = false;
       } else if (from_the_middle && !first) {
@@ -63,11 +63,11 @@ void chrome_row_names::look_through(const std::string& path) {
 
 void chrome_row_names::read_line(std::string_view line) {
   while (!line.empty() && (line.back() == ',' || line.back() == '\r')) line.remove_suffix(1);
-  if (begins_with(line, device)) {
+  if (starts_with(line, device)) {
     add_device(line);
     return;
   }
-  if (!begins_with(line, metadata)) return;
+  if (!starts_with(line, metadata)) return;
   line_.assign(line);
   line_.resize(line.size() + byte_window::padding);
   simdjson::ondemand::document document;
@@ -111,11 +111,11 @@ void chrome_row_names::add(std::uint64_t pid, std::uint64_t tid, std::string_vie
   if (what == "process_name") set(processes_, pid, value);
   if (what == "process_labels") {
     set(labels_, pid, value);
-    if (begins_with(value, "CPU") && host_ == 0) host_ = host_process(pid);
+    if (starts_with(value, "CPU") && host_ == 0) host_ = host_process(pid);
   }
   if (what != "thread_name") return;
   set(rows_, {pid, tid}, value);
-  if (begins_with(value, "spans")) spans_.insert({pid, tid});
+  if (starts_with(value, "spans")) spans_.insert({pid, tid});
 }
 
 /// "thread 42 (worker)", and "thread 42 (worker) (2)" of further lanes.
@@ -128,7 +128,7 @@ bool chrome_row_names::thread_of(std::uint64_t pid, std::uint64_t tid, std::uint
   }
   const std::string& name = at->second;
   thread = 0;
-  if (!begins_with(name, word)) return false;
+  if (!starts_with(name, word)) return false;
   const auto r = std::from_chars(name.data() + word.size(), name.data() + name.size(), thread);
   return r.ec == std::errc();
 }
@@ -203,7 +203,7 @@ void chrome_row_names::deliver(const cutrace::event& e, place at) {
 void chrome_row_names::describe(place at) {
   for (const auto& p : processes_) {
     const auto label = labels_.find(p.first);
-    const bool is_gpu = label != labels_.end() ? begins_with(label->second, "GPU") : p.first < 64;
+    const bool is_gpu = label != labels_.end() ? starts_with(label->second, "GPU") : p.first < 64;
     const bool made_up = p.second == "process " + std::to_string(host_process(p.first));
     if (is_gpu || made_up || p.second.empty()) continue;
     cutrace::event e;
@@ -217,7 +217,7 @@ void chrome_row_names::describe(place at) {
     const std::uint64_t pid = r.first.first, tid = r.first.second;
     std::uint32_t thread = 0;
     const auto label = labels_.find(pid);
-    if ((label != labels_.end() && begins_with(label->second, "GPU")) || !thread_of(pid, tid, thread) || tid != thread)
+    if ((label != labels_.end() && starts_with(label->second, "GPU")) || !thread_of(pid, tid, thread) || tid != thread)
       continue;
     const std::size_t open = r.second.find(" (");
     if (open == std::string::npos || r.second.back() != ')') continue;

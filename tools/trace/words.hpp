@@ -10,7 +10,7 @@
 
 namespace cutrace_reading {
 
-inline bool begins_with(std::string_view s, std::string_view word) noexcept { return s.substr(0, word.size()) == word; }
+inline bool starts_with(std::string_view s, std::string_view word) noexcept { return s.substr(0, word.size()) == word; }
 
 /// First eight bytes, last eight bytes and size, mixed: exact for texts up to 16 bytes but for accidents of mixing.
 constexpr std::uint64_t word_key(std::string_view s) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of half-open intervals in integer nanoseconds: union, intersection, clipping, gaps. Pure functions over
-// whole lists; interval_set.hpp has the incremental form.
+// Arithmetic of half-open intervals in integer nanoseconds: union, intersection, clipping, gaps. Functions over whole
+// lists; interval_set.hpp has the incremental form.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ inline std::int64_t union_length_ns(std::vector<interval> list) {
   return total;
 }
 
-/// The time in both of two merged lists, merged but where intervals touch. O(n + m).
+/// The time in both of two merged lists, sorted and without overlap. O(n + m).
 inline std::vector<interval> intersection(const std::vector<interval>& a, const std::vector<interval>& b) {
   std::vector<interval> both;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -107,7 +107,8 @@ inline std::vector<interval> gaps(const std::vector<interval>& list, interval wi
   return free;
 }
 
-/// Shortens a merged list to at most `keep` intervals by filling its smallest gaps. Returns the nanoseconds filled.
+/// Shortens a merged list to at most `keep` intervals, at least one, by filling its smallest gaps. Returns the
+/// nanoseconds filled.
 CUTRACE_NOINLINE inline std::int64_t fill_small_gaps(std::vector<interval>& list, std::size_t keep) {
   if (list.size() <= std::max<std::size_t>(keep, 1)) return 0;
   const std::size_t excess = list.size() - std::max<std::size_t>(keep, 1);

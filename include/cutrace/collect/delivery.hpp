@@ -111,7 +111,7 @@ class delivery {
   static constexpr std::size_t request_room = 8 * request_limit;
   /// How many events early the memory of an event is prefetched, of its stage, and of the stage that names its
   /// requests.
-  static constexpr std::size_t ahead = 32, stage_ahead = 20, owner_ahead = 8;
+  static constexpr std::size_t ahead = 32, stage_ahead = 20, naming_ahead = 8;
 
   void make_room() {
     events_.resize(slice);
@@ -157,7 +157,7 @@ class delivery {
     if (CUTRACE_UNLIKELY(from[ahead].kind() == order_window::form::whole))
       for (std::size_t at = 128; at < sizeof(pending_event); at += 64) __builtin_prefetch(waiting + at);
     tables_.stages.prefetch(stage_place_of(from[stage_ahead]));
-    tables_.stages.prefetch_owner(stage_place_of(from[owner_ahead]));
+    tables_.stages.prefetch_naming_stage(stage_place_of(from[naming_ahead]));
   }
   /// Any number where there is none.
   static std::uint32_t stage_place_of(const order_window::place& p) noexcept {
@@ -226,7 +226,7 @@ class delivery {
     else if (e.stage_id != 0)
       resolve_stage(e, stage_table::no_place);
     if (p.form != request_form::none)  // marks may bring their own
-      unpack_requests(e, p.form, p.request_word, p.request_owner, stage_table::no_place);
+      unpack_requests(e, p.form, p.request_word, p.naming_stage, stage_table::no_place);
   }
 
   void unpack_marker_stage(const pending_host& h, event& e) {
@@ -241,8 +241,8 @@ class delivery {
       e.stage.line = site.line;
     }
     resolve_name(e);
-    const std::uint32_t owner_place = h.has(flag_dynamic) ? stage_table::no_place : h.at.stage_place;
-    unpack_requests(e, more.form, more.request_word, more.request_owner, owner_place);
+    const std::uint32_t naming_place = h.has(flag_dynamic) ? stage_table::no_place : h.at.stage_place;
+    unpack_requests(e, more.form, more.request_word, more.naming_stage, naming_place);
   }
 
   void unpack_call(const pending_host& h, const std::vector<std::uint64_t>& words, event& e) {
@@ -359,11 +359,11 @@ class delivery {
       return lack(without_stage_);
     }
     p.stage_name = s->name_text();
-    unpack_requests(p, s->form, s->word, s->owner, s->owner_place);
+    unpack_requests(p, s->form, s->word, s->naming_stage, s->naming_place);
   }
 
-  CUTRACE_INLINE void unpack_requests(event& p, request_form form, std::uint64_t word, std::uint64_t owner,
-                                      std::uint32_t owner_place) {
+  CUTRACE_INLINE void unpack_requests(event& p, request_form form, std::uint64_t word, std::uint64_t naming_stage,
+                                      std::uint32_t naming_place) {
     if (form == request_form::none) return;
     if (form == request_form::id) {
       requests_.push_back({word, {}});
@@ -371,23 +371,23 @@ class delivery {
       p.request_count = p.request_total = 1;
       return;
     }
-    const known_stage* const s = tables_.stages.find_at(owner_place, owner);
+    const known_stage* const s = tables_.stages.find_at(naming_place, naming_stage);
     // At least the number stays where its record was lost, or it had to make room.
     p.request_total = s != nullptr ? s->total : form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
     p.request_count = s != nullptr ? s->request_count : 0;
     p.requests = p.request_count != 0 ? expand(*s) : nullptr;
     if (CUTRACE_UNLIKELY(p.request_count == 0 && p.request_total != 0)) lack(without_requests_);
   }
-  /// The requests of an owner, as events show them. They wait in a third of the memory.
-  const request_ref* expand(const known_stage& owner) {
+  /// The requests that a stage named, as events show them. They wait in a third of the memory.
+  const request_ref* expand(const known_stage& naming) {
     for (const expansion& x : expanded_)
-      if (x.owner == owner.id) return x.requests;
+      if (x.naming_stage == naming.id) return x.requests;
     expansion& x = expanded_[next_expansion_++ % expanded_.size()];
-    x = {owner.id, requests_.data() + requests_.size()};
-    if (owner.has_text()) {
-      requests_.push_back(owner.text_request());
+    x = {naming.id, requests_.data() + requests_.size()};
+    if (naming.has_text()) {
+      requests_.push_back(naming.text_request());
     } else {
-      for (std::uint32_t i = 0; i < owner.request_count; ++i) requests_.push_back({owner.requests[i], {}});
+      for (std::uint32_t i = 0; i < naming.request_count; ++i) requests_.push_back({naming.requests[i], {}});
     }
     return x.requests;
   }
@@ -426,7 +426,7 @@ class delivery {
   std::uint64_t by_kind_[event_kind_count] = {};
   std::uint64_t joined_[6] = {};
   struct expansion {
-    std::uint64_t owner = 0;
+    std::uint64_t naming_stage = 0;
     const request_ref* requests = nullptr;
   };
   /// The last ones in `requests_`, since events of several threads alternate: with one of them alone an event of two

@@ -235,7 +235,7 @@ class ingest {
     const bool adopted = r.has(flag_adopted);
     if (entered || !adopted) {  // who adopts it knows no texts
       s->set_name(name_of(r));
-      tables_.stages.set_owner(*s, r.c);
+      tables_.stages.set_naming_stage(*s, r.c);
       if (!adopted) tables_.stages.set_parent(*s, r.parent);
       s->word = r.a;
       s->form = r.form();
@@ -303,7 +303,7 @@ class ingest {
     if (r.site() != 0) keep_origin(p.stage, tables_.sites.at(r.site()), parts_.words, tables_.sites);
     p.stage_id = r.parent;
     p.request_word = r.a;
-    p.request_owner = r.c;
+    p.naming_stage = r.c;
     p.form = r.form();
     if (r.form() >= request_form::text && r.id != 0) {  // its own text or batch: kept like a stage's
       bool entered = false;

@@ -19,7 +19,7 @@ namespace detail CUTRACE_LOCAL {
 /// What an event that is not resolved yet has besides.
 struct pending_more {
   std::uint64_t request_word = 0;
-  std::uint64_t request_owner = 0;
+  std::uint64_t naming_stage = 0;
   request_form form = request_form::none;
   std::uint32_t words_at = 0;     ///< api: index of its arguments in its bucket's `words`
   std::uint32_t call_thread = 0;  ///< GPU work: index of the thread of its call
@@ -98,7 +98,7 @@ void unpack_stage(const Record& r, event& e, pending_more& more) noexcept {
   e.stage.adopted = r.has(flag_adopted);
   e.stage.span = r.has(flag_span);
   more.request_word = r.a;
-  more.request_owner = r.c;
+  more.naming_stage = r.c;
   more.form = r.form();
 }
 

@@ -107,15 +107,15 @@ class id_places {
 struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
   const char* name = "";
-  std::uint64_t owner = 0;  ///< instance that named the request, 0 for none
-  std::uint64_t word = 0;   ///< its request word
-  /// Of the owner itself: ids of a batch; of a text its hash, its size, and its characters with a NUL.
+  std::uint64_t naming_stage = 0;  ///< instance that named the request, 0 for none
+  std::uint64_t word = 0;          ///< its request word
+  /// Of the naming stage itself: ids of a batch; of a text its hash, its size, and its characters with a NUL.
   std::unique_ptr<std::uint64_t[]> requests;
   std::uint32_t name_size = 0;
-  std::uint32_t owner_place = ~0u;  ///< see stage_table::place_of
-  std::uint32_t total = 0;          ///< requests named
-  std::uint32_t request_count = 0;  ///< of those that stand here
-  std::uint32_t charged = 0;        ///< bytes of requests, as the table counts them
+  std::uint32_t naming_place = ~0u;  ///< see stage_table::place_of
+  std::uint32_t total = 0;           ///< requests named
+  std::uint32_t request_count = 0;   ///< of those that stand here
+  std::uint32_t charged = 0;         ///< bytes of requests, as the table counts them
   request_form form = request_form::none;
   bool closed = false;
   bool queued = false;  ///< waits in one of the table's lists to be forgotten
@@ -164,12 +164,13 @@ class stage_table {
     }
     return find(id);
   }
-  /// Prefetches the memory of a stage, and of its owner once the stage's memory is there. `place`: any number.
+  /// Prefetches the memory of a stage, and of the one that named its requests once the stage's memory is there.
+  /// `place`: any number.
   CUTRACE_INLINE void prefetch(std::uint32_t place) const noexcept {
     if (CUTRACE_LIKELY(place < made_)) __builtin_prefetch(&at(place));
   }
-  CUTRACE_INLINE void prefetch_owner(std::uint32_t place) const noexcept {
-    if (CUTRACE_LIKELY(place < made_)) prefetch(at(place).owner_place);
+  CUTRACE_INLINE void prefetch_naming_stage(std::uint32_t place) const noexcept {
+    if (CUTRACE_LIKELY(place < made_)) prefetch(at(place).naming_place);
   }
 
   /// Enters a stage that runs, unless it is there: `entered` says so. nullptr for 0, which is no stage.
@@ -186,12 +187,12 @@ class stage_table {
     places_.prefetch(id + 8);             // where the thread's next stages will go
     return &at(place);
   }
-  /// `s`, which was just opened, serves the requests of `owner`: that stays for as long as `s` does.
-  void set_owner(known_stage& s, std::uint64_t owner) noexcept {
-    if (s.owner == owner && s.owner_place != no_place) return;
-    s.owner = owner;
-    s.owner_place = find_place(owner);
-    if (owner != s.id && s.owner_place != no_place) ++life_at(s.owner_place).uses;
+  /// `s`, which was just opened, serves the requests of `naming_stage`: that stays for as long as `s` does.
+  void set_naming_stage(known_stage& s, std::uint64_t naming_stage) noexcept {
+    if (s.naming_stage == naming_stage && s.naming_place != no_place) return;
+    s.naming_stage = naming_stage;
+    s.naming_place = find_place(naming_stage);
+    if (naming_stage != s.id && s.naming_place != no_place) ++life_at(s.naming_place).uses;
   }
 
   /// `s`, which was just opened, runs in the stage `id`, 0 for none.
@@ -416,9 +417,9 @@ class stage_table {
     if (s.id == r.id) r = {};
     places_.remove(s.id, place);
     drop_requests(s);
-    if (s.owner != s.id && s.owner_place < made_ && at(s.owner_place).id == s.owner) {
-      life& owner = life_at(s.owner_place);
-      if (owner.uses != 0) --owner.uses;
+    if (s.naming_stage != s.id && s.naming_place < made_ && at(s.naming_place).id == s.naming_stage) {
+      life& naming = life_at(s.naming_place);
+      if (naming.uses != 0) --naming.uses;
     }
     s = known_stage{};
     life_at(place) = life{};

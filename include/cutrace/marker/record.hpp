@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path's unit: what an application thread writes and the collector reads. Part of the binary contract
-// (CUTRACE_ABI_VERSION): every object of a process that holds markers must agree on it.
+// The record, the hot path's unit: a thread of the program writes it into its chunk (collect/chunk_pool.hpp), the
+// collector reads it. Part of the binary contract (CUTRACE_ABI_VERSION) of all objects of a process that hold markers.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +14,37 @@ namespace detail {
 enum class record_type : std::uint8_t {
   pad = 0,         ///< unused rest of a chunk
   stage = 1,       ///< a stage that ended (scope, span or adopted part)
-  stage_open = 2,  ///< identity of a stage still running, written when its first GPU-making call is seen
+  stage_open = 2,  ///< identity of a running stage, written before the first record that refers to it
   mark = 3,        ///< instant
   api = 4,         ///< driver or runtime call that returned
   gpu = 5,         ///< GPU work reported by a backend that writes records (simulated GPU)
   memory = 6,      ///< device allocation or free reported by a backend
-  graph = 7,       ///< change of a CUDA graph: id = node, a = the node or graph it comes from, count = what happened
-  text = 16,       ///< continuation: up to 48 bytes of text that belong to the next head record
-  requests = 17,   ///< continuation: up to 7 request ids of the next head record
-  words = 18,      ///< continuation: up to 7 argument words of the next head record; of a stage or mark that came
-                   ///< through NVTX: payload, its argument_kind | colour << 32, category | site of its name << 32
+  graph = 7,       ///< a graph_change (backend.hpp): id = node, parent = stage, a = from, count = action
+  text = 16,       ///< continuation, as all below: up to 48 bytes of text that belong to the next record with a head
+  requests = 17,   ///< up to 7 request ids of the next record with a head
+  words = 18,      ///< up to 7 argument words of the next record with a head; of a stage or mark that came through
+                   ///< NVTX: payload, its argument_kind | colour << 32, category | site of the category's name << 32
 };
 
 // Bits of the flags in record::head.
-constexpr std::uint8_t flag_adopted = 1;   ///< stage: the part of it that ran on a thread which adopted it
-constexpr std::uint8_t flag_span = 2;      ///< stage: a movable span, not bound to one thread's nesting
-constexpr std::uint8_t flag_dynamic = 4;   ///< stage, mark: name follows as text, `site` is 0 or gives the NVTX domain
+constexpr std::uint8_t flag_adopted = 1;  ///< stage: the record is the part of it that ran on a thread which adopted it
+constexpr std::uint8_t flag_span = 2;     ///< stage: a movable span, not bound to one thread's nesting
+constexpr std::uint8_t flag_dynamic = 4;  ///< stage, mark: text records hold its name; `site`: 0, or of the NVTX domain
 constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
-constexpr std::uint8_t flag_pushed = 128;  ///< stage: a range that was pushed, whose pop may be forgotten
+constexpr std::uint8_t flag_pushed = 128;  ///< stage: a pushed NVTX range, whose pop may never come
 constexpr std::uint8_t flag_shown = 64;    ///< stage: reported to table::stage_begins, so its end must be reported, too
 
-/// First word of a record, so that a marker writes it with one store: type, flags, form of the request, a count (api:
-/// argument words, gpu: kind of event) and the site (api: see api_site, gpu: name).
+/// First word of a record, in one piece so that a marker writes it with one store: type, flags, form of the request, a
+/// count (api: argument words, gpu: kind of event) and the site (api: see api_site, gpu: that of the name).
 constexpr std::uint64_t make_head(record_type type, std::uint8_t flags, request_form form, std::uint8_t count,
                                   std::uint32_t site) noexcept {
   return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(flags) << 8 |
          static_cast<std::uint64_t>(form) << 16 | static_cast<std::uint64_t>(count) << 24 |
          static_cast<std::uint64_t>(site) << 32;
 }
-/// Of an api record, whose `form` holds low bits of the number of its context: function ids are below 4,096.
+/// The site of an api record: two function ids, which are below 4,096. (`form` is its api_call::context.)
 constexpr std::uint32_t api_site(std::uint32_t function, std::uint32_t runtime_function) noexcept {
   return (function & 0xffff) | runtime_function << 16;
 }
@@ -58,11 +58,11 @@ struct alignas(64) record {
   std::uint64_t head;  ///< see make_head
   std::uint64_t begin;
   std::uint64_t end;
-  std::uint64_t id;       ///< stage: instance; api, gpu: correlation id (low 32 bits), result (api, high 32 bits)
-  std::uint64_t parent;   ///< instance of the enclosing stage, 0 at top level
-  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = depth | number of the trace that was
-                          ///< notified of it << 16 | thread where a span began << 32, c = instance
-                          ///< that named the request; api: first arguments; gpu: see gpu_encode.hpp
+  std::uint64_t id;      ///< stage: instance; api, gpu: correlation id in the low 32 bits; api: result in the high ones
+  std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
+  std::uint64_t a, b, c;  ///< stage, mark: a = request word, b = stage_frame::depth_and_trace | index of the
+                          ///< thread where a span began << 32, c = instance that named the request;
+                          ///< api: first arguments; gpu: see collect/gpu_record.hpp
 
   record_type type() const noexcept { return static_cast<record_type>(head & 0xff); }
   bool has(std::uint8_t flag) const noexcept { return (head & head_flags(flag)) != 0; }
@@ -73,12 +73,12 @@ struct alignas(64) record {
 static_assert(sizeof(record) == 64 && alignof(record) == 64, "the record is one cache line");
 static_assert(std::is_trivially_copyable<record>::value, "records are copied as bytes");
 
-/// Continuation of type `text`: `size` bytes of it count here, `total` is the length of the whole text.
+/// Continuation of type `text`: `size` bytes of `bytes` are text, `total` is the size of the whole text in bytes.
 struct alignas(64) text_record {
   record_type type;
   std::uint8_t size;
   std::uint16_t total;
-  std::uint8_t slot;  ///< 0: name of the head record, 1: its request
+  std::uint8_t slot;  ///< 0: name of the next record with a head, 1: its request
   std::uint8_t reserved[11];
   char bytes[48];
 };
@@ -87,14 +87,14 @@ static_assert(sizeof(text_record) == 64, "continuations are one cache line");
 /// Continuation of type `requests` or `words`.
 struct alignas(64) words_record {
   record_type type;
-  std::uint8_t size;  ///< words that count, at most 7
+  std::uint8_t size;  ///< number of words in use, at most 7
   std::uint8_t reserved[2];
-  std::uint32_t enclosing;  ///< api: correlation id of the call in which this one was made, 0: none
+  std::uint32_t enclosing;  ///< api: correlation id of the driver call in which this call was made, 0: none
   std::uint64_t words[7];
 };
 static_assert(sizeof(words_record) == 64, "continuations are one cache line");
 
-/// The number of a request that is named by a text.
+/// The id of a request that is named by a text.
 inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
   std::uint64_t h = 14695981039346656037u;  // FNV-1a, 64 bits
   for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 1099511628211u;

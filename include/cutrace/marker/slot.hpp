@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How objects of one process find each other. A header-only "global" is one object per executable and per library
-// loaded with RTLD_LOCAL and hidden visibility, and dlsym cannot see them. So every object carries an ELF note whose
-// descriptor is the distance from itself to the object's slot; dl_iterate_phdr visits the notes of all of them.
+// How objects (executable, shared libraries) of one process find each other. Each object has its own copy of a hidden
+// global of a header, and dlsym finds none of them. So every object carries an ELF note whose descriptor is the
+// distance from the descriptor to the object's slot; dl_iterate_phdr leads to the notes of all objects.
 #pragma once
 
 #include <link.h>
@@ -14,16 +14,16 @@
 #define CUTRACE_QUOTE_2(x) #x
 #define CUTRACE_QUOTE(x) CUTRACE_QUOTE_2(x)
 
-// Weak: the translation units of one object share it. Hidden: no other object ever binds to it. Used: an optimiser
-// that sees the whole program must not drop or rename what only the note refers to.
+// The slot. Weak: the translation units of one object share it. Hidden: no other object ever binds to it. Used: an
+// optimiser that sees the whole program must not drop or rename what only the note refers to.
 extern "C" {
 __attribute__((weak, used, visibility("hidden")))
 cutrace::detail::slot CUTRACE_SLOT_SYMBOL = {{cutrace::detail::gate_unresolved}, CUTRACE_ABI_VERSION, {nullptr}};
 }
 
-// Note: name "cutrace", type = contract version, descriptor = 64-bit distance from the descriptor to the slot.
-// Not in a section group, since linkers that collect garbage keep notes only outside of groups; the duplicates of
-// several translation units all lead to the same slot.
+// The note: name "cutrace", type CUTRACE_ABI_VERSION, descriptor: 64-bit distance from the descriptor to the slot.
+// Not in a section group, since linkers that collect garbage keep notes only outside of groups; the notes of several
+// translation units of an object all lead to the same slot.
 #if defined(__aarch64__)
 #define CUTRACE_WORD64 ".xword "
 #else
@@ -84,7 +84,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline int visit_object(dl_phdr_info* info, std::
 }
 
 /// Copies the name of a loaded object; within dl_iterate_phdr. Byte by byte: the loader allocates the names of objects
-/// under its own lock, which ThreadSanitizer does not see, so that each function of <cstring> were a race.
+/// under its own lock, which ThreadSanitizer does not see, so that it would report a race in functions of <cstring>.
 template <std::size_t N>
 CUTRACE_LOCAL CUTRACE_NOINLINE CUTRACE_NO_SANITIZE_THREAD inline const char* copy_name(const dl_phdr_info& object,
                                                                                        char (&to)[N]) noexcept {
@@ -95,8 +95,8 @@ CUTRACE_LOCAL CUTRACE_NOINLINE CUTRACE_NO_SANITIZE_THREAD inline const char* cop
   return to;
 }
 
-/// Calls `visit` for the slot of every loaded object (more than once each is possible). Holds the loader's lock
-/// meanwhile, so that two threads that elect an owner see each other. Any thread.
+/// Calls `visit` for the slot of every loaded object, perhaps more than once. Holds the loader's lock meanwhile, so
+/// that of two threads that elect an owner the second one sees what the first one did. Any thread.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void for_each_slot(slot_visitor visit, void* data) noexcept {
   slot_walk walk{visit, data};
   dl_iterate_phdr(&visit_object, &walk);
@@ -107,15 +107,15 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void find_owner(slot* s, void* found) noex
   if (owner != nullptr) *static_cast<const table**>(found) = owner;
 }
 
-/// Runtime of the process, or nullptr while there is none. Any thread.
+/// Table of the process's runtime, or nullptr while there is none. Any thread.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline const table* find_runtime() noexcept {
   const table* owner = own_slot().owner.load(std::memory_order_acquire);
   if (owner == nullptr) for_each_slot(&find_owner, &owner);
   return owner;
 }
 
-/// First marker of an object that no session has met yet: joins the runtime if there is one, else waits closed; a
-/// session that starts later opens the gate of every object it finds.
+/// At the first marker of an object that no session has found yet: the object joins the runtime if there is one, else
+/// its gate stays off until a session starts, which opens the gates of all objects. Returns the gate. Any thread.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint32_t resolve_gate() noexcept {
   slot& own = own_slot();
   const table* owner = find_runtime();

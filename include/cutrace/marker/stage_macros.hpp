@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage macros, and the pieces that mark.hpp shares. With markers disabled, and on the device side of a .cu file,
-// they only look at their arguments without evaluating them.
+// The stage macros, and what mark.hpp shares with them. With markers disabled, and on the device side of a .cu file,
+// the compiler checks the macros' arguments, and nothing evaluates them.
 #pragma once
 
 #include <cutrace/config.hpp>
@@ -13,7 +13,7 @@
 
 // The site is a static of a function template that the call site's lambda instantiates, so that each macro is one
 // declaration or one expression. `"" name ""` refuses anything but a literal: the runtime reads the text once, and the
-// record holds the call site's id. (`__func__` cannot be seen inside the lambda: it travels beside it.)
+// record holds the site's id. (Inside the lambda `__func__` would be the lambda's own: it is passed beside the lambda.)
 #define CUTRACE_DETAIL_FACTS(kind, name) \
   [] { return ::cutrace::detail::site_facts{::cutrace::detail::site_kind::kind, name, __FILE__, __LINE__}; }
 #define CUTRACE_DETAIL_SITE(kind, name) ::cutrace::detail::site_of(CUTRACE_DETAIL_FACTS(kind, "" name ""))
@@ -52,7 +52,7 @@
 #endif
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
-// Never called: its arguments are type-checked and count as used, nothing is evaluated, and no symbol is left.
+// Never called: the arguments are type-checked and count as used, nothing is evaluated, and no symbol is left.
 template <class... Arguments>
 CUTRACE_DETAIL_BOTH_SIDES CUTRACE_INLINE void unused(const Arguments&...) noexcept {}
 }  // namespace detail

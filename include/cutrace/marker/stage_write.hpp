@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing stages into the thread's chunk. The fast path (a stage without request or with a numeric one) is one record
-// at its end; everything that copies text or request sets is out of line.
+// Writing stages into the thread's chunk. The fast path (a stage without request or with a numeric one) writes one
+// record when the stage ends; everything that copies text or batches is out of line.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
 constexpr std::uint32_t request_limit =
-    1600;  ///< ids of one batch that are kept (a chunk holds them); the count is kept
+    1600;  ///< ids of one batch that are kept (one chunk has room for them); the number of all is kept, too
 
 inline std::uint32_t text_records(std::size_t size) noexcept {
   const std::size_t kept = size < text_limit_bytes ? size : text_limit_bytes;
@@ -56,8 +56,8 @@ inline record* put_request(record* at, const request& q) noexcept {
   return at;
 }
 
-/// Describes a running stage to the collector, with its texts and request set. Called once a stage and trace at the
-/// most; a trace that begins while the stage runs learns its identity, but not the texts that were copied for another.
+/// Announces a running stage to the collector, with its texts and batch, at most once for each stage and trace. A trace
+/// that begins while the stage runs gets the stage's identity, but not the texts, which an earlier trace has received.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_frame& f, const char* name,
                                                       const request& q) noexcept {
   const std::size_t name_size = name != nullptr ? __builtin_strlen(name) : 0;
@@ -68,11 +68,11 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_fra
   if (name != nullptr) r = put_text(r, 0, name, name_size);
   r = put_request(r, q);
   const std::uint64_t head = (f.head & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(record_type::stage_open);
-  *r = record{head, f.begin, 0, f.id, f.parent, f.request, f.depth_and_trace, f.owner};
+  *r = record{head, f.begin, 0, f.id, f.parent, f.request, f.depth_and_trace, f.naming_stage};
   commit(t, extra + 1);
 }
 
-/// Opens a frame and the frames around it, outermost first, so that whatever refers to this stage can be resolved.
+/// Announces a frame and the frames around it, outermost first, so that whatever refers to this stage can be resolved.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void open_frames(thread_state* t, stage_frame* f) noexcept {
   if (f == nullptr || f->announced_in(t->trace_number.load(std::memory_order_relaxed))) return;
   open_frames(t, f->outer);
@@ -81,13 +81,13 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void open_frames(thread_state* t, stage_fr
 
 CUTRACE_INLINE std::uint64_t current_id(const thread_state* t) noexcept { return t->top != nullptr ? t->top->id : 0; }
 
-/// Gives a site the name of its function. The same name every time, so a race writes the same bits.
+/// Gives a site the name of its function. Threads that race here write the same bits.
 CUTRACE_INLINE site& named(site& s, const char* name) noexcept {
   if (CUTRACE_UNLIKELY(s.id.load(std::memory_order_relaxed) == 0)) s.name = name;
   return s;
 }
 
-/// Instance of the innermost stage of this thread, known to the collector from here on; 0 when there is none.
+/// Instance of the innermost stage of this thread, announced to the collector; 0 when there is none.
 CUTRACE_INLINE std::uint64_t current_stage(thread_state* t) noexcept {
   stage_frame* f = t->top;
   if (f == nullptr) return 0;
@@ -104,7 +104,7 @@ CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t s
   f.id = id;
   f.head = make_head(record_type::stage, flags, form, 0, site);
   f.request = word;
-  f.owner = form == request_form::none ? 0 : id;
+  f.naming_stage = form == request_form::none ? 0 : id;
   if (outer == nullptr) {
     f.parent = 0;
     f.depth_and_trace = 0;
@@ -115,11 +115,11 @@ CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t s
   if (form == request_form::none) {  // what happens inside belongs to the same requests
     f.head |= outer->head & head_form_mask;
     f.request = outer->request;
-    f.owner = outer->owner;
+    f.naming_stage = outer->naming_stage;
   }
 }
 
-/// The same for stages that bring text or a batch along: these are copied now, since the caller's may change.
+/// As begin_frame, for stages that bring text or a batch along: both are copied now, since the caller may change them.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_frame& f, std::uint32_t site,
                                                          const char* dynamic_name, const void* data, std::size_t size,
                                                          std::uint64_t word, request_form form,
@@ -131,8 +131,8 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_
   write_open(t, f, dynamic_name, q);
 }
 
-/// Problem: whoever shows stages elsewhere wants to be called at both ends of each, which must cost nothing while there
-/// is nobody. Solution: the fast path has a branch already, the choice of the clock; it leads here.
+/// Problem: NVTX output and the watchdog of stages are to be notified of both ends of each stage, which must cost
+/// nothing while neither is on. Solution: the fast path's branch on thread_state::plain, by the clock, leads here.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t begin_ticks_notifying(thread_state* t, stage_frame& f,
                                                                           const char* dynamic_name) noexcept {
   const bool reported = t->owner->size >= offsetof(table, graph_twin);  // an older owner has no such function
@@ -150,7 +150,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t mark_ticks_notifying(thread_
   return clock::ticks(t->use_counter);
 }
 
-/// Time at which a stage begins, ends, or a mark is passed.
+/// Ticks at which a stage begins, ends, or a mark is passed; notifies the owner where it wants that.
 CUTRACE_INLINE std::uint64_t begin_ticks(thread_state* t, stage_frame& f, const char* dynamic_name = nullptr) noexcept {
   return CUTRACE_LIKELY(t->plain) ? clock::counter() : begin_ticks_notifying(t, f, dynamic_name);
 }
@@ -171,14 +171,14 @@ CUTRACE_INLINE void fill_stage(record* r, const stage_frame& f, std::uint64_t en
   r->parent = f.parent;
   r->a = f.request;
   r->b = f.depth_and_trace | static_cast<std::uint64_t>(origin) << 32;
-  r->c = f.owner;
+  r->c = f.naming_stage;
 }
 
 /// Problem: fibers and coroutines that share a thread leave their scopes in another order than they entered them, and a
-/// stack may be gone by the time the thread comes back to what lay on it. Solution: a scope that is not the innermost
-/// one takes itself out of the list, so that nothing in there is ever gone. Whose GPU work was whose is not known then,
-/// which the owner reports. Ranges that were pushed inside of a scope and not popped are none of that: nesting ends
-/// with it.
+/// stack may be gone by the time the thread comes back to a frame that lay on it. Solution: a scope that is not the
+/// innermost one takes its frame out of the list, so that the list never holds a frame that is gone. Which stage GPU
+/// work belongs to is not known then, which the owner reports. Ranges that were pushed inside of a scope and not popped
+/// are no such case: they leave the list with the scope.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void leave_from_below(thread_state* t, const stage_frame& f) noexcept {
   bool scopes_above = false;
   for (stage_frame** at = &t->top; *at != nullptr; at = &(*at)->outer) {
@@ -197,7 +197,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void leave_from_below(thread_state* t, con
     t->owner->scopes_interleave(t);
 }
 
-/// The scope of a stage ends.
+/// Takes the frame of a stage whose scope ends out of the thread's list.
 CUTRACE_INLINE void leave_frame(thread_state* t, const stage_frame& f) noexcept {
   if (CUTRACE_LIKELY(t->top == &f))
     t->top = f.outer;
@@ -205,7 +205,7 @@ CUTRACE_INLINE void leave_frame(thread_state* t, const stage_frame& f) noexcept 
     leave_from_below(t, f);
 }
 
-/// Writes it on thread `t`.
+/// Writes the record of a stage that ends at `end` into the chunk of `t`; `origin` as in fill_stage.
 CUTRACE_INLINE void write_stage(thread_state* t, const stage_frame& f, std::uint64_t end,
                                 std::uint32_t origin) noexcept {
   record* r = reserve(t, 1);

@@ -18,7 +18,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* attach_thread() noexcept {
   const table* owner = own.owner.load(std::memory_order_acquire);
   if (owner == nullptr) return nullptr;
   if (tls_state == nullptr) tls_state = owner->attach_thread(&own);
-  // For good: whoever was notified of its begin must be notified of its end.
+  // `plain` stays false: who was notified of a stage's begin must be notified of its end.
   if (gate == gate_notify && tls_state != nullptr) tls_state->plain = false;
   return tls_state;
 }
@@ -34,8 +34,8 @@ CUTRACE_INLINE thread_state* this_thread() noexcept {
   return attach_thread();
 }
 
-/// Asks for a line that will be written soon. The collector has read it last, so that it lies in another core's cache:
-/// a plain prefetch would bring it for reading only. 4 % of a stage's cost.
+/// Asks for a cache line that will be written soon. The collector has read the line last, so that it lies in another
+/// core's cache: a plain prefetch would bring it for reading only. 4 % of a stage's cost.
 CUTRACE_INLINE void prepare_write(record* r) noexcept {
 #if defined(__x86_64__)
   __asm__ __volatile__("prefetchw %0" : : "m"(*r));
@@ -59,7 +59,7 @@ CUTRACE_INLINE void commit(thread_state* t, std::uint32_t n) noexcept {
   t->committed->store(t->count, std::memory_order_release);
 }
 
-/// What a call site says of itself, at compile time.
+/// What is known of a call site at compile time.
 struct site_facts {
   site_kind kind;
   const char* name;
@@ -67,8 +67,8 @@ struct site_facts {
   std::uint32_t line;
 };
 
-/// The static of a call site; `facts` is its lambda. Hidden, since a marker in an inline function would otherwise put
-/// a unique global symbol into every library, which glibc then refuses to unload.
+/// The static `site` of a call site; `facts` is the call site's lambda. Hidden, since a marker in an inline function
+/// would otherwise put a unique global symbol into every library, which glibc then refuses to unload.
 template <class Facts>
 CUTRACE_LOCAL CUTRACE_INLINE site& site_of(Facts facts) noexcept {
   constexpr site_facts known = facts();

@@ -264,7 +264,7 @@ inline void write_mark(std::uint32_t in, const message& m, const event_attribute
   if (const detail::stage_frame* f = t->top) {  // it serves the requests of the stage around it
     r->head |= f->head & detail::head_form_mask;
     r->a = f->request;
-    r->c = f->owner;
+    r->c = f->naming_stage;
   }
   detail::commit(t, records);
 }

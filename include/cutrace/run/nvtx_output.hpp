@@ -183,7 +183,7 @@ class nvtx_emitter {
   nvtx_client::attributes describe(const stage_frame& f, const char* dynamic_name) noexcept {
     nvtx_client::attributes a = blank();
     const auto form = static_cast<request_form>((f.head & head_form_mask) >> 16);
-    if (form == request_form::id && f.owner == f.id) {
+    if (form == request_form::id && f.naming_stage == f.id) {
       a.payload_kind = nvtx::payload_uint64;
       a.payload.unsigned_64 = f.request;
     }

@@ -44,12 +44,12 @@ inline std::string chrome_head(const trace_info& info) {
   return head.append(json.view()).append(",\n");
 }
 
-/// From behind the last event to the end. `devices`: an object of each; `totals`: an object.
-inline std::string chrome_tail(const std::map<std::uint32_t, std::string>& devices, const std::string& totals,
+/// From behind the last event to the end. `devices`: an object of each; `summary`: an object.
+inline std::string chrome_tail(const std::map<std::uint32_t, std::string>& devices, const std::string& summary,
                                const std::string& path) {
   std::string tail = "\n],\n\"deviceProperties\": [";
   for (const auto& d : devices) tail += (d.first == devices.begin()->first ? "\n" : ",\n") + d.second;
-  tail.append("\n],\n\"cutraceSummary\": ").append(totals);
+  tail.append("\n],\n\"cutraceSummary\": ").append(summary);
   json_text name;
   name.value(path);
   return tail.append(",\n\"traceName\": ").append(name.view()).append("\n}\n");
@@ -124,11 +124,11 @@ class chrome_sink : public sink {
   /// Completes the document. The fields of its summary stand in json_.
   CUTRACE_NOINLINE void end_part(std::int64_t ts_ns) {
     json_.end_object();
-    const std::string totals(json_.view());
+    const std::string summary(json_.view());
     json_.clear();
     rows_.write_names(json_, [this] { end_item(); });
     write_window_end(ts_ns);
-    out_.append(detail::chrome_tail(device_properties_, totals, file_.path()));
+    out_.append(detail::chrome_tail(device_properties_, summary, file_.path()));
     write_out();
     file_.close();
   }
@@ -350,7 +350,7 @@ class chrome_sink : public sink {
     if (e.joined != attribution::by_call) json_.field("attribution", to_string(e.joined));
   }
 
-  /// Kineto's mark of the end of the recording, after which nothing comes.
+  /// Kineto's mark of the end of the recording: the last item of a part's list of events.
   void write_window_end(std::int64_t ts_ns) {
     const std::uint32_t pid = detail::chrome_rows::host_pid(process_id_);
     begin_point("i", "Record Window End", pid, ts_ns);
@@ -386,14 +386,14 @@ class chrome_sink : public sink {
   detail::trace_file file_;
   std::string head_;            ///< of each part
   std::uint64_t begun_at_ = 0;  ///< bytes before the first event of this part
-  std::int64_t newest_ns_ = 0;  ///< end of the last event
+  std::int64_t newest_ns_ = 0;  ///< end of the last event, kept where there are parts
   detail::text_buffer out_;     ///< what is to be written to the file
-  detail::json_text json_;      ///< an object that is written seldom
+  detail::json_text json_;      ///< an object, or its fields, until they are in `out_`
   detail::membership_fields stages_;
   detail::chrome_rows rows_;
   std::vector<std::uint64_t> inner_calls_;  ///< by number of the row: correlation id of its newest driver call
   std::map<std::uint32_t, device_data> devices_;
-  std::map<std::uint32_t, std::string> device_properties_;  ///< objects of the file's last part
+  std::map<std::uint32_t, std::string> device_properties_;  ///< objects of the tail that ends each part
   std::string name_;
   std::uint32_t process_id_ = 0;
 };

@@ -36,7 +36,7 @@ TEST_CASE("faults: without any, every call succeeds by name and nothing is said"
   }
 }
 
-TEST_CASE("faults: a failing call has the name of its result in both sinks") {
+TEST_CASE("faults: a failing call has the name of its result in JSONL and in `calls`") {
   struct {
     const char* fault;
     const char* call;
@@ -53,11 +53,11 @@ TEST_CASE("faults: a failing call has the name of its result in both sinks") {
     for (const auto& c : cases) {
       CAPTURE(name_of(h));
       CAPTURE(c.fault);
-      const finished_process as = untraced(h, {}, {{"CUTRACE_SIM_FAULTS", c.fault}});
-      CHECK(as.exit_status > 40);  // the program noticed
-      CHECK(as.errors.empty());    // the stand-in knows the function that the fault names
+      const finished_process bare = untraced(h, {}, {{"CUTRACE_SIM_FAULTS", c.fault}});
+      CHECK(bare.exit_status > 40);  // the program noticed
+      CHECK(bare.errors.empty());    // the stand-in knows the function that the fault names
       const outcome o = with_faults(h, c.fault);
-      check_unchanged(o, as);
+      check_unchanged(o, bare);
       check_numbers(o);
       const bool loses_context = c.code == 719 || c.code == 700;
       CHECK(o.all_lines().find("cutrace: GPU fault: ") == (loses_context ? 0 : std::string::npos));

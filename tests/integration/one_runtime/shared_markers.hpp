@@ -22,6 +22,6 @@ void shared_template_step(Number request) {
 struct plugin_functions {
   void (*work)(launch_function launch);
   void (*mark)();
-  bool (*open)(const char* sinks);  ///< null in plug-ins that hold markers only
+  bool (*open)(const char* sinks);  ///< as `close`, null in plug-ins that hold markers only
   void (*close)();
 };

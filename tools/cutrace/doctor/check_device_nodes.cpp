@@ -56,16 +56,16 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
       std::any_of(found.begin(), found.end(), [](const std::string& n) { return n[11] <= '9' && n[11] >= '0'; });
   if (!device) missing.push_back("/dev/nvidia0 or another number");
   std::string failure;
-  const std::vector<std::string> closed = refused(s, found, failure);
-  if (!missing.empty() || !closed.empty() || !failure.empty()) f.state = state::broken;
+  const std::vector<std::string> unopenable = refused(s, found, failure);
+  if (!missing.empty() || !unopenable.empty() || !failure.empty()) f.state = state::broken;
   if (!missing.empty()) {
     f.what = "missing: " + fmt::format("{}", fmt::join(missing, ", "));
     f.remedy =
         "in a container, give it the GPU (docker run --gpus all); on the host, nvidia-modprobe -c 0 -u makes them";
   }
-  if (!closed.empty()) {
+  if (!unopenable.empty()) {
     f.what +=
-        std::string(f.what.empty() ? "" : "; ") + "cannot be opened: " + fmt::format("{}", fmt::join(closed, ", "));
+        std::string(f.what.empty() ? "" : "; ") + "cannot be opened: " + fmt::format("{}", fmt::join(unopenable, ", "));
     if (f.remedy.empty())
       f.remedy =
           "join the group that owns them (often video or render), or have NVreg_DeviceFileMode=0666 set; a "
@@ -76,7 +76,7 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
     f.what = fmt::format("{}", fmt::join(found, ", ")) + " can be opened";
   } else if (driver.usable()) {  // what it does not need is not broken
     f.state = state::ok;
-    f.what += "; the driver works all the same, as a stand-in does";
+    f.what += "; the driver works all the same (a stand-in needs none)";
     f.remedy.clear();
   }
   return {f};

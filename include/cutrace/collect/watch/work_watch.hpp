@@ -60,7 +60,7 @@ class work_watch : alarm_text {
       const standing c = call_of(t, now_ns);
       if (c.function == 0 || now_ns - c.since_ns >= full_ns) return;
       const text name = tables_.functions.name_of(c.function, false);
-      any = any || is_launch(name) || begins(name, "cuGraphLaunch");
+      any = any || is_launch(name) || starts_with(name, "cuGraphLaunch");
     });
     return any;
   }
@@ -298,8 +298,8 @@ class work_watch : alarm_text {
            : k == event_kind::memset ? text{"memset", 6}
                                      : text{"graph", 5};
   }
-  static bool is_launch(text name) noexcept { return begins(name, "cuLaunch"); }
-  static bool begins(text name, std::string_view with) noexcept {
+  static bool is_launch(text name) noexcept { return starts_with(name, "cuLaunch"); }
+  static bool starts_with(text name, std::string_view with) noexcept {
     return std::string_view(name.data, name.size).substr(0, with.size()) == with;
   }
   void note_before(std::uint32_t context, std::uint64_t stream, suspect& s) const {

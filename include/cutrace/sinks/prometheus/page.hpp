@@ -150,8 +150,11 @@ class renderer {
     for (std::size_t i = 0; i < m_.lost.size(); ++i)
       out_.sample({{"cause", to_string(static_cast<loss_cause>(i))}}, m_.lost[i]);
     one("cutrace_unattributed_operations_total", "GPU work without a known call.", m_.unattributed);
-    one("cutrace_events_without_stage_total", "Events whose stage had to make room.", m_.without_stage);
-    one("cutrace_events_without_requests_total", "Events whose requests had to make room.", m_.without_requests);
+    one("cutrace_events_without_stage_total",
+        "Events without the name and requests of their stage, which the memory limit left no room for.",
+        m_.without_stage);
+    one("cutrace_events_without_requests_total",
+        "Events without their requests, which the memory limit left no room for.", m_.without_requests);
     one("cutrace_skewed_operations_total", "GPU work that seems to begin before its call.", m_.skewed);
     one("cutrace_untimed_operations_total", "GPU work that came without times.", m_.untimed);
     one("cutrace_incomplete_operations_total", "GPU work that had not ended when it was asked for.", m_.incomplete);

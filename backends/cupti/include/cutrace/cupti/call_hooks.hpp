@@ -113,21 +113,21 @@ class call_hooks {
       writer_.report("cupti", ("this libcupti knows no driver function" + effect).c_str());
   }
 
-  static bool begins(const char* symbol, const char* with) noexcept {
+  static bool starts_with(const char* symbol, const char* with) noexcept {
     return std::strncmp(symbol, with, std::strlen(with)) == 0;
   }
   static bool polls(const char* symbol) noexcept {
-    return begins(symbol, "cuStreamQuery") || begins(symbol, "cuEventQuery");
+    return starts_with(symbol, "cuStreamQuery") || starts_with(symbol, "cuEventQuery");
   }
   unsigned traits_of(const char* symbol, const function_entry* known) const {
     unsigned traits = 0;
     if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
       traits |= call_recipe::makes_work;
-    if (begins(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
+    if (starts_with(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
       traits |= call_recipe::updates_graph;
     if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
-    const bool passes_gate = begins(symbol, "cuGraphLaunch") || begins(symbol, "cuGraphInstantiate") ||
-                             begins(symbol, "cuGraphExec") || begins(symbol, "cuGraphUpload");
+    const bool passes_gate = starts_with(symbol, "cuGraphLaunch") || starts_with(symbol, "cuGraphInstantiate") ||
+                             starts_with(symbol, "cuGraphExec") || starts_with(symbol, "cuGraphUpload");
     if (gated_ && passes_gate) traits |= call_recipe::uses_graph_gate;
     return traits;
   }

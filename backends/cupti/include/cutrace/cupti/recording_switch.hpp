@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of CUPTI is on, and how it goes off and on again between the windows of a session that samples. The
-// subscription, the descriptions and whole graphs stay on; cuptiFinalize is never called, since it destroys a program
-// whose other threads call CUDA meanwhile (seen with CUPTI 13.0).
+// subscription, records that describe devices, contexts and streams, and whole graphs stay on; cuptiFinalize is never
+// called, since it destroys a program whose other threads call CUDA meanwhile (seen with CUPTI 13.0).
 #pragma once
 
 #include <cupti.h>
@@ -38,6 +38,7 @@ class recording_switch {
     return false;
   }
   bool any_kind() const noexcept { return kinds_ != 0; }
+  /// Functions of the driver that have a callback.
   std::uint32_t calls() const noexcept { return static_cast<std::uint32_t>(calls_.size()); }
 
   /// Calls come first and go last, so that no GPU work is recorded whose call was not seen, with some time for calls
@@ -54,8 +55,8 @@ class recording_switch {
     }
     std::this_thread::sleep_for(on ? before_window : after_window);
     calls_rest_ = !on;
-    // Waits for launches of a graph's first instance (graph_twin.hpp), but not for ever: one that goes on beyond that
-    // may be recorded by node, after which its launches stay slower.
+    // Waits for launches of a graph's first instance (graph_twin.hpp), but not for ever: an instance whose launch takes
+    // longer may be recorded by node, after which its launches stay slower.
     const bool alone = on && p.node_windows && p.graphs.try_hold(std::chrono::milliseconds(100));
     for (const kind& k : kinds) {
       if (!k.enabled(kinds_)) continue;
@@ -73,7 +74,7 @@ class recording_switch {
     return why;
   }
 
-  /// For good. A kind that must not be switched off goes on, which costs time and nothing else.
+  /// For good. A kind that must not be switched off stays on, which costs time and nothing else.
   CUptiResult end(process_state& p) {
     CUptiResult why = CUPTI_SUCCESS;
     for (const kind& k : kinds) {

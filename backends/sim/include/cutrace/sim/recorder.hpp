@@ -154,7 +154,7 @@ class recorder final : public activity_buffers {
     const std::lock_guard<std::mutex> hold(pending_lock_);
     std::uint64_t since_ns = none;
     for (const waiting& w : pending_) since_ns = std::min(since_ns, w.since_ns);
-    for (const held& h : telling_) since_ns = std::min(since_ns, h.since_ns);
+    for (const held& h : holders_) since_ns = std::min(since_ns, h.since_ns);
     if (since_ns != none) take(to, {any, since_ns});
   }
   std::uint64_t bytes() const noexcept override { return 0; }  // a program's own, without cutrace, too
@@ -176,11 +176,11 @@ class recorder final : public activity_buffers {
   struct reporting {
     explicit reporting(recorder& r) : of(r) {
       const std::lock_guard<std::mutex> hold(of.pending_lock_);
-      at = of.telling_.insert(of.telling_.end(), held{any, none});
+      at = of.holders_.insert(of.holders_.end(), held{any, none});
     }
     ~reporting() {
       const std::lock_guard<std::mutex> hold(of.pending_lock_);
-      of.telling_.erase(at);
+      of.holders_.erase(at);
     }
     reporting(const reporting&) = delete;
     reporting& operator=(const reporting&) = delete;
@@ -227,7 +227,7 @@ class recorder final : public activity_buffers {
   std::atomic<bool> paused_{false}, suspended_{false};
   mutable std::mutex pending_lock_;
   std::vector<waiting> pending_;
-  std::list<held> telling_;
+  std::list<held> holders_;
 };
 
 }  // namespace sim

@@ -4,8 +4,8 @@
 // Untraced; each replay recorded as a whole; and one in 100 recorded node by node, by the second instance. Over the
 // rounds each is measured for a minute and more.
 //
-//   twin_cost [--rounds N] [--limit SECONDS] [--shorten N]
-//   twin_cost --child none|whole|twin           one measurement
+//   instances_cost [--rounds N] [--limit SECONDS] [--shorten N]
+//   instances_cost --child none|whole|mixed          one measurement
 #include <cutrace/graph_exec.hpp>
 #include <memory>
 
@@ -21,7 +21,7 @@ constexpr int nodes = 250, one_in = 100, parts = 7, replays = 600;
 
 int child(const std::string& name, int shorten) {
   std::unique_ptr<cutrace::session> trace;
-  if (name == "whole" || name == "twin") {
+  if (name == "whole" || name == "mixed") {
     setenv("CUTRACE_GRAPHS", "graph", 1);
     cutrace::session_options o;
     o.sinks = "null";
@@ -35,7 +35,7 @@ int child(const std::string& name, int shorten) {
   std::uint64_t cycles = 5500;  // 3 us of an H200, and about 0.5 to begin each kernel
   void* parameters[] = {&cycles};
   const CUgraph graph = gpu.graph(nodes, gpu.busy_kernel(), parameters);
-  cutrace::graph_exec step([&] { return gpu.instance(graph); }, name == "twin" ? one_in : 0);
+  cutrace::graph_exec step([&] { return gpu.instance(graph); }, name == "mixed" ? one_in : 0);
   const int each = std::max(one_in, replays / shorten);
   const auto measure = [&](const char* metric, int ahead) {
     const double ns = bench::measure(parts, each, [&](int n) {
@@ -54,7 +54,7 @@ int child(const std::string& name, int shorten) {
   bench::counted n;
   n.add(trace->stats());
   const unsigned long long all = 2 * static_cast<unsigned long long>(parts) * static_cast<unsigned long long>(each);
-  const unsigned long long by_node = name == "twin" ? all / one_in : 0;
+  const unsigned long long by_node = name == "mixed" ? all / one_in : 0;
   n.expected = all - by_node + by_node * nodes;
   n.print();
   return 0;
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   if (!a.text("--child").empty()) return child(a.text("--child"), a.shorten());
   bench::rounds r(a.begin());
   std::vector<bench::contender> all;
-  for (const char* name : {"none", "whole", "twin"})
+  for (const char* name : {"none", "whole", "mixed"})
     all.push_back({name, {{bench::child_command(a, name), "", false}}, std::string(name) != "none"});
   r.run(all);
   std::printf("us a replay of %d kernels, median of %d parts of %d in each process\n", nodes, parts - 1,
@@ -80,9 +80,9 @@ int main(int argc, char** argv) {
       const std::string label = std::string(how) + ": " + what;
       bench::print_comparisons(r, {{label.c_str(), metric, "us", ours, reference, budget, bench::bound::at_least}});
     };
-    line("speed, one in 100 by node, of none's", "none", "twin", 0.97);
+    line("speed, one in 100 by node, of none's", "none", "mixed", 0.97);
     line("speed, all as a whole, of none's", "none", "whole", 0.98);
-    line("speed, one in 100 by node, of all as a whole", "whole", "twin", 0);
+    line("speed, one in 100 by node, of all as a whole", "whole", "mixed", 0);
   }
   r.print_endings();
   return r.clean() ? 0 : 1;
