@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where records come from, apart from markers. The collector knows a backend only through start, flush and stop; a
-// backend knows only the event writer that start hands to it.
+// A backend records CUDA calls and GPU work (by CUPTI, by preloading, of a simulated GPU). The runtime knows it only as
+// class backend; it knows the runtime only as the event_writer that start gets. Ticks and raw frame: see clock.hpp.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 CUTRACE_BEGIN_NAMESPACE
 
-/// A call of the host that a backend saw end.
+/// A call of the driver or the runtime API that has ended, on the host.
 struct api_call {
-  std::uint32_t function;  ///< id under which the backend named it, see event_writer::name_function
+  std::uint32_t function;  ///< id that the backend gave it by event_writer::name_function
   std::uint64_t begin_ticks;
   std::uint64_t end_ticks;
-  std::uint32_t correlation;
-  std::int32_t result;
+  std::uint32_t correlation;   ///< id that the GPU records of the call carry, too
+  std::int32_t result;         ///< CUresult or cudaError_t
   std::uint64_t stage;         ///< what event_writer::enter returned, or `stage_of_thread`
   const std::uint64_t* words;  ///< arguments, in the order of the function's description
   std::uint32_t word_count;    ///< at most 10
   bool runtime_api;
-  std::uint32_t runtime_function;  ///< function of the runtime API that made this call of the driver, 0: not known
-  std::uint32_t enclosing;         ///< correlation of the call of the driver in which this one was made, 0: not known
-  std::uint8_t context = 0;        ///< low bits of the number of its context, 0: not known
+  std::uint32_t runtime_function;  ///< runtime-API function that made this driver call, 0: not known
+  std::uint32_t enclosing;         ///< correlation of the driver call in which this call was made, 0: not known
+  std::uint8_t context = 0;        ///< low 8 bits of the id of the call's CUDA context, 0: not known
 
-  /// The innermost stage at the end of the call, which is that at its begin: stages and calls nest.
+  /// Value of `stage`: the thread's innermost stage when the call ends. Stages and calls nest, so it was that at begin.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
-  /// Result of event_writer::enter: tracing is paused, the end of this call is not to be reported.
+  /// Result of event_writer::enter: the call is not recorded (tracing is paused, say); its end is not to be reported.
   static constexpr std::uint64_t not_recorded = stage_of_thread - 1;
 };
 
@@ -43,16 +43,16 @@ struct function_info {
   std::uint32_t parameter_count;
   copy_direction direction;        ///< of copies, `unknown` otherwise
   std::int32_t bytes_parameter;    ///< index of the argument that is the number of bytes moved or allocated, -1 none
-  bool makes_gpu_work;             ///< calls whose correlation id GPU records may carry
-  bool per_thread_stream = false;  ///< its default stream is that of the calling thread ("_ptsz", "_ptds")
+  bool makes_gpu_work;             ///< GPU records may carry the correlation ids of its calls
+  bool per_thread_stream = false;  ///< its default stream is the calling thread's ("_ptsz", "_ptds")
 };
 
-/// GPU work that a backend describes in full by itself, without activity buffers. Times as in `times_are_ticks`.
+/// GPU work that a backend reports in full by itself, without activity buffers. `times_are_ticks`: unit of both times.
 struct gpu_work {
   event_kind kind;   ///< kernel, memcpy, memset, sync, graph_launch
-  const char* name;  ///< copied; kernels
+  const char* name;  ///< kernels; copied
   std::uint64_t begin;
-  std::uint64_t end;     ///< 0: it had not ended when the backend stopped, neither time is known (event::incomplete)
+  std::uint64_t end;     ///< 0: unfinished when the backend stopped, then neither time is known (event::incomplete)
   bool times_are_ticks;  ///< raw ticks of `clock::ticks`, else nanoseconds of the raw frame (event_writer::raw_ns)
   std::uint32_t correlation;
   std::uint32_t device;
@@ -68,12 +68,12 @@ struct gpu_work {
   std::uint64_t graph_node_id;
 };
 
-/// What became of a node of a CUDA graph. Numbers of nodes are the graph's number << 32 | index, as `graph_node_id`.
+/// A change of a CUDA graph or of a node of it. A node's number is the graph's id << 32 | index, as `graph_node_id`.
 struct graph_change {
   enum class action : std::uint8_t {
-    node_added,   ///< captured or added by hand, now: belongs to the innermost stage of the calling thread
-    node_copied,  ///< `node` was made from `from`, or is the new number of `from`
-    updated,      ///< nodes of executable graph `node` >> 32 do from now on what those of graph `from` >> 32 do
+    node_added,   ///< `node` was just captured, or added by hand: it belongs to the thread's innermost stage
+    node_copied,  ///< `node` was cloned from node `from`, or is the new number of node `from`
+    updated,      ///< executable graph `node` >> 32 does from now on what the nodes of graph `from` >> 32 do
     gone,         ///< graph `node` >> 32 is being destroyed
   };
   action what;
@@ -81,25 +81,25 @@ struct graph_change {
   std::uint64_t from;
 };
 
-/// What a decoder hands to the collector for each record of an activity buffer; collector's thread only.
+/// Takes from activity_buffer::decode what each record of the buffer holds. Collector's thread only.
 class event_emitter {
  public:
   virtual ~event_emitter() = default;
-  /// A record. Times of `e` are nanoseconds of the raw frame; `correlation_id` is the plain 32-bit id. The collector
-  /// joins, corrects and orders it. Strings must be interned. Of a call (api) it takes the values of at most ten
-  /// arguments; names come from what was said of its function. Work that is `incomplete` has no times. Of what the
-  /// kernel did (system) it takes ten with their names, which are interned or literals, as are strings among the
-  /// values.
+  /// One record; the collector joins it to its call, corrects its times and orders it. Times of `e` are nanoseconds of
+  /// the raw frame, `incomplete` work has none; `correlation_id` is the plain 32-bit id; strings must be interned. Of
+  /// an `api` event the values of at most ten arguments are taken: their names are those that name_function gave. Of a
+  /// `system` event at most ten arguments are taken with their names. These names, and strings among the values, are
+  /// interned or literals.
   virtual void emit(const event& e) = 0;
-  /// Copies of one text share one address until the session ends.
+  /// A copy that lives until the session ends. Equal texts get the same address.
   virtual text intern(const char* text, std::size_t size) = 0;
   /// Human form of a mangled kernel name, cached.
   virtual text demangle(text mangled) = 0;
   virtual void count_loss(loss_cause, std::uint64_t n) = 0;
-  virtual void count_quality(std::uint32_t quality_index) = 0;
+  virtual void count_quality(std::uint32_t quality_index) = 0;  ///< one more; a value of `quality` (stats.hpp)
 };
 
-/// A full buffer on its way to the collector. The functions are called on the collector's thread: decode, then release.
+/// A buffer of GPU records on its way to the collector, whose thread calls `decode`, then `release`.
 struct activity_buffer {
   void* data;
   std::size_t valid_bytes;
@@ -108,42 +108,43 @@ struct activity_buffer {
   void (*release)(const activity_buffer&);
 };
 
-/// The activity buffers of a backend: what they hold of GPU records that may still come, for the collector to keep what
-/// those refer to. A backend whose records come at once needs none.
+/// The activity buffers of a backend whose GPU records the collector has not read yet: it keeps the calls and stages
+/// that such records may refer to. A backend that reports its records at once needs no such object.
 class activity_buffers {
  public:
   struct held {
-    std::uint32_t thread;    ///< event_writer::thread_number, or `any`
-    std::uint64_t since_ns;  ///< raw frame
+    std::uint32_t thread;    ///< event_writer::thread_number of the calls' thread, or `any`
+    std::uint64_t since_ns;  ///< see list; raw frame
   };
   static constexpr std::uint32_t any = ~std::uint32_t{0} - 1;
 
-  /// Calls `take(to, one)` for each buffer that holds, or will hold, records of calls that a thread was in at
-  /// `since_ns` or made later. Records that are in none of them have been decoded. Collector's thread.
+  /// Calls `take(to, one)` for each buffer that holds, or will hold, records of calls that `one.thread` was in at
+  /// `one.since_ns` or made later. All records outside of these buffers have been decoded. Collector's thread.
   virtual void list(void (*take)(void* to, const held& one), void* to) const = 0;
-  /// Memory that all of them take.
+  /// Memory that all activity buffers take.
   virtual std::uint64_t bytes() const noexcept = 0;
 
  protected:
   ~activity_buffers() = default;
 };
 
-/// How a backend chooses between the two instances of a graph that cutrace::graph_exec holds. May be called from any
-/// thread at any time, also after the session's end.
+/// Chooses between the two instances of a graph that cutrace::graph_exec holds (twin_choice.hpp). May be called from
+/// any thread at any time, also after the session's end.
 using twin_chooser = twin_choice (*)(twin_step) noexcept;
 
-/// All that a backend may do. Thread-safe; nothing here throws or blocks.
+/// What a backend may ask of the runtime. Thread-safe, throws nothing. Only context_lost waits, and with
+/// overflow_policy::wait a report that finds no room.
 class event_writer {
  public:
   virtual ~event_writer() = default;
 
-  /// Raw time now, and the raw frame's nanoseconds of a tick value: the one conversion that a process has.
+  /// Ticks now, and the raw frame's nanoseconds of a tick value, by the one conversion of the process (tick_scale).
   virtual std::uint64_t ticks() const noexcept = 0;
   virtual std::uint64_t raw_ns(std::uint64_t ticks) const noexcept = 0;
   /// That conversion itself, for code that outlives the session.
   virtual tick_scale scale() const noexcept { return {}; }
 
-  /// Names function `id` (below 4,096; runtime-API functions use their own range) before its first call is written.
+  /// Describes function `id` (below 4,096; driver and runtime API number separately) before its first call is reported.
   virtual void name_function(std::uint32_t id, bool runtime_api, const function_info&) noexcept = 0;
 
   /// Name of a result code ("CUDA_ERROR_OUT_OF_MEMORY"), so that sinks can print it. Copied.
@@ -151,15 +152,15 @@ class event_writer {
     static_cast<void>(runtime_api), static_cast<void>(code), static_cast<void>(name);
   }
 
-  /// Begin of a call, on the thread that makes it: remembers thread, stage and time under `correlation` when
-  /// `makes_gpu_work`, and returns the stage: 0 outside of any, `api_call::not_recorded` while tracing is paused.
+  /// Begin of a call, on the thread that makes it. With `makes_gpu_work` the runtime keeps thread, stage and time under
+  /// `correlation`, for the GPU records. Returns the stage, 0: in no stage, or `api_call::not_recorded`.
   virtual std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
                               bool makes_gpu_work) noexcept = 0;
   /// End of a call whose begin was recorded, same thread; also when tracing has been paused meanwhile.
   virtual void exit(const api_call&) noexcept = 0;
 
-  /// `enter` and `exit` with times of now. Of a begin it returns the ticks, 0 where the end is not to be reported; an
-  /// end takes them in `begin_ticks`, and `end_ticks` are set here.
+  /// `enter` and `exit`, with the clock read here. begin_call returns the ticks of the begin, 0: do not report the end.
+  /// end_call takes these ticks in `c.begin_ticks`, and sets `c.end_ticks`.
   virtual std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation, bool makes_gpu_work) noexcept {
     const std::uint64_t begin = ticks();
     return enter(function, correlation, begin, makes_gpu_work) != api_call::not_recorded ? begin : 0;
@@ -169,55 +170,55 @@ class event_writer {
     exit(c);
   }
 
-  /// A call, whose end was recorded, returned an error that loses the context (loses_context). The first one of a
-  /// session, and all others meanwhile, return from here when the report of it is out, after 100 ms at the latest,
-  /// since programs end in the next line. The thread that made the call.
+  /// A call, whose end was recorded, returned an error that loses the context (loses_context). For the first such call
+  /// of a session, and for others that fail meanwhile, this returns when the report of the fault is out, after 100 ms
+  /// at the latest: a program may end in its next line. On the thread that made the call.
   virtual void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept {
     static_cast<void>(function), static_cast<void>(result), static_cast<void>(at_ticks);
   }
-  /// Records of GPU work have been given room. Any thread, also in a callback of CUPTI.
+  /// A buffer for GPU records has been given out: a resting collector wakes. Any thread, also in a callback of CUPTI.
   virtual void work_begins() noexcept {}
-  /// What is complete is about to be handed over, and has been. The thread that flushes, as of the next.
+  /// A flush of complete records begins, and has ended. On the thread that flushes, as flushed_after_fault.
   virtual void flush_begins() noexcept {}
   virtual void flushed() noexcept {}
   /// The flushes that `context_lost` asked for have been made.
   virtual void flushed_after_fault() noexcept {}
 
-  /// GPU work, from whichever thread learnt of it. The name should be one of few: each distinct one is kept.
+  /// Reports GPU work. Any thread. There should be few names: each distinct one is kept until the process ends.
   virtual void gpu(const gpu_work&) noexcept = 0;
 
-  /// A change of a CUDA graph, on the thread that makes it. GPU work with a `graph_node_id` gets the stage of its
-  /// node's capture by it.
+  /// A change of a CUDA graph, on the thread that makes it. From these changes follows in which stage the node of GPU
+  /// work with a `graph_node_id` was captured.
   virtual void graph(const graph_change&) noexcept {}
 
-  /// From here on cutrace::graph_exec asks this function, which stays loaded.
+  /// From here on cutrace::graph_exec asks `chooser`, whose code must stay loaded.
   virtual void offer(twin_chooser chooser) noexcept { static_cast<void>(chooser); }
-  /// From here on the collector asks this object; nullptr: once this has returned no longer. Before `stop` returns.
+  /// From here on the collector asks `buffers`; nullptr, to be passed before `stop` returns: it asks none any more.
   virtual void offer(const activity_buffers* buffers) noexcept { static_cast<void>(buffers); }
-  /// Of the calling thread, as activity_buffers names it; activity_buffers::any where it has none yet.
+  /// Number of the calling thread, for activity_buffers::held; activity_buffers::any where the thread has none yet.
   virtual std::uint32_t thread_number() const noexcept { return activity_buffers::any; }
-  /// The session does not record all the time: the backend is suspended in between.
+  /// The session records in windows (session_options::sample); between windows the backend is suspended.
   virtual bool in_windows() const noexcept { return false; }
 
-  /// Something has happened that backends should look at before the next poll is due. Any thread, also in a callback.
+  /// Has backend::poll called before its next time is due. Any thread, also in a callback.
   virtual void request_poll() noexcept {}
 
   /// Hands a buffer to the collector. False when the queue is full: the caller keeps it and counts the loss.
   virtual bool submit(const activity_buffer&) noexcept = 0;
 
-  /// A description event (device, context, stream, thread): kept, and reported to sinks that join later too.
+  /// A description (device, context, stream, thread): kept, and delivered to sinks that are added later, too.
   virtual void describe(const event&) noexcept = 0;
 
   virtual void count_loss(loss_cause, std::uint64_t n) noexcept = 0;
 
   /// Bytes that all activity buffers of a backend together may take (part of the session's memory limit).
   virtual std::size_t buffer_budget_bytes() const noexcept { return std::size_t{12} << 20; }
-  /// How long a call that makes GPU work may be held up while there is little room for its records; 0: never
-  /// (overflow_policy::drop).
+  /// For how many microseconds a call that makes GPU work may be held up while there is little room for its records;
+  /// 0: never (overflow_policy::drop).
   virtual std::uint32_t overflow_wait_us() const noexcept { return 0; }
   /// One line for the error handler and for the notes of every file, each distinct one once.
   virtual void report(const char* component, const char* message) noexcept = 0;
-  /// The same for the notes alone: no error.
+  /// A line for the notes alone, each distinct one once: no error.
   virtual void note(const char* component, const char* message) noexcept {
     static_cast<void>(component), static_cast<void>(message);
   }
@@ -265,29 +266,30 @@ class backend {
 
   virtual const char* name() const noexcept = 0;
   /// Begins to record. Never throws for what the machine lacks: that is `active = false` with a reason. The writer
-  /// lives until `stop` has returned. Caller's thread.
+  /// lives until `stop` has returned. On the thread that begins the session or adds the backend.
   virtual backend_status start(event_writer&) = 0;
-  /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Collector's helper thread.
+  /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Thread of run/backend_pump.hpp.
   virtual bool flush(std::uint32_t deadline_ms) noexcept = 0;
-  /// The same, and unfinished GPU work as well, without times, where the backend can: at most once a second. Same
-  /// thread as flush.
+  /// As flush and, where the backend can, hands over unfinished GPU work, too, without its times: at most once a
+  /// second, else only as flush. Same thread as flush.
   virtual bool flush_unfinished(std::uint32_t deadline_ms) noexcept { return flush(deadline_ms); }
-  /// Each flush period, of `period_ms`: hands over what is complete. Same thread as flush.
+  /// Called each `period_ms` (the flush period): hands over what is complete. Same thread as flush.
   virtual bool poll(std::uint32_t period_ms, std::uint32_t deadline_ms) noexcept {
     static_cast<void>(period_ms);
     return flush(deadline_ms);
   }
   /// Hands over everything, incomplete records included, and stops. Safe to call twice.
   virtual bool stop(std::uint32_t deadline_ms) noexcept = 0;
-  virtual void pause() noexcept {}
-  virtual void resume() noexcept {}
-  /// Between the windows of a session that samples: what costs the program time is switched off, and on again before
-  /// the next window. Nothing is recorded meanwhile, so what is on its way may be reported later. Same thread as flush.
+  virtual void pause() noexcept {}   ///< by session::pause, on the thread that calls it
+  virtual void resume() noexcept {}  ///< by session::resume, likewise
+  /// In a session that records in windows: `suspend` switches off what costs the program time, `restart` switches it on
+  /// before the next window. Records on their way may be reported while suspended. Same thread as flush, but a backend
+  /// that is added between windows is suspended by the thread that adds it.
   virtual void suspend() noexcept {}
   virtual void restart() noexcept {}
-  /// The program has asked for what this backend has, or, with `records`, is about to register buffers of its own for
-  /// the GPU's records, which the backend lets go of: no more come, and those that are there are handed over by the
-  /// flush_unfinished that follows. Returns whether it has it. The program's thread.
+  /// The program is about to use the tracing interface (CUPTI) that this backend may hold. With `records` it will
+  /// register buffers for GPU records: the backend takes no more records, and hands over what it has in the
+  /// flush_unfinished that follows. Returns whether it held the interface, or took records. On the program's thread.
   virtual bool meets_client(bool records) noexcept {
     static_cast<void>(records);
     return false;

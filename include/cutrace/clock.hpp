@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw time: the cheapest monotonic counter of the machine, and its fixed conversion to nanoseconds. How that is
-// calibrated and corrected is the runtime's matter (collect/clock_map.hpp).
+// Raw time: the cheapest monotonic counter of the machine, and its fixed conversion to nanoseconds. The runtime
+// calibrates the conversion and corrects its results (collect/clock_map.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline std::uint64_t monotonic_ns() noexcept {
 }
 
 /// The processor's counter: TSC on x86-64 (invariant TSC only, see `ticks`), CNTVCT_EL0 on aarch64.
-/// Not serialising: a few instructions may move across the read, which costs less than the fence would.
+/// Not serialising: a few instructions may move across the read, which harms less than a fence would cost.
 CUTRACE_INLINE std::uint64_t counter() noexcept {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();  // not <x86intrin.h>: 48,000 preprocessed lines for one instruction
@@ -31,7 +31,7 @@ CUTRACE_INLINE std::uint64_t counter() noexcept {
 #endif
 }
 
-/// Raw ticks of a process whose runtime chose `use_counter` (else CLOCK_MONOTONIC nanoseconds).
+/// Raw ticks now. `use_counter`, which the process's runtime chose: of the counter, else CLOCK_MONOTONIC nanoseconds.
 CUTRACE_INLINE std::uint64_t ticks(bool use_counter) noexcept {
   return CUTRACE_LIKELY(use_counter) ? counter() : monotonic_ns();
 }
@@ -40,15 +40,15 @@ __extension__ typedef __int128 int128;
 
 }  // namespace clock
 
-/// The one conversion from ticks that a process has, fixed before anything is recorded; the frame that it leads to is
-/// called raw, and starts out as CLOCK_MONOTONIC. Immutable, so any thread may use it.
+/// The one conversion of a process from ticks to nanoseconds, fixed before anything is recorded. Its results are times
+/// of the "raw frame", which begins as CLOCK_MONOTONIC and may drift from it. Immutable, so any thread may use it.
 struct tick_scale {
   bool use_counter = false;  ///< else ticks are nanoseconds already
   std::uint64_t base_ticks = 0;
   std::uint64_t base_ns = 0;
   std::uint64_t multiplier = 1;
   std::uint32_t shift = 0;
-  std::uint64_t error_ns = 0;  ///< of the reading that fixed `base_ns`
+  std::uint64_t error_ns = 0;  ///< bound of the error with which `base_ns` was read
 
   /// ns = base_ns + (ticks - base_ticks) * multiplier / 2^shift
   std::uint64_t to_ns(std::uint64_t ticks) const noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program and the compiled library (the archive behind the CMake target cutrace::cutrace) make sure that they
-// fit: by names of symbols alone. With headers alone nothing here has any effect.
+// How linking makes sure that a program and the compiled library (the archive behind the CMake target cutrace::cutrace)
+// fit: by names of symbols alone. Without the archive nothing here has any effect.
 #pragma once
 
 #include <cstddef>  // the macros of the C++ library
@@ -19,7 +19,7 @@
 #define CUTRACE_CXX_LIBRARY unknown_cxx_library
 #endif
 
-// What a sanitizer has not instrumented it cannot see: it reports errors where there are none.
+// A sanitizer cannot see what code does that it has not instrumented, and reports errors where there are none.
 #if defined(__has_feature)
 #define CUTRACE_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -55,11 +55,11 @@
   __attribute__((weak, used, visibility("hidden"))) char CUTRACE_ANCHOR_NAME_2(part, CUTRACE_NAMESPACE) = 1; \
   }
 
-// Targets that bring an archive define CUTRACE_COMPILED, CUTRACE_COMPILED_CUPTI and CUTRACE_COMPILED_SIM. What each
-// file of a program refers to then is also found behind a static library, to which link options do not reach. ELF
-// notes, since linkers keep notes whatever else they discard, and since they cost nothing at run time: 24 bytes that
-// the linker resolves. Hidden, since a shared library could otherwise be linked without the symbol. Compilers of .cu
-// files see them in their host half only.
+// CMake targets that bring an archive define CUTRACE_COMPILED, CUTRACE_COMPILED_CUPTI and CUTRACE_COMPILED_SIM. Each
+// file of a program then refers to the archive's symbols, so that they are linked even where the file is in a static
+// library, which link options do not reach. The references are ELF notes, which linkers keep whatever else they
+// discard, and which cost nothing at run time: 24 bytes that the linker resolves. The symbols are hidden there, since a
+// shared library could otherwise be linked without them. Files compiled as CUDA (.cu) have no such references.
 #if CUTRACE_ENABLED && !defined(__CUDACC__) && !defined(__CUDA__)
 #define CUTRACE_COMPILED_TEXT_2(x) #x
 #define CUTRACE_COMPILED_TEXT(x) CUTRACE_COMPILED_TEXT_2(x)

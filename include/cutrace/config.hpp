@@ -8,9 +8,9 @@
 #error "cutrace needs C++17: compile with -std=c++17 or newer, or leave the include out"
 #endif
 
-// Markers exist on Linux with GCC or clang (nvcc uses one of them for host code). On other platforms and
-// in HIP builds the same source compiles to nothing; CUTRACE_DISABLE asks for that by hand. The device side of a .cu
-// file has no markers either: their macros look at __CUDA_ARCH__ (stage_macros.hpp, mark.hpp).
+// Markers exist on Linux with GCC or clang (nvcc uses one of them for host code). On other platforms, in HIP builds and
+// with CUTRACE_DISABLE the same source compiles to nothing. The device side of a .cu file has no markers either: the
+// marker macros look at __CUDA_ARCH__ (stage_macros.hpp, mark.hpp).
 #if defined(CUTRACE_DISABLE) || !defined(__linux__) || defined(__HIP__) || defined(__HIPCC__) || defined(_MSC_VER) || \
     !(defined(__x86_64__) || defined(__aarch64__))
 #define CUTRACE_ENABLED 0
@@ -18,8 +18,9 @@
 #define CUTRACE_ENABLED 1
 #endif
 
-// The binary contract between objects of one process (the C table, the 64-byte record, the thread state). Objects
-// with the same number share one runtime whatever their library version; objects with another number never meet.
+// Number of the binary contract between objects (executable, shared libraries) of one process: the C table, the 64-byte
+// record, the thread state. Objects with equal numbers share one runtime whatever their library versions; others never
+// meet.
 #ifndef CUTRACE_ABI_VERSION
 #define CUTRACE_ABI_VERSION 1
 #endif
@@ -47,14 +48,14 @@
 #define CUTRACE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CUTRACE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define CUTRACE_NOINLINE __attribute__((noinline, cold))
-// Only one copy, for the sake of compile time. `cold` would be wrong here: it makes the code that calls it cold, too.
+// Not inlined, for the sake of compile time. `cold` would be wrong here: it makes the calling code cold, too.
 #define CUTRACE_ONE_COPY __attribute__((noinline))
 #define CUTRACE_INLINE inline __attribute__((always_inline))
-// Compiled in each source file that has it, even where nothing there calls it; the linker keeps one.
+// Compiled in each source file that includes it, even where nothing there calls it; the linker keeps one copy.
 #define CUTRACE_WEAK __attribute__((weak))
 // Code of the library belongs to the object that compiled it: two objects of one process may hold different versions.
 #define CUTRACE_LOCAL __attribute__((visibility("hidden")))
-// For reads that a lock orders which ThreadSanitizer does not see.
+// For reads that are ordered by a lock which ThreadSanitizer does not see.
 #define CUTRACE_NO_SANITIZE_THREAD __attribute__((no_sanitize("thread")))
 #else
 #define CUTRACE_LIKELY(x) (x)

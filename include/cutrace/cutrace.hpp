@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header for code of applications: markers, stages that are handed to other threads, and the session, whose
-// runtime is compiled elsewhere.
+// The header for code of applications: markers, stages that are handed to other threads, and the session. The runtime
+// behind the session is compiled elsewhere (runtime.hpp).
 //
 //   #include <cutrace/cutrace.hpp>
 //   int main() {
 //     cutrace::session trace;                        // sinks from CUTRACE_SINKS or from code
-//     CUTRACE_STAGE("decode", request_id);           // GPU work in this scope belongs to "decode" of that request
+//     CUTRACE_STAGE("decode", request_id);           // GPU work in this scope belongs to "decode" of request_id
 //   }
 #pragma once
 

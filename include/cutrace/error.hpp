@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors. Configuration errors are thrown early, on the caller's thread; what fails later, in a backend, a sink or the
-// collector, goes to one callback and never reaches the application's control flow.
+// Errors. Configuration errors are thrown early, on the caller's thread. What fails later, in a backend, a sink or the
+// collector, is reported to one callback and never reaches the application's control flow.
 #pragma once
 
 #include <cstring>
@@ -29,12 +29,12 @@ class config_error : public error {
   using error::error;
 };
 
-/// Receives one line for each run-time error. Called from the collector's or a backend's thread; must not throw.
-/// Default: the line on stderr, each distinct one once.
+/// Receives one line for each run-time error, each distinct line once. Called on any thread: the collector's, a
+/// backend's, or one of the program in a call of cutrace or CUDA. Must not throw. Default: the line goes to stderr.
 using error_handler = void (*)(const char* component, const char* message, void* user);
 
-/// Receives the block of text of each alarm, what faulted or what hangs, which stands on stderr as well. Called on a
-/// thread of cutrace; must not throw, call CUDA, or wait for a thread that does.
+/// Receives the block of text of each alarm, which names what faulted or hangs; stderr gets the block as well. Called
+/// on the collector's thread; must not throw, call CUDA, or wait for a thread that calls CUDA.
 using alarm_handler = void (*)(const char* block, void* user);
 
 CUTRACE_END_NAMESPACE

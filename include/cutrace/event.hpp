@@ -23,24 +23,24 @@ enum class event_kind : std::uint8_t {
   kernel,        ///< GPU
   memcpy,        ///< GPU, copies between devices included
   memset,        ///< GPU
-  sync,          ///< a wait for a stream, an event or a context, or a stream that is made to wait
+  sync,          ///< the host waits for a stream, an event or a context, or a stream is made to wait
   memory,        ///< device memory allocated or freed
   graph_launch,  ///< whole replay of a CUDA graph (graph level)
   overhead,      ///< time that the tracing of the GPU itself took
-  jit,
-  nvtx,
-  ioctl,
-  loss,     ///< records that did not make it, by cause
-  process,  ///< descriptions, also kept and handed to sinks that join later
+  jit,           ///< the driver's just-in-time compiler at work
+  nvtx,          ///< not in use: what NVTX brings is `stage` or `mark`, see stage_origin
+  ioctl,         ///< system call on a device node of NVIDIA
+  loss,          ///< records that were lost, by cause
+  process,       ///< this and the next four are descriptions: kept, and delivered to sinks that are added later, too
   thread,
   device,
   context,
   stream,
-  window,  ///< time in which everything was recorded; only of a trace that was paused or sampled: what is not in a
-           ///< window is unknown, not idle
-  other,   ///< only of a file: a type that this version does not know, kept with what the file says of it
-  system,  ///< what the kernel did, or a probe saw: a span or an instant
-  alarm,   ///< work that has faulted, may have, or does not end: one event for each candidate, or head of a stream
+  window,  ///< time in which everything was recorded; only in a trace that was paused or sampled: what happened outside
+           ///< of windows is unknown, not idle
+  other,   ///< only from a file: a type that this version does not know, kept with what the file says of it
+  system,  ///< what Linux did, or a probe saw: a span or an instant
+  alarm,   ///< a fault: one event for each candidate; a hang: one for each stream, call or stage that does not go on
 };
 inline constexpr std::size_t event_kind_count = 24;
 
@@ -56,13 +56,13 @@ struct request_ref {
   text name;             ///< text form, empty for numbers
 };
 
-/// Why a GPU record has no stage, or that it has one.
+/// How a GPU event found its call and stage, or why it did not.
 enum class attribution : std::uint8_t {
-  none,           ///< not a GPU event, or a call outside of any stage
-  by_call,        ///< through the correlation id of its launching call
+  none,           ///< not a GPU event
+  by_call,        ///< the stage of its launching call, which was found by the correlation id
   outside_stage,  ///< the call is known and was made outside of any stage
   no_callback,    ///< no call with this id was seen: tracing began later, or work of the driver itself
-  expired,        ///< the call's entry was overwritten before the record came
+  expired,        ///< the call had been forgotten when the record came
   stage_unknown,  ///< the call is known, but the stage's record was lost
 };
 
@@ -92,7 +92,7 @@ enum class stage_origin : std::uint8_t {
   nvtx     ///< by a range or mark of NVTX
 };
 enum class argument_kind : std::uint8_t {
-  word,
+  word,  ///< bits of unknown meaning
   integer,
   unsigned_integer,
   floating,
@@ -100,27 +100,27 @@ enum class argument_kind : std::uint8_t {
   bytes,
   stream,
   handle,
-  output,
-  string  ///< `value` is the address of a text: NUL-terminated, interned; see argument::string_value
+  output,  ///< a value that the call returned through a pointer
+  string   ///< `value` is the address of a text: NUL-terminated, interned; see argument::string_value
 };
 /// Kind of the device node that an ioctl went to, by its device number.
 enum class ioctl_device : std::uint8_t { unknown, control, gpu, modeset, uvm, uvm_tools, caps };
 inline constexpr std::size_t ioctl_device_count = 7;
 /// Why a record was lost. `stats::lost` (stats.hpp) counts by cause, in this order.
 enum class loss_cause : std::uint8_t {
-  chunk_full,
-  buffer_limit,
-  cupti_dropped,
-  unknown_record,
-  unpaired,  ///< a call or ioctl whose other half is missing
-  sink_failed,
-  out_of_memory  ///< the collector could not get what it needed for an event
+  chunk_full,      ///< a thread found no room for a record
+  buffer_limit,    ///< a backend found no room for a record
+  cupti_dropped,   ///< CUPTI reports so
+  unknown_record,  ///< of a kind or size that this version cannot read
+  unpaired,        ///< a call or ioctl whose other half is missing
+  sink_failed,     ///< counted for each sink (sink_stats::lost)
+  out_of_memory    ///< the collector could not get what it needed for an event
 };
 inline constexpr std::size_t loss_cause_count = 7;
 
 /// Argument of a call. `value` holds the bits: two's complement for integers, IEEE double for `floating`.
 struct argument {
-  text name;  ///< as in the header; empty where the function is unknown to the build
+  text name;  ///< as in CUDA's header; empty where this build does not know the function
   argument_kind kind = argument_kind::word;
   std::uint64_t value = 0;
 
@@ -130,7 +130,7 @@ struct argument {
 };
 
 struct api_data {
-  std::uint32_t function;  ///< CUPTI callback id, 0 where a backend has none
+  std::uint32_t function;  ///< CUPTI's callback id; of hooked calls a number of this trace; 0: none
   std::int32_t result;     ///< CUresult or cudaError_t
   text result_name;        ///< "CUDA_SUCCESS", ...; empty when unknown
   const argument* arguments;
@@ -138,11 +138,11 @@ struct api_data {
   bool runtime_api;
   copy_direction direction;     ///< of copy calls
   std::uint64_t bytes;          ///< of copy, set and allocation calls, 0 where there is none
-  text runtime_name;            ///< driver calls: function of the runtime API that made it, where that was asked for
-  std::uint64_t enclosing = 0;  ///< `correlation_id` of the call of the driver in which this one was made, 0: none, or
-                                ///< the backend does not see it
-  std::uint64_t joined = 0;     ///< probed calls: CUPTI's number of the same call, by which `cutrace run --method all`
-                                ///< joins both; 0: none
+  text runtime_name;            ///< driver calls: runtime-API function that made it, with CUTRACE_KINDS=+runtime
+  std::uint64_t enclosing = 0;  ///< `correlation_id` of the driver call in which this call was made; 0: none, or the
+                                ///< backend does not see it
+  std::uint64_t joined = 0;     ///< probed calls: CUPTI's correlation id of the same call, by which `cutrace run
+                                ///< --method all` joins the two events; 0: none
 };
 struct kernel_data {
   std::uint32_t grid[3];
@@ -156,8 +156,8 @@ struct kernel_data {
   std::uint32_t graph_id;       ///< 0: not part of a graph launch
   std::uint64_t graph_node_id;  ///< 0: not part of a graph launch
   text mangled_name;            ///< `name` of the event is the demangled one
-  std::int64_t queued_ns;       ///< into the driver's command buffer, 0 where it was not asked for
-  std::int64_t submitted_ns;    ///< to the GPU, 0 likewise
+  std::int64_t queued_ns;       ///< when put into the driver's command buffer; 0: not recorded (CUTRACE_KINDS=+latency)
+  std::int64_t submitted_ns;    ///< when handed to the GPU; 0 likewise
 };
 struct memcpy_data {
   std::uint64_t bytes;
@@ -190,21 +190,21 @@ struct memory_data {
 };
 struct counter_data {
   std::int64_t value;
-  std::int64_t change;  ///< since the sample before
+  std::int64_t change;  ///< since the previous sample
   bool gauge;
 };
 struct loss_data {
   loss_cause cause;
   std::uint64_t count;
 };
-/// Of a stage, and of a mark, for which the first five are empty.
+/// Of a stage, and of a mark, whose first five members are empty or 0.
 struct stage_data {
   std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
-  bool adopted;          ///< the part of the stage that ran on a thread which adopted it
+  bool adopted;          ///< the event is the part of the stage that ran on a thread which adopted it
   bool span;             ///< may have ended on another thread than it began
   text file;             ///< of the call site, empty for run-time names
   std::uint32_t line;
-  stage_origin origin;         ///< the rest is empty or 0 unless it is nvtx
+  stage_origin origin;         ///< unless it is `nvtx`, all members below are empty or 0
   argument_kind payload_kind;  ///< unsigned_integer, integer or floating; `word`: no payload
   std::uint32_t category;      ///< 0: none
   std::uint32_t color;         ///< ARGB, 0: none
@@ -222,43 +222,43 @@ struct device_data {
   std::uint8_t uuid[16];
 };
 struct context_data {
-  bool derived;  ///< from the first work seen in it: nothing else described the context in time
+  bool derived;  ///< made from the first work seen in the context, which nothing else had described
 };
 struct stream_data {
   std::int32_t priority;
   std::uint32_t flags;
-  bool derived;  ///< as of a context: priority and flags are not known
+  bool derived;  ///< as context_data::derived; priority and flags are not known then
 };
 
 struct other_data {
   text type;  ///< as the file calls it
 };
 
-/// A system call ioctl on a device node of NVIDIA; the event's name is that of the escape or UVM command, "0x..." where
-/// it is unknown. What did not come with the record, or has no place in this command's parameters, is 0 or empty.
+/// An ioctl system call on a device node of NVIDIA. The event's name is that of the request ("NV_ESC_RM_ALLOC"),
+/// "0x..." where it is unknown. What did not come with the record, or is no parameter of this request, is 0 or empty.
 struct ioctl_data {
   text node;                ///< "nvidiactl", "nvidia0", "nvidia-uvm"
   text command_name;        ///< control command of the resource manager, or class of the object that is made
-  text status_name;         ///< NV_STATUS in the parameter block ("NV_OK"); empty: it has none, or it was not read
-  std::uint64_t enclosing;  ///< `correlation_id` of the call of the driver in which it was made; 0: not known
+  text status_name;         ///< NV_STATUS in the parameter block ("NV_OK"); empty: the block has none, or was not read
+  std::uint64_t enclosing;  ///< `correlation_id` of the driver call in which the ioctl was made; 0: not known
   std::uint32_t request;    ///< the command word, as the program gave it
   std::uint32_t bytes;      ///< of the parameter block
-  std::uint32_t command;    ///< number of that command or class
-  std::uint32_t status;     ///< the resource manager puts errors here, and the system call succeeds
+  std::uint32_t command;    ///< number of what `command_name` names
+  std::uint32_t status;     ///< NV_STATUS: the resource manager puts errors here while the system call succeeds
   std::int32_t error;       ///< errno of the system call, 0: it succeeded
-  std::uint32_t client;     ///< handles of the resource manager
+  std::uint32_t client;     ///< a handle of the resource manager, as the next two
   std::uint32_t parent;
   std::uint32_t object;
   ioctl_device device;
   bool transferred;  ///< wrapped in NV_ESC_IOCTL_XFER_CMD; the event is what was inside
-  bool has_command;  ///< `command` is one, be it 0
+  bool has_command;  ///< `command` holds a number, be it 0
 };
 
-/// What the kernel did, or a probe saw: the event's name is what happened, its thread the one that it concerns (0:
-/// none), its times a span or, where they are the same, an instant.
+/// What Linux did, or a probe saw. The event's name is what happened, its thread the one that it concerns (0: none); it
+/// is a span or, where both times are equal, an instant.
 struct system_data {
   text category;            ///< "sched", "irq", "xid", or the probe's own
-  std::uint64_t enclosing;  ///< `correlation_id` of the call of the driver in which it happened; 0: none, or not known
+  std::uint64_t enclosing;  ///< `correlation_id` of the driver call in which it happened; 0: none, or not known
   const argument* arguments;
   std::uint32_t argument_count;  ///< at most 10 from a backend
   std::uint32_t cpu;             ///< on which it was seen
@@ -266,22 +266,22 @@ struct system_data {
   bool has_result;
 };
 
-/// The event's name is that of the work (of a wait the function that issued it), its place, call, stage and requests
-/// are those of the work, its times the moment at which the alarm was raised.
+/// One piece of work that an alarm names. The event's name is that of the work (of a wait: of the function that issued
+/// it); device, stream, call, stage and requests are the work's; both times are when the alarm was raised.
 struct alarm_data {
   text what;  ///< "fault", "hang"
   text work;  ///< "kernel", "memcpy", "memset", "graph", "wait_event", "wait_value", "host_function", "implicit_wait"
-              ///< (for the legacy default stream, or for those that it waits for); "call": a thread of the host in one;
-              ///< "stage": one that is open for longer than it may be
-  text why;   ///< what speaks for it, in words
-  std::uint32_t rank;           ///< among those of one alarm, from 1: the first is the most likely, or the cause
-  std::uint32_t candidates;     ///< of one alarm; more than there are events where they are too many
-  std::uint32_t behind;         ///< what stood behind it on its stream
-  std::int32_t result;          ///< faults: what the driver returned, a CUresult
+              ///< (of a stream for the legacy default stream, or the reverse); "call": a host thread is in a call;
+              ///< "stage": a stage is open for longer than allowed
+  text why;   ///< why this work is named, in words
+  std::uint32_t rank;        ///< among the candidates of the alarm, from 1: the first is the most likely, or the cause
+  std::uint32_t candidates;  ///< of the alarm; more than it has events where they are too many to deliver
+  std::uint32_t behind;      ///< number of pieces of work that stood behind this one on its stream
+  std::int32_t result;       ///< faults: what the driver returned, a CUresult
   std::int64_t unfinished_ns;   ///< hangs: for how long nothing had ended on the stream, the thread had been in the
                                 ///< call, or the stage had been seen open
   std::uint64_t graph_node_id;  ///< 0: no node of a graph
-  std::uint32_t grid[3];        ///< kernels, else 0, as the next
+  std::uint32_t grid[3];        ///< of kernels, else 0; as `block`
   std::uint32_t block[3];
 };
 
@@ -289,10 +289,10 @@ struct event {
   event_kind kind;
   attribution joined;
   bool late;        ///< arrived after later events had been delivered
-  bool skewed;      ///< GPU work that seems to start before its call by more than the clock's bound
-  bool by_events;   ///< GPU work measured by two CUDA events around its call, not by the GPU: it took no longer than
-                    ///< this, and a note of the trace says by how much the times may be wrong
-  bool incomplete;  ///< GPU work that was unfinished when it was asked for, whose times are lost for good: somewhere
+  bool skewed;      ///< GPU work that seems to start before its call by more than the bound of the clocks' error
+  bool by_events;   ///< GPU work measured by two CUDA events around its call, not by the GPU: the work took no longer
+                    ///< than the event, and a note of the trace says by how much the times may be wrong
+  bool incomplete;  ///< GPU work whose record was fetched before the work had ended, so that its times are lost. It ran
                     ///< between its call (start_ns) and the begin of the next work on its stream, the return of a wait
                     ///< that proves it done, or the end of the trace (end_ns)
   std::uint32_t process_id;
@@ -302,15 +302,15 @@ struct event {
   std::int64_t end_ns;
   text name;
 
-  std::uint64_t correlation_id;  ///< CUPTI's 32-bit id, epoch of its wraps in the upper half; 0 none
+  std::uint64_t correlation_id;  ///< CUPTI's 32-bit id; in the upper half how often that id has wrapped; 0 none
   std::uint64_t stage_id;        ///< stages: own instance; others: innermost stage they belong to, 0 none
   text stage_name;
   const request_ref* requests;  ///< of that stage or, if it names none, of the nearest enclosing stage that does
   std::uint32_t request_count;  ///< entries of `requests`
   std::uint32_t request_total;  ///< requests that the marker named; more than `request_count` where a batch was cut
 
-  std::uint64_t capture_stage_id;  ///< GPU work of a CUDA graph: the stage in which its node was captured or added, 0
-                                   ///< when that is not known or there was none; `stage_id` is that of its launch
+  std::uint64_t capture_stage_id;  ///< GPU work of a CUDA graph: the stage in which its node was captured or added, 0:
+                                   ///< unknown, or none; `stage_id` is the stage in which the graph was launched
   text capture_stage_name;
 
   std::uint32_t device;        ///< GPU events: index of the device
@@ -321,8 +321,8 @@ struct event {
   text more;                   ///< only of a file: JSON fields that this version does not know, as they stand there,
                                ///< without braces; lives until sink::write returns
 
-  /// By kind; mark uses `stage`, graph_launch `kernel` (graph_id only); kinds without a member here have no more to
-  /// say.
+  /// The member of the event's kind; `mark` uses `stage`, `graph_launch` uses `kernel` (graph_id only). Kinds without a
+  /// member here have no further fields.
   union {
     stage_data stage;
     counter_data counter;
@@ -343,8 +343,8 @@ struct event {
   };
 
   event() noexcept {
-    // In pieces: of the whole g++ makes a `rep stos`, which takes tens of cycles to begin, and of a loop twice as many
-    // instructions.
+    // In pieces: for the whole event g++ makes a `rep stos`, which takes tens of cycles to begin, and for a loop twice
+    // as many instructions.
     constexpr std::size_t piece = 48;
     static_assert(sizeof(event) == 6 * piece, "no rest");
     char* const bytes = reinterpret_cast<char*>(this);
@@ -361,16 +361,16 @@ struct event {
     return kind == event_kind::kernel || kind == event_kind::memcpy || kind == event_kind::memset ||
            kind == event_kind::graph_launch;
   }
-  /// What has a place on a GPU and comes from a call: its work, synchronisations, its memory, CUDA events.
+  /// What has a device, context and stream and comes from a call: GPU work, waits, device memory, CUDA events.
   bool is_on_gpu() const noexcept {
     return is_gpu_work() || kind == event_kind::sync || kind == event_kind::memory || is_cuda_event();
   }
-  /// Of a process, thread, device, context or stream: what it is called and like. Its time has no meaning.
+  /// Describes a process, thread, device, context or stream. The times of the event have no meaning.
   bool is_description() const noexcept { return kind >= event_kind::process && kind <= event_kind::stream; }
 };
 static_assert(std::is_trivially_copyable<event>::value, "events are copied as bytes");
 
-/// What sink::write gets: `size` events, ordered by end_ns within the collector's window (late ones are marked).
+/// What sink::write gets: `size` events, ordered by end_ns but for those that came too late, which are marked `late`.
 struct event_view {
   const event* data = nullptr;
   std::size_t size = 0;

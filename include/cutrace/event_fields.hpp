@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One description of what an event says, kind by kind: each field's name, where it lies in `event`, its form, its unit
-// and when it is there. Writers and readers of all formats go by it, so a new field, or kind, is described here alone.
-// The order is that of JSONL (docs/jsonl.md, which a test holds against this). For use at compile time:
+// One description of the fields of an event, kind by kind: each field's name, where it lies in `event`, its form, its
+// unit and when it is present. Writers and readers of all formats go by it, so a new field, or kind, is described here
+// alone. The order is that of JSONL (a test compares docs/jsonl.md with this). For use at compile time:
 //
 //   with_fields(e.kind, [&](const auto&... field) { (print(field.name, field.of(e), field.is_there(e)), ...); });
 //
-// What all events have besides (name, times, stage and requests) is not in these lists.
+// Fields that events of all kinds have (name, times, stage and requests) are not in these lists.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class field_form : std::uint8_t {
   time,       ///< ns since the start of the session
   hex,        ///< "0x...": addresses, handles, words of bits
   word,       ///< of an enumeration, by to_string (names.hpp)
-  choice,     ///< a truth, as one of two words
+  choice,     ///< a Boolean, as one of two words
   flag,       ///< true or false
   text,       ///< interned
   triple,     ///< three numbers
@@ -47,7 +47,8 @@ constexpr bool is_zero(const T& v) noexcept {
     return false;
 }
 
-// When a field is there. `was_read` is the inverse, for readers that meet the field.
+// Conditions: `holds` says whether an event has a field. A reader that found the field calls `was_read`, after which
+// `holds` is true.
 
 struct field_always {
   template <class T>
@@ -62,7 +63,7 @@ struct field_unless_zero : field_always {
     return !is_zero(v);
   }
 };
-/// The member at `Path` says so, and readers set it.
+/// Present where the flag at `Path` is true; readers set the flag.
 template <auto... Path>
 struct field_if_flag {
   template <class T>
@@ -71,7 +72,7 @@ struct field_if_flag {
   }
   static void was_read(event& e) noexcept { (e.*....*Path) = true; }
 };
-/// @tparam If: a function of the event
+/// Present where `If(event)` is true.
 template <bool (*If)(const event&)>
 struct field_if : field_always {
   template <class T>
@@ -103,7 +104,7 @@ struct event_field {
 
   static constexpr field_form form = Form;
 
-  /// The member, of an `event` or `const event`.
+  /// The member at `Path` of an `event` or `const event`.
   template <class Event>
   static constexpr auto& of(Event& e) noexcept {
     return (e.*....*Path);
@@ -128,7 +129,7 @@ struct event_field {
   }
 };
 
-/// The member at `Path`, whose type says the form.
+/// The field of the member at `Path`, whose type determines the form.
 template <auto... Path>
 constexpr auto field(std::string_view name) noexcept {
   using member = std::remove_reference_t<decltype((std::declval<event&>().*....*Path))>;
@@ -139,13 +140,13 @@ inline bool knows_call(const event& e) noexcept {
   return e.joined == attribution::by_call || e.joined == attribution::outside_stage ||
          e.joined == attribution::stage_unknown;
 }
-/// Of a mark: one of the GPU.
+/// True but for marks that are no CUDA events. For kinds that have gpu_fields.
 inline bool is_of_gpu(const event& e) noexcept { return e.kind != event_kind::mark || e.context != 0; }
 inline bool is_of_gpu_with_call(const event& e) noexcept { return is_of_gpu(e) && knows_call(e); }
 inline bool names_call(const event& e) noexcept { return is_of_gpu_with_call(e) && e.call_name.size != 0; }
 inline bool has_clusters(const event& e) noexcept { return e.kernel.cluster[0] != 0; }
 inline bool is_peer_copy(const event& e) noexcept { return e.memcpy_.direction == copy_direction::peer; }
-/// Unknown for nodes of graphs.
+/// The value of a set that is a graph's node is unknown.
 inline bool knows_set_value(const event& e) noexcept { return e.memset_.graph_node_id == 0; }
 inline bool has_file(const event& e) noexcept { return e.stage.file.size != 0; }
 inline bool has_arguments(const event& e) noexcept { return e.api.arguments != nullptr && e.api.argument_count != 0; }
@@ -153,7 +154,7 @@ inline bool has_system_arguments(const event& e) noexcept {
   return e.system.arguments != nullptr && e.system.argument_count != 0;
 }
 inline bool has_payload(const event& e) noexcept { return e.stage.payload_kind != argument_kind::word; }
-/// False in a trace that has no more than the name.
+/// Of an ioctl, whether its request word and device are known: some traces have no more than its name.
 inline bool knows_request(const event& e) noexcept {
   return e.ioctl_.device != ioctl_device::unknown || e.ioctl_.request != 0;
 }
@@ -162,7 +163,7 @@ inline bool is_cut_batch(const event& e) noexcept { return e.request_total > e.r
 inline bool is_kernel_alarm(const event& e) noexcept { return e.alarm.grid[0] != 0; }
 inline bool is_described(const event& e) noexcept { return !e.stream_.derived; }
 
-/// Of a stage or mark, what NVTX said of it.
+/// Of a stage or mark, what came through NVTX.
 inline constexpr auto origin_fields =
     std::make_tuple(field<&event::stage, &stage_data::origin>("origin").unless_zero(),
                     field<&event::stage, &stage_data::domain>("domain").unless_zero(),
@@ -323,11 +324,11 @@ inline constexpr auto stream_fields =
 
 inline constexpr auto mark_fields = std::tuple_cat(gpu_fields, origin_fields);
 
-/// Of events of any kind, before and after those of the kind.
+/// Of all kinds: these and belonging_fields stand before the fields of the kind, quality_fields after them.
 inline constexpr auto host_fields =
     std::make_tuple(field<&event::process_id>("pid"), field<&event::thread_id>("tid").unless_zero(),
                     field<&event::correlation_id>("correlation").unless_zero());
-/// The stage and the requests that it serves; the requests themselves stand between these.
+/// The stage and the requests that it serves. The requests themselves stand behind `stage_id`.
 inline constexpr auto belonging_fields =
     std::make_tuple(field<&event::stage_name>("stage").unless_zero(), field<&event::stage_id>("stage_id").unless_zero(),
                     field<&event::request_total>("request_total").when<field_if<is_cut_batch>>(),
@@ -337,7 +338,7 @@ inline constexpr auto quality_fields = std::make_tuple(
     field<&event::late>("late").unless_zero(), field<&event::skewed>("skewed").unless_zero(),
     field<&event::by_events>("by_events").unless_zero(), field<&event::incomplete>("incomplete").unless_zero());
 
-/// Calls `visit(fields)` with the tuple of what this kind has.
+/// Calls `visit(fields)` with the tuple of the fields of this kind.
 template <class Visit>
 constexpr decltype(auto) with_field_list(event_kind kind, Visit&& visit) {
   switch (kind) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA graph in two instances, so that a server that is always on can have single replays recorded node by node
-// without slowing down the others: a replay that CUPTI has recorded by node leaves its instance slower for good. The
-// first instance is never recorded so.
+// A CUDA graph in two instances (executable graphs), so that a server that is always on can have single replays
+// recorded node by node without slowing down the others: an instance is slower for good once CUPTI has recorded a
+// replay of it node by node. The first instance is never recorded so; the second one is called twin.
 //
 //   cutrace::graph_exec step([&] { cudaGraphExec_t e; check(cudaGraphInstantiate(&e, graph)); return e; });
 //   step.launch([&](cudaGraphExec_t e) { check(cudaGraphLaunch(e, stream)); });
 //   step.each([&](cudaGraphExec_t e) { check(cudaGraphExecUpdate(e, changed, &result)); });   // and, last, destroy
 //
 // Of use with CUTRACE_GRAPHS=graph, where one launch in `one_in` is recorded by node, and with windows
-// (CUTRACE_SAMPLE), where those in windows are. Otherwise, and where nobody traces, there is no second instance and a
-// launch costs one test more. Needs no CUDA header: the functions are the program's.
+// (CUTRACE_SAMPLE), where launches in windows are. Otherwise, and where nobody traces, there is no second instance and
+// a launch costs one test more. Needs no CUDA header: the program's functions call CUDA.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Asks the process's runtime which instance of a graph is launched.
+/// Asks the process's runtime which instance of a graph to launch.
 struct twin_question {
 #if CUTRACE_ENABLED
   const table* owner = find_owner();
@@ -51,14 +51,14 @@ struct twin_question {
 
 }  // namespace detail
 
-/// `Exec` is CUgraphExec or cudaGraphExec_t. Owns nothing: `each` with the destroying function ends both instances.
+/// `Exec` is CUgraphExec or cudaGraphExec_t. Destroys no instance: the program does that by `each`, as shown above.
 /// Any thread may launch.
 template <class Exec>
 class graph_exec {
  public:
-  /// `make()` instantiates the graph and is called once or, where a second instance is of use now, twice. What it
-  /// throws comes through. Make it while the session runs that is to trace
-  /// the graph's launches: one that is made before has one instance for ever. `one_in` 0: never by node but in windows.
+  /// `make()` instantiates the graph and is called once or, where a second instance is of use now, twice; what it
+  /// throws leaves this constructor. To be constructed while the session runs that is to trace the launches: a
+  /// graph_exec that is older has one instance for ever. `one_in` 0: launches are recorded by node in windows only.
   template <class Make>
   explicit graph_exec(Make make, std::uint64_t one_in = 100) : first_(make()), one_in_(one_in) {
     if (!question_.wanted()) return;
@@ -68,8 +68,8 @@ class graph_exec {
   graph_exec(const graph_exec&) = delete;
   graph_exec& operator=(const graph_exec&) = delete;
 
-  /// Calls `l` with the instance to launch, and returns what it returns. `l` launches it once, on any stream, and waits
-  /// for nothing that another thread's launch has to bring about: those may be held up meanwhile.
+  /// Calls `l` with the instance to launch, and returns what `l` returns. `l` launches the instance once, on any
+  /// stream, and must not wait for what another thread's launch does: such a launch may be held up meanwhile.
   template <class Launch>
   auto launch(Launch l) -> decltype(l(std::declval<Exec>())) {
 #if CUTRACE_ENABLED
@@ -82,7 +82,7 @@ class graph_exec {
     return l(first_);
   }
 
-  /// Calls `action` with each instance. Not while another thread launches.
+  /// Calls `action` with each instance. Not while another thread is in `launch`.
   template <class Action>
   void each(Action action) {
     action(first_);

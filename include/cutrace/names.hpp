@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words for the values of event.hpp and stats.hpp, as every file format, report and message spells them. Any
-// thread. Copy directions, kinds of memory and of synchronisation are spelt as in PyTorch's Kineto, whose readers match
-// on them.
+// The words for the enumerations of event.hpp and stats.hpp, as every file format, report and message spells them. Any
+// thread. Copy directions, kinds of memory and of synchronisation are spelt as in PyTorch's Kineto, since readers of
+// its files match on them.
 #pragma once
 
 #include <cutrace/event.hpp>
@@ -219,8 +219,8 @@ constexpr const char* to_string(memory_operation operation) noexcept {
 
 namespace detail {
 
-/// Whether sinks for viewers write what a kind says by its description alone; the others by hand, since there are many
-/// of them or viewers want them otherwise.
+/// Whether sinks for viewers write an event of this kind by event_fields.hpp alone. They have code of their own for the
+/// other kinds, of which there are many events, or which viewers want in another form.
 constexpr bool goes_by_fields(event_kind kind) noexcept {
   switch (kind) {
     case event_kind::stage:

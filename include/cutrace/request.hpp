@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a marker may name as its request: nothing, a 64-bit id, a text, or (stages only) a batch of ids.
+// What a marker may name as its request: nothing, a 64-bit id, a text, or a batch of ids.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 CUTRACE_BEGIN_NAMESPACE
 
+/// Says what a record's request word is (stage_frame::request, marker/table.hpp).
 enum class request_form : std::uint8_t {
   none = 0,
-  id = 1,     ///< `word` is the request's id
-  text = 2,   ///< `word` is the FNV-1a hash of the text
-  batch = 3,  ///< `word` is the number of ids
+  id = 1,     ///< the request's id
+  text = 2,   ///< the FNV-1a hash of the text
+  batch = 3,  ///< the number of ids
 };
 
 /// Argument of a marker. Holds a view: the marker copies text and ids before it returns.
@@ -50,7 +51,7 @@ class request {
     return r;
   }
 
-  /// Puts together again what the four functions below gave.
+  /// Makes a request from the results of the four functions below.
   static constexpr request from_parts(const void* data, std::size_t size, std::uint64_t word,
                                       request_form form) noexcept {
     request r;
@@ -62,7 +63,7 @@ class request {
   }
 
   constexpr request_form form() const noexcept { return form_; }
-  constexpr std::uint64_t word() const noexcept { return word_; }
+  constexpr std::uint64_t word() const noexcept { return word_; }  ///< the id, the number of ids, 0 for text
   constexpr const void* data() const noexcept { return data_; }
   constexpr std::size_t size() const noexcept { return size_; }  ///< bytes of text, or ids of a batch
 

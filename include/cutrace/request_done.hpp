@@ -9,9 +9,9 @@
 
 CUTRACE_BEGIN_NAMESPACE
 
-/// A request is what stages name as one: CUTRACE_STAGE("prefill", id), CUTRACE_STAGE_BATCH("decode", ids, n). Times
-/// overlap each other: they do not add up to the wall time. What was measured for a batch is the batch's and stays
-/// apart from what was measured for this request alone; the request's share of a batch is an estimate.
+/// A request is what stages name as one: CUTRACE_STAGE("prefill", id), CUTRACE_STAGE_BATCH("decode", ids, n). The times
+/// below overlap each other: they do not add up to the wall time. Times of a batch are the batch's, and stand apart
+/// from times of this request alone; the request's share of a batch is an estimate.
 struct request_done {
   std::uint64_t id = 0;  ///< the number given, or the hash of the text
   text name;             ///< text form, empty for numbers; lives until the handler returns
@@ -19,32 +19,32 @@ struct request_done {
   std::int64_t start_ns = 0;  ///< first start of its stages, since the session's start
   std::int64_t end_ns = 0;    ///< last end of its stages and of their GPU work
   std::uint32_t stages = 0;   ///< instances
-  std::uint32_t batches = 0;  ///< of those, that served other requests, too
+  std::uint32_t batches = 0;  ///< of those stages, how many served other requests, too
 
-  std::int64_t host_ns = 0;                  ///< union of its stages
-  std::int64_t idle_inside_ns = 0;           ///< of that, in which no GPU was at work, for anyone
-  std::int64_t queue_ns = 0;                 ///< its work was launched and had not started
-  std::int64_t execution_alone_ns = 0;       ///< kernels of stages that served no other request
-  std::int64_t transfer_alone_ns = 0;        ///< copies likewise
+  std::int64_t host_ns = 0;             ///< union of the times of its stages
+  std::int64_t idle_inside_ns = 0;      ///< part of host_ns in which no GPU was at work, for any request
+  std::int64_t queue_ns = 0;            ///< of its GPU work, from the end of the launching call to the work's start
+  std::int64_t execution_alone_ns = 0;  ///< kernels of stages that served no other request
+  std::int64_t transfer_alone_ns = 0;   ///< copies likewise
   std::int64_t execution_in_batches_ns = 0;  ///< kernels of stages that served several: the batches' time
   std::int64_t transfer_in_batches_ns = 0;   ///< copies likewise
   std::int64_t estimated_share_ns = 0;       ///< estimate: sum over batches of (GPU time / requests of the batch)
 
   std::uint64_t lost = 0;     ///< records of any kind that the trace lost while the request was open: 0 is good
-  std::uint64_t late = 0;     ///< events of it that came out of order; they are in the numbers
-  bool unfinished = false;    ///< a stage of it never ended: it was given up, or the trace ended first
+  std::uint64_t late = 0;     ///< events of the request that came out of order; the numbers include them
+  bool unfinished = false;    ///< a stage of it had not ended: it was given up, or the trace ended first
   bool work_missing = false;  ///< a launch of it has no GPU record, or one without times: its GPU times are too small
-  bool approximate = false;   ///< more pieces than are kept: a union was estimated
+  bool approximate = false;   ///< there were more intervals than are kept: a union was estimated
 
   std::int64_t wall_ns() const noexcept { return end_ns - start_ns; }
   /// Nothing is known to be missing.
   bool exact() const noexcept { return lost == 0 && !unfinished && !work_missing && !approximate; }
 };
 
-/// Called on the collector's thread, one call at a time, never on a thread of the program; its time delays the sinks.
-/// The reference is valid until the handler returns. Exceptions are caught: the request counts as lost for
-/// "on_request_done" in session::stats(), `on_error` gets the first reason, and later requests are delivered all the
-/// same. The handler cannot use the session, as no sink can.
+/// Called on the collector's thread, one call at a time, never on a thread of the program; the time that it takes
+/// delays the sinks. The reference is valid until the handler returns. Exceptions are caught: the request counts as
+/// lost for the sink "on_request_done" in session::stats(), `on_error` gets the first reason, and later requests are
+/// delivered all the same. The handler cannot use the session, as no sink can.
 using request_done_handler = void (*)(const request_done& request, void* user);
 
 CUTRACE_END_NAMESPACE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heavy half: compiled once in each executable or shared library that owns sessions. The CMake target
-// cutrace::cutrace brings it compiled, cutrace::header_only compiles it; without CMake, include this header in one
-// source file (and, for GPU time, the backend's header behind it).
+// The runtime, the heavy half of the library: compiled once in each executable or shared library that owns sessions.
+// The CMake target cutrace::cutrace brings it compiled, cutrace::header_only compiles it; without CMake, include this
+// header in one source file (and, for GPU time, the backend's header behind it).
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include <cutrace/run/runtime_owner.hpp>
 #include <cutrace/session.hpp>
-#ifndef CUTRACE_RUNTIME_WITHOUT_SINKS  // they are compiled in source files of their own, as the CMake target does it
+#ifndef CUTRACE_RUNTIME_WITHOUT_SINKS  // sinks have source files of their own, as in the CMake target
 #include <cutrace/sinks/make_file_sinks.hpp>
 #include <cutrace/sinks/make_text_sinks.hpp>
 #endif
@@ -27,14 +27,14 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// Behind session::state_. Without `owner` the session is inert (CUTRACE=0).
+/// What session::state_ points to. Without `owner` the session is inert (CUTRACE=0, say).
 struct session_state {
   const table* owner = nullptr;
   std::uint64_t id = 0;
   std::atomic<bool> stopped{false};
   std::mutex mutex;  ///< of `sinks` and `last`
   pid_t process = getpid();
-  bool shared = false;  ///< by each session for which there was no memory: inert, never destroyed
+  bool shared = false;  ///< the one state of all sessions for which there was no memory: inert, never destroyed
   stats last{};
   std::vector<std::unique_ptr<sink>> sinks;
 };
@@ -49,7 +49,7 @@ inline session_state* shared_state() noexcept {
   return state;
 }
 
-/// Sends a request; throws config_error with the runtime's message if it failed.
+/// Sends a request to the runtime; throws config_error with the runtime's message if the request failed.
 inline void ask(const session_state& s, session_request& r) {
   r.size = sizeof(r);
   r.session = s.id;
@@ -68,7 +68,7 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
     report_untraced(o.on_error, o.on_error_user, e.what());
     return s != nullptr ? s.release() : shared_state();
   }
-  // Events, statistics and options cross by pointer, and their layout belongs to the version.
+  // Events, statistics and options cross by pointer, and their layout may differ between versions.
   if (std::strcmp(owner->version, CUTRACE_VERSION_STRING) != 0) {
     write_error_line(
         "cutrace: this process is traced by version %s, a session of version %s does nothing; markers of both are "
@@ -98,8 +98,8 @@ CUTRACE_RUNTIME session::session(const session_options& o) : state_(detail::open
 CUTRACE_RUNTIME session::~session() {
   stop();
   detail::session_state* state = static_cast<detail::session_state*>(state_);
-  // In a forked child the sinks' files belong to the parent: destroying them would write their buffers twice. And what
-  // could not be stopped, since a sink or an error handler ends the session that calls it, is still in use.
+  // In a forked child the sinks' files belong to the parent: destroying the sinks would write their buffers twice. And
+  // a session that could not be stopped, since a sink or an error handler of its own destroys it, is still in use.
   if (state->process != getpid() || state->shared) return;
   if (state->owner == nullptr || state->stopped) delete state;
 }
@@ -129,7 +129,7 @@ CUTRACE_RUNTIME void session::on_request_done(request_done_handler handler, void
 }
 CUTRACE_RUNTIME void session::add_backend(backend& b) {
   detail::session_state& state = *static_cast<detail::session_state*>(state_);
-  // A backend is a C++ object with a table of virtual functions: it may only cross between equal versions.
+  // A backend is a C++ object with a table of virtual functions: it may be handed to a runtime of its own version only.
   if (state.owner != nullptr && std::strcmp(state.owner->version, CUTRACE_VERSION_STRING) != 0)
     throw config_error("the process's runtime has another version: start the backend in the object that owns it");
   detail::session_request r{};

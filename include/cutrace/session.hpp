@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner of a trace, as the application sees it. Opaque: the runtime behind it is compiled once in a program
-// (runtime.hpp): in the archive that the CMake target cutrace::cutrace brings, by cutrace::header_only, or by including
-// that header in one source file.
+// The session: the owner of a trace, as the application sees it. Opaque: the runtime behind it (runtime.hpp) is
+// compiled once in a program: in the archive that the CMake target cutrace::cutrace brings, by cutrace::header_only, or
+// by including runtime.hpp in one source file.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ CUTRACE_BEGIN_NAMESPACE
 class sink;
 class backend;
 
-/// What a thread does when no chunk is free, and before a call that makes GPU work when the collector lags behind and
-/// half of the activity buffers are taken.
+/// What a thread does when no chunk (memory for its records) is free, and before a call that makes GPU work when the
+/// collector lags behind and half of the activity buffers (memory for GPU records) are taken.
 enum class overflow_policy : std::uint8_t {
   drop,  ///< the event is counted as lost (chunk_full, buffer_limit); the application never waits. Default.
   wait,  ///< the thread waits up to `overflow_wait_us` for the collector, then goes on. For tests and batch jobs.
@@ -34,27 +34,27 @@ struct session_options {
   bool emit_nvtx = false;                 ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
   const char* sample = nullptr;           ///< record in windows: "200ms/20s", "requests"; CUTRACE_SAMPLE
   bool omit_command_line = false;         ///< the trace has no command line; CUTRACE_COMMAND_LINE ("0")
-  std::uint32_t window_ms = 0;            ///< ordering window, 0: 500; CUTRACE_WINDOW_MS
-  std::uint32_t flush_period_ms = 0;      ///< GPU records are asked for each, 0: 100; CUTRACE_FLUSH_PERIOD_MS
+  std::uint32_t window_ms = 0;            ///< how long events wait for earlier ones, 0: 500; CUTRACE_WINDOW_MS
+  std::uint32_t flush_period_ms = 0;      ///< how often GPU records are fetched, 0: 100; CUTRACE_FLUSH_PERIOD_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   std::uint32_t sink_deadline_ms =
-      30000;  ///< at the end, over one call of a sink, which is then left; CUTRACE_SINK_DEADLINE_MS
+      30000;  ///< at the end, for one call of a sink, which is then left behind; CUTRACE_SINK_DEADLINE_MS
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
-  const char* watchdog = nullptr;  ///< GPU work that takes longer hangs: "10s,except=KERNEL"; CUTRACE_WATCHDOG
-  bool control = false;            ///< answers `cutrace explain`; CUTRACE_CONTROL ("1"); the watchdog does, too
+  const char* watchdog = nullptr;  ///< longer GPU work counts as hung: "10s,except=KERNEL"; CUTRACE_WATCHDOG
+  bool control = false;            ///< answer `cutrace explain`, as the watchdog does; CUTRACE_CONTROL ("1")
   alarm_handler on_alarm = nullptr;
   void* on_alarm_user = nullptr;
 };
 
 #if CUTRACE_ENABLED
 
-/// Tracing is on while a session lives to which somebody listens: without any sink it costs nothing, no thread and no
-/// backend are started, and markers stay closed until the first sink or backend is added. One runtime a process: a
-/// second session, or one in a program that is traced by injection already, joins the first one; its sinks receive
-/// everything from then on, its other options do not apply (said once on stderr). All functions may be called from any
-/// thread. From a sink, a backend or an error handler they do nothing: those that can throw say so, `flush` returns
-/// false, `stats` zeros.
+/// Tracing is on while a session lives that has a sink or an added backend. Before that a session costs nothing: it
+/// starts no thread and no backend, and markers stay off. A process has one runtime: a second session, or one in a
+/// program that is traced by injection already, joins the running trace; its sinks receive everything from then on, its
+/// other options do not apply (one line reports that). All functions may be called from any thread. From a sink, a
+/// backend or an error handler they do nothing: those that can throw do so, `flush` returns false, `stats` returns
+/// zeros.
 class session {
  public:
   /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert. Does not throw: a variable
@@ -72,47 +72,49 @@ class session {
   /// another version's runtime.
   CUTRACE_LOCAL bool active() const noexcept;
 
-  /// Adds a sink that the caller keeps alive until the session has stopped. @throws what sink::open throws, and
-  /// config_error when a sink holds up the trace and no thread is to be had: no sink of it may be destroyed then.
+  /// Adds a sink that the caller keeps alive until the session has stopped. @throws config_error with the message of
+  /// what sink::open threw, or when a sink holds up the trace and no thread can take over: no sink of the trace may be
+  /// destroyed then.
   CUTRACE_LOCAL void add_sink(sink&);
-  /// Adds a sink that the session owns. The reference is valid until the session ends.
+  /// Adds a sink that the session owns. The reference is valid until the session is destroyed. @throws as add_sink
   template <class Sink, class... Arguments>
   Sink& emplace_sink(Arguments&&... arguments) {
     Sink* s = new Sink(static_cast<Arguments&&>(arguments)...);
     own_sink(s);
     return *s;
   }
-  /// Calls `handler` with what each request cost, once, when its work has retired: when all of its stages have ended
-  /// and their GPU work is done and the program said CUTRACE_MARK("request_end", id), or else after a second in which
-  /// nothing was heard of it; at the end of the session all that are left. A sink of its own, which keeps at most 48
-  /// MiB; without a call of this function it costs nothing. May be called several times, for several handlers.
+  /// Calls `handler` once for each request, with what it cost, when its work has retired: all of its stages have ended,
+  /// their GPU work is done, and CUTRACE_MARK("request_end", id) was passed or no event of it has come for a second. At
+  /// the end of the session the handler gets all requests that are left. Adds a sink, which keeps at most 48 MiB; who
+  /// does not call this function pays nothing. May be called several times, for several handlers.
   /// @param user handed to `handler`; must live until the session has stopped @throws as add_sink
   CUTRACE_LOCAL void on_request_done(request_done_handler handler, void* user = nullptr);
-  /// Starts a backend that the caller keeps alive until the session has stopped, beside those chosen by options.
+  /// Starts a backend that the caller keeps alive until the session has stopped, beside the one that the options name.
   CUTRACE_LOCAL void add_backend(backend&);
 
-  /// Closes and opens the gate of all markers and callbacks in this process.
+  /// Stop and resume recording in the whole process: in between, markers and callbacks record nothing.
   CUTRACE_LOCAL void pause() noexcept;
   CUTRACE_LOCAL void resume() noexcept;
 
-  /// Where the session records in windows (session_options::sample): has one open from here on, until close_window has
-  /// been called as often. What the calling thread does after it returned true is recorded in full; false when that is
-  /// not so within `timeout_ms`, or while paused. In a session that always records, true. See cutrace/window.hpp.
+  /// In a session that records in windows (session_options::sample): keeps a window open until close_window has been
+  /// called as often as this. True: what the calling thread does from here on is recorded in full; always so in a
+  /// session that records all the time. False: not within `timeout_ms`, or paused; close_window is due all the same.
+  /// See cutrace/window.hpp.
   CUTRACE_LOCAL bool open_window(std::uint32_t timeout_ms = 100) noexcept;
   CUTRACE_LOCAL void close_window() noexcept;
 
-  /// Returns when everything recorded before the call has reached the sinks and they have flushed, or after
-  /// `timeout_ms`. True if it has.
+  /// Waits until everything recorded before the call has reached the sinks and they have flushed: true, or false when
+  /// `timeout_ms` passed first.
   CUTRACE_LOCAL bool flush(std::uint32_t timeout_ms = 5000) noexcept;
-  /// The same, and GPU work that has not ended is asked for, too: where something hangs, the end of the trace will then
+  /// As flush, and fetches the records of GPU work that has not ended, too: where something hangs, the trace will then
   /// name it, whatever becomes of the GPU. Such work is delivered without times (event::incomplete), which are lost for
-  /// good even if it ends well; so at most once a second, between which this is flush().
+  /// good even if the work ends well; so this happens at most once a second, and other calls do what flush() does.
   CUTRACE_LOCAL bool flush_unfinished(std::uint32_t timeout_ms = 5000) noexcept;
 
-  /// Backends flush and stop, chunks drain, sinks close with the statistics. Safe to call twice.
+  /// Ends the session: backends flush and stop, what was recorded is delivered, sinks close. Safe to call twice.
   CUTRACE_LOCAL void stop() noexcept;
 
-  CUTRACE_LOCAL cutrace::stats stats() const noexcept;
+  CUTRACE_LOCAL cutrace::stats stats() const noexcept;  ///< of the trace, so far; once stopped, those of the end
 
  private:
   CUTRACE_LOCAL void own_sink(sink*);

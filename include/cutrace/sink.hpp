@@ -13,9 +13,9 @@
 
 CUTRACE_BEGIN_NAMESPACE
 
-/// Three clocks read together. `error_ns` bounds how far apart the reads were.
+/// The machine's clocks, read together, in ns. `error_ns` bounds how far apart the reads were.
 struct clock_anchor {
-  std::int64_t trace_ns;  ///< session time of that moment
+  std::int64_t trace_ns;  ///< the same moment in session time, as event::start_ns
   std::uint64_t realtime_ns;
   std::uint64_t monotonic_ns;
   std::uint64_t boottime_ns;
@@ -32,8 +32,8 @@ struct trace_info {
   const char* backend;         ///< "cupti", "sim", "none", ...
   const char* backend_detail;  ///< versions, or why there is no GPU time
   const char* clock;           ///< "tsc", "cntvct" or "monotonic"
-  std::int32_t rank;           ///< as the launcher says (base/process_info.hpp), -1 where there is none
-  std::int32_t world_size;
+  std::int32_t rank;           ///< in the job, from the launcher's environment (base/process_info.hpp); -1: none
+  std::int32_t world_size;     ///< processes of the job, likewise
   clock_anchor start;
 };
 
@@ -43,14 +43,15 @@ struct trace_summary {
   stats totals;
   const char* const* notes;  ///< lines a reader must see: errors of backends, "launches but no GPU record", ...
   std::uint32_t note_count;
-  /// Of a trace that was read from a file: what the file lacks, in words. nullptr: nothing, and in a traced program.
+  /// Of a trace that was read from a file: what the file lacks, in words. nullptr: nothing; always in a traced program.
   const char* missing;
 };
 
 /// Interface. Functions are called in the order open, write or flush any number of times, close. `open` runs on the
-/// thread that adds the sink and throws cutrace::error when it cannot work; the others run on the collector's thread
-/// only. A sink that throws there is reported and gets no more events, not even `close`; the others go on. So it is
-/// with one that has not returned within session_options::sink_deadline_ms when the trace ends; none is destroyed then.
+/// thread that adds the sink and throws cutrace::error when the sink cannot work; write, flush and close run on the
+/// collector's thread. A sink that throws there is reported and not called again, not even `close`; the other sinks go
+/// on. The same holds for a sink that has not returned within session_options::sink_deadline_ms when the trace ends:
+/// then no sink is destroyed.
 class sink {
  public:
   sink() = default;
@@ -61,18 +62,18 @@ class sink {
   /// Short name for statistics and messages, a literal.
   virtual const char* name() const noexcept { return "user"; }
   virtual void open(const trace_info&) {}
-  /// Where it writes, once open: a path or a few words. nullptr: nowhere in particular. Valid until it is destroyed.
+  /// Where the sink writes, once open: a path or a few words; nullptr: nowhere in particular. Valid while it lives.
   virtual const char* destination() const noexcept { return nullptr; }
   virtual void write(event_view events) = 0;
   /// Makes what was written so far visible to readers. Called about once a second, and by session::flush.
   virtual void flush() {}
-  /// Number of events that the sink received and did not write because of its limits. They count as lost;
-  /// `left_out_because` is reported once.
+  /// Number of events that the sink received and did not write because of its limits. They count as lost; the reason,
+  /// left_out_because, is reported once.
   virtual std::uint64_t left_out() const noexcept { return 0; }
   virtual const char* left_out_because() const noexcept { return "it left events out"; }
-  /// Number of received events that are whole in the output. Called once, after `write` or `flush` has thrown; events
-  /// of that batch count, too. All others, which the sink's buffers held, count as lost. UINT64_MAX: the events of all
-  /// earlier batches.
+  /// Number of received events that are whole in the output. Called once, after `write`, `flush` or `close` has thrown;
+  /// events of the batch that was being written count, too. All other events count as lost. UINT64_MAX: the events of
+  /// all earlier batches arrived.
   virtual std::uint64_t arrived() const noexcept { return UINT64_MAX; }
   /// The last call. Nothing is written afterwards.
   virtual void close(const trace_summary&) {}

@@ -9,10 +9,10 @@
 //   CUTRACE_FUNCTION();                            named after the enclosing function
 //   cutrace::span s = CUTRACE_SPAN("queue", id);   may move, and end on another thread
 //
-// All of it is noexcept and calls no CUDA function; after the first marker of a thread it takes no lock and allocates
-// nothing. Not for signal handlers. A scope ends on the thread where it began, and belongs to all that runs there
-// meanwhile: a coroutine or a fiber that is suspended in between uses a span, and adopts its context (context.hpp)
-// around each part that runs.
+// Markers are noexcept and call no CUDA function; after the first one of a thread they take no lock and allocate
+// nothing. Not for signal handlers. A scope ends on the thread where it began, and all that this thread runs meanwhile
+// belongs to it: a coroutine or a fiber that is suspended in between uses a span, and adopts the span's context
+// (context.hpp) around each part that runs.
 #pragma once
 
 #include <cutrace/config.hpp>
@@ -75,8 +75,8 @@ class scoped_stage {
   detail::stage_frame frame_;
 };
 
-/// A stage that is not bound to a scope: it may be moved, stored in a request object and ended on any thread. It takes
-/// no part in its thread's nesting, so GPU work belongs to it only where its `context` is adopted (context.hpp).
+/// A stage that is not bound to a scope: it may be moved, stored in a request object and ended on any thread. It never
+/// becomes its thread's innermost stage, so GPU work belongs to it only where its `context` is adopted (context.hpp).
 class span {
  public:
   span() noexcept = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cutrace::graph_exec asks before it launches a graph of which it has two instances, and after; answered by the
-// backend that records graphs.
+// What cutrace::graph_exec asks before and after it launches a graph of which it has two instances. The backend that
+// records graphs answers.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 CUTRACE_BEGIN_NAMESPACE
 
 enum class twin_step : std::uint32_t {
-  wanted,         ///< may a session use a second instance? `first`: no
-  begin,          ///< of a launch
-  begin_sampled,  ///< of a launch that is to be recorded node by node, where the others are not
-  end,            ///< of a launch for which `begin` did not answer `first`, on the same thread; any answer
+  wanted,         ///< is a second instance of use to the session? `first`: no
+  begin,          ///< a launch begins
+  begin_sampled,  ///< likewise; this launch is to be recorded node by node even where others are not
+  end,            ///< a launch has ended whose begin was not answered by `first`; same thread; the answer means nothing
 };
 enum class twin_choice : std::uint32_t {
-  first,       ///< launch the first one; no end is to be reported
-  first_held,  ///< launch the first one
-  twin,        ///< launch the second one, all of its nodes are recorded
+  first,       ///< launch the first instance; report no end
+  first_held,  ///< launch the first instance; report the end
+  twin,        ///< launch the second instance, whose nodes are recorded; report the end
 };
 
 CUTRACE_END_NAMESPACE

@@ -4,8 +4,8 @@
 //   static cutrace::one_in sampled(100);
 //   cutrace::window recorded(session, sampled());   // this request in full, 99 without
 //
-// A window is the process's: what other threads do meanwhile is recorded, too. Opening one takes a fraction of a
-// millisecond where none is open (kinds and callbacks of CUPTI are switched on), closing it waits for nothing.
+// A window is the process's: what other threads do meanwhile is recorded, too. Opening one takes a millisecond, and the
+// time that CUPTI needs to switch kinds and callbacks on, where none is open; closing it waits for nothing.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class one_in {
   std::atomic<std::uint64_t> count_{0};
 };
 
-/// Has a window open while it lives. The session must outlive it.
+/// Keeps a window open while this object lives, if `wanted`. The session must outlive it.
 class window {
  public:
   explicit window(session& s, bool wanted = true, std::uint32_t timeout_ms = 100) noexcept
@@ -36,7 +36,7 @@ class window {
   window(const window&) = delete;
   window& operator=(const window&) = delete;
 
-  /// Everything is recorded now.
+  /// Whether session::open_window returned true: what this thread does is recorded in full.
   bool open() const noexcept { return open_; }
 
  private:
