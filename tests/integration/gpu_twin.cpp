@@ -156,7 +156,8 @@ void whole(int launches) {
     CUTRACE_STAGE("step", i);
     try {
       step.launch([&](CUgraphExec x) {
-        if (i % 50 == 19) throw std::runtime_error("of the program");  // at the turn of the second instance
+        if (i % 50 == 19)
+          throw std::runtime_error("of the program");  // every other time at the turn of the second instance
         DO(cuGraphLaunch, x, s);
         ++launched[x];
       });
@@ -245,7 +246,7 @@ void blocked(int) {
         std::thread t([&] {
           gpu.device.use();
           DO(cuGraphLaunch, gpu.instance(small),
-             beside);  // made while GRAPH_TRACE is off: switching it on again would end us
+             beside);  // made while GRAPH_TRACE is off: if it were switched on again, CUPTI would crash this program
           DO(cuGraphLaunch, other, beside);
         });
         t.join();

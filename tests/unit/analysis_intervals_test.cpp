@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "report/mask_sweep.hpp"
+
 namespace analysis_intervals_test {
 
 namespace {
@@ -194,6 +196,23 @@ TEST_CASE("times at the ends of the range do not overflow") {
   interval_set set(4);
   set.insert(cutrace::analysis::interval_of(e));
   CHECK(set.length_ns() == std::int64_t{1} << 61);
+}
+
+TEST_CASE("a sweep counts each moment once, also where an interval comes out of order") {
+  const std::vector<interval> counted{{0, 100}};
+  cutrace::analysis::mask_sweep<3> sweep(counted);
+  sweep.add(0, {10, 50});
+  sweep.add(1, {20, 30});
+  sweep.add(1, {40, 60});
+  sweep.add(2, {5, 15});   // all of it is past
+  sweep.add(1, {15, 65});  // the end of it is not
+  sweep.finish();
+  CHECK(sweep.exactly_ns(0) == 10 + 35);
+  CHECK(sweep.exactly_ns(1) == 10 + 10);
+  CHECK(sweep.exactly_ns(2) == 15);
+  CHECK(sweep.exactly_ns(3) == 10 + 10);
+  CHECK(sweep.any_ns(3) == 55);
+  CHECK(sweep.any_ns(4) == 0);
 }
 
 }  // namespace analysis_intervals_test

@@ -36,7 +36,8 @@ milliseconds slept(std::uint32_t ms, bool rests, void (wake_signal::*signal)() n
 }  // namespace
 
 TEST_CASE(
-    "a thread that rests is woken by each kind of signal, one that merely sleeps not by that for those that rest") {
+    "a thread that rests (there is no work) is woken by each kind of signal, one that sleeps not by "
+    "signal_if_resting") {
   const milliseconds soon(20000);
   CHECK(slept(30000, true, &wake_signal::signal_if_resting) < soon);
   CHECK(slept(30000, true, &wake_signal::signal_if_asleep) < soon);

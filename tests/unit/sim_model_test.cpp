@@ -22,7 +22,7 @@ TEST_CASE("sim: works of one stream follow each other, streams overlap") {
   CHECK(second.end_ns == 800);
   CHECK(other.start_ns == 0);
   g.time_ns += 5000;
-  CHECK(g.kernel(a, 10).start_ns == 0);  // idle again: only the launch latency is left
+  CHECK(g.kernel(a, 10).start_ns == 0);  // idle again: it starts at base(), the latency behind its launch
 }
 
 TEST_CASE("sim: kernels beyond the device's slots wait for the first that ends") {
@@ -42,7 +42,7 @@ TEST_CASE("sim: one copy engine for each direction") {
   const interval up = g.copy(g.stream(), d, host.data(), 1000);
   const interval up_too = g.copy(g.stream(), d, host.data(), 1000);
   const interval down = g.copy_out(g.stream(), host.data(), d, 1000);
-  CHECK(up.end_ns == 1010);
+  CHECK(up.end_ns == 1010);        // 1,000 bytes at 1 a ns, and 10 ns of latency
   CHECK(up_too.start_ns == 1010);  // same engine, though on another stream
   CHECK(down.start_ns == 0);
   CHECK(g.kernel(g.stream(), 1).start_ns == 0);
@@ -82,7 +82,7 @@ TEST_CASE("sim: events carry a stream's progress to others and measure it") {
   CHECK(ms == doctest::Approx(2.0));
 }
 
-TEST_CASE("sim: a blocking call is reported the moment to wait for") {
+TEST_CASE("sim: a blocking call gets the moment until which it waits") {
   manual_gpu g;
   auto* a = g.stream();
   auto* b = g.stream();

@@ -78,6 +78,7 @@ std::string compose_sinks(const std::vector<std::string>& lists, const std::stri
       if (extension != nullptr && w.path.empty()) {
         const int count = ++seen[w.sink];
         const std::string number = count > 1 ? "." + std::to_string(count) : std::string();
+        // `%u` brings its own "-2" where the file exists.
         w.path = cutrace::detail::pattern_of_path(folder + "/" + name) + ".%h.%r.%p%u" + number + "." + extension;
         if (w.sink == "ascii" && columns != 0 && w.options.find("width=") == std::string::npos)
           w.options += (w.options.empty() ? "?width=" : "&width=") + std::to_string(columns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much time each set of classes was active together, in one pass over intervals that come by their start. Busy
+// How much time each set of classes was active together, in one pass over intervals in order of their start. Busy
 // time, idle time, overlap of any two classes and exclusive shares are all sums over its result.
 //
 // Method: between two starts nothing can begin, so the state is "until when is each class active": the largest end
@@ -23,7 +23,7 @@ class mask_sweep {
  public:
   using mask = std::uint32_t;
 
-  /// @param counted only what lies in these counts: disjoint, in order. They must outlive the sweep.
+  /// @param counted only time inside these intervals counts; disjoint, in order. They must outlive the sweep.
   explicit mask_sweep(const std::vector<interval>& counted) noexcept
       : counted_(counted),
         whole_(counted.empty() ? interval{} : interval{counted.front().start_ns, counted.back().end_ns}),
@@ -31,10 +31,10 @@ class mask_sweep {
     until_.fill(INT64_MIN);
   }
 
-  /// @param v starts no earlier than the one before; else it counts from there on.
+  /// @param v starts no earlier than the interval added before; else only the part after that start counts.
   void add(std::size_t which, interval v) noexcept {
     v = clip(v, whole_);
-    if (v.empty()) return;
+    if (v.end_ns <= std::max(v.start_ns, now_ns_)) return;
     move_to(v.start_ns);
     until_[which] = std::max(until_[which], v.end_ns);
     active_ |= mask{1} << which;
@@ -43,7 +43,7 @@ class mask_sweep {
   /// Call it once, after the last interval.
   void finish() noexcept { move_to(whole_.end_ns); }
 
-  /// Time in which exactly these classes were active; mask 0: none. All of them add up to what is counted.
+  /// Time in which exactly these classes were active; mask 0: none. All sets add up to the length of `counted`.
   std::int64_t exactly_ns(mask m) const noexcept { return ns_[m]; }
   /// Time in which at least one class of each of two groups was active: |union(a) ∩ union(b)|.
   std::int64_t both_ns(mask a, mask b) const noexcept {
@@ -54,7 +54,7 @@ class mask_sweep {
   }
   /// Length of the union of some classes.
   std::int64_t any_ns(mask a) const noexcept { return both_ns(a, a); }
-  /// Time of `a` in which nothing of `b` was active.
+  /// Time in which a class of `a` and no class of `b` was active.
   std::int64_t only_ns(mask a, mask b) const noexcept { return any_ns(a) - both_ns(a, b); }
 
  private:
@@ -70,7 +70,7 @@ class mask_sweep {
     }
   }
 
-  /// Of the time from now on.
+  /// How much of the time from `now_ns_` to `t_ns` lies inside `counted`.
   std::int64_t counted_until(std::int64_t t_ns) noexcept {
     std::int64_t ns = 0;
     for (; piece_ < counted_.size() && counted_[piece_].start_ns < t_ns; ++piece_) {
@@ -82,7 +82,7 @@ class mask_sweep {
 
   const std::vector<interval>& counted_;
   interval whole_;
-  std::size_t piece_ = 0;  ///< the first that reaches beyond now
+  std::size_t piece_ = 0;  ///< the first interval of `counted_` that ends after `now_ns_`
   std::int64_t now_ns_;
   mask active_ = 0;
   std::array<std::int64_t, Classes> until_{};

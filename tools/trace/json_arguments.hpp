@@ -15,8 +15,8 @@
 
 namespace cutrace_reading {
 
-/// Numbers are numbers; null is a floating-point value that is not finite, "0x..." any word. `texts`: where others may
-/// stand, too; null: nowhere.
+/// Numbers are numbers; JSON's null is a floating-point value that is not finite, "0x..." a 64-bit word. `texts`: keeps
+/// other texts, which are broken values where it is nullptr.
 inline value_state read_argument(json_value& v, text_pool* texts, cutrace::argument& a) {
   const std::string_view token = v.raw_json_token();
   if (!token.empty() && token[0] == '"') {
@@ -48,8 +48,8 @@ inline value_state read_argument(json_value& v, text_pool* texts, cutrace::argum
   return value_state::good;
 }
 
-/// The object of a call's arguments; "arg0", "arg1", ... by position are those without a name. `has_texts`: as of what
-/// a probe saw.
+/// The object of a call's arguments; "arg0", "arg1", ... by position are those without a name. `has_texts`: values
+/// may be texts, as those of events that a probe recorded.
 inline void read_arguments(std::string_view key, json_value& v, text_pool& texts, bool has_texts,
                            std::vector<cutrace::argument>& to, field_watch& watch) {
   json_object object;

@@ -5,7 +5,7 @@
 //
 // pool   room      all of it finds a chunk: nothing may be lost
 //        smallest  1 MiB: what does not fit is lost and counted
-//        wait      1 MiB, and threads wait for the collector instead: nothing may be lost
+//        wait      1 MiB, and threads wait for the collector (so they may with `room`): nothing may be lost
 // load   plain     stages with a number, one record each
 //        mixed     texts, batches and run-time names besides: groups of several records that must stay together
 #include <cstdio>
@@ -140,7 +140,7 @@ void check(const load& l, const cutrace::stats& s, const counting_sink& sink) {
   if (l.kind == "plain") {
     expect_equal(kind(cutrace::event_kind::stage) + lost, passed, "stages delivered + lost = stages passed");
   } else {
-    // A stage with text or batch is two events: its description when it begins, and its end. Each may be lost.
+    // A stage with text or batch is two groups of records: at its begin and at its end. Each may be lost, and counts.
     expect(kind(cutrace::event_kind::stage) + lost >= passed, "stages delivered + lost >= stages passed");
     expect(kind(cutrace::event_kind::stage) <= passed, "stages delivered <= stages passed");
   }
@@ -150,7 +150,7 @@ void check(const load& l, const cutrace::stats& s, const counting_sink& sink) {
     const std::uint64_t others = s.delivered - kind(cutrace::event_kind::stage);
     expect_equal(lost, 0, "lost");
     expect_equal(kind(cutrace::event_kind::stage), passed, "stages delivered");
-    expect_equal(s.produced, passed + others, "produced = stages + descriptions");
+    expect_equal(s.produced, passed + others, "produced = stages + descriptions of threads and the process");
     expect_equal(others, kind(cutrace::event_kind::thread) + kind(cutrace::event_kind::process),
                  "what is no stage is a description");
   }

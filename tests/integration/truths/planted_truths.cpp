@@ -221,8 +221,9 @@ struct program {
   // Why request 13 of 40 is slow.
 
   struct fault {
-    us queue{100}, own{50}, hole{0}, kernel{300}, copies{0};
-    bool allocates = false, prefill_in_the_way = false, checkpoint = false, preempted = false, other_process = false;
+    us queue{100}, own{50}, hole{0}, kernel{300};
+    bool copies = false, allocates = false, prefill_in_the_way = false, checkpoint = false, preempted = false,
+         other_process = false;
   };
   void other_process_works() {
     char byte = 1;
@@ -272,7 +273,7 @@ struct program {
           DO(cuMemAlloc, &p, 1 << 20);
           DO(cuMemFree, p);
         }
-      if (f.copies.count() != 0) DO(cuMemcpyHtoDAsync, memory, pageable.data(), pageable.size(), stream);
+      if (f.copies) DO(cuMemcpyHtoDAsync, memory, pageable.data(), pageable.size(), stream);
       kernel(f.kernel);
       wait();
     }
@@ -334,7 +335,7 @@ struct program {
   }
   void slow_copy() {
     fault f;
-    f.copies = us(1);
+    f.copies = true;
     requests(f);
   }
 };

@@ -19,8 +19,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace prometheus {
 
-/// Whether a word of CUTRACE_SINKS means an address and not a file: it ends in a colon and a number, and has no slash.
-/// A file of such a name is written "./name:1".
+/// Whether a word of CUTRACE_SINKS means an address and not a file: it ends in a colon and a number (%r: the rank), and
+/// has no slash. A file of such a name is written "./name:1".
 inline bool is_address(std::string_view word) noexcept {
   const std::size_t colon = word.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == word.size()) return false;

@@ -50,8 +50,8 @@ class request_table {
     }
   }
 
-  /// Observes first tokens after a while in which stages that began before them have ended, and forgets requests that
-  /// were silent for long.
+  /// Observes a first token `quiet_ns` after it came, when the stages around it have ended, and forgets requests that
+  /// had no stage and no mark for ten minutes.
   void settle(std::uint64_t now_ns) {
     for (auto at = requests_.begin(); at != requests_.end();) {
       state& s = at->second;
@@ -74,8 +74,8 @@ class request_table {
  private:
   struct state {
     analysis::token_times times;
-    std::uint64_t heard_ns = 0;        ///< clock of the collector
-    std::uint64_t first_heard_ns = 0;  ///< of the first token
+    std::uint64_t heard_ns = 0;        ///< time of its last stage or mark, by the collector's clock
+    std::uint64_t first_heard_ns = 0;  ///< time of its first token, by the same clock
     bool first_waits = false;
   };
   static constexpr std::size_t most = 16384;
@@ -132,7 +132,7 @@ class request_table {
   }
 
   std::uint64_t quiet_ns_;
-  detail::seeded_map<std::uint64_t, state> requests_;  // their numbers may be a client's
+  detail::seeded_map<std::uint64_t, state> requests_;  // seeded: a client may choose the numbers
 };
 
 // Names as labels, a bounded number of them: each series costs a scraper memory for ever, so names beyond the limit
@@ -149,7 +149,7 @@ class label_table {
     label_of_name_.push_back(other);
   }
 
-  /// Number of the label; different names may have one label, since it has valid UTF-8 and no more than 128 bytes.
+  /// Number of the label of `name`. Different names may share a label, since label_value changes and cuts them.
   std::uint32_t number(text name) {
     if (name.size == 0) return none;
     const std::uint32_t n = names_.number(name);
@@ -200,7 +200,7 @@ class device_table {
 
 constexpr std::size_t copy_directions = static_cast<std::size_t>(copy_direction::peer) + 1;
 
-/// Of one stage on one device.
+/// Numbers of one stage on one device.
 struct stage_work {
   histogram gpu_busy;
   histogram launch_delay;
@@ -223,7 +223,7 @@ struct user_value {
   std::int64_t value = 0;
 };
 
-/// One thread. `now_ns` is any clock that goes on, in ns: it only says how long nothing was heard of something.
+/// One thread. `now_ns`: any monotonic clock in ns; it only measures for how long a run or a request had no event.
 class metrics {
  public:
   /// @param stage_limit names of stages with series of their own, and of the program's own counters likewise
@@ -388,7 +388,7 @@ class metrics {
   void add_memory(const event& e) {
     const std::uint32_t d = device_labels.number(e.device);
     const auto known = live_.find(e.memory.address);
-    if (known != live_.end()) {  // freed, or handed out again and so freed unseen
+    if (known != live_.end()) {  // freed; or allocated again, and so freed without an event
       std::uint64_t& bytes = known->second.pinned ? pinned_live_bytes : device(known->second.device).live_bytes;
       bytes -= std::min(bytes, known->second.bytes);
       live_.erase(known);

@@ -31,7 +31,8 @@ class renderer {
     out_.sample({}, m_.requests.between_tokens);
     devices();
     one("cutrace_requests_total", "Requests that stages or marks named.", m_.requests.requests);
-    one("cutrace_tokens_total", "Tokens that marks named, of each request.", m_.requests.tokens);
+    one("cutrace_tokens_total", "Tokens that marks reported; a mark of several requests is a token of each.",
+        m_.requests.tokens);
     out_.family("cutrace_calls_total", "counter", "CUDA calls of the host that were recorded.");
     for (std::size_t c = 0; c < m_.calls.size(); ++c)
       out_.sample({{"category", analysis::name_of(static_cast<analysis::category>(c))}}, m_.calls[c]);
@@ -157,14 +158,15 @@ class renderer {
         "Events without their requests, which the memory limit left no room for.", m_.without_requests);
     one("cutrace_skewed_operations_total", "GPU work that seems to begin before its call.", m_.skewed);
     one("cutrace_untimed_operations_total", "GPU work that came without times.", m_.untimed);
-    one("cutrace_incomplete_operations_total", "GPU work that had not ended when it was asked for.", m_.incomplete);
+    one("cutrace_incomplete_operations_total", "GPU work that had not ended when its record was fetched.",
+        m_.incomplete);
     one("cutrace_gpu_faults_total", "Errors that lost a context.", m_.faults);
     one("cutrace_gpu_hangs_total", "Times that work did not end within the watchdog's bound.", m_.hangs);
     one("cutrace_folded_names_total", "Events whose stage or counter is beyond the limit of names.",
         saturated_sum(m_.stage_labels.folded(), m_.user_labels.folded()));
     one("cutrace_forgotten_requests_total", "Requests given up for want of room.", m_.requests.forgotten);
-    one("cutrace_unfollowed_allocations_total", "Allocations that found no room in the live bytes.",
-        m_.allocations_not_followed);
+    one("cutrace_unfollowed_allocations_total",
+        "Allocations that live bytes leave out, since the table of allocations was full.", m_.allocations_not_followed);
   }
 
   const metrics& m_;

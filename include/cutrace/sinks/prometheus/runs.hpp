@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of stages until all of their GPU work is known, so that each run becomes one observation: its time on the GPU,
-// and the time in which the GPU stood still. A stage ends on the host before its work ends on the GPU, and records of
-// GPUs come late; so a run waits until nothing was heard of it for a while. Fixed memory.
+// Runs of stages (one run: one time that a stage was executed) until all of their GPU work is known, so that each run
+// becomes one observation: its time on the GPU, and the time in which the GPU was idle. A stage ends on the host before
+// its work ends on the GPU, and records of GPUs come late; so a run waits until nothing was heard of it for a while.
+// Fixed memory.
 #pragma once
 
 #include <algorithm>
@@ -61,12 +62,12 @@ class short_union {
 };
 
 struct run {
-  std::uint64_t id = 0;         ///< instance of the stage; 0: free
+  std::uint64_t id = 0;         ///< id of this run of its stage; 0: the entry is free
   std::uint64_t heard_ns = 0;   ///< clock of the collector, when something was last heard of it
-  std::uint32_t stage = 0;      ///< number of its label
-  std::uint32_t device = none;  ///< number of its label
+  std::uint32_t stage = 0;      ///< number of the stage's label
+  std::uint32_t device = none;  ///< number of the device's label; none: no GPU work yet
   bool ended = false;           ///< the stage's own event has come
-  bool whole = false;           ///< `host` is that event's time; one of the entries of a run that used several devices
+  bool whole = false;           ///< `host` is that event's time; in a run with several devices true in one entry
   analysis::interval host;
   short_union gpu;
   static constexpr std::uint32_t none = UINT32_MAX;
@@ -94,7 +95,7 @@ class run_table {
       if (set[i].id == id) set[i].ended = true;
     }
   }
-  /// Runs that ended and of which nothing more was heard for quiet_ns, or, where no end has come, for a minute.
+  /// Settles runs that ended and of which nothing more was heard for quiet_ns, or, where no end has come, for a minute.
   template <class Settled>
   void settle(std::uint64_t now_ns, Settled&& settled) {
     for (std::size_t i = 0; i < slot_count; ++i) {

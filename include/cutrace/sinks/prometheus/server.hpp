@@ -97,7 +97,8 @@ class metrics_server {
   metrics_server& operator=(const metrics_server&) = delete;
   ~metrics_server() { stop(); }
 
-  /// Listens, and serves `first` from then on. @throws config_error, error without a thread
+  /// Listens, and serves `first` from then on. @throws config_error where the address cannot be used, error where no
+  /// thread can be started
   CUTRACE_NOINLINE void start(const std::string& address, std::string first) {
     stop();
     const listen_address at = parse_address(address);
@@ -187,15 +188,15 @@ class metrics_server {
       if (client.is_open())
         answer(s, client);
       else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        wait(s, -1, 0, clock::now() + std::chrono::seconds(1));  // the connection would stay ready
+        wait(s, -1, 0, clock::now() + std::chrono::seconds(1));  // without a pause this loop would spin
     }
   }
 
-  /// Until something can be done with `fd`. @returns false after `until`, and where the server stops
+  /// Waits until `fd` is ready for `what`. @returns false after `until`, and where the server stops
   static bool wait(const state& s, int fd, short what, clock::time_point until) {
     while (!s.stopping.load(std::memory_order_acquire) && clock::now() < until) {
       pollfd one{fd, what, 0};
-      // `stop` wakes who waits for a connection; where the program has closed our socket, nothing does.
+      // `stop` wakes a wait for a connection; where the program has closed our socket, nothing wakes it.
       if (::poll(&one, 1, fd == s.listening.fd() ? 1000 : 50) > 0) return true;
     }
     return false;
@@ -236,7 +237,7 @@ class metrics_server {
         return;
       }
     }
-    ::shutdown(client.fd(), SHUT_WR);  // ends it even where a forked child holds a copy of the descriptor
+    ::shutdown(client.fd(), SHUT_WR);  // ends the connection even where a forked child holds a copy of the descriptor
   }
 
   static std::shared_ptr<const std::string> page_of(state& s) {

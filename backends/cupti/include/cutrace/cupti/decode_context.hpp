@@ -18,12 +18,10 @@ namespace cupti {
 
 /// State of one decoder, for one emitter and one thread: names stay interned with the first emitter that it was given.
 struct decode_context {
-  /// Version of the CUPTI library that fills the buffers (cuptiGetVersion): decides how long some records are. That of
-  /// the headers does not matter.
+  /// Version of the CUPTI library that fills the buffers (cuptiGetVersion): decides how long some records are. The
+  /// version of the headers does not matter.
   std::uint32_t cupti_version = CUPTI_API_VERSION;
-  /// Put into events that belong to the process as a whole; 0: the collector knows.
-  std::uint32_t process_id = 0;
-  /// The buffer at hand came back by a forced flush: a record without any time is of work that had not ended, too.
+  /// The current buffer came back by a forced flush: there, a record without any time is of work that had not ended.
   bool forced = false;
   /// Frees details of overhead records, which CUPTI allocates with malloc.
   void (*free_data)(void*) = &std::free;
@@ -46,7 +44,7 @@ struct decode_context {
   known_gauge gauges[gauge_count];
   std::uint32_t next_gauge = 0;
   static constexpr std::uint32_t device_count = 64;
-  std::uint64_t faults[device_count + 1] = {};  ///< of pages of managed memory, by device modulo the size; last: CPU
+  std::uint64_t faults[device_count + 1] = {};  ///< page faults of managed memory, by device modulo the size; last: CPU
   const char* literals[name_count] = {};        ///< addresses of literals, and what they were interned as
   text names[name_count];
 
@@ -58,8 +56,8 @@ struct decode_context {
     const known_context& k = contexts[context % context_count];
     return k.known && k.context == context ? k.device : 0;
   }
-  /// Value of a gauge before this one, 0 before the first. `key`: the address of a memory pool, or of a device's
-  /// quantities a number that is no address (environment() in decode_state.hpp).
+  /// Stores a gauge's value and returns the previous one, 0 at first. `key`: the address of a memory pool or, for a
+  /// device's quantities, a number that is no address (environment() in decode_state.hpp).
   std::uint64_t exchange_gauge(std::uint64_t key, std::uint64_t value) noexcept {
     for (known_gauge& g : gauges) {
       if (g.key != key) continue;
