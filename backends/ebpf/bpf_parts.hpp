@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the same for each object of BPF programs: how it is opened and closed, what it shares with that of the calls,
-// and what is asked of it. One thread.
+// What is the same for each object of BPF programs: how it is opened and closed, what it shares with the object of the
+// call probes, and how often its programs were passed over. One thread.
 #pragma once
 
 #include <bpf/bpf.h>
@@ -23,7 +23,7 @@ struct object_closing {
 };
 using owned_object = std::unique_ptr<bpf_object, object_closing>;
 
-/// Of an object file that is in memory. Null, with errno: it cannot be read.
+/// Opens an object file that lies in memory from `begin` to `end`. Null, with errno set: it cannot be read.
 inline owned_object open_object(const char* begin, const char* end) {
   return owned_object(::bpf_object__open_mem(begin, static_cast<std::size_t>(end - begin), nullptr));
 }
@@ -33,7 +33,8 @@ inline bool is_one_of(const bpf_program* program, const std::vector<const char*>
                      [&](const char* name) { return std::strcmp(name, ::bpf_program__name(program)) == 0; });
 }
 
-/// The value that a section of fixed data is loaded with; null: it has none of that size.
+/// The value with which a section of fixed data will be loaded; null: there is no such section, or it is smaller than
+/// T.
 template <class T>
 T* fixed_value(bpf_object* object, const char* section) {
   bpf_map* const map = ::bpf_object__find_map_by_name(object, section);
@@ -42,7 +43,7 @@ T* fixed_value(bpf_object* object, const char* section) {
   return bytes >= sizeof(T) ? static_cast<T*>(at) : nullptr;
 }
 
-/// Ring, processes, threads and settings are those of the calls. Before loading; 0 or errno.
+/// Gives an object the ring, processes, threads and settings of the call probes. Before loading; 0 or errno.
 inline int share(bpf_object* object, const call_probes& calls) {
   for (const char* name : {"ring", "targets", "threads"}) {
     bpf_map* const map = ::bpf_object__find_map_by_name(object, name);
@@ -55,8 +56,8 @@ inline int share(bpf_object* object, const call_probes& calls) {
   return 0;
 }
 
-/// How often the kernel passed over a program since it, or another one of its kind, was busy. @param program its
-/// descriptor; a negative one, of a program that was not loaded: never
+/// How often the kernel passed over a program because that program, or another of its kind, was busy. @param program
+/// its descriptor; negative for a program that was not loaded, which gives 0
 inline std::uint64_t times_passed_over(int program) {
   bpf_prog_info info{};
   __u32 size = sizeof(info);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the process that writes down what probes saw of another one. It has no GPU time.
+// The backend of the process that writes down what probes saw of another process. It has no GPU time.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ namespace cutrace_ebpf {
 
 class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend {
  public:
-  /// `records`: the pipe's end, open until the backend is destroyed. `how`: for the status. `view`: of what the kernel
-  /// does, where that is wanted. `probes`: the user's.
+  /// `records`: the pipe's read end, open until the backend is destroyed. `how`: the kind of probes, for the status.
+  /// `view`: for records of kernel.bpf.c, where those are wanted. `probes`: those that the user named.
   call_backend(int records, std::string how, kernel_view view = {}, probe_view probes = {})
       : remote_backend(records), how_(std::move(how)), kernel_(std::move(view)), user_(std::move(probes)) {}
   ~call_backend() override { end_reading(); }
@@ -70,7 +70,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend 
       of->owner->waiting_.fetch_sub(1, std::memory_order_relaxed);
       delete of;
     };
-    // What waits here waits in the kernel's ring, too, which holds more and counts what it cannot hold.
+    // While this thread waits, records wait in the kernel's ring, which holds more and counts what it cannot hold.
     while (waiting_.load(std::memory_order_relaxed) >= batches_at_once) wait_a_little();
     waiting_.fetch_add(1, std::memory_order_relaxed);
     submit(buffer);
@@ -85,7 +85,8 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend 
     return r;
   }
 
-  /// Names must be known before the calls that follow them are decoded. Returns the bytes of whole records.
+  /// Takes names, notes and losses: names must be known before the calls that follow them are decoded. Returns the
+  /// number of bytes that are whole records.
   std::size_t take_names(const std::vector<unsigned char>& bytes) {
     std::size_t offset = 0;
     while (offset + sizeof(cutrace_ebpf_head) <= bytes.size()) {

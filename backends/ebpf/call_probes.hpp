@@ -23,7 +23,7 @@ struct ring_buffer;
 
 namespace cutrace_ebpf {
 
-/// The kernel does not let this user, or cannot. The text says what to do.
+/// The kernel does not let this user set probes, or has no such probes. The text says what to do.
 class refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -51,45 +51,45 @@ class call_probes {
   call_probes& operator=(const call_probes&) = delete;
 
   link_kind links() const noexcept { return kind_; }
-  /// For programs that are loaded beside these: a map of theirs by its name, -1: there is none; and what is fixed.
+  /// For objects that are loaded beside this one: the descriptor of one of its maps, -1: no such map; and the settings.
   int map(const char* name) const;
   const cutrace_ebpf_settings& settings() const noexcept { return settings_; }
 
   /// Calls of the process, and of children that it makes from now on, are recorded. False: there are too many.
   bool trace(std::uint32_t process);
-  /// What was lost in it and whether it has ended; false: it is none that is traced.
+  /// Reads what was lost in a process and whether it has ended; false: the process is not traced.
   bool look_at(std::uint32_t process, cutrace_ebpf_target& to) const;
   void forget(std::uint32_t process);
   /// All that are traced, ended ones among them.
   std::vector<std::uint32_t> traced() const;
 
-  /// Puts probes on all functions of a library, in every process or in one alone. Once for a file; the number of
-  /// functions, 0 where it was known. @throws refused; std::runtime_error for a file that is no library
+  /// Puts probes on all functions of a library, in every process or in one alone. Once for each file. Returns the
+  /// number of functions, 0 for a file that was known. @throws refused; std::runtime_error for a file that is no
+  /// library
   std::size_t attach(const opened_file& file, std::uint32_t only_process);
   bool is_attached(const opened_file& file) const { return files_.count(file.identity()) != 0; }
-  /// A function without a symbol, at an offset of an attached library; false: there are probes on it, or there can be
-  /// none. @throws refused
+  /// Puts probes on a function without a symbol, at an offset of an attached library; false: the function has probes,
+  /// or cannot have any. @throws refused
   bool attach_one(const opened_file& file, std::uint64_t offset, const std::string& name, std::uint32_t only_process);
-  /// A probe on the function of a library of ours by which a tracer inside of the process gives its numbers of calls.
-  /// False: the library has no such function. @throws refused
+  /// Puts a probe on the function of a library of ours through which a tracer inside of the process passes its numbers
+  /// of calls. False: the library has no such function. @throws refused
   bool attach_joins(const opened_file& file, const char* symbol, std::uint32_t only_process);
   void detach();
-  /// Programs that do nothing, at entry and return of all functions of a library, instead of ours: what any probe
-  /// costs.
-  /// @throws refused
+  /// Puts programs that do nothing, instead of ours, at entry and return of all functions of a library, to measure what
+  /// any probe costs. @throws refused
   uprobe_links attach_empty(const opened_file& file);
 
-  /// By its number, from 1 on; null: there is none.
+  /// The function with this number, from 1 on; null: there is none.
   const known_function* function(std::uint32_t number) const;
   std::size_t function_count() const noexcept { return functions_.size(); }
   /// Functions whose first instruction the kernel cannot probe: calls of them are not seen.
   const std::vector<std::string>& left_out() const noexcept { return left_out_; }
-  /// Symbols that are at the same place as one that is named: "cuA is also cuB", a line each.
+  /// Symbols at the same place as one that gives a function its name: "cuA is also cuB", a line each.
   const std::vector<std::string>& same_places() const noexcept { return same_places_; }
 
-  /// Readable when much waits. -1: never
+  /// A descriptor that is readable when many records wait. -1: there is none
   int wake_fd() const;
-  /// Hands over each record that is there, until `take` says no. Whole records of call_record.h.
+  /// Hands over each record that is there, until `take` returns false. Whole records of call_record.h.
   void consume(const std::function<bool(const void* record, std::size_t bytes)>& take);
 
  private:

@@ -22,9 +22,9 @@ class CUTRACE_LOCAL call_words {
  public:
   static constexpr std::size_t limit = cupti::word_limit;
 
-  /// `exported`: `symbol` is one of the library; else a name that cuGetProcAddress was asked for.
+  /// `exported`: the library exports `symbol`; else a name that cuGetProcAddress was asked for.
   call_words(const char* symbol, bool exported) : shape_(preload::call_shape::of(symbol, exported)) {
-    // Vector registers are not among those that a probe sees: then raw words are recorded, as of an unknown function.
+    // A probe does not see vector registers: a call that may use them is recorded as raw words, like an unknown one.
     if (shape_.floating && shape_.known != nullptr) {
       shape_ = preload::call_shape::of("", true);
       raw_name_ = symbol;

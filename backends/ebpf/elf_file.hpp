@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library's file: the functions of the driver that it exports, with their offsets in it, and where it looks for
-// others. By libelf; the file may be anybody's, so that everything in it is only believed as far as it was checked, and
-// what is not root's is parsed by a process without any rights (without_rights.hpp).
+// A library's file: the functions of the driver that it exports, with their offsets in the file, and its search path
+// for other libraries. By libelf; the file may be anybody's, so that everything in it is only believed as far as it was
+// checked, and a file that is not root's is parsed by a process without any rights (without_rights.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -68,9 +68,9 @@ class opened_file {
 
   int fd() const noexcept { return fd_; }
   const std::string& path() const noexcept { return path_; }
-  /// The same for all paths to it.
+  /// Device and inode: the same for all paths to the file.
   std::pair<dev_t, ino_t> identity() const noexcept { return {device_, inode_}; }
-  /// Nobody else wrote it.
+  /// Root owns the file.
   bool is_roots() const noexcept { return roots_; }
 
  private:
@@ -85,18 +85,18 @@ class opened_file {
   bool roots_ = false;
 };
 
-/// Of x86: a lock, or another segment. The kernel does not execute such an instruction elsewhere
-/// (arch/x86/kernel/uprobes.c, is_prefix_bad).
+/// On x86: the instruction begins with a lock or segment prefix. The kernel does not execute such an instruction out of
+/// line, so cannot probe it (arch/x86/kernel/uprobes.c, is_prefix_bad).
 inline bool begins_with_prefix(const opened_file& file, std::uint64_t offset) {
   unsigned char byte = 0;
   if (::pread(file.fd(), &byte, 1, static_cast<off_t>(offset)) != 1) return false;
   return byte == 0xf0 || byte == 0x26 || byte == 0x2e || byte == 0x36 || byte == 0x3e;
 }
 
-/// The parser itself.
+/// The parser itself, by libelf.
 class elf_parser {
  public:
-  /// `file` stays open meanwhile. @throws std::runtime_error where it is none that this machine executes
+  /// `file` stays open meanwhile. @throws std::runtime_error where it is no 64-bit ELF file of this machine
   explicit elf_parser(const opened_file& file) : path_(file.path()) {
     ::elf_version(EV_CURRENT);
     elf_ = ::elf_begin(file.fd(), ELF_C_READ_MMAP, nullptr);
@@ -116,7 +116,7 @@ class elf_parser {
   bool exported_functions(Use use) const {
     return for_each_function(SHT_DYNSYM, use);
   }
-  /// Each other one, where the file was not stripped.
+  /// The same for each function of the full symbol table, exported ones among them; none where the file was stripped.
   template <class Use>
   void inner_functions(Use use) const {
     for_each_function(SHT_SYMTAB, use);
@@ -162,7 +162,7 @@ class elf_parser {
     return nullptr;
   }
 
-  /// Calls `use(name, offset in the file)` for those of a table that are executed. False: there is no such table.
+  /// Calls `use(name, offset in the file)` for each function of a table in an executable segment. False: no such table.
   template <class Use>
   bool for_each_function(GElf_Word table, Use use) const {
     GElf_Shdr head{};
@@ -182,7 +182,7 @@ class elf_parser {
     return true;
   }
 
-  /// Calls `use(segment)` until it says no.
+  /// Calls `use(segment)` for each executable segment, until `use` returns false.
   template <class Use>
   void for_each_executable(Use use) const {
     std::size_t count = 0;
@@ -195,7 +195,7 @@ class elf_parser {
     }
   }
 
-  /// Of an address that is executed.
+  /// Sets the offset in the file of an address in an executable segment. False: the address is in none.
   bool offset_of(std::uint64_t address, std::uint64_t& offset) const {
     bool found = false;
     for_each_executable([&](const GElf_Phdr& p) {
@@ -235,8 +235,8 @@ class elf_file {
       facts_ = parse_without_rights(path_, parse);
   }
 
-  /// All exported functions that have a driver's name, by their offsets. The shortest symbol is the name of one that
-  /// has several. @throws std::runtime_error where there is no table of symbols
+  /// All exported functions that have a driver's name, by their offsets. Where several symbols name one function, the
+  /// shortest is its name. @throws std::runtime_error where there is no table of symbols
   std::vector<driver_function> driver_functions() const {
     std::map<std::uint64_t, std::vector<std::string>> at;
     bool has_table = false;
@@ -269,7 +269,7 @@ class elf_file {
     return found;
   }
 
-  /// Calls `use(name, offset)` for each function that a symbol names, exported ones first.
+  /// Calls `use(name, offset)` for each function that a symbol names, exported ones first; a name may come twice.
   template <class Use>
   void all_functions(Use use) const {
     facts_.for_each([&](char kind, std::uint64_t offset, std::uint64_t, const char* name) {

@@ -49,16 +49,16 @@ class kernel_catalog {
   using wish = std::function<bool(const std::string& module, const std::string& name)>;
   /// Tracepoints: those with a typedef `btf_trace_...`, which is what typed programs attach to.
   std::vector<kernel_function> tracepoints(const wish& wanted) const;
-  /// Functions that are in kallsyms; the types of those that have them.
+  /// Functions in kallsyms, with their types where BTF has them.
   std::vector<kernel_function> functions(const wish& wanted) const;
-  /// Of all functions, without their types: much faster.
+  /// Names of all functions in kallsyms, without types: much faster.
   std::vector<std::string> function_names() const;
 
  private:
   struct module_types {
     std::string module;
     btf* types;
-    std::uint32_t first;  ///< type of its own
+    std::uint32_t first;  ///< id of the first type of its own
   };
   void load_symbols() const;
 
@@ -68,7 +68,7 @@ class kernel_catalog {
   mutable std::map<std::string, std::vector<std::string>> symbols_;  ///< functions by module, sorted
 };
 
-/// Effective capabilities of this process.
+/// Whether a capability is in the effective set of this process.
 bool has_capability(unsigned number);
 
 }  // namespace cutrace_ebpf

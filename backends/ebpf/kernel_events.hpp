@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of kernel.bpf.c become events: ioctls by the decoder of --method ioctl, the rest what they say. A pure
+// Records of kernel.bpf.c become events: ioctls are decoded as by --method ioctl, all others taken as they are. A pure
 // function of bytes, on the collector's thread; strings are interned or literals.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace cutrace_ebpf {
 struct kernel_view {
   cutrace::ioctls::device_numbers devices;
   std::uint32_t branch = 0;            ///< of the driver, 0: not known
-  std::vector<std::string> functions;  ///< of modules, by number
+  std::vector<std::string> functions;  ///< of modules, by the number in records
 };
 
 class CUTRACE_LOCAL kernel_events {
@@ -32,7 +32,7 @@ class CUTRACE_LOCAL kernel_events {
            kind == CUTRACE_EBPF_XID;
   }
 
-  /// The record at `bytes`, whole. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
+  /// Emits the event of the whole record at `bytes`. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
   template <class Clock>
   void emit(const unsigned char* bytes, std::uint16_t kind, cutrace::event_emitter& to, Clock raw_ns) const {
     if (kind == CUTRACE_EBPF_IOCTL || kind == CUTRACE_EBPF_TRANSFER) return to.emit(of_ioctl(bytes, kind, to, raw_ns));
@@ -62,7 +62,7 @@ class CUTRACE_LOCAL kernel_events {
     t.request = r.request;
     t.begin_ns = r.begin_ns;
     t.end_ns = r.end_ns;
-    // Interrupted, and begun again by the kernel: nobody outside of it knows these numbers (ERESTARTSYS and so on).
+    // Results that the kernel keeps to itself (ERESTARTSYS and so on), of a call that is interrupted and begun again.
     t.result = r.result <= -512 && r.result >= -516 ? -EINTR : r.result;
     t.status = r.status;
     t.status_read = r.status_read;

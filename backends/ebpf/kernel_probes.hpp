@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The programs of kernel.bpf.c beside those of calls.bpf.c: what the kernel does for traced threads. Each kind is
-// loaded by itself; one that this machine refuses is a note, and the others work. One thread, that of the call probes,
-// which live longer.
+// loaded by itself; a kind that this machine refuses becomes a note, and the others work. One thread, that of the call
+// probes, which must live longer.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct kernel_options {
   std::string kinds;                 ///< of `kernel_kinds`, by commas; empty: all
   std::string interrupt = "nvidia";  ///< what the names of interrupt handlers begin with
   std::string functions;             ///< of modules, by commas, in place of NVIDIA's; for tests
-  bool older_kernel = false;         ///< as if this one had no more than helpers; for tests
+  bool older_kernel = false;         ///< load the programs for older kernels, by helpers; for tests
 };
 
 /// What a kind is called in options and notes.
@@ -32,17 +32,17 @@ class kernel_probes {
   kernel_probes(const kernel_probes&) = delete;
   kernel_probes& operator=(const kernel_probes&) = delete;
 
-  /// What this machine refuses or has not, a line each.
+  /// What this machine refuses or lacks, a line each.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
   /// Kinds that work, by commas.
   const std::string& working() const noexcept { return working_; }
-  /// By the number in their records.
+  /// Functions of modules that are probed, by the number in their records.
   const std::vector<std::string>& functions() const noexcept { return functions_; }
-  /// What was lost and concerns no process alone, so far.
+  /// Losses so far that belong to no single process.
   cutrace_ebpf_totals totals() const;
   /// Times that the kernel passed over a program.
   std::uint64_t passed_over() const;
-  /// Takes them off; what they have counted stays known.
+  /// Takes all probes off; their counts can still be read.
   void detach();
 
  private:

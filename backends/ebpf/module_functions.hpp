@@ -26,7 +26,7 @@ inline constexpr module_function module_entries[] = {{"nvidia_unlocked_ioctl", "
                                                      {"uvm_mmap_entry", "nvidia_uvm"}};
 static_assert(std::size(module_entries) <= CUTRACE_EBPF_MODULE_FUNCTIONS, "a place in each thread's state");
 
-/// Cuts off what stands before the separator.
+/// Cuts the text before the separator, and the separator, off `rest`. Returns that text.
 inline std::string_view next_word(std::string_view& rest, char separator) {
   const std::size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view one = rest.substr(0, end);
@@ -34,8 +34,8 @@ inline std::string_view next_word(std::string_view& rest, char separator) {
   return one;
 }
 
-/// Those that a machine has, by the text of its /proc/kallsyms: "ffffffffc1234560 t nvidia_poll\t[nvidia]". One name
-/// may be a symbol of several modules, so the module counts.
+/// Those of module_entries that a machine has, by its /proc/kallsyms ("ffffffffc1234560 t nvidia_poll\t[nvidia]"). One
+/// name may be a symbol of several modules, so the module counts.
 inline std::vector<std::string> module_functions(std::string_view kallsyms) {
   std::vector<std::string> found;
   while (!kallsyms.empty()) {

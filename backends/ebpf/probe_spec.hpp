@@ -71,7 +71,7 @@ inline std::size_t edits_between(const std::string& a, const std::string& b, std
   return std::min(row[b.size()], limit + 1);
 }
 
-/// "; nearest: a, b, c" of names that differ in little or hold the other one, empty where none does.
+/// "; nearest: a, b, c", of known names that differ little from `wanted` or contain it; empty where none does.
 inline std::string nearest_names(const std::string& wanted, const std::vector<std::string>& known) {
   constexpr std::size_t shown = 3;
   const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 4);

@@ -27,7 +27,7 @@ struct probe_place {
   std::uint32_t function = 0;  ///< the cookie
 };
 
-/// Links that are taken off when it is destroyed.
+/// Links that are taken off when this object is destroyed.
 class uprobe_links {
  public:
   uprobe_links() = default;

@@ -29,7 +29,7 @@ class CUTRACE_LOCAL user_events {
 
   static bool knows(std::uint16_t kind) noexcept { return kind == CUTRACE_EBPF_PROBE; }
 
-  /// The record at `bytes`, whole. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
+  /// Emits the event of the whole record at `bytes`. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
   template <class Clock>
   void emit(const unsigned char* bytes, cutrace::event_emitter& to, Clock raw_ns) const {
     cutrace_ebpf_probe r;
@@ -69,7 +69,7 @@ class CUTRACE_LOCAL user_events {
  private:
   static constexpr std::uint32_t limit = 10;  ///< of an event's arguments
 
-  /// Registers hold more than a short type says: what is above it means nothing.
+  /// Cuts a register to the size of its type, with the sign: the bits above a short type mean nothing.
   static std::uint64_t value_in(std::uint64_t word, const typed_value& v) noexcept {
     if (v.bytes == 0 || v.bytes >= 8) return word;
     const unsigned bits = 8 * v.bytes;

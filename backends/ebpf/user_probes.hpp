@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of user.bpf.c beside those of calls.bpf.c: probes that the user named. One that this machine refuses is
-// a note, and the others work. One thread, that of the call probes, which live longer.
+// The programs of user.bpf.c beside those of calls.bpf.c: probes that the user named. A probe that this machine refuses
+// becomes a note, and the others work. One thread, that of the call probes, which must live longer.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace cutrace_ebpf {
 /// A probe whose name is known to exist.
 struct chosen_probe {
   probe_spec spec;
-  kernel_function function;  ///< of the kernel's kinds
+  kernel_function function;  ///< for tracepoint, fentry and kprobe
   /// Of an uprobe: the library or program. Null: whatever libcuda the program has.
   std::shared_ptr<opened_file> library;
   /// Of fentry in a module: a descriptor of its types, which needs more rights than the rest and so is opened before.
@@ -30,7 +30,7 @@ std::shared_ptr<const int> open_module_types(const std::string& module);
 
 class user_probes {
  public:
-  /// Loads them, and puts those of the kernel on their places. Numbers are those of `wanted`, from 1 on.
+  /// Loads the probes `wanted`, and attaches those of the kernel. A probe's number is its place in `wanted`, from 1 on.
   user_probes(const call_probes& calls, const kernel_catalog& kernel, std::vector<chosen_probe> wanted);
   ~user_probes();
   user_probes(const user_probes&) = delete;
@@ -40,12 +40,12 @@ class user_probes {
   void attach_libraries(std::uint32_t only_process);
   /// Uprobes without a library, on one that may be the driver's.
   void attach_driver(const opened_file& file, std::uint32_t only_process);
-  /// Takes them off; what was found nowhere becomes a note.
+  /// Takes all probes off; a probe that was found nowhere becomes a note.
   void end();
 
   /// What this machine refuses, a line each.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
-  /// Those since the last time.
+  /// Notes since the last call.
   std::vector<std::string> new_notes();
   probe_view view() const;
 
@@ -60,7 +60,7 @@ class user_probes {
   const call_probes& calls_;
   const kernel_catalog& kernel_;
   std::vector<chosen_probe> wanted_;
-  std::vector<bool> placed_;  ///< it is somewhere, or was refused
+  std::vector<bool> placed_;  ///< the probe is attached somewhere, or was refused
   bpf_object* uprobes_ = nullptr;
   std::vector<bpf_object*> objects_;
   std::vector<bpf_link*> links_;

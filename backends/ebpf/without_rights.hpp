@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that somebody else wrote are parsed by a child process without privileges: it runs as user nobody, has no
-// capabilities, and only writes to a pipe. A malicious file that takes it over gains nothing.
+// Files that somebody else wrote are parsed by a child process without privileges: it runs as user nobody where cutrace
+// is root, has no capabilities, and only writes to a pipe. A malicious file that takes it over gains nothing.
 #pragma once
 
 #include <fcntl.h>
@@ -51,8 +51,8 @@ class found_facts {
   std::string bytes_;
 };
 
-/// Drops this process's user and groups (if it is root's), capabilities, and its right to write files, for good. False
-/// where some of that failed.
+/// Drops this process's user and groups (if it runs as root), capabilities, and its right to write files, for good.
+/// False where some of that failed.
 inline bool give_up_rights() noexcept {
   constexpr unsigned nobody = 65534;
   const rlimit none{0, 0};

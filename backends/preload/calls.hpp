@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hooked call: what the trampoline asks before it, and reports after it. On the program's threads, inside its calls:
-// takes no lock, allocates nothing after a thread's first call, keeps errno, and lets nothing out.
+// A hooked call: what the trampoline calls before it, and after it. On the program's threads, inside their calls: takes
+// no lock, allocates nothing after a thread's first call, keeps errno, and lets no exception out.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
 struct calls {
-  /// Called when a call comes and nobody records: opens the session of a process that wants one. The writer, or null.
+  /// Called when a call comes and nobody records: opens the session of a process that wants one. Returns the session's
+  /// writer, or null.
   using opener = event_writer* (*)();
   static opener& first_call() noexcept {
     static opener open = nullptr;
@@ -68,7 +69,7 @@ struct calls {
           report(*w, t, t.open[t.depth], f, end);
         else
           p.events.drop(t.open[t.depth].timing);
-      } else if (w != nullptr) {  // a handler's own stack lies where ours seemed to have been left
+      } else if (w != nullptr) {  // taken off too early, by a call on a signal handler's own stack
         w->count_loss(loss_cause::unpaired, 1);
       }
       t.busy = false;
@@ -77,8 +78,8 @@ struct calls {
     if (CUTRACE_UNLIKELY(f.of->role != call_role::none)) play(p, f);
   }
 
-  /// An exception, or the end of the thread, leaves the innermost call of this thread. `here`: an address on the stack
-  /// below all that goes on.
+  /// An exception, or the end of the thread, leaves the innermost call of this thread. `here`: an address on the stack;
+  /// calls with frames at or below it have been left, too.
   static void unwound(std::uintptr_t here) noexcept {
     event_writer* w = process::own().writer.load(std::memory_order_acquire);
     thread_calls* t = thread_calls::existing();
@@ -90,7 +91,7 @@ struct calls {
     t->busy = false;
   }
 
-  /// The thread ends, or the process does on it: whatever it was in has been left.
+  /// The thread ends, or the process or session does on this thread: all its open calls have been left.
   static void thread_ends(thread_calls& t) noexcept {
     event_writer* w = process::own().writer.load(std::memory_order_acquire);
     if (w == nullptr || t.busy) return;
@@ -110,7 +111,7 @@ struct calls {
     return w;
   }
 
-  /// What a call means to us beside being one.
+  /// What is done after a call of some role, beside recording it.
   CUTRACE_NOINLINE static void play(process& p, const call_frame& f) noexcept {
     const bool succeeded = static_cast<std::int32_t>(f.result[0]) == 0;
     const auto out = [&f]() { return *reinterpret_cast<const std::uint64_t*>(f.word[0]); };
@@ -148,14 +149,14 @@ struct calls {
   static void begin(process& p, event_writer& w, thread_calls& t, call_frame& f, std::uintptr_t frame) noexcept {
     if (CUTRACE_UNLIKELY(t.ids_left == 0)) {
       t.next_id = 1 + p.ids_taken.fetch_add(id_block, std::memory_order_relaxed);
-      t.ids_left = std::min(id_block, 0u - t.next_id);  // up to the wrap: 0 is none
+      t.ids_left = std::min(id_block, 0u - t.next_id);  // up to the wrap: id 0 means none
     }
     open_call& c = t.open[t.depth];
     c.frame = frame;
     c.hook = f.hook_index;
     c.correlation = t.next_id;
     c.begin_ticks = clock::ticks(p.use_counter);
-    // As work of the GPU, whose records look for their calls, only where there are any.
+    // Entered as GPU work only where GPU records will come, since those look for their calls.
     const bool timed = CUTRACE_UNLIKELY(f.of->timed && p.measures.load(std::memory_order_relaxed)) && p.events.on();
     c.stage = w.enter(f.hook_index, c.correlation, c.begin_ticks, timed);
     if (CUTRACE_UNLIKELY(c.stage == api_call::not_recorded)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a program gets the addresses of the driver's functions: dlsym and dlvsym, whose real ones are found without
-// asking the loader, and the results of cuGetProcAddress. (Relocation slots: slots.hpp.)
+// The doors: where a program gets the addresses of the driver's functions. They are dlsym and dlvsym (the real ones are
+// found without asking the loader) and the results of cuGetProcAddress. (Relocation slots: slots.hpp.)
 #pragma once
 
 #include <dlfcn.h>
@@ -10,7 +10,8 @@
 #include "slots.hpp"
 
 extern "C" {
-/// What the doors in the assembler file go on to. Set before the first use, by find_real.
+/// The real functions, which our dlsym and dlvsym in the assembler file go on to. Set before the first use, by
+/// find_real.
 extern CUTRACE_LOCAL void* (*cutrace_preload_real_dlsym)(void*, const char*);
 extern CUTRACE_LOCAL void* (*cutrace_preload_real_dlvsym)(void*, const char*, const char*);
 }
@@ -19,12 +20,12 @@ CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
 struct doors {
-  /// The functions that would be called if this library were not there. Constructors of other libraries may come before
-  /// ours.
+  /// Finds the dlsym and dlvsym that would be called if this library were not there. May run before our own
+  /// constructor, since those of other libraries may come first.
   static void find_real() noexcept {
     if (__atomic_load_n(&cutrace_preload_real_dlvsym, __ATOMIC_ACQUIRE) != nullptr) return;
-    // Behind us in the loader's order; before us where this library was opened and not preloaded. By the loader's list
-    // itself: dl_iterate_phdr may be another library's, too, that does not work yet.
+    // They lie behind us in the loader's order, or before us where this library was opened and not preloaded. The
+    // loader's list is read directly: dl_iterate_phdr may be that of another library, which does not work yet.
     std::uintptr_t sym = 0, vsym = 0;
     bool past_us = false;
     for (int round = 0; round < 2 && (sym == 0 || vsym == 0); ++round, past_us = true) {
@@ -45,12 +46,12 @@ struct doors {
                      __ATOMIC_RELEASE);
   }
 
-  /// What dlsym or dlvsym (with a version) answers to `caller`; null: what the real one says.
+  /// What dlsym, or with a `version` dlvsym, returns to `caller`; null: the result of the real function.
   static void* find(void* handle, const char* name, const char* version, const void* caller) noexcept {
     find_real();
     process& p = process::own();
     if (name == nullptr || p.off.load(std::memory_order_relaxed)) return nullptr;
-    // Runtimes of sanitizers ask for what they replace before it works, which a scan would use.
+    // Sanitizers look up the functions that they replace before those work, and a scan would use them.
     if (!is_driver_name(name) && !p.begun.load(std::memory_order_relaxed)) return nullptr;
     const int kept = errno;
     void* const found = find_hook(p, handle, name, version, caller);
@@ -58,8 +59,8 @@ struct doors {
     return found;
   }
 
-  /// Behind a call of cuGetProcAddress(symbol, function, version, flags, ...) that succeeded: what it gave is hooked,
-  /// and not replaced by what another version would be.
+  /// After a successful cuGetProcAddress(symbol, function, version, flags, ...): hooks the very function that it
+  /// returned, whichever version of the symbol that is.
   static void hook_answer(process& p, const char* symbol, void** function, std::uint64_t flags) noexcept {
     if (symbol == nullptr || function == nullptr || *function == nullptr) return;
     if (p.off.load(std::memory_order_relaxed)) return;
@@ -74,7 +75,7 @@ struct doors {
   static void* find_hook(process& p, void* handle, const char* name, const char* version, const void* caller) noexcept {
     slots::scan(p);
     const auto asks = reinterpret_cast<std::uintptr_t>(caller);
-    // Code of the driver gets what it exports; ours, too.
+    // Code of the driver gets the driver's own functions.
     if (!is_driver_name(name) || !p.driver.present() || p.driver.contains(asks)) return nullptr;
     std::uintptr_t found = 0;
     if (handle == RTLD_NEXT) {
@@ -84,13 +85,13 @@ struct doors {
                                         : cutrace_preload_real_dlsym(handle, name);
       found = reinterpret_cast<std::uintptr_t>(answer);
     }
-    // By where it lies and not by its name alone: other libraries may have such names.
+    // The address decides, not the name alone: other libraries may have such names.
     if (!p.driver.executes(found)) return nullptr;
     return reinterpret_cast<void*>(p.hooked(found, name));
   }
 
-  /// What RTLD_NEXT means to `caller`, which the real function would take for us: an interposer that asked so would be
-  /// handed itself.
+  /// What RTLD_NEXT means for `caller`. The real dlsym would take our library for the caller, so that an interposer of
+  /// a driver function would get its own.
   static std::uintptr_t find_next(process& p, const char* name, std::uintptr_t caller) noexcept {
     std::uintptr_t found = 0;
     if (!p.scanning.lock_soon()) return 0;

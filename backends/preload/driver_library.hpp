@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's library as it is loaded in this process: where it lies, and which functions it exports. Which they are
-// is learned from the library itself, so that a newer one needs no newer cutrace.
+// The driver's library as it is loaded in this process: where it lies, and which functions it exports. Their names are
+// read from the library itself, so that a newer driver needs no newer cutrace.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
-/// Functions of the driver's API are named so; other libraries of CUDA have their own prefix (cudnnCreate).
+/// `cu` and a capital letter begin the names of the driver's API; other CUDA libraries have their own prefix
+/// (cudnnCreate).
 inline bool is_driver_name(const char* name) noexcept {
   return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
@@ -36,7 +37,7 @@ class driver_library {
   bool contains(std::uintptr_t address) const noexcept { return present() && image_.contains(address); }
   std::uintptr_t find(const char* name) const noexcept { return present() ? image_.find_function(name) : 0; }
 
-  /// Learns of it. Under the lock of the one who scans; readers come after.
+  /// Takes over the library and its exports. With process::scanning held; readers come after.
   void take(const elf_image& image) noexcept {
     image_ = image;
     count_ = 0;

@@ -13,8 +13,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
-/// For code that the dlsym door runs before other libraries are ready: those of sanitizers ask for the real strcmp
-/// through it, and would be called here before they have it.
+/// For code that our dlsym runs before other libraries are ready: a sanitizer looks up the real strcmp through dlsym,
+/// and the sanitizer's strcmp would be called here before it has the real one.
 namespace early {
 inline bool equal(const char* a, const char* b) noexcept {
   for (; *a == *b; ++a, ++b)
@@ -42,7 +42,7 @@ class elf_image {
     if (dynamic_ != nullptr) read_dynamic();
   }
 
-  /// Of the loader's own list: functions can be found in it, segments are not known.
+  /// From an entry of the loader's own list: functions can be found, segments are not known.
   explicit elf_image(const link_map& m) noexcept : base_(m.l_addr), path_(m.l_name), dynamic_(m.l_ld) {
     if (dynamic_ != nullptr) read_dynamic();
   }
@@ -53,7 +53,7 @@ class elf_image {
   const void* identity() const noexcept { return dynamic_; }
   const char* soname() const noexcept { return soname_ != nullptr ? soname_ : ""; }
   const char* path() const noexcept { return path_ != nullptr ? path_ : ""; }
-  /// Bytes that its segments span: addresses in a file that has not been relocated yet are below it.
+  /// Bytes that the segments span: a slot that has not been relocated yet holds a value below that.
   std::uintptr_t span() const noexcept { return end_ - base_; }
 
   bool contains(std::uintptr_t address) const noexcept { return in_segment(address, 0); }
@@ -69,7 +69,7 @@ class elf_image {
     return false;
   }
 
-  /// Address of a function that it defines and exports under this name (its default version), 0: none.
+  /// Address of a function that the object defines and exports under this name (its default version), 0: none.
   std::uintptr_t find_function(const char* name) const noexcept {
     if (!readable()) return 0;
     const ElfW(Sym)* s = gnu_hash_ != nullptr ? find_by_gnu_hash(name) : find_by_hash(name);
@@ -93,7 +93,7 @@ class elf_image {
     bool of_call;  ///< of the procedure linkage table: may still lead to the loader, which fills it at the first call
   };
 
-  /// Calls `use(slot)` for each place that holds the address of a function or object of another one.
+  /// Calls `use(slot)` for each place that holds the address of a function or variable of another object.
   template <class Use>
   void for_each_slot(Use use) const {
     if (!readable()) return;
@@ -194,7 +194,7 @@ class elf_image {
     }
   }
 
-  /// Version numbers of 0 are local; the highest bit marks one that only programs linked long ago ask for.
+  /// Version number 0 is local; the highest bit marks an old version, which only programs linked long ago ask for.
   bool is_exported(std::size_t i) const noexcept {
     const ElfW(Sym)& s = symbols_[i];
     const unsigned bind = ELF64_ST_BIND(s.st_info);
@@ -226,7 +226,7 @@ class elf_image {
     return nullptr;
   }
 
-  /// No entry of the dynamic section gives it: the last chain of the hash table does.
+  /// No entry of the dynamic section gives the number of symbols: the last chain of the hash table does.
   std::size_t symbol_count() const noexcept {
     if (gnu_hash_ == nullptr) return hash_ != nullptr ? hash_[1] : 0;
     const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], bloom_words = gnu_hash_[2];

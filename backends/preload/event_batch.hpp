@@ -32,7 +32,7 @@ class event_batch {
   void clear() noexcept { count_ = 0; }
   void add(const measured_work& w) noexcept { all_[count_++] = w; }
 
-  /// False where the collector's queue is full: it stays as it is.
+  /// False where the collector's queue is full: the batch stays as it is.
   bool hand_over(event_writer& w) noexcept {
     busy_.store(true, std::memory_order_release);
     if (w.submit({all_, count_ * sizeof(measured_work), this, &decode, &release})) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the time between two CUDA events to the time of the host: a base event whose host time is known, measured anew
-// from time to time. Pure: event_timer measures.
+// Turns the time between two CUDA events into host time, by a base event whose host time is known and which is measured
+// anew from time to time. Pure: event_harvest measures.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,11 @@ class event_clock {
   bool known() const noexcept { return known_; }
   bool is_stale(std::int64_t now_ns) const noexcept { return !known_ || now_ns - base_.middle_ns() > period_ns; }
 
-  /// A new base. `since_last_ms`: time between the last base and this one by the GPU, where there was one.
+  /// A new base. `since_last_ms`: GPU time from the last base to this one; not used for the first base.
   void set_base(const base_sample& s, float since_last_ms) noexcept {
     error_ns_ = std::max(error_ns_, s.half_ns());
-    // By as much as the clocks have gone apart since the last base, times just before this one were wrong. After a
-    // pause there were none.
+    // Times just before this base were wrong by the drift of the clocks since the last base. After a pause there were
+    // no such times.
     if (known_ && s.middle_ns() - base_.middle_ns() <= 4 * period_ns) {
       const std::int64_t drift = s.middle_ns() - at_ns(since_last_ms);
       error_ns_ = std::max(error_ns_, s.half_ns() + (drift < 0 ? -drift : drift));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's functions that measuring by CUDA events needs, as the driver's library exports them: never our thunks.
-// Forms and numbers are those of cuda.h, none of which is included: this library is built without it, too.
+// Signatures and constants are those of cuda.h, which is not included: this library is built without CUDA, too.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct event_driver {
   static constexpr unsigned non_blocking = 1;             ///< CU_STREAM_NON_BLOCKING
   static constexpr std::uintptr_t per_thread_stream = 2;  ///< CU_STREAM_PER_THREAD
 
-  // On the program's threads. None of these changes what is current, and none may not be called during a capture.
+  // On the program's threads. None of these changes the current context, and all may be called during a capture.
   result (*current)(void** context) = nullptr;
   result (*context_id)(void* context, unsigned long long* id) = nullptr;
   result (*is_capturing)(void* stream, int* status) = nullptr;
@@ -38,7 +38,7 @@ struct event_driver {
   result (*device_bytes)(std::size_t* bytes, int device) = nullptr;
   result (*device_attribute)(int* value, int attribute, int device) = nullptr;
 
-  /// False where the library lacks one of those that are needed: it is older than CUDA 12.0.
+  /// False where the library lacks a function that is needed: it is older than CUDA 12.0.
   bool take(const driver_library& from) noexcept {
     get(from, current, "cuCtxGetCurrent");
     get(from, context_id, "cuCtxGetId");

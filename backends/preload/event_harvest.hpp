@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU time without CUPTI, our own thread's side: makes the events of a context, measures its clock, and says what lies
-// between events that the GPU has passed. It calls the driver in relaxed capture mode, which leaves captures of other
-// threads alone, and has a stack of current contexts of its own.
+// GPU time without CUPTI, our own thread's side: makes the events of a context, measures its clock, and reports the
+// work between events that the GPU has passed. The thread calls the driver in relaxed capture mode, which leaves
+// captures of other threads alone, and has a stack of current contexts of its own.
 #pragma once
 
 #include <sys/prctl.h>
@@ -39,7 +39,8 @@ class event_harvest {
     return true;
   }
 
-  /// Waits for the GPU to come to the end of what was measured, and says what there was. Safe to call twice.
+  /// Waits for the GPU to finish the measured work, at most `deadline_ms` or drain_ms, the shorter one; reports that
+  /// work and ends the thread. Safe to call twice.
   void stop(std::uint32_t deadline_ms) noexcept {
     if (!thread_.joinable()) return;
     timer_.set_on(false);
@@ -71,7 +72,7 @@ class event_harvest {
     void* stream = nullptr;      ///< private, does nothing but the base events
     void* base[bases + 1] = {};  ///< the one in use is the last
     event_clock clock;
-    std::vector<std::uint16_t> pending;  ///< recorded, in their order
+    std::vector<std::uint16_t> pending;  ///< indices of recorded pairs, in their order
   };
 
   void run() noexcept {
@@ -130,7 +131,7 @@ class event_harvest {
     if (state == event_context::ready) harvest(c, a);
   }
 
-  /// All that is ever created in a context.
+  /// Creates all that is ever created in a context. False where it failed.
   bool prepare(event_context& c, attended& a) {
     const event_driver& d = driver();
     unsigned long long id = 0;
@@ -144,7 +145,7 @@ class event_harvest {
       if (d.create_event(&e, 0) != 0) return false;
     if (c.pool == nullptr) c.pool = new event_context::memory;
     std::uint16_t index = 0;
-    while (c.pool->unused.pop(index) || c.pool->in_flight.pop(index)) {  // of a context before
+    while (c.pool->unused.pop(index) || c.pool->in_flight.pop(index)) {  // left from an earlier context
     }
     index = 0;
     for (timed_work& w : c.pool->work) w.generation.fetch_add(1, std::memory_order_relaxed);
@@ -152,7 +153,7 @@ class event_harvest {
     a.pending.reserve(event_context::pairs);
     calibrate(a);
     register_exit();
-    // In use from the first ones on: the program does not wait for the rest.
+    // The context is ready after its first pairs: the program does not wait for the rest.
     for (; index < event_context::pairs && !c.ending.load(std::memory_order_acquire); ++index) {
       timed_work& w = c.pool->work[index];
       if (d.create_event(&w.begin, 0) != 0 || d.create_event(&w.end, 0) != 0) break;
@@ -180,7 +181,7 @@ class event_harvest {
     a.pending.resize(kept);
   }
 
-  /// Whether nothing more is to be expected of this pair.
+  /// True: the pair was measured or is lost, and can be used again.
   bool settle(const event_context& c, const attended& a, const timed_work& w) {
     if (w.stream != 0)
       for (const std::uint64_t s : waiting_)
@@ -218,7 +219,8 @@ class event_harvest {
     return true;
   }
 
-  /// Measures the host time of an event on a stream that has nothing else to do: the narrowest of a few.
+  /// Measures the host time of an event on a stream that has nothing else to do: the narrowest of a few readings
+  /// counts.
   void calibrate(attended& a) noexcept {
     const event_driver& d = driver();
     base_sample best;
@@ -237,7 +239,7 @@ class event_harvest {
         chosen = i;
       }
     }
-    if (chosen < 0) return;  // the GPU does not come to it: the last base goes on
+    if (chosen < 0) return;  // the GPU does not reach the event: the last base stays
     float since_ms = 0;
     if (a.clock.known() && d.elapsed_ms(&since_ms, a.base[bases], a.base[chosen]) != 0) return;
     a.clock.set_base(best, since_ms);
@@ -255,7 +257,7 @@ class event_harvest {
     if (at_ != nullptr && !at_->empty() && at_->hand_over(writer_)) at_ = nullptr;
   }
 
-  /// What has not been done counts, and its events may be used again.
+  /// Work that is not done counts as untimed::ended, and its events may be used again.
   void abandon() noexcept {
     for (std::uint32_t i = 0; i < event_ticket::contexts; ++i) {
       event_context& c = timer_.contexts_[i];
@@ -303,8 +305,8 @@ class event_harvest {
     writer_.describe(e);
   }
 
-  /// The driver ends by a handler of its own, which it registers with its first context: ours, registered later, comes
-  /// before it and fetches what is complete. Nothing is asked of the driver after that.
+  /// The driver shuts down in an exit handler, which it registers with its first context. Our handler, registered
+  /// later, runs before that one and fetches what is complete. The driver is not called after that.
   static std::atomic<bool>& exiting() noexcept {
     static std::atomic<bool> now{false};
     return now;
@@ -325,7 +327,7 @@ class event_harvest {
   const event_driver& driver() const noexcept { return timer_.driver_; }
 
   static constexpr std::size_t batch_count = 8;
-  /// The collector may hold one longer than this object lives.
+  /// The collector may hold a batch longer than this object lives.
   static event_batch* batches() noexcept {
     static event_batch all[batch_count];
     return all;

@@ -27,11 +27,12 @@ struct timed_work {
   std::uint32_t grid[3] = {}, block[3] = {}, shared_bytes = 0;
   event_kind kind = event_kind::kernel;
   copy_direction direction = copy_direction::unknown;
-  /// Of its use: shows an owner that comes late that it is not the owner any more.
+  /// Rises each time the pair is given back, so that a thread that comes late sees that the pair is not its own any
+  /// more.
   std::atomic<std::uint16_t> generation{0};
 };
 
-/// One context's. Entries of the table are used again, for other contexts; their memory stays.
+/// Events and state of one context. Entries of the table are used again, for other contexts; their memory stays.
 struct event_context {
   /// Pairs in flight at once: a program may be about a thousand launches of a stream ahead of the GPU.
   static constexpr std::uint32_t pairs = 4096;
@@ -41,10 +42,10 @@ struct event_context {
   std::atomic<std::uint64_t> id{0};  ///< the driver's, never given twice in a process
   std::atomic<void*> handle{nullptr};
   std::atomic<int> device{-1};
-  /// Held by our thread while it is in the context, and by a thread of the program that ends it.
+  /// Held by our thread while it works in the context, and by a thread of the program that ends the context.
   spin_lock used;
-  std::atomic<bool> held{false};    ///< by the latter
-  std::atomic<bool> ending{false};  ///< that thread waits
+  std::atomic<bool> held{false};    ///< a thread that ends the context holds `used`
+  std::atomic<bool> ending{false};  ///< a thread waits to end the context
 
   using indices = boost::lockfree::queue<std::uint16_t, boost::lockfree::capacity<pairs>>;
   struct memory {

@@ -18,16 +18,16 @@ class event_timer {
   /// Whether calls are to be measured. Any thread.
   bool on() const noexcept { return on_.load(std::memory_order_acquire) && usable_.load(std::memory_order_acquire); }
   void set_on(bool yes) noexcept { on_.store(yes, std::memory_order_release); }
-  /// Whether names of kernels are to be kept, for they may be asked for later.
+  /// Whether names of kernels are to be kept, since they may be needed later.
   bool learns() const noexcept { return learns_.load(std::memory_order_relaxed); }
   void set_learns(bool yes) noexcept { learns_.store(yes, std::memory_order_relaxed); }
   /// False where the driver's library has not been seen, or is too old.
   bool usable() const noexcept { return usable_.load(std::memory_order_acquire); }
 
-  /// Under the lock of the one who scans.
+  /// With process::scanning held.
   void take(const driver_library& library) noexcept { usable_.store(driver_.take(library), std::memory_order_release); }
 
-  /// Before a call. The ticket goes to `end` or to `drop`; 0: there is nothing to do then.
+  /// Before a call. The ticket goes to `end` or to `drop`; for 0 both do nothing.
   std::uint32_t begin(const hook& h, const call_frame& f) noexcept {
     unsigned long long id = 0;
     if (driver_.context_id(nullptr, &id) != 0) return 0;  // the call will fail, too
@@ -39,7 +39,7 @@ class event_timer {
       return because(state == event_context::refused ? untimed::refused : untimed::preparing);
     void* stream = h.timing.stream_of(h.shape, f);
     int capturing = 0;
-    // Of the legacy stream the answer is an error while another stream is captured that it would have to wait for.
+    // An error for the legacy stream, while another stream is captured for which the legacy one would have to wait.
     if (driver_.is_capturing(stream, &capturing) != 0 || capturing != 0) return because(untimed::capturing);
     std::uint16_t index = 0;
     if (!c->pool->unused.pop(index)) {
@@ -93,7 +93,7 @@ class event_timer {
     if (owns(ticket, c, c.pool->work[index])) give_back(c, index);
   }
 
-  /// The calling thread has come into a context: its events may be ready then when it launches first.
+  /// The calling thread has made a context current: its events may be ready then at the first launch.
   void expect_work() noexcept {
     unsigned long long id = 0;
     std::uint32_t number = 0;
@@ -102,7 +102,7 @@ class event_timer {
     errno = kept;
   }
 
-  /// Around a call that may end contexts: our thread stays out of them, once it has taken what is complete.
+  /// before_end and after_end, around a call that may end contexts: our thread takes what is complete and stays out.
   void before_end(call_role role, std::uint64_t word) noexcept {
     bool any = false;
     for (event_context& c : contexts_) any = any || ends(c, role, word);
@@ -112,7 +112,7 @@ class event_timer {
       if (!ends(c, role, word)) continue;
       c.ending.store(true, std::memory_order_release);
       bool taken = false;
-      for (int i = 0; i < 8 && !taken; ++i) taken = c.used.lock_soon();  // who makes events in it stops doing so now
+      for (int i = 0; i < 8 && !taken; ++i) taken = c.used.lock_soon();  // our thread stops making events there now
       c.held.store(taken, std::memory_order_release);
     }
   }
@@ -132,7 +132,7 @@ class event_timer {
     }
   }
 
-  /// Has our thread look after all events, and waits for it, but not for long. Any other thread.
+  /// Has our thread look at all events once, and waits for that, `deadline_ms` at most. Any other thread.
   void ask_pass(std::uint32_t deadline_ms) noexcept {
     if (!attended_.load(std::memory_order_acquire)) return;
     const std::uint64_t mine = 1 + passes_asked_.fetch_add(1, std::memory_order_acq_rel);
@@ -185,7 +185,7 @@ class event_timer {
   static bool ends(const event_context& c, call_role role, std::uint64_t word) noexcept {
     if (!lives(c)) return false;
     if (role == call_role::ends_context) return reinterpret_cast<std::uintptr_t>(c.handle.load()) == word;
-    // Of a context that the program made itself on this device, this says too much: it is prepared anew then.
+    // Also true for a context that the program made itself on this device: that one is prepared anew afterwards.
     const int device = c.device.load(std::memory_order_relaxed);
     return device < 0 || device == static_cast<int>(word);
   }

@@ -18,7 +18,7 @@
 
 extern "C" {
 extern CUTRACE_LOCAL const unsigned char cutrace_preload_thunks[];
-/// By hook: the trampoline saves vector registers, too.
+/// By hook; not 0: the trampoline saves vector registers, too.
 extern CUTRACE_LOCAL unsigned char cutrace_preload_floating[CUTRACE_HOOK_LIMIT];
 }
 
@@ -31,8 +31,8 @@ class spin_lock {
   void lock() noexcept {
     while (taken_.exchange(true, std::memory_order_acquire)) sched_yield();
   }
-  /// False when it takes long (about 0.3 s, for on a busy machine the holder may not be running): who waits may itself
-  /// hold what the holder waits for.
+  /// False when it takes long (about 0.3 s, for on a busy machine the holder may not be running): the waiting thread
+  /// may itself hold what the holder waits for.
   bool lock_soon() noexcept {
     for (int i = 0; i < 1000; ++i, sched_yield())
       if (!taken_.exchange(true, std::memory_order_acquire)) return true;
@@ -53,9 +53,9 @@ struct hook {
   std::uint32_t stack_words = 0;
   bool exported = false;  ///< its address is that of an exported symbol
   call_role role = call_role::none;
-  bool timed = false;  ///< its GPU time may be measured; here, among what each call reads
+  bool timed = false;  ///< its GPU time may be measured; kept with what each call reads
   call_shape shape;    ///< where its arguments are
-  timed_call timing;   ///< how that is done
+  timed_call timing;   ///< how its GPU time is measured
   const char* symbol = nullptr;
 };
 
@@ -77,7 +77,7 @@ class hook_table {
 
   /// What to call instead of the function at `target`; `target` itself where there is no room for another hook.
   /// `symbol` is copied; `per_thread`: the variant for per-thread default streams. `added(index)` is called for a new
-  /// one, before anybody else can have it.
+  /// hook, before another thread can get it.
   template <class Added>
   std::uintptr_t thunk_for(std::uintptr_t target, const char* symbol, bool exported, bool per_thread,
                            Added added) noexcept {
@@ -93,7 +93,7 @@ class hook_table {
     return index != 0 ? thunk_of(index) : target;
   }
 
-  /// No hook is added meanwhile.
+  /// Calls `act()`; no hook is added meanwhile.
   template <class Do>
   void hold(Do act) noexcept {
     lock_.lock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of kernels by their handles, learned from the calls by which a program gets them: the driver is not asked,
-// since it takes a kernel's handle where a function's is due in launches alone.
+// Names of kernels by their handles, learned from the calls by which a program gets them. The driver cannot be asked:
+// only launches accept a kernel's handle (CUkernel) where a function's (CUfunction) is expected.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ class kernel_names {
  public:
   static constexpr std::size_t limit = 1u << 15;
 
-  /// Null where it is not known. Any thread; the text lives as long as the process.
+  /// Name of the kernel with this handle; null where it is not known. Any thread; the text lives as long as the
+  /// process.
   const char* find(std::uint64_t handle) const noexcept {
     for (std::size_t i = 0, at = place(handle); i < longest; ++i, at = (at + 1) % limit) {
       const std::uint64_t known = entries_[at].handle.load(std::memory_order_acquire);
@@ -27,8 +28,8 @@ class kernel_names {
     return nullptr;
   }
 
-  /// The handle means this from now on: it may have meant another one, of a module that is gone. Keeps the text, once
-  /// for each new one. Any thread.
+  /// Names a handle, which may have meant another kernel before, of a module that is gone. Copies the text, once for
+  /// each new name; copies stay. Any thread.
   void set(std::uint64_t handle, const char* name) noexcept {
     if (handle == 0 || name == nullptr) return;
     const char* before = find(handle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All objects of the process in the order in which the loader searches them, for code that must not ask the loader:
-// what is done with them is done while none of them can go.
+// All objects of the process in the order in which the loader searches them, for code that must not ask the loader.
+// None of them can be unloaded while they are used.
 #pragma once
 
 #include "elf_image.hpp"
@@ -29,8 +29,8 @@ class loaded_objects {
     return c;
   }
 
-  /// Reads the list, then calls `use(*this)` while it is still right and cannot change. One thread at a time. False
-  /// when objects came and went all the time.
+  /// Reads the list, then calls `use(*this)` while the list is still right and cannot change. One thread at a time.
+  /// False when objects came and went all the time: `use` was not called.
   template <class Use>
   bool with(Use use) noexcept {
     for (int attempt = 0; attempt < 8; ++attempt) {

@@ -34,8 +34,8 @@ struct thread_calls {
   std::uintptr_t stack_begin, stack_end;  ///< of its own stack: handlers of signals may have another
   open_call open[limit];
 
-  /// Takes the calls off that were left when a call with this frame goes on: those with frames at or below it, on the
-  /// same stack, and those of another stack once the thread is back on its own. `left(call)` is called for each.
+  /// Takes off the calls that have been left, when code with this frame runs: those on the same stack with frames at or
+  /// below it, and those on another stack once the thread is back on its own. Calls `left(call)` for each.
   template <class Left>
   void leave_below(std::uintptr_t frame, Left left) noexcept {
     const bool own_stack = is_own(frame);
@@ -50,8 +50,8 @@ struct thread_calls {
     while (depth != 0) left(open[--depth]);
   }
 
-  /// Of the calling thread; null where there is no memory. Lives until the thread ends, and again for what destructors
-  /// call after that.
+  /// The calling thread's object, made at first use; null where there is no memory. Lives until the thread ends; calls
+  /// by later destructors get another one.
   static thread_calls* own() noexcept {
     thread_calls* t = current();
     return t != nullptr ? t : attach();
@@ -95,7 +95,7 @@ struct thread_calls {
     static void (*f)(thread_calls&) = nullptr;
     return f;
   }
-  /// Not by malloc, which the program may have interrupted.
+  /// Not by malloc: a signal's handler may have interrupted the program in it.
   __attribute__((noinline)) static thread_calls* attach() noexcept {
     if (!usable()) return nullptr;
     void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -24,7 +24,8 @@ class preload_backend final : public backend {
     writer_ = &w;
     p.use_counter = w.scale().use_counter;
     name_results(w);
-    // Nobody has asked yet: the program begins this session itself, and the first call must not open another one.
+    // No call has asked for a session yet: the program begins this one itself, and the first call must not open
+    // another.
     int expected = process::not_asked;
     p.session.compare_exchange_strong(expected, process::settled);
     if (p.session.load(std::memory_order_acquire) == process::being_opened)
@@ -88,7 +89,7 @@ class preload_backend final : public backend {
       writer_->report("preload", "there were more than 4,095 functions: calls of the others are not seen");
   }
 
-  /// How many there were, why others are missing, and by how much the times may be wrong.
+  /// Notes how many times were measured, why others are missing, and by how much the times may be wrong.
   void report_measured(process& p) noexcept {
     try {
       const std::int64_t error_ns = harvest_->error_ns();

@@ -23,14 +23,14 @@ struct process {
   std::atomic<event_writer*> writer{nullptr};
   std::atomic<bool> measures{false};  ///< GPU times by events are wanted
   bool use_counter = false;           ///< ticks are the CPU's counter, else CLOCK_MONOTONIC; set before `writer`
-  /// The writer of the session that the first call opens, until that session is open: it would leave calls out before,
-  /// as while tracing is paused.
+  /// The writer of the session that the first call opens, until that session is open: before, the writer would leave
+  /// calls out, as while tracing is paused.
   std::atomic<event_writer*> waiting_writer{nullptr};
 
-  /// Of the session that the first call opens.
+  /// State of the session that the first call opens.
   enum : int { not_asked, being_opened, settled };
   std::atomic<int> session{not_asked};
-  /// For good: a forked child of a traced process, or one that shall not trace.
+  /// Nothing is recorded, for good: a forked child of a traced process, or a process that shall not be traced.
   std::atomic<bool> off{false};
   /// Calls that came while the session was being opened and could not wait for it.
   std::atomic<std::uint64_t> missed{0};
@@ -44,9 +44,9 @@ struct process {
 
   static process& own() noexcept { return instance_; }
 
-  /// Calls go there from now on.
+  /// From now on calls are recorded to `w`, which first gets the names of all hooks.
   void record_to(event_writer& w) noexcept {
-    // Hooks that come from now on name themselves.
+    // Hooks that are added later get their names in `hooked`.
     hooks.hold([&] {
       const std::uint32_t known = hooks.count();
       for (std::uint32_t i = 1; i < known; ++i) name_function(w, i, hooks.at(i).symbol, hooks.at(i).shape);
@@ -54,8 +54,8 @@ struct process {
     });
   }
 
-  /// What to call instead of a function of the driver. `label` names it where it is no exported symbol; `per_thread`:
-  /// it was asked for in the variant for per-thread default streams.
+  /// What to call instead of a function of the driver. `label` names a function that is no exported symbol;
+  /// `per_thread`: the function was asked for in the variant for per-thread default streams.
   std::uintptr_t hooked(std::uintptr_t target, const char* label, bool per_thread = false) noexcept {
     const char* symbol = driver.name_of(target, label);
     return hooks.thunk_for(target, symbol != nullptr ? symbol : label, symbol != nullptr, per_thread,
@@ -69,7 +69,8 @@ struct process {
   static process instance_;
 };
 
-// Hooks write to it before constructors have run, so it has none. It begins as zeros, which take no room in the file.
+// Hooks write to this object before constructors have run, so nothing constructs it at run time. It begins as zeros,
+// which take no room in the file.
 #if defined(__clang__)
 [[clang::require_constant_initialization]]
 #else

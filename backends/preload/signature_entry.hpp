@@ -10,14 +10,14 @@ CUTRACE_BEGIN_NAMESPACE
 namespace preload {
 
 struct argument_place {
-  std::uint16_t offset;  ///< in CUPTI's structure of the arguments, which the rows of `function` count by
+  std::uint16_t offset;  ///< in CUPTI's structure of the arguments, as function_parameter::offset
   std::uint16_t bytes;
   bool floating;
 };
 
 struct signature {
   cupti::function_entry function;
-  std::uint16_t first;  ///< of its places, in the order of the arguments
+  std::uint16_t first;  ///< index of its first place; places are in the order of the arguments
   std::uint8_t count;
   bool placed;  ///< the places say where the arguments are
 };

@@ -18,8 +18,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
-/// How many of the caller's stack words a function of unknown signature is given: cuLaunchKernel takes 5, a structure
-/// of 64 bytes by value 8, the longest function of CUDA 13 eight.
+/// How many of the caller's stack words are passed on to a function of unknown signature: cuLaunchKernel takes 5, a
+/// structure of 64 bytes by value 8, the longest function of CUDA 13 eight.
 constexpr std::uint32_t stack_words_of_unknown = 16;
 
 struct call_shape {
@@ -28,7 +28,7 @@ struct call_shape {
   bool plain = false;     ///< all words are integers of the frame, see `plain_words`
   bool floating = false;  ///< vector registers may carry arguments
   std::uint8_t word_count = 0;
-  /// An integer of the frame: cut to its size by `mask`, and its sign, where it has one, carried on.
+  /// An integer of the frame: `mask` cuts it to its size, `sign` is the sign bit to extend, 0 for unsigned.
   struct plain_word {
     std::uint64_t mask = 0, sign = 0;
     std::uint16_t offset = 0;
@@ -38,8 +38,8 @@ struct call_shape {
   cupti::function_parameter parameters[cupti::word_limit] = {};
   cupti::function_product product = {};
 
-  /// Of an exported symbol, or of a name that cuGetProcAddress was asked for: such a name may stand for several
-  /// versions, and is known where all of them take the same.
+  /// For an exported symbol, or a name that cuGetProcAddress was asked for: such a name may stand for several versions,
+  /// and is known where all versions take the same arguments.
   static call_shape of(const char* symbol, bool exported) noexcept {
     call_shape shape;
     shape.stack_words = stack_words_of_unknown;
@@ -161,7 +161,7 @@ struct call_shape {
 /// one of CUDA's.
 constexpr std::int32_t did_not_return = INT32_MIN;
 
-/// Hands over the names of all results of these headers, and of the one above, so that sinks can print them.
+/// Names all results of these headers, and did_not_return, to the writer, so that sinks can print them.
 inline void name_results(event_writer& w) noexcept {
 #if defined(CUTRACE_WITH_SIGNATURES)
   for (const cupti::result_entry* r = cupti::signatures::results; r->name != nullptr; ++r)

@@ -18,7 +18,7 @@ enum class page_access { unknown, read_only, writable };
 inline page_access access_of(std::uintptr_t address) noexcept {
   const int file = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (file < 0) return page_access::unknown;
-  // Lines of "begin-end rwxp ...", read through a window; the state survives its ends.
+  // Lines of "begin-end rwxp ...", read window by window; a line may go on in the next one.
   char window[2048];
   std::uintptr_t bounds[2] = {0, 0};
   unsigned field = 0;  // 0: begin, 1: end, 2: access, 3: the rest
@@ -56,7 +56,7 @@ class slot_writer {
   slot_writer& operator=(const slot_writer&) = delete;
 
   /// False where it cannot be stored now: the loader, on another thread, is still at work on this object and would find
-  /// its page read-only.
+  /// its page read-only afterwards; or mprotect failed.
   bool store(std::uintptr_t* slot, std::uintptr_t value) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(slot);
     const bool guarded =
@@ -66,7 +66,7 @@ class slot_writer {
       if (mprotect(reinterpret_cast<void*>(begin_), end_ - begin_, PROT_READ | PROT_WRITE) != 0) return false;
       opened_ = true;
     }
-    // Others call through it meanwhile.
+    // Other threads call through the slot meanwhile.
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
     return true;
   }

@@ -11,14 +11,14 @@ namespace preload CUTRACE_LOCAL {
 
 class slots {
  public:
-  /// Looks into every object that has come since the last time. Nothing is touched before the driver's library is
-  /// there. Any thread.
+  /// Hooks the slots of every object that was loaded since the last scan. Changes nothing before the driver's library
+  /// is loaded. Any thread.
   static void scan(process& p) noexcept {
     const loaded_objects::changes now = loaded_objects::now();
     if (p.scanned_added.load(std::memory_order_acquire) == now.added &&
         p.scanned_removed.load(std::memory_order_relaxed) == now.removed)
       return;
-    if (!p.scanning.lock_soon()) return;  // the next one will
+    if (!p.scanning.lock_soon()) return;  // the next scan will
     const bool done = p.objects.with([&p](loaded_objects& all) { look(p, all); });
     if (done) {
       p.scanned_removed.store(p.scanned.removed, std::memory_order_relaxed);
@@ -76,7 +76,7 @@ class slots {
 
   static bool is_loader(const elf_image& i) noexcept { return early::starts_with(i.soname(), "ld-linux"); }
 
-  /// False where some were not ready.
+  /// False where some slots could not be hooked yet.
   static bool hook_slots(process& p, const loaded_objects& all, const elf_image& object) noexcept {
     slot_writer to(object);
     bool complete = true;
@@ -89,8 +89,8 @@ class slots {
       } else {
         const std::uintptr_t exported = p.driver.find(s.name);
         if (exported == 0) return;
-        // Not bound yet: the slot leads to the object's own stub, which asks the loader. Bound now, since the loader
-        // would overwrite it; but only to what the loader would choose.
+        // Not bound yet: the slot leads to the object's own stub, which asks the loader. We bind it now, since the
+        // loader would overwrite a hook; but only where the loader would choose the driver's function.
         if (s.of_call && object.executes(value) && !defined_elsewhere(p, all, s.name))
           real = exported;
         else if (value < object.span())
@@ -101,7 +101,7 @@ class slots {
     return complete;
   }
 
-  /// By another object than the driver's library, which may come before it in the loader's order.
+  /// Whether an object other than the driver's library defines `name`: the loader may find that one first.
   static bool defined_elsewhere(const process& p, const loaded_objects& all, const char* name) noexcept {
     for (const elf_image& i : all)
       if (!p.driver.is(i) && i.find_function(name) != 0) return true;

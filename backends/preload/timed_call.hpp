@@ -17,7 +17,7 @@ enum class call_role : std::uint8_t {
   gives_functions,  ///< cuGetProcAddress in one of its forms
   names_kernel,     ///< (function* out, module or library, name)
   converts_kernel,  ///< (function* out, kernel)
-  enters_context,   ///< another one is current behind it
+  enters_context,   ///< another context is current after the call
   ends_context,     ///< (context)
   ends_primary,     ///< (device)
 };
@@ -39,7 +39,7 @@ inline call_role role_of(const char* symbol) noexcept {
                            {"cuCtxPushCurrent", call_role::enters_context}};
   for (const one& k : known) {
     const std::size_t size = std::strlen(k.begin);
-    // cuModuleGetFunctionCount counts, and has another second argument.
+    // Not by prefix alone: cuModuleGetFunctionCount has other arguments.
     if (std::strncmp(symbol, k.begin, size) == 0 && (symbol[size] == '\0' || symbol[size] == '_')) return k.role;
   }
   return call_role::none;
@@ -52,11 +52,11 @@ struct timed_call {
   bool per_thread = false;  ///< stream 0 is the thread's own default stream
   event_kind kind = event_kind::kernel;
   copy_direction direction = copy_direction::unknown;
-  std::int8_t stream = none;  ///< index of the word that is the stream; none: it works on the default stream
+  std::int8_t stream = none;  ///< index of the word that is the stream; none: the default stream
   std::int8_t function = none, bytes = none;
   std::int8_t grid[3] = {none, none, none}, block[3] = {none, none, none}, shared = none;
 
-  /// `per_thread`: asked for in the variant for that.
+  /// `per_thread`: asked for in the variant for per-thread default streams.
   static timed_call of(const call_shape& shape, const char* symbol, bool per_thread) noexcept {
     timed_call t;
     if (shape.known == nullptr) return t;
@@ -93,13 +93,14 @@ struct timed_call {
       for (int k = 0; k < 7; ++k)
         if (std::strcmp(p.name, shape_names[k]) == 0) *places[k] = at;
     }
-    // A launch on several devices at once is no work of one stream; of those before CUDA 4 nobody makes any.
+    // A launch on several devices at once is not work of one stream. Launches without a stream are older than CUDA 4:
+    // nobody makes any.
     const bool several = std::strcmp(f.name, "cuLaunchCooperativeKernelMultiDevice") == 0;
     t.timed = !several && (t.stream != none || t.kind == event_kind::memcpy || t.kind == event_kind::memset);
     return t;
   }
 
-  /// The stream that the work goes to, as any function of the driver takes it.
+  /// Handle of the stream that the work goes to, valid for every function of the driver.
   void* stream_of(const call_shape& shape, const call_frame& f) const noexcept {
     std::uint64_t value = 0;
     if (stream != none) {

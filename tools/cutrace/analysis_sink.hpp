@@ -23,13 +23,13 @@ class analysis_sink : public cutrace::sink {
   }
 
  protected:
-  /// Once, in `close`. @param names nullptr: without the page of inference, which no other analysis needs
+  /// Once, in `close`. @param names nullptr: without the inference report; no other analysis needs the names
   cutrace::analysis::trace_results finish(const cutrace::trace_summary& end,
                                           const cutrace::analysis::inference_names* names = nullptr) {
     return all_->finish(end.stop.monotonic_ns != 0 ? end.stop.trace_ns : INT64_MIN, {}, names);
   }
   const cutrace::analysis::trace_analysis& all() const noexcept { return *all_; }
-  /// Gives its memory back.
+  /// Frees the analysis and its memory.
   void forget() noexcept { all_.reset(); }
 
  private:

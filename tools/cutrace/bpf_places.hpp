@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that uprobes are about, when no program was started yet: by name or path, else the driver's.
+// Finds the library that uprobes are to be put on before a program is started: by name or path, else the driver's.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ inline std::map<std::string, std::string> loader_environment() {
                             : std::map<std::string, std::string>{};
 }
 
-/// Without links and dots, where the file is there.
+/// The path without links and dots; as it is where there is no such file.
 inline std::string absolute(const std::string& path) {
   std::error_code failed;
   const std::filesystem::path whole = std::filesystem::canonical(path, failed);
   return failed ? path : whole.string();
 }
 
-/// Empty: the libcuda that --method ebpf would find first. @throws std::runtime_error
+/// `wanted` empty: the libcuda that --method ebpf would find first. @throws std::runtime_error
 inline cutrace_ebpf::opened_file library_or_driver(const std::string& wanted) {
   if (!wanted.empty()) return cutrace_ebpf::find_library(wanted, "", loader_environment());
   std::vector<cutrace_ebpf::opened_file> all = cutrace_ebpf::likely_drivers("", loader_environment());
@@ -38,7 +38,7 @@ inline cutrace_ebpf::opened_file library_or_driver(const std::string& wanted) {
   return std::move(all.front());
 }
 
-/// Of all functions that symbols name, sorted, each once. @throws std::runtime_error
+/// Names of all functions that have a symbol, sorted, each once. @throws std::runtime_error
 inline std::vector<std::string> function_names(const cutrace_ebpf::opened_file& file) {
   std::vector<std::string> names;
   cutrace_ebpf::elf_file(file, true).all_functions([&](const char* name, std::uint64_t) {

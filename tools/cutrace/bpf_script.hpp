@@ -7,7 +7,7 @@
 
 namespace cutrace_tool {
 
-/// For the libcuda or the library of `cutrace bpf --library`. @throws usage_error
+/// @param library of `cutrace bpf --library`; empty: libcuda. @throws usage_error
 std::string print_bpftrace(const std::string& library, const std::vector<std::string>& probes);
 
 }  // namespace cutrace_tool

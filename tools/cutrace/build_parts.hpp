@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build of the command may lack, since what it needs was not there: `cutrace --version --verbose` and
-// `cutrace doctor` say it.
+// Parts that a build of the command may lack, since what they need was missing: `cutrace --version --verbose` and
+// `cutrace doctor` print them.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ inline constexpr build_part build_parts[] = {
     {built_with_ebpf, "methods ebpf and all, attach, bpf", "a clang that knows BPF, libbpf and libelf"},
 };
 
-/// "sink perfetto, for which it needs protozero; ..."; empty where nothing is left out.
+/// "sink perfetto, which needs protozero (Debian: libprotozero-dev); ..."; empty where nothing is left out.
 inline std::string left_out_of_build() {
   std::string text;
   for (const build_part& p : build_parts)

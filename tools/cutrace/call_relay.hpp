@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between probes in the kernel and the traces of processes: carries records to who writes them, puts probes on
-// libraries and functions that turn up while the program runs, and counts what was lost. One thread.
+// Between probes in the kernel and the traces of processes: carries records to the processes that write them, puts
+// probes on libraries and functions that turn up while the program runs, and counts what was lost. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -23,15 +23,15 @@ namespace cutrace_tool {
 
 class call_relay {
  public:
-  /// `writer_variables`: of the environment of the processes that write traces. `only_process`: the one that probes are
-  /// set in, 0: wherever the library is mapped.
+  /// `writer_variables`: of the environment of the processes that write traces. `only_process`: the process that probes
+  /// are set in, 0: wherever the library is mapped.
   call_relay(cutrace_ebpf::call_probes& probes, std::map<std::string, std::string> writer_variables,
              std::uint32_t only_process);
   ~call_relay();
   call_relay(const call_relay&) = delete;
   call_relay& operator=(const call_relay&) = delete;
 
-  /// For the case that it is gone before anybody can look: words of its command line, one NUL between two.
+  /// Id and command line (words with a NUL between them) of the program, which may end before /proc can be read.
   void set_program(std::uint32_t process, std::string command_line) {
     program_ = process;
     command_line_ = std::move(command_line);
@@ -45,25 +45,26 @@ class call_relay {
   /// The user's probes are recorded, too. `probes` lives longer than this.
   void set_probes(cutrace_ebpf::user_probes& probes) { user_probes_ = &probes; }
 
-  /// Carries what is there, and looks around. Often.
+  /// Carries the records that have come, and looks for processes and libraries that are new. To be called often.
   void relay();
-  /// Takes the probes off, carries the rest, closes the traces and waits for them. False: some of it is in no trace.
+  /// Takes the probes off, carries the rest, closes the traces and waits for them. False: some records are in no trace.
   bool finish();
   /// What the user should know, a line each.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
   bool any_traced() const noexcept { return any_traced_; }
 
-  /// Probes on libraries that a process has mapped and that have none; how many functions. @throws refused
+  /// Puts probes on libraries that the process has mapped and that have none. @returns how many functions got one
+  /// @throws refused
   std::size_t attach_mapped(std::uint32_t process);
-  /// The same is done while it runs, and reported in the notes: calls that came before are missing.
+  /// Whether `relay` does the same for all processes while they run; a note reports it, as earlier calls are missing.
   void watch(bool on) noexcept { watching_ = on; }
 
  private:
   struct writer {
     pid_t process = -1;
     int pipe = -1;
-    std::vector<char> waiting;  ///< for the pipe to have room
-    std::size_t sent = 0;       ///< of them
+    std::vector<char> waiting;  ///< bytes that wait for room in the pipe
+    std::size_t sent = 0;       ///< bytes of `waiting` that were sent
     std::bitset<CUTRACE_EBPF_FUNCTIONS> named;
     std::uint64_t lost[CUTRACE_EBPF_LOSSES] = {};
   };
@@ -99,7 +100,7 @@ class call_relay {
   cutrace_ebpf::call_probes& probes_;
   cutrace_ebpf::kernel_probes* kernel_ = nullptr;
   cutrace_ebpf::kernel_view view_;
-  cutrace_ebpf_totals totals_ = {};  ///< that have been reported
+  cutrace_ebpf_totals totals_ = {};  ///< losses that have been reported
   cutrace_ebpf::user_probes* user_probes_ = nullptr;
   std::map<std::string, std::string> variables_;
   std::uint32_t only_process_, program_ = 0;

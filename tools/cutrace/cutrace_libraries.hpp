@@ -10,9 +10,9 @@ namespace cutrace_tool {
 /// Absolute path of libcutrace_inject.so. CUTRACE_INJECT_LIBRARY overrides the search. @throws usage_error that names
 /// what was looked for
 std::string find_inject_library();
-/// Of libcutrace_preload.so and CUTRACE_PRELOAD_LIBRARY.
+/// As find_inject_library, of libcutrace_preload.so and CUTRACE_PRELOAD_LIBRARY.
 std::string find_preload_library();
-/// Of libcutrace_watch.so and CUTRACE_WATCH_LIBRARY.
+/// As find_inject_library, of libcutrace_watch.so and CUTRACE_WATCH_LIBRARY.
 std::string find_watch_library();
 
 }  // namespace cutrace_tool

@@ -8,8 +8,8 @@ class App;
 
 namespace cutrace_tool {
 
-/// Adds the subcommand. When it was chosen, `exit_status` is 0 where the asked methods work, 1 where one does not; what
-/// cannot be parsed is CLI::ParseError as ever.
+/// Adds the subcommand. When it was chosen, `exit_status` is 0 where the asked methods work, 1 where one does not; a
+/// command line that cannot be parsed throws CLI::ParseError.
 void add_doctor(CLI::App& app, int& exit_status);
 
 }  // namespace cutrace_tool

@@ -12,7 +12,7 @@
 
 namespace cutrace_tool {
 
-/// Neither this build nor this user can have probes of the kernel here.
+/// This build lacks probes of the kernel, or Linux refuses them to this user.
 class no_probes : public usage_error {
  public:
   using usage_error::usage_error;
@@ -24,15 +24,15 @@ void require_ebpf();
 class requested_probes;
 
 struct ebpf_plan {
-  std::map<std::string, std::string> writers;      ///< variables of who writes a trace
+  std::map<std::string, std::string> writers;      ///< environment of the processes that write traces
   std::map<std::string, std::string> environment;  ///< the program's
   std::string executable;
   std::string method = "ebpf";     ///< for messages
-  std::string joins;               ///< library that gives CUPTI's numbers of calls; empty: none
+  std::string joins;               ///< library that gives CUPTI's correlation ids of calls; empty: none
   std::vector<std::string> words;  ///< of the program's command line
   bool children = true;
   bool kernel = false;              ///< what the kernel does is recorded, too
-  requested_probes* own = nullptr;  ///< null: none
+  requested_probes* own = nullptr;  ///< probes of the --probe options; null: none
 };
 
 /// @throws usage_error where this build or this machine cannot do it

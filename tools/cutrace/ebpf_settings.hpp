@@ -28,7 +28,7 @@ inline std::uint64_t ring_bytes_of(const char* text) {
   return n;
 }
 
-/// @param joined loads the program, too, that is given CUPTI's numbers of calls
+/// @param joined true: also loads the BPF program that is given CUPTI's correlation ids of calls
 /// @throws usage_error for a variable that cannot be used, no_probes where Linux refuses
 inline std::unique_ptr<cutrace_ebpf::call_probes> load_probes(bool children, const std::string& method = "ebpf",
                                                               bool joined = false) {
@@ -50,7 +50,8 @@ struct loaded_kernel_probes {
   std::unique_ptr<cutrace_ebpf::kernel_probes> probes;
   cutrace_ebpf::kernel_view view;
 };
-/// Those that CUTRACE_EBPF_KERNEL asks for, beside `calls`, which must outlive them. @throws usage_error
+/// Loads the kernel probes that CUTRACE_EBPF_KERNEL asks for, beside `calls`, which must outlive them.
+/// @throws usage_error
 inline loaded_kernel_probes load_kernel_probes(const cutrace_ebpf::call_probes& calls) {
   cutrace_ebpf::kernel_options o;
   if (const char* kinds = std::getenv("CUTRACE_EBPF_KERNEL")) o.kinds = kinds;

@@ -8,8 +8,8 @@
 
 namespace cutrace_tool {
 
-/// Empty where it cannot be read; where that fails on the way, as for a process of /proc that ends meanwhile, what was
-/// read. Never throws for it: a stream buffer read by itself would.
+/// Empty where the file cannot be read. Where reading fails on the way, as for a process of /proc that ends meanwhile:
+/// what was read so far. Never throws for that, as a stream buffer that is read directly would.
 inline std::string content_of(const std::string& path) {
   std::ostringstream content;
   content << std::ifstream(path, std::ios::binary).rdbuf();

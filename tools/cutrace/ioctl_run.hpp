@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run by `--method ioctl`: the tracer's process beside the program, and a process for each traced one that writes its
-// trace. The command only carries records from one to the others, and no thread of its own.
+// trace. The command only carries records from the tracer to the writing processes, and starts no thread.
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +19,8 @@ namespace cutrace_tool {
 
 class ioctl_run final : public outside_run {
  public:
-  /// `writers`: the variables of who writes a trace, CUTRACE_SINKS and CUTRACE_RUN among them. @throws usage_error
-  /// where this machine cannot do it
+  /// `writers`: environment of the processes that write traces, CUTRACE_SINKS and CUTRACE_RUN among them.
+  /// @throws usage_error where this machine cannot do it
   ioctl_run(std::map<std::string, std::string> writers, bool children);
   ~ioctl_run() override;
 

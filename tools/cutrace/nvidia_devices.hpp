@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices of this machine are NVIDIA's, and of which branch its driver is, for the methods that look at ioctls.
+// Which devices of this machine are NVIDIA's, and of which release branch their driver is, for the methods that look at
+// ioctls.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,10 @@ class outside_run {
   virtual const std::string& refusal() const = 0;
   /// Becomes readable when `relay` has much to do; -1: it is only called from time to time.
   virtual int wake_fd() const { return -1; }
-  /// Carries what is there. Often: what finds no room before it is lost, and counted.
+  /// Carries the records that have come. To be called often: records that find no room until then are lost, and
+  /// counted.
   virtual void relay() = 0;
-  /// The last of it; then the traces are closed, and waited for. False: some of it is in no trace, as the notes say.
+  /// Carries the last records, closes the traces and waits for them. False: some records are in no trace; see notes.
   virtual bool finish() = 0;
   /// What the user should know, a line each.
   virtual std::vector<std::string> notes() const = 0;

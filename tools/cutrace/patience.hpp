@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for somebody else for as long as he gets on: a busy machine must cost time, not records.
+// Waiting for another process for as long as it makes progress: a busy machine must cost time, not records.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ void add_probe_option(CLI::App& app, std::vector<std::string>& to);
 #if defined(CUTRACE_WITH_EBPF)
 using cutrace_ebpf::chosen_probe;
 
-/// Those of the kernel are complete then; it is done while there are all rights.
+/// Kernel probes are complete then; uprobes need find_libraries. Call while the process still has all rights.
 /// @throws usage_error where a name does not exist, is not clear, or cannot be had by that kind of probe
 std::vector<chosen_probe> choose_probes(const std::vector<std::string>& wanted,
                                         const cutrace_ebpf::kernel_catalog& kernel);

@@ -15,15 +15,16 @@ struct process_socket {
   std::string path;  ///< as that process calls it
 };
 
-/// One for each runtime of the process, which are several only where versions of cutrace met that do not know each
-/// other.
+/// One socket for each runtime of the process. There are several runtimes only where versions of cutrace met that do
+/// not know each other.
 /// @throws usage_error with the reason where there is none: no such process, not ours to ask, not traced, no socket
 std::vector<process_socket> find_process_sockets(int process);
 
-/// Sends the line `request` and has the line that comes first and the text behind it, once the other side ends.
+/// An answer: its first line, and the text behind it.
 struct process_answer {
   std::string line, text;
 };
+/// Sends the line `request` and reads the answer until the other side closes the connection.
 /// @throws usage_error where the socket is of another process or nothing comes until `end`
 process_answer ask_process(int process, const process_socket& socket, const std::string& request,
                            std::chrono::steady_clock::time_point end);

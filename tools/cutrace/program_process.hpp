@@ -18,7 +18,7 @@ struct start_gate {
   std::function<int(pid_t)> in_parent;  ///< meanwhile; not 0: an errno, and the child is killed
 };
 
-/// By then a program that ends in an orderly way on request has ended.
+/// Seconds after which a program that ends in an orderly way on a signal has ended.
 constexpr int patience_after_signal_s = 5;
 
 class program_process {
@@ -34,8 +34,8 @@ class program_process {
   /// the end of a child. From here on the command does not ignore it; the program does, as it would without cutrace.
   program_process();
 
-  /// Starts the program, which is found by PATH as in a shell. With `alone`, CUTRACE_RUN_PID names it. @returns 0, or
-  /// the errno of what failed
+  /// Starts the program, which is found by PATH as in a shell. With `alone`, CUTRACE_RUN_PID is its process id.
+  /// @returns 0, or the errno of what failed
   int start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, bool alone,
             const start_gate* gate = nullptr);
 

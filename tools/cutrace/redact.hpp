@@ -33,7 +33,7 @@ class redact_sink : public cutrace::sink {
   cutrace::text without_paths(cutrace::text old);
   cutrace::text store(std::string s);
   std::uint64_t replacement_of(std::uint64_t address);
-  /// Of a message, which may hold any text of the trace.
+  /// A message with all secrets replaced; it may hold any text of the trace.
   std::string redacted_message(const char* old);
   void remember(std::string_view secret, text_kind w);
   void redact(cutrace::event& e);

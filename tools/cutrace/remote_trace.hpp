@@ -13,7 +13,7 @@
 namespace cutrace_tool {
 
 struct CUTRACE_LOCAL remote_trace {
-  /// Of the environment of the writing process, CUTRACE_SINKS and CUTRACE_RUN among them.
+  /// Environment variables of the writing process, CUTRACE_SINKS and CUTRACE_RUN among them.
   std::map<std::string, std::string> variables;
   std::uint32_t process = 0;       ///< id of the traced process
   std::string name, command_line;  ///< of the traced process, for where /proc has it no more

@@ -30,7 +30,7 @@ struct report_outputs {
   bool any() const { return !json.empty() || !csv.empty() || !html.empty(); }
   /// @throws usage_error for a name that would overwrite what is read, or is surely a mistake
   void check(const std::vector<std::string>& inputs) const;
-  /// nullptr: no HTML is wanted. It is to get all events; its `close` writes the page.
+  /// The sink of --html, which is to get all events; its `close` writes the page. nullptr: no HTML is wanted.
   std::unique_ptr<cutrace::html_sink> make_html() const;
   /// JSON and CSV. @throws cutrace::error where one cannot be written
   void write(const cutrace::tables::report& report) const;

@@ -22,12 +22,12 @@ class requested_probes {
   requested_probes(const requested_probes&) = delete;
   requested_probes& operator=(const requested_probes&) = delete;
 
-  /// As the user who called, of a program that is about to start. @throws usage_error
+  /// Finds the libraries of a program that is about to start. Call as the user who called. @throws usage_error
   void find_libraries(const std::string& executable, const std::map<std::string, std::string>& environment);
-  /// Of a process that runs. @throws usage_error
+  /// Finds the libraries of a process that runs. @throws usage_error
   void find_libraries(std::uint32_t process);
 #if defined(CUTRACE_WITH_EBPF)
-  /// Into the kernel; null where none was wanted. What is refused is said, and the rest works.
+  /// Loads the probes into the kernel; null where none was wanted. A probe that is refused is reported; the rest works.
   std::unique_ptr<cutrace_ebpf::user_probes> load(const cutrace_ebpf::call_probes& calls);
 
  private:

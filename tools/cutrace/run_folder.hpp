@@ -27,7 +27,7 @@ class output_folder {
   output_folder& operator=(const output_folder&) = delete;
 
   const std::string& path() const { return path_; }
-  /// Files may come into it later.
+  /// Keeps the folder even if it is empty now: files may come into it later.
   void keep() { created_ = false; }
   void remove_if_empty() const {
     std::error_code ignored;
@@ -42,12 +42,12 @@ class output_folder {
 /// Columns of the terminal that will show the report, within what the report can have; 0: it goes elsewhere.
 unsigned terminal_columns();
 
-/// Processes that end together with the program may still be writing their last: they are waited for, for a second at
-/// most. So are those that were left behind and have not begun a trace, where `others` takes them: what is in it then
-/// still lives.
+/// Reads the processes of a run, and waits a second at most for those that are still writing their last events. Where
+/// `others` is not null, it also waits for processes that were left behind and have not begun a trace; those that still
+/// live are then in `others`.
 std::vector<process_report> read_at_end(run_status& status, std::vector<started_process>* others = nullptr);
 
-/// What a process that is gone had opened and not written to.
+/// Removes the files that a process that is gone had opened and not written to.
 void remove_empty_files(const std::vector<process_report>& processes);
 
 }  // namespace cutrace_tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says on stderr: one line while it works, and at its end reports, warnings and where the files are.
+// What a run prints on stderr: one line while it works, and at its end reports, warnings and where the files are.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 namespace cutrace_tool {
 
 /// The line of a run that is under way. Only for a terminal, in whose foreground the command is; erased before anything
-/// else is said.
+/// else is printed.
 class progress_line {
  public:
   explicit progress_line(bool wanted);
@@ -33,13 +33,14 @@ struct run_summary {
   std::string out_of_reach;  ///< why it may not be traced at all, empty: nothing known
   bool nvtx = true;
   std::string host_method;              ///< the method, where it has no GPU time
-  std::string late_files;               ///< folder of what processes write that still run
-  std::vector<started_process> others;  ///< that live and have no trace so far
+  std::string late_files;               ///< folder of files that running processes still write
+  std::vector<started_process> others;  ///< living processes that have no trace so far
   bool turned_off = false;              ///< CUTRACE=0
   bool quiet = false;
 };
 
-/// Says it. True when the trace can be trusted: something was traced, all of it was recorded and written.
+/// Prints the end of a run. True when the trace can be trusted: something was traced, all of it was recorded and
+/// written.
 bool print_end(const run_summary& run, const std::vector<process_report>& processes);
 
 /// "1,234,567"

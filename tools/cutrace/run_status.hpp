@@ -49,15 +49,15 @@ class run_status {
  public:
   /// Makes a folder of its own in `out`. @throws usage_error
   explicit run_status(const std::string& out);
-  /// Of other writers, in the folder of that one. @throws usage_error
+  /// Status of other writers, in a folder `name` inside the folder of `of`. @throws usage_error
   run_status(const run_status& of, const char* name);
-  /// Removes it, unless `keep` was called. Processes that still run keep their blocks, and nobody reads them.
+  /// Removes the folder, unless `keep` was called. Processes that still run keep their blocks, and nobody reads them.
   ~run_status();
   run_status(const run_status&) = delete;
   run_status& operator=(const run_status&) = delete;
 
   const std::string& folder() const { return folder_; }
-  /// Traces are being written in it.
+  /// Keeps the folder: processes that still run write their traces in it.
   void keep() { kept_ = true; }
 
   /// All processes that have begun a trace so far, by rank and id.

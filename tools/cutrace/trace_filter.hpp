@@ -30,8 +30,8 @@ struct trace_choice {
   std::vector<std::string> requests;  ///< numbers or names; empty: all
   std::vector<std::uint32_t> devices;
 
-  /// Whether it belongs to what was chosen. What describes processes, threads and devices always does, losses and
-  /// windows whenever the time does.
+  /// Whether `e` belongs to what was chosen. Descriptions of processes, threads and devices always do, losses and
+  /// windows whenever their time does.
   bool wants(const cutrace::event& e) const;
   bool of_time() const noexcept;
   /// "stage decode, request 7"; empty where all is wanted, at some time or at any.
@@ -52,7 +52,7 @@ struct choice_words {
 
 class filter_sink : public cutrace::sink {
  public:
-  /// @param whole what is chosen is compared with what is chosen likewise, so that nothing is missing
+  /// @param whole true: the result is compared with a like choice of another trace, so it is not marked as incomplete
   filter_sink(cutrace::sink& to, trace_choice choice, bool whole)
       : to_(to), choice_(std::move(choice)), whole_(whole) {}
   const char* name() const noexcept override { return to_.name(); }
@@ -78,26 +78,26 @@ class filter_sink : public cutrace::sink {
   std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of the trace
   std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
   std::uint32_t process_id_ = 0;
-  std::int64_t begin_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of what is no description
+  std::int64_t begin_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of events that are no descriptions
   std::set<std::string> stages_, requests_;                           ///< as many as a message names
   std::set<std::uint32_t> devices_;
 
  public:
-  /// What the trace has of the kinds that were asked for, in words.
+  /// Stages, requests or devices that the trace has, whichever were asked for, in words.
   std::string what_exists() const;
-  /// Without what always is kept.
+  /// Events kept, without the descriptions, which are always kept.
   std::uint64_t chosen() const noexcept { return kept_ - described_; }
 };
 
 struct chosen_outcome : cutrace_reading::outcome {
-  bool nothing_chosen = false;  ///< although something was asked for
-  std::string there_is;         ///< instead
+  bool nothing_chosen = false;  ///< no event belongs to the choice
+  std::string there_is;         ///< what the trace has instead, in words
 
-  /// One line on stderr, where that is so. @returns `status`, or that of a failure
+  /// Prints one line on stderr where nothing was chosen. @returns `status`, or that of a failure
   int status_or_nothing(int status) const;
 };
 
-/// As read_trace, of what was chosen. @throws usage_error
+/// As read_trace; `to` gets only what was chosen. @throws usage_error
 /// @param whole as of filter_sink
 chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
                            bool whole = false);

@@ -9,14 +9,14 @@
 
 namespace cutrace_tool {
 
-/// First in each command that reads traces, before it opens anything: as whom (invoking_user.hpp), with how much memory
-/// (memory_limit.hpp). @throws usage_error
+/// First in each command that reads traces, before it opens anything: sets the user (invoking_user.hpp) and the limit
+/// of memory (memory_limit.hpp). @throws usage_error
 void prepare_to_read(const std::vector<std::string>& files);
 
 /// Reads, and prints what could not be read. @throws usage_error where nothing could
 cutrace_reading::outcome read_trace(const std::vector<std::string>& files, cutrace::sink& to, bool quiet);
 
-/// A line each on stderr, the first ones of many.
+/// Prints the complaints on stderr, a line each; of many only the first ones.
 void print_complaints(const cutrace_reading::outcome& o);
 
 /// 0, or exit_read_in_part.

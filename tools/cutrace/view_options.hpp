@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that commands share which read traces and print text: --top, --width, --quiet,
-// --memory-limit.
+// Options of the commands that read traces and print text: --top, --width, --quiet, --memory-limit.
 #pragma once
 
 #include <CLI/CLI.hpp>

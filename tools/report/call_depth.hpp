@@ -3,7 +3,7 @@
 // those made inside of these (of the driver). Stages: event::depth.
 //
 // A call is nested in another one of its thread that begins no later and ends no earlier. Calls arrive in the order of
-// their ends, so a call that arrives encloses the latest ones that began after it.
+// their ends, so a call that arrives encloses those latest arrivals that began no earlier.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +47,8 @@ class call_depth {
   }
 
  private:
-  static constexpr std::size_t kept = 64;  ///< ended calls of a thread, at most, around which a call may still end
-  /// A call, and what is inside of it by levels below it; the last one takes all that is deeper.
+  static constexpr std::size_t kept = 64;  ///< most ended calls per thread that a later call may still enclose
+  /// A call and the calls nested in it, by level below it; the last level also has all deeper calls.
   struct ended_call {
     interval when;
     std::array<std::uint32_t, 4> calls{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of each GPU's multiprocessors over time, from the samples of CUTRACE_KINDS=+environment: a sample holds
-// until the next one, the first since ever.
+// The clock of each GPU's multiprocessors over time, from the samples of CUTRACE_KINDS=+environment. A sample holds
+// until the next one; the first one also holds for all time before it.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Copies by direction and kind of memory: how many bytes at which bandwidth, against what the device could do, and how
 // much of their time no kernel hid.
 //
-//   bandwidth = sum of bytes / sum of durations (byte-weighted; the mean of each copy's own would let small ones rule)
+//   bandwidth = sum of bytes / sum of durations (byte-weighted; a mean over copies would let small ones dominate)
 //   Small: up to 64 KiB, the size below which nsys' rule cuda_memcpy_sync ignores copies: latency, not bandwidth.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace analysis {
 /// Nominal peak of a copy in bytes/s, 0 where it is not known. On the device: half of the memory's bandwidth, because a
 /// copy reads and writes. Between host and device: one direction of the link that GPUs of that compute capability have,
 /// PCI Express with 16 lanes, after its line code (7.x: generation 3, 8.x: 4, 9.0 and later: 5; NVIDIA's data sheets).
-/// Between devices it depends on how they are connected.
+/// Between devices it depends on how they are connected: 0.
 inline double peak_bytes_per_s(const device_data& d, work_class c) noexcept {
   if (c == work_class::device_to_device) return static_cast<double>(d.memory_bandwidth_bytes_per_s) / 2;
   if (!is_host_copy(c)) return 0;
@@ -40,7 +40,7 @@ struct copy_row {
   static constexpr std::uint64_t small_bytes = 64u << 10;
   std::uint32_t device = 0;
   work_class is = work_class::other_copy;
-  bool pageable = false;  ///< the host's side
+  bool pageable = false;  ///< the memory on the host's side is pageable
   bool asynchronous = false;
   std::uint64_t count = 0, bytes = 0;
   std::int64_t gpu_ns = 0;      ///< sum of durations
@@ -55,7 +55,7 @@ struct copy_row {
 };
 
 /// Rows by device, class, kind of memory; only those that occur. `exposed_ns` are disjoint: where several copies run at
-/// once, the first one to have started has the time.
+/// once, the time counts for the copy that started first.
 CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) {
   std::vector<copy_row> list;
   for (const auto& d : log.devices()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules on copies. What they can win is time in which a copy ran and no kernel did; that time is split among the rules,
-// never counted twice, and lies outside of every idle gap.
+// Rules on copies. They can win exposed time, in which a copy ran and no kernel did; it is split among the rules, never
+// counted twice, and lies outside of every idle gap.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class copy_rules {
   }
 
  private:
-  /// Of the nominal peak that large pinned copies reach in practice.
+  /// Share of the nominal peak bandwidth that large pinned copies reach in practice.
   static constexpr double reachable = 0.8;
 
   static bool between_memories(work_class c) noexcept { return is_host_copy(c) || c == work_class::peer; }
@@ -49,9 +49,9 @@ class copy_rules {
     return std::max(0.0, 1.0 - r.bytes_per_s() / (reachable * r.peak_bytes_per_s));
   }
 
-  /// Copies from or to pageable memory go through a buffer of the driver: the host waits, other streams' copies too.
-  /// Won, of the time no kernel hid: what the same bytes would not take from pinned memory; all of it where the link's
-  /// speed is not known, which is the bound, for pinned copies can run behind kernels.
+  /// Copies from or to pageable memory go through a buffer of the driver: the host and copies on other streams wait.
+  /// Won: the part of the exposed time that the same bytes would not need from pinned memory; all of it, as an upper
+  /// bound, where the link's speed is not known.
   void pageable(const device_activity& d, std::vector<finding>& list) {
     finding f;
     f.is = finding_kind::pageable_copies;
@@ -74,7 +74,7 @@ class copy_rules {
     list.push_back(std::move(f));
   }
 
-  /// Pinned copies, and those on the device, below half of the peak. Won: the share of their exposed time that they
+  /// Pinned copies, and copies inside a device, below half of the peak. Won: the share of their exposed time that they
   /// would not take at the bandwidth within reach.
   void bandwidth(const device_activity& d, std::vector<finding>& list) {
     for (const copy_row& r : copies_) {
@@ -98,9 +98,9 @@ class copy_rules {
     }
   }
 
-  /// What is left of the exposed copies. Where copies alone are half of what the device did or more, the data should
-  /// stay on the device: won is at most all of it. Else they should run behind kernels: at most the smaller one of the
-  /// two sides, for a copy can only hide behind a kernel that runs without a copy now.
+  /// Exposed time that the other rules left. Where exposed copies are at least half of the busy time, the data should
+  /// stay on the device: won is at most all that is left. Else copies should run behind kernels: won is also at most
+  /// the time of kernels without a copy, since a copy can only hide behind such a kernel.
   void placement(const device_activity& d, std::vector<finding>& list) {
     std::int64_t exposed_ns = 0;
     for (const copy_row& r : copies_)
@@ -125,7 +125,7 @@ class copy_rules {
   const trace_log& log_;
   const std::vector<copy_row>& copies_;
   double least_ns_;
-  std::int64_t won_ns_ = 0;  ///< of the device's exposed copies, by the rules so far
+  std::int64_t won_ns_ = 0;  ///< exposed time of the device that the rules so far win
 };
 
 }  // namespace analysis

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each device did: busy, idle, active span, and the overlap of computing, communication and each kind of copy.
 //
-// Definitions (ns, half-open intervals; Perfetto's GpuCompute and HTA's temporal breakdown use the same). |x| is the
-// length of x without the time in which recording was paused:
+// Definitions (ns, half-open intervals; Perfetto's GpuCompute and the temporal breakdown of HTA, Holistic Trace
+// Analysis, use the same). |x| is the length of x without the time in which recording was paused:
 //
 //   active       = from the first start to the last end
 //   busy         = |union of kernels, copies and sets over all streams|
@@ -44,11 +44,11 @@ struct device_activity {
   std::int64_t compute_ns = 0;
   std::int64_t non_compute_ns = 0;
   std::array<std::int64_t, work_class_count> class_ns{};    ///< union of each class
-  std::array<std::int64_t, work_class_count> exposed_ns{};  ///< of that, without any computing kernel
+  std::array<std::int64_t, work_class_count> exposed_ns{};  ///< part of `class_ns` while no computing kernel ran
   std::array<std::array<std::int64_t, work_class_count>, work_class_count> overlap_ns{};
   std::int64_t kernel_ns = 0;        ///< union of all kernels, communication included
   std::int64_t copy_ns = 0;          ///< union of all copies
-  std::int64_t exposed_copy_ns = 0;  ///< of that, while no kernel ran
+  std::int64_t exposed_copy_ns = 0;  ///< part of `copy_ns` while no kernel ran
 
   /// Share of the time of `a` in which work of `b` ran, too, 0 to 1; HTA's communication/computation overlap is
   /// overlap_share(communication, compute).

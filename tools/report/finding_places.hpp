@@ -34,7 +34,7 @@ inline evidence proof_of(const trace_log& log, const idle_gap& g) {
   return e;
 }
 
-/// Collects work by stage: which has the most time, and the longest pieces.
+/// Collects GPU work of a finding: the stage and the kernel with the most GPU time, and the longest pieces of work.
 class work_places {
  public:
   explicit work_places(const trace_log& log) : log_(log) {}
@@ -54,7 +54,7 @@ class work_places {
 
   std::uint64_t count() const noexcept { return count_; }
 
-  /// Fills in where it is and what proves it.
+  /// Fills in count, bytes, stage, site, kernel, number of stages and evidence of the finding.
   CUTRACE_ONE_COPY void report(finding& f) const {
     f.count = count_;
     f.bytes = bytes_;
@@ -86,8 +86,8 @@ class work_places {
 
   const trace_log& log_;
   std::uint64_t count_ = 0, bytes_ = 0;
-  std::map<std::uint32_t, stage_time> by_stage_;   ///< by name number
-  std::map<std::uint32_t, std::int64_t> by_name_;  ///< the same
+  std::map<std::uint32_t, stage_time> by_stage_;   ///< by name number of the stage
+  std::map<std::uint32_t, std::int64_t> by_name_;  ///< by name number of the work
   std::vector<const gpu_work*> longest_;
 };
 
@@ -122,8 +122,8 @@ class gap_places {
     for (const idle_gap& g : longest_) f.proof.push_back(proof_of(log_, g));
   }
 
-  /// After `report`: which thread launched after the longest gap of the worst place, where, and what others did
-  /// meanwhile.
+  /// Call it after `report`. Looks at the longest gap of the blame that costs most: fills in thread and stage of the
+  /// work that ended the gap, and the stages that were open on other threads during the gap.
   CUTRACE_ONE_COPY void name_company(finding& f) const {
     if (worst_ == nullptr || worst_->longest.empty()) return;
     const idle_gap& g = worst_->longest[0];

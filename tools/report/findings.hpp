@@ -3,8 +3,9 @@
 //
 // Each rule states how it estimates that time. Common to all: rules on gaps, on copies without a kernel beside them,
 // and on kernels look at disjoint parts of a device's time, so that all wins of a device together never exceed the time
-// recorded. With several devices a finding is reported for the one on which it costs most: mending it on the others can
-// win no more wall time than that. Below a fiftieth of the time recorded nothing is a finding; losses always are.
+// recorded. With several devices a finding is reported for the one on which most can be won: fixing it on the others
+// can win no more wall time than that. Findings that win less than a fiftieth of the time recorded are left out,
+// except losses.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace analysis {
 // the device empty.
 //
 // Independent are kernels of different sets of requests or, outside of stages, of different threads, while both are in
-// flight (between the first and the last kernel of each). Of those kernels, on one stream, the time is T. On streams of
+// flight (between the first and the last kernel of each). T is the time of those kernels on one stream. On streams of
 // their own they would take no less than the longest group alone, and no less than the area they fill of the device,
 // sum(duration * min(1, blocks / multiprocessors)). Won: at most T - max(longest group, area).
 
@@ -87,8 +88,8 @@ CUTRACE_ONE_COPY inline void find_single_stream(const trace_log& log, const devi
 }
 
 struct finding_options {
-  double least_share = 0.02;  ///< of the time recorded that a finding must win
-  std::uint64_t lost = 0;     ///< records that the trace's own totals call lost; 0: what its loss events say
+  double least_share = 0.02;  ///< smallest share of the time recorded that a finding must win
+  std::uint64_t lost = 0;     ///< lost records by the trace's totals; loss events count where they are more
 };
 
 CUTRACE_ONE_COPY inline std::vector<finding> find_findings(const trace_log& log, const trace_results& results,

@@ -14,7 +14,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// A finding that happens fewer times is start-up or shut-down, not the loop.
+/// A cause of fewer gaps is start-up or shut-down, not the loop.
 constexpr std::uint64_t least_repeats = 3;
 
 /// Time that the calls of one name spend waiting, in all stages. One pass over the calls.
@@ -127,8 +127,8 @@ class idle_rules {
     list.push_back(std::move(f));
   }
 
-  /// Won: the gaps, all of which end as soon as the host no longer does that between two launches. For the host's own
-  /// work this is the bound: it can be moved to where the device is busy, or be made faster.
+  /// Won: the gaps, all of which end as soon as the host no longer does what caused them between two launches. For the
+  /// host's own work this is an upper bound: the work can be moved to where the device is busy, or be made faster.
   void simple(std::uint32_t device, idle_cause cause, finding_kind k, std::vector<finding>& list) {
     gap_places gaps(log_);
     for (const idle_blame& b : idle_.blames)

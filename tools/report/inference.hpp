@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one asks of an inference server: how long stages take, one by one, on the host and on the GPU; how long requests
-// take to their first token and from token to token; queues, batches and tokens over time.
+// Figures of an inference server: how long single stages take on the host and on the GPU; how long requests take to
+// their first token and from token to token; queues, batches and tokens over time.
 //
-// Requests and tokens are those of the Prometheus sink (token_times.hpp): by the marks request_begin,
-// first_token and token. In a trace without tokens' marks, names of stages stand in for them: the time in queue stages
+// Requests and tokens are counted as in the Prometheus sink (token_times.hpp), by the marks request_begin,
+// first_token and token. In a trace without marks of tokens, names of stages replace them: the time in queue stages
 // is the queue, the first token comes with the end of the first prefill stage, and each decode stage ends with a token.
 #pragma once
 
@@ -24,7 +24,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Which stages are the queue, the prefill and the decoding, where no marks say so. Empty: by words in their names.
+/// Names of the queue, prefill and decode stages, for traces without marks. An empty list: by words in stage names.
 struct inference_names {
   std::vector<std::string> queue, prefill, decode;
 };
@@ -52,7 +52,7 @@ struct time_distribution {
   std::uint64_t mean_ns() const noexcept { return count() == 0 ? 0 : sum_ns / count(); }
 };
 
-/// Instances of one stage; GPU time with that of the stages nested in it, of instances that had any.
+/// Instances of one stage name. `gpu` includes nested stages and has only the instances with GPU work.
 struct stage_distribution {
   std::string name;
   bool span = false;
@@ -61,8 +61,8 @@ struct stage_distribution {
 
 struct inference_bin {
   interval when;
-  std::uint64_t batches = 0, served = 0;  ///< stages with requests that are nobody's inner one, and their requests
-  std::uint64_t largest = 0;              ///< batch
+  std::uint64_t batches = 0, served = 0;  ///< stages with other requests than the enclosing one; their requests
+  std::uint64_t largest = 0;              ///< largest batch
   std::uint64_t tokens = 0;
   double mean_batch() const noexcept {
     return batches == 0 ? 0.0 : static_cast<double>(served) / static_cast<double>(batches);
@@ -70,15 +70,15 @@ struct inference_bin {
 };
 
 struct inference_report {
-  std::vector<stage_distribution> stages;  ///< most host time in all first
+  std::vector<stage_distribution> stages;  ///< largest total host time first
   std::uint64_t requests = 0;
   std::uint64_t tokens = 0;
   std::int64_t recorded_ns = 0;
-  bool by_marks = false, by_names = false;  ///< what the next four are from; neither: they are empty
+  bool by_marks = false, by_names = false;  ///< source of tokens and their times; `queue` always goes by names
   time_distribution queue, first_token, between_tokens, per_output_token;
   time_distribution latency, gpu_alone, gpu_in_batches;
-  time_distribution behind_others;       ///< of `accounted` requests
-  std::uint64_t accounted = 0;           ///< all, or evenly many of them
+  time_distribution behind_others;       ///< of `accounted` requests only
+  std::uint64_t accounted = 0;           ///< number of requests in `behind_others`: all, or an even sample
   std::vector<inference_bin> over_time;  ///< equal parts of the trace
 
   double tokens_per_s() const noexcept {
@@ -86,7 +86,7 @@ struct inference_report {
   }
 };
 
-/// Takes the marks; what else it needs stands in the trace's log.
+/// Collects the marks of requests and tokens. inference_finder takes everything else from the trace's log.
 class inference_marks {
  public:
   void add(const event& e) {
@@ -105,11 +105,11 @@ class inference_marks {
     }
   }
   struct token_mark {
-    std::int64_t at_ns, gap_ns;  ///< since the one before it, -1: token_times::token
+    std::int64_t at_ns, gap_ns;  ///< gap_ns: since the request's previous token; -1: see token_times::token
   };
   /// By request id.
   const detail::seeded_map<std::uint64_t, token_times>& requests() const noexcept { return of_; }
-  /// Whether the first token that the trace has of it is marked as its first.
+  /// Whether the request's first token in the trace has the mark first_token.
   bool first_is_named(std::uint64_t request) const { return first_named_.count(request) != 0; }
   const std::vector<token_mark>& tokens() const noexcept { return at_; }
 
@@ -123,7 +123,7 @@ class inference_finder {
  public:
   static constexpr std::size_t parts = 40, accounts_limit = 1000;
 
-  /// @param parents of the log's stages
+  /// @param parents number of the enclosing stage instance, by stage_log number (stage_cost_finder::parents)
   inference_finder(const trace_log& log, const std::vector<request_cost>& costs,
                    const std::vector<std::uint32_t>& parents, const inference_marks& marks,
                    const inference_names& names)
@@ -221,7 +221,7 @@ class inference_finder {
     return x.size == y.size && std::is_permutation(x.begin(), x.end(), y.begin());
   }
 
-  /// Whether all of it was recorded: what lies in a hole is not known.
+  /// Whether all of `v` was recorded.
   bool whole(interval v) {
     if (log_.pieces() == 0) return true;
     std::int64_t ns = 0;
@@ -300,7 +300,7 @@ class inference_finder {
       r_.queue.add(ns);
     }
     if (times.tokens == 0) return;
-    // In windows the begin of a request, or its first token, may have gone unseen.
+    // A trace of several windows may lack the begin of a request, or its first token.
     const std::uint64_t id = all.request_ids()[request];
     const bool seen =
         log_.pieces() == 0 || ((times.begin_marked || !r_.by_marks) && (marks_.first_is_named(id) || !r_.by_marks) &&
@@ -311,7 +311,7 @@ class inference_finder {
   }
 
   const trace_log& log_;
-  /// Of an instance, nested ones included.
+  /// GPU time of a stage instance, nested instances included.
   struct gpu_time {
     std::int64_t ns = 0, until_ns = INT64_MIN;
   };
@@ -320,7 +320,7 @@ class inference_finder {
   const inference_marks& marks_;
   const inference_names& names_;
   std::map<std::uint32_t, role> roles_;
-  std::size_t piece_ = 0;      ///< of the time recorded, where one looked last
+  std::size_t piece_ = 0;      ///< index of the recorded piece that the last lookup found
   std::vector<gpu_time> gpu_;  ///< by stage_log number
   inference_report r_;
 };

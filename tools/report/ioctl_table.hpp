@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ioctls that the driver's library made, as a trace gives them: by name and command, with their time, what failed, and
-// in which of the program's calls of the driver API; and, for layers.hpp, when each was and when threads were switched
-// out. About 20 bytes an ioctl, 16 a switch.
+// Ioctls that the driver's library made, as a trace gives them: by name and command, with their time, their failures,
+// and the program's driver API call that made them; and, for layers.hpp, the intervals of ioctls and those in which
+// threads were switched out. About 20 bytes an ioctl, 16 a switch.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ struct ioctl_row {
   std::string name;     ///< of the escape or UVM command
   std::string command;  ///< control command or class of the object, empty: none
   std::uint64_t count = 0;
-  std::uint64_t failed = 0;  ///< the system call, or by the status inside
+  std::uint64_t failed = 0;  ///< the system call failed, or the driver's status in the argument is an error
   std::uint64_t total_ns = 0, longest_ns = 0;
-  std::uint64_t in_calls = 0;  ///< whose call is known
-  std::string call;            ///< that made most of them, empty: none is known
-  std::uint64_t of_call = 0;   ///< made by that one
+  std::uint64_t in_calls = 0;  ///< ioctls whose call is known
+  std::string call;            ///< the call that made most of them; empty: none is known
+  std::uint64_t of_call = 0;   ///< ioctls made by `call`
 };
 
 /// Objects that the driver made with the kernel, by what their class is for.
@@ -37,7 +37,7 @@ struct driver_objects {
 
 class ioctl_table {
  public:
-  /// Events in the order of delivery: a call comes behind the ioctls that were made in it.
+  /// Events in the order of delivery: a call arrives after the ioctls that were made in it.
   void add(const event& e) {
     if (e.kind == event_kind::ioctl) return add_ioctl(e);
     if (e.kind == event_kind::system) return add_system(e);
@@ -50,9 +50,9 @@ class ioctl_table {
   }
 
   bool empty() const noexcept { return rows_.empty(); }
-  /// When ioctls were, by thread; unordered.
+  /// Intervals of the ioctls, by thread; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& threads() const noexcept { return threads_; }
-  /// When threads did not run, as far as the trace says, by thread; unordered.
+  /// Intervals in which the trace says that a thread was switched out, by thread; unordered.
   const std::map<std::uint32_t, std::vector<interval>>& switched() const noexcept { return switched_; }
   const driver_objects& objects() const noexcept { return objects_; }
 
@@ -75,7 +75,7 @@ class ioctl_table {
   }
 
  private:
-  static constexpr std::size_t row_limit = 4096;  ///< names; more, as only a broken file has, are one row
+  static constexpr std::size_t row_limit = 4096;  ///< further names, which only a broken file has, share one row
 
   struct row {
     ioctl_row reported;
@@ -136,7 +136,7 @@ class ioctl_table {
   std::map<std::pair<std::string, std::string>, std::size_t> numbers_;
   std::map<std::uint32_t, std::vector<interval>> threads_, switched_;
   detail::seeded_map<std::uint64_t, std::map<std::size_t, std::uint64_t>>
-      rows_by_call_;  ///< of calls that have not come yet: ioctls by row
+      rows_by_call_;  ///< by id of a call that has not arrived: ioctls by row
   driver_objects objects_;
 };
 

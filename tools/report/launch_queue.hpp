@@ -2,8 +2,8 @@
 // How much work was launched and had not started, over time, for each device.
 //
 //   length(t) = pieces of work whose call began at or before t - pieces that have started at or before t
-// as in HTA, which counts by stream. Work whose call is not known is left out; work that seems to start before its call
-// never waits. The mean is over the time from the first call to the last start.
+// as in HTA (Holistic Trace Analysis), which counts by stream. Work whose call is not known is left out; work that
+// seems to start before its call never waits. The mean is over the time from the first call to the last start.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace analysis {
 
 struct launch_report {
   std::uint64_t launched = 0;  ///< work with a known call
-  std::uint64_t unknown = 0;   ///< without
-  duration_histogram delay;    ///< of what started after its call had returned
+  std::uint64_t unknown = 0;   ///< work without a known call
+  duration_histogram delay;    ///< of work that started after its call had returned
   std::uint64_t during_call = 0;
   std::uint64_t skew = 0;
   std::int64_t largest_skew_ns = 0;
@@ -37,7 +37,7 @@ struct launch_report {
   duration_histogram call_time;     ///< of the launching calls, one for each work
 };
 
-/// @param l of `w`
+/// @param l the launch of `w`
 inline void add_launch(launch_report& r, const gpu_work& w, const trace_log::launch& l) {
   if (!l.known) {
     ++r.unknown;
@@ -72,7 +72,7 @@ struct queue_report {
   std::vector<double> curve;  ///< mean length in equal parts of `span`
 };
 
-/// @param launches takes in each piece of work on the way
+/// @param launches each piece of work of the device is added to it
 CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const device_work& d, launch_report& launches,
                                                 std::size_t parts = 60) {
   queue_report r;
@@ -93,7 +93,7 @@ CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const devi
   sort_nearly(called, [](std::int64_t t_ns) { return t_ns; });
   r.span = {called.front(), started.back()};
   r.curve.assign(parts, 0.0);
-  std::size_t part = 0;  // in which time now is: time only moves on
+  std::size_t part = 0;  // the part that contains the current time, which only moves forward
   const double part_ns = static_cast<double>(r.span.length_ns()) / static_cast<double>(parts);
   const auto stretch = [&](interval v, std::uint64_t length) {
     if (v.empty()) return;
@@ -120,7 +120,7 @@ CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const devi
     }
     stretch({now_ns, start_ns}, length);
     now_ns = std::max(now_ns, start_ns);
-    --length;  // its call began before: it is one of those counted
+    --length;  // the work's call began no later, so it was counted above
   }
   const double whole = static_cast<double>(r.span.length_ns());
   if (whole > 0) r.mean /= whole;

@@ -6,9 +6,9 @@
 //   waiting      the thread was switched out, or is in a call that waits (category sync) and in no ioctl
 //   kernel       in an ioctl
 //   driver call  in any other call of the driver or runtime
-//   user code    in none
-// and belongs to the stage that began last of those which cover it on that thread. GPU time is beside that: the union
-// of the work that the thread's calls, or the stage's, put on the devices.
+//   user code    in no call
+// Each moment belongs to the stage that began last among those that cover it on the thread. GPU time is separate: the
+// union of the GPU work that calls of the thread, or of the stage, launched.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct layer_times {
 
 struct thread_layers {
   std::uint32_t thread_id = 0;
-  std::string name;  ///< empty: it has none
+  std::string name;  ///< empty: the thread has none
   interval span;
   layer_times times;
 };
@@ -57,14 +57,14 @@ struct layer_report {
   driver_objects objects;
 };
 
-/// On one thread: exclusive times of the layers, by the stage (a number of the caller's) that each moment belongs to.
+/// Exclusive times of the layers on one thread, by the stage that each moment belongs to. The caller numbers stages.
 class layer_sweep {
  public:
   struct stage_piece {
     interval when;
     std::uint32_t stage;
   };
-  std::vector<interval> calls, waits, ioctls, switched;  ///< in any order, overlapping as they like
+  std::vector<interval> calls, waits, ioctls, switched;  ///< in any order; may overlap
   std::vector<stage_piece> stages;
 
   /// From the first begin to the last end of anything.
@@ -86,7 +86,7 @@ class layer_sweep {
     std::map<std::uint32_t, layer_times> result;
     const interval all = span();
     cursor in_call(merged(calls)), in_wait(merged(waits)), in_ioctl(merged(ioctls)), off(merged(switched));
-    std::vector<std::pair<std::int64_t, std::size_t>> changes;  // of stages: when, which
+    std::vector<std::pair<std::int64_t, std::size_t>> changes;  // begins and ends of stages: time, index
     for (std::size_t i = 0; i < stages.size(); ++i) {
       if (stages[i].when.empty()) continue;
       changes.emplace_back(stages[i].when.start_ns, i);
@@ -117,14 +117,14 @@ class layer_sweep {
   }
 
  private:
-  /// In a merged list, which it goes through once.
+  /// A position in a merged list, which only moves forward.
   struct cursor {
     explicit cursor(std::vector<interval> of) : list(std::move(of)) {}
     std::vector<interval> list;
     std::size_t at = 0;
     bool covers = false;
 
-    /// Returns when the answer changes next.
+    /// Sets `covers` for the time `t_ns`. @returns when `covers` changes next
     std::int64_t move_to(std::int64_t t_ns) {
       while (at < list.size() && list[at].end_ns <= t_ns) ++at;
       covers = at < list.size() && list[at].start_ns <= t_ns;

@@ -20,7 +20,7 @@ namespace analysis {
 
 struct memory_step {
   std::int64_t at_ns = 0;
-  std::uint64_t live_bytes = 0;  ///< from then on
+  std::uint64_t live_bytes = 0;  ///< from `at_ns` on
 };
 
 struct memory_owner {
@@ -34,7 +34,7 @@ struct memory_owner {
 struct memory_report {
   bool from_records = false;  ///< else from calls
   std::uint64_t allocations = 0, frees = 0;
-  std::uint64_t unknown_frees = 0;  ///< of what was allocated before the trace began
+  std::uint64_t unknown_frees = 0;  ///< frees of memory that the trace did not see allocated
   std::uint64_t live_bytes = 0, live_allocations = 0, peak_bytes = 0;
   std::vector<memory_owner> stages;                         ///< largest peak first
   std::map<std::uint32_t, std::vector<memory_step>> steps;  ///< by device, in order
@@ -135,7 +135,7 @@ class memory_use {
 
   void allocate(ledger& l, const event& e, std::uint64_t address, std::uint64_t bytes) {
     const auto known = l.live.find(address);
-    if (known != l.live.end()) forget(l, known, e.end_ns);  // handed out again: it was freed unseen
+    if (known != l.live.end()) forget(l, known, e.end_ns);  // reused address: the trace missed its free
     const std::uint32_t stage = e.stage_name.size == 0 ? 0 : names_.number(e.stage_name);
     l.live[address] = {bytes, stage, e.device};
     for (memory_owner* o : {&l.total, &owner_of(l, stage)}) {

@@ -4,7 +4,7 @@
 //   window = idle stretch of the device of at least g ns, inside of its active span, in which at least m bytes of its
 //   memory are free; share = sum of windows / time recorded
 // A tenant whose pieces of work take no longer than g fits into each of them. Free memory is the device's size less
-// what the trace saw allocated; with memory records unknown, or what lived before the trace, it is an upper bound.
+// what the trace saw allocated: an upper bound, since a trace misses allocations before its begin and may miss others.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +28,14 @@ struct multiplex_report {
   std::int64_t recorded_ns = 0;
   std::int64_t longest_ns = 0;
   duration_histogram lengths;
-  bool memory_known = false;  ///< the device's size is
+  bool memory_known = false;  ///< whether the device's memory size is known
 
   double share() const noexcept {
     return recorded_ns == 0 ? 0.0 : static_cast<double>(window_ns) / static_cast<double>(recorded_ns);
   }
 };
 
-/// @param stretches in which the device was idle, in order; at least those of `least_gap_ns`, see idle_report
+/// @param stretches in which the device was idle, in order; all of at least `least_gap_ns`, see idle_report
 /// @param memory of the same trace. A stretch during which memory changes counts with the least that was free.
 CUTRACE_ONE_COPY inline multiplex_report find_multiplex_windows(const trace_log& log, const device_work& d,
                                                                 const std::vector<interval>& stretches,

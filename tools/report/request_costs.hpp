@@ -2,12 +2,11 @@
 // What each request cost. What was measured for a batch stays apart from what was measured for the request alone; the
 // share of a batch is an estimate and is called one.
 //
-//   span       first start .. last end of the stages that name the request, of parts of them that other threads
-//   adopted,
-//              and of their GPU work: its latency
+//   span       first start .. last end of the stages that name the request, of their parts that other threads adopted,
+//              and of their GPU work; its length is the latency
 //   host       union of those stages, without parts that other threads adopted
-//   idle       of the host's time, that in which no GPU was at work
-//   alone      GPU time of stages that serve no other request; in batches: of stages that serve several
+//   idle       the part of `host` in which no GPU was at work
+//   alone      GPU time of stages that serve no other request; in batches: GPU time of stages that serve several
 //   estimate   sum over batches of (GPU time of the batch / requests of the batch)
 //   queue      time in which launched work had not started
 // GPU and queue times are unions within an instance of a stage, summed over the instances: work of nested stages counts
@@ -27,7 +26,7 @@ namespace analysis {
 struct request_cost {
   std::uint32_t request = 0;  ///< number, see stage_log
   std::uint32_t stages = 0;   ///< instances
-  std::uint32_t batches = 0;  ///< of those, that serve other requests, too
+  std::uint32_t batches = 0;  ///< instances that serve other requests, too
   interval span;
   std::int64_t host_ns = 0;
   std::int64_t idle_inside_ns = 0;
@@ -37,7 +36,7 @@ struct request_cost {
   std::int64_t estimated_share_ns = 0;
 };
 
-/// By request number. Empty where no stage names any. @param stage_costs of the same trace, after `find`
+/// By request number. Empty where no stage names a request. @param stage_costs of the same trace, after `find`
 CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace_log& log,
                                                                      stage_cost_finder& stage_costs) {
   const stage_log& stages = log.stages();
@@ -91,7 +90,7 @@ CUTRACE_ONE_COPY inline std::vector<request_cost> find_request_costs(const trace
     }
   for (std::uint32_t r = 0; r < list.size(); ++r) {
     list[r].request = r;
-    if (list[r].span.start_ns == INT64_MAX) list[r].span.start_ns = list[r].span.end_ns;  // no stage of it has ended
+    if (list[r].span.start_ns == INT64_MAX) list[r].span.start_ns = list[r].span.end_ns;  // no stage has ended
   }
   return list;
 }

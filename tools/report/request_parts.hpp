@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of one request went: each moment between its begin and its end has one owner.
 //
-// Where several apply, the first in this order has the moment:
+// Where several parts apply, the first in this order owns the moment:
 //   gpu_alone      a kernel or graph of a stage that serves this request alone runs
-//   gpu_batch      one of a stage that serves others, too
-//   copy           one of its copies or sets runs
-//   behind_others  work of it was launched and has not started, while the device runs something else
-//   launch_delay   the same, while the device runs nothing
+//   gpu_batch      a kernel or graph of a stage that also serves other requests runs
+//   copy           a copy or set of its stages runs
+//   behind_others  its work was launched and has not started, while the device runs something else
+//   launch_delay   its work was launched and has not started, while the device runs nothing
 //   allocation     a call of its stages that allocates or frees device memory
 //   waiting        a call that waits for the device
 //   launching      a call that launches or copies
@@ -14,9 +14,9 @@
 //   own_code       one of its stages is open on some thread, with no call in it
 //   span           a span of it is open, which may be a queue
 //   between        nothing of it is open
-//   not_recorded   of a trace that was paused or sampled, what lies outside of its windows; nothing else has that time
-// So all parts together are the request's latency. A stage nested in another serves what that one serves, unless it
-// names requests of its own.
+//   not_recorded   the trace was paused or sampled at this moment; no other part has such time
+// So all parts together are the request's latency. A nested stage serves the requests of the enclosing stage, unless
+// it names requests of its own.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ inline const char* name_of(request_part p) noexcept {
   return names[static_cast<std::size_t>(p)];
 }
 
-/// Of a stage's time, what a call in it belongs to.
+/// The part that the time of a call in a stage belongs to.
 inline request_part part_of_call(const call_traits& is) noexcept {
   return is.allocates               ? request_part::allocation
          : is.waits || is.blocks    ? request_part::waiting
@@ -75,8 +75,8 @@ struct request_account {
   std::int64_t time_ns(request_part p) const noexcept { return ns[static_cast<std::size_t>(p)]; }
 };
 
-/// What belongs to an instance of a stage or to a request, as lists of places. Of a sealed log, 4 bytes for each piece
-/// of GPU work, 8 for each call in a stage and 4 for each instance and request of it.
+/// Indexes of a sealed log: GPU work, calls and adopted parts by stage instance, and instances by request. Takes 4
+/// bytes for each piece of GPU work, 8 for each call in a stage and 4 for each pair of instance and request.
 class request_index {
  public:
   struct call_place {
@@ -84,7 +84,7 @@ class request_index {
     std::uint32_t call;
   };
 
-  /// @param of requests by number whose instances' work and calls are listed; empty: all
+  /// @param of by request number, whether work and calls of the request's instances are listed; empty: of all
   /// @param with_calls false: `calls` are not listed
   CUTRACE_ONE_COPY explicit request_index(const trace_log& log, const std::vector<bool>& of = {},
                                           bool with_calls = true)
@@ -125,7 +125,7 @@ class request_index {
   };
   range<std::uint32_t> works(std::uint32_t instance) const noexcept { return works_.of(instance); }
   range<call_place> calls(std::uint32_t instance) const noexcept { return calls_.of(instance); }
-  /// By number, which is that of their first sight.
+  /// In the order of their numbers, in which the trace first named them.
   range<std::uint32_t> instances(std::uint32_t request) const noexcept { return instances_.of(request); }
   const std::vector<std::uint32_t>* parts(std::uint32_t instance) const {
     const auto found = parts_.find(instance);
@@ -136,7 +136,7 @@ class request_index {
   const trace_log& log() const noexcept { return log_; }
 
  private:
-  /// Lists of all owners, one after the other.
+  /// The lists of all owners (instances or requests) in one array, one after the other.
   template <class T>
   struct lists {
     std::vector<std::size_t> begins;
@@ -167,7 +167,7 @@ class request_index {
 
 class request_accounts {
  public:
-  /// Both must outlive this.
+  /// Both arguments must outlive this.
   request_accounts(const request_index& index, const std::vector<request_cost>& costs) : index_(index), costs_(costs) {}
 
   CUTRACE_ONE_COPY request_account of(std::uint32_t request) {
@@ -203,8 +203,8 @@ class request_accounts {
     return a;
   }
 
-  /// `time_ns(request_part::behind_others)` of the account alone, from the GPU's work alone. Of 1,000 requests in ten
-  /// million events, with an index without calls, the tables of inference take 0.56 s so, 0.75 by whole accounts.
+  /// Only `time_ns(request_part::behind_others)` of the account, computed from GPU work alone. For 1,000 requests in
+  /// ten million events and an index without calls, the inference tables take 0.56 s so, 0.75 s with whole accounts.
   CUTRACE_ONE_COPY std::int64_t behind_others_ns(std::uint32_t request) {
     const trace_log& log = index_.log();
     std::vector<interval> own, behind;
@@ -263,7 +263,7 @@ class request_accounts {
     return parts;
   }
 
-  /// Of a stage whose end the trace lacks: from the first to the last sign of it.
+  /// Of a stage whose end the trace lacks: from its first call to its last, launches of its GPU work included.
   interval seen_of(const trace_log& log, std::uint32_t n) const {
     interval v{INT64_MAX, INT64_MIN};
     const auto see = [&](interval w) { v = {std::min(v.start_ns, w.start_ns), std::max(v.end_ns, w.end_ns)}; };
@@ -287,8 +287,8 @@ class request_accounts {
     const interval waited = log.wait_of(w);
     if (!waited.empty()) waits_[log.lanes()[w.lane].device].push_back(waited);
   }
-  /// Calls `waiting(interval)` for each stretch in which work waits, and `behind(interval)` for what of it the device
-  /// was busy. Of many pieces of work that wait at once, the union: what runs meanwhile is looked at once.
+  /// Calls `waiting(interval)` for each stretch in which work waits, and `behind(interval)` for each part of it
+  /// in which the device is busy. Overlapping waits are merged first. Empties `waits_`.
   template <class Waiting, class Behind>
   void take_waits(Waiting waiting, Behind behind) {
     for (auto& d : waits_) {
@@ -303,7 +303,7 @@ class request_accounts {
   }
 
   void add_call(const trace_log& log, const host_call& c) {
-    // Classes of calls stand in the order of their parts.
+    // item_class has the classes of calls in the order in which request_part has their parts.
     const int nth = static_cast<int>(part_of_call(log.traits(c.name))) - static_cast<int>(request_part::allocation);
     add(static_cast<item_class>(is_allocating + nth), c.when);
   }

@@ -27,12 +27,12 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-// In how much of any stretch of time a GPU was at work: the union of all work with its running length, 16 bytes for
+// How much of any stretch of time some GPU was at work: the union of all work with its running length, 16 bytes for
 // each busy stretch.
 
 class busy_line {
  public:
-  /// By start.
+  /// In order of start.
   void add(interval v) {
     if (v.empty()) return;
     if (line_.empty() || v.start_ns > until_ns_) {
@@ -70,7 +70,7 @@ class busy_line {
   std::size_t near_start_ = 0, near_end_ = 0;
 };
 
-// All intervals of a sealed trace in the order of their start: devices, calls, stages merged, without a list of them.
+// All intervals of a sealed trace in the order of their start: devices, calls and stages merged, not copied.
 
 /// Merges lists that are each sorted by start, with a heap of their heads: O(n log k) for k lists.
 class by_start {
@@ -183,7 +183,7 @@ struct stage_report {
   std::int64_t gpu_busy_ns = 0;     ///< union over all devices
   std::int64_t gpu_outside_ns = 0;  ///< union of work that belongs to no stage
   std::uint64_t gpu_outside_operations = 0;
-  std::int64_t gpu_unknown_ns = 0;  ///< likewise of work that belongs to one, but it is not known any more which
+  std::int64_t gpu_unknown_ns = 0;  ///< union of work whose stage is no longer known
   std::uint64_t gpu_unknown_operations = 0;
 };
 
@@ -243,7 +243,7 @@ class stage_cost_finder {
                  call_until = INT64_MIN, host_until = INT64_MIN, queue_from = INT64_MAX;
   };
 
-  /// Lengthens a union by an interval that starts no earlier than those before.
+  /// Lengthens a union by an interval that starts no earlier than those before. @returns the part that is new
   static interval grow(std::int64_t& length_ns, std::int64_t& until_ns, interval v) noexcept {
     v.start_ns = std::max(v.start_ns, until_ns);
     add_ns(length_ns, v.length_ns());
@@ -266,7 +266,7 @@ class stage_cost_finder {
           log_.for_recorded(w.when, piece_, [&](interval v) { busy_.add(v); });
           row& own = w.stage_unknown ? unknown_ : rows_[w.stage == 0 ? 0 : instance_row_[w.stage]];
           ++own.result.gpu_operations;
-          if (w.is == work_class::unfinished) return;  // occupies the device, for a time that is not known
+          if (w.is == work_class::unfinished) return;  // such work keeps the device busy for an unknown time
           log_.for_recorded(w.when, piece_, [&](interval v) {
             grow(own.result.gpu_own_ns, own.own_until, v);
             if (w.stage == stage_log::none || w.stage_unknown) return;
@@ -290,8 +290,8 @@ class stage_cost_finder {
         [&](std::uint32_t stage) { wall.stage(stage); });
   }
 
-  /// Time in the queue ends when the work starts. Visited from the last start to the first, those ends come in order,
-  /// and the union grows at its front.
+  /// Queue times. A wait ends when its work starts: visited from the last start to the first, the ends of waits come in
+  /// order, and their union grows at its front.
   void backward() {
     for_each_work_backward(log_, [&](const gpu_work& w) {
       const interval waited = log_.wait_of(w);
@@ -380,7 +380,7 @@ class stage_cost_finder {
   std::vector<row> rows_;
   std::vector<instance_work> instances_;
   busy_line busy_;
-  std::size_t piece_ = 0;  ///< of the time recorded, where the last event was
+  std::size_t piece_ = 0;  ///< index of the recorded piece that the last lookup found
   row unknown_;            ///< GPU work whose stage is not known any more
 };
 

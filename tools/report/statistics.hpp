@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a difference more than chance? Tests that ask nothing of how the values are spread, each from its textbook
+// Is a difference more than chance? Tests that assume no distribution of the values, each from its textbook
 // definition, and the same answer for the same values in each run: random numbers start from a constant.
 #pragma once
 
@@ -31,14 +31,14 @@ class small_random {
   std::uint64_t state_;
 };
 
-/// 0 of nothing.
+/// Arithmetic mean; 0 for an empty list.
 inline double mean_of(const std::vector<double>& v) noexcept {
   double sum = 0;
   for (const double x : v) sum += x;
   return v.empty() ? 0.0 : sum / static_cast<double>(v.size());
 }
 
-/// Ways to part a + b runs into groups of these sizes; infinite above 1e15.
+/// Number of ways to split a + b runs into groups of sizes a and b; infinite above 1e15.
 inline double ways_to_part(std::size_t a, std::size_t b) noexcept {
   double ways = 1;
   for (std::size_t i = 1; i <= std::min(a, b) && ways < 1e15; ++i)
@@ -61,9 +61,9 @@ inline void count(const std::vector<double>& v, std::size_t at, std::size_t left
 
 }  // namespace detail_permutation
 
-/// Permutation test of two means: of all ways to part the values into groups of these sizes, the share in which the
-/// second mean exceeds the first by at least as much as it does, in the direction of what was measured (one-sided).
-/// Exact up to 20,000 ways, else of 10,000 at random. 1 where a group is empty or the means are the same.
+/// Permutation test of two means: of all ways to split the values into groups of these sizes, the share in which the
+/// means differ by at least the measured difference, in the measured direction (one-sided). Exact up to 20,000 ways,
+/// else estimated from 10,000 random ones. 1 where a group is empty or the means are the same.
 CUTRACE_NOINLINE inline double permutation_p(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.empty() || b.empty()) return 1;
   const double change = mean_of(b) - mean_of(a);
@@ -83,7 +83,7 @@ CUTRACE_NOINLINE inline double permutation_p(const std::vector<double>& a, const
     return static_cast<double>(hits) / static_cast<double>(tried);
   }
   small_random random(all.size());
-  hits = tried = 1;  // the one that was measured
+  hits = tried = 1;  // the measured split
   for (; tried < 10001; ++tried) {
     double sum = 0;
     for (std::size_t i = 0; i < b.size(); ++i) {
@@ -159,8 +159,8 @@ CUTRACE_NOINLINE inline rank_test mann_whitney(const std::vector<double>& a, con
   return r;
 }
 
-/// Benjamini and Hochberg's adjustment (1995): of the rows whose result is at most q, a share of q is expected to be
-/// there by chance. Values that are not a number stay, and are not counted.
+/// Benjamini and Hochberg's adjustment (1995): of the rows whose adjusted value is at most q, at most a share of q is
+/// expected to be there by chance. NaN stays NaN and does not count as a test.
 CUTRACE_NOINLINE inline std::vector<double> adjusted_for_many(const std::vector<double>& p) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < p.size(); ++i)

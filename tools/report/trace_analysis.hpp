@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All analyses of a whole trace in one: feed it every event, then ask once for the results. For files; sinks, whose
-// memory is bounded, use the single accumulators.
+// All analyses of a whole trace in one: `add` every event, then call `finish` once. For files; sinks, whose memory
+// is bounded, use the single accumulators.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +37,14 @@ struct switch_report {
   std::uint32_t device = 0;
   std::uint64_t contexts = 0;  ///< (process, context) pairs that had work
   std::uint64_t switches = 0;
-  std::uint64_t overlapping = 0;  ///< of those, while the other one's work still ran
-  std::int64_t idle_ns = 0;       ///< between the last work of the one and the first of the other
+  std::uint64_t overlapping = 0;  ///< switches while work of the context before still ran
+  std::int64_t idle_ns = 0;       ///< sum over switches: from the last end to the next start
 };
 
 CUTRACE_ONE_COPY inline switch_report find_switches(const trace_log& log, const device_work& d) {
   switch_report r;
   r.device = d.device;
-  // Mostly there is one, and then there is nothing to count.
+  // Mostly there is one context, and nothing to count.
   const work_lane* first = nullptr;
   bool several = false;
   for (const work_lane& l : log.lanes()) {
@@ -79,7 +79,7 @@ CUTRACE_ONE_COPY inline switch_report find_switches(const trace_log& log, const 
   return r;
 }
 
-/// What is free for a second tenant: see multiplex.hpp.
+/// What a second tenant needs: see multiplex.hpp.
 struct multiplex_question {
   std::int64_t least_gap_ns = 100000;
   std::uint64_t least_free_bytes = std::uint64_t{1} << 30;
@@ -90,7 +90,7 @@ struct trace_results {
   std::vector<device_activity> devices;
   idle_report idle;
   launch_report launches;
-  std::vector<queue_report> queues;  ///< by device that had work, as are the next two
+  std::vector<queue_report> queues;  ///< one for each device that had work, as in the next two
   std::vector<switch_report> switches;
   std::vector<multiplex_report> multiplex;
   std::vector<copy_row> copies;
@@ -106,7 +106,7 @@ struct trace_results {
 
 class trace_analysis {
  public:
-  /// @param start_ns of the trace; what began before is cut there. trace_log::first_event: that of its first event.
+  /// @param start_ns begin of the trace; events are cut there. trace_log::first_event: the begin of the first event.
   explicit trace_analysis(std::int64_t start_ns = 0) : log_(start_ns) {}
 
   /// Events in the order of delivery. About 70 ns and 45 bytes an event (bench/analysis_cost).
@@ -133,8 +133,8 @@ class trace_analysis {
     log_.seal(end_ns);
     trace_results r;
     r.memory = memory_.result();
-    // On a thread of its own where there can be one, beside stages and requests: the sealed log is only read. Ten
-    // million events took 6.45 s of wall clock with it, 6.76 without.
+    // On a thread of its own where one can be started, parallel to stages and requests: all only read the sealed log.
+    // Ten million events took 6.45 s of wall clock with the thread, 6.76 without.
     std::future<void> of_devices =
         std::async(std::launch::async | std::launch::deferred, [&] { find_devices(r, tenant); });
     stage_cost_finder stage_costs(log_);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What became slower or faster between two programs, or two versions of one: by totals, stage, GPU operation and call.
 //
-//   value     of a total the total; of a row by name its mean duration in a run, total / count
-//   change    mean over the runs after - mean over the runs before, and that / the mean before
+//   value     of a total: the total itself; of a row by name: its mean duration in a run, total / count
+//   change    mean of the values after - mean of the values before; as a share: divided by the mean before
 //   p         repeated runs: permutation test over the runs' values, in the direction of the change. One run each:
-//             Mann-Whitney's over the single durations, a weaker thing: they depend on each other, and two runs of the
-//             same program may differ as well
+//             Mann-Whitney's over the single durations, which is weaker: durations depend on each other, and two runs
+//             of the same program may differ as well
 //   q         p adjusted for the number of rows (Benjamini and Hochberg)
-//   significant   a change of at least `least_share`, and q <= alpha. Few runs cannot reach that, 1 / ways to part them
-//             being above alpha / rows; then p <= alpha and each run after lies beyond each run before, the most that
-//             they can show, and `by_chance` says how many rows would do so by chance
+//   significant   a change of at least `least_share`, and q <= alpha. Few runs cannot reach such a q where
+//             1 / (ways to split the runs) > alpha / rows. Then p <= alpha suffices where each run after lies beyond
+//             each run before; `by_chance` is the number of rows expected to do so by chance
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,12 @@ namespace analysis {
 
 struct difference_options {
   double alpha = 0.05;
-  double least_share = 0.01;  ///< of a change that counts as one
+  double least_share = 0.01;  ///< smallest share that counts as a change
 };
 
 struct difference_side {
-  std::size_t runs = 0;  ///< in which it occurs
-  double count = 0;      ///< the next three: means over those runs
+  std::size_t runs = 0;  ///< in which the row occurs
+  double count = 0;      ///< count, total_ns and value_ns: means over `runs`
   double total_ns = 0;
   double value_ns = 0;
 };
@@ -43,7 +43,7 @@ struct difference {
   std::string name;
   difference_side before, after;
   double change_ns = 0;        ///< of the value
-  double change_share = 0;     ///< of the value before; 0 where it occurs on one side only
+  double change_share = 0;     ///< of the value before; 0 where the row occurs on one side only
   double total_change_ns = 0;  ///< of the total of a run
   confidence interval_of_share;
   double p = std::numeric_limits<double>::quiet_NaN();
@@ -51,17 +51,17 @@ struct difference {
   bool significant = false;
 
   bool on_both_sides() const noexcept { return before.runs > 0 && after.runs > 0; }
-  /// Else nothing is known of chance: a total of one run, or fewer than eight durations on a side.
+  /// False where no test was possible: a total of one run, or fewer than eight durations on a side.
   bool was_tested() const noexcept { return !std::isnan(p); }
 };
 
-/// By how much the two halves of one run's time differ, where nothing was changed: mean durations of the rows that have
-/// at least eight in each half.
+/// By how much the two halves of one run differ, although nothing was changed between them: compares mean durations of
+/// the rows that have at least eight in each half.
 struct half_differences {
   std::size_t rows = 0;
   double median_share = 0, largest_share = 0;  ///< without sign
   profile_group group = profile_group::stages;
-  std::string name;  ///< of the largest
+  std::string name;  ///< of the row with the largest share
 };
 inline half_differences differences_of_halves(const trace_profile& p) {
   constexpr std::uint64_t least = 8;
@@ -90,10 +90,10 @@ inline half_differences differences_of_halves(const trace_profile& p) {
 struct trace_difference {
   std::array<difference, total_figure_count> totals;
   std::array<std::vector<difference>, profile_group_count> rows;  ///< largest change of the total first
-  bool repeated = false;  ///< several runs on a side; else p is of durations within two runs, and totals have none
-  bool adjusted = false;  ///< q decides, else p; then `by_chance` rows would look changed by chance
+  bool repeated = false;  ///< several runs on a side; else p compares durations within two runs, and totals have no p
+  bool adjusted = false;  ///< true: q decides; false: p decides, and `by_chance` rows are expected to look changed
   std::size_t tested = 0;
-  double least_p = 1;  ///< that so many runs can reach
+  double least_p = 1;  ///< smallest p that this number of runs can reach
   double by_chance = 0;
   half_differences halves;  ///< of the first run before
   difference_options options;
@@ -178,7 +178,7 @@ class difference_finder {
     compare(d, values[0], values[1]);
     if (result_.repeated || !d.on_both_sides()) return d;
     const rank_test t = mann_whitney(last[0]->sample, last[1]->sample);
-    // A mean that a few outliers move against all others says nothing of the rest.
+    // Where a few outliers move the mean against the shift of the ranks, the change of the mean is not significant.
     d.p = (t.greater - 0.5) * d.change_ns < 0 ? 1.0 : t.p;
     return d;
   }
@@ -212,15 +212,15 @@ class difference_finder {
   trace_difference result_;
 };
 
-/// Runs of the one thing and of the other, at least one each.
+/// @param before, after one profile for each run, at least one each
 inline trace_difference find_difference(const std::vector<trace_profile>& before,
                                         const std::vector<trace_profile>& after,
                                         const difference_options& options = {}) {
   return difference_finder(before, after, options).find();
 }
 
-/// Whether a row became slower by more than `share`, and with repeated runs significantly so. What takes less than a
-/// thousandth of the wall time does not count. Of wall time, GPU busy time, stages and GPU operations.
+/// Whether `d`, a row of `all`, became slower by more than `share`, and with repeated runs significantly so. A row that
+/// takes less than a thousandth of the wall time does not count.
 inline bool is_slower(const trace_difference& all, const difference& d, double share) noexcept {
   const double wall_ns = all.of(total_figure::wall).after.total_ns;
   return d.on_both_sides() && d.change_share > share && d.after.total_ns >= wall_ns / 1000 &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a trace is compared with another one's: totals, and count and time of each stage, GPU operation and call.
+// The figures of a trace that `cutrace diff` compares: totals, and count and time of each stage, GPU operation, call.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace analysis {
 
 /// Totals of a trace, in ns.
 enum class total_figure : std::uint8_t {
-  wall,       ///< recorded
-  gpu_busy,   ///< any device at work
-  gpu_idle,   ///< wall without it
+  wall,       ///< time recorded
+  gpu_busy,   ///< some device at work
+  gpu_idle,   ///< wall - gpu_busy
   kernels,    ///< union of kernels on each device, summed over devices
-  transfers,  ///< the same of copies
+  transfers,  ///< union of copies on each device, summed over devices
   waiting,    ///< calls that wait for the device, summed over threads
 };
 constexpr std::size_t total_figure_count = 6;
@@ -42,15 +42,15 @@ inline const char* name_of(profile_group g) noexcept {
 struct profile_row {
   std::uint64_t count = 0;
   std::int64_t total_ns = 0;
-  std::vector<double> sample;  ///< durations [ns], as many as were asked for, each as likely as any other
-  /// What began before half of the trace's work had, and later (middle_of).
+  std::vector<double> sample;  ///< durations [ns], a random sample of at most `keep` of `add`
+  /// [0]: events that began before half of the trace's GPU work had begun (middle_of); [1]: the later ones.
   std::array<std::uint64_t, 2> half_count{};
   std::array<std::int64_t, 2> half_ns{};
 
   double mean_ns() const noexcept {
     return count == 0 ? 0.0 : static_cast<double>(total_ns) / static_cast<double>(count);
   }
-  /// Vitter's algorithm R keeps `keep` of all.
+  /// Adds a duration. `sample` keeps at most `keep` of all, by Vitter's algorithm R.
   void add(const interval& when, std::int64_t middle_ns, std::size_t keep, small_random& random) {
     const std::int64_t ns = when.length_ns();
     const std::size_t half = when.start_ns >= middle_ns;
@@ -71,13 +71,13 @@ struct trace_profile {
   std::array<std::int64_t, total_figure_count> totals_ns{};
   std::array<std::map<std::string, profile_row>, profile_group_count> rows;
   std::uint64_t lost = 0;
-  std::string missing;  ///< of the trace, in words; empty: all is there
+  std::string missing;  ///< what the trace lacks, in words; empty: nothing
 
   std::map<std::string, profile_row>& of(profile_group g) { return rows[static_cast<std::size_t>(g)]; }
   const std::map<std::string, profile_row>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
 };
 
-/// As operation_name calls it, but that a copy from host to host is "[memcpy]", too.
+/// The name that operation_name gives, except that a copy from host to host is "[memcpy]", too.
 inline std::string name_of_work(const trace_log& log, const gpu_work& w) {
   switch (w.is) {
     case work_class::host_to_device:
@@ -99,8 +99,8 @@ inline std::string name_of_work(const trace_log& log, const gpu_work& w) {
   return name.empty() && w.graph ? "[graph]" : name;
 }
 
-/// When half of the GPU work had begun, in a long trace by every n-th piece of work; without GPU work the same of
-/// stages.
+/// Time at which half of the GPU work had begun; a long trace is sampled, every n-th piece of work. Without GPU work:
+/// at which half of the stages had begun.
 inline std::int64_t middle_of(const trace_log& log) {
   constexpr std::size_t enough = 65536;
   std::vector<std::int64_t> starts;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits of the host by stage and by what is waited for: a stream, an event recorded on one, a context. Of the calls
-// alone: their spans, and the handles among their arguments. No synchronisation record of CUPTI's is asked.
+// Waits of the host by stage and by what is waited for: a stream, an event recorded on a stream, a context. Found in
+// calls alone, by their durations and the handles among their arguments. CUPTI's synchronisation records are not used.
 //
-// A handle says little to a reader, and may be given out again when what it meant is destroyed: between one destruction
-// and the next it is one stream, which gets the number that GPU work has which was launched on it. The default stream's
-// handles mean another stream on each thread where the program was compiled so: they count by thread.
+// A handle says little to a reader, and CUDA may reuse it once its stream is destroyed: from one destruction to the
+// next a handle is one stream. The stream's number is that of GPU work launched on it. Handles of the default stream
+// count by thread, because they may mean a different stream on each thread (per-thread default streams).
 #pragma once
 
 #include <algorithm>
@@ -29,9 +29,9 @@ constexpr const char* name_of(wait_for w) noexcept {
 }
 
 struct wait_row {
-  std::string stage;  ///< innermost of the call; empty: in none
+  std::string stage;  ///< innermost stage of the call; empty: none
   wait_for is = wait_for::context;
-  bool stream_known = false;  ///< else no GPU work was seen on it, or the trace has no arguments
+  bool stream_known = false;  ///< false: no GPU work was seen on the stream, or the trace has no arguments
   std::uint32_t process = 0, device = 0, context = 0;  ///< device and context where the stream is known
   std::uint64_t stream = 0;                            ///< waited for, or on which the event was recorded last
   std::uint64_t count = 0, failed = 0;
@@ -84,7 +84,7 @@ class wait_table {
 
  private:
   static constexpr std::uint32_t no_stream = UINT32_MAX;
-  static constexpr std::size_t asked_limit = 64;  ///< launches on one stream whose work may be missing
+  static constexpr std::size_t asked_limit = 64;  ///< most launches per stream that `asked_` keeps
   struct place {
     bool known = false;
     std::uint32_t device = 0, context = 0;
@@ -96,7 +96,7 @@ class wait_table {
   struct known_stream {
     place where;
     std::uint32_t process = 0;
-    bool is_default = false;  ///< by handle 0
+    bool is_default = false;  ///< its handle is 0
     std::size_t asked = 0;
   };
   struct recent_work {
@@ -105,7 +105,7 @@ class wait_table {
   };
   struct handle {
     std::uint32_t process;
-    std::uint32_t thread;  ///< of a default stream's, else 0
+    std::uint32_t thread;  ///< for handles of a default stream, else 0
     std::uint64_t value;
     bool operator==(const handle& o) const noexcept {
       return process == o.process && thread == o.thread && value == o.value;
@@ -173,7 +173,7 @@ class wait_table {
   static bool find_stream(const event& e, handle& h, bool has_default) noexcept {
     h = {e.process_id, 0, 0};
     if (!find(e, "hStream", "stream", h.value) && !has_default) return false;
-    if (h.value == 0 || h.value == 2) h.thread = e.thread_id;  // 2: CU_STREAM_PER_THREAD; 1, the legacy one, is shared
+    if (h.value == 0 || h.value == 2) h.thread = e.thread_id;  // 2: CU_STREAM_PER_THREAD; 1: CU_STREAM_LEGACY, shared
     return true;
   }
   std::uint32_t stream_of(const handle& h) {
@@ -185,7 +185,7 @@ class wait_table {
     }
     return found.first->second;
   }
-  /// Of a thread that launches nothing on the default stream itself: that of the others, where all have the same.
+  /// A default stream on which its thread launched nothing is that of the process's other threads, if they all agree.
   place place_of(const known_stream& s) const noexcept {
     if (s.where.known || !s.is_default) return s.where;
     place only;
@@ -231,7 +231,7 @@ class wait_table {
     s.longest_ns = std::max(s.longest_ns, ns);
   }
 
-  /// Events come by their end: work may have come before its call, or will come.
+  /// Events arrive in order of their ends: the work of a call may arrive before the call or after it.
   void ask(known_stream& s, std::uint32_t number, std::uint64_t call) {
     const recent_work& w = recent_[call % recent_.size()];
     if (w.call == call) {
@@ -257,8 +257,8 @@ class wait_table {
   std::vector<role> roles_;  ///< by name number
   std::vector<known_stream> streams_;
   std::unordered_map<handle, std::uint32_t, hash> by_handle_, recorded_on_;
-  std::vector<recent_work> recent_ = std::vector<recent_work>(4096);  ///< by call, the last of each place
-  detail::seeded_map<std::uint64_t, std::uint32_t> asked_;  ///< calls that launched on a stream without number
+  std::vector<recent_work> recent_ = std::vector<recent_work>(4096);  ///< by call; newer ones replace older ones
+  detail::seeded_map<std::uint64_t, std::uint32_t> asked_;  ///< calls whose GPU work will give the stream its number
   std::unordered_map<sum_key, sum, hash> sums_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the wall time went, from a sealed trace: the same tables as breakdown.hpp gives, exact for any length.
 //
-// time(owner) = length of union(owner) without the union of all owners before it; `nothing` is the rest of the time
-// recorded, so that all owners together are 100 % of it. Host alone: the same with the owners of the host only. Only
-// what lies in the time recorded counts.
+// time(owner) = length of union(owner) without the union of all owners before it in the enumeration; `nothing` is the
+// rest, so that all owners together are 100 % of the time recorded. Host alone: the same computation with the owners of
+// the host only. Only what lies in the time recorded counts.
 #pragma once
 
 #include <algorithm>
@@ -32,11 +32,11 @@ inline owner owner_of(work_class c) noexcept {
                                        : owner::gpu_memory;
 }
 
-/// Takes all of a trace by start (by_start.hpp).
+/// Takes all intervals of a trace in order of their start (`by_start` in stage_costs.hpp).
 class wall_sweep {
  public:
   explicit wall_sweep(const trace_log& log) : log_(log), sweep_(std::make_unique<mask_sweep<owners>>(log.recorded())) {
-    // Parts of stages on other threads are rare: a list of their own, merged on the way.
+    // Parts of stages on other threads are rare: `add` merges them from a list of their own.
     for (std::size_t i = 0; i < log.stages().parts().size(); ++i) parts_.push_back(log.stages().parts()[i].when);
     std::sort(parts_.begin(), parts_.end(), [](interval a, interval b) { return a.start_ns < b.start_ns; });
   }
@@ -48,7 +48,7 @@ class wall_sweep {
     if (!s.span) add(owner::host_stage, s.when);
   }
 
-  /// After all.
+  /// Call it once, after all intervals.
   CUTRACE_ONE_COPY wall_time result() {
     add_parts(INT64_MAX);
     sweep_->finish();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why one request took as long as it did: where its time went (request_parts.hpp), beside others of the same trace, and
-// in what it differs from them most.
+// Why one request took as long as it did: where its time went (request_parts.hpp), compared with other requests of
+// the same trace.
 //
-// Cohort: the other requests of the trace whose stages all ended, at most 500 of them, evenly over their numbers. A
-// part is unusual where it took longer than in 90 % of the cohort; its excess is what it took beyond the cohort's
-// median. Causes are the parts by their excess, unusual ones first.
+// Cohort: at most 500 other requests of the trace, evenly over their numbers, whose stages all ended and whose time was
+// all recorded. A part is unusual where it took longer than in at least 90 % of the cohort; its excess is its time
+// beyond the cohort's median. Causes are the parts by their excess, unusual ones first.
 #pragma once
 
 #include <algorithm>
@@ -24,33 +24,33 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Something that had a part of the request's time, most time first in its list.
+/// Something that took a part of the request's time. Lists have the largest ns - typical_ns first.
 struct why_share {
-  std::string name;                   ///< of a stage, call, kernel or kind of copy
+  std::string name;                   ///< of a stage, call, kernel, request or kind of copy
   std::string site;                   ///< of a stage's marker
-  std::vector<std::string> requests;  ///< that it served, other than this one
+  std::vector<std::string> requests;  ///< other requests that the stage served
   std::int64_t ns = 0;
-  std::int64_t typical_ns = 0;  ///< what as many of its name take in this trace (median), 0 where not compared
+  std::int64_t typical_ns = 0;  ///< `ns` if each instance had taken the median of the trace, 0 where not compared
   std::uint64_t count = 0;
-  std::uint32_t thread_id = 0;  ///< 0: no thread's, or of several
+  std::uint32_t thread_id = 0;  ///< 0: no thread, or several
 };
 
 struct why_cause {
   request_part is = request_part::between;
-  std::int64_t ns = 0, typical_ns = 0;  ///< of the request; the cohort's median
+  std::int64_t ns = 0, typical_ns = 0;  ///< time of the request; median of the cohort
   bool unusual = false;
-  std::vector<why_share> shares;  ///< what had that time
-  std::vector<why_share> mates;   ///< gpu_batch: requests whose batches are slow wherever they take part
-  std::vector<why_share> others;  ///< span, between, own_code: what else went on in the longest piece of it
-  std::int64_t preempted_ns = 0;  ///< own_code: its thread was switched out, where the trace has kernel events
-  /// gpu_alone, gpu_batch: the GPU's clock while its kernels ran, and while kernels of the trace did, where the trace
-  /// has samples and its own was lower by a twentieth; else 0.
+  std::vector<why_share> shares;  ///< what took `ns`
+  std::vector<why_share> mates;   ///< gpu_batch: other requests of its batches whose batches are slow everywhere
+  std::vector<why_share> others;  ///< span, between, own_code: open stages elsewhere in the longest stretch
+  std::int64_t preempted_ns = 0;  ///< own_code: its threads were switched out; 0 without kernel events
+  /// gpu_alone, gpu_batch: mean GPU clock while kernels of the request ran, and while any kernels of the trace ran. 0
+  /// unless the trace has samples and the former is lower by more than a twentieth.
   double clock_mhz = 0, typical_clock_mhz = 0;
   std::int64_t excess_ns() const noexcept { return ns - typical_ns; }
   bool stands_out() const noexcept { return unusual && excess_ns() > 0; }
 };
 
-/// All stages of one name in the request's life.
+/// All stage instances of one name that serve the request.
 struct why_row {
   std::string name, site;
   std::uint64_t count = 0;
@@ -65,15 +65,15 @@ struct why_report {
   request_account account;
   std::size_t rank = 0;  ///< 1: the slowest of the trace
   std::size_t requests = 0, cohort = 0;
-  bool sampled = false;       ///< the cohort is a part of those whose stages ended
+  bool sampled = false;       ///< not all requests whose stages ended are in the cohort, but every n-th
   std::int64_t begun_ns = 0;  ///< when the trace began
   std::int64_t typical_latency_ns = 0;
   std::vector<why_cause> causes;
   std::vector<why_row> rows;  ///< by their first start
   std::vector<std::string> not_looked_at;
 
-  /// Of the causes, how many pages put into sentences: the first, and what else stands out by a twentieth of the
-  /// latency.
+  /// How many of `causes` pages put into sentences: the first, and the next ones that stand out by at least a twentieth
+  /// of the latency.
   std::size_t shown_causes() const noexcept {
     std::size_t n = causes.empty() ? 0 : 1;
     while (n != 0 && n < causes.size() && causes[n].stands_out() &&
@@ -85,7 +85,7 @@ struct why_report {
 
 class why_finder {
  public:
-  /// All must outlive this. @param switched_out by thread id, unordered; empty: the trace has no kernel events
+  /// All arguments must outlive this. @param switched_out by thread id, unordered; empty: no kernel events in the trace
   why_finder(const trace_log& log, const trace_results& results,
              const std::map<std::uint32_t, std::vector<interval>>& switched_out, clock_log& clocks)
       : log_(log),
@@ -134,7 +134,7 @@ class why_finder {
   }
 
  private:
-  /// Of clocks, by the time at which they were had.
+  /// Mean of clocks, weighted by the time for which each held.
   struct weighted_mean {
     double sum = 0, ns = 0;
     void add(clock_log& clocks, std::uint32_t device, interval v) {
@@ -183,7 +183,7 @@ class why_finder {
     });
   }
 
-  /// Every n-th of those that ended.
+  /// Every n-th request whose stages all ended, at most cohort_limit.
   const std::vector<std::uint32_t>& sampled() {
     if (!sampled_.empty()) return sampled_;
     std::vector<std::uint32_t> whole;
@@ -271,7 +271,7 @@ class why_finder {
     if (to.size() > shown) to.resize(shown);
   }
 
-  /// The row of the stage's name, with the place of its first instance; counts this one.
+  /// Counts the instance `stage` in the share of its name, which has the site of the first instance. @returns the share
   why_share& count_in(std::map<std::uint32_t, why_share>& by_name, std::uint32_t stage) const {
     const std::uint32_t name = log_.stages()[stage].name;
     why_share& s = by_name[name];
@@ -282,7 +282,7 @@ class why_finder {
     return s;
   }
 
-  /// Mean clock of a device's kernels: of the whole trace, at most sample_limit of them, evenly.
+  /// Mean clock while kernels of the device ran: of at most sample_limit pieces of work, evenly over the trace.
   double typical_clock(std::uint32_t device) {
     const auto known = typical_clock_.emplace(device, 0.0);
     if (!known.second || log_.devices().count(device) == 0) return known.first->second;
@@ -312,7 +312,7 @@ class why_finder {
     }
   }
 
-  /// Kernels by name and stage, copies by kind.
+  /// Kernels by name and stage, copies and sets by kind and stage.
   void by_work(why_cause& c, std::uint32_t request) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;
     for (const std::uint32_t n : index_.instances(request))
@@ -335,8 +335,8 @@ class why_finder {
     take_most(c.shares, found);
   }
 
-  /// Median over the trace of kernels of that name, or of copies of that kind and about as many bytes (to a power of
-  /// two); 0 where there are hardly any.
+  /// Median duration over the trace of kernels of the same name, or of copies of the same kind and size (to a power of
+  /// two); 0 where there are fewer than three.
   std::int64_t typical_work(const gpu_work& w) {
     if (medians_.empty()) {
       std::map<work_key, std::vector<std::int64_t>> all;
@@ -367,7 +367,7 @@ class why_finder {
     return ns;
   }
 
-  /// Instances of the stage's name that served several requests, at most sample_limit, evenly.
+  /// Ended stage instances of this name, at most sample_limit, evenly over the trace.
   const std::vector<std::uint32_t>& like(std::uint32_t name) {
     std::vector<std::uint32_t>& list = of_name_[name];
     if (!list.empty()) return list;
@@ -387,10 +387,10 @@ class why_finder {
     return typical_gpu_[name] = median(std::move(times));
   }
 
-  /// Which stages' batches took longer than those of the same name do, and in whose company they always do.
+  /// The stages of the batches that the request shared, and other requests of them whose batches are slow everywhere.
   void by_batch(why_cause& c, std::uint32_t request) {
     std::map<std::uint32_t, why_share> stages;
-    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> with;  // by mate: excess, batches together
+    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> with;  // by other request: excess, batches shared
     std::int64_t excess = 0;
     for (const std::uint32_t n : index_.instances(request)) {
       if (log_.stages().served(n) <= 1) continue;
@@ -404,7 +404,7 @@ class why_finder {
         if (mate != request) with[mate].first += more, ++with[mate].second;
     }
     take_most(c.shares, stages);
-    // A mate is why, where its batches are slow without this request as well.
+    // Another request (a mate) is a reason if its batches are slow in general, also without this request.
     for (const auto& m : with) {
       if (2 * m.second.first < excess || excess == 0) continue;
       why_share s;
@@ -444,7 +444,7 @@ class why_finder {
     return std::find(list.begin(), list.end(), request) != list.end();
   }
 
-  /// Whose work ran while the request's waited.
+  /// Work of others that ran while work of the request waited, by stage and the requests that it served.
   void by_others(why_cause& c, std::uint32_t request) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;  // by stage's name and list of requests
     const auto waits = waits_of(request);
@@ -495,7 +495,7 @@ class why_finder {
     std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;
     for (const std::uint32_t n : index_.instances(request)) {
       std::set<std::pair<std::uint16_t, std::int64_t>>
-          pageable;  // calls whose copies the driver makes through a buffer
+          pageable;  // calls whose copies are from or to pageable host memory
       for (const std::uint32_t i : index_.works(n)) {
         const gpu_work& w = log_.work()[i];
         if (w.pageable && w.call_is == call_reference::index) pageable.insert({w.thread, w.call});
@@ -517,7 +517,7 @@ class why_finder {
     take_most(c.shares, found);
   }
 
-  /// Time in which the stage was the innermost of its thread, without its calls.
+  /// Time in which the instance was the innermost of its thread, without its calls. @param where receives the stretches
   std::int64_t own_of(std::uint32_t n, std::vector<interval>* where = nullptr) {
     const stage_instance& s = log_.stages()[n];
     if (!s.ended || s.span) return 0;
@@ -576,7 +576,7 @@ class why_finder {
     if (longest_thread != no_thread) company(c, longest_thread, longest, request);
   }
 
-  /// What others did in that stretch.
+  /// Adds the stages that were open on other threads during `v`.
   void company(why_cause& c, std::uint16_t thread, interval v, std::uint32_t request) {
     for (const thread_stages::company& o : threads_.others(thread, v)) {
       if (c.others.size() == shown) break;
@@ -653,7 +653,7 @@ class why_finder {
   std::map<std::uint32_t, std::int64_t> typical_gpu_, typical_own_;
   std::map<std::uint32_t, double> typical_clock_;
   std::vector<stage_piece> pieces_;
-  std::size_t piece_ = 0;  ///< of the time recorded, where one looked last
+  std::size_t piece_ = 0;  ///< index of the recorded piece that the last lookup found
 };
 
 }  // namespace analysis

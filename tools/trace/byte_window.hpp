@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of an input that a reader looks at: it grows at its end and is dropped from its front. Behind the end there
-// is room that may be read, as simdjson wants it.
+// is readable padding, as simdjson requires.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class byte_window {
   static constexpr std::size_t padding = 128;
   static constexpr std::size_t block = std::size_t{1} << 20;
 
-  /// `on_block` is called before each block is read: progress.
+  /// @param on_block called before each block is read, for progress
   explicit byte_window(input& from, std::function<void()> on_block = {}) : from_(from), on_block_(std::move(on_block)) {
     // A small file needs no large window.
     if (from.size() != 0 && !from.compressed() && from.size() < block)
@@ -29,13 +29,13 @@ class byte_window {
 
   const char* data() const noexcept { return bytes_.get() + begin_; }
   std::size_t size() const noexcept { return end_ - begin_; }
-  /// Of data(), since the beginning of the input.
+  /// Position of data() in the input, in bytes.
   std::uint64_t offset() const noexcept { return offset_; }
   void drop(std::size_t n) noexcept {
     begin_ += n;
     offset_ += n;
   }
-  /// Reads more behind what is there, which may move. @returns false at the end of the input
+  /// Appends a block to the window; data() may change. @returns false at the end of the input
   bool more() {
     if (on_block_) on_block_();
     if (end_ + block_ > room_) {
@@ -51,9 +51,9 @@ class byte_window {
     end_ += n;
     if (offset_ == 0 && !looked_ && size() >= 3) {
       looked_ = true;
-      if (std::memcmp(data(), "\xef\xbb\xbf", 3) == 0) drop(3);  // the mark of UTF-8 that editors leave
+      if (std::memcmp(data(), "\xef\xbb\xbf", 3) == 0) drop(3);  // UTF-8 byte order mark
     }
-    std::memset(bytes_.get() + end_, 0, padding);  // what simdjson reads behind the end is nothing
+    std::memset(bytes_.get() + end_, 0, padding);  // simdjson may read the padding: zeros
     return n != 0;
   }
   void start_over() noexcept {
@@ -68,7 +68,7 @@ class byte_window {
 
  private:
   void reserve(std::size_t room) {
-    if (bytes_ != nullptr) memory_.add(room);  // what every file has is not counted: it does not ask for it
+    if (bytes_ != nullptr) memory_.add(room);  // the first buffer, which every file has, is not counted
     std::unique_ptr<char[]> larger(new char[room + padding]);
     if (bytes_ != nullptr) std::memcpy(larger.get(), data(), size());
     end_ -= begin_;
@@ -79,11 +79,11 @@ class byte_window {
     room_ = room;
   }
 
-  bool looked_ = false;  ///< for a mark at the beginning
+  bool looked_ = false;  ///< for a byte order mark at the beginning
   input& from_;
   std::function<void()> on_block_;
   counted_bytes memory_;
-  std::size_t counted_ = 0;  ///< of that, for the room at hand
+  std::size_t counted_ = 0;  ///< part of `memory_` for the present buffer
   std::unique_ptr<char[]> bytes_;
   std::size_t block_ = block, room_ = 0, begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls by their correlation id, for formats in which GPU work does not repeat what its call was: the work finds name,
-// begin and thread again. Direct-mapped: a call is forgotten when a later one takes its place.
+// Calls by their correlation id, for formats in which GPU work does not repeat the data of its call: it gets name,
+// begin and thread of its call from here. Direct-mapped: a call is forgotten when a later one takes its place.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace cutrace_reading {
 
 class call_ring {
  public:
-  /// Sets how many calls are kept at most, a power of two, before the first one is added. 40 bytes each.
+  /// Sets how many calls are kept at most, a power of two; 40 bytes each. Call it before the first `add`.
   void keep(std::size_t calls) noexcept { size_ = calls; }
   void add(const cutrace::event& call) {
     if (call.correlation_id == 0) return;
@@ -22,15 +22,15 @@ class call_ring {
       grow();
     slot(call.correlation_id) = {call.correlation_id, call.start_ns, call.name, call.thread_id, call.process_id};
   }
-  /// As `join`, for events whose attribution says that the call is known; other events stay as they are.
+  /// Calls `join` for GPU events whose attribution says that the call is known; other events stay as they are.
   void finish(cutrace::event& e) const noexcept {
     const bool knows_call = e.joined == cutrace::attribution::by_call ||
                             e.joined == cutrace::attribution::outside_stage ||
                             e.joined == cutrace::attribution::stage_unknown;
     if (knows_call && (e.is_gpu_work() || e.kind == cutrace::event_kind::sync || e.is_cuda_event())) join(e);
   }
-  /// Fills in the fields of a GPU event that describe its call. @returns false where the call is not known, which then
-  /// is taken to begin with the work
+  /// Fills in the fields of a GPU event that describe its call. @returns false where the call is not known:
+  /// call_start_ns is then the start of the work
   bool join(cutrace::event& work) const noexcept {
     work.call_start_ns = work.start_ns;
     if (entries_.empty() || work.correlation_id == 0) return false;

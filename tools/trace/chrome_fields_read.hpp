@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of one event of Chrome JSON with those of its "args", as our sink and PyTorch's Kineto write them.
+// The fields of one event of Chrome JSON with those of its "args", as cutrace's sink and PyTorch's Kineto write them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace cutrace_reading {
 
 struct chrome_fields {
-  std::string_view phase, category, name_text;  ///< until the parser's next document
+  std::string_view phase, category, name_text;  ///< valid until the parser's next document
   std::int64_t ts_ns, dur_ns, value, queued_ns, ended_before_start_ns, result;
   std::uint64_t pid, tid, correlation, external_id, stream, cuda_stream, stage_id, capture_stage_id, graph_node_id,
       parent, bytes, count, address, request_total, payload, color;
@@ -19,8 +19,8 @@ struct chrome_fields {
       event_id, category_number;
   std::int32_t priority;
   std::uint32_t grid[3], block[3], cluster[3];
-  cutrace::event said;  ///< of kinds that go by their fields: these, and the kind
-  std::size_t next;     ///< of these
+  cutrace::event said;  ///< fields and kind, where event_fields.hpp describes the kind
+  std::size_t next;     ///< expected index of the next field: find_field
   cutrace::argument_kind payload_kind;
   cutrace::attribution attribution;
   cutrace::sync_kind sync;

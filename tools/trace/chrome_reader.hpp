@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Chrome JSON: what our sink writes, event by event in the order of the file, and what PyTorch's Kineto writes,
-// which has no order of time: there a block of events is brought into order before it is delivered.
+// Reads Chrome JSON: that of cutrace's sink, event by event in the order of the file, and that of PyTorch's Kineto,
+// which is not ordered by time: the reader sorts a block of events before it delivers the block.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ class chrome_reader {
  public:
   explicit chrome_reader(feed& to) : to_(to), requests_(to), rows_(to) {}
 
-  /// One file, to its end. `path`: to look through it once more; empty where that cannot be done.
+  /// Reads one file to its end. @param path opened once more for the names of rows; empty: cannot be opened again
   void read(byte_window& from, const std::string& path);
   /// After the last file.
   void finish();
 
  private:
-  /// Events of one block: 170 MiB, and 20 for the calls among them.
+  /// Most events of one block: 170 MiB, and 20 MiB for the calls among them.
   static constexpr std::size_t block_limit = std::size_t{1} << 19;
 
   void read_head(std::string_view key, std::string_view text);

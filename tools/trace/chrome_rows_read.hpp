@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a Chrome JSON trace of ours, from the names that stand at its end: which thread a lane belongs to, what
-// threads and processes are called, and the devices. A file is looked through once before it is read for that.
+// Rows of a Chrome JSON trace of cutrace: which thread a row belongs to, the names of threads and processes, and the
+// devices. They stand at the end of a file, which is therefore looked through once before it is read.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace cutrace_reading {
 
-/// Process ids and numbers of rows as the sink moves them (sinks/chrome/rows.hpp).
+/// Offsets that the sink adds to process ids and row numbers, to keep them apart (sinks/chrome/rows.hpp).
 constexpr std::uint32_t moved_pid = 0x40000000u, far_gpu_pid = 0x60000000u, first_free_tid = 0x40000000u;
 constexpr std::uint32_t host_process(std::uint64_t pid) noexcept {
   const auto n = static_cast<std::uint32_t>(pid);
@@ -31,14 +31,14 @@ class chrome_row_names {
  public:
   explicit chrome_row_names(feed& to) : to_(to) {}
 
-  /// Looks through a file of ours: only the end of it where the file can be read from there.
+  /// Looks through a file of cutrace; only its end where the file can be read from any position.
   void look_through(const std::string& path);
   /// "ph":"M" of any writer: names of processes and threads.
   void add(std::uint64_t pid, std::uint64_t tid, std::string_view what, std::string_view value);
-  /// One of "deviceProperties". @returns false where it is none
+  /// Adds an element of "deviceProperties". @returns false where `json` describes no device
   bool add_device(std::string_view json);
 
-  /// Thread of a row of a process; false where it is one of spans or of the tracing's own work.
+  /// Thread of a row of a process. @returns false for a row of spans or of cutrace's own work
   bool thread_of(std::uint64_t pid, std::uint64_t tid, std::uint32_t& thread) const;
   bool is_spans(std::uint64_t pid, std::uint64_t tid) const { return spans_.count({pid, tid}) != 0; }
   bool knows(std::uint64_t pid, std::uint64_t tid) const { return rows_.count({pid, tid}) != 0; }
@@ -49,7 +49,7 @@ class chrome_row_names {
     return at != processes_.end() ? at->second : std::string();
   }
 
-  /// Delivers what is new since the last time.
+  /// Delivers the descriptions that are new since the last call.
   void describe(place at);
 
  private:
@@ -66,7 +66,7 @@ class chrome_row_names {
   std::set<std::pair<std::uint64_t, std::uint64_t>> spans_;
   std::map<std::uint64_t, std::string> processes_, labels_;
   std::vector<cutrace::event> devices_;
-  /// By kind, process, thread, device and name, whose address is one for one text.
+  /// By kind, process, thread, device and address of the (interned) name.
   std::set<std::tuple<cutrace::event_kind, std::uint32_t, std::uint32_t, std::uint32_t, const char*>> delivered_;
   std::uint32_t host_ = 0;
   static constexpr std::size_t row_limit = std::size_t{1} << 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a reader to a sink: opens it, hands it events in batches, closes it with the totals, whatever of these the file
-// had. Counts, marks events that come out of order, and drops descriptions that a further part of a trace repeats.
+// From a reader to a sink: opens the sink, hands it events in batches, closes it with the totals, even where the file
+// lacks them. Counts, marks events that come out of order, and drops descriptions that a further part repeats.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace cutrace_reading {
 
-/// What a file says of its trace, with texts of its own. Empty and 0: it does not say.
+/// What a file says of its trace; owns its texts. Empty or 0: the file does not say.
 struct trace_facts {
   std::string process_name, command_line, host_name, boot_id, backend, backend_detail, clock;
   std::uint32_t process_id = 0;
@@ -31,7 +31,7 @@ struct trace_facts {
   cutrace::trace_info info() const noexcept;
 };
 
-/// As much of a text as a fact or a note of a trace is kept with.
+/// The first MiB of a text: no more of a fact or a note is kept.
 inline std::string_view cut_fact(std::string_view s) noexcept { return s.substr(0, std::size_t{1} << 20); }
 
 struct trace_totals {
@@ -40,7 +40,7 @@ struct trace_totals {
   std::vector<std::string> notes;
   std::string missing;  ///< trace_summary::missing, empty for nothing
 
-  /// As many as any trace of ours has, and no more.
+  /// Keeps at most 1,000 notes of 1 MiB in all, which no trace of cutrace exceeds; drops further ones.
   void add_note(std::string_view note) {
     constexpr std::size_t count_limit = 1000, byte_limit = std::size_t{1} << 20;
     if (notes.size() >= count_limit || note_bytes_ + note.size() > byte_limit) return;
@@ -61,15 +61,15 @@ class feed {
   text_pool& texts() noexcept { return texts_; }
   complaints& problems() noexcept { return problems_; }
 
-  /// The head of a file: opens the sink. Of a further part of the same trace it is only compared. @throws
-  /// reading_error for one of another trace
+  /// The head of a file: opens the sink. For a further part of the same trace, `facts` are only compared. @throws
+  /// reading_error for a part of another trace
   void open(const trace_facts& facts);
   bool is_open() const noexcept { return open_; }
   /// A further file begins.
   void next_file() noexcept { further_ = true; }
-  /// The number of the part that begins, from 1 on; where it is not the one after the newest, there is a hole.
+  /// @param part number of the part that begins, from 1 on; where it does not follow the newest part, there is a hole
   void part_begins(std::uint32_t part);
-  /// Of a part that is not the last.
+  /// The end of a part that is not the last.
   void part_ended() noexcept { closed_ = false; }
 
   /// An event to fill in; `add` delivers it. Requests and arguments from the functions below.
@@ -97,28 +97,28 @@ class feed {
 
   cutrace::request_ref* requests(std::size_t n) { return request_room_.take(n); }
   cutrace::argument* arguments(std::size_t n) { return argument_room_.take(n); }
-  /// Gives an event a copy of these, where its kind has arguments.
+  /// Gives an event a copy of the arguments `all`, where its kind has arguments.
   void set_arguments(cutrace::event& e, const cutrace::argument* all, std::size_t count);
   template <class Arguments>
   void set_arguments(cutrace::event& e, const Arguments& all) {
     if (!all.empty()) set_arguments(e, all.data(), all.size());
   }
-  /// A text that lives as long as these, not interned.
+  /// Copies a text without interning it; valid as long as the arrays of `requests` and `arguments`.
   cutrace::text keep(std::string_view s) {
     char* const copy = text_room_.take(s.size() + 1);
     s.copy(copy, s.size());
     copy[s.size()] = '\0';
     return {copy, static_cast<std::uint32_t>(s.size())};
   }
-  /// Number of this batch: what `requests` gave is valid as long as it does not change.
+  /// Number of this batch: an array of `requests` is valid as long as the number does not change.
   std::uint64_t batch() const noexcept { return batches_; }
 
-  /// The end of a file that has one.
+  /// The end of a file that has an end with totals.
   void close(trace_totals totals) {
     totals_ = std::move(totals);
     closed_ = true;
   }
-  /// The end of a file that has one and gives no totals: they are counted.
+  /// The end of a file that has an end without totals: `finish` counts them.
   void close_uncounted() noexcept { ended_ = true; }
   /// After all files. Where the trace has no end, the totals are those of what was read, and a note says so.
   void finish();
@@ -131,8 +131,8 @@ class feed {
   /// Whether the trace had its end.
   bool whole() const noexcept { return closed_ || ended_; }
   std::int64_t newest_ns() const noexcept { return newest_ns_ == least ? 0 : newest_ns_; }
-  /// Of formats in which something that stands a little later belongs to an event: `finish` is called for each event
-  /// before it is delivered, when more have been read: `kept_back_limit` events beyond it.
+  /// For formats in which later records complete an event: `finish` is called for each event before its delivery, when
+  /// up to `kept_back_limit` further events have been read.
   void look_ahead(std::function<void(cutrace::event&)> finish) { finish_ = std::move(finish); }
   /// Formats without an order of their own: events are marked late without a complaint.
   void expect_no_order() noexcept { ordered_ = false; }
@@ -181,8 +181,8 @@ class feed {
     newest_ns_ = e.end_ns;
     return false;
   }
-  /// Events come in the order of their ends, so that a part has all that ended since the part before it did: of the
-  /// time since the end of its first event it is whole.
+  /// Events come in the order of their ends, so a part has all events that ended since the end of its first event: a
+  /// piece of the trace without holes begins there.
   void begin_piece(const cutrace::event& e) {
     begins_behind_hole_ = false;
     pieces_.push_back({e.end_ns, e.end_ns});
@@ -199,7 +199,7 @@ class feed {
   text_pool texts_;
   std::vector<cutrace::event> batch_;
   std::function<void(cutrace::event&)> finish_;
-  /// At the begin of `batch_`, by the last delivery; the next one delivers them, whose arrays live until then.
+  /// Events at the begin of `batch_` that the last delivery kept back for the next one. Their arrays live until then.
   std::size_t kept_back_ = 0;
   place last_place_;
   array_room<cutrace::request_ref> request_room_;
@@ -213,7 +213,7 @@ class feed {
   std::int64_t newest_ns_ = least;
   /// Stretches of the trace that were read, between holes; none: no hole.
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;
-  std::uint32_t part_ = 0;  ///< the newest
+  std::uint32_t part_ = 0;  ///< number of the newest part
   bool begins_behind_hole_ = false;
   bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true;
 };

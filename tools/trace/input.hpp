@@ -22,12 +22,12 @@ class input {
   std::size_t read(char* to, std::size_t room);
 
   bool compressed() const noexcept { return zipped_ != nullptr; }
-  /// The compressed stream ended before its end, or is broken: why. nullptr: it is whole, so far.
+  /// Why the compressed stream is broken or ended too early; nullptr: nothing is wrong so far.
   const char* broken() const noexcept { return broken_; }
   /// Whether `go_to` works: files that are not compressed.
   bool can_seek() const noexcept { return size_ != 0 && zipped_ == nullptr; }
   void go_to(std::uint64_t byte);
-  /// Bytes as they stand in the file, read so far and all; 0 where that is not known.
+  /// Bytes of the file as stored (compressed): `taken` were read so far, `size` are all, 0 where that is not known.
   std::uint64_t taken() const noexcept { return taken_; }
   std::uint64_t size() const noexcept { return size_; }
   const std::string& path() const noexcept { return path_; }
@@ -42,7 +42,7 @@ class input {
   bool own_ = false;
   std::uint64_t size_ = 0;
   std::uint64_t taken_ = 0;
-  unsigned char head_[2] = {};  ///< read to look for gzip
+  unsigned char head_[2] = {};  ///< the first bytes, read to recognise gzip
   std::size_t head_size_ = 0;
   std::size_t head_at_ = 0;
   const char* broken_ = nullptr;

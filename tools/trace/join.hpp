@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two traces of one process as one, of `cutrace run --method all`: what CUPTI and markers recorded from inside, and
-// what the kernel saw: calls by probes, ioctls and what else happens in them.
+// Joins the two traces of one process that `cutrace run --method all` makes: one that CUPTI and markers recorded inside
+// of the process, and one of kernel probes: calls, ioctls and other kernel events in them.
 //
 //   a call that both saw     one event, CUPTI's: it has the stage, the requests, the runtime's function, and the GPU
-//                            work with its number. What is recorded as made in the probed call becomes made in it
-//   one that probes saw      stays, under a number of its own (join_table.hpp)
-//   ioctls and the like      the number of their call, and that call's stage and requests
+//                            work with its number. What was made in the probed call now refers to this event
+//   a call only probes saw   stays, under a number of its own (join_table.hpp)
+//   ioctls and the like      get the number of their call, and that call's stage and requests
 //
-// Times are put on one clock as those of ranks and processes are (merge_clocks.hpp).
+// Times are put on one clock as in a merge of ranks and processes (merge_clocks.hpp).
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct join_outcome {
   join_counts counts;
   std::string line;                 ///< what the counts mean; a note of the joined trace, too
   std::uint64_t events = 0;         ///< of the joined trace
-  std::vector<outcome> of_readers;  ///< calls, probes
+  std::vector<outcome> of_readers;  ///< [0] of `calls`, [1] of `probes`
 };
 
 /// "12,345 calls in both, 17 only by probes, 0 only by CUPTI"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls that probes saw and which calls that CUPTI saw are the same: by the number that CUPTI's callback gave the
+// Which calls that probes saw are the same as calls that CUPTI saw: by the number that CUPTI's callback gave the
 // probe while the call was open, never by time. CUPTI's numbers have 32 bits and wrap; a trace has the count of wraps
-// in the upper half, and the probe's side counts them for itself, in the order in which calls ended.
+// in the upper half, and `add_probed` counts the wraps itself, in the order in which calls ended.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct join_counts {
 
 class join_table {
  public:
-  /// Upper half of the number of a call that probes alone saw, so that it is none of CUPTI's. What JSON readers keep
-  /// as a floating number still holds it exactly.
+  /// Upper half of the number of a call that probes alone saw, so that it is none of CUPTI's. Readers that
+  /// keep JSON numbers as doubles still have it exactly.
   static constexpr std::uint64_t probe_epoch = std::uint64_t{1} << 20;
 
   /// A call that a probe saw, in the order of the trace; 0 as `parent` or `joined`: none.
@@ -33,13 +33,13 @@ class join_table {
     if (parent != 0) parents_.emplace(id, parent);
     if (joined != 0) slot(id) = number_of(joined);
   }
-  /// What `add_probed` was given for it, be there such a call or not. 0: nothing.
+  /// CUPTI's number of a probed call; before `finish` also where CUPTI saw no such call. 0: none.
   std::uint64_t joined_to(std::uint32_t probed) const noexcept {
     const std::size_t page = probed / page_ids;
     return page < pages_.size() && pages_[page] != nullptr ? (*pages_[page])[probed % page_ids] : 0;
   }
-  /// A call that CUPTI saw, after all of the probes. @param id as in its trace; 0, as once in 2^32 calls: it has none,
-  /// and so no partner
+  /// A call that CUPTI saw; after all calls of `add_probed`. @param id as in CUPTI's trace; 0, as once in 2^32 calls:
+  /// the call has no number, and so no partner
   void add_call(std::uint64_t id) {
     if (id == 0) return void(++calls_);
     const auto found = marks_.try_emplace(key_of(id) / mark_ids);
@@ -48,7 +48,7 @@ class join_table {
     ++calls_;
     m.seen.set(key_of(id) % mark_ids);
   }
-  /// Joins. Only then the functions below.
+  /// Joins. Call it once, after all calls were added and before the functions below.
   join_counts finish() {
     join_counts n;
     for (std::size_t p = 0; p < pages_.size(); ++p) {
@@ -70,8 +70,8 @@ class join_table {
     const std::uint64_t joined = joined_to(probed);
     return joined != 0 ? joined : probe_epoch << 32 | probed;
   }
-  /// Whether a probe saw CUPTI's call, too. Once for a number: CUPTI gives that of a call to what the driver calls in
-  /// it, and such inner calls have no partner.
+  /// Whether a probe saw CUPTI's call, too. True only once for a number: CUPTI also gives it to calls that the driver
+  /// makes inside of the call, and such inner calls have no partner.
   bool take_partner(std::uint64_t id) noexcept {
     const auto found = id != 0 ? marks_.find(key_of(id) / mark_ids) : marks_.end();
     if (found == marks_.end()) return false;
@@ -93,7 +93,7 @@ class join_table {
     std::bitset<mark_ids> seen, taken, named;
   };
 
-  /// A trace keeps 8 bits of the count.
+  /// A trace keeps 8 bits of the count of wraps.
   static std::uint64_t key_of(std::uint64_t id) noexcept { return id & 0xffffffffffu; }
 
   /// The one number with these lower 32 bits that is nearest to the newest one.
@@ -114,7 +114,7 @@ class join_table {
     return (*pages_[page])[id % page_ids];
   }
 
-  /// Whether CUPTI saw that call, and no other probed call has it.
+  /// Whether CUPTI saw the call of this number, and no other probed call took it before.
   bool take(std::uint64_t number) {
     const auto found = marks_.find(number / mark_ids);
     if (found == marks_.end()) return false;
@@ -126,7 +126,7 @@ class join_table {
   }
 
   std::vector<std::unique_ptr<std::array<std::uint64_t, page_ids>>> pages_;  ///< CUPTI's number by the probe's
-  cutrace::detail::seeded_map<std::uint64_t, marks> marks_;                  ///< of CUPTI's numbers
+  cutrace::detail::seeded_map<std::uint64_t, marks> marks_;                  ///< by CUPTI's number / mark_ids
   cutrace::detail::seeded_map<std::uint32_t, std::uint32_t> parents_;        ///< of probed calls that have one
   cutrace::detail::seeded_map<std::uint64_t, std::uint64_t> enclosing_;
   counted_bytes memory_;  ///< of pages and marks, whose numbers a file may scatter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Header and footer of a trace as JSON objects (docs/jsonl.md), which our Chrome JSON carries too.
+// Header and footer of a trace as JSON objects (docs/jsonl.md), which the Chrome JSON of cutrace has too.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace cutrace_reading {
 
-/// To whom a field that is wrong or unknown is reported.
+/// Reports fields that are wrong or unknown.
 class field_watch {
  public:
   field_watch(complaints& problems, place at) : problems_(problems), at_(at) {}
@@ -25,9 +25,9 @@ class field_watch {
   place at_;
 };
 
-/// One field of a header. @returns false where it is none that a header has
+/// Reads one field of a header. @returns false where headers have no such field
 bool read_header_field(std::string_view key, json_value& v, trace_facts& to, field_watch& watch);
-/// Likewise of a footer.
+/// Reads one field of a footer. @returns false where footers have no such field
 bool read_footer_field(std::string_view key, json_value& v, trace_totals& to, field_watch& watch);
 
 }  // namespace cutrace_reading

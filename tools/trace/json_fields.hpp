@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of events from JSON, by their description (cutrace/event_fields.hpp): the inverse of what our sinks write.
+// Fields of events from JSON, by their description (cutrace/event_fields.hpp): the inverse of what the sinks write.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace cutrace_reading {
 
-/// Where what is read goes.
+/// Where the values that are read are stored.
 struct field_target {
   cutrace::event& e;
-  std::vector<cutrace::argument>& arguments;  ///< of a call or probe: they have no place of their own yet
+  std::vector<cutrace::argument>& arguments;  ///< of a call or probe, until the feed copies them
   text_pool& texts;
   complaints& problems;
   place at;
@@ -30,11 +30,11 @@ struct readable_field {
 
 /// All fields that events of a kind have, in the order in which they are written.
 const std::vector<readable_field>& readable_fields(cutrace::event_kind kind);
-/// Those that only the kind has.
+/// Fields that only events of this kind have.
 const std::vector<readable_field>& readable_fields_of_kind(cutrace::event_kind kind);
 
-/// The field of that name; nullptr: the kind has none. `next` is where it is expected, from one field of an event to
-/// the next one.
+/// The field of that name; nullptr: there is none. @param next index where the search begins; set to the index after
+/// the field found, since fields mostly come in order
 inline const readable_field* find_field(const std::vector<readable_field>& all, std::string_view name,
                                         std::size_t& next) noexcept {
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Chrome JSON document in pieces: the fields of the document, and the elements of "traceEvents" one by one, so that
-// memory is that of the largest piece. A piece is only delimited here; whether it is JSON its parser says.
+// memory is that of the largest piece. Pieces are only delimited here; the parser checks whether they are valid JSON.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class json_splitter {
   enum class piece : std::uint8_t {
     field,    ///< `key` and the text of its value
     element,  ///< of "traceEvents", or of a document that is an array
-    end       ///< nothing comes any more
+    end       ///< no further piece
   };
   static constexpr std::size_t piece_limit = std::size_t{16} << 20;
 
@@ -53,7 +53,7 @@ class json_splitter {
   place at_;
   std::uint64_t line_ = 1;
   std::size_t taken_ = 0;                ///< size of the piece at the front, which the next call drops
-  std::uint64_t no_newline_before_ = 0;  ///< offset up to which none was found
+  std::uint64_t no_newline_before_ = 0;  ///< offset up to which there is no line break
   std::uint64_t several_until_ = 0;      ///< offset of the end of a line that has several elements
   std::uint64_t in_vain_ = 0;            ///< bytes that were looked through without an end
   state state_ = state::begin;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of JSON want from simdjson: fields by key, values of an expected type, and words about what is wrong
-// with them.
+// What the readers of JSON take from simdjson: fields by key, values of an expected type, and messages about wrong
+// values.
 #pragma once
 
-// Each result is looked at: what would throw does not compile.
+// Every result must be checked: calls that would throw do not compile.
 #define SIMDJSON_EXCEPTIONS 0
 #include <simdjson.h>
 
@@ -21,7 +21,7 @@ using json_value = simdjson::ondemand::value;
 using json_object = simdjson::ondemand::object;
 using json_array = simdjson::ondemand::array;
 
-/// The key as it stands, escapes and all: ours have none.
+/// The key as it stands, with its escapes: keys of cutrace have none.
 inline std::string_view raw_key(simdjson::ondemand::field& f) noexcept {
   const char* const from = f.key().raw();
   const char* to = from;
@@ -31,7 +31,7 @@ inline std::string_view raw_key(simdjson::ondemand::field& f) noexcept {
 
 enum class value_state : std::uint8_t { good, wrong_type, out_of_range, broken };
 
-/// Throws where simdjson had no memory: nothing is wrong with the file then.
+/// @throws bad_alloc where simdjson got no memory, which is no fault of the file
 inline void check_memory(simdjson::error_code e) {
   if (e == simdjson::MEMALLOC) throw std::bad_alloc();
 }
@@ -56,7 +56,7 @@ struct whole_number {
   bool negative = false;
 };
 
-/// A decimal number as it stands in the text. @returns false where it is none, or has a fraction
+/// Parses a decimal number. @returns wrong_type for no whole number, out_of_range for one beyond 64 bits
 inline value_state parse_whole(std::string_view token, whole_number& n) noexcept {
   std::size_t at = 0;
   const bool negative = !token.empty() && token[0] == '-';
@@ -78,7 +78,7 @@ inline value_state parse_whole(std::string_view token, whole_number& n) noexcept
 }
 inline value_state read_whole(json_value& v, whole_number& n) noexcept { return parse_whole(v.raw_json_token(), n); }
 
-/// Any unsigned type that the number must fit.
+/// Reads a number into any unsigned type. @returns out_of_range where the number does not fit
 template <class Unsigned>
 value_state read_unsigned(json_value& v, Unsigned& to) noexcept {
   whole_number n;

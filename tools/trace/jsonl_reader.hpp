@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads our JSONL (docs/jsonl.md), in both of its forms, line by line: a line that cannot be read is one complaint, and
-// the next one is tried. What it does not know, types and fields, is complained of and kept as it stands, for a sink
-// that writes JSONL. Memory is that of the longest line, and of the begins whose ends have not come (paired form).
+// Reads cutrace's JSONL (docs/jsonl.md), in both of its forms, line by line: a line that cannot be read is one
+// complaint, and the next line is tried. Unknown types and fields are reported and kept as they stand, for a sink that
+// writes JSONL. Memory is that of the longest line, and of the begins whose ends have not come (paired form).
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,13 @@ class jsonl_reader {
   };
   static constexpr std::size_t open_limit = std::size_t{1} << 18;
 
-  /// What stands in one line.
+  /// The content of one line.
   struct jsonl_line {
     cutrace::event e;
     std::uint64_t version = 0, op_id = 0;
     std::int64_t dur_ns = 0, paired_ts_ns = 0;
-    const std::vector<readable_field>* fields = nullptr;  ///< of its kind, once that is known
-    std::size_t next = 0;                                 ///< of these
+    const std::vector<readable_field>* fields = nullptr;  ///< fields of the event's kind, once the kind is known
+    std::size_t next = 0;                                 ///< expected index in `fields`: find_field
     bool has_type = false, is_header = false, is_footer = false, has_ts = false, paired = false, ends = false,
          has_next = false, broken = false, in_details = false;
   };
@@ -72,7 +72,7 @@ class jsonl_reader {
   feed& to_;
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;  ///< of the line that is read
-  simdjson::dom::parser checker_;          ///< of what is kept as it stands
+  simdjson::dom::parser checker_;          ///< checks JSON that is kept as it stands
   request_list requests_;
   std::vector<cutrace::argument> arguments_;
   counted_map<std::uint64_t, open_operation> open_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all readers of a process together may keep of the traces that they read: names, tables of numbers, what is open,
-// and the part of a file at hand. One budget, which every structure that grows with a file takes from, by this
-// allocator or by hand; beyond it reading ends with an error that says so.
+// How much memory all readers of a process together may use for the traces that they read: names, tables of numbers,
+// open operations, and the part of a file at hand. Every structure that grows with a file takes from this one budget,
+// by counting_allocator or counted_bytes; beyond the budget reading ends with out_of_memory.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace cutrace_reading {
 
-/// What a file wants kept is more than the budget.
+/// A file needs more memory than the budget allows.
 class out_of_memory : public reading_error {
  public:
   using reading_error::reading_error;
@@ -25,7 +25,7 @@ class memory_budget {
  public:
   static constexpr std::size_t default_limit = std::size_t{1} << 30;
 
-  /// The process's. Any thread.
+  /// The budget of the process. From any thread.
   static memory_budget& of_process() noexcept {
     static memory_budget budget;
     return budget;
@@ -35,7 +35,7 @@ class memory_budget {
   std::size_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
   std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
 
-  /// @throws out_of_memory
+  /// Takes bytes from the budget. @throws out_of_memory
   void take(std::size_t bytes) {
     if (used_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit()) return;
     give(bytes);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the times of several traces become times of one: what is added to each of them, and how far it may be off.
+// How the times of several traces become times of one: the offset added to the times of each, and its error bound.
 //
 //   one boot     out = t - trace + monotonic - (monotonic of the first): exact, CLOCK_MONOTONIC is the kernel's
-//   other hosts  the same within each boot; between boots by CLOCK_REALTIME, read together with MONOTONIC at the start
-//   of
-//                the boot's earliest trace. How far the clocks of two hosts are apart (NTP, PTP) no file says
+//   other hosts  within each boot likewise; between boots by CLOCK_REALTIME, read together with CLOCK_MONOTONIC at the
+//                start of the boot's earliest trace. No file records how far the clocks of two hosts differ (NTP, PTP)
 // where trace, monotonic and realtime are the three clocks as the file's head has them, taken together within
 // `error_ns`.
 #pragma once
@@ -19,12 +18,12 @@
 
 namespace cutrace_reading {
 
-/// Wraps where a hostile file's clocks would overflow.
+/// ns + by_ns; wraps instead of overflowing, since a file may have any clocks.
 inline std::int64_t shifted(std::int64_t ns, std::int64_t by_ns) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) + static_cast<std::uint64_t>(by_ns));
 }
 
-/// To another clock, by adding.
+/// Adds `offset_ns` to all times of an event.
 inline void shift_times(cutrace::event& e, std::int64_t offset_ns) {
   const auto shift = [offset_ns](std::int64_t& ns) { ns = shifted(ns, offset_ns); };
   shift(e.start_ns);
@@ -37,7 +36,7 @@ inline void shift_times(cutrace::event& e, std::int64_t offset_ns) {
 
 struct clock_place {
   std::int64_t offset_ns = 0;      ///< add it to a time of the trace
-  bool by_monotonic = true;        ///< else by REALTIME
+  bool by_monotonic = true;        ///< else by CLOCK_REALTIME
   std::uint64_t error_ns = 0;      ///< bound of the reading of the clocks, the first trace's included
   std::size_t representative = 0;  ///< the trace whose clocks tie this boot to the others
 };

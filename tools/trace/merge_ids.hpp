@@ -10,22 +10,22 @@ namespace cutrace_reading {
 
 class id_space {
  public:
-  /// @param step what is added to a number that another process has, until it is free; `limit`: below it, where it can
-  /// be
+  /// @param step added to a number that another process uses, until the number is free
+  /// @param limit new numbers stay below it where possible
   explicit id_space(std::uint64_t step, std::uint64_t limit = UINT64_MAX) : step_(step), limit_(limit) {}
 
   std::uint64_t of(std::size_t process, std::uint64_t id) {
     const auto found = known_[process].emplace(id, 0);
     if (found.second) {
       std::uint64_t out = id;
-      // More tries than processes: who has so many numbers gets the next one that is free, whichever that is.
+      // More tries than there are processes (merge_limit): then the next free number, whichever that is.
       for (int tries = 0; out >= limit_ || !used_.insert(out).second; ++tries)
         out = tries < most_tries && out < limit_ && limit_ - out > step_ ? out + step_ : ++spare_;
       found.first->second = out;
     }
     return found.first->second;
   }
-  /// As if `process` had been given `out`; false where it has another number already.
+  /// Gives `id` of `process` the number `out`. @returns false where `id` has another number already
   bool join(std::size_t process, std::uint64_t id, std::uint64_t out) {
     used_.insert(out);
     return known_[process].emplace(id, out).first->second == out;

@@ -32,7 +32,7 @@ class ordered_traces {
   void open();
   const trace_facts& facts(std::size_t i) const;
   /// Copies each event, shifts its times by `places[i]`, has `adjust(i, copy)` edit it, and gives it to `to` unless
-  /// that returned false. @returns the latest end that was given, at least 0. @throws what a reader throws
+  /// `adjust` returned false. @returns the latest end that was given, at least 0. @throws what a reader throws
   std::int64_t deliver(const std::vector<clock_place>& places, cutrace::sink& to,
                        const std::function<bool(std::size_t, cutrace::event&)>& adjust);
   /// After `deliver`.
@@ -51,10 +51,10 @@ class ordered_traces {
   std::vector<std::thread> threads_;
 };
 
-/// Adds what adds up across traces. `launches_seen` and `clock_error_ns` do not: the caller combines them.
+/// Adds the counts that add up across traces. `launches_seen` and `clock_error_ns` do not: the caller combines them.
 void add_counts(cutrace::stats& sum, const cutrace::stats& more);
 
-/// Ends a sink's trace that began at `start` and lasted until `stop_ns` of its own time.
+/// Ends a sink's trace that began at `start` and lasted until `stop_ns` of the trace's own time.
 void close_at(cutrace::sink& to, const cutrace::clock_anchor& start, std::int64_t stop_ns, const cutrace::stats& totals,
               const std::vector<std::string>& notes, const std::string& missing);
 

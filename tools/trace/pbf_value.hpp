@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a protobuf message, checked: protozero takes a field of another wire type than it is asked for as an error
-// of the program.
+// Values of a protobuf message. Checks the wire type of each field first: protozero treats a wrong one as a programming
+// error.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct wrong_wire_type : std::runtime_error {
   wrong_wire_type() : std::runtime_error("a field of the wrong type") {}
 };
 
-/// Unsigned numbers, enumerations and truths; negative ones as two's complement.
+/// Integers, enumerations and booleans; negative integers as two's complement.
 inline std::uint64_t number(protozero::pbf_reader& p) {
   if (p.wire_type() != protozero::pbf_wire_type::varint) throw wrong_wire_type();
   return p.get_uint64();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Perfetto traces of ours (docs/perfetto.md), packet by packet: one that is broken is reported, and skipped.
+// Reads Perfetto traces of cutrace (docs/perfetto.md), packet by packet: broken packets are reported and skipped.
 // Memory holds the largest packet and the tables of interned ids.
 #pragma once
 
@@ -91,8 +91,8 @@ class perfetto_reader {
       std::int64_t start_ns = 0, end_ns = 0;
       std::uint64_t number = 0;
     };
-    std::uint64_t open = 0;   ///< number of the one that has not ended, 0: none
-    std::uint32_t count = 0;  ///< that have ended
+    std::uint64_t open = 0;   ///< number of the instance that has not ended, 0: none
+    std::uint32_t count = 0;  ///< of ended instances
     std::array<ended, 4> last{};
   };
   static std::uint64_t stage_key(cutrace::text name, const cutrace::request_ref* requests, std::size_t count) noexcept;
@@ -123,7 +123,7 @@ class perfetto_reader {
   std::uint64_t tracks_generation_ = 0;  ///< how often `tracks_` was emptied
   std::set<std::string> devices_;
   counted_bytes device_bytes_;
-  /// Processes and threads that were described, by kind, numbers and name, which is interned.
+  /// Processes and threads that were described, by kind, process, thread and address of the (interned) name.
   std::set<std::tuple<cutrace::event_kind, std::uint32_t, std::uint32_t, const char*>> described_;
   std::vector<cutrace::event> waiting_;  ///< descriptions that came before the clocks
   trace_facts facts_;
@@ -136,7 +136,7 @@ class perfetto_reader {
   const char* last_stage_name_ = nullptr;
   std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
   counted_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
-  std::size_t stage_limit_ = 65536;  ///< of `stages_`: at it, those without an open stage are dropped
+  std::size_t stage_limit_ = 65536;  ///< size of `stages_` at which entries without an open instance are dropped
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };

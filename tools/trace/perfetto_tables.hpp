@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Perfetto trace of ours has said so far (docs/perfetto.md): tracks, and of each sequence its clock and what its
-// numbers mean. Numbers beyond any that the sink gives are refused.
+// What a Perfetto trace of cutrace has defined so far (docs/perfetto.md): tracks, and for each packet sequence its
+// clock and interned ids (numbers). Numbers beyond any that the sink gives are refused.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace cutrace_reading {
 
 using request_vector = counted_vector<cutrace::request_ref>;
 
-/// A text of a set of requests is read when it is used first. Slices that are open share its requests.
+/// A text that lists requests is parsed at its first use. Open slices share the parsed requests.
 struct interned_text {
   counted_string text;
   cutrace::text pooled{};
@@ -47,18 +47,18 @@ struct interned_queue {
   std::uint64_t stream = 0;
 };
 
-/// By number. Writers give them one after the other, from any first one on and for several sequences at once, so most
-/// stand at their number; a number far beyond how many there are stands in a table for itself, since room for all
-/// numbers below it is what a few bytes of a file could ask for.
+/// Entries by number. Writers number entries consecutively, from any first number on and for several sequences at once,
+/// so most entries are in an array indexed by number. A number far beyond the count of entries goes into a separate
+/// map: else a few bytes of a file could demand an array of any size.
 template <class T>
 class interned_table {
  public:
   static constexpr std::uint64_t limit = std::uint64_t{1} << 18;
-  /// nullptr: the number is beyond all limits.
+  /// Adds an entry or replaces it. nullptr: the number is 0 or beyond the limit.
   T* add(std::uint64_t number) {
     if (number == 0 || number >= limit) return nullptr;
     if (added_++ == 0) first_ = number - number % 64;
-    const std::uint64_t place = number - first_;  // of a lower number: far beyond
+    const std::uint64_t place = number - first_;  // a number below first_ wraps: far beyond
     if (place >= all_.size()) {
       if (place > 16 * added_ + 64) return &(far_[number] = T());
       all_.resize(place + 1);
@@ -66,7 +66,7 @@ class interned_table {
     all_[place] = entry{T(), true};
     return &all_[place].what;
   }
-  /// nullptr: it was not given.
+  /// nullptr: there is no entry of this number.
   T* find(std::uint64_t number) noexcept {
     const std::uint64_t place = number - first_;
     if (place < all_.size() && all_[place].is_given) return &all_[place].what;
@@ -74,7 +74,7 @@ class interned_table {
     const auto at = far_.find(number);
     return at != far_.end() ? &at->second : nullptr;
   }
-  /// Takes as long as what was added since the last time.
+  /// Takes time proportional to what was added since the last `clear`.
   void clear() noexcept {
     all_.clear();
     if (!far_.empty()) far_ = {};
@@ -136,8 +136,8 @@ struct perfetto_sequence {
   std::uint64_t last_ns = 0, origin_ns = 0;
   std::uint64_t track_uuid = 0;
   std::uint32_t clock = 0;
-  perfetto_track* track = nullptr;  ///< of track_uuid, once looked up
-  std::uint64_t track_is_of = 0;    ///< when `track` was looked up: perfetto_reader::tracks_generation_
+  perfetto_track* track = nullptr;  ///< the track of `track_uuid`, once looked up
+  std::uint64_t track_is_of = 0;    ///< perfetto_reader::tracks_generation_ when `track` was looked up
   interned_table<interned_name> names;
   interned_table<cutrace::detail::slice_category> categories;
   interned_table<cutrace::detail::note> annotations, arguments;
@@ -148,7 +148,7 @@ struct perfetto_sequence {
   std::deque<open_slice, counting_allocator<open_slice>> open;
   std::size_t open_count = 0;
 
-  /// All but the open slices, which may end behind it.
+  /// Clears all but the open slices, which may end after the reset.
   void reset() {
     valid = true;
     last_ns = origin_ns = track_uuid = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests while they are read: ids and names, in the feed's arrays. Events in a row mostly serve the same ones, which
-// then stand at one address, as sinks like it. An event has so many at most; further ones are only counted.
+// Requests of the event that is read: ids and names, in the feed's arrays. Consecutive events mostly serve the same
+// requests, which then share one array, as sinks expect. Beyond `limit` requests of an event are only counted.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ class request_list {
   }
   std::size_t size() const noexcept { return now_.size(); }
   const std::vector<cutrace::request_ref>& all() const noexcept { return now_; }
-  /// Beyond the limit.
+  /// Number of requests beyond `limit`, which were not added.
   std::uint64_t left_out() const noexcept { return left_out_; }
 
-  /// Those added since `clear`, valid until the batch is delivered; nullptr: none.
+  /// The requests added since `clear`; valid until the batch is delivered. nullptr: none.
   const cutrace::request_ref* finish() {
     if (now_.empty()) return nullptr;
     if (batch_ != to_.batch() || !same()) {
@@ -53,7 +53,7 @@ class request_list {
     return last_;
   }
 
-  /// Copies of these, likewise.
+  /// Replaces the list by `all`. @returns what `finish` returns then
   const cutrace::request_ref* place(const cutrace::request_ref* all, std::size_t count) {
     now_.assign(all, all + count);
     return finish();

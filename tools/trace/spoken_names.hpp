@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the names of copies, sets, synchronisations and graphs say, as Chrome JSON and Perfetto traces spell them
+// Parses the names of copies and sets as Chrome JSON and Perfetto traces spell them
 // (sinks/common/kineto_names.hpp): "Memcpy HtoD (Pinned -> Device)".
 #pragma once
 
@@ -17,7 +17,7 @@ struct spoken_copy {
   cutrace::memory_kind source = cutrace::memory_kind::unknown, destination = cutrace::memory_kind::unknown;
 };
 
-/// @returns false where the name is not spelt so
+/// @returns false where the name has another form
 inline bool read_copy_name(std::string_view name, spoken_copy& to) noexcept {
   constexpr std::string_view begin = "Memcpy ", arrow = " -> ";
   const std::size_t open = name.find(" ("), middle = name.find(arrow);
@@ -37,7 +37,7 @@ inline bool read_set_name(std::string_view name, cutrace::memory_kind& to) noexc
          parse(name.substr(begin.size(), name.size() - 1 - begin.size()), to);
 }
 
-/// What the CUPTI backend calls such work.
+/// The name that the CUPTI backend gives a copy in this direction.
 inline cutrace::text copy_name(cutrace::copy_direction direction, text_pool& texts) {
   if (direction == cutrace::copy_direction::unknown) return texts.intern("memcpy");
   return texts.intern(std::string("memcpy ") + cutrace::to_string(direction));

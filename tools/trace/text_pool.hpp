@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts of a trace, each once: equal texts have equal addresses, as sinks expect. They live as long as the pool,
-// which takes a quarter of the readers' memory at most.
+// which takes at most a quarter of the readers' memory budget.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class text_pool {
     table_.resize(4096);
   }
 
-  /// NUL-terminated. Beyond the limit new texts are `overflow_text`, and counted.
+  /// The text of the pool that equals `s`, NUL-terminated. Beyond the limit new texts become `overflow_text`: not_kept.
   cutrace::text intern(std::string_view s) {
     if (s.empty()) return {};
     if (s.size() > 0xFFFFFFFFu) s = s.substr(0, 0xFFFFFFFFu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads trace files into a sink: our JSONL, Chrome JSON of ours and of PyTorch's Kineto, Perfetto's protobuf of ours,
+// Reads trace files into a sink: cutrace's JSONL, Chrome JSON and Perfetto protobuf, Chrome JSON of PyTorch's Kineto,
 // plain or gzip, recognised by their content. The sink sees what it would have seen in the traced program, as far as
 // the format keeps it: open, events in batches, close with the totals. Memory is bounded by memory_budget.hpp, whatever
 // the size of the file.
@@ -26,7 +26,7 @@ struct progress {
 };
 
 struct options {
-  std::function<void(const progress&)> on_progress = {};  ///< for each MiB or so
+  std::function<void(const progress&)> on_progress = {};  ///< called about once for each MiB
 };
 
 struct outcome {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of the formats back to what they stand for, and a key of a text that compiles into a switch.
+// Parses the words of the formats into enum values; and a key of a text that a switch can use.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace cutrace_reading {
 
 inline bool starts_with(std::string_view s, std::string_view word) noexcept { return s.substr(0, word.size()) == word; }
 
-/// First eight bytes, last eight bytes and size, mixed: exact for texts up to 16 bytes but for accidents of mixing.
+/// First eight bytes, last eight bytes and size, mixed: texts up to 16 bytes collide only by chance of mixing.
 constexpr std::uint64_t word_key(std::string_view s) noexcept {
   const std::size_t n = s.size(), half = n < 8 ? n : 8;
   std::uint64_t first = 0, last = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace says faulted, or hung: the first of each alarm, and how many there were.
+// The alarms of a trace (faults, hangs): the likeliest candidate of each of the first 16, and how many there were.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class alarm_log {
   };
   static constexpr std::size_t limit = 16, shown = 4;
 
-  /// Events of other kinds are none of its.
+  /// Counts an alarm by its first candidate (rank 1). Ignores all other events.
   void add(const event& e) {
     if (e.kind != event_kind::alarm || e.alarm.rank != 1) return;
     ++count_;

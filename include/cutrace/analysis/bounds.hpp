@@ -14,15 +14,15 @@ struct bounds {
   std::size_t intervals = 0;         ///< of one union over the whole process
   std::size_t row_intervals = 0;     ///< of one union of a stage, stream or device
   std::size_t stages = 0;            ///< names of stages with a row of their own
-  std::size_t names = 0;             ///< names of kernels and calls with a row of their own, each
-  std::size_t name_bytes = 0;        ///< text of those, each
+  std::size_t names = 0;             ///< names with a row of their own in one operation_table
+  std::size_t name_bytes = 0;        ///< text in one name table
   std::size_t open_instances = 0;    ///< stages that run and have GPU work of nested stages
   std::size_t closed_instances = 0;  ///< ended stages that late GPU work can still find
   std::size_t live_allocations = 0;
   std::size_t streams = 0;
   std::size_t devices = 0;
-  std::size_t histograms = 0;  ///< names with percentiles, each
-  std::size_t log_bytes = 0;   ///< of events that are analysed together for gaps
+  std::size_t histograms = 0;  ///< names with percentiles in one operation_table
+  std::size_t log_bytes = 0;   ///< of one log of events, which idle_watch analyses as a whole
 
   /// Bounds that keep everything together below `bytes` (at least 512 KiB). The parts of 8 MiB, worst case: unions of
   /// the process 1.1 MiB, stages 1.7, names 1.0, devices and streams 0.6, instances 0.6, allocations 0.6, timeline 0.5,

@@ -55,7 +55,7 @@ inline owner gpu_owner(category c) noexcept {
 struct breakdown_table {
   interval window;
   std::int64_t recorded_ns = 0;  ///< the window's length; less where the trace was paused or sampled
-  std::uint64_t pieces = 0;      ///< of such a trace, what event_kind::window events give; 0 of any other
+  std::uint64_t pieces = 0;      ///< windows of such a trace (event_kind::window); 0 of any other
   std::array<std::int64_t, owner_count> ns{};
   std::array<std::uint64_t, owner_count> count{};  ///< events of the owner, also those whose time another owner has
   bool approximate = false;                        ///< see interval_set; then off by at most `uncertain_ns`
@@ -80,8 +80,8 @@ struct device_time {
   bool approximate = false;        ///< a time was estimated, see interval_set
 };
 
-/// Takes events in any order, cheapest in the order of their ends. Events are cut at the window's start as they come
-/// and at its end when asked, so the end of the trace need not be known before.
+/// Takes events in any order, cheapest in the order of their ends. Events are cut at the window's start. The window's
+/// end is a parameter of `everything` and `host`, so it need not be known before.
 class breakdown {
  public:
   explicit breakdown(std::int64_t start_ns = 0, const bounds& limits = {})
@@ -191,7 +191,7 @@ class breakdown {
     return t;
   }
 
-  /// What lies in the time recorded; all of it where that is the whole trace.
+  /// Length of the part of `of` inside the recorded time; the whole length where the whole trace was recorded.
   std::int64_t recorded_part(const interval_set& of) const {
     return pieces_ == 0 ? of.length_ns() : of.shared_ns(recorded_);
   }
@@ -212,7 +212,7 @@ class breakdown {
     }
   };
 
-  /// Of the folded past only amounts are known, not what of them lies in the time recorded.
+  /// Only the length of the folded past is known, not which part of it lies inside the recorded time.
   bool is_estimated(const interval_set& s) const noexcept {
     return s.uncertain_ns() > 0 || (pieces_ != 0 && (s.folded() || recorded_.folded()));
   }
@@ -242,8 +242,8 @@ class breakdown {
   std::int64_t last_ns_ = INT64_MIN;
 };
 
-/// The host's owner with the most time. `nothing` counts only where it is `allowed`, and is the answer where there is
-/// no time at all.
+/// The host's owner with the most time. `owner::nothing` competes only where it is `allowed`, and is the result where
+/// no owner has any time.
 CUTRACE_NOINLINE inline owner largest_host_owner(const breakdown_table& t, bool allowed) noexcept {
   std::size_t best = owner_count - 1;
   std::int64_t best_ns = allowed ? t.ns[best] : 0;

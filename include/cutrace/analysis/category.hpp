@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an event is for, in the six words of the reports: init, memory, transfer, kernel, sync, other. Host calls are
-// recognised by parts of their names, so that new functions of CUDA find their place by themselves, and so that a file,
-// which has names and no table of functions, gives what the live trace gave. All such rules stand here.
+// recognised by parts of their names, so that new functions of CUDA need no new rules, and so that a file, which has
+// names and no table of functions, gets the categories of the live trace. All such rules stand here.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +80,7 @@ inline category category_of_call(text name, copy_direction direction = copy_dire
 inline bool is_asynchronous_call(text name) noexcept {
   return std::string_view(name.data, name.size).find("Async") != std::string_view::npos;
 }
-/// Whether it allocates memory of any kind, and does not free it: `bytes` of such a call are the memory's.
+/// Whether a call allocates memory of any kind. `api.bytes` of such a call is the size of the allocation.
 inline bool allocates_memory(text name) noexcept {
   const std::string_view function(name.data, name.size);
   return function.find("lloc") != std::string_view::npos || function.find("MemCreate") != std::string_view::npos;
@@ -88,7 +88,7 @@ inline bool allocates_memory(text name) noexcept {
 
 /// The arrow that viewers draw between a call and GPU work.
 enum class call_arrow : std::uint8_t { none, to_work, from_work };
-/// At those calls at which Kineto starts flows, by the beginnings of their names. About 15 ns.
+/// The arrow at calls at which Kineto starts flows, recognised by the beginnings of their names. About 15 ns.
 inline call_arrow arrow_of_call(text name) noexcept {
   std::string_view call(name.data, name.size);
   if (call.substr(0, 2) != "cu") return call_arrow::none;
@@ -123,7 +123,7 @@ inline category category_of(const event& e) noexcept {
   }
 }
 
-/// Whether a call of either API ended in an error. 600 is NOT_READY of both, the answer to a query.
+/// Whether a call of either API ended in an error. 600 is NOT_READY in both APIs, the answer to a query.
 inline bool call_failed(const event& e) noexcept { return e.api.result != 0 && e.api.result != 600; }
 
 /// Whether an allocation lies in the host's memory.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists that a store of a whole trace is made of: growing by blocks, nearly sorted.
+// Containers of trace_log and stage_log: a list that grows by blocks; sorting and searching of nearly sorted lists.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-// Sorting what is nearly sorted, as all that a trace delivers: by its end, in order on each stream and thread.
+// Lists of a trace are nearly sorted: events are delivered by their ends, and in order on each stream and thread.
 
-/// By `key(element)`, equal ones in their order. Insertion as long as that is cheap, O(n log n) otherwise. With
+/// Sorts by `key(element)`; equal elements keep their order. Insertion while that is cheap, O(n log n) otherwise. With
 /// std::stable_sort alone all analyses take 324 ns an event instead of 290 (bench/analysis_cost, 10^6 events).
 template <class T, class Key>
 void sort_nearly(std::vector<T>& list, Key&& key) {
@@ -34,7 +34,7 @@ void sort_nearly(std::vector<T>& list, Key&& key) {
   }
 }
 
-/// One order of several nearly sorted lists: those of streams or threads. Takes the lists apart.
+/// Merges several nearly sorted lists, one for each stream or thread, into one sorted list. Consumes `lists`.
 template <class Key>
 std::vector<std::uint32_t> merge_nearly_sorted(std::vector<std::vector<std::uint32_t>>& lists, Key&& key) {
   struct head {
@@ -56,7 +56,7 @@ std::vector<std::uint32_t> merge_nearly_sorted(std::vector<std::vector<std::uint
   while (!heads.empty()) {
     std::pop_heap(heads.begin(), heads.end(), later);
     head& h = heads.back();
-    // As long as no other list has anything before it, from the same one.
+    // Takes elements from this list as long as no other list has a smaller key.
     const std::vector<std::uint32_t>& from = lists[h.list];
     const std::int64_t limit = heads.size() == 1 ? INT64_MAX : heads.front().key;
     do {

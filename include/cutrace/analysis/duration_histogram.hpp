@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Percentiles of durations without keeping them: counts in buckets whose width is a sixteenth of their octave, so that
-// any percentile is known within 1/32 of its value, in about a hundred bytes for what always takes about the same time.
+// any percentile is known within 1/32 of its value. About a hundred bytes for durations that are all about the same.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class duration_histogram {
     ++total_;
   }
 
-  /// Takes back what was added.
+  /// Takes back one `add` of the same duration.
   void remove(std::uint64_t ns) noexcept {
     const std::size_t b = bucket_of(ns);
     if (b < first_ || b >= first_ + counts_.size() || counts_[b - first_] == 0) return;

@@ -10,9 +10,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// What a device is at work for. Communication is recognised by the kernel's name, as HTA does: "^nccl". Work without
-/// times of its own (event::incomplete) is a class by itself: the time from its call to its last possible end is
-/// occupied, somewhere, so neither measured work nor idle.
+/// What a device is at work for. Communication is recognised by the kernel's name, as HTA (Holistic Trace Analysis)
+/// does: "^nccl". Work without times of its own (event::incomplete) is a class by itself: some part of the time from
+/// its call to its last possible end is occupied, so that time is neither measured work nor idle.
 enum class work_class : std::uint8_t {
   compute,
   communication,
@@ -37,7 +37,7 @@ inline bool is_host_copy(work_class c) noexcept {
 }
 inline bool is_kernel(work_class c) noexcept { return c <= work_class::communication; }
 
-/// Name of a kernel of NCCL.
+/// Whether `name` is the name of a kernel of NCCL.
 inline bool is_communication(text name) noexcept {
   return std::string_view(name.data, name.size).substr(0, 4) == "nccl";
 }
@@ -65,35 +65,35 @@ inline work_class class_of(const event& e, bool communication) noexcept {
   }
 }
 
-/// How a work's launching call is known.
+/// What gpu_work::call holds.
 enum class call_reference : std::uint8_t {
   none,
-  start,        ///< `call` is when it began
-  index,        ///< `call` is its place among the calls of `thread`
-  correlation,  ///< `call` is the correlation id; only until trace_log::seal
+  start,        ///< the time at which the launching call began
+  index,        ///< the launching call's place among the calls of `thread`
+  correlation,  ///< the launching call's correlation id; only until trace_log::seal
 };
 
 struct gpu_work {
   interval when;
   std::int64_t call = 0;
   std::uint64_t amount = 0;  ///< copies and sets: bytes; kernels: blocks of the grid; graphs: 0
-  std::uint32_t name = 0;    ///< kernels and graphs
+  std::uint32_t name = 0;    ///< name number; of kernels and graphs
   std::uint32_t stage = 0;   ///< stage_log number
-  std::uint16_t lane = 0;    ///< number of device, context and stream
-  std::uint16_t thread = 0;  ///< of its call
+  std::uint16_t lane = 0;    ///< number of device, context and stream, see trace_log::lanes
+  std::uint16_t thread = 0;  ///< thread number of the launching call
   work_class is = work_class::compute;
   call_reference call_is = call_reference::none;
   bool pageable : 1;
   bool asynchronous : 1;
   bool graph : 1;          ///< part of a graph's launch, or a whole one
-  bool stage_unknown : 1;  ///< it has one, of which the trace does not know any more which
+  bool stage_unknown : 1;  ///< the work belongs to a stage, but it is no longer known to which
   std::uint8_t unused = 0;
 
   gpu_work() noexcept : pageable(false), asynchronous(false), graph(false), stage_unknown(false) {}
 };
 static_assert(sizeof(gpu_work) <= 56, "kept for each piece of GPU work");
 
-/// Whether GPU work has a stage of which the trace does not know any more which: that, or its call, had to make room.
+/// Whether GPU work belongs to a stage that is no longer known: the record of stage or call was lost or dropped.
 inline bool is_stage_unknown(const event& e) noexcept {
   return e.joined == attribution::stage_unknown || e.joined == attribution::expired;
 }

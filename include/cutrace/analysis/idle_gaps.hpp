@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All idle gaps of the devices: how much time by cause, who is to blame for it, and the longest of them.
+// All idle gaps of the devices: how much time by cause, which call and stage are to blame, and the longest gaps.
 //
-// A gap is a stretch inside of a device's active span in which no stream had work: what gaps(union(work)) leaves free.
-// Each gap has one cause, so the causes add up to the idle time of the active span. Time before the
-// first and after the last work is kept apart, as nsys' gpu_gaps does.
+// A gap is a stretch inside of a device's active span in which no stream had work: gaps(union(work)). Each gap has one
+// cause, so the causes add up to the idle time of the active span. Time before the first and after the last work is
+// kept apart, as nsys' gpu_gaps does.
 #pragma once
 
 #include <algorithm>
@@ -30,18 +30,19 @@ namespace analysis {
 //                   was queued and waited for something else
 //   launch_latency  c <= a otherwise; or else calls of t that launch, and [c, b), are the largest part
 //   no_work         a < c, and for more than half of the gap no stage was open (only where the trace has stages)
-//   sync_wait       a < c otherwise, and at `a` t was in a call that waits for the device: it could not queue work in
-//                   time. But host_wait where t's own code takes more than half of the gap
-//   allocation      the same, where t was in a call that allocates or frees at `a`; or such calls are the largest part
+//   sync_wait       a < c otherwise, and at `a` t was in a call that waits for the device, so t could not queue work in
+//                   time (but host_wait where t's own code takes more than half of the gap); or such calls are the
+//                   largest part
+//   allocation      as sync_wait, for calls that allocate or free
 //   host_wait       a < c otherwise: other calls or t's own code are the largest part
 //   unknown         the launching call is not known
-// HTA has "host_wait" for every a < c and "kernel_wait" for other gaps below 30 us; it looks at one stream alone, while
-// here all streams of the device are idle.
+// HTA (Holistic Trace Analysis) has "host_wait" for every a < c and "kernel_wait" for other gaps below 30 us; it looks
+// at one stream alone, while here all streams of the device are idle.
 //
 // To blame is what t did in the gap, not where it launched afterwards: for host_wait the innermost stage in which t
 // spent most of [a, min(b, c)) outside of calls that wait, allocate or launch; for the other causes the stage of the
-// call. Where t was in no stage for most of it, none is blamed: what other threads did may be why t waited, or not, so
-// the report lists it (finding_places.hpp) and blames none of it.
+// call. Where t was in no stage for most of that time, no stage is blamed: what other threads did may or may not be why
+// t waited, so the report only lists it (finding_places.hpp).
 
 enum class idle_cause : std::uint8_t {
   host_wait,
@@ -71,9 +72,9 @@ struct idle_gap {
   idle_cause cause = idle_cause::unknown;
   std::uint32_t call = 0;   ///< name number of the call to blame, 0: the program's own code, or not known
   std::uint32_t stage = 0;  ///< stage_log number of the innermost stage to blame, 0: outside of all
-  std::uint32_t next = 0;   ///< place of the work that ended it, in trace_log::work; its stage is where it was launched
+  std::uint32_t next = 0;   ///< in trace_log::work, the work that ended the gap; its stage is where it was launched
   static constexpr std::uint32_t of_another_log = UINT32_MAX;  ///< in place of `next`; the cause is not known then
-  bool certain = true;  ///< not where another log may have calls that say another cause
+  bool certain = true;  ///< false where calls of another log may show another cause
 };
 
 class idle_classifier {
@@ -178,15 +179,15 @@ class idle_classifier {
     g.cause = idle_cause::launch_latency;
   }
 
-  /// The innermost of `stage` and those around it whose end the trace lacks, so that it has no times. It is taken to be
-  /// open wherever the thread is in no stage that has.
+  /// The innermost of `stage` and the stages around it whose end the trace lacks. Such a stage has no times: it is
+  /// taken to be open wherever the thread is in no stage that has times.
   std::uint32_t unended_around(std::uint32_t stage) const {
     for (int level = 0; stage != stage_log::none && log_.stages()[stage].ended && level < 64; ++level)
       stage = log_.stages().parent_of(stage);
     return stage;
   }
 
-  /// Whether a stage around it, or itself, has no end that the log knows.
+  /// Whether `stage`, or a stage around it, has no end that the log knows.
   bool in_unended(std::uint32_t stage) const {
     for (int level = 0; stage != stage_log::none && level < 64; ++level) {
       if (!log_.stages()[stage].ended) return true;
@@ -197,8 +198,8 @@ class idle_classifier {
     return false;
   }
 
-  /// Of the stages that the launching thread was in, innermost, the one with most of its time outside of calls that
-  /// wait, allocate or launch: stages of one name together, then the instance with most. @param first call to look at
+  /// The innermost stage in which the launching thread spent most time outside of calls that wait, allocate or launch:
+  /// stages of one name together, then the instance with most. @param first call to look at
   std::uint32_t stage_of_own_time(const gpu_work& w, interval late, std::size_t first) {
     stages_.innermost(w.thread, late, unended_around(w.stage), stage_hints_[w.thread], pieces_);
     if (pieces_.size() == 1) return pieces_[0].stage;
@@ -278,19 +279,19 @@ struct idle_report {
   duration_histogram lengths;
 
   const idle_total& of(idle_cause c) const noexcept { return by_cause[static_cast<std::size_t>(c)]; }
-  /// Whom to blame for most of that cause, nullptr where there is no such gap.
+  /// The row with the most time of that cause, nullptr where there is no such gap.
   const idle_blame* most_of(idle_cause c) const noexcept {
     for (const idle_blame& b : blames)
       if (b.cause == c) return &b;
     return nullptr;
   }
-  /// Recorded before the first and after the last work of each device; bounded as add_ns says.
+  /// Recorded time before the first and after the last work of each device, summed; bounded as add_ns says.
   std::int64_t around_ns() const noexcept {
     std::int64_t sum = before_ns;
     add_ns(sum, after_ns);
     return sum;
   }
-  /// Counts what was recorded before and after a device's work. @param active from its first to its last
+  /// Counts recorded time before and after a device's work. @param active from the device's first work to its last
   void add_around(const std::vector<interval>& recorded, interval active) {
     for (const interval v : recorded) {
       add_ns(before_ns, clip(v, {v.start_ns, active.start_ns}).length_ns());
@@ -301,7 +302,7 @@ struct idle_report {
 
 /// Calls `each(const idle_gap&)` for each gap of a sealed log, one device after the other, in order. Of a trace that
 /// was paused, only what was recorded is idle; the rest is not known.
-/// @param known by device: from the first work to the last of logs before, whose gaps are known
+/// @param known by device: from the first to the last work of earlier logs, whose gaps are known already
 template <class Each>
 void for_each_gap(const trace_log& log, idle_classifier& classifier, const std::map<std::uint32_t, interval>& known,
                   Each&& each) {
@@ -334,7 +335,7 @@ void for_each_gap(const trace_log& log, idle_classifier& classifier, const std::
   }
 }
 
-/// From the first work of a device, which has some, to its last.
+/// From the first work of a device to its last. The device must have work.
 inline interval active_span(const trace_log& log, const device_work& d) {
   interval v = log.work()[d.order[0]].when;
   for (const std::uint32_t i : d.order) v.end_ns = std::max(v.end_ns, log.work()[i].when.end_ns);
@@ -357,7 +358,7 @@ inline void keep_longest(std::vector<idle_gap>& list, const idle_gap& g, std::si
   std::push_heap(list.begin(), list.end(), longer<idle_gap>);
 }
 
-/// Numbers of a log: device, cause, call, stage's name.
+/// Device, cause, and the log's numbers of the call's name and the stage's name.
 using idle_row_key = std::tuple<std::uint32_t, idle_cause, std::uint32_t, std::uint32_t>;
 inline idle_row_key row_of(const trace_log& log, const idle_gap& g) noexcept {
   return idle_row_key(g.device, g.cause, g.call, log.stages()[g.stage].name);

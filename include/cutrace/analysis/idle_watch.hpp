@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idle gaps (idle_gaps.hpp) of a trace of any length in bounded memory: a log of some ten thousand events at a time,
-// each analysed as a whole trace is, with the last waits and stages of the log before. Threads are delivered one after
-// the other, and GPU work behind its calls, so that a log may lack what came earlier or comes later: gaps whose cause
-// that may change are counted as uncertain. A stage around a gap that has not ended yet counts as open, and its name is
-// known where work or a call of it was seen.
+// Idle gaps (idle_gaps.hpp) of a trace of any length in bounded memory: one log of some ten thousand events after the
+// other. Each log is analysed as a whole trace is, with the last waits and stages of the log before. Threads are
+// delivered one after the other, and GPU work after its calls, so that a log may lack earlier or later events: gaps
+// whose cause such events may change are counted as uncertain. A stage that has not ended yet counts as open around a
+// gap; its name is known where work or a call of the stage was seen.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class idle_watch {
   void add(const event& e) {
     if (e.kind == event_kind::window) {
       const interval w = clip(interval_of(e), {start_ns_, INT64_MAX});
-      // Nothing was recorded from the window before to this one.
+      // Nothing was recorded between the window before and this one.
       if (open_from_ns_ < w.start_ns)
         for (auto& d : gaps_) fill_gaps(d.first, {open_from_ns_, w.start_ns});
       windows_.push_back(w);
@@ -75,9 +75,9 @@ class idle_watch {
     if (CUTRACE_UNLIKELY(++added_ % look_every == 0) && log_->memory_bytes() > log_bytes_) settle(false);
   }
 
-  /// Analyses what came since the last time. `report` and `longest` know of it then.
-  /// @param ended all windows have come. Else one may be open, whose begin is known when it ends: until then it counts
-  /// from the end of the one before
+  /// Analyses the events since the last call; `report` and `longest` then include them. @param ended all windows have
+  /// come. If false, a window may be open, whose begin is known only when it ends: until then it is taken to begin at
+  /// the end of the window before
   CUTRACE_ONE_COPY void settle(bool ended) {
     if (added_ == 0) return;
     ++pieces_;
@@ -110,7 +110,7 @@ class idle_watch {
     begin();
   }
 
-  /// Of what is settled. @param end_ns of the trace
+  /// The idle time of all events that `settle` has analysed. @param end_ns end of the trace
   CUTRACE_ONE_COPY idle_report report(std::int64_t end_ns) const {
     idle_report r;
     r.all = total_.all;
@@ -144,15 +144,15 @@ class idle_watch {
   const std::vector<named_gap>& longest() const noexcept { return longest_; }
   /// Pieces of the trace that were analysed one by one.
   std::uint64_t pieces() const noexcept { return pieces_; }
-  /// Time of gaps whose cause may be another one, as calls or work in another piece would say.
+  /// Time of gaps whose cause may be another one, since calls or work of another piece may be missing.
   std::int64_t uncertain_ns() const noexcept { return uncertain_ns_; }
-  /// By how much idle time may be wrong: work, and windows, that came when the gaps they may lie in had been dropped.
+  /// Bound of the error of idle time: work and windows that came after the gaps in which they may lie had been dropped.
   std::int64_t off_ns() const noexcept { return off_ns_; }
 
  private:
   static constexpr std::uint64_t look_every = 256;
   static constexpr std::size_t window_limit = 4096, row_limit = 512;
-  /// The next log begins with one call and one stage for so many bytes that a log may have: an eighth of it or so.
+  /// The next log takes over one call and one stage for so many bytes of `log_bytes_`: together about an eighth of it.
   static constexpr std::size_t bytes_a_carried = 1024;
   using row_key = std::tuple<std::uint32_t, idle_cause, std::string, std::string>;  ///< device, cause, call, stage
 
@@ -163,7 +163,7 @@ class idle_watch {
     bool certain;
   };
 
-  /// Merged: what was recorded of the trace, but for windows that are forgotten.
+  /// The recorded time of the trace, merged, without forgotten windows.
   CUTRACE_NOINLINE std::vector<interval> recorded(std::int64_t end_ns) const {
     if (windows_.empty() && forgotten_windows_ns_ == 0) return {{start_ns_, std::max(start_ns_, end_ns)}};
     return merged(windows_);
@@ -192,7 +192,7 @@ class idle_watch {
     added_ = 0;
   }
 
-  /// +1 or -1 of all totals.
+  /// Adds `g` to all totals (`more`), or takes it out of them again.
   void count(const kept_gap& g, bool more) {
     const std::int64_t ns = more ? g.when.length_ns() : -g.when.length_ns();
     row_total& of = *g.of;
@@ -235,8 +235,9 @@ class idle_watch {
     return static_cast<std::size_t>(at - list.begin());
   }
 
-  /// In `v` the device was not idle, or it is not known. @param next the work that ran in it, in the log of
-  /// `classifier`; without one, what was not recorded. @returns false where all gaps ended before
+  /// Takes `v`, in which the device was not idle or nothing was recorded, out of the gaps. @param next the work that
+  /// ran in `v`, in the log of `classifier`; without a classifier, `v` was not recorded. @returns false where all gaps
+  /// end before `v`
   CUTRACE_ONE_COPY bool fill_gaps(std::uint32_t device, interval v, idle_classifier* classifier = nullptr,
                                   std::uint32_t next = 0) {
     std::vector<kept_gap>& list = gaps_[device];
@@ -261,14 +262,14 @@ class idle_watch {
     }
   }
 
-  /// What `v` leaves of a gap: nothing, a part or two. Where `v` is work, the part before it has a new cause, as the
-  /// gap that this work ended. Returns the place of the last.
+  /// What `v` leaves of a gap: nothing, one part or two. Where `v` is work, the part before `v` has a new cause, as the
+  /// gap that this work ended. Returns the place of the last part.
   std::size_t fill_gap(std::vector<kept_gap>& list, std::size_t at, interval v, idle_classifier* classifier,
                        std::uint32_t next) {
     const kept_gap old = list[at];
     const std::uint32_t device = std::get<0>(old.of->first);
     const interval before{old.when.start_ns, v.start_ns}, after{v.end_ns, old.when.end_ns};
-    // Why the host was late for the work behind it stands in a log that is gone.
+    // Why the host was late for the work behind `v` was known to a log that is gone.
     const kept_gap second{after, old.of, old.certain && classifier == nullptr};
     kept_gap first{before, old.of, old.certain};
     idle_gap changed;

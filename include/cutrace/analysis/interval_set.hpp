@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Union of intervals that arrive one by one. Amortised O(1) where they come roughly in the order of their ends (as a
-// sink sees them), exact in any order. With a limit, the oldest half is folded into a histogram when it is reached.
+// sink sees them), exact in any order. When a set with a limit is full, its oldest half is folded into a histogram.
 #pragma once
 
 #include <algorithm>
@@ -71,13 +71,13 @@ class interval_set {
   /// Something was folded: `kept` is not the whole story. `length_ns` may still be exact.
   bool folded() const noexcept { return settled_count_ > 0; }
   std::int64_t settled_until_ns() const noexcept { return settled_until_ns_; }
-  /// Something reached into the folded past later, in a way that left its overlap unknown.
+  /// An interval was added inside the folded past later, and its overlap with what lies there is unknown.
   bool approximate() const noexcept { return uncertain_ns_ > 0; }
   /// Bound of the error of `length_ns`.
   std::int64_t uncertain_ns() const noexcept { return uncertain_ns_; }
 
  private:
-  /// Who hears of what was new. Called through a pointer, so that the set is compiled once and not for each listener.
+  /// Receives what was new. Called through a pointer, so that the set is compiled once and not for each listener.
   struct listener {
     void (*call)(void* to, interval where, std::int64_t ns) = nullptr;
     void* to = nullptr;
@@ -142,7 +142,7 @@ class interval_set {
     report({at_ns, v.end_ns}, added);
 
     if (low == high) {
-      if (limit_ != 0 && kept_.size() == limit_) kept_.reserve(limit_ + 1);  // not twice as much
+      if (limit_ != 0 && kept_.size() == limit_) kept_.reserve(limit_ + 1);  // else insert would double the capacity
       kept_.insert(kept_.begin() + static_cast<std::ptrdiff_t>(low), v);
       if (limit_ != 0 && kept_.size() > limit_) fold();
       return;

@@ -42,7 +42,7 @@ inline void add_ns(std::int64_t& total, std::int64_t ns) noexcept {
   if (__builtin_add_overflow(total, ns, &total) || total > limit_ns) total = limit_ns;
 }
 
-/// The same time as a sorted list without overlap; intervals that touch become one, empty ones vanish. O(n log n).
+/// The union of `list`, sorted and without overlap; intervals that touch become one, empty ones vanish. O(n log n).
 CUTRACE_ONE_COPY inline std::vector<interval> merged(std::vector<interval> list) {
   std::sort(list.begin(), list.end(), [](interval a, interval b) { return a.start_ns < b.start_ns; });
   std::size_t kept = 0;

@@ -40,7 +40,7 @@ struct hash_seed {
   }
 };
 
-/// Both halves of the product of 128 bits, as wyhash mixes.
+/// XOR of both halves of the product of 128 bits, as wyhash mixes.
 inline std::uint64_t mix_words(std::uint64_t a, std::uint64_t b) noexcept {
   __extension__ using wide_number = unsigned __int128;
   const wide_number product = static_cast<wide_number>(a) * b;
@@ -65,7 +65,7 @@ inline std::uint64_t hash_bytes(const char* at, std::size_t size) noexcept {
   return sum ^ sum >> 32;
 }
 
-/// Of numbers and of texts.
+/// Hash of numbers and of texts.
 struct seeded_hash {
   template <class Key>
   std::size_t operator()(const Key& key) const noexcept {
@@ -76,7 +76,7 @@ struct seeded_hash {
   }
 };
 
-// Their order is another one in each process: nothing that is written may depend on it.
+// The iteration order of these tables differs from process to process: no output may depend on it.
 template <class Key, class Value>
 using seeded_map = std::unordered_map<Key, Value, seeded_hash>;
 template <class Key>
@@ -95,7 +95,7 @@ class name_table {
   /// Longest text kept of a name; the rest is dropped, names that agree up to here are one.
   static constexpr std::size_t longest = 1024;
 
-  /// @param limit names, `bytes` of text; 0: no limit.
+  /// @param limit most names. @param bytes most bytes of their text. 0: no limit.
   explicit name_table(std::size_t limit = 0, std::size_t bytes = 0, std::string_view others_name = "(other names)")
       : limit_(limit), bytes_left_(bytes == 0 ? SIZE_MAX : bytes) {
     names_.emplace_back(others_name);

@@ -30,13 +30,13 @@ struct operation_totals {
 };
 struct operation : operation_totals {
   std::string name;
-  bool percentiles = false;  ///< whether the table kept them of this name
+  bool percentiles = false;  ///< whether the table kept percentiles of this name
   std::uint64_t p50_ns = 0, p90_ns = 0, p99_ns = 0;
 };
 
 constexpr std::size_t copy_direction_count = 6;
 
-/// What an event's row of the tables is called: copies by direction, everything else by its own name.
+/// The name of an event's row in the tables: copies by direction, everything else by its own name.
 inline text operation_name(const event& e) noexcept {
   const auto literal = [](const char* s) {
     text t;
@@ -67,7 +67,7 @@ class operation_table {
     const std::uint32_t n = names_.number(name);
     if (n >= rows_.size()) rows_.resize(names_.size());
     operation_totals& o = rows_[n];
-    // What shares the number `others` has no category in common.
+    // Names that share the number `others` may have different categories.
     const category is = n == name_table::others ? category_of(e) : o.count == 0 ? (o.is = category_of(e)) : o.is;
     if (CUTRACE_UNLIKELY(e.incomplete)) return is;
     const std::uint64_t ns = static_cast<std::uint64_t>(interval_of(e).length_ns());
@@ -124,9 +124,9 @@ class operation_table {
   }
 
   name_table names_;
-  std::size_t histogram_limit_;                 ///< names that have one, a hundred bytes and more each
+  std::size_t histogram_limit_;                 ///< names that have a histogram, a hundred bytes and more each
   std::vector<duration_histogram> histograms_;  ///< by number
-  std::vector<operation_totals> rows_;          ///< by number; their `name` stays empty
+  std::vector<operation_totals> rows_;          ///< by number
   std::uint64_t total_count_ = 0;
   std::uint64_t total_ns_ = 0;
 };

@@ -3,13 +3,13 @@
 // itself. Fed event by event in the order of delivery; a request is reported once, when its work has retired:
 //
 //   a stage settles       when it ended, the last launch made in it has GPU work, and the trace went on for `settle_ns`
-//                         after the last event of it
-//   a request is done     when all of its stages have settled and it said so by CUTRACE_MARK("request_end", id), or
-//                         nothing more was heard of it for `quiet_ns`
+//                         after the last event of the stage
+//   a request is done     when all of its stages have settled, and CUTRACE_MARK("request_end", id) marked its end or no
+//                         event of it came for `quiet_ns`
 //
-// The costs are those that a report finds in all events delivered until then. An id that comes back later is a new
-// request. Memory is fixed: what finds no room is given up early and called unfinished or approximate. One thread at a
-// time.
+// The costs are those that a report finds in all events delivered until the request is reported. An id that comes back
+// later is a new request. Memory is fixed: what finds no room is given up early and called unfinished or approximate.
+// One thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ struct request_watch_limits {
   std::int64_t give_up_ns = 600000000000;  ///< after which a stage is given up that neither ends nor does anything
   std::size_t requests = 4096;             ///< open at a time
   std::size_t stages = 2048;               ///< instances that have not settled
-  std::size_t calls = 65536;               ///< of the host, whose end is remembered
-  std::size_t launches = 131072;           ///< whose time in the queue is not known yet
+  std::size_t calls = 65536;               ///< host calls whose end is remembered
+  std::size_t launches = 131072;           ///< launches whose time in the queue is not known yet
   std::size_t busy_stretches = 32768;      ///< of the GPU
 };
 
@@ -75,7 +75,7 @@ class request_watch {
     }
   }
 
-  /// All events that end before `horizon_ns` have been added, late ones aside: settles what can be settled.
+  /// Settles what can be settled. All events that end before `horizon_ns` must have been added, late ones aside.
   void advance(std::int64_t horizon_ns) {
     if (horizon_ns < next_scan_ns_) return;
     next_scan_ns_ = horizon_ns + limits_.settle_ns / 8;
@@ -115,8 +115,8 @@ class request_watch {
     requests_.clear();
   }
 
-  /// Requests that are done, in the order in which they became so; those that did at once by their end. Whoever reads
-  /// them clears them.
+  /// Requests that are done, in the order in which they were reported; those reported by one call, by their ends. The
+  /// reader must call `clear_done`.
   const std::vector<request_done>& done() const noexcept { return done_; }
   void clear_done() noexcept { done_.clear(), done_names_.clear(); }
   /// Events of requests that had been reported already, too old to be another request of the same id.
@@ -132,13 +132,13 @@ class request_watch {
     bool ended = false;
     bool again = false;  ///< had settled before: only its work counts
     bool approximate = false;
-    bool untimed_work = false;  ///< some of its work had not ended when it was asked for
+    bool untimed_work = false;  ///< a record of its work was fetched before the work had ended
     interval when;
-    interval parts{INT64_MAX, INT64_MIN};  ///< from the first to the last of those that other threads adopted
+    interval parts{INT64_MAX, INT64_MIN};  ///< from the first begin to the last end of adopted parts
     stage_work work;
     std::uint64_t late = 0;
     std::int64_t last_ns = INT64_MIN;
-    std::int64_t launch_ns = INT64_MIN;  ///< begin of the newest launch, and of the newest one that has work
+    std::int64_t launch_ns = INT64_MIN;  ///< begin of the newest launch; `worked_ns`: of the newest with work
     std::int64_t worked_ns = INT64_MIN;
     std::uint64_t launch_correlation = 0, worked_correlation = 0;
 
@@ -146,7 +146,7 @@ class request_watch {
   };
   struct open_request {
     request_done numbers;
-    std::unique_ptr<char[]> name;  ///< of `numbers`; events' names live no longer than their sinks write them
+    std::unique_ptr<char[]> name;  ///< text of `numbers.name`; events' names live only while sinks write them
     interval_set host{32, 64};
     std::uint32_t open = 0;  ///< stages that have not settled
     std::int64_t last_ns = INT64_MIN;
@@ -225,7 +225,7 @@ class request_watch {
     return known == 1;
   }
 
-  /// nullptr where all requests of the event have been reported. @param begin_ns of what the host did
+  /// The event's stage; nullptr where all its requests have been reported. @param begin_ns begin of what the host did
   watched_stage* stage_of(const event& e, std::int64_t begin_ns) {
     if (e.stage_id == 0) return nullptr;
     if (CUTRACE_LIKELY(last_stage_ != nullptr && last_stage_->id == e.stage_id)) return last_stage_;
@@ -368,7 +368,7 @@ class request_watch {
     last_stage_ = nullptr;
   }
 
-  /// The same of requests, with their stages, which settle for the other requests of these, too.
+  /// Reports the quarter of requests silent longest. Their stages settle, also for other requests that they serve.
   CUTRACE_NOINLINE void make_room_for_requests() {
     for (const auto& s : stages_)
       for (const std::uint64_t id : s.second.requests) {
@@ -414,18 +414,18 @@ class request_watch {
   outer_calls calls_;
   interval_set busy_;
   std::unordered_map<std::uint64_t, watched_stage> stages_;
-  detail::seeded_map<std::uint64_t, open_request> requests_;  ///< their numbers may be a client's
+  detail::seeded_map<std::uint64_t, open_request> requests_;  ///< their ids may be chosen by a client
   watched_stage* last_stage_ = nullptr;
   name_table names_{1024, 64u << 10};
   std::vector<std::uint8_t> launches_by_name_;  ///< by number of the name: 1, 0 or `unknown`
-  std::size_t launches_ = 0;                    ///< of all stages, not resolved
+  std::size_t launches_ = 0;                    ///< of all stages, not yet resolved
   std::uint64_t lost_ = 0;
   std::uint64_t too_late_ = 0;
   bool gpu_seen_ = false;
   std::int64_t next_scan_ns_ = INT64_MIN;
   std::vector<request_done> done_;
   std::vector<std::unique_ptr<char[]>> done_names_;
-  std::vector<reported> reported_ = std::vector<reported>(remembered);  ///< by place_of their id: the newest of each
+  std::vector<reported> reported_ = std::vector<reported>(remembered);  ///< by place_of(id): the newest of each place
   std::vector<std::uint64_t> settled_ = std::vector<std::uint64_t>(remembered);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances of stages as a trace gives them, about 65 bytes each: when, inside of which other one, for which requests.
+// Instances of stages as a trace gives them, about 95 bytes each: when, inside of which other one, for which requests.
 // An instance is known from the first event that belongs to it; its own record comes last, or never.
 #pragma once
 
@@ -22,7 +22,7 @@ struct stage_instance {
   interval when;             ///< empty until the stage has ended
   std::uint32_t name = 0;
   std::uint32_t requests = 0;       ///< number of its list of requests, see `requests_of`
-  std::uint32_t request_total = 0;  ///< as the marker named them; more than the list has where that was cut
+  std::uint32_t request_total = 0;  ///< as the marker named them; more than the list has where the list was cut
   std::uint32_t site = 0;           ///< number of its marker in the source, see trace_log::site; 0: not known
   std::uint16_t thread = 0;
   bool ended = false;
@@ -32,7 +32,7 @@ struct stage_instance {
 /// Part of a stage on a thread that adopted it.
 struct adopted_part {
   interval when;
-  std::uint32_t instance = 0;  ///< number
+  std::uint32_t instance = 0;  ///< stage_log number
   std::uint16_t thread = 0;
 };
 
@@ -47,7 +47,7 @@ class stage_log {
     lists_.push_back(0);
   }
 
-  /// The stage of any event that is not a stage itself. `names` is the trace's.
+  /// Number of the stage of any event that is not a stage itself. `names`: the table of the trace.
   std::uint32_t of(const event& e, name_table& names) {
     if (e.stage_id == 0) return none;
     recent& r = recent_[e.stage_id % recent_count];
@@ -79,8 +79,8 @@ class stage_log {
     s.span = e.stage.span;
   }
 
-  /// The number here of a stage of another log, without its requests. @param ended_on its thread here where it has
-  /// ended: then its times come along
+  /// Takes over a stage of another log, without its requests, and returns its number here. `its`: names of `other`.
+  /// @param ended_on its thread's number here where it has ended: then its times are copied; -1: it has not ended
   std::uint32_t take(const stage_log& other, std::uint32_t number, const name_table& its, name_table& names,
                      std::int32_t ended_on = -1) {
     if (number == none) return none;
@@ -123,7 +123,7 @@ class stage_log {
     return {request_lists_.data() + lists_[at], lists_[at + 1] - lists_[at]};
   }
 
-  /// How many requests it serves; more than `requests_of` where its record was cut.
+  /// Number of requests that a stage serves; more than `requests_of` has where the stage's record was cut.
   std::uint32_t served(std::uint32_t number) const noexcept {
     return std::max(instances_[number].request_total, requests_of(number).size);
   }
@@ -200,7 +200,7 @@ class stage_log {
   name_table request_names_{0, 0, ""};
   detail::seeded_map<std::uint64_t, std::uint32_t> request_index_;
   std::vector<std::uint32_t> request_lists_;  ///< all lists, one after the other
-  std::vector<std::uint32_t> lists_;          ///< begin of each list in it, and the end of the last; list 0 is empty
+  std::vector<std::uint32_t> lists_;          ///< begin of each in request_lists_, end of the last; list 0 is empty
   std::vector<std::uint32_t> found_;
   std::vector<std::uint64_t> last_ids_;  ///< of the list that was named last
   std::uint32_t last_list_ = 0;
@@ -210,7 +210,7 @@ class stage_log {
 };
 
 // Which stage a thread was in, at any time: its own stages and the parts of others that it adopted, the innermost
-// first. Spans are none of a thread's: they may be waiting, and end elsewhere.
+// first. Spans belong to no thread: they may be waiting, and may end on another thread.
 
 /// A stretch of a thread's time in one innermost stage.
 struct stage_piece {
@@ -218,7 +218,7 @@ struct stage_piece {
   std::uint32_t stage = stage_log::none;  ///< stage_log number
 };
 
-/// 4 bytes a stage.
+/// Finds the stages of a thread by time. 4 bytes a stage.
 class thread_stages {
  public:
   /// @param stages must outlive this; nothing is added to it any more
@@ -277,7 +277,7 @@ class thread_stages {
   /// A stage that another thread than `thread` was in during `v`, or a span; stages of one name and thread together.
   struct company {
     std::uint32_t name = 0;    ///< of the stage
-    std::uint16_t thread = 0;  ///< of the log; of a span meaningless
+    std::uint16_t thread = 0;  ///< number in the log; meaningless for a span
     bool span = false;
     std::int64_t ns = 0;
   };
@@ -310,7 +310,7 @@ class thread_stages {
  private:
   static constexpr std::uint32_t part_flag = 1u << 31;
   /// Stages are nested, so that those around a time are found a few places before it. Scopes that interleave (fibers)
-  /// may have more between them; so far one looks.
+  /// may have more between them; the search stops after so many places.
   static constexpr std::size_t looked_back = 256;
 
   interval when(std::uint32_t e) const noexcept {
@@ -320,7 +320,8 @@ class thread_stages {
     return (e & part_flag) != 0 ? stages_.parts()[e & ~part_flag].instance : e;
   }
 
-  /// Of those that begin at once the ones around others come first; of equal ones, what began first has the lower id.
+  /// Of stages that begin at once, the outer one comes first; of stages with equal times, the one with the lower id,
+  /// which began first.
   CUTRACE_ONE_COPY void outer_first(std::vector<std::uint32_t>& list) const {
     const auto around = [this](std::uint32_t a, std::uint32_t b) {
       if (when(a).end_ns != when(b).end_ns) return when(a).end_ns > when(b).end_ns;
@@ -334,7 +335,7 @@ class thread_stages {
     }
   }
 
-  /// Those of the places before `first` that run at `t_ns`, the outermost first.
+  /// Sets `open_` to the stages at places before `first` that run at `t_ns`, the outermost first.
   void open_around(const std::vector<std::uint32_t>& list, std::size_t first, std::int64_t t_ns) {
     open_.clear();
     std::size_t looked = 0;

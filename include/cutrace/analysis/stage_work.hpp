@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU work of one instance of a stage while the trace runs: what instance_work (stage_costs.hpp) is of a whole trace,
-// as unions that take their parts in any order.
+// GPU work of one instance of a stage while the trace runs: what instance_work (stage_costs.hpp) computes for a whole
+// trace, here with unions that take intervals in any order.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class outer_calls {
     ++size_;
   }
 
-  /// The older half of each thread's goes.
+  /// Drops the older half of each thread's calls.
   CUTRACE_NOINLINE void forget() {
     for (auto t = threads_.begin(); t != threads_.end();) {
       std::deque<interval>& list = t->second;
@@ -96,13 +96,13 @@ class stage_work {
     until_ns_ = std::max(until_ns_, v.end_ns);
   }
 
-  /// Work that starts after its call began. When that call ended is known only when all around it has ended.
+  /// Adds work that starts after its call began. The end of the outermost call is known only when that call has ended.
   void add_launch(std::uint64_t thread, std::int64_t call_ns, std::int64_t start_ns) {
     if (call_ns < start_ns) launches_.push_back({thread, call_ns, start_ns});
   }
   std::size_t launches() const noexcept { return launches_.size(); }
 
-  /// Turns launches into time in the queue. True where all of their calls are known, if there were any.
+  /// Turns launches into time in the queue. True where none of the launching calls can have been forgotten.
   bool resolve(const outer_calls& calls) {
     bool known = true;
     std::vector<interval> waiting;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each stage cost: host time, GPU time of its own and of the stages nested in it, time in which the GPU stood
 // still while the stage ran, requests. A batch's time is the batch's: nothing here is divided among its requests. Of a
-// trace that was paused, sampled or cut, times are of what was recorded, but for those of single instances.
+// trace that was paused, sampled or cut, times count only what was recorded, except durations of single instances.
 #pragma once
 
 #include <algorithm>
@@ -87,16 +87,16 @@ class distinct_count {
   bool estimated_ = false;
 };
 
-// Carries GPU work from the stage in which it was issued up to the stages around that one. A stage hands its parent
-// only when it ends, so work waits at the instances that still run. Used by stage_table.
+// Carries GPU work from the stage in which it was issued up to the stages around that one. The parent of a stage is
+// known only when the stage ends, so work waits at the instances that still run. Used by stage_table.
 
 class stage_tree {
  public:
-  /// @param open instances with waiting work, `closed` ended ones that late work still finds; 0: no limit.
+  /// @param open most instances with waiting work, `closed` most ended ones that late work still finds; 0: no limit.
   explicit stage_tree(std::size_t open = 0, std::size_t closed = 0) : open_limit_(open), closed_limit_(closed) {}
 
-  /// GPU work `v` of instance `id`. Calls `inside(row, v)` for each enclosing stage that has ended; the others get it
-  /// when they end. The instance itself is not handed over.
+  /// GPU work `v` of instance `id`. Calls `inside(row, v)` for each enclosing stage that has ended; for the others when
+  /// they end. Not called for the instance itself.
   template <class Inside>
   void work(std::uint64_t id, interval v, Inside&& inside) {
     if (v.empty() || id == 0) return;
@@ -183,7 +183,7 @@ class stage_tree {
   std::size_t closed_limit_;
   detail::seeded_map<std::uint64_t, running> open_;
   detail::seeded_map<std::uint64_t, ended> closed_;
-  std::deque<std::uint64_t> order_;  ///< of closing
+  std::deque<std::uint64_t> order_;  ///< ids in the order of closing
   std::int64_t filled_ns_ = 0;
   std::uint64_t given_up_ = 0;
 };
@@ -192,24 +192,24 @@ class stage_tree {
 struct stage_time {
   std::string name;
   std::uint32_t number = 0;  ///< name_table number within stage_table, 0 for names beyond the bounds
-  std::uint64_t calls = 0;   ///< instances; parts adopted by other threads belong to one of them
+  std::uint64_t calls = 0;   ///< instances; an adopted part belongs to one of them
   std::uint64_t adopted_parts = 0;
-  std::uint64_t spans = 0;        ///< of the instances: may have been waiting, no sign of the host at work
-  std::uint64_t host_sum_ns = 0;  ///< of the instances' own durations
+  std::uint64_t spans = 0;        ///< instances that are spans: may have been waiting, no sign of the host at work
+  std::uint64_t host_sum_ns = 0;  ///< sum of the instances' own durations
   std::uint64_t longest_ns = 0;
   std::int64_t host_ns = 0;             ///< union of instances and adopted parts, over all threads
   std::int64_t gpu_own_ns = 0;          ///< union of the GPU work issued in it, nested stages not counted
-  std::int64_t gpu_inclusive_ns = 0;    ///< the same with nested stages
+  std::int64_t gpu_inclusive_ns = 0;    ///< union of the GPU work issued in it and in nested stages
   std::int64_t gpu_idle_inside_ns = 0;  ///< host_ns without the time in which any GPU was at work for anyone
-  std::uint64_t gpu_operations = 0;     ///< own
+  std::uint64_t gpu_operations = 0;     ///< issued in it, nested stages not counted
   std::uint64_t requests = 0;           ///< distinct ones that were named
   bool requests_exact = true;
   bool requests_cut = false;  ///< a marker named more than its record holds: there were more
-  bool approximate = false;   ///< times; off by at most `uncertain_ns`
+  bool approximate = false;   ///< times are estimates; off by at most `uncertain_ns`
   std::int64_t uncertain_ns = 0;
 };
 
-/// Rows stand by host time; what is outside of the time recorded, by this.
+/// Rows are sorted by host time; rows with equal host time, such as 0 outside of the recorded time, by this.
 inline std::int64_t tie_ns(const stage_time& s) noexcept {
   return std::max(s.gpu_inclusive_ns, static_cast<std::int64_t>(std::min<std::uint64_t>(s.host_sum_ns, INT64_MAX)));
 }
@@ -260,7 +260,7 @@ class stage_table {
   /// GPU work that belongs to no stage: union of its time, and how many operations.
   std::int64_t gpu_outside_ns() const { return recorded_part(outside_); }
   std::uint64_t gpu_outside_operations() const noexcept { return outside_operations_; }
-  /// The same of work that belongs to a stage of which cutrace does not know any more which one.
+  /// The same of GPU work whose stage is no longer known (is_stage_unknown).
   std::int64_t gpu_unknown_ns() const { return recorded_part(unknown_); }
   std::uint64_t gpu_unknown_operations() const noexcept { return unknown_operations_; }
   std::int64_t gpu_busy_ns() const { return recorded_part(gpu_busy_); }
@@ -276,7 +276,7 @@ class stage_table {
           requests(limits.row_intervals) {}
     std::uint64_t calls = 0, adopted_parts = 0, spans = 0, host_sum_ns = 0, longest_ns = 0, gpu_operations = 0;
     interval_set host, gpu_own, gpu_inclusive;
-    std::int64_t overlap_ns = 0;  ///< of host and gpu_busy_, kept up to date by both sides
+    std::int64_t overlap_ns = 0;  ///< of `host` and gpu_busy_, updated by add_stage and add_gpu_work
     bool overlap_estimated = false;
     distinct_count requests;
     bool requests_cut = false;
@@ -369,7 +369,7 @@ class stage_table {
     for (const interval v : r.host.kept())
       for (const interval w : recorded_.kept()) host.insert(clip(v, w));
     std::int64_t ns = gpu_busy_.shared_ns(host);
-    // Of the folded past only the amounts are known: what both of them surely share at most.
+    // Only the lengths of the folded past are known: at most the smaller one is shared.
     if (r.host.folded()) {
       const interval past{r.host.span().start_ns, r.host.settled_until_ns()};
       ns += std::min(r.host.measure_ns(past), gpu_busy_.measure_ns(past));

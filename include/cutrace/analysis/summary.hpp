@@ -43,13 +43,13 @@ struct trace_numbers {
   std::uint64_t driver_launches = 0, runtime_launches = 0;
   std::uint64_t kernels = 0, graph_launches = 0, memsets = 0;  ///< on the GPU
   std::array<copy_total, copy_direction_count> copies;         ///< on the GPU, by copy_direction
-  memory_total device, host;                                   ///< from memory records; `host` is pinned memory
+  memory_total device, host;  ///< from memory records; `host`: pinned and pageable memory
   bool memory_records = false;
   bool live_approximate = false;  ///< more allocations alive than the bounds hold: frees of some are not known
   std::uint64_t driver_allocation_calls = 0, runtime_allocation_calls = 0;  ///< calls that name their bytes
   std::uint64_t driver_allocation_bytes = 0, runtime_allocation_bytes = 0;
   std::uint64_t sync_calls = 0,
-                sync_ns = 0;  ///< calls that wait; time summed over threads, runtime call or driver call
+                sync_ns = 0;  ///< calls that wait, of the API with more waiting time; summed over threads
   std::uint64_t stages = 0, marks = 0, gpu_operations = 0;
   std::uint64_t tracing_overhead_ns = 0;  ///< as the GPU tracing reports it about itself
 

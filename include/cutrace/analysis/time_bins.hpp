@@ -35,9 +35,9 @@ class time_bins {
     for (std::int64_t b = index(v.start_ns); b <= index(v.end_ns - 1); ++b) add_ns(at(b), clip(v, bin(b)).length_ns());
   }
 
-  /// Adds `v` to the union of what is covered. Of a bin only the length of its covered part is known, not its place.
-  /// Bins end at `until_ns`. Calls `covered(part_of_v, added_ns, uncertain_ns)` for each bin: exact (uncertain 0) where
-  /// the bin was empty or is crossed whole, else an estimate that is off by at most uncertain_ns.
+  /// Adds `v` to the union of what is covered. Only the length of a bin's covered part is known, not its place. The
+  /// last bin is cut at `until_ns`. Calls `covered(part_of_v, added_ns, uncertain_ns)` for each bin: exact (uncertain
+  /// 0) where the bin was empty or is crossed whole, else an estimate that is off by at most uncertain_ns.
   template <class Covered>
   void fill(interval v, std::int64_t until_ns, Covered&& covered) {
     v.end_ns = v.end_ns < until_ns ? v.end_ns : until_ns;
@@ -57,7 +57,8 @@ class time_bins {
     }
   }
 
-  /// Estimate of what lies inside `v`: whole bins exactly, the two at its ends in proportion. Bins end at `until_ns`.
+  /// Estimate of what lies inside `v`: whole bins exactly, the two at its ends in proportion. No bin reaches beyond
+  /// `until_ns`.
   std::int64_t measure_ns(interval v, std::int64_t until_ns = std::numeric_limits<std::int64_t>::max()) const {
     if (v.empty() || ns_.empty()) return 0;
     const std::int64_t last_bin = first_ + static_cast<std::int64_t>(ns_.size()) - 1;
@@ -166,7 +167,7 @@ class timeline_row {
     return list;
   }
 
-  /// Column `c` of `columns` in `window`; together they are all of it.
+  /// Column `c` of `columns` in `window`; the columns together cover all of `window`.
   static interval part(interval window, std::size_t c, std::size_t columns) noexcept {
     const auto edge = [&](std::size_t k) {
       const std::int64_t n = static_cast<std::int64_t>(columns), i = static_cast<std::int64_t>(k);

@@ -25,7 +25,7 @@ struct token_times {
   std::uint64_t tokens = 0;
   bool begin_marked = false;
 
-  /// A stage that names it began then.
+  /// A stage that names the request began at `start_ns`.
   void stage(std::int64_t start_ns) noexcept {
     if (!begin_marked) begin_ns = std::min(begin_ns, start_ns);
   }
@@ -33,8 +33,8 @@ struct token_times {
     begin_ns = at_ns;
     begin_marked = true;
   }
-  /// The time since the token before; -1 for the first, and for one that came late: what lies before it was observed
-  /// as one.
+  /// ns since the token before; -1 for the first token, and for one that came late: the time around it was reported as
+  /// one interval already.
   std::int64_t token(std::int64_t at_ns) noexcept {
     if (tokens++ == 0) {
       first_ns = last_ns = at_ns;
@@ -45,7 +45,8 @@ struct token_times {
     last_ns = at_ns;
     return gap_ns;
   }
-  /// From its begin to its first token; -1 where there is none, or it seems to have come before.
+  /// ns from the request's begin to its first token; -1 where there is no token, or where it seems to lie before the
+  /// begin.
   std::int64_t to_first_ns() const noexcept {
     return tokens != 0 && begin_ns <= first_ns ? elapsed(begin_ns, first_ns) : -1;
   }

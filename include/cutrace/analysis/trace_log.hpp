@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the analyses keep of a trace: not its events, but the 30 to 60 bytes of each that they need, once for all of
-// them. Fed event by event, then sealed; after that the analyses are pure functions of it.
+// What the analyses keep of a trace: of each event only the 30 to 60 bytes that they need, once for all analyses. Fed
+// event by event, then sealed; after that the analyses are pure functions of the log.
 //
 // Memory grows with the trace (about 45 bytes an event): a file is one log, and a sink, which must stay small for any
 // length, has one log after the other (idle_watch).
@@ -90,7 +90,7 @@ class thread_calls {
   std::size_t memory_bytes() const noexcept { return calls_.memory_bytes() + inner_.memory_bytes(); }
 
  private:
-  /// A call without length, as a coarse clock makes it, at the begin or end of another came before or after that.
+  /// A call without length (of a coarse clock) is not nested at the begin or end of another: it came before or after.
   static bool is_nested(interval v, interval around) noexcept {
     if (v.empty()) return around.start_ns < v.start_ns && v.start_ns < around.end_ns;
     return around.start_ns <= v.start_ns && v.end_ns <= around.end_ns;
@@ -120,7 +120,7 @@ struct device_work {
   bool described = false;
   std::string name;
   device_data about{};
-  std::vector<std::uint32_t> order;  ///< its work by start; filled by `seal`
+  std::vector<std::uint32_t> order;  ///< places of its work in trace_log::work, by start; filled by `seal`
 };
 
 class trace_log {
@@ -128,13 +128,13 @@ class trace_log {
   /// Start of a trace whose file does not say it: the earliest begin of an event, but for descriptions,
   /// losses, windows, system events and alarms.
   static constexpr std::int64_t first_event = INT64_MIN;
-  /// More devices, as only a broken file has, count as one with this number.
+  /// Devices beyond `device_limit`, as only a broken file has, count as one device with this number.
   static constexpr std::uint32_t other_devices = UINT32_MAX;
   static constexpr std::size_t device_limit = 256;
 
   /// @param start_ns what began before is cut there, as in breakdown.
   /// @param name_bytes text of names that is kept, 0: all
-  /// @param requests without them, stages have none
+  /// @param requests false: stages have no requests
   explicit trace_log(std::int64_t start_ns = 0, std::size_t name_bytes = 0, bool requests = true)
       : start_ns_(start_ns == first_event ? start_ns : time_of(start_ns)),
         names_(0, name_bytes),
@@ -144,9 +144,9 @@ class trace_log {
     thread_keys_.push_back(0);
   }
 
-  /// Takes over what a log before says of threads whose work comes only now: the `most` stages that ended last, and the
-  /// `most` calls, of those that can be why the host launched late (waits, blocking copies, allocations). Before the
-  /// first event. @param before sealed
+  /// Takes over from the log before what late work of its threads may need: the `most` stages that ended last, and the
+  /// last `most` calls that can be why the host launched late (waits, blocking copies, allocations). To be called
+  /// before the first event. @param before must be sealed
   CUTRACE_ONE_COPY void continue_from(const trace_log& before, std::size_t most) {
     std::vector<ended> last;
     for (const std::uint32_t n : before.stage_order_)
@@ -217,7 +217,7 @@ class trace_log {
     }
   }
 
-  /// A stretch that was recorded, of a trace that was not all the time.
+  /// Adds a recorded stretch of a trace that was not recorded all the time.
   void add_recorded(interval v) { windows_.push_back(v); }
 
   /// Sorts, and joins work with its calls. Nothing may be added afterwards. @param end_ns of the trace, where known.
@@ -247,7 +247,7 @@ class trace_log {
     for (const interval v : recorded_) ns += v.length_ns();
     return ns;
   }
-  /// 0 of a trace that was recorded all the time.
+  /// Number of recorded stretches; 0 of a trace that was recorded all the time.
   std::size_t pieces() const noexcept { return pieces_; }
   /// Calls `each(interval)` for the parts of `v` that were recorded. @param hint a place near it, moved there
   template <class Each>
@@ -264,12 +264,12 @@ class trace_log {
   std::uint32_t thread_id(std::uint16_t thread) const noexcept {
     return static_cast<std::uint32_t>(thread_keys_[thread]);
   }
-  /// Empty where the trace has none, or several.
+  /// Name of the thread; empty where the trace has no name for it, or several.
   std::string thread_name(std::uint32_t id) const {
     const auto found = thread_names_.find(id);
     return found == thread_names_.end() ? std::string() : found->second;
   }
-  /// Calls of that thread that ended by then may stand in a log before.
+  /// Calls of `thread` that ended up to this time may be in an earlier log only.
   std::int64_t left_out_until(std::uint16_t thread) const noexcept {
     return thread < left_out_until_.size() ? left_out_until_[thread] : INT64_MIN;
   }
@@ -279,7 +279,7 @@ class trace_log {
   /// Numbers of the instances that ended, by start.
   const std::vector<std::uint32_t>& stage_order() const noexcept { return stage_order_; }
   const name_table& names() const noexcept { return names_; }
-  /// By name number; of names that are no call's, meaningless.
+  /// By name number; meaningless for names of other things than calls.
   const call_traits& traits(std::uint32_t name) const noexcept { return traits_[name].call; }
   /// Where that instance of a stage is marked in the source, "server.cpp:120"; empty where the trace does not say.
   std::string site(std::uint32_t stage) const {
@@ -293,7 +293,7 @@ class trace_log {
     return n;
   }
 
-  /// The launching call: {start, end}; end = start where only that is known; nullptr-like `known` false where nothing.
+  /// The launching call. `when` ends at its start where only the start is known; `known` is false where nothing is.
   struct launch {
     bool known = false;
     interval when;
@@ -308,7 +308,7 @@ class trace_log {
     return {};
   }
 
-  /// From the end of its launching call to its start; empty where it did not wait, or where one of them is not known.
+  /// From the end of its launching call to the work's start; empty where it did not wait, or where one is not known.
   interval wait_of(const gpu_work& w) const noexcept {
     if (w.is == work_class::unfinished) return {};
     const launch l = launch_of(w);
@@ -329,7 +329,7 @@ class trace_log {
     std::uint32_t thread;
     std::size_t index;
   };
-  /// In the order of threads and places.
+  /// Keeps the `most` elements that ended last, in the order of threads and places.
   static void keep_last(std::vector<ended>& list, std::size_t most) {
     if (list.size() > most) {
       std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(most), list.end(),
@@ -431,7 +431,7 @@ class trace_log {
   std::uint16_t thread(std::uint64_t key) {
     const auto found = thread_numbers_.find(key);
     if (found != thread_numbers_.end()) return found->second;
-    if (threads_.size() >= UINT16_MAX) return 0;  // more share the one that is not known
+    if (threads_.size() >= UINT16_MAX) return 0;  // further threads share number 0, the unknown thread
     const std::uint16_t n = static_cast<std::uint16_t>(threads_.size());
     thread_numbers_.emplace(key, n);
     threads_.emplace_back();
@@ -482,7 +482,7 @@ class trace_log {
     stage_order_ = merge_nearly_sorted(of_thread, [this](std::uint32_t n) { return stages_[n].when.start_ns; });
   }
 
-  /// Calls of formats that do not repeat in which stage a call was made: it stands around them on their thread.
+  /// Finds the stage of calls in formats that do not state it: the innermost stage around the call on its thread.
   CUTRACE_ONE_COPY void place_calls() {
     thread_stages by_time(stages_, stage_order_, threads_.size());
     for (std::size_t t = 1; t < threads_.size(); ++t) {
@@ -545,14 +545,14 @@ class trace_log {
     std::uint32_t file = 0, line = 0;
   };
   name_table files_;
-  std::vector<marker> sites_{marker{}};  ///< of stages in the source; the first is none
+  std::vector<marker> sites_{marker{}};  ///< places of stage markers in the source; the first means none
   detail::seeded_map<std::uint64_t, std::uint32_t> site_numbers_;
   stage_log stages_;
   std::uint32_t taken_stages_ = 0;
   std::vector<std::uint32_t> stage_order_;
   chunked<gpu_work> work_;
   std::vector<thread_calls> threads_;
-  std::vector<std::uint64_t> thread_keys_;  ///< process and thread
+  std::vector<std::uint64_t> thread_keys_;  ///< process id << 32 | thread id
   std::vector<std::int64_t> left_out_until_;
   detail::seeded_map<std::uint64_t, std::uint16_t> thread_numbers_;
   detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where the trace has several for that id
@@ -569,7 +569,7 @@ class trace_log {
   struct correlated_call {
     std::uint32_t correlation;
     std::uint16_t thread;
-    std::size_t index;  ///< among its thread's
+    std::size_t index;  ///< among the calls of its thread
   };
   /// By correlation. In a seeded hash table a report of 10^6 events takes 0.57 s instead of 0.40.
   std::vector<correlated_call> correlated_;

@@ -14,8 +14,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// A socket of ours in somebody else's process, which may close all descriptors that it finds, fork, and use numbers
-/// again: whose it is, is looked at before each use.
+/// A socket of the tracer in the traced program, which may fork, or close all descriptors that it finds and use their
+/// numbers again: `is_ours` must be checked before each use.
 class guarded_socket {
  public:
   guarded_socket() = default;

@@ -27,22 +27,23 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// True while the calling thread runs code of the runtime, so that what a sink, a backend or an error handler asks of
-/// the session can be refused: it would wait for itself.
+/// True while the calling thread runs code of the runtime, so that the session can refuse calls from a sink, a backend
+/// or an error handler: such a call would wait for itself.
 inline bool& inside_runtime() noexcept {
   static thread_local bool inside = false;
   return inside;
 }
 
-/// Tracing cannot be had, and the program's code is not to blame: the environment asks for what cannot be done, or the
-/// machine lacks something. Ends as one line, with an inert session; the program never sees it.
+/// Thrown where tracing is impossible and the program's code is not to blame: the environment asks for what cannot be
+/// done, or the machine lacks something. One line reports it, and the session is inert; the program never sees the
+/// exception.
 class untraced : public error {
  public:
   using error::error;
 };
 
-/// Processors that the process was given when this object was loaded: before the program binds its threads, and as
-/// whoever started it wants it.
+/// Processors that the process was allowed to use when this object was loaded: before the program binds its threads, as
+/// the starter of the process wants it.
 inline const cpu_set_t& processors_at_load() noexcept {
   static const cpu_set_t all = [] {
     cpu_set_t mine, first;
@@ -63,7 +64,7 @@ inline std::atomic<int>& helper_threads() noexcept {
   return n;
 }
 
-/// 'Z' for one that has ended, 0 for none of this number (proc(5), /proc/PID/task/TID/stat).
+/// State of a thread by its id: 'Z' where it has ended, 0 where there is none (proc(5), /proc/PID/task/TID/stat).
 inline char state_of_thread(const char* number) noexcept {
   char path[64], text[512] = {};
   std::snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", number);
@@ -75,8 +76,8 @@ inline char state_of_thread(const char* number) noexcept {
   return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '\0';
 }
 
-/// Whether `main` has ended by pthread_exit and so has every other thread of the program: it would be over, were it not
-/// for ours.
+/// Whether `main` has ended by pthread_exit, and all other threads of the program have ended, too: only threads of the
+/// tracer keep the process alive.
 inline bool only_ours_are_left() noexcept {
   char main_thread[16];
   std::snprintf(main_thread, sizeof(main_thread), "%d", getpid());
@@ -92,7 +93,8 @@ inline bool only_ours_are_left() noexcept {
   return living == helper_threads().load();
 }
 
-/// Blocks signals on the calling thread, and on those that are started meanwhile for good: faults are let through.
+/// Blocks all signals but faults: on the calling thread while this object lives, and for good on threads started
+/// meanwhile.
 class no_signals {
  public:
   no_signals() noexcept {
@@ -109,9 +111,9 @@ class no_signals {
   sigset_t before_;
 };
 
-/// While it lives the calling thread may run on all processors of the process, and so may threads that it starts
-/// meanwhile, which are those of a backend's library: bound to one processor beside a thread that launches, they took a
-/// third of an engine's speed (H200, 160,000 launches a second).
+/// While this object lives, the calling thread may run on all processors of the process, and so may threads that it
+/// starts meanwhile, which are those of a backend's library: bound to one processor beside a thread that launches, they
+/// took a third of an engine's speed (H200, 160,000 launches a second).
 class any_processor {
  public:
   any_processor() noexcept {
@@ -129,11 +131,11 @@ class any_processor {
   bool bound_;
 };
 
-/// A thread that the kernel never picks for the program's signals: a program that waits for one with sigwait blocks it
-/// in all of its own threads, and would be ended by it if one of ours let it through. Faults stay ours. It is none of a
-/// real-time class and bound to no processor, whoever starts it: where it shared both with a thread that polls, it
-/// would never run. @throws untraced when there can be no further thread No template, since each kind of function that
-/// std::thread takes is compiled anew.
+/// Starts a thread that the kernel never picks for the program's signals: a program that waits for a signal with
+/// sigwait blocks it in all of its own threads, and would be ended by it if a thread of the tracer let it through.
+/// Faults are not blocked. The new thread has no real-time class and is bound to no processor, whatever its starter
+/// has: where it shared both with a thread that polls, it would never run. No template, since each kind of function
+/// that std::thread takes is compiled anew. @throws untraced when there can be no further thread
 inline std::thread start_thread(void (*run)(void* state), void* state) {
   const no_signals meanwhile;
   ++helper_threads();
@@ -157,24 +159,24 @@ inline std::thread start_thread(void (*run)(void* state), void* state) {
   }
 }
 
-/// Sleeping and waking of one thread. A signal costs the caller one load while that thread is awake, and one system
-/// call while it sleeps; it never takes a lock.
+/// Sleeping and waking of one thread. A signal costs the caller one atomic operation while that thread is awake, and
+/// one system call while it sleeps; it never takes a lock.
 class wake_signal {
  public:
   /// Wakes the sleeper, or keeps it from falling asleep. Any thread.
   void signal() noexcept {
     if (word_.exchange(1, std::memory_order_acq_rel) >= asleep) futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
   }
-  /// As `signal`, but leaves a sleeper alone that is awake anyway. Any thread.
+  /// As `signal`, but does nothing while the sleeper is awake. Any thread.
   void signal_if_asleep() noexcept {
     if (word_.load(std::memory_order_relaxed) >= asleep) signal();
   }
-  /// As `signal`, but only a sleeper that has nothing to do. Any thread.
+  /// As `signal`, but wakes only a sleeper that called `sleep` with `rests`. Any thread.
   void signal_if_resting() noexcept {
     if (word_.load(std::memory_order_relaxed) == resting) signal();
   }
 
-  /// Sleeps until a signal or for that long. One sleeper.
+  /// Sleeps until a signal, for `time` at most. `rests`: the sleeper has nothing to do. One thread only.
   void sleep(std::chrono::microseconds time, bool rests = false) noexcept {
     std::uint32_t expected = 0;
     const std::uint32_t how = rests ? resting : asleep;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who this process is: what a trace's header says of it. And whose trace it writes: its own, unless it notes down what
-// a tracer saw of another one.
+// The traced process, as a trace's header describes it: this process itself, unless it writes down what a tracer saw of
+// another process.
 #pragma once
 
 #include <fcntl.h>
@@ -21,12 +21,13 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// Filled before the first session, and not changed after that. The other process may be gone by then, so that nothing
-/// of it can be asked for later. Times of another process come from the kernel, so the trace has its clock.
+/// The process whose trace this process writes. Filled before the first session, and not changed after that: the other
+/// process may be gone by then, so nothing of it can be read later. Its times come from the kernel, so the trace has
+/// the kernel's clock.
 struct remote_process {
   std::uint32_t id = 0;  ///< 0: this process itself
   std::string name, command_line;
-  std::uint64_t since_ns = 0;  ///< CLOCK_MONOTONIC: when its trace begins, before the session of who writes it; 0: then
+  std::uint64_t since_ns = 0;  ///< CLOCK_MONOTONIC: begin of its trace, before this process's session; 0: with it
 
   bool other() const noexcept { return id != 0; }
   static remote_process& own() {
@@ -40,20 +41,20 @@ inline std::uint32_t traced_process_id() {
   return p.other() ? p.id : static_cast<std::uint32_t>(::getpid());
 }
 
-// The environment, which is its caller's.
+// The environment, which the caller of the program chooses.
 
 /// Whether the kernel gave this program rights that its caller does not have: setuid, setgid or file capabilities.
 inline bool has_more_rights_than_caller() noexcept { return ::getauxval(AT_SECURE) != 0; }
 
-/// Set by a process that has given such rights up, or has looked at its variables.
+/// Set by a process that has given up these rights, or has checked its environment itself.
 inline bool& trusts_environment() noexcept {
   static bool trusts = false;
   return trusts;
 }
 
-/// A variable that has a value, else null. The only place that reads the environment of a traced program: in one that
-/// has more rights than its caller there is none, so that the caller chooses no sink, file, library or address. One
-/// line says so where the caller tried.
+/// A variable that has a value, else null. The only place that reads the environment of a traced program. In a program
+/// with more rights than its caller the result is null, so that the caller chooses no sink, file, library or address;
+/// one line reports it where the caller tried.
 CUTRACE_NOINLINE inline const char* environment(const char* name) noexcept {
   const char* v = std::getenv(name);
   if (v == nullptr || *v == '\0') return nullptr;
@@ -70,7 +71,7 @@ CUTRACE_NOINLINE inline const char* environment(const char* name) noexcept {
 
 // Which of many processes this one is, as launchers say it in the environment.
 
-/// First of these variables that holds a number, -1 if none does.
+/// Value of the first of these variables that holds a number, -1 if none does.
 CUTRACE_NOINLINE inline std::int32_t number_from_environment(std::initializer_list<const char*> names) {
   for (const char* n : names) {
     const char* v = environment(n);
@@ -102,8 +103,8 @@ CUTRACE_NOINLINE inline std::string read_small_file(const char* path, std::size_
   return out;
 }
 
-/// What CLOCK_MONOTONIC is common to: the boot, and behind it how far the time namespace of this process is ahead,
-/// where it is (time_namespaces(7)): "0b5c1b4e-8e1f-4c7e-9f57-3d7e9b0c9a11+100000.000000000". Empty where there is no
+/// Where CLOCK_MONOTONIC is comparable: the boot id, followed by the offset of this process's time namespace where that
+/// is not 0 (time_namespaces(7)): "0b5c1b4e-8e1f-4c7e-9f57-3d7e9b0c9a11+100000.000000000". Empty where there is no
 /// /proc.
 CUTRACE_NOINLINE inline std::string read_boot_id() {
   std::string id = read_small_file("/proc/sys/kernel/random/boot_id", 64);
@@ -142,7 +143,8 @@ struct process_info {
     return p;
   }
 
-  /// The kernel cuts names after 15 bytes (TASK_COMM_LEN); where the program's path ends in the whole name, that one.
+  /// The kernel cuts names after 15 bytes (TASK_COMM_LEN): the file name in `path` where `name` is its beginning, else
+  /// `name`.
   CUTRACE_NOINLINE static std::string whole_name(const std::string& name, const std::string& path) {
     const std::string file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
     return name.size() == 15 && file.compare(0, 15, name) == 0 ? file : name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing bytes to a descriptor completely, without ever raising SIGPIPE or SIGXFSZ in the host program, and the only
-// way in which cutrace writes to its stderr; what its messages say of numbers of errors and of words like others.
+// way in which cutrace writes to its stderr. For its messages: texts of error numbers, and the nearest known word.
 #pragma once
 
 #include <poll.h>
@@ -41,7 +41,7 @@ inline std::string errno_text(int value) {
   return std::generic_category().message(value) + " (errno " + std::to_string(value) + ")";
 }
 
-/// While it lives, the calling thread cannot be cancelled: what it waits in must not be left half way.
+/// While this object lives, the calling thread cannot be cancelled: a call in which it waits must not be left half way.
 class no_cancel {
  public:
   no_cancel() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -53,8 +53,9 @@ class no_cancel {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-/// Keeps SIGPIPE and SIGXFSZ (a file at the limit of its size) from this thread while it lives, and takes away those
-/// that its writes caused. One that was pending before stays pending: it is the program's own.
+/// Keeps SIGPIPE and SIGXFSZ (a file at the limit of its size) from the calling thread while this object lives, and
+/// removes those that the thread's writes caused. A signal that was pending before stays pending: it is the program's
+/// own.
 class write_signal_guard {
  public:
   write_signal_guard() noexcept {
@@ -82,7 +83,7 @@ class write_signal_guard {
   write_signal_guard& operator=(const write_signal_guard&) = delete;
 
  private:
-  sigset_t caused_;  ///< what is pending at the end came from here
+  sigset_t caused_;  ///< signals that came from this thread's writes, if pending at the end
   sigset_t before_;
   bool blocked_ = false;
 };
@@ -111,7 +112,7 @@ inline int write_loop(int fd, const char* data, std::size_t size, std::size_t& d
   return 0;
 }
 
-/// All `size` bytes, whatever the system calls make of it. `done`: how many of them were written, in the end.
+/// Writes all `size` bytes, also where a system call takes only a part of them. `done`: bytes that were written.
 /// @returns 0, or the errno of the call that failed
 inline int write_all(int fd, descriptor_kind kind, const char* data, std::size_t size, std::size_t& done) noexcept {
   done = 0;
@@ -146,9 +147,9 @@ CUTRACE_NOINLINE inline void mask_controls(char* text, std::size_t size) noexcep
   }
 }
 
-/// Writes to the program's stderr, as far as that takes it at once; control characters of `text` are masked in place.
-/// stdio would let SIGPIPE through where nobody reads, and give the stream an orientation, after which the program's
-/// wide output fails. Any thread.
+/// Writes to the program's stderr until it takes no more; control characters of `text` are masked in place. stdio would
+/// let SIGPIPE through where nobody reads, and give the stream an orientation, after which the program's wide output
+/// fails. Any thread.
 CUTRACE_NOINLINE inline void write_error_text(char* text, std::size_t size) noexcept {
   const int saved = errno;
   mask_controls(text, size);
@@ -164,7 +165,7 @@ CUTRACE_NOINLINE inline void write_error_text(char* text, std::size_t size) noex
   errno = saved;
 }
 
-/// The same with one line; `format` is printf's, without the newline.
+/// Writes one line as write_error_text does; `format` is printf's, without the newline.
 __attribute__((format(printf, 1, 2))) CUTRACE_NOINLINE inline void write_error_line(const char* format, ...) noexcept {
   char line[2048];
   std::va_list values;

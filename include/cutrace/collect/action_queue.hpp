@@ -33,10 +33,10 @@ class action_queue {
     return done_ >= ticket;
   }
 
-  /// The same without a limit of time while `gets_on()` is true, which is called each half of `patience_ms`. If it is
-  /// false twice in a row, `replace()` makes another thread go on; if that fails, the result is false. (Once is not
-  /// enough: a process that was stopped finds the first half over when it continues.) `is_slow()` is called once, if
-  /// the action takes more than three seconds.
+  /// As `call`, but without a limit of time while `gets_on()` is true, which is called each half of `patience_ms`. If
+  /// it is false twice in a row, `replace()` makes another thread go on; if that fails, the result is false. (Once is
+  /// not enough: a process that was stopped finds the first half over when it continues.) `is_slow()` is called once,
+  /// if the action takes more than three seconds.
   template <class Progress, class Slow, class Replace>
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on,
                       Slow is_slow, Replace replace) {
@@ -59,8 +59,8 @@ class action_queue {
     return false;
   }
 
-  /// Runs what was asked for, each action by `guarded(action)`. False when it is time to end. Collector's thread. One
-  /// that has taken its place begins with the action in which the former one is stuck, from its start.
+  /// Runs the queued actions, each by `guarded(action)`. False when it is time to end. Collector's thread. A thread
+  /// that replaces a stuck one runs the action in which that is stuck again, from its start.
   template <class Guarded>
   bool run(Guarded guarded) {
     bool ending = false;
@@ -89,7 +89,7 @@ class action_queue {
     std::lock_guard<std::mutex> hold(mutex_);
     ending_ = true;
   }
-  /// The same, and queued actions are not run: their callers have given up, and what the actions use may be gone.
+  /// As `end`, and queued actions are not run: their callers have given up, and what the actions use may be gone.
   void cancel() {
     cancelled_.store(true, std::memory_order_release);
     end();

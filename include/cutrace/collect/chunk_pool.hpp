@@ -132,8 +132,9 @@ class chunk_pool {
     return reinterpret_cast<chunk*>(regions_[index / region] + std::size_t{index % region} * quarter_bytes);
   }
 
-  /// An empty chunk with room for `records`, or nullptr. A large one, unless the thread's `first` does, or half of the
-  /// memory is taken: the rest must serve whoever comes next. Lock-free; any thread.
+  /// An empty chunk with room for `records`, or nullptr. A small one where `records` fit and it is the thread's
+  /// `first`, or half of the memory is taken (the rest must serve later threads); else a large one. Lock-free; any
+  /// thread.
   chunk* take(std::uint32_t records = 1, bool first = false) noexcept {
     pooled index{0};
     const bool fits = records <= quarter_records;
@@ -197,7 +198,8 @@ class chunk_pool {
     std::uint32_t value;
   };
 
-  /// Makes four of a large one, of which `index` is one. Half of them stay whole: for what does not fit a small one.
+  /// Cuts a large chunk into four; `index`: the first of them. Half of the large chunks stay whole, for what does not
+  /// fit a small one.
   bool cut(pooled& index) noexcept {
     if (cut_.fetch_add(1, std::memory_order_relaxed) < limit_.load(std::memory_order_relaxed) / 2 && free_.pop(index)) {
       for (std::uint32_t i = 1; i < quarters; ++i) small_.bounded_push({index.value + i});

@@ -34,7 +34,7 @@ class clock_offset {
   bool empty() const noexcept { return points_.empty(); }
   const point& newest() const noexcept { return points_.back(); }
 
-  /// Later than all before.
+  /// Adds a measurement, later than all before.
   CUTRACE_NOINLINE void add(const point& p) {
     points_.push_back(p);
     if (points_.size() > kept_points) thin_out();
@@ -86,9 +86,10 @@ class clock_offset {
     const std::int64_t since = static_cast<std::int64_t>(raw - a.raw_ns);
     const std::int64_t risen = static_cast<std::int64_t>(rise * since / run);
     const std::int64_t offset = a.offset_ns + risen;
-    if (since < 0) return offset;  // no time at all
+    if (since < 0) return offset;  // not a valid time
 
-    // Which times have risen as far: the division rounds towards 0, and both ends are found with one that rounds up.
+    // The range of times with this same rounded offset: the division rounds towards 0, so a division that rounds up
+    // finds both ends.
     const std::uint64_t end = i + 1 < points_.size() ? b.raw_ns - a.raw_ns : INT64_MAX;
     std::uint64_t first = 0, last = end;
     if (rise != 0) {
@@ -199,8 +200,8 @@ class clock_correction {
     return raw_ns + static_cast<std::uint64_t>(offset_.at(raw_ns));
   }
 
-  /// Largest distance seen between a corrected time and CLOCK_MONOTONIC. Times between two measurements are
-  /// interpolated and so better than this, which is what extrapolation missed by.
+  /// Largest distance seen between a corrected time and CLOCK_MONOTONIC: by how much extrapolation missed. Times
+  /// between two measurements are interpolated, and so better.
   std::uint64_t error_ns() const noexcept { return error_ns_; }
   void set_floor(std::uint64_t ns) noexcept { error_ns_ = std::max(error_ns_, ns); }
 

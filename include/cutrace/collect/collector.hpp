@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only consumer: one thread that reads chunks, decodes activity buffers, orders and delivers. What other threads
-// want of it (add a sink, flush, end) is queued as an action and runs between two passes.
+// The collector: the one thread that reads chunks, decodes activity buffers, and orders and delivers events. What other
+// threads request (add a sink, flush, end) is queued as an action, which runs between two passes.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,11 @@ class collector final : private event_emitter {
  public:
   struct limits {
     std::uint64_t window_ns;
-    std::size_t detail_bytes;  ///< of what waits in the window, and of stages with their requests, together
+    std::size_t detail_bytes;  ///< for window, stages, requests, unfinished work, stream order and call copies together
     std::size_t string_bytes;
   };
 
-  /// `command`: where `cutrace run` looks, or nullptr.
+  /// `command`: writer of the status block that `cutrace run` reads, or nullptr.
   CUTRACE_NOINLINE collector(runtime_core& core, record_writer& writer, const limits& l, status_writer* command)
       : core_(core),
         writer_(writer),
@@ -62,8 +62,8 @@ class collector final : private event_emitter {
     thread_ = start_thread([](void* self) { static_cast<collector*>(self)->run(); }, this);
   }
 
-  /// The sinks that the trace begins with are there. Until then nothing is read: a backend that is quick would be
-  /// delivered to nobody, or to the first of them alone. Any thread.
+  /// The initial sinks of the trace have been added. Before this call nothing is read: events of a quick backend would
+  /// reach no sink, or only the first one. Any thread.
   void begin_delivery() noexcept { listened_to_.store(true, std::memory_order_release); }
 
   /// Runs `action` on the collector's thread and waits for it. False after `timeout_ms` (the action may still run
@@ -72,8 +72,9 @@ class collector final : private event_emitter {
     return actions_.call(std::move(action), timeout_ms, core_.wake);
   }
 
-  /// The same without a limit, for as long as it gets on. Where one call of a sink takes longer than `patience_ms`, the
-  /// thread is left behind in it, and another one goes on for the other sinks: false where that could not be started.
+  /// As `call`, but without a time limit while the action makes progress. If one call of a sink takes longer than
+  /// `patience_ms`, the collector's thread is left in that call, and a new thread serves the other sinks. False where
+  /// no new thread could be started, or when the collector has ended.
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms) {
     std::uint64_t before = sinks_.calls();
     const auto gets_on = [&] {
@@ -95,7 +96,7 @@ class collector final : private event_emitter {
   /// Whether a thread stands in a sink for good. The collector, and all that it uses, must then never be destroyed.
   bool left_a_sink() const noexcept { return sinks_.left_one(); }
 
-  /// Nothing is written any more: the thread stands in a sink for good, and no other could be started.
+  /// Gives up: the thread hangs in a sink, and no other thread could be started. Nothing is written any more.
   void abandon() {
     core_.errors.report("session", "the trace ends here, its files are incomplete");
     sinks_.abandon();
@@ -103,7 +104,7 @@ class collector final : private event_emitter {
     if (thread_.joinable()) thread_.detach();
   }
 
-  /// Actions for `call`.
+  /// Delivers all that has come and flushes the sinks. This and the next three functions are actions for `call`.
   CUTRACE_NOINLINE void deliver_all() {
     pass();
     const std::uint64_t now = core_.scale.now_ns();
@@ -114,20 +115,20 @@ class collector final : private event_emitter {
     sinks_.flush();
     publish();
   }
-  /// The same at the end of the trace: backends have stopped, and what is unfinished gets no end any more.
+  /// As deliver_all, at the end of the trace: backends have stopped, and unfinished GPU work is ended now.
   CUTRACE_NOINLINE void deliver_rest() {
     pass();
     ingest_.end_unfinished(static_cast<std::int64_t>(core_.scale.now_ns()));
     deliver_all();
   }
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
-    if (sinks_.has(s)) return;  // it stands there, for good, in what it was given first
+    if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
     delivery_.deliver_described();
     std::vector<event> known(descriptions_);
     sinks_.add(s, session);
     sinks_.write_to_last(known.data(), known.size());
   }
-  /// `stop`: when the session was asked to end. What it takes to end is no part of the trace.
+  /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
   CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop) {
     deliver_all();
     trace_summary summary{};
@@ -142,7 +143,7 @@ class collector final : private event_emitter {
     publish();
   }
 
-  /// Work that ended before belongs to no trace. Any thread.
+  /// GPU work that ended before `raw_ns` is no part of the trace. Any thread.
   void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
 
   /// A piece of the trace, from `start_ns` (raw frame) until now, is complete. Any thread; does not wait.
@@ -160,18 +161,19 @@ class collector final : private event_emitter {
     thread_.join();
   }
 
-  /// Whoever asks for rare flushes gets no close ones either. Before `start`.
+  /// False where the program asked for rare flushes: then flush_closely requests none either. Before `start`.
   void set_flushes_closely(bool may) noexcept { may_flush_closely_ = may; }
 
-  /// Is called with the text of each alarm, without `cutrace: `, on the collector's thread. Before `start`.
+  /// `handler` is called with the text of each alarm, without `cutrace: `, on the collector's thread. Before `start`.
   void set_alarm_handler(alarm_handler handler, void* user) noexcept {
     alarm_handler_ = handler;
     alarm_user_ = user;
   }
 
-  // For the watchdog, by `call`.
+  // For the watchdog, which runs these functions by `call`.
 
-  /// Whether something has stood still; `upto`: what of_hang takes.
+  /// Reports late stages. @returns whether GPU work or a call has made no progress for the bound. `upto`: set to a
+  /// number above the correlation ids of all calls that have been read, for `judge`.
   CUTRACE_NOINLINE bool is_suspicious(const work_watch::bounds& b, std::uint32_t& upto) {
     pass();
     const work_watch::report late = watch_.of_stages(b, now_ns());
@@ -180,7 +182,8 @@ class collector final : private event_emitter {
     upto = ingest_.order().newest() + 1;
     return yes;
   }
-  /// After a forced flush, which was made at `flushed_ns` and was `answered`. Whether that was an alarm.
+  /// Reports a hang after a forced flush at `flushed_ns`. `answered`: CUPTI answered it. @returns whether there was a
+  /// hang
   CUTRACE_NOINLINE bool judge(const work_watch::bounds& b, std::uint32_t upto, bool answered, std::int64_t flushed_ns,
                               const std::string& more) {
     pass();
@@ -191,13 +194,13 @@ class collector final : private event_emitter {
     ingest_.deliver_unfinished(now_ns());
     return true;
   }
-  /// Above the numbers of all calls that have been read.
+  /// A number above the correlation ids of all calls that have been read.
   CUTRACE_NOINLINE std::uint32_t calls_until_now() {
     pass();
     watch_.settle();
     return ingest_.order().newest() + 1;
   }
-  /// What is going on, as text. `forced`: after a forced flush that was answered, `upto` from before it.
+  /// What runs and waits now, as text. `forced`: a forced flush was made and answered; `upto` is from before the flush.
   CUTRACE_NOINLINE std::string explain(bool forced, std::uint32_t upto) {
     pass();
     return watch_.of_now(forced, upto, now_ns());
@@ -209,7 +212,7 @@ class collector final : private event_emitter {
   void set_memory(std::uint64_t limit) noexcept { memory_limit_ = limit; }
 
  private:
-  static constexpr std::chrono::microseconds near{1700}, usual{4000}, rare{10000};  ///< from one look to the next
+  static constexpr std::chrono::microseconds near{1700}, usual{4000}, rare{10000};  ///< sleep between two turns
   /// See flush_closely.
   static constexpr std::uint64_t quiet_ns = 1000000, close_ns = 1000000;
   static constexpr std::uint64_t clock_period_ns = 200000000, counter_period_ns = 100000000,
@@ -230,8 +233,8 @@ class collector final : private event_emitter {
   }
 
   /// Problem: a sink may block for good (a pipe that nobody reads, a server that is gone), and the other sinks have
-  /// files to close. Solution: sinks are called where all that the collector knows is whole, so that another thread can
-  /// go on. `call`: of `sink_set::calls`, in which the thread stands.
+  /// files to close. Solution: sinks are called only where the collector's state is consistent, so that another thread
+  /// can go on. `call`: value of `sink_set::calls` during the call that does not return.
   bool replace_thread(std::uint64_t call) {
     const std::string line = "sink '" + std::string(sinks_.current()) +
                              "' has not returned in time: it gets no more events, and what it writes is incomplete";
@@ -276,9 +279,9 @@ class collector final : private event_emitter {
 
   std::int64_t now_ns() const noexcept { return static_cast<std::int64_t>(core_.scale.now_ns()); }
 
-  /// While the GPU is at work and nobody launches more, its records are asked for every two milliseconds: should it
-  /// fault, the times of all that ended before are then known (docs/cupti.md, 51), and no thread is held up by it. From
-  /// a launch to the first flush it takes quiet_ns and `near`, less than times are kept for.
+  /// While the GPU works and no thread launches more, a flush is requested about every two milliseconds. Should the GPU
+  /// fault, the times of all work that ended before are then known (docs/cupti.md, 51), and no thread waits for the
+  /// flush. From a launch to the first flush it takes quiet_ns and `near`, less than fault_state::times_kept_ns.
   void flush_closely(std::uint64_t now) noexcept {
     gpu_works_ = may_flush_closely_ && !held_.empty();
     std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
@@ -301,7 +304,7 @@ class collector final : private event_emitter {
     });
     core_.fault.set_reported();
   }
-  /// On stderr, to the session's handler, and to the sinks.
+  /// Reports an alarm: its text on stderr and to the alarm handler, its events to the sinks.
   void raise(const work_watch::report& r) {
     if (!r.text.empty()) {
       std::string block = "cutrace: " + r.text;
@@ -323,12 +326,12 @@ class collector final : private event_emitter {
     window_.advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
     count_failed();
   }
-  /// They are among those produced already.
+  /// Counts events for which memory ran out as lost. They are counted as produced already.
   void count_failed() noexcept {
     losses_.add(loss_cause::out_of_memory, ingest_.take_failed() + delivery_.take_failed());
   }
 
-  /// Nothing that goes wrong here, be it for lack of memory, may end the traced program.
+  /// Runs `action` and reports what it throws: no failure here, lack of memory included, may end the traced program.
   template <class Action>
   void guarded(const Action& action) noexcept {
     try {
@@ -341,7 +344,7 @@ class collector final : private event_emitter {
   }
 
   /// Activity buffers are taken off the queue first and decoded last: the chunks read in between hold all calls whose
-  /// records can be in them.
+  /// records can be in these buffers.
   CUTRACE_ONE_COPY void pass() {
     const std::uint64_t now = core_.scale.now_ns();
     window_.set_now(now);
@@ -370,7 +373,7 @@ class collector final : private event_emitter {
       one.release(one);
       trim();
     }
-    held_.swap(held_next_);  // true from here on, when all has been read that was there when it was asked
+    held_.swap(held_next_);  // valid now: all that was there when it was listed has been read
     oldest_held_ns_ = complete_until_ns_ = now;
     for (const activity_buffers::held& h : held_) oldest_held_ns_ = std::min(oldest_held_ns_, h.since_ns);
     hold_calls();
@@ -378,33 +381,33 @@ class collector final : private event_emitter {
     if (CUTRACE_UNLIKELY(fault_due)) report_fault();
   }
 
-  /// Copies calls that the ring is about to overwrite and whose records are held back: the buffer which holds them was
-  /// asked for in one of the calls before, or in itself.
+  /// Copies calls that the ring is about to overwrite and whose GPU records are held back: CUPTI asked for the buffer
+  /// that holds the records in an earlier call, or in the call itself.
   void hold_calls() {
     tables_.ring.pass_old(ring_upto_, [this](std::uint32_t id, const correlation_ring::call& c) {
       if (CUTRACE_UNLIKELY(is_call_awaited(c))) tables_.held_calls.keep(id, c);
     });
   }
   bool is_call_awaited(const correlation_ring::call& c) const noexcept {
-    constexpr std::uint64_t within_ns = 20000000;  // of a call
+    constexpr std::uint64_t within_ns = 20000000;  // a call is taken to return within this time
     return c.stage != api_call::not_recorded &&
            is_awaited(c.thread_index, core_.scale.to_ns(c.begin_ticks) + within_ns);
   }
 
-  /// Which GPU records can come later than those that the pass will find.
+  /// Lists the buffers whose GPU records can come later than those that the pass will find.
   void ask_what_comes() {
     held_next_.clear();
     writer_.with_held([this](const activity_buffers& of) {
       of.list([](void* to, const activity_buffers::held& h) { static_cast<collector*>(to)->held_next_.push_back(h); },
               this);
     });
-    // By thread, and of each the oldest first.
+    // By thread; the buffers of one thread by age, the oldest first.
     std::sort(held_next_.begin(), held_next_.end(),
               [](const activity_buffers::held& a, const activity_buffers::held& b) {
                 return a.thread != b.thread ? a.thread < b.thread : a.since_ns < b.since_ns;
               });
   }
-  /// Whether GPU records can still come of calls that a thread made, the last of which returned at `until_ns`.
+  /// Whether GPU records of calls that `thread` made can still come. The last of these calls returned at `until_ns`.
   bool is_awaited(std::uint32_t thread, std::uint64_t until_ns) const noexcept {
     if (until_ns < oldest_held_ns_) return false;
     if (thread == stage_table::many_threads) return true;
@@ -417,7 +420,7 @@ class collector final : private event_emitter {
     return first != held_.end() && first->thread == thread && first->since_ns <= until_ns;
   }
 
-  /// Lets go of the stages that nothing refers to any more. What is left for the window is what they do not take.
+  /// Forgets the stages that nothing refers to any more. The window gets the memory that the other tables leave.
   void release_stages() {
     stage_table& stages = tables_.stages;
     stages.release([this](std::uint32_t thread,
@@ -429,8 +432,7 @@ class collector final : private event_emitter {
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
   }
 
-  /// A thread keeps its chunk while it lives, and until the pass after that, so that those beyond the number of chunks
-  /// get none.
+  /// A thread keeps its chunk until the pass after its end, so threads beyond the number of chunks get none.
   void report_crowd(std::uint32_t threads) {
     if (crowd_reported_) return;
     crowd_reported_ = true;
@@ -440,8 +442,8 @@ class collector final : private event_emitter {
     core_.errors.report("collector", line.c_str());
   }
 
-  /// Keeps window and stages within their memory while much arrives at once: what waits goes before its time, and with
-  /// it what it refers to.
+  /// Keeps window and stages within their limits while much arrives at once: waiting events are delivered early, and
+  /// the stages that only these events refer to are forgotten.
   void trim() {
     const bool crowded = tables_.stages.crowded();
     if (CUTRACE_LIKELY(!crowded && !window_.over_limit())) return;
@@ -470,7 +472,7 @@ class collector final : private event_emitter {
       const std::uint32_t next = c->next.load(std::memory_order_acquire);  // before `committed`: if set, that is final
       const std::uint32_t committed = c->committed.load(std::memory_order_acquire);
       if (committed != t.read) {
-        const std::uint32_t lap = c->lap.load(std::memory_order_relaxed);  // the thread waits for us to change it
+        const std::uint32_t lap = c->lap.load(std::memory_order_relaxed);  // stable until all is read
         ingest_.read(t, c->records() + (t.read - lap), c->records() + (committed - lap));
         t.read = committed;
         c->consumed.store(committed, std::memory_order_release);
@@ -520,7 +522,7 @@ class collector final : private event_emitter {
     }
   }
 
-  /// As the C library does it when a program's last thread has ended. Its exit handlers end this one, too.
+  /// Exits as the C library does when the last thread of a program has ended. Exit handlers end this thread, too.
   CUTRACE_NOINLINE void end_program() {
     if (program_ended_) return;
     program_ended_ = true;
@@ -552,7 +554,7 @@ class collector final : private event_emitter {
     if (n != 0) ingest_.add_produced(n);
   }
 
-  /// Losses stand in the trace where they were noticed, too.
+  /// Losses are also events in the trace, at the time when they were noticed.
   CUTRACE_NOINLINE void report_losses(std::uint64_t now) {
     ingest_.add_produced(losses_.take(core_.lost));
     losses_.report([&](const loss_data& data) {
@@ -651,8 +653,8 @@ class collector final : private event_emitter {
   std::uint64_t asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
   bool program_ended_ = false;
-  std::size_t decoded_ = 0;                               ///< of those
-  std::vector<activity_buffers::held> held_, held_next_;  ///< as of complete_until_ns_, and of the pass at work; sorted
+  std::size_t decoded_ = 0;                               ///< of buffers_
+  std::vector<activity_buffers::held> held_, held_next_;  ///< at complete_until_ns_; of this pass. Sorted
   std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
   std::uint32_t ring_upto_ = 0;  ///< see correlation_ring::pass_old
   std::size_t detail_bytes_ = 0;
@@ -662,7 +664,7 @@ class collector final : private event_emitter {
   std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
   std::uint64_t memory_limit_ = 0;
   std::uint64_t former_cpu_ns_ = 0;  ///< of threads that were left in sinks
-  std::uint32_t names_seen_ = 0;     ///< of given_thread_names
+  std::uint32_t names_seen_ = 0;     ///< see given_thread_names::changed_since
   bool crowd_reported_ = false;
 
   std::atomic<bool> listened_to_{false};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a correlation id to its call: direct-mapped, written by the thread that makes the call at its ENTER, read by
-// the collector when GPU records arrive. Bounded: of a call whose records can still come when its entry is about to be
-// overwritten the collector keeps a copy; where there is no room for that either, its records are unattributed, never
-// lost. All nodes of a graph launch share one id, so nothing is removed on reading.
+// From a correlation id to its call: direct-mapped, written by the thread that makes the call at its ENTER, read by the
+// collector when GPU records arrive. Bounded: the collector copies a call whose entry is about to be overwritten while
+// its records can still come. Where there is no room for the copy, the records are unattributed, never lost. All nodes
+// of a graph launch share one id, so nothing is removed on reading.
 #pragma once
 
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     return entries_ != nullptr;
   }
   bool is_made() const noexcept { return entries_ != nullptr; }
-  /// Backed by memory, about: ids count up, so that a ring which has not gone round was touched as far as they came.
+  /// Bytes backed by memory, about: ids count up, so a ring that has not gone round was touched up to the newest id.
   std::uint64_t bytes() const noexcept {
     const std::uint64_t came = newest_.load(std::memory_order_relaxed) - first_.load(std::memory_order_relaxed);
     const std::uint64_t all = entries_ != nullptr ? std::uint64_t{mask_} + 1 : 0;
@@ -65,7 +65,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     e.check.store(check_of(id, both, stage, begin_ticks, function), std::memory_order_relaxed);
   }
 
-  /// Which wrap of the 32-bit counter an id of now belongs to, 8 bits.
+  /// To which wrap of the 32-bit counter a current id belongs, the lower 8 bits.
   std::uint32_t epoch(std::uint32_t id) const noexcept { return epoch_seen_by(id) & 0xff; }
 
   /// The call of a GPU record that came just now. Collector's thread.
@@ -87,8 +87,8 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
   }
 
-  /// Calls `take(id, call)` for each call whose entry will be overwritten before long, half a ring before, once.
-  /// `upto`: where the last time ended, at first 0. Collector's thread.
+  /// Calls `take(id, call)` once for each call that is half a ring old, before its entry is overwritten. `upto`: the id
+  /// at which the last pass_old ended, at first 0. Collector's thread.
   template <class Take>
   void pass_old(std::uint32_t& upto, Take take) const {
     if (entries_ == nullptr) return;
@@ -159,7 +159,7 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   std::uint32_t mask_ = 0;
   std::uint32_t coarse_ = coarsest;  ///< ids between two writes of `newest_`, to keep its line shared
   std::atomic<std::uint32_t> newest_{0};
-  std::atomic<std::uint32_t> first_{0};  ///< that was seen, about
+  std::atomic<std::uint32_t> first_{0};  ///< first id that was seen, about
   std::atomic<std::uint32_t> epoch_{0};
 };
 
@@ -184,7 +184,7 @@ class call_copies {
     out = found->second;
     return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
   }
-  /// Forgets those of which `awaited(call)` is false.
+  /// Forgets the calls for which `awaited(call)` is false.
   template <class Awaited>
   void release(Awaited awaited) {
     for (auto c = calls_.begin(); c != calls_.end();) c = awaited(c->second) ? std::next(c) : calls_.erase(c);

@@ -38,7 +38,7 @@ class delivery {
     deliver_from(0);
   }
 
-  /// A description, which stands in front of what is delivered next. False where there is no memory for it.
+  /// Queues a description, to be delivered before the next events. False where there is no memory for it.
   bool describe(const event& e) noexcept {
     try {
       described_.push_back(e);
@@ -57,8 +57,8 @@ class delivery {
     to_.write(shown_.data(), shown_.size());
   }
 
-  /// The rest of what a thread was delivering that stands in a sink for good. That sink may still read what it was
-  /// given.
+  /// Delivers the rest of what the former thread, which hangs in a sink, was delivering. Keeps the arrays that the sink
+  /// was given, since it may still read them.
   CUTRACE_NOINLINE void go_on() {
     left_.push_back({std::move(shown_), std::move(events_), std::move(requests_), std::move(arguments_)});
     shown_.clear();
@@ -109,8 +109,7 @@ class delivery {
   static constexpr std::size_t argument_limit = 10;  ///< of one event
   /// Requests of one slice. Most of it is never touched.
   static constexpr std::size_t request_room = 8 * request_limit;
-  /// How many events early the memory of an event is prefetched, of its stage, and of the stage that names its
-  /// requests.
+  /// How many events ahead these are prefetched: an event, its stage, and the stage that names its requests.
   static constexpr std::size_t ahead = 32, stage_ahead = 20, naming_ahead = 8;
 
   void make_room() {
@@ -159,14 +158,14 @@ class delivery {
     tables_.stages.prefetch(stage_place_of(from[stage_ahead]));
     tables_.stages.prefetch_naming_stage(stage_place_of(from[naming_ahead]));
   }
-  /// Any number where there is none.
+  /// The place of an event's stage; any number where the event has none.
   static std::uint32_t stage_place_of(const order_window::place& p) noexcept {
     std::uint32_t place;
     std::memcpy(&place, p.address() + stage_place_at, sizeof(place));
     return place;
   }
 
-  /// The event of a place, complete. `e` is new.
+  /// Completes the event at place `p`. `e` is new.
   CUTRACE_INLINE void unpack(const std::vector<std::uint64_t>& words, const order_window::place& p, event& e) {
     e.start_ns = session_ns(p.start_ns);
     e.end_ns = session_ns(p.end_ns);
@@ -250,7 +249,7 @@ class delivery {
     const std::uint32_t count = std::min<std::uint32_t>(h.count(), argument_limit);
     const std::uint32_t rest = count > 3 ? count - 3 : 0;
     const bool enclosed = (h.at.epoch & pending_host::is_enclosed) != 0;
-    // Not there if memory ran out when they came.
+    // The words are missing if memory ran out when they came.
     const bool reported = h.name_size_or_words_at + rest + (enclosed ? 1u : 0u) <= words.size();
     const std::uint64_t* more = reported ? words.data() + h.name_size_or_words_at : nothing;
     e.kind = event_kind::api;
@@ -276,7 +275,7 @@ class delivery {
     name_arguments(e, f, word);
   }
 
-  /// `word(i)`: the value of one.
+  /// `word(i)`: the value of argument `i`.
   template <class Word>
   void name_arguments(event& e, const known_function* f, Word word) {
     const std::size_t known = f != nullptr ? f->parameters.size() : 0;
@@ -294,7 +293,7 @@ class delivery {
       *next_argument_++ = described_argument::get(words + described_argument::words * i);
   }
 
-  /// Asked with the time of the launch in the raw frame: an update of the graph concerns later ones.
+  /// To be called while `call_start_ns` is in the raw frame: an update of a graph concerns later launches only.
   void resolve_capture(event& p) {
     const graph_table::capture* c = nullptr;
     switch (p.kind) {
@@ -326,7 +325,7 @@ class delivery {
     incomplete_ += p.incomplete;
     if (!tables_.graphs.empty()) resolve_capture(p);
     p.call_start_ns = session_ns(p.call_start_ns);
-    if (p.thread_id == 0) p.thread_id = tables_.thread_id_of(call_thread);  // its records may have come after the GPU's
+    if (p.thread_id == 0) p.thread_id = tables_.thread_id_of(call_thread);  // the thread may be known only now
     // Counted, not clipped: readers of the trace decide what to make of it.
     const std::int64_t bound = static_cast<std::int64_t>(correction_.error_ns());
     if (p.joined <= attribution::outside_stage && p.is_gpu_work() && !p.by_events &&
@@ -351,7 +350,7 @@ class delivery {
   CUTRACE_INLINE void resolve_stage(event& p, std::uint32_t place) {
     const known_stage* const s = tables_.stages.find_at(place, p.stage_id);
     if (CUTRACE_UNLIKELY(s == nullptr)) {
-      if (p.kind == event_kind::mark) return;  // its stage says its name itself, later
+      if (p.kind == event_kind::mark) return;  // the stage's own event has the name
       if (p.is_gpu_work()) {
         p.joined = attribution::stage_unknown;
         ++joined_[static_cast<std::size_t>(attribution::stage_unknown)];
@@ -372,13 +371,13 @@ class delivery {
       return;
     }
     const known_stage* const s = tables_.stages.find_at(naming_place, naming_stage);
-    // At least the number stays where its record was lost, or it had to make room.
+    // At least the number is known where the naming stage's record was lost, or the stage had to make room.
     p.request_total = s != nullptr ? s->total : form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
     p.request_count = s != nullptr ? s->request_count : 0;
     p.requests = p.request_count != 0 ? expand(*s) : nullptr;
     if (CUTRACE_UNLIKELY(p.request_count == 0 && p.request_total != 0)) lack(without_requests_);
   }
-  /// The requests that a stage named, as events show them. They wait in a third of the memory.
+  /// The requests that a stage named, as events show them. The stage keeps them in a third of the memory.
   const request_ref* expand(const known_stage& naming) {
     for (const expansion& x : expanded_)
       if (x.naming_stage == naming.id) return x.requests;
@@ -406,8 +405,8 @@ class delivery {
   std::uint64_t captured_in_ = 0;  ///< stage of the capture that was asked for last
   text captured_name_;
   const order_window::bucket* part_ = nullptr;  ///< being delivered, or nullptr
-  std::size_t next_ = 0;                        ///< of its places: the first one of the next slice
-  std::vector<event> described_, shown_;        ///< not delivered yet; delivered last
+  std::size_t next_ = 0;                        ///< index in its `order` where the next slice begins
+  std::vector<event> described_, shown_;        ///< descriptions: not delivered yet; delivered last
   std::vector<event> events_;                   ///< of one slice, as are the next two
   std::vector<request_ref> requests_;
   std::vector<argument> arguments_;
@@ -429,11 +428,11 @@ class delivery {
     std::uint64_t naming_stage = 0;
     const request_ref* requests = nullptr;
   };
-  /// The last ones in `requests_`, since events of several threads alternate: with one of them alone an event of two
+  /// The last expansions in `requests_`: several, since events of threads alternate. With a single one, an event of two
   /// threads' batches costs the collector 159 ns instead of 130 (bench/sink_cost, null).
   std::array<expansion, 4> expanded_{};
   std::size_t next_expansion_ = 0;
-  bool lacks_ = false;  ///< the event at hand
+  bool lacks_ = false;  ///< whether the event at hand lacks something
   std::uint64_t without_stage_ = 0;
   std::uint64_t without_requests_ = 0;
   std::uint64_t lacking_ = 0;

@@ -26,7 +26,7 @@ struct event_tables {
         process_id(process),
         thread_ids_(thread_slots) {}
 
-  /// Of a call's function.
+  /// Name of a call's function.
   static text name_of(const known_function* f) noexcept {
     return f != nullptr ? f->text_of_name() : text{"(unknown function)", 18};
   }

@@ -20,7 +20,7 @@ struct stream_use {
   enum class role : std::uint8_t {
     none,
     work,          ///< GPU records of it come: launch, copy, set
-    graph,         ///< the same, of each node
+    graph,         ///< as `work`, for each node
     event_record,  ///< leaves no record, as all up to host_function
     wait_event,    ///< the stream waits
     wait_value,    ///< the stream waits, or may: a batch of memory operations
@@ -37,7 +37,7 @@ struct stream_use {
   };
 
   role what = role::none;
-  std::int8_t stream_word = -1;  ///< index of that argument, -1: the default stream
+  std::int8_t stream_word = -1;  ///< index of the stream argument, -1: the default stream
   std::int8_t event_word = -1;
 
   bool per_thread = false;  ///< the default stream is that of the calling thread
@@ -148,7 +148,7 @@ class function_table {
     std::string name;
   };
 
-  /// The few large ones one after the other: a backend names some hundred codes, once.
+  /// Searches the few large codes one by one: a backend names some hundred codes, once.
   const std::string* find_result(bool runtime_api, std::int32_t code) const noexcept {
     if (is_small(code)) return small_results_[runtime_api ? 1 : 0][code].load(std::memory_order_relaxed);
     for (const std::unique_ptr<known_result>& r : results_)

@@ -26,10 +26,10 @@ class graph_table {
   };
   /// Beyond it further nodes have no stage of capture. 8 bytes a node.
   static constexpr std::size_t node_limit = std::size_t{1} << 20;
-  /// Graphs that are gone are kept until so many nodes of them are there: records of their last launch are under way.
+  /// Destroyed graphs are kept until they have this many nodes in all: records of their last launches may be under way.
   static constexpr std::size_t gone_limit = std::size_t{1} << 16;
 
-  /// A node was added while `stage` ran; a later `copied` for it says more.
+  /// A node was added while `stage` ran. A later `copied` for the same node overrides this.
   CUTRACE_NOINLINE void added(std::uint64_t node, std::uint64_t stage, text name) {
     graph_ref g = at(graph_of(node));
     node_entry* n = g->entry(index_of(node));
@@ -53,7 +53,7 @@ class graph_table {
       n->from_graph = g->add_origin(source);
   }
 
-  /// The nodes of `exec` do from `at_ns` (raw frame) on what those of `from` say.
+  /// From `at_ns` (raw frame) on, the nodes of `exec` refer to those of `from`.
   CUTRACE_NOINLINE void updated(std::uint32_t exec, std::uint32_t from, std::int64_t at_ns) {
     graph_ref g = at(exec), source = at(from);
     if (source == g) return;
@@ -106,7 +106,8 @@ class graph_table {
   static constexpr std::size_t update_limit = 64;  ///< of one executable graph that are remembered
   static constexpr unsigned depth_limit = 16;      ///< clones of clones whose origin is not known
 
-  /// The node comes from a child graph, so an update, which pairs the nodes of the outermost graphs, says nothing.
+  /// The node comes from a child graph. An update pairs the nodes of the outermost graphs, so it does not concern this
+  /// one.
   static constexpr std::uint32_t foreign = 1u << 31;
   static constexpr std::uint32_t copy = 1u << 30;  ///< the node was made from another
   static constexpr std::uint32_t index_mask = copy - 1;

@@ -29,7 +29,7 @@ inline bool is_nvtx(const site_table::entry& site) noexcept {
   return site.kind == static_cast<std::uint8_t>(site_kind::nvtx);
 }
 
-/// `words`: of its record. Nothing where the site is a marker's.
+/// `words`: of the record of the range or mark. Does nothing where the site is a marker's.
 inline void keep_origin(stage_data& s, const site_table::entry& site, const std::vector<std::uint64_t>& words,
                         const site_table& sites) {
   if (!is_nvtx(site)) return;
@@ -94,7 +94,7 @@ struct record_parts {
 class ingest {
  public:
   static constexpr std::uint32_t function_runtime_bit = 1u << 31;
-  /// All three outlive it.
+  /// All three must outlive the ingest.
   ingest(event_tables& tables, order_window& window, reporter& errors)
       : tables_(tables), window_(window), errors_(errors) {}
 
@@ -116,10 +116,10 @@ class ingest {
     }
   }
 
-  /// Events for which there was no memory since the last call. They are among those produced.
+  /// Events for which there was no memory since the last call. produced() counts them.
   std::uint64_t take_failed() noexcept { return std::exchange(failed_, 0); }
 
-  /// A record of a backend, times in the raw frame, joined to its call.
+  /// Takes an event of a backend, with times in the raw frame, and joins it to its call.
   void take(const event& e) {
     begin_one();
     try {
@@ -134,8 +134,8 @@ class ingest {
     produced_before_ = produced_;
     appended_before_ = window_.appended();
   }
-  /// There was no memory for what was begun last: what stands in the window for it is delivered, and if there is
-  /// nothing, `is_event` is lost.
+  /// There was no memory for the event that was begun last. What stands in the window for it is delivered. If nothing
+  /// stands there and `is_event`, one event is lost.
   CUTRACE_NOINLINE void end_failed(bool is_event) noexcept {
     const std::uint64_t appended = window_.appended() - appended_before_;
     failed_ += is_event && appended == 0;
@@ -157,7 +157,7 @@ class ingest {
   CUTRACE_NOINLINE void end_unfinished(std::int64_t now_ns) {
     unfinished_.close_all(now_ns, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
   }
-  /// What hangs is in the trace even if the process ends by a signal: once, as unfinished until `now_ns`.
+  /// Delivers each piece of unfinished work once, as unfinished until `now_ns`, should a signal end the process.
   CUTRACE_NOINLINE void deliver_unfinished(std::int64_t now_ns) {
     unfinished_.deliver_waiting([&](const unfinished_work::entry& one) { deliver_unfinished(one, now_ns); });
   }
@@ -170,7 +170,7 @@ class ingest {
     window_.append(e.start_ns, e.end_ns) = e;
     ++produced_;
   }
-  /// Bytes that unfinished work may take; beyond it each is delivered at once.
+  /// Bytes that unfinished work may take; beyond the limit each piece of work is delivered at once.
   void set_unfinished_limit(std::size_t bytes) noexcept { unfinished_limit_ = bytes; }
 
   /// Raw time at which the gate was opened first. Any thread.
@@ -182,7 +182,7 @@ class ingest {
   void add_produced(std::uint64_t n) noexcept { produced_ += n; }
   std::uint64_t gpu_records() const noexcept { return gpu_records_; }
   std::uint64_t launches() const noexcept { return launches_; }
-  /// End of a call that made GPU work, of those that were read last; raw frame.
+  /// End of the call that was read last of those that made GPU work; raw frame.
   std::int64_t last_launch_ns() const noexcept { return last_launch_ns_; }
 
  private:
@@ -233,7 +233,7 @@ class ingest {
     known_stage* s = tables_.stages.open(r.id, entered);
     if (s == nullptr) return;
     const bool adopted = r.has(flag_adopted);
-    if (entered || !adopted) {  // who adopts it knows no texts
+    if (entered || !adopted) {  // an adopting thread does not know the texts
       s->set_name(name_of(r));
       tables_.stages.set_naming_stage(*s, r.c);
       if (!adopted) tables_.stages.set_parent(*s, r.parent);
@@ -252,7 +252,7 @@ class ingest {
     p.keep(r, t.thread_id);
     return p;
   }
-  /// In the window already: it takes shape there.
+  /// A new event in the window, to be filled in there.
   pending_event& host_event(event_kind kind, const traced_thread& t, const record& r) {
     ++produced_;
     pending_event& p = window_.append(static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)),
@@ -284,7 +284,7 @@ class ingest {
     else
       tables_.stages.close(r.id, end_ns);
   }
-  /// No address: an adopted part that is read first; delivery asks again.
+  /// Name of a stage. No address where an adopted part is read before its stage: delivery looks it up again.
   text name_of_instance(std::uint64_t id) {
     const known_stage* s = tables_.stages.find(id);
     return s != nullptr ? s->name_text() : text{nullptr, 0};
@@ -381,13 +381,13 @@ class ingest {
       c.flags = static_cast<std::uint32_t>(word(1));
     }
     if (c.what == role::wait_event || c.what == role::wait_value || c.what == role::host_function) {
-      c.holds_stage = true;  // nothing else keeps it until the wait is over
+      c.holds_stage = true;  // nothing else keeps the stage until the wait is over
       tables_.stages.hold(stage_place, r.parent);
     }
     order_.take(c, word(f.use.stream_word), static_cast<std::uint32_t>(r.form()), f.use.per_thread);
   }
 
-  /// What is known of its function, and the values of its arguments.
+  /// Adds what is known of the call's function, and the values of the arguments.
   void complete_call(pending_event& p, const std::uint64_t* words, std::uint32_t count) {
     const known_function* f = tables_.functions.find(p.api.function, p.api.runtime_api);
     p.name = event_tables::name_of(f);
@@ -402,7 +402,7 @@ class ingest {
     p.words_at = window_.add_words(words, count);
   }
 
-  /// For the files: the program has the error itself, but who reads the trace must know why it thins out. Once.
+  /// For the files: the program has the error itself, but readers of the trace must know why records are missing. Once.
   CUTRACE_NOINLINE void note_lost_context(const known_function* f, bool runtime, std::int32_t result) {
     if (lost_context_noted_) return;
     lost_context_noted_ = true;
@@ -533,7 +533,7 @@ class ingest {
     ++produced_;
   }
 
-  /// Work that had no times yet when it was asked for, and will get none.
+  /// Work that had no times yet when a flush returned it, and will get none.
   CUTRACE_NOINLINE void take_unfinished(const event& e) {
     unfinished_work::entry one{};
     one.seen_ns = static_cast<std::int64_t>(tables_.scale.now_ns());
@@ -555,7 +555,7 @@ class ingest {
   CUTRACE_NOINLINE void finish_before(const event& later) {
     unfinished_.close_before(later, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
   }
-  /// It had ended by then: into the window.
+  /// The work had ended by `end_ns`: puts it into the window.
   void finish(const unfinished_work::entry& one, std::int64_t end_ns) {
     if (!one.delivered) deliver_unfinished(one, end_ns);
     tables_.stages.let_go(one.stage_place, one.work.stage_id);
@@ -565,7 +565,7 @@ class ingest {
     pending_event& p = window_.append(one.work.start_ns, end);
     p = one.work;
     p.end_ns = end;
-    ++appended_before_;  // counted when it came
+    ++appended_before_;  // produced_ counted it when it came
   }
 
   event_tables& tables_;

@@ -40,7 +40,7 @@ class block_store {
   /// Bytes of spare blocks that are kept, in slabs or not.
   void set_limit(std::size_t bytes) noexcept { limit_bytes_ = bytes; }
 
-  /// Its content is undefined. Throws std::bad_alloc.
+  /// A block of undefined content. Throws std::bad_alloc.
   block take() {
     if (CUTRACE_UNLIKELY(spare_.empty())) make();
     block b = std::move(spare_.back());
@@ -55,7 +55,7 @@ class block_store {
     spare_.push_back(std::move(b));  // has room
   }
 
-  /// Of spare blocks.
+  /// Bytes of spare blocks.
   std::size_t bytes() const noexcept { return spare_.size() * sizeof(memory_block); }
 
  private:

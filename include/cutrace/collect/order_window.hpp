@@ -22,7 +22,7 @@ namespace detail CUTRACE_LOCAL {
 // natural merge sort. A run that was read later is mostly later in time as well, and only the part where two of them
 // overlap is moved. With std::stable_sort an event costs the collector 149 ns instead of 141 (bench/sink_cost, null).
 
-/// Sorts [from, to), which is two ascending runs that meet at `middle`, neither of them empty. `scratch`: any.
+/// Sorts [from, to), which is two ascending runs that meet at `middle`, neither of them empty. `scratch`: any content.
 template <class T, class Less>
 void merge_runs(T* from, T* middle, T* to, std::vector<T>& scratch, Less less) {
   from = std::upper_bound(from, middle, *middle, less);
@@ -31,8 +31,8 @@ void merge_runs(T* from, T* middle, T* to, std::vector<T>& scratch, Less less) {
   scratch.assign(from, middle);
   const T *a = scratch.data(), *b = middle;
   const T* const a_end = a + scratch.size();
-  // The last element of the two is from `a`, so `b` is used up first. No branch on the comparison: which of two threads
-  // was first is what no processor predicts.
+  // The greatest element is from `a`, so `b` is used up first. No branch on the comparison: which of two threads was
+  // first is what no processor predicts.
   while (b != to) {
     const bool second = less(*b, *a);
     *from++ = *(second ? b : a);
@@ -45,7 +45,7 @@ void merge_runs(T* from, T* middle, T* to, std::vector<T>& scratch, Less less) {
 /// Sorts `list`, equal elements in their order. `runs` and `scratch` keep their memory for the next call.
 template <class T, class Less>
 void sort_runs(std::vector<T>& list, std::vector<std::size_t>& runs, std::vector<T>& scratch, Less less) {
-  runs.clear();  // where each begins, and the end
+  runs.clear();  // where each run begins, and the end
   runs.push_back(0);
   for (std::size_t i = 1; i < list.size(); ++i)
     if (less(list[i], list[i - 1])) runs.push_back(i);
@@ -107,7 +107,7 @@ class order_window {
     limit_bytes_ = std::max<std::size_t>(bytes, 256 * (sizeof(pending_event) + place_bytes));
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
-  /// Begin of the collector's pass that appends, by the uncorrected clock: nothing can have ended later.
+  /// Raw time at which the collector's pass that appends began: nothing can have ended later.
   void set_now(std::uint64_t now_ns) noexcept { now_ns_ = now_ns; }
   std::size_t size() const noexcept {
     std::size_t n = 0;
@@ -128,12 +128,12 @@ class order_window {
     p.end_ns = end_ns;
     return p;
   }
-  /// The same for the shorter forms, which hold anything before they are filled in.
+  /// As `append`, for the short forms, whose members hold anything before they are filled in.
   pending_host& append_host(std::int64_t start_ns, std::int64_t end_ns) {
     bucket& b = bucket_of(end_ns);
     return add(b, b.hosts, start_ns, end_ns, form::host);
   }
-  /// With the work_shape of `e`.
+  /// As append_host; `shape` is set to the work_shape of `e`.
   pending_work& append_work(const event& e) {
     bucket& b = bucket_of(e.end_ns);
     const work_shape* const shape = shape_of(b, e);
@@ -148,7 +148,7 @@ class order_window {
     used_bytes_ += count * word_bytes;
     return static_cast<std::uint32_t>(at);
   }
-  /// The event that was appended last, a whole one, is none after all.
+  /// Removes the event that was appended last, which must be a whole one.
   void take_back() noexcept {
     last_->order.pop_back();
     last_->events.take_back();
@@ -158,7 +158,7 @@ class order_window {
   /// Events that have ever been appended and stayed.
   std::uint64_t appended() const noexcept { return appended_; }
 
-  /// Hands over, ordered, all parts that lie before `watermark_ns`, and as many more as it takes to get below the
+  /// Hands over, ordered, all buckets that lie before `watermark_ns`, and as many more as it takes to get below the
   /// limit. `deliver(bucket&)` is called for each.
   template <class Deliver>
   void advance(std::uint64_t watermark_ns, Deliver deliver) {
@@ -201,7 +201,7 @@ class order_window {
   }
 
   std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.bytes(); }
-  /// Everything that ended before has been handed over, but for what comes late.
+  /// All events that ended before this time have been handed over, except for late ones.
   std::uint64_t delivered_ns() const noexcept { return buckets_.empty() ? everything : first_ * width_ns_; }
 
  private:
@@ -212,7 +212,7 @@ class order_window {
     const work_shape* shape = nullptr;
   };
 
-  /// Nearly always that of the event before: no division.
+  /// The bucket for an end. Nearly always that of the event before: no division.
   bucket& bucket_of(std::int64_t end_ns) {
     // A time that claims to lie in the future, or before the machine was started, must not move the window.
     const std::uint64_t end = std::min(end_ns > 0 ? static_cast<std::uint64_t>(end_ns) : 0, now_ns_);
@@ -224,11 +224,11 @@ class order_window {
       first_ = std::max(number, first_);
       buckets_.push_back(fresh());
     }
-    std::uint64_t at = number > first_ ? number - first_ : 0;  // latecomers go into the oldest part there is
-    at = std::min<std::uint64_t>(at, bucket_limit - 1);  // and what claims to be far in the future into the newest
+    std::uint64_t at = number > first_ ? number - first_ : 0;  // late events go into the oldest bucket
+    at = std::min<std::uint64_t>(at, bucket_limit - 1);        // and ends far in the future into the newest
     while (buckets_.size() <= at) buckets_.push_back(fresh());
     last_ = &buckets_[static_cast<std::size_t>(at)];
-    // The oldest part also takes what lies before it: all of the events while they come faster than there is room for.
+    // The oldest bucket also takes events before it: all events while they come faster than there is room for.
     last_from_ns_ = at != 0 ? (first_ + at) * width_ns_ : 0;
     last_size_ns_ = at != 0 ? width_ns_ : (first_ + 1) * width_ns_;
     return *last_;

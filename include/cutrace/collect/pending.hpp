@@ -16,7 +16,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// What an event that is not resolved yet has besides.
+/// What an unresolved event has besides the members of `event`.
 struct pending_more {
   std::uint64_t request_word = 0;
   std::uint64_t naming_stage = 0;
@@ -44,7 +44,7 @@ struct described_argument {
   }
 };
 
-/// What carries the correlation id of a call.
+/// Whether the event carries the correlation id of a call.
 inline bool comes_from_call(const event& e) noexcept {
   return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event() || e.kind == event_kind::alarm;
 }
@@ -64,7 +64,7 @@ struct alignas(64) pending_host {
     const char* name;  ///< of a stage whose name was made at run time; nullptr: not known yet
     whereabouts at;    ///< of all others
   };
-  std::uint32_t name_size_or_words_at;  ///< a call's: index of its fourth argument and on in its bucket's `words`
+  std::uint32_t name_size_or_words_at;  ///< a call's: index of its fourth argument in its bucket's `words`
   std::uint32_t thread_id;
 
   /// In `epoch`: the call was made inside of another traced call, whose id is the last of its arguments.
@@ -161,7 +161,7 @@ struct alignas(64) pending_work {
     return static_cast<std::uint16_t>(function | (runtime ? runtime_bit : 0u));
   }
 
-  /// Whether nothing of it would be left out here.
+  /// Whether this form holds all of `e`.
   static bool holds(const event& e) noexcept {
     if ((e.thread_id | e.depth | e.request_total | e.request_count) != 0 || e.device > 0xffff) return false;
     if ((e.stage_name.size | e.capture_stage_name.size | e.call_name.size | e.more.size) != 0) return false;
@@ -179,7 +179,7 @@ struct alignas(64) pending_work {
     }
   }
 
-  /// All but what comes from its call, where its stage is, and its shape.
+  /// Keeps all of `e` but what comes from its call, the place of its stage, and its shape.
   void keep(const event& e) noexcept {
     kind = e.kind;
     by_events = e.by_events;

@@ -25,7 +25,7 @@ class record_writer final : public event_writer {
 
   explicit record_writer(runtime_core& core) : core_(core), buffers_(buffer_capacity) {}
   void set_in_windows(bool yes) noexcept { in_windows_ = yes; }
-  /// What request_poll does; nothing: it does nothing.
+  /// Sets what request_poll calls; an empty function: it does nothing.
   void set_poll(std::function<void()> poll) {
     const std::lock_guard<std::mutex> hold(poll_mutex_);
     poll_ = std::move(poll);
@@ -56,7 +56,8 @@ class record_writer final : public event_writer {
     const bool open = gate.load(std::memory_order_relaxed) != gate_off;
     thread_state* t = this_thread();
     if (CUTRACE_UNLIKELY(t == nullptr)) {
-      // Open before and after: no memory for the state of this thread. Else the gate has just been opened or closed.
+      // The gate was open before and is open now: no memory for the state of this thread. Else it has just been opened
+      // or closed.
       if (open && gate.load(std::memory_order_acquire) != gate_off) {
         count_loss(loss_cause::chunk_full, 1);
         if (makes_gpu_work) core_.ring.put(correlation, 0, begin_ticks, 0, function);
@@ -198,7 +199,7 @@ class record_writer final : public event_writer {
     const std::lock_guard<std::mutex> hold(held_mutex_);
     if (held_ != nullptr) use(*held_);
   }
-  /// Calls `take(event&)` for each description since the last call; its name is valid only then.
+  /// Calls `take(event&)` for each description since the last call; the name is valid only during `take`.
   template <class Take>
   void take_descriptions(Take take) {
     std::vector<described> now;
@@ -217,7 +218,7 @@ class record_writer final : public event_writer {
     event what;
     std::string name;
   };
-  /// States are the runtime's, which is this one.
+  /// All thread states come from this runtime, so each is a traced_thread.
   static traced_thread& known(thread_state* t) noexcept { return *static_cast<traced_thread*>(t); }
 
   static constexpr std::size_t description_limit = 65536;

@@ -40,7 +40,7 @@ struct runtime_core {
   std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< reported by backends; chunk_full is kept per thread
   std::atomic<std::uint32_t> overflow_wait_us{0};
   std::atomic<bool> forked{false};
-  std::atomic<std::uint16_t> interleaving_in{0};  ///< number of the trace that has reported it
+  std::atomic<std::uint16_t> interleaving_in{0};  ///< trace in which report_interleaving has reported
   std::atomic<twin_chooser> twins{nullptr};       ///< of the backend that has them
   pthread_key_t exit_key{};  ///< reports threads that end; without one the collector looks for them
   bool has_exit_key = false;
@@ -52,7 +52,7 @@ struct runtime_core {
     return *core;
   }
 
-  /// Null before its first marker.
+  /// State of the calling thread, null before its first marker or call.
   static traced_thread*& of_this_thread() noexcept {
     static thread_local traced_thread* own = nullptr;
     return own;
@@ -113,7 +113,7 @@ struct runtime_core {
     return t->cursor;
   }
 
-  /// Once a trace: it costs what a stage does not. Owning thread.
+  /// Reports, once a trace, that scopes end out of order. Owning thread.
   CUTRACE_NOINLINE void report_interleaving(const thread_state& t) noexcept {
     if (forked.load(std::memory_order_relaxed)) return;
     if (interleaving_in.exchange(t.trace_number.load(std::memory_order_relaxed), std::memory_order_relaxed) ==

@@ -50,9 +50,9 @@ class sink_set {
     return name != nullptr ? name : "";
   }
 
-  /// Takes the sink away from the thread that stands in it since `calls()` was `call`: should that sink ever return,
-  /// its thread sleeps for good. False where it has returned. Another thread than the collector's, which must make one
-  /// that goes on. Neither the sink nor what it was given may be destroyed from here on.
+  /// Takes the sinks away from the thread that hangs in one since `calls()` was `call`: should that sink ever return,
+  /// the thread sleeps for good. False where the sink has returned. Called by another thread than the collector's,
+  /// which must start a thread that calls go_on. Neither the sink nor what it was given may be destroyed from here on.
   bool leave(std::uint64_t call) noexcept {
     if (call % 2 == 0 || !calls_.compare_exchange_strong(call, call + 1, std::memory_order_acq_rel)) return false;
     left_one_.store(true, std::memory_order_release);
@@ -60,7 +60,8 @@ class sink_set {
   }
   /// Whether some thread stands in a sink for good. Any thread.
   bool left_one() const noexcept { return left_one_.load(std::memory_order_acquire); }
-  /// First on the new thread: the sink has failed, and those behind it get what it was being given.
+  /// To be called first on the new thread: the sink has failed, and the sinks behind it get the events that it was
+  /// given.
   CUTRACE_NOINLINE void go_on() noexcept {
     current_.store(nullptr, std::memory_order_release);
     member& m = members_[at_];
@@ -74,7 +75,7 @@ class sink_set {
     given_ = {events, n};
     write_from(0);
   }
-  /// For the newest sink only: what was described before it came.
+  /// For the newest sink only: the descriptions from before it was added.
   void write_to_last(const event* events, std::size_t n) noexcept {
     given_ = {events, n};
     if (!members_.empty() && n != 0) write_from(members_.size() - 1);
@@ -86,7 +87,7 @@ class sink_set {
     }
   }
 
-  /// Closes the sinks of one session; `close_with(sink stats so far)` makes the summary.
+  /// Closes the sinks of one session, each with `summary`.
   CUTRACE_NOINLINE void close(std::uint64_t session, const trace_summary& summary) noexcept {
     for (at_ = 0; at_ < members_.size();) {
       member& m = members_[at_];
@@ -112,7 +113,7 @@ class sink_set {
   }
 
  private:
-  /// Notifies who waits for the collector: of progress, or where it stands.
+  /// Marks one call of a sink: threads that wait for the collector see its progress, or the sink in which it hangs.
   struct call_mark {
     call_mark(sink_set& s, const char* name) noexcept : set(s) {
       set.current_.store(name, std::memory_order_release);
@@ -131,8 +132,8 @@ class sink_set {
     sink* target = nullptr;
     std::uint64_t session = 0;
     std::uint64_t order = 0;
-    std::uint64_t left_out = 0;  ///< by the sink itself, as far as counted
-    bool settled = false;        ///< it failed in this call, and what it was given is counted by its own word
+    std::uint64_t left_out = 0;  ///< events that the sink itself left out, as counted so far
+    bool settled = false;        ///< it failed in this call, and sink::arrived has counted its events
     sink_stats totals{};
   };
 
@@ -211,7 +212,7 @@ class sink_set {
   std::vector<member> members_;
   std::size_t at_ = 0;            ///< the member that is being called
   event_view given_{};            ///< what it is given, if anything
-  std::vector<member> finished_;  ///< without their targets
+  std::vector<member> finished_;  ///< closed ones; their targets may be gone
   std::uint64_t added_ = 0;
 };
 

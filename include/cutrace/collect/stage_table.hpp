@@ -31,7 +31,7 @@ class id_places {
   std::size_t size() const noexcept { return size_; }
   std::uint64_t bytes() const noexcept { return entries_.size() * sizeof(entry); }
 
-  /// `is(place)`: whether the place is the id's; called where 32 bits are equal. @returns the place or `none`
+  /// `is(place)`: whether the place is the one of `id`; called where the tags are equal. @returns the place or `none`
   template <class Is>
   std::uint32_t find(std::uint64_t id, Is is) const {
     if (entries_.empty()) return none;
@@ -77,8 +77,8 @@ class id_places {
   static std::uint32_t tag_of(std::uint64_t id) noexcept {
     return static_cast<std::uint32_t>(id) + static_cast<std::uint32_t>(id >> 40) * 0x9E3779B1u;
   }
-  /// Fibonacci hashing (Knuth, as above) of groups of eight. Not of less: the numbers of two threads that count up side
-  /// by side would lie on each other.
+  /// Fibonacci hashing (Knuth, as above) of groups of eight. With smaller groups, the ids of two threads that count up
+  /// side by side would collide.
   std::size_t home(std::uint32_t tag) const noexcept {
     return static_cast<std::size_t>((tag >> 3) * 0x9E3779B97F4A7C15u >> 32 << 3 | (tag & 7u)) & mask_;
   }
@@ -109,12 +109,13 @@ struct alignas(64) known_stage {
   const char* name = "";
   std::uint64_t naming_stage = 0;  ///< instance that named the request, 0 for none
   std::uint64_t word = 0;          ///< its request word
-  /// Of the naming stage itself: ids of a batch; of a text its hash, its size, and its characters with a NUL.
+  /// Only in the naming stage itself: the ids of a batch; or the hash, the size and the characters (with a NUL) of a
+  /// text.
   std::unique_ptr<std::uint64_t[]> requests;
   std::uint32_t name_size = 0;
   std::uint32_t naming_place = ~0u;  ///< see stage_table::place_of
   std::uint32_t total = 0;           ///< requests named
-  std::uint32_t request_count = 0;   ///< of those that stand here
+  std::uint32_t request_count = 0;   ///< number in `requests`
   std::uint32_t charged = 0;         ///< bytes of requests, as the table counts them
   request_form form = request_form::none;
   bool closed = false;
@@ -138,8 +139,8 @@ class stage_table {
   /// Threads that made a stage's calls: none, or more than one.
   static constexpr std::uint32_t no_thread = ~std::uint32_t{0}, many_threads = no_thread - 1;
 
-  /// `keep_bytes`: what is passed stays until there is more than this, for contexts that were captured and are adopted
-  /// later. `limit_bytes`: beyond it the oldest goes, whether it is referred to or not.
+  /// `keep_bytes`: stages that nothing refers to are kept up to this size, since a captured context may be adopted
+  /// later. `limit_bytes`: beyond it the oldest stages are forgotten, even if something refers to them.
   void set_limits(std::size_t keep_bytes, std::size_t limit_bytes) noexcept {
     keep_bytes_ = keep_bytes;
     limit_bytes_ = limit_bytes;
@@ -156,7 +157,7 @@ class stage_table {
     if (CUTRACE_UNLIKELY(id != last_.id)) last_ = {id, guess_place(id)};
     return last_.place;
   }
-  /// The same as `find(id)`. `place`: what place_of returned for it some time ago.
+  /// The same as `find(id)`. `place`: what place_of returned for `id` some time ago.
   CUTRACE_INLINE const known_stage* find_at(std::uint32_t place, std::uint64_t id) noexcept {
     if (CUTRACE_LIKELY(place < made_)) {
       const known_stage& s = at(place);
@@ -164,8 +165,8 @@ class stage_table {
     }
     return find(id);
   }
-  /// Prefetches the memory of a stage, and of the one that named its requests once the stage's memory is there.
-  /// `place`: any number.
+  /// Prefetch the memory of a stage; and, once that memory is there, of the stage that named its requests. `place`: any
+  /// number.
   CUTRACE_INLINE void prefetch(std::uint32_t place) const noexcept {
     if (CUTRACE_LIKELY(place < made_)) __builtin_prefetch(&at(place));
   }
@@ -173,7 +174,7 @@ class stage_table {
     if (CUTRACE_LIKELY(place < made_)) prefetch(at(place).naming_place);
   }
 
-  /// Enters a stage that runs, unless it is there: `entered` says so. nullptr for 0, which is no stage.
+  /// Adds a running stage, unless the table has it; `entered`: it was added. nullptr for id 0, which is no stage.
   known_stage* open(std::uint64_t id, bool& entered) {
     entered = false;
     if (id == 0) return nullptr;
@@ -187,7 +188,7 @@ class stage_table {
     places_.prefetch(id + 8);             // where the thread's next stages will go
     return &at(place);
   }
-  /// `s`, which was just opened, serves the requests of `naming_stage`: that stays for as long as `s` does.
+  /// `s`, which was just opened, serves the requests of `naming_stage`, which stays for as long as `s` does.
   void set_naming_stage(known_stage& s, std::uint64_t naming_stage) noexcept {
     if (s.naming_stage == naming_stage && s.naming_place != no_place) return;
     s.naming_stage = naming_stage;
@@ -197,13 +198,14 @@ class stage_table {
 
   /// `s`, which was just opened, runs in the stage `id`, 0 for none.
   void set_parent(const known_stage& s, std::uint64_t id) noexcept { life_of(s).parent = id; }
-  /// The stage around it, nullptr where there is none or it is not known any more.
+  /// The stage around stage `id`, nullptr where there is none or it is not known any more.
   const known_stage* parent_of(std::uint64_t id) noexcept {
     const std::uint32_t place = find_place(id);
     return place != no_place ? find(life_at(place).parent) : nullptr;
   }
 
-  /// A thread has adopted the stage, which stays until that part ends. A stage that is entered by it has ended.
+  /// A thread has adopted stage `s`, which stays until the adopted part ends. `entered`: the adoption added the stage
+  /// to the table, so the stage counts as ended.
   void adopt(known_stage& s, bool entered, std::int64_t begin_ns) {
     ++life_of(s).uses;
     if (entered) close(s.id, begin_ns);
@@ -226,7 +228,7 @@ class stage_table {
     if (l.uses != 0) --l.uses;
   }
 
-  /// A call in the stage has returned at `end_ns` whose GPU records may come later. `place`: where it may stand.
+  /// A call in the stage has returned at `end_ns` whose GPU records may come later. `place`: where the stage may be.
   CUTRACE_INLINE void note_call(std::uint32_t place, std::uint64_t id, std::uint32_t thread,
                                 std::int64_t end_ns) noexcept {
     if (CUTRACE_UNLIKELY(place >= made_ || at(place).id != id)) place = find_place(id);
@@ -249,8 +251,8 @@ class stage_table {
     s.queued = true;
   }
 
-  /// What a stage that was just opened serves: a batch of `number`, of which `ids` are known, or one text, which is
-  /// nullptr where it was reported to an earlier trace. Older stages give up theirs where there is too much of it.
+  /// Keeps the requests of a stage that was just opened: a batch of `number`, of which `ids` are known, or one `text`,
+  /// which is nullptr where it was reported to an earlier trace. Over the limit, older stages lose their requests.
   void keep_requests(known_stage& s, request_form form, std::uint64_t number, const std::vector<std::uint64_t>& ids,
                      const std::string* text) {
     const bool is_batch = form == request_form::batch, is_text = form == request_form::text;
@@ -276,9 +278,9 @@ class stage_table {
   }
 
   /// Forgets stages to which nothing can refer any more, except for `keep_bytes` of them. `awaited(thread, ns)`:
-  /// whether GPU records can still come of calls that a thread, or any for `many_threads`, had made before that time.
-  /// `now_ns`: GPU records that have come wait in the window with ends before it. `delivered_ns`: all events that ended
-  /// before it have been delivered. Raw times.
+  /// whether GPU records can still come of calls that `thread` (any thread for `many_threads`) made before `ns`.
+  /// `now_ns`: all GPU records in the window have ends before this time. `delivered_ns`: all events that ended before
+  /// this time have been delivered. Raw times.
   template <class Awaited>
   void release(Awaited awaited, std::int64_t now_ns, std::int64_t delivered_ns) {
     const auto wanted = [&](std::uint32_t place) {
@@ -287,7 +289,7 @@ class stage_table {
              (l.thread != no_thread && awaited(l.thread, l.last_ns));
     };
     for (; !closed_.empty(); closed_.pop_front()) sort_out(closed_.front(), wanted, now_ns);
-    // Those that something holds back may be many, and stay for long: some of them at a time.
+    // Stages that are still wanted may be many, and stay for long: each call looks at some of them.
     for (std::size_t n = std::min<std::size_t>(held_.size(), held_at_once); n != 0; --n) {
       const whereabouts one = held_.front();
       held_.pop_front();
@@ -296,17 +298,17 @@ class stage_table {
     delivered_ns_ = delivered_ns;
     while (used_bytes() > keep_bytes_ && forget_passed()) continue;
   }
-  /// Whether it will soon give up what may be referred to.
+  /// Whether the table will soon forget stages that something may refer to.
   bool crowded() const noexcept { return used_bytes() > limit_bytes_ - limit_bytes_ / 8; }
 
-  /// Calls `visit` for each that is open. Walks all places: for now and then.
+  /// Calls `visit(stage)` for each open stage. Slow: walks all places.
   template <class Visit>
   void for_each_open(Visit visit) const {
     for (std::uint32_t place = 0; place < made_; ++place)
       if (at(place).id != 0 && !at(place).closed) visit(at(place));
   }
 
-  /// Whether there are some that only wait for events in the window.
+  /// Whether some stages only wait until events in the window are delivered.
   bool waits_for_delivery() const noexcept { return !passed_.empty(); }
 
   /// Bytes in use, and bytes reserved.
@@ -321,16 +323,16 @@ class stage_table {
     std::uint64_t id = 0;
     std::uint32_t place = no_place;
   };
-  /// The stages that were found last: threads take turns.
+  /// The stages that were found last: several, since threads alternate.
   using recent = whereabouts;
   static constexpr std::size_t recent_count = 64;
-  /// Instances count up from a different start for each thread, in the upper bits.
+  /// Ids of stages count up within each thread, whose index stands in the upper bits.
   static std::size_t slot_of(std::uint64_t id) noexcept { return (id + 11 * (id >> 40)) % recent_count; }
   recent& recent_of(std::uint64_t id) noexcept { return recent_[slot_of(id)]; }
 
   /// How long a stage is wanted, and what it runs in. Beside the stages: looked at only when they begin and end.
   struct life {
-    std::int64_t last_ns = 0;          ///< of its end and those of the calls in it
+    std::int64_t last_ns = 0;          ///< latest end of the stage and of its calls
     std::uint32_t thread = no_thread;  ///< that made its calls
     std::uint32_t uses = 0;    ///< stages that serve its requests, threads that have adopted it, unfinished work
     std::uint64_t parent = 0;  ///< id
@@ -339,12 +341,12 @@ class stage_table {
     known_stage stages[512];
     life lives[512];
   };
-  /// Nothing can refer to it once all has been delivered that ended before `since_ns`.
+  /// A stage to which nothing can refer once all events that ended before `since_ns` are delivered.
   struct passed {
     std::int64_t since_ns;
     whereabouts where;
   };
-  /// With what stands for it in `places_`, in `order_` and in one of the lists.
+  /// Bytes of one stage, with its entries in `places_`, in `order_` and in one of the lists.
   static constexpr std::size_t entry_bytes = sizeof(known_stage) + sizeof(life) + 3 * 8 + 2 * sizeof(whereabouts);
   static constexpr std::size_t allocation_bytes = 16;
   static constexpr std::size_t held_at_once = 1024;
@@ -380,7 +382,7 @@ class stage_table {
     return place;
   }
   CUTRACE_NOINLINE void add_block() {
-    free_.reserve(made_ + 512);  // all that there are: forgetting needs no memory
+    free_.reserve(made_ + 512);  // room for all places: forgetting needs no memory
     blocks_.emplace_back(new block);
     for (std::uint32_t i = 512; i-- > 0;) free_.push_back(made_ + i);
     made_ += 512;
@@ -388,7 +390,7 @@ class stage_table {
 
   bool is_there(const whereabouts& one) const noexcept { return at(one.place).id == one.id; }
 
-  /// Moves a stage that has ended; it may have had to make room since.
+  /// Moves an ended stage to `held_` or `passed_`, unless the stage was forgotten meanwhile.
   template <class Wanted>
   void sort_out(const whereabouts& one, Wanted wanted, std::int64_t now_ns) {
     if (!is_there(one)) return;
@@ -470,20 +472,20 @@ class stage_table {
     return false;
   }
 
-  std::vector<std::unique_ptr<block>> blocks_;  ///< which do not move
+  std::vector<std::unique_ptr<block>> blocks_;  ///< a block does not move
   std::uint32_t made_ = 0;
-  std::vector<std::uint32_t> free_;  ///< numbers of those that hold nothing; the others are in places_
+  std::vector<std::uint32_t> free_;  ///< places that hold nothing; the others are in places_
   id_places places_;
-  // In these lists are some, too, that had to make room.
-  std::deque<whereabouts> closed_;  ///< have ended since the last release
-  std::deque<whereabouts> held_;    ///< and those that were wanted then
+  // These lists may also hold stages that were forgotten meanwhile.
+  std::deque<whereabouts> closed_;  ///< ended since the last release
+  std::deque<whereabouts> held_;    ///< ended earlier, but still wanted at the last release
   std::deque<passed> passed_;
   std::deque<whereabouts> order_;     ///< all, in the order in which they began
-  std::size_t without_requests_ = 0;  ///< of `order_`, from the first on: have none any more
+  std::size_t without_requests_ = 0;  ///< first entries of `order_` that have lost their requests
   std::size_t request_bytes_ = 0;
   std::size_t keep_bytes_ = std::size_t{4} << 20, limit_bytes_ = std::size_t{12} << 20;
   std::int64_t delivered_ns_ = 0;
-  recent last_;  ///< of place_of
+  recent last_;  ///< what place_of returned last
   recent recent_[recent_count];
 };
 

@@ -27,7 +27,7 @@ enum class run_state : std::uint32_t {
   untraced,  ///< there is no trace; `message` says why
 };
 
-/// Written by one process alone; counters are those of the last look of its collector (every 100 ms, and at the end).
+/// Written by one process alone; counters are those of the last report of its collector (every 100 ms, and at the end).
 /// Texts are complete before `state` says that there is something to read, and end with a zero.
 struct status_block {
   static constexpr std::uint64_t right_magic = 0x31656361727475'63;  // "cutrace1", little end first
@@ -89,7 +89,7 @@ class status_writer {
     if (fd < 0) return EEXIST;
     // All of it now: a page without room behind it would end the program with SIGBUS.
     void* mapped = MAP_FAILED;
-    const write_signal_guard guard;  // a limit on the size of files
+    const write_signal_guard guard;  // against SIGXFSZ, where the size of files is limited
     int failure = ::posix_fallocate(fd, 0, sizeof(status_block));
     if (failure == 0) {
       mapped = ::mmap(nullptr, sizeof(status_block), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -143,7 +143,7 @@ class status_writer {
     block_->sink_count.store(n + 1, std::memory_order_release);
   }
 
-  /// One of them that there is not, behind those that were opened, without a name.
+  /// A sink of the command's that could not be opened: an entry without a name, behind those of the opened sinks.
   CUTRACE_NOINLINE void add_refused_sink(const char* why) noexcept {
     if (block_ == nullptr) return;
     const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed);

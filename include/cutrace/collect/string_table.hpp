@@ -19,7 +19,7 @@ class string_table {
  public:
   explicit string_table(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Beyond the limit all further new texts become one that says so.
+  /// Beyond the limit, each further new text becomes "(no room for names)".
   text intern(const char* data, std::size_t size) {
     if (size == 0) return {};
     const std::string_view key(data, size);
@@ -71,7 +71,7 @@ class string_table {
   using entry = table::value_type;
   static text text_of(std::string_view s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
 
-  /// Who asks for a name again mostly has it at the same address: a comparison instead of a hash of all its characters.
+  /// A name that is interned again mostly has the same address: a comparison instead of a hash of all its characters.
   static constexpr std::size_t recent_count = 64;
   static std::size_t slot_of(const char* data, std::size_t size) noexcept {
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(data);

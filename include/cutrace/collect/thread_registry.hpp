@@ -33,7 +33,7 @@ struct alignas(64) traced_thread : thread_state {
   traced_thread* next_known = nullptr;     ///< list of all states ever made
   chunk* current = nullptr;                ///< owning thread's
   std::uint64_t chunks_taken = 0;          ///< owning thread's
-  std::atomic<chunk*> first{nullptr};      ///< where the collector begins to read, set once a use
+  std::atomic<chunk*> first{nullptr};      ///< where the collector begins to read, set once in each use
   std::atomic<std::uint32_t> state{0};     ///< 0 free, 1 in use, 2 thread has ended
   bool attached = false;                   ///< collector's: first seen and described
   chunk* reading = nullptr;                ///< collector's
@@ -72,7 +72,7 @@ class thread_registry {
       t->trace_number.store(trace_number_, std::memory_order_relaxed);
     forget_calls();
   }
-  /// The ends of calls that threads are in will not be recorded.
+  /// Marks all threads as in no call: the ends of calls under way will not be recorded.
   void forget_calls() noexcept {
     for (traced_thread* t = head_.load(std::memory_order_acquire); t != nullptr; t = t->next_known) t->leave_call();
   }
@@ -117,7 +117,8 @@ class thread_registry {
   /// marked; the collector recycles it once `is_gone`.
   static void mark_ended(traced_thread* t) noexcept { t->state.store(ended, std::memory_order_release); }
 
-  /// The same for a thread that came to its first marker in the last round of its destructors, which notifies nobody.
+  /// As mark_ended, for a thread that came to its first marker in the last round of its destructors: its exit notifies
+  /// nobody.
   static void mark_if_gone(traced_thread* t) noexcept {
     if (t->state.load(std::memory_order_acquire) == in_use && is_gone(t)) mark_ended(t);
   }
@@ -167,7 +168,7 @@ class given_thread_names {
     names_[thread_id].assign(name, strnlen(name, longest));
     changes_.fetch_add(1, std::memory_order_release);
   }
-  /// The number may be given to another thread.
+  /// Forgets a thread's name: the kernel may give its number to another thread.
   void forget(std::uint32_t thread_id) {
     if (changes() == 0) return;
     std::lock_guard<std::mutex> hold(mutex_);
@@ -197,7 +198,8 @@ class given_thread_names {
   std::atomic<std::uint32_t> changes_{0};
 };
 
-/// True when the thread's name is new or has changed. Asks the kernel at most once a second.
+/// True when the thread's name is new or has changed; `name` is that name. Reads the kernel's name at most once a
+/// second.
 inline bool thread_name_changed(traced_thread& t, const given_thread_names& names, std::uint64_t now_ns,
                                 string_table& strings, text& name) {
   const bool first = t.named_at_ns == 0;

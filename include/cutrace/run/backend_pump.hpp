@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of its own for everything that may hang in a backend: asking for what is old, the flush before a sink's
-// flush, the begin and end of windows, and the final stop. Who waits for it does so with a deadline.
+// A thread of its own for all calls of a backend that may hang: polls for old records, the flush before a sink's flush,
+// the begin and end of windows, and the final stop. Callers wait for this thread with a deadline.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,9 @@ class backend_pump {
     if (!shared_->open) b->suspend();
   }
 
-  /// Windows as `how` says. `gate` is notified of each that opens (after the backends record
-  /// again) and closes (before they rest), on the pump's thread, and is not called any more once `stop` has returned.
+  /// Opens and closes windows as `how` says. `gate(true)` is called when a window opens (after the backends record
+  /// again), `gate(false)` when it closes (before the backends rest), on the pump's thread, and not after `stop` has
+  /// returned.
   CUTRACE_NOINLINE void sample(const sampling& how, std::function<void(bool)> gate) {
     {
       std::lock_guard<std::mutex> hold(shared_->mutex);
@@ -47,8 +48,8 @@ class backend_pump {
     request(shared::turning, 1000);
   }
 
-  /// A window is open when this returns true, and stays so until as many calls of close_window as of this. False after
-  /// the deadline; it must be closed all the same.
+  /// Opens a window. True: it is open, until close_window has been called as often as open_window. False: the deadline
+  /// has passed; close_window must be called all the same.
   CUTRACE_NOINLINE bool open_window(std::uint32_t deadline_ms) {
     {
       std::lock_guard<std::mutex> hold(shared_->mutex);
@@ -98,8 +99,8 @@ class backend_pump {
     return done;
   }
 
-  /// Backends are polled at once. Any thread, also one that holds locks of a backend: where this one is taken, the next
-  /// poll must do.
+  /// Has the backends polled at once. Any thread, also one that holds locks of a backend: where the pump's lock is
+  /// taken, nothing happens until the next regular poll.
   void request_poll() noexcept {
     const std::unique_lock<std::mutex> hold(shared_->mutex, std::try_to_lock);
     if (!hold.owns_lock()) return;
@@ -123,7 +124,7 @@ class backend_pump {
   struct shared {
     // Bits.
     enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8, forcing = 16 };
-    /// Between windows CUPTI's buffers are still asked for, for that long: what was running when the window closed.
+    /// After a window has closed, backends are still polled for that long: for work that was running when it closed.
     static constexpr std::chrono::seconds linger{1};
     shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
     reporter& errors;
@@ -247,7 +248,7 @@ class backend_pump {
     return what == shared::flushing ? b.flush(deadline_ms) : b.stop(deadline_ms);
   }
 
-  /// A backend that throws, against its contract, has failed; the program goes on.
+  /// Calls every backend, or those of `session` where these stop. @returns whether all succeeded
   CUTRACE_NOINLINE static bool serve(shared& s, typename shared::what what, std::uint32_t deadline_ms,
                                      std::uint64_t session) noexcept {
     bool ok = true;

@@ -17,8 +17,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// What event_writer is in each session of this object: for a backend that is compiled with it and writes in every call
-/// of the driver.
+/// The class of event_writer in each session of this object: for a backend that is compiled into this object and writes
+/// in every call of the driver.
 using session_writer = record_writer;
 
 /// A static object of this type makes a backend known. `automatic` ones are started by CUTRACE_BACKEND=auto.
@@ -33,8 +33,8 @@ struct backend_registration {
     while (!first().compare_exchange_weak(next, this, std::memory_order_release, std::memory_order_relaxed)) {
     }
   }
-  /// Atomic, since the thread that loads the library need not be the one that asks: the loader's lock lies between
-  /// them, which is nothing that the language knows.
+  /// Atomic, since the thread that loads the library need not be the one that reads the list: between them lies the
+  /// loader's lock, of which the language's memory model knows nothing.
   static std::atomic<backend_registration*>& first() noexcept {
     static std::atomic<backend_registration*> head{nullptr};
     return head;
@@ -58,10 +58,10 @@ inline const backend_registration* registered(const std::string& name) noexcept 
   return r;
 }
 
-/// Registers the backend of that name that another library of this process has, as the preload library does: a C
-/// function whose name ends in the version of the ABI, so that only a runtime of the same one finds it. The library
-/// stays loaded. Waits for the loader, which may be waiting for a session of a library that it loads: with no lock
-/// held. @returns false where memory is out
+/// Registers the backend of that name which another library of this process offers, as the preload library does: by a C
+/// function whose name ends in the ABI version, so that only a runtime of the same version finds it. The library stays
+/// loaded. Waits for the loader, which may be waiting for a session of a library that it loads: the caller must hold no
+/// lock. @returns false where memory is out
 CUTRACE_NOINLINE inline bool register_offered(const char* name) noexcept try {
   if (name == nullptr || registered(name) != nullptr) return true;
   if (std::strcmp(name, "auto") == 0 || std::strcmp(name, "none") == 0) return true;
@@ -77,8 +77,8 @@ CUTRACE_NOINLINE inline bool register_offered(const char* name) noexcept try {
   return false;
 }
 
-/// Makes the backend of that name; nullptr for "none", and for "auto" when no automatic one exists. `option` is how the
-/// message calls the place where the name came from.
+/// The function that makes the backend of that name; nullptr for "none", and for "auto" when no automatic one exists.
+/// `option`: what the message calls the place where the name came from. @throws config_error for an unknown name
 CUTRACE_NOINLINE inline backend_maker find_backend(const std::string& name, const char* option = "CUTRACE_BACKEND") {
   if (name == "none") return nullptr;
   for (backend_registration* r = backend_registration::first().load(std::memory_order_acquire); r != nullptr;

@@ -38,8 +38,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// A folder that nobody but this user may enter: where the socket's file lies. Whoever else may write into the folder
-/// around it cannot replace it there, since such folders are sticky (/tmp) or of root (/run/user).
+/// A folder that nobody but this user may enter: where the socket's file lies. Other users who may write into the
+/// parent folder cannot replace this folder, since such parents are sticky (/tmp) or of root (/run/user).
 class control_folder {
  public:
   /// The longest name of a socket in it, with its slash and the end's zero: a process number has seven digits at most.
@@ -81,7 +81,7 @@ class control_socket {
   static constexpr std::size_t request_most = 64;        ///< bytes
   static constexpr std::size_t text_most = 1024 * 1024;  ///< bytes; what is longer is cut, and says so
   static constexpr int idle_ms = 1000;    ///< a client that sends or reads nothing for so long is dropped
-  static constexpr int client_ms = 5000;  ///< and each after so long, however busy it is
+  static constexpr int client_ms = 5000;  ///< and every client after so long, however busy it is
 
   /// `explain` gives the block of text; `force`: with a forced flush. It is called on the socket's thread, for one
   /// client at a time, with inside_runtime() set, and not any more once `close` has returned. It may take 2 s, in which
@@ -91,7 +91,7 @@ class control_socket {
   control_socket& operator=(const control_socket&) = delete;
   ~control_socket() { close(); }
 
-  /// Listens, and answers from then on. Nothing where it does already. Not beside another open or close.
+  /// Listens, and answers from then on. Does nothing where it is open already. Not beside another open or close.
   /// @returns false with the reason in `why`, and nothing left behind but the folder
   CUTRACE_NOINLINE bool open(std::string& why) {
     if (state_ != nullptr && state_->process == ::getpid()) return true;
@@ -189,8 +189,8 @@ class control_socket {
     return to;
   }
 
-  /// Whether the file is a socket of this user's at which nobody listens any more: of a process that was killed. Else
-  /// EADDRINUSE is in errno.
+  /// Whether the file is a socket of this user's at which nobody listens any more: of a process that was killed. Sets
+  /// errno to EADDRINUSE.
   static bool is_left_behind(const std::string& path) noexcept {
     struct stat s {};
     bool dead = false;
@@ -238,7 +238,7 @@ class control_socket {
     }
   }
 
-  /// Or of root. As it was when it connected (unix(7), SO_PEERCRED).
+  /// Whether the client is of this user or of root, as it was when it connected (unix(7), SO_PEERCRED).
   static bool is_of_this_user(const guarded_socket& client) noexcept {
     ucred peer{};
     socklen_t size = sizeof(peer);
@@ -261,7 +261,8 @@ class control_socket {
     return "cutrace 1 ok\n" + text;
   }
 
-  /// Waits until the client is ready, at most `idle_ms`. @returns whether it is, and the socket is open to all
+  /// Waits until the client is ready, at most `idle_ms`. @returns whether it is ready, and the control socket still
+  /// open
   static bool ready(const state& s, const guarded_socket& client, short what, clock::time_point until) noexcept {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
     if (left <= 0 || !client.is_ours() || !s.listening.is_ours()) return false;

@@ -21,10 +21,10 @@ namespace detail CUTRACE_LOCAL {
 
 /// What a program is about to do, or has done.
 enum class watched : std::uint32_t {
-  exec = 1,           ///< becomes another one, unless that fails: the trace goes on then
+  exec = 1,           ///< replaces its program; where that fails, the trace goes on
   end = 2,            ///< ends without exit
   cupti_takes = 4,    ///< is about to register buffers of its own for CUPTI's records
-  cupti_refused = 8,  ///< has asked for CUPTI's callbacks and was refused: a trace has them
+  cupti_refused = 8,  ///< has asked for CUPTI's callbacks and was refused, since the trace has them
 };
 
 /// What libcutrace_watch.so exports as `cutrace_watch_1`.
@@ -34,8 +34,8 @@ struct process_watch {
   void (*arm)(bool (*happens)(watched) noexcept) noexcept;
   void (*disarm)() noexcept;
 
-  /// Null where it is not preloaded. Asks for the name only where it is there: who asks in vain changes what dlerror
-  /// says to the program.
+  /// Null where libcutrace_watch.so is not preloaded. dlsym is called only where the library is loaded: a call that
+  /// fails would change what dlerror returns to the program.
   static const process_watch* find() noexcept {
     const auto is_it = [](dl_phdr_info* object, std::size_t, void*) {
       char name[4096];
@@ -47,7 +47,7 @@ struct process_watch {
 };
 
 /// Problem: a thread that leaves may be in a signal handler, where it may neither lock nor allocate. Solution: it wakes
-/// a thread that does nothing else than wait for this, and waits for it, but not for long.
+/// a thread that does nothing but wait for this, and waits until that thread has served, but not for long.
 class early_end {
  public:
   static early_end& own() noexcept {
@@ -55,31 +55,31 @@ class early_end {
     return one;
   }
 
-  /// Whether somebody watches; asks the loader, once. Holds no lock.
+  /// Whether libcutrace_watch.so is preloaded; asks the loader until it is found. Holds no lock.
   bool is_watched() noexcept {
     if (watch_.load() == nullptr) watch_.store(process_watch::find());
     return watch_.load() != nullptr;
   }
-  /// `wait_ms`: for how long a thread that leaves waits. True for who is to start the thread that serves.
+  /// `wait_ms`: for how long a thread that leaves waits. @returns whether the caller must start the thread that serves
   bool begin(std::uint32_t wait_ms) noexcept {
     wait_ms_.store(wait_ms);
     return process_.exchange(static_cast<int>(::getpid())) == 0;
   }
-  /// Also in a forked child, where nobody serves, and whose number may be the same: 1, in a namespace of its own.
+  /// Also in a forked child, where nobody serves, and whose process id may be its parent's: 1, in its own namespace.
   void give_up() noexcept { process_.store(0); }
 
-  /// Whether there is, or was, a trace that somebody watches.
+  /// Whether there is, or was, a trace whose process is watched.
   bool is_armed() const noexcept { return process_.load() != 0; }
   void arm(bool (*happens)(watched) noexcept) noexcept { watch_.load()->arm(happens); }
   void disarm() noexcept {
     if (const process_watch* w = watch_.load()) w->disarm();
   }
 
-  /// What backends get of that time, so that what came before is written even where one of them is held up by the
-  /// thread that was interrupted.
+  /// The part of `wait_ms` that backends get, so that what came before is written even where one of them is held up by
+  /// the thread that was interrupted.
   std::uint32_t backend_wait_ms() const noexcept { return wait_ms_.load() * 3 / 5 + 1; }
 
-  /// Thread that serves, for ever. `act(watched)` runs on it.
+  /// Body of the thread that serves, never returns. `act(watched)` runs on it.
   template <class Act>
   void serve(Act act) noexcept {
     server_.store(thread_id());
@@ -96,7 +96,8 @@ class early_end {
     }
   }
 
-  /// Any thread, also in a signal handler, in a forked child, and in one that shares its parent's memory.
+  /// Waits until the serving thread has acted on `how`. Any thread, also in a signal handler, in a forked child, and in
+  /// one that shares its parent's memory.
   static void leave(watched how) noexcept {
     early_end& e = own();
     const int before = errno;

@@ -36,7 +36,7 @@ namespace detail CUTRACE_LOCAL {
 struct nvml_library {
   using device = void*;     ///< nvmlDevice_t
   using event_set = void*;  ///< nvmlEventSet_t
-  /// nvmlMemory_t: bytes. `used` has what the driver reserves in it.
+  /// nvmlMemory_t: bytes. `used` includes what the driver reserves.
   struct memory {
     unsigned long long total, free, used;
   };
@@ -158,8 +158,8 @@ class gpu_health {
   gpu_health& operator=(const gpu_health&) = delete;
   ~gpu_health() { stop(); }
 
-  /// Begins to ask. Waits for nothing; nothing where it has begun. Where there can be no thread, `lines` says so. Not
-  /// beside another start or stop.
+  /// Starts the thread that asks NVML, without waiting; does nothing where it runs. Where no thread can be started,
+  /// `lines` reports that. Not beside another start or stop.
   CUTRACE_NOINLINE void start() noexcept {
     if (worker_ != nullptr && worker_->process == ::getpid()) return;
     static_cast<void>(worker_.release());  // of the parent of a forked child: its thread is not here
@@ -200,10 +200,10 @@ class gpu_health {
     worker_.reset();
   }
 
-  /// What is known, a line each, each with its end and without an indent; empty before `start`. Never waits for NVML.
-  /// Any thread. `now_monotonic_ns`: CLOCK_MONOTONIC, from which ages are counted. Devices have NVML's numbers, which
-  /// are those of nvidia-smi and may differ from CUDA's; where there are several, the beginning of the UUID stands
-  /// beside. An Xid may be another process's.
+  /// What is known, a line each, each with its newline and without an indent; empty before `start`. Never waits for
+  /// NVML. Any thread. `now_monotonic_ns`: CLOCK_MONOTONIC, from which ages are counted. Devices have NVML's numbers,
+  /// which are those of nvidia-smi and may differ from CUDA's; where there are several, the beginning of the UUID is
+  /// added. An Xid may be another process's.
   CUTRACE_NOINLINE std::string lines(std::uint64_t now_monotonic_ns) const {
     held s;
     {
@@ -231,13 +231,13 @@ class gpu_health {
     std::uint64_t at_ns;
   };
 
-  /// The thread's and its owner's.
+  /// State that the thread and its owner share.
   struct shared {
     explicit shared(std::string name) : library(std::move(name)), begun_ns(clock::monotonic_ns()) {}
 
     const std::string library;
     const std::uint64_t begun_ns;
-    std::mutex mutex;  ///< of all below; never held across a call of NVML
+    std::mutex mutex;  ///< guards all below; never held across a call of NVML
     std::condition_variable changed;
     bool stopping = false, ended = false;
     std::string missing;    ///< why there is no NVML
@@ -429,14 +429,14 @@ class gpu_health {
     s.answered_ns = clock::monotonic_ns();
   }
 
-  /// For an Xid, 100 ms at most, so that the thread ends in time.
+  /// Waits for an Xid, 100 ms at most, so that the thread ends in time.
   static void wait(shared& s, const nvml_library& nvml, const std::vector<nvml_library::device>& devices,
                    nvml_library::event_set events) {
     constexpr unsigned milliseconds = 100;
     nvml_library::event e{};
     const int result = events != nullptr ? nvml.wait_event(events, &e, milliseconds) : nvml_library::timeout;
     if (events == nullptr || (result != nvml_library::success && result != nvml_library::timeout))
-      return static_cast<void>(s.sleep(milliseconds));  // a GPU that is lost would be said again at once
+      return static_cast<void>(s.sleep(milliseconds));  // NVML would report a lost GPU again at once
     answered(s);
     if (result != nvml_library::success || e.type != nvml_library::xid_type) return;
     xid_event x{e.data, -1, clock::monotonic_ns()};
@@ -449,7 +449,7 @@ class gpu_health {
   }
 
   const std::string library_;
-  mutable std::mutex mutex_;  ///< of which state there is
+  mutable std::mutex mutex_;  ///< guards `state_`, not what it points to
   held state_;
   std::unique_ptr<worker> worker_;
 };

@@ -26,7 +26,7 @@ void keep_for_ever(std::unique_ptr<T> what) {
   }
 }
 
-/// The same for the library in which `address` lies, whoever closes it. Waits for the loader.
+/// Keeps the library in which `address` lies loaded until the process ends, whoever closes it. Waits for the loader.
 inline void keep_library(const void* address) noexcept {
   Dl_info where{};
   if (::dladdr(address, &where) != 0 && where.dli_fname != nullptr)

@@ -59,7 +59,7 @@ class nvtx_client {
   }
 
  private:
-  /// All modules that NVTX has, since a tool may count on them; size as there, ids from 1.
+  /// All modules that NVTX has, since a tool may count on them; sizes as in NVIDIA's headers, ids from 1.
   static constexpr unsigned sizes[nvtx::module_count] = {0, nvtx::core::count, 9, 15, 7, nvtx::core2::count, 7};
   static constexpr unsigned largest = 16;
 
@@ -133,7 +133,7 @@ class nvtx_emitter {
     spans_.clear();
   }
 
-  /// Owning thread of the stage. `dynamic_name` is its name where no site has it.
+  /// On the owning thread of the stage. `dynamic_name`: the stage's name where no site has it.
   void begins(stage_frame& f, const char* dynamic_name) noexcept {
     f.head &= ~head_flags(flag_shown);  // an adopted part has the head of its stage
     if (!on_.load(std::memory_order_acquire)) return;
@@ -145,7 +145,7 @@ class nvtx_emitter {
     f.head |= head_flags(flag_shown);
   }
 
-  /// Thread where it ends.
+  /// On the thread where the stage ends.
   void ended(const stage_frame& f) noexcept {
     if (!is_span(f)) return nvtx_client::pop(domain_);
     nvtx::range_id id = 0;
@@ -233,7 +233,7 @@ class nvtx_emitter {
   std::unordered_map<std::uint64_t, nvtx::range_id> spans_;  ///< by stage
 };
 
-/// The process's. Never destroyed, since threads may pass it until the very end.
+/// The process's emitter. Never destroyed, since threads may use it until the very end.
 inline nvtx_emitter& nvtx_output() {
   static nvtx_emitter* output = new nvtx_emitter(runtime_core::own().sites);
   return *output;

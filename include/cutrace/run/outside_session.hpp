@@ -20,7 +20,7 @@ struct outside_session {
   static constexpr const char* default_sinks = "ascii";
 
   /// False when CUTRACE=0, in processes that `cutrace run` is asked to leave out, and in programs with more rights than
-  /// their caller, who chose this library. A value that means nothing is the session's to report.
+  /// their caller, who chose this library. A value that means nothing is true: the session reports it.
   static bool wanted() noexcept {
     if (has_more_rights_than_caller()) {
       static std::atomic<bool> said{false};
@@ -40,11 +40,11 @@ struct outside_session {
 
   /// Opens the session once in a process; true when it has been opened. No exception and no exit ever leaves it, and
   /// the program goes on untraced when it fails. `way` is how the message calls the library; `backend` is used where
-  /// the environment names none, null: the automatic one. `before` is called by who opens it.
+  /// the environment names none, null: the automatic one. `before` is called first, by the thread that opens it.
   ///
   /// Nobody waits here: one thread may come from within the driver, which holds its locks, while another one that came
-  /// from NVTX opens the session and asks the driver for something. And who opens it may come here again, since what it
-  /// calls may use NVTX.
+  /// from NVTX opens the session and asks the driver for something. And the thread that opens the session may come here
+  /// again, since functions that it calls may use NVTX.
   static bool open(const char* way, const char* backend, void (*before)() noexcept = nullptr) noexcept {
     static std::atomic<int> begun{0};  // 1: somebody opens it; 2: it is open
     int expected = 0;
@@ -66,7 +66,7 @@ struct outside_session {
     return false;
   }
 
-  /// What NVTX calls: each instance of it in the process, the executable's and those of libraries, at its first call.
+  /// Called by each instance of NVTX in the process, the executable's and those of libraries, at its first call.
   /// Functions that are not set do nothing there, so a program that is not traced pays one test of a pointer.
   static int attach_nvtx(nvtx::get_export_table tables, const char* way, const char* backend) noexcept {
     if (!wanted()) return 1;
@@ -74,7 +74,7 @@ struct outside_session {
     nvtx::ingest::attach(tables);
     return 1;
   }
-  /// The same of its extensions: NVTX has come by attach_nvtx before.
+  /// The same for an extension module of NVTX; NVTX itself has called the attach_nvtx above before.
   static int attach_nvtx(nvtx::extension_module* to) noexcept { return wanted() && nvtx::ingest::attach(to) ? 1 : 0; }
 };
 

@@ -52,7 +52,7 @@ class remote_backend : public backend {
   /// the end.
   virtual bool read_batch() = 0;
 
-  /// At least one byte. 0 at the end.
+  /// Reads at least one byte, `most` at most. 0 at the end.
   std::size_t read_some(void* to, std::size_t most) const noexcept {
     ssize_t n;
     while ((n = ::read(records_, to, most)) < 0 && errno == EINTR) {
@@ -76,7 +76,7 @@ class remote_backend : public backend {
     writer_->describe(e);
   }
 
-  /// Of the kernel's times, which are those of CLOCK_MONOTONIC.
+  /// Converts a time of the kernel, which is one of CLOCK_MONOTONIC, to raw time.
   std::int64_t raw_ns(std::uint64_t at_ns) const noexcept { return static_cast<std::int64_t>(writer_->raw_ns(at_ns)); }
   event_writer& writer() const noexcept { return *writer_; }
 

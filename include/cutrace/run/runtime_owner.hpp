@@ -70,7 +70,7 @@ class runtime_owner {
   CUTRACE_NOINLINE void prepare() {
     if (prepared_) return;
     runtime_core& core = runtime_core::own();
-    nvtx_output();  // markers and calls use these two, and must not be the first where memory may be out
+    nvtx_output();  // markers and calls use these two, and may come first where memory is out
     writer();
     core.published = &table_;
     core.scale = calibrate(!remote_process::own().other() && counter_is_invariant());
@@ -132,7 +132,7 @@ class runtime_owner {
     own_slot().gate.store(gate_off, std::memory_order_relaxed);
     if (traced_thread* t = runtime_core::of_this_thread()) t->limit = t->cursor;
   }
-  /// _Fork and the system call itself notify nobody.
+  /// After _Fork or the bare system call no fork handler runs, so the process id is compared.
   static bool is_forked() noexcept {
     runtime_core& core = runtime_core::own();
     if (!core.forked.load(std::memory_order_relaxed) && getpid() != core.process) after_fork();
@@ -142,7 +142,7 @@ class runtime_owner {
   /// `main` returned, or exit or quick_exit was called, while a session was alive.
   CUTRACE_NOINLINE static void at_exit() {
     if (is_forked()) return;
-    // A sink or an error handler that ends the program, on a thread that holds the lock or that the end would wait for.
+    // A sink or an error handler ends the program, on a thread that holds the lock or that the end would wait for.
     if (inside_runtime()) return;
     const as_runtime only_the_trace;
     own().while_settled([](runtime_owner& o) {
@@ -162,7 +162,7 @@ class runtime_owner {
     }
   }
 
-  /// Where somebody sees that the program leaves without exit, the trace ends first. Once a trace.
+  /// Where libcutrace_watch.so is preloaded, the trace ends before the program leaves without exit. Once a trace.
   CUTRACE_NOINLINE static void watch_early_end(std::uint32_t wait_ms) {
     early_end& e = early_end::own();
     if (!e.is_watched()) return;
@@ -190,7 +190,7 @@ class runtime_owner {
     const bool records = what == watched::cupti_takes;
     bool met = false;
     own().while_settled([&](runtime_owner& o) {
-      // Long: a thread that the kernel stopped with a buffer of ours in its hands has to go on first.
+      // A long deadline: a thread that the kernel stopped with a buffer of ours in its hands has to go on first.
       met = o.trace_ != nullptr && o.trace_->meets_client(records, 1000);
     });
     inside = before;
@@ -240,7 +240,7 @@ class runtime_owner {
     if (inside) throw error("a sink, a backend or an error handler cannot use the session that calls it");
     const as_runtime whole;
     if (!early_end::own().is_armed()) return serve(r);
-    const no_signals until_done;  // one that ends the program would wait for what this thread holds
+    const no_signals until_done;  // a signal that ends the program would wait for what this thread holds
     serve(r);
   }
 
@@ -258,7 +258,7 @@ class runtime_owner {
         r.operation != session_operation::begin ||
         register_offered(r.options->backend != nullptr ? r.options->backend : environment("CUTRACE_BACKEND"));
     std::unique_lock<std::mutex> hold(mutex_);
-    // Whatever a request begins, the sinks that it brings along are there when it ends.
+    // Delivery begins at the end of a request, when the sinks that it brings along have been added.
     struct at_end {
       runtime_owner& o;
       ~at_end() {
@@ -324,7 +324,7 @@ class runtime_owner {
     }
   }
 
-  /// The environment or the machine is to blame that a session cannot begin.
+  /// A session cannot begin, and the environment or the machine is to blame. @throws untraced
   [[noreturn]] CUTRACE_NOINLINE void refuse(session_request& r, const char* why) {
     r.untraced = true;
     if (commands_session_ == 0) status_.untraced(why);
@@ -351,13 +351,13 @@ class runtime_owner {
     const auto blaming = [from_environment](auto action) {
       return from_environment ? not_the_program(action) : action();
     };
-    std::vector<std::string> refused;  // of those that the environment names, of which each counts alone
+    std::vector<std::string> refused;  // why sinks that the environment names cannot be used; the others still work
     if (!from_environment || !r.joined || !environment_sinks_open_)
       sinks = blaming([&] {
         return make_sinks(s.sinks.c_str(), s.sinks_option, builtin_sinks(), from_environment ? &refused : nullptr);
       });
     if (!r.joined && r.options->backend != nullptr) find_backend(s.backend, s.backend_option);
-    if (!r.joined && sinks.empty()) {  // until somebody listens
+    if (!r.joined && sinks.empty()) {  // idle until a sink is added
       not_the_program([&s] { find_backend(s.backend, s.backend_option); });
       r.session = ++last_session_;
       idle_.push_back({r.session, s, false});
@@ -387,7 +387,7 @@ class runtime_owner {
     }
     if (starting_) trace_->begin_early();
     environment_sinks_open_ = environment_sinks_open_ || from_environment;
-    // Under `cutrace run` that is what was asked for.
+    // Under `cutrace run` joining is what was asked for.
     if (r.joined && (commands_session_ == 0 || r.options->backend != nullptr || r.options->memory_limit_bytes != 0))
       runtime_core::own().errors.report("session",
                                         "this process is traced already: the new session joins that trace, its backend "
@@ -421,15 +421,15 @@ class runtime_owner {
       if (s.samples.duration_ms != 0) end_after(s.samples.after_ms + s.samples.duration_ms);
       return true;
     } catch (const std::exception& e) {
-      end(session);  // before it is said why, which is the last word on it
+      end(session);  // before the status says why, which is its last entry
       status_.untraced(e.what());
       if (status_.get() == nullptr) report_untraced(first.on_error, first.on_error_user, e.what());
       return false;
     }
   }
 
-  /// Opens sinks that the environment names: one that cannot be had costs the others nothing, and is said. `refused`:
-  /// why some of them are none. @throws error where none is left
+  /// Opens sinks that the environment names: one that cannot be opened is reported, and the others work without it.
+  /// `refused`: why some of them could not be made or opened. @throws error where none is left
   CUTRACE_NOINLINE void open_each(std::vector<std::unique_ptr<sink>>& sinks, std::vector<std::string>& refused) {
     for (std::size_t i = 0; i < sinks.size();) {
       try {
@@ -446,7 +446,7 @@ class runtime_owner {
       runtime_core::own().errors.report("sink", (why + "; the other sinks work without it").c_str());
   }
 
-  /// Once in a process. `cutrace run` has said it for all of its own.
+  /// Reports unknown variables, once in a process. `cutrace run` has done so for the processes that it traces.
   CUTRACE_NOINLINE void say_unknown_variables(const session_options& o) {
     if (variables_looked_at_ || what_command_says() != command_says::nothing) return;
     variables_looked_at_ = true;
@@ -462,12 +462,12 @@ class runtime_owner {
     std::uint64_t session;
     std::string path;
   };
-  /// A file that nobody but the environment knows of: where it is, is said in the end.
+  /// Notes the file of a sink that the environment names: its path is printed when the sink has closed.
   CUTRACE_NOINLINE void note_file(const sink& s, std::uint64_t session) {
     const char* path = s.destination();
     if (path != nullptr && path[0] == '/') files_.push_back({session, path});
   }
-  /// `session` 0: of all. Called when its sinks have closed.
+  /// Prints the files of a session whose sinks have closed. `session` 0: of all sessions.
   CUTRACE_NOINLINE void say_files(std::uint64_t session) noexcept {
     try {
       std::string list;
@@ -490,7 +490,7 @@ class runtime_owner {
     ends_at_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
     try {
       start_thread(&serve_end_of_duration, nullptr).detach();
-    } catch (const std::exception& failed) {  // then it ends with the program
+    } catch (const std::exception& failed) {  // then the trace ends with the program
       runtime_core::own().errors.report("session", failed.what());
     }
   }
@@ -506,8 +506,8 @@ class runtime_owner {
   }
 
   /// Problem: a backend loads libraries, for which another thread may hold the loader's lock: one whose library has a
-  /// session of its own in a static object. Solution: it starts without the lock, and sessions join meanwhile.
-  /// `environments`: whoever starts it opens the sinks that the environment names.
+  /// session of its own in a static object. Solution: the backend starts without the runtime's lock, and sessions join
+  /// meanwhile. `environments`: the caller opens the sinks that the environment names.
   CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session, bool environments,
                                     std::unique_lock<std::mutex>& hold) {
     sessions_.reserve(sessions_.size() + 1);  // before there is a trace, which needs a session to end
@@ -530,7 +530,7 @@ class runtime_owner {
       const at_end relock{*this, hold};
       hold.unlock();
       watch_early_end(s.leave_wait_ms);
-      // Of threads that a backend's library starts: the program's signals and processors are for its own.
+      // Threads that a backend's library starts take no signals of the program and are bound to no processor.
       const no_signals meanwhile;
       const any_processor until_begun;
       trace_->begin();
@@ -541,7 +541,7 @@ class runtime_owner {
     if (paused_) trace_->pause();
   }
 
-  /// Begins the trace of a session to which nobody listened so far. False when there can be none, which is reported.
+  /// Begins the trace of a session that had no sink so far. False when there can be none, which is reported.
   CUTRACE_NOINLINE bool awake(std::uint64_t session, std::unique_lock<std::mutex>& hold) {
     const auto at = find_idle(session);
     if (at == idle_.end()) return true;
@@ -580,7 +580,7 @@ class runtime_owner {
       trace_->resume();
     }
     if (session == handler_session_)
-      runtime_core::own().errors.set_handler(nullptr, nullptr);  // it dies with its owner
+      runtime_core::own().errors.set_handler(nullptr, nullptr);  // the handler dies with its owner
   }
 
   /// Ends the trace, with all sessions that are open. `backend_deadline_ms`: instead of the settings'; 0: theirs.
@@ -621,15 +621,15 @@ class runtime_owner {
   bool prepared_ = false;
   bool abandoned_ = false;  ///< a trace of this process hangs in a sink for good
   std::mutex mutex_;
-  std::condition_variable changed_;  ///< of `starting_`
+  std::condition_variable changed_;  ///< notified when `starting_` becomes false
   bool starting_ = false;            ///< a thread starts the trace, without the lock
   std::thread::id exits_;            ///< whose exit has ended the trace, or none
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace
   bool variables_looked_at_ = false;
-  std::chrono::steady_clock::time_point ends_at_{};  ///< of the command's trace, where it has such a time
+  std::chrono::steady_clock::time_point ends_at_{};  ///< end of the command's trace, where it has a duration
   std::vector<written_file> files_;                  ///< of sinks that the environment names and no command reports
-  std::vector<std::uint64_t> sessions_;              ///< of the trace
+  std::vector<std::uint64_t> sessions_;              ///< that share the trace
   std::vector<idle_session> idle_;
   bool paused_ = false;
   std::uint64_t last_session_ = 0;

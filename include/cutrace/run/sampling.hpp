@@ -25,7 +25,7 @@ struct sampling {
   std::uint32_t after_ms = 0;                  ///< nothing is recorded before
   std::uint32_t duration_ms = 0;               ///< nothing is recorded after after_ms + duration_ms; 0: no end
 
-  /// Something is not recorded.
+  /// Whether some of the time may not be recorded.
   bool gated() const noexcept { return on || after_ms != 0 || duration_ms != 0; }
 
   /// The first window by the clock begins with the session, so that a short program leaves a trace, too. `by_program`:

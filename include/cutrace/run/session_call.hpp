@@ -55,7 +55,7 @@ struct session_request {
   char message[1024];
 };
 
-/// Called function of a sink, its exception turned into a message.
+/// Runs `action`, a function of a sink, and turns an exception into a message. @returns 0, or 1 after an exception
 template <class Action>
 int guarded_call(char* message, std::size_t bytes, Action action) noexcept {
   try {

@@ -26,7 +26,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-// What a process knows of the command that traces it, `cutrace run`. It leaves word in the environment:
+// What a process knows of the command that traces it, `cutrace run`, which sets these variables:
 //   CUTRACE_RUN      folder for status blocks. The sinks of CUTRACE_SINKS are then the process's, not a session's: they
 //                    open with its first session and close when it exits.
 //   CUTRACE_RUN_PID  the one process that is traced, where those that it starts are not
@@ -53,7 +53,7 @@ namespace detail {
 
 // What the value of a switch in the environment says.
 
-/// Nothing: neither a yes nor a no.
+/// nullopt: neither a yes nor a no.
 inline std::optional<bool> switch_value(const char* v) noexcept {
   for (const char* yes : {"1", "on", "true", "yes"})
     if (strcasecmp(v, yes) == 0) return true;
@@ -76,7 +76,7 @@ struct watchdog_settings {
   };
   std::uint32_t bound_ms = 0;           ///< 0: off
   std::vector<std::string> except;      ///< see work_watch::bounds
-  std::vector<named> stages, requests;  ///< as there
+  std::vector<named> stages, requests;  ///< see work_watch::bounds
 
   static constexpr const char* accepted =
       "a time such as 10s or 500ms, at least 100ms, and behind it \",except=NAME\" for each kernel that may take "
@@ -124,11 +124,11 @@ struct settings {
   std::size_t memory_limit_bytes = std::size_t{48} << 20;
   std::uint32_t overflow_wait_us = 0;
   bool emit_nvtx = false;
-  bool command_line = true;  ///< the header has it
+  bool command_line = true;  ///< the trace's header has the command line
   sampling samples;
   std::uint32_t window_ms = 500;
   std::uint32_t flush_period_ms = 100;
-  bool by_command = false;  ///< `cutrace run` says itself what there is to say
+  bool by_command = false;  ///< traced by `cutrace run`, which prints the messages itself
   std::uint32_t stop_deadline_ms = 5000;
   std::uint32_t sink_deadline_ms = 30000;
   std::uint32_t leave_wait_ms = 200;  ///< for the end of the trace, where the program leaves without exit
@@ -140,7 +140,7 @@ struct settings {
   void* on_alarm_user = nullptr;
 };
 
-/// Why there is no trace, where the program's code cannot help it.
+/// Reports why there is no trace, where the program's code is not to blame.
 CUTRACE_NOINLINE inline void report_untraced(error_handler handler, void* user, const char* why) noexcept {
   char line[1200];
   std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
@@ -150,7 +150,7 @@ CUTRACE_NOINLINE inline void report_untraced(error_handler handler, void* user, 
     write_error_line("cutrace: %s", line);
 }
 
-/// Runs `action`, whose errors are the environment's or the machine's.
+/// Runs `action`, whose errors are the environment's or the machine's. @throws untraced for each of them
 template <class Action>
 auto not_the_program(Action action) -> decltype(action()) {
   try {
@@ -300,7 +300,7 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
     s.window_ms =
         not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
-  // In time for the ordering window, whatever is asked for.
+  // Flushes come in time for the ordering window, whatever period is asked for.
   const std::uint32_t in_time = std::max(s.window_ms / 5, std::uint32_t{10});
   s.flush_period_ms = std::min(s.flush_period_ms, in_time);
   if (o.flush_period_ms != 0)

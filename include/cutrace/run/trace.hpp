@@ -49,7 +49,8 @@ struct memory_plan {
 
 class trace {
  public:
-  /// Starts everything but backends and sinks. `command`: where `cutrace run` looks, or nullptr. Throws config_error.
+  /// Starts everything but backends and sinks. `command`: the status of `cutrace run`, or nullptr. @throws config_error
+  /// for an unknown backend, error without memory
   CUTRACE_NOINLINE trace(runtime_core& core, record_writer& writer, const settings& s, status_writer* command)
       : core_(core),
         settings_(s),
@@ -119,7 +120,7 @@ class trace {
   /// Opens a sink on the calling thread. Throws what its `open` throws.
   CUTRACE_NOINLINE void open_sink(sink& s) { s.open(current_info()); }
 
-  /// Hands an open sink to the collector. @throws bad_alloc when it has no memory for it
+  /// Hands an open sink to the collector. @throws bad_alloc without memory, error where a sink holds up the trace
   CUTRACE_NOINLINE void take_sink(std::unique_ptr<sink> s, std::uint64_t session) {
     sink* raw = s.get();
     sinks_.push_back({std::move(s), session});
@@ -173,7 +174,7 @@ class trace {
     return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && reported;
   }
 
-  /// See backend::meets_client. Whether there is such a backend.
+  /// Calls backend::meets_client of all backends. @returns whether one held the interface, or took records
   CUTRACE_NOINLINE bool meets_client(bool records, std::uint32_t timeout_ms) {
     bool met = false;
     pump_.for_each([&](backend& b) { met = b.meets_client(records) || met; });
@@ -207,7 +208,7 @@ class trace {
     patiently([this] { collector_->deliver_rest(); });
     last_ = collector_->snapshot();
     if (gpu_expected_ && last_.launches_seen != 0 && last_.gpu_records_seen == 0) {
-      // Said aloud, unless the backend has said aloud what went wrong while it ran.
+      // Shown, unless the backend has reported what went wrong while it ran.
       const bool explained = core_.errors.count_of(current_info().backend) > reported_at_start_;
       core_.errors.report("session",
                           "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time",
@@ -248,7 +249,7 @@ class trace {
     std::uint64_t session;
   };
 
-  /// Runs `action` on the collector's thread, whatever holds that up: see collector::replace_thread.
+  /// Runs `action` on the collector's thread, also where a sink holds that thread up: see collector::replace_thread.
   bool patiently(const std::function<void()>& action) {
     if (abandoned_) return false;
     const bool done = collector_->call_patiently(action, settings_.sink_deadline_ms);
@@ -299,7 +300,8 @@ class trace {
            devices_block();
   }
 
-  /// The gate follows from who wants it shut. A trace that is not one piece reports its pieces. Any thread.
+  /// Runs `change`, then opens the gate unless the trace is paused, resting or ended. Reports each piece of a trace
+  /// that is in pieces. Any thread.
   template <class Change>
   CUTRACE_NOINLINE void turn_gate(Change change) {
     std::lock_guard<std::mutex> hold(gate_mutex_);
@@ -317,8 +319,8 @@ class trace {
       collector_->record_window(open_since_ns_);
   }
 
-  /// The trace begins for its sinks when its backend runs: how long that took to start is no time of the program's. Not
-  /// where the trace has begun before this process came into it.
+  /// The trace begins for its sinks when its backend runs: the time that the backend took to start is no time of the
+  /// program's. Not where the trace began before the session of this process.
   CUTRACE_NOINLINE void note_begin() {
     if (remote_process::own().since_ns != 0) return;
     const clock_anchor now = read_anchor(start_.monotonic_ns);
@@ -352,7 +354,7 @@ class trace {
     const std::lock_guard<std::mutex> hold(info_mutex_);
     return info_.backend != nullptr;
   }
-  /// What sinks were given before stays where it is.
+  /// Texts that sinks were given before stay valid.
   CUTRACE_NOINLINE void name_backend(const char* name, const char* detail) {
     const std::lock_guard<std::mutex> hold(info_mutex_);
     backend_texts_.emplace_back(name);
@@ -406,7 +408,7 @@ class trace {
   trace_info info_{};              ///< backend and its detail
   std::list<std::string> backend_texts_;
   clock_anchor begun_{};
-  clock_anchor start_{}, asked_to_end_{};  ///< of time 0, and of the end
+  clock_anchor start_{}, asked_to_end_{};  ///< anchors of time 0, and of the request to end
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
   gpu_health health_;  ///< for the watchdog
@@ -416,7 +418,7 @@ class trace {
   std::uint32_t open_gate_ = gate_on;
   std::uint64_t open_since_ns_ = 0;
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
-  bool in_pieces_ = false;                                               ///< it was shut and opened again
+  bool in_pieces_ = false;                                               ///< the gate was shut before the end
   bool gpu_expected_ = false;
   std::size_t reported_at_start_ = 0;  ///< lines of the backend until its start had returned
   bool stopped_ = false;

@@ -25,7 +25,7 @@ namespace detail CUTRACE_LOCAL {
 
 class watchdog {
  public:
-  /// `health`: lines on the state of the devices, for the end of a block. All outlive this.
+  /// `health` gives lines on the state of the devices, for the end of a block. All references must outlive this.
   watchdog(const watchdog_settings& s, const tick_scale& scale, collector& c, backend_pump& pump,
            std::function<std::string()> health)
       : scale_(scale), collector_(c), pump_(pump), health_(std::move(health)), shortest_ms_(s.bound_ms) {
@@ -48,7 +48,7 @@ class watchdog {
 
  private:
   using clock_type = std::chrono::steady_clock;
-  /// For CUPTI, which may be what hangs, and for the collector.
+  /// Deadlines of answers: of CUPTI, which may be what hangs, and of the collector.
   static constexpr std::uint32_t answer_ms = 1000, collector_ms = 2000;
 
   void take(const std::vector<watchdog_settings::named>& from, std::vector<stage_watch::bound>& to) {

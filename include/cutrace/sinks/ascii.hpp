@@ -26,8 +26,8 @@ struct ascii_options {
   std::uint32_t width = 0;  ///< columns of a line, 80 to 400; 0: those of the terminal, 80 to 200, elsewhere 100
   bool color = false;       ///< ANSI bold and red for headings and alarms; everything is readable without
   std::uint32_t top = 10;   ///< rows of each table by name
-  /// For all that is gathered, at least 512 KiB. What does not fit makes results approximate, and the report says
-  /// which.
+  /// Memory for all that the sink gathers, at least 512 KiB. What does not fit makes results approximate; the report
+  /// names these results.
   std::size_t memory_limit_bytes = std::size_t{8} << 20;
 };
 
@@ -59,7 +59,7 @@ class ascii_sink : public sink {
     for (const event& e : events) data_->add(e);
   }
 
-  /// A report that could not be written says nothing.
+  /// 0: a report that could not be written contains no event.
   std::uint64_t arrived() const noexcept override { return 0; }
 
   /// @throws error when the report cannot be written.
@@ -71,7 +71,7 @@ class ascii_sink : public sink {
     file_.close();
   }
 
-  /// The whole report as text. Needs `open`; on the thread that calls `write`, when all is written.
+  /// The whole report as text. Call after `open` and after the last `write`, on the thread that calls `write`.
   CUTRACE_NOINLINE std::string report(const trace_summary& end) {
     data_->idle.settle(true);
     const ascii::collection& d = *data_;
@@ -107,7 +107,7 @@ class ascii_sink : public sink {
     return o;
   }
 
-  /// As asked for, else as wide as the terminal is now (tty_ioctl(4)).
+  /// Columns of a line: `width_`, else those of the terminal now (tty_ioctl(4)), else 100.
   std::size_t columns() const noexcept {
     if (width_ != 0) return std::min<std::size_t>(std::max<std::size_t>(width_, 80), 400);
     winsize size{};
@@ -116,8 +116,8 @@ class ascii_sink : public sink {
     return std::min<std::size_t>(std::max<std::size_t>(size.ws_col, 80), 200);
   }
 
-  /// Where the report goes, if it can be a terminal, else -1: for a file the kernel must not be asked, since a sandbox
-  /// may end the program that does.
+  /// Descriptor that the report goes to; -1 for a file, which gets no terminal ioctl: a sandbox may end a program that
+  /// makes one.
   int terminal() const noexcept { return path_.empty() ? STDERR_FILENO : path_ == "-" ? STDOUT_FILENO : -1; }
   bool on_terminal() const noexcept { return terminal() >= 0 && ::isatty(terminal()) == 1; }
 

@@ -2,8 +2,8 @@
 // What a person reads while the program runs: a line for each call, stage and mark, GPU work indented.
 //   [0.001234] cuMemAlloc(bytesize=4000000) -> 0x7f32a4000000 (12.3 us)
 //   [0.001240]     kernel gemm grid 12x1x1 block 256x1x1 stream 7 12.3 us, queued 4.1 us, stage decode
-// The number in brackets is the time of the end in seconds since the session began, so that lines, which come when
-// something has ended, stand in its order. Names are made safe for terminals.
+// The number in brackets is the end of the event in seconds since the session began. A line is written when its event
+// has ended, so lines are in the order of this number. Names are made safe for terminals.
 #pragma once
 
 #include <fmt/core.h>
@@ -29,14 +29,14 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// Formatted text at the end of a string. fmt::format_to would compile the whole formatter into this program, and a copy
-// of its buffer's growth into each place that calls it; this way a place is a list of arguments and a call.
+// Formatted text at the end of a string. fmt::format_to would compile the whole formatter into this program, and code
+// that lets its buffer grow into each call site; with append_formatted a call site is a list of arguments and a call.
 
 CUTRACE_ONE_COPY inline void append_formatted(std::string& out, fmt::string_view form, fmt::format_args values) {
   out += fmt::vformat(form, values);
 }
 
-/// As fmt::format; the form is checked where it is compiled.
+/// Appends what fmt::format returns; the format string is checked at compile time.
 template <class... Values>
 inline void append_format(std::string& out, fmt::format_string<const Values&...> form, const Values&... values) {
   append_formatted(out, form, fmt::make_format_args(values...));
@@ -161,7 +161,7 @@ inline void append_arguments(std::string& out, const api_data& a) {
   }
 }
 
-/// ", stage decode, request 17", ", requests 17, 18 and 38 more". A stage says only its requests.
+/// ", stage decode, request 17", ", requests 17, 18 and 38 more". For a stage's own event only its requests.
 inline void append_membership(std::string& out, const event& e) {
   if (e.kind != event_kind::stage && e.stage_name.size != 0) {
     out += ", stage ";
@@ -190,7 +190,7 @@ inline void append_call(std::string& out, const event& e) {
   append_arguments(out, e.api);
   out += " (";
   append_duration(out, dur_ns);
-  // An asynchronous copy returns before it is done: its own line below has the rate.
+  // An asynchronous call returns before its copy is done: the line of the copy itself has the rate.
   if (e.api.direction != copy_direction::unknown && !analysis::is_asynchronous_call(e.name))
     append_bandwidth(out, e.api.bytes, dur_ns);
   if (e.api.runtime_name.size != 0) {
@@ -251,7 +251,7 @@ inline void append_gpu(std::string& out, const event& e) {
   if (e.is_gpu_work() && !knows_call(e)) append_format(out, ", unattributed: {}", to_string(e.joined));
 }
 
-/// " [nvtx Triton]", for what came from there.
+/// " [nvtx Triton]" for a stage or mark that came from NVTX, here of its domain Triton; nothing for cutrace's markers.
 inline void append_origin(std::string& out, const stage_data& s) {
   if (s.origin == stage_origin::marker) return;
   append_format(out, " [{}", to_string(s.origin));
@@ -305,7 +305,7 @@ inline void append_system(std::string& out, const event& e) {
   append_membership(out, e);
 }
 
-/// ", address 0x7f32a4000000, bytes 64 B": what kinds say that have no line of their own.
+/// ", address 0x7f32a4000000, bytes 64 B": a field of an event kind that has no line of its own.
 template <class Field>
 void append_field(std::string& out, const event& e, const Field& field) {
   constexpr field_form form = Field::form;
@@ -488,8 +488,8 @@ CUTRACE_BEGIN_NAMESPACE
 
 class calls_sink : public sink {
  public:
-  /// Empty: standard error. Else %p is the process id, %h the host's name, "-" standard output; compressed where it
-  /// ends in ".gz".
+  /// `path`: empty: standard error; "-": standard output; else a file, %p is the process id, %h the host's name;
+  /// compressed where it ends in ".gz".
   explicit calls_sink(std::string path = {}, const file_limits& limits = {})
       : path_(std::move(path)), limits_(limits) {}
 

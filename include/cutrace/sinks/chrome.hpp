@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chrome Trace Event JSON in the shape of PyTorch's Kineto: opens in ui.perfetto.dev, speedscope and HTA as it is.
-// Streamed to "<path>.tmp" as events come, in bounded memory, and renamed when complete: a cut file of this format is
-// of no use to any viewer. Rows: threads under the process, streams under pid = device; see sinks/chrome/rows.hpp.
+// Chrome Trace Event JSON in the shape of PyTorch's Kineto: opens in ui.perfetto.dev, speedscope and HTA (Holistic
+// Trace Analysis) as it is. Streamed to "<path>.tmp" as events come, in bounded memory, and renamed when complete: a
+// cut file of this format is of no use to any viewer. Rows: threads under the process, streams under pid = device; see
+// sinks/chrome/rows.hpp.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// The document around the events of a Chrome JSON trace: Kineto's keys, and those of our own that begin with "cutrace".
+// The document around the events of a Chrome JSON trace: Kineto's keys, and cutrace's own, which begin with "cutrace".
 
 /// From the first brace to before "traceEvents".
 inline std::string chrome_head(const trace_info& info) {
@@ -44,7 +45,7 @@ inline std::string chrome_head(const trace_info& info) {
   return head.append(json.view()).append(",\n");
 }
 
-/// From behind the last event to the end. `devices`: an object of each; `summary`: an object.
+/// From behind the last event to the end. `devices`: a JSON object of each device; `summary`: a JSON object.
 inline std::string chrome_tail(const std::map<std::uint32_t, std::string>& devices, const std::string& summary,
                                const std::string& path) {
   std::string tail = "\n],\n\"deviceProperties\": [";
@@ -62,7 +63,8 @@ CUTRACE_BEGIN_NAMESPACE
 
 class chrome_sink : public sink {
  public:
-  /// `path`: %p process id, %h host name, "-" standard output; compressed where it ends in ".gz". Made by `open`, 0600.
+  /// `path`: %p process id, %h host name, "-" standard output; compressed where it ends in ".gz". `open` creates the
+  /// file, mode 0600.
   explicit chrome_sink(std::string path = "cutrace-%h-%p.json", const file_limits& limits = {})
       : path_(std::move(path)), limits_(limits) {}
 
@@ -133,7 +135,7 @@ class chrome_sink : public sink {
     file_.close();
   }
 
-  /// Rows keep numbers and names; totals stand in the last part only.
+  /// In the next part rows keep their numbers and names; totals stand in the last part only.
   CUTRACE_NOINLINE void next_part(std::int64_t ts_ns) {
     if (file_.is_full(out_.size())) return;
     json_.begin_object();
@@ -182,10 +184,10 @@ class chrome_sink : public sink {
 
   /// An open slice at the end of a buffer.
   struct open_slice {
-    char* to;             ///< in its args
-    std::string_view ts;  ///< as it stands in the buffer
+    char* to;             ///< where its args go on
+    std::string_view ts;  ///< its time, as text in the buffer
   };
-  /// `more`: characters that the caller will write
+  /// `more`: room for the characters that the caller will write
   CUTRACE_INLINE open_slice begin_slice(const event& e, const detail::row_place& at, std::size_t more) {
     name_.clear();
     detail::chrome_name(name_, e);
@@ -209,7 +211,7 @@ class chrome_sink : public sink {
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
     const detail::row_place at = rows_.host(row, e.process_id, e.start_ns, clamped_end(e), owner);
     const std::string_view stage = is_stage ? stages_.fields_of_stage(e) : stages_.fields(e);
-    // What a stage of a marker says is written by hand: there are as many as calls.
+    // Not for a marker's stage, whose fields put_stage_args writes by hand: such stages are as many as calls.
     if (!is_stage)
       detail::with_field_list(e.kind, [&](const auto& list) { detail::write_fields(json_, e, list, "arguments"); });
     else if (e.stage.origin != stage_origin::marker)
@@ -240,7 +242,7 @@ class chrome_sink : public sink {
     to = end_slice(detail::put_common_args(to, e, stage));
     if (e.correlation_id != 0 && detail::knows_call(e) &&
         analysis::arrow_of_call(e.call_name) != analysis::call_arrow::none) {
-      // An arrow that ends before it begins is dropped by viewers; one that ends outside of its slice binds to another.
+      // Viewers drop an arrow that ends before it begins; one that ends outside of its slice binds to another slice.
       if (e.start_ns >= e.call_start_ns) {
         to = put_arrival(to, e.correlation_id, at, slice.ts);
       } else if (e.call_start_ns < end_ns) {
@@ -256,8 +258,8 @@ class chrome_sink : public sink {
   void write_api(const event& e) {
     const detail::row_place at =
         rows_.host({detail::row_kind::thread, e.thread_id}, e.process_id, e.start_ns, clamped_end(e), e.stage_id);
-    // A runtime call and the driver call in it have one correlation id. The inner one, which ends first, carries it
-    // alone, or readers would count the launch twice.
+    // A runtime call and the driver call in it have one correlation id. Only the inner one, which ends first, is
+    // written with it, or readers would count the launch twice.
     if (at.row >= inner_calls_.size()) inner_calls_.resize(at.row + 1);
     std::uint64_t& inner = inner_calls_[at.row];
     const std::uint64_t correlation = e.api.runtime_api && e.correlation_id == inner ? 0 : e.correlation_id;
@@ -384,7 +386,7 @@ class chrome_sink : public sink {
   std::string path_;
   file_limits limits_;
   detail::trace_file file_;
-  std::string head_;            ///< of each part
+  std::string head_;            ///< text before the events of each part
   std::uint64_t begun_at_ = 0;  ///< bytes before the first event of this part
   std::int64_t newest_ns_ = 0;  ///< end of the last event, kept where there are parts
   detail::text_buffer out_;     ///< what is to be written to the file

@@ -26,10 +26,10 @@ CUTRACE_BEGIN_NAMESPACE
 struct html_options {
   /// A file; %p is the process id, %h the host's name, "-" standard output. Created by `open`, mode 0600.
   std::string path = "cutrace-%h-%p.html";
-  /// For all that is gathered, at least 2 MiB. A third, 8 MiB at most, is for tables and charts, as those of the
+  /// Memory for all that the sink gathers, at least 2 MiB. A third, 8 MiB at most, is for tables and charts, as in the
   /// terminal report; two thirds of the rest are for the events of the timeline, about eleven bytes each. Events that
-  /// do not fit are joined with their neighbours. While the file is written, the GPU events of one device take up to
-  /// 72 bytes each more.
+  /// do not fit are joined with their neighbours. While the file is written, the GPU events of one device take up to 72
+  /// bytes each more.
   std::size_t memory_limit_bytes = std::size_t{32} << 20;
 };
 
@@ -57,10 +57,10 @@ class html_sink : public sink {
   }
 
   /// Shows what an analysis of the whole trace has found: the answer, the findings at the page's top, causes of gaps,
-  /// and further tables. Before `close`; a trace that is still written has none.
+  /// and further tables. Call before `close`. A trace that is being recorded has no such analysis.
   void show(html::whole_trace whole) { whole_ = std::make_unique<html::whole_trace>(std::move(whole)); }
 
-  /// A report that could not be written says nothing.
+  /// 0: a report that could not be written contains no event.
   std::uint64_t arrived() const noexcept override { return 0; }
 
   /// @throws error when the report cannot be written.

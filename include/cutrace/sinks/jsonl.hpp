@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canonical text form of a trace: one JSON object a line, header first, totals last. docs/jsonl.md is the schema.
-// A file cut short by a crash is readable up to its last whole line; without a footer it is known to be incomplete.
-// In parts, each can be read alone: it has a header and a footer, and repeats what describes threads and devices.
+// The canonical text form of a trace: one JSON object a line, header first, totals last. docs/jsonl.md is the schema. A
+// file cut short by a crash is readable up to its last whole line; without a footer it is known to be incomplete. In
+// parts (file_limits), each part can be read alone: it has a header and a footer, and repeats the descriptions of
+// threads and devices.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace detail {
 
 // Puts lines that come roughly in order of time into order, within a bound of lines and of bytes.
 
-/// A heap by (time, order of arrival). What leaves it is ordered as long as no line comes later than `limit` others
+/// A heap by (time, order of arrival). Lines leave it in order as long as no line comes after more than `limit` lines
 /// that belong behind it.
 class paired_lines {
  public:
@@ -102,7 +103,7 @@ class jsonl_sink : public sink {
 
   const char* name() const noexcept override { return "jsonl"; }
   const char* destination() const noexcept override { return file_.path().c_str(); }
-  /// Where it writes, once open.
+  /// Path of the file, once open.
   const std::string& path() const noexcept { return file_.path(); }
 
   void open(const trace_info& info) override {
@@ -261,8 +262,8 @@ class jsonl_sink : public sink {
   detail::kept_descriptions<std::string> descriptions_;
   std::int64_t start_ns_ = 0;
   std::int64_t newest_ns_ = 0;        ///< end of the newest event of a part
-  std::uint64_t lines_ = 0;           ///< of this part
-  std::uint64_t lines_at_start_ = 0;  ///< before its first event
+  std::uint64_t lines_ = 0;           ///< lines in this part
+  std::uint64_t lines_at_start_ = 0;  ///< lines in this part before its first event
   std::uint64_t operations_ = 0;
 };
 

@@ -47,7 +47,8 @@ class request_done_sink final : public sink {
     written_at_ns_ = now_ns();
     for (const event& e : events) {
       watch_.add(e);
-      // Descriptions overtake the window. A time from the future would settle what is still at work.
+      // Descriptions come ahead of events that still wait to be ordered, so they do not count. No later than now: a
+      // time in the future would settle requests that are still at work.
       if (!e.late && e.kind < event_kind::process)
         horizon_ns_ = std::max(horizon_ns_, std::min(e.end_ns, written_at_ns_));
     }
@@ -55,8 +56,8 @@ class request_done_sink final : public sink {
     report();
   }
 
-  /// Where nothing happens, time goes on all the same: whatever was recorded as long after the last event as that time
-  /// ago it was written would have come by now.
+  /// Where no event comes, time goes on all the same, by the time since the last write: an event recorded at most so
+  /// long after the last one would have come by now.
   void flush() override {
     if (horizon_ns_ == INT64_MIN) return;
     watch_.advance(horizon_ns_ + std::max<std::int64_t>(0, now_ns() - written_at_ns_));

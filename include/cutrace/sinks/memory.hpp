@@ -43,8 +43,8 @@ class memory_sink : public sink {
     closed_ = true;
   }
 
-  /// Copy of all events kept so far, in the order of delivery. Any thread. What they point to lives as long as the
-  /// sink.
+  /// Copy of all events kept so far, in the order of delivery. Any thread. Texts and arrays that the events point to
+  /// live as long as the sink.
   std::vector<event> events() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::vector<event>(events_.begin(), events_.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Perfetto's protobuf trace (.pftrace), which ui.perfetto.dev and trace_processor open: docs/perfetto.md. Streamed, so
-// that the file is of use at any time: cut anywhere, it loses the packet that was cut. In parts, each can be read
-// alone: it begins with no knowledge of those before it. Needs protozero's headers.
+// that the file is of use at any time: cut anywhere, it loses the packet that was cut. In parts, each part can be read
+// alone: it uses nothing that earlier parts have defined. Needs protozero's headers.
 #pragma once
 
 #include <unistd.h>
@@ -44,7 +44,7 @@ class perfetto_sink : public sink {
 
   void open(const trace_info& info) override {
     file_.open(path_.c_str(), detail::publish::at_once, options_.file);
-    // Of a trace that was made elsewhere the clocks cannot be read any more.
+    // The clocks of a trace that was recorded by another process or before this boot cannot be read any more.
     reads_clocks_ = info.process_id == static_cast<std::uint32_t>(::getpid()) &&
                     detail::view_of(info.boot_id) == detail::read_boot_id();
     start_ = info.start;
@@ -104,7 +104,7 @@ class perfetto_sink : public sink {
   static constexpr std::uint32_t main = detail::perfetto_rows::main_sequence;
   static constexpr std::size_t full = 2 * detail::output_file::block;
 
-  /// Of one file: what it holds so far.
+  /// State of one file: what it holds so far.
   struct part {
     explicit part(bool arguments) : host(state, arguments), gpu(state) {}
     void forget() {
@@ -121,7 +121,7 @@ class perfetto_sink : public sink {
 
   detail::text_buffer& out() noexcept { return part_->state.packets.out; }
 
-  /// Clocks, the process, and the track of what concerns the trace as a whole.
+  /// Writes the clocks, the process, and the track for what concerns the trace as a whole.
   void begin_part() {
     detail::perfetto_state& state = part_->state;
     state.process_id = process_id_;
@@ -217,7 +217,8 @@ class perfetto_sink : public sink {
 
   void write_loss(const event& e) {
     part_->state.packets.add_at(part_->state.packets.clock.of(e.start_ns), [&](protozero::pbf_writer& packet) {
-      // Readers drop the state of a sequence that has lost packets. This one has none; both are said for strict ones.
+      // Readers drop the state of a sequence that has lost packets. This sequence has no state; both fields are set for
+      // strict readers.
       packet.add_uint32(detail::pf::packet::sequence_flags, detail::pf::packet::state_cleared);
       packet.add_uint32(detail::pf::packet::previous_packet_dropped, detail::pf::packet::data_loss_present);
       protozero::pbf_writer event(packet, detail::pf::packet::track_event);
@@ -251,7 +252,8 @@ class perfetto_sink : public sink {
     });
   }
 
-  /// Unless the last one is not `period_ns` old: snapshots of CLOCK_MONOTONIC, the clock of the trace, must rise.
+  /// Writes a snapshot of the clocks unless the last one is less than `period_ns` old: snapshots of CLOCK_MONOTONIC,
+  /// the clock of the trace, must rise.
   void write_clocks(const clock_anchor& now, std::uint64_t period_ns) {
     if (now.monotonic_ns < last_snapshot_ns_ || now.monotonic_ns - last_snapshot_ns_ < period_ns) return;
     last_snapshot_ns_ = now.monotonic_ns;
@@ -275,7 +277,7 @@ class perfetto_sink : public sink {
   std::string process_name_, command_line_;
   std::int64_t newest_ns_ = 0;  ///< end of the newest event, where there are parts
   std::uint64_t last_snapshot_ns_ = 0;
-  std::uint64_t overlapping_ = 0;  ///< slices, of the parts before
+  std::uint64_t overlapping_ = 0;  ///< overlapping slices of earlier parts
   bool reads_clocks_ = false;
 };
 

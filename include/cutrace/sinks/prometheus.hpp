@@ -27,7 +27,7 @@ struct prometheus_options {
   /// An address to serve at (prometheus_address.hpp), else a file: %p is the process id, %h the host's name, "-"
   /// standard output. Pipes and standard output get one page, at the end.
   std::string to = "cutrace-%h-%p.prom";
-  std::size_t stages = 32;         ///< names of stages with series of their own, and of counters likewise
+  std::size_t stages = 32;         ///< most names of stages, and most of counters, with own series
   std::uint32_t every_s = 5;       ///< seconds between two versions of the file
   std::uint32_t settle_ms = 2000;  ///< how long late GPU records of a stage that ended are waited for
   bool readable_by_all = false;    ///< the file gets mode 0644 instead of 0600: for collectors of another user
@@ -73,11 +73,12 @@ class prometheus_sink : public sink {
     file_.write(text(true));
     file_.close();
     in_file_ = taken_;
-    // %u must not choose another name. At once: so nobody else takes it.
+    // By its own path as the pattern, or %u would choose another name. At once, so that no other process takes the
+    // name.
     open_file(detail::pattern_of_path(file_.path()).c_str());
   }
 
-  /// Those that the last version of the file reports.
+  /// Events in the last version of the file. A page that is served has all of them.
   std::uint64_t arrived() const noexcept override { return serves_ ? UINT64_MAX : in_file_; }
 
   void close(const trace_summary& summary) override {
@@ -107,7 +108,7 @@ class prometheus_sink : public sink {
   prometheus::metrics_server server_;
   std::uint64_t start_realtime_ns_ = 0;
   std::uint64_t next_file_ns_ = 0;
-  std::uint64_t taken_ = 0, in_file_ = 0;  ///< events
+  std::uint64_t taken_ = 0, in_file_ = 0;  ///< events received, and those in the file
   bool serves_ = false;
   bool again_ = false;
 };

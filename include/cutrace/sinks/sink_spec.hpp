@@ -37,10 +37,10 @@ class sink_spec {
 
   const std::string& path() const noexcept { return path_; }
 
-  /// Empty where none was given.
+  /// The path, empty where none was given.
   CUTRACE_NOINLINE std::string take_path() { return std::exchange(path_, {}); }
 
-  /// The same for a sink that writes its file as it is.
+  /// As take_path, for a sink that does not compress: a name that ends in .gz is a config_error.
   CUTRACE_NOINLINE std::string take_plain_path() {
     if (detail::ends_in_gz(path_))
       fail("\"" + name_ + "\" compresses nothing; leave .gz out of the name (calls, chrome, jsonl and perfetto can)");
@@ -59,7 +59,7 @@ class sink_spec {
     fail(std::string(key) + "=" + value + " is not known; accepted: " + all);
   }
 
-  /// As it was given; empty where it was not.
+  /// The value as it was given; empty where the key was not given.
   CUTRACE_NOINLINE std::string take_text(std::string_view key) {
     std::string value;
     if (take(key, value) && value.empty()) fail(std::string(key) + "= says nothing");
@@ -166,11 +166,12 @@ CUTRACE_NOINLINE inline std::vector<sink_spec> parse_sink_specs(const char* spec
 
 namespace detail CUTRACE_LOCAL {
 
-/// A whole number and one of `units`, each a letter with its factor. @returns 0 where it is none, or too large
+/// A letter that stands for a unit, and its factor.
 struct unit {
   char letter;
   std::uint64_t factor;
 };
+/// A whole number and the letter of one of `units`. @returns 0 for another text, and for a number that is too large
 template <std::size_t N>
 inline std::uint64_t number_with_unit(std::string_view text, const unit (&units)[N]) noexcept {
   std::uint64_t n = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sink in front of several. One that fails is closed to further events and reported; the others go on.
+// One sink in front of several. A sink that fails gets no further call and is reported; the others go on.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class tee_sink : public sink {
   struct failure {
     std::string sink;     ///< its name
     std::string message;  ///< what it threw
-    std::uint64_t lost;   ///< events that are not where it writes, those of the failed batch included
+    std::uint64_t lost;   ///< events that are not in its output, those of the failed batch included
   };
 
   /// `on_error` gets one line for each sink that fails; without it the line goes to stderr.
@@ -84,7 +84,7 @@ class tee_sink : public sink {
     sink* target;
     bool works;
     failure state;
-    std::uint64_t left_out = 0;  ///< by the sink itself, as far as counted
+    std::uint64_t left_out = 0;  ///< events left out by the sink itself, as far as counted here
     std::uint64_t given = 0;
   };
 

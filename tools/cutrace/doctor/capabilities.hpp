@@ -10,7 +10,7 @@
 namespace cutrace_tool::doctor {
 
 struct capabilities {
-  std::string unread;  ///< why they are not known
+  std::string unread;  ///< why the capabilities are not known; empty: they are known
   std::uint64_t effective = 0;
 
   // Numbers of linux/capability.h, of which older ones lack the last two.

@@ -20,10 +20,10 @@ findings check_output(const setup& s);
 findings check_memory(const setup& s);
 findings check_cutrace_libraries(const setup& s);
 findings check_build();
-findings check_program(const setup& s);  ///< nothing where none was named
+findings check_program(const setup& s);  ///< no finding where no program was named
 findings check_bpf(const setup& s);
 findings check_ptrace(const setup& s);
 findings check_lockdown(const setup& s);
-findings check_try(const setup& s, const driver_facts& driver);  ///< nothing unless asked for
+findings check_try(const setup& s, const driver_facts& driver);  ///< no finding unless asked for
 
 }  // namespace cutrace_tool::doctor

@@ -10,13 +10,13 @@
 
 namespace cutrace_tool::doctor {
 
-/// The child's side: facts as it learns them.
+/// The child's side: reports facts as the child learns them.
 class reporter {
  public:
   explicit reporter(int fd) noexcept : fd_(fd) {}
   void report(const std::string& key, const std::string& value) const;
   void report(const std::string& key, long long value) const { report(key, std::to_string(value)); }
-  /// What it is about to do: the last step is where a crash or a hang happened.
+  /// What the child is about to do: the last step is where a crash or a hang happened.
   void step(const std::string& what) const { report("step", what); }
 
  private:
@@ -25,12 +25,12 @@ class reporter {
 
 struct probe_result {
   std::vector<std::pair<std::string, std::string>> facts;
-  std::string step;   ///< the last one begun
-  std::string said;   ///< on stdout and stderr, its beginning
+  std::string step;   ///< the last step begun
+  std::string said;   ///< begin of what the child wrote on stdout and stderr
   bool hung = false;  ///< killed after the time limit
-  int signal = 0;     ///< that ended it
+  int signal = 0;     ///< signal that ended the child
   int exit_status = 0;
-  bool complete = false;      ///< all of the work was done: no library left by exit() in the middle of it
+  bool complete = false;      ///< `work` returned: no library called exit() in it
   std::string could_not_run;  ///< why there was no child
 
   /// The first fact of that name; nothing where it was not reported.
@@ -38,7 +38,7 @@ struct probe_result {
   std::string text(const std::string& key) const;
   long long number(const std::string& key, long long otherwise) const;
   bool finished() const { return could_not_run.empty() && !hung && signal == 0 && complete; }
-  /// "cuInit did not return within 30 s", "cuInit ended the process by SIGSEGV"; empty when it came to its end.
+  /// "cuInit did not return within 30 s", "cuInit ended the process by SIGSEGV"; empty when the work was done.
   std::string failure(int patience_seconds) const;
 };
 

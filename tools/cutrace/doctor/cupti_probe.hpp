@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a traced process would meet in libcupti, asked in a child in the backend's own order.
+// What a traced process would meet in libcupti, asked in a child, with the backend's calls in their order.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct cupti_facts {
   std::string path;             ///< empty where none was opened
   std::string library_failure;  ///< the loader hung or crashed
   std::string why_not;          ///< none was opened, or it is of no use
-  std::string version;          ///< of its interface, as 130001; empty: not reported
-  std::string mismatch;         ///< of library and driver
+  std::string version;          ///< of the library's interface, such as 130001; empty: not reported
+  std::string mismatch;         ///< why library and driver do not fit; empty: no such reason
   std::string refusal;          ///< the whole reason why it cannot be used in a process of this environment
   bool replaceable = false;     ///< the refusal ends where CUDA_INJECTION64_PATH does not name another tool
-  bool taken = false;           ///< by another subscriber
+  bool taken = false;           ///< refused since there is another subscriber
   std::string no_records;       ///< why kernels cannot be recorded
-  bool subscribed = false;      ///< it let itself be used
+  bool subscribed = false;      ///< cuptiSubscribe succeeded
 };
 cupti_facts ask_cupti(const setup& s, const driver_facts& driver);
 
@@ -35,7 +35,7 @@ struct cupti_file {
   std::string fault;    ///< why it cannot be used; empty where it can
   std::string version;  ///< of its interface; empty: not reported
 };
-/// On the paths that cutrace searches, each file once.
+/// Files that look like a libcupti on the paths that cutrace searches, each once.
 std::vector<cupti_file> find_cupti_files(const setup& s, const driver_facts& driver);
 
 }  // namespace cutrace_tool::doctor

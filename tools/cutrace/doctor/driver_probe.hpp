@@ -19,7 +19,7 @@ struct device_facts {
 struct driver_facts {
   probe_result probe;
   std::string path;        ///< of libcuda.so.1, links resolved; empty where none could be loaded
-  std::string load_error;  ///< of the loader
+  std::string load_error;  ///< message of the loader
   int version = 0;         ///< 13000 is CUDA 13.0; 0: not reported
   int init = -1;           ///< what cuInit returned; -1: it did not return
   std::string init_name;

@@ -8,7 +8,7 @@ namespace cutrace_tool::doctor {
 
 struct executable {
   std::string path;
-  std::string error;        ///< why it is none; empty where it is one
+  std::string error;        ///< why the file is no executable; empty where it is one
   std::string interpreter;  ///< of a script, as its first line names it; empty for others
   bool elf = false;
   bool bits_32 = false;
@@ -18,8 +18,8 @@ struct executable {
   bool elevates = false;       ///< the kernel gives it another user, group or capabilities: it starts "secure"
 
   bool is_static() const noexcept { return elf && !loader; }
-  /// What it is started with would take our libraries for a mistake, at best with a line on its stderr, and that of
-  /// musl ends the program then.
+  /// The dynamic loader of such a program rejects cutrace's libraries: at best with a line on stderr; musl's loader
+  /// ends the program.
   bool is_foreign() const noexcept {
     return elf &&
            (bits_32 || other_machine || (!loader_path.empty() && loader_path.find("/ld-linux") == std::string::npos));

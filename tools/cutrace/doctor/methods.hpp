@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capture methods that doctor judges. A version that learns a method changes its line here; one needs libraries
-// when it is built.
+// The capture methods that doctor judges. A version of cutrace that learns a method changes the method's line here.
+// Method ebpf needs libraries at build time.
 #pragma once
 
 #include "../build_parts.hpp"

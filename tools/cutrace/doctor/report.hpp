@@ -15,7 +15,7 @@ namespace cutrace_tool::doctor {
 struct verdict {
   const method* about;
   doctor::state state;  ///< of the machine; `unknown`: nothing speaks against it, but not all was checked
-  std::vector<const finding*> because;  ///< the findings that made it so
+  std::vector<const finding*> because;  ///< the findings that decided `state`
 
   bool works() const noexcept { return about->offered && state != doctor::state::broken; }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of a report as CSV (RFC 4180): a head of column names, CR LF behind each record, quotes around fields that
-// need them. UTF-8; wrong UTF-8 and control characters other than tab and line breaks become U+FFFD, which RFC 4180 has
-// no place for. Names stand as the program gave them, so a spreadsheet may take one that begins with = for a formula.
+// need them. UTF-8; wrong UTF-8 and control characters other than tab and line breaks become U+FFFD, because RFC 4180
+// does not allow them. A text that begins with = + - @, tab or CR and is no number gets a ' in front: no formula.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ CUTRACE_NOINLINE inline void append_csv(std::string& out, std::string_view s) {
   if (quoted) out += '"';
 }
 
-/// Makes the text of each table; a table that stays empty still has its head.
+/// Makes the text of each table; a table without rows still has its head of column names.
 class csv_out {
  public:
   struct file {
@@ -84,11 +84,11 @@ class csv_out {
     }
     files_.push_back(std::move(f));
   }
-  /// `finding` numbers them from 1 on, in all their tables.
+  /// The column `finding` numbers the findings from 1 on, in the tables findings, evidence and meanwhile.
   template <class Finding, class Fill, class FillProof, class FillCompany>
   void findings(const std::vector<Finding>& found, Fill&& fill, FillProof&& fill_proof, FillCompany&& fill_company) {
     std::size_t n = 0;
-    bool head = true;  // the first row is that of the names
+    bool head = true;  // the first row has the column names
     table("findings", found, [&](auto& row, const Finding& f) {
       row("finding", head ? std::size_t{0} : ++n);
       head = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `cutrace diff --json` writes: every row of the comparison, changed or not. Fields are only added; `v` rises when
-// they are. Times in ns, changes as shares (0.05 is 5 % slower), null where there is nothing to say.
+// What `cutrace diff --json` writes: every row of the comparison, changed or not. Fields are only added; `v` rises
+// with each addition. Times in ns, changes as shares (0.05 is 5 % slower), null where there is no value.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ class difference_writer {
 
 }  // namespace tables
 
-/// One line, which ends with a line break. @param fail_over negative: nothing was asked
+/// One line, which ends with a line break. @param fail_over as in difference_page; negative: `slower` is left out
 CUTRACE_NOINLINE inline std::string difference_json(const analysis::trace_difference& d,
                                                     const std::vector<std::string>& before,
                                                     const std::vector<std::string>& after, double fail_over) {

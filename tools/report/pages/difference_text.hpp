@@ -62,7 +62,7 @@ class difference_page {
   }
   static std::string p_words(double p) { return std::isnan(p) ? "-" : p < 0.001 ? "<0.001" : joined({fixed(p, 3)}); }
 
-  /// A change that may be chance.
+  /// A change that is large enough to count and was not tested against chance.
   bool is_untested_change(const analysis::difference& d) const noexcept {
     return d.on_both_sides() && !d.was_tested() && std::fabs(d.change_share) >= d_.options.least_share;
   }
@@ -86,7 +86,7 @@ class difference_page {
       s += "; GPU busy " + total_words(total_figure::gpu_busy);
     std::size_t changed = 0, tested = 0, rows = 0;
     for (const analysis::profile_group g : {analysis::profile_group::stages, analysis::profile_group::gpu_operations}) {
-      const analysis::difference* most[2][2] = {};  // tested or not, slower or faster
+      const analysis::difference* most[2][2] = {};  // [not tested][faster]
       for (const analysis::difference& d : d_.of(g)) {
         rows += d.on_both_sides();
         tested += d.was_tested();
@@ -119,7 +119,7 @@ class difference_page {
                       n > 4 ? joined({" and ", digits(n - 4), " more"}) : std::string()},
                      9, tone::alarm);
   }
-  /// How much the numbers of runs can prove.
+  /// Prints how much this number of runs can prove.
   void trust() {
     std::string s;
     if (!d_.repeated)
@@ -208,7 +208,7 @@ class difference_page {
   }
 
  public:
-  /// each(group, row) of all that are slower by more than `share`, see analysis::is_slower.
+  /// Calls `each(group, row)` for wall time, GPU busy time, stages and GPU operations that analysis::is_slower finds.
   template <class Each>
   static void for_each_slower(const analysis::trace_difference& all, double share, Each&& each) {
     for (const analysis::total_figure f : {analysis::total_figure::wall, analysis::total_figure::gpu_busy})

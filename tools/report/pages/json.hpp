@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report about a file as one JSON document: everything that the analyses and findings compute. Fields are only
-// added; `v` rises when they are. Units stand in their names, shares are from 0 to 1. docs/analyses.md has the list.
+// added; `v` rises with each addition. Units stand in names, shares are from 0 to 1. docs/analyses.md has the list.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tables {
 /// Version of the fields of reports.
 constexpr std::uint32_t report_schema_version = 1;
 
-/// Lists and objects of the open object, one a line.
+/// Writes tables as arrays and objects into the JSON object that is open.
 class json_out {
  public:
   explicit json_out(detail::json_text& json) : json_(json) {}

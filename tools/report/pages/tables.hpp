@@ -3,8 +3,8 @@
 // and whatever else has rows. docs/analyses.md lists the tables.
 //
 // `Out` has `object(name, fill)` for a table of one row and `table(name, list, fill)` for a row of each item; `fill`
-// gets a row, and the item, and calls `row(field, value)`. It must stand an item that was made by default, too, whose
-// fields a form with a head of columns asks for.
+// gets a row, and the item, and calls `row(field, value)`. `fill` must also accept a default-constructed item: CSV
+// passes one to write the column names.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace tables {
 
-/// A trace, analysed, and what its file says of the process and its totals. `a` is past `finish`, which made `r`.
+/// An analysed trace, and process and totals as its file gives them. `a` after `finish`, which returned `r`.
 struct report {
   const analysis::trace_analysis& a;
   const analysis::trace_results& r;
@@ -281,7 +281,7 @@ void end_tables(Out& out, const report& in) {
   out.table("notes", notes, [](auto& row, std::string_view note) { row("note", note); });
 }
 
-/// All of them, the findings first. Evidence is a list within each finding where `Out` can nest, else a table.
+/// Writes all tables, the findings first. Evidence is a list within each finding where `Out` can nest, else a table.
 template <class Out>
 void write_all(Out& out, const report& in) {
   const std::int64_t recorded_ns = in.r.time.everything.recorded_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables for machines about the devices: idle time and its causes, activity, overlap, copies, launches,
-// queues, memory, tenants, and the plain numbers. As of report_tables.hpp.
+// queues, memory, tenants, and the plain numbers. `Out` is described in tables.hpp.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace tables {
 
-/// 0 where there is no whole.
+/// `part` / `whole`; 0 where `whole` is not positive.
 template <class Number>
 double share(Number part, Number whole) noexcept {
   return whole <= Number{0} ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);

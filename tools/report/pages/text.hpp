@@ -28,7 +28,7 @@ struct report_options {
 
 namespace ascii {
 
-/// What waiting, computing and copying took of each stage.
+/// Queue, kernel and copy time of each stage.
 CUTRACE_NOINLINE inline void print_stage_costs(page& out, const analysis::stage_report& r, std::size_t top) {
   if (r.stages.empty()) return;
   const int column = 12;
@@ -119,7 +119,7 @@ CUTRACE_NOINLINE inline void print_stage_times(page& out, const analysis::infere
   print_left_out(out, r.stages.size(), shown, "stage");
 }
 
-/// What a curve says, a column for each part of the trace: ' ' nothing, then '.' to '#', the largest.
+/// A curve as text, one character for each value: ' ' for 0, then '.' to '#' for the largest.
 CUTRACE_NOINLINE inline std::string curve_of(const std::vector<double>& values) {
   constexpr char steps[] = " .:-=+*#";
   const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
@@ -131,7 +131,7 @@ CUTRACE_NOINLINE inline std::string curve_of(const std::vector<double>& values) 
   return line;
 }
 
-/// Times of requests, in the order in which pages have them: `line(what, times)`.
+/// Calls `line(what, times)` for each time of requests, in the order in which pages print them.
 template <class Line>
 void for_each_request_time(const analysis::inference_report& r, Line&& line) {
   line("latency", r.latency);
@@ -144,7 +144,7 @@ void for_each_request_time(const analysis::inference_report& r, Line&& line) {
   line(r.accounted == r.requests ? "behind others' work" : "the same, of some", r.behind_others);
 }
 
-/// What the tokens are from, and how many.
+/// How many tokens there are, and what they were counted from.
 CUTRACE_NOINLINE inline std::string inference_words(const analysis::inference_report& r) {
   std::string s;
   if (r.tokens != 0) append(s, {count(r.tokens), " tokens, ", fixed(r.tokens_per_s(), 1), "/s. "});
@@ -235,8 +235,8 @@ CUTRACE_NOINLINE inline void print_depth(page& out, const analysis::depth_report
 
 /// The report, lines of at most `options.width` columns.
 /// @param a after `finish`, whose result is `r`
-/// @param who, end what the file says of the process and of its totals; a file without a footer has totals of its own
-///        making: what was read as delivered
+/// @param who, end process and totals as the file gives them; of a file without a footer, `end` counts what was read
+///        as delivered
 CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& a, const analysis::trace_results& r,
                                                 const std::vector<analysis::finding>& found, const ascii::identity& who,
                                                 const trace_summary& end, const report_options& options = {}) {

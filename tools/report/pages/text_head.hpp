@@ -18,7 +18,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace ascii {
 
-/// Of a trace that is read.
+/// The answer in one sentence. @param a after `finish`, which returned `r` @param end totals of the file
 CUTRACE_NOINLINE inline std::string answer_of(const analysis::trace_analysis& a, const analysis::trace_results& r,
                                               const std::vector<analysis::finding>& found, const trace_summary& end) {
   const std::vector<analysis::stage_time> stages(r.stages.stages.begin(), r.stages.stages.end());

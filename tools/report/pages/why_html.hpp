@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a request took as long as it did, as a page of its own: no script, nothing that is loaded, readable on a phone
-// and in the dark. The same words and numbers as the text.
+// Why a request took as long as it did, as a page of its own: no script, no external resources, for small screens
+// and dark mode, too. The same words and numbers as the text.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace why_page {
 
-/// For element content and attributes in double quotes.
+/// Escapes text for element content and attributes in double quotes.
 CUTRACE_NOINLINE inline std::string html_text(std::string_view s) {
   std::string out;
   for (const char c : s) switch (c) {
@@ -43,7 +43,7 @@ CUTRACE_NOINLINE inline std::string percent(std::int64_t part, std::int64_t whol
   return text;
 }
 
-/// Stretches as boxes over the request's life.
+/// Appends the stretches as boxes, placed relative to `life`, the request's span.
 CUTRACE_NOINLINE inline void boxes(std::string& out, const std::vector<analysis::interval>& list,
                                    analysis::interval life, const char* kind) {
   constexpr std::size_t most = 2000;  // more cannot be distinguished on a screen

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a request took as long as it did, for machines: the same results as the text. Fields are only added; `v` rises
-// when they are. docs/analyses.md has the list.
+// with each addition. docs/analyses.md has the list.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ inline void put_shares(detail::json_text& json, const char* key, const std::vect
 
 }  // namespace tables
 
-/// One line for all requests asked about, which ends with a line break.
+/// One line for all reports, which ends with a line break.
 CUTRACE_NOINLINE inline std::string why_json(const std::vector<analysis::why_report>& reports) {
   detail::json_text json;
   json.begin_object();

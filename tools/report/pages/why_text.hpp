@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a request took as long as it did, as text: the answer in one sentence, its life on one line for each stage, where
-// its time went beside the others', the causes in words, and what the trace cannot show.
+// its time went compared with the cohort, the causes in words, and what the trace cannot show.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ inline const char* words_of(analysis::request_part p) noexcept {
   return words[static_cast<std::size_t>(p)];
 }
 
-/// "request 7", "requests 7, 8 and 3 more".
+/// "request 7", "requests 7, 8, 9 and others".
 CUTRACE_NOINLINE inline std::string request_words(const std::vector<std::string>& list) {
   std::string s = list.size() == 1 ? "request " : "requests ";
   const std::size_t shown = std::min<std::size_t>(list.size(), 3);
@@ -41,7 +41,7 @@ CUTRACE_NOINLINE inline std::string request_words(const std::vector<std::string>
   return s;
 }
 
-/// "\"prefill\" (server.cpp:12) of request 7: 30.1 ms (usually 2.0 ms)"
+/// "\"prefill\" (server.cpp:12) of request 7 30.1 ms in 3 pieces, usually 2.0 ms"
 CUTRACE_NOINLINE inline std::string share_words(const analysis::why_share& s, bool compared) {
   std::string t = joined({"\"", label(s.name, 64), "\""});
   if (!s.site.empty()) append(t, {" (", place(s.site, 48), ")"});
@@ -125,8 +125,8 @@ CUTRACE_NOINLINE inline std::string cause_words(const analysis::why_cause& c) {
   return t;
 }
 
-/// "request 7 took 35.2 ms, 30.1 ms longer than the median of 500 others; most of that: launched, GPU busy ... (+29.8
-/// ms)".
+/// "request 7 took 35.2 ms, 30.1 ms more than the median of 499 others (rank 1 of 500 by latency); first cause:
+/// launched, GPU busy with others' work, +29.8 ms".
 CUTRACE_NOINLINE inline std::string why_answer(const analysis::why_report& r) {
   const std::int64_t ns = r.account.span.length_ns(), more = ns - r.typical_latency_ns;
   std::string s = joined({"request ", label(r.name, 40), " took ", duration(ns)});
@@ -146,7 +146,7 @@ CUTRACE_NOINLINE inline std::string why_answer(const analysis::why_report& r) {
   return s;
 }
 
-/// '#' where work of the stage's ran on the GPU, '=' where the stage was open, '-' where a span of it was.
+/// '#' where GPU work of the stage ran, '=' where the stage was open, '-' where it was open and is a span.
 CUTRACE_NOINLINE inline std::string why_bar(const analysis::why_row& row, analysis::interval span, std::size_t width) {
   std::string bar(width, ' ');
   const auto draw = [&](const std::vector<analysis::interval>& list, char c) {

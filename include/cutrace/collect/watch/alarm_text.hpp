@@ -41,7 +41,7 @@ struct alarm_text {
       append(s, "%.1f s", static_cast<double>(ns) / 1e9);
     return s;
   }
-  /// `around`: words for the stages in which that stage runs.
+  /// Stage and requests of `e`, as text. `around`: text for the stages in which that stage runs.
   static std::string belonging(const event& e, const std::string& around) {
     std::string s;
     if (e.stage_name.size == 0) return e.stage_id == 0 ? "outside of any stage" : "its stage is not known any more";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the call that returned an error which loses the context to the report of what faulted: the program's threads
-// wait for it, the backend's helper flushes, the collector reports.
+// wait for the report, the backend's helper flushes, the collector reports.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class fault_state {
     std::int64_t at_ns = 0;             ///< raw frame, as the next
     std::int64_t flushed_since_ns = 0;  ///< since when plain flushes had followed one another closely enough for this
                                         ///< result, 0: they had not
-    std::int64_t held_up_since_ns = INT64_MAX;  ///< begin of the last one, if the fault held it up
+    std::int64_t held_up_since_ns = INT64_MAX;  ///< begin of the plain flush that the fault held up, if any
   };
 
   /// A new session: the next fault is reported again.
@@ -40,7 +40,8 @@ class fault_state {
     changed_.notify_all();
   }
 
-  /// `ask` has the flushes made. Returns when the report is out, or 100 ms after the first such call.
+  /// A call returned an error that loses the context: waits for the report, until 100 ms after the first such call at
+  /// most. `ask()` requests the flushes.
   template <class Ask>
   void hold(std::uint32_t function, std::int32_t result, std::uint64_t at_ns, Ask ask) noexcept {
     if (step_.load(std::memory_order_acquire) == reported) return;
@@ -63,9 +64,10 @@ class fault_state {
     std::uint32_t expected = flushing;
     step_.compare_exchange_strong(expected, records_are_here, std::memory_order_acq_rel);
   }
-  /// A plain flush begins, and has ended. The thread that flushes. What held one up until the error was returned is
-  /// taken for the fault itself: where nobody launches they take a millisecond at the most. Another one that took long
-  /// may have been too late for what ended meanwhile (a driver that loads a kernel holds flushes up).
+  /// A plain flush begins; and it has ended. On the thread that flushes. A flush that was held up until the error was
+  /// returned is taken to be held up by the fault: where no thread launches, a flush takes a millisecond at most. Any
+  /// other slow flush may have been too late for work that ended meanwhile (a driver that loads a kernel holds flushes
+  /// up).
   void flush_begins(std::uint64_t now_ns) noexcept {
     const std::lock_guard<std::mutex> hold(mutex_);
     for (std::size_t i = 0; i < rows; ++i)
@@ -94,7 +96,7 @@ class fault_state {
     if (step == none || step == reported) return false;
     return step == records_are_here || now_ns - static_cast<std::uint64_t>(first_.at_ns) > patience_ns;
   }
-  /// Of the first such call, once there is one.
+  /// The first call that returned an error that loses the context, once there is one.
   const call& first() const noexcept { return first_; }
   void set_reported() noexcept {
     const std::lock_guard<std::mutex> hold(mutex_);
@@ -120,12 +122,12 @@ class fault_state {
 
   enum steps : std::uint32_t { none, flushing, records_are_here, reported };
   static constexpr std::uint64_t patience_ns = 80000000;
-  /// What a fault holds up ends when its error is returned, at most this long before: less than times are kept for, so
-  /// that the fault cannot have come behind it.
+  /// A flush that a fault holds up ends at most this long before the error is returned: less than times are kept for,
+  /// so that the fault cannot have come after the flush.
   static constexpr std::uint64_t soon_ns = 2000000;
   struct flush {
     std::uint64_t begun_ns, ended_ns;
-    std::uint64_t since_ns[rows];  ///< begin of the first that others followed within `kept_ns`
+    std::uint64_t since_ns[rows];  ///< begin of the first flush that others followed within `kept_ns`
   };
 
   std::atomic<std::uint32_t> step_{reported};

@@ -26,7 +26,7 @@ class stage_watch {
   };
   struct bounds {
     std::vector<bound> stages;    ///< the first that fits a stage's name counts
-    std::vector<bound> requests;  ///< by text or number: of all stages that serve them
+    std::vector<bound> requests;  ///< by the request's text or number: for all stages that serve it
   };
 
   stage_watch(event_tables& tables, delivery& events) : tables_(tables), delivery_(events) {}
@@ -63,9 +63,9 @@ class stage_watch {
 
  private:
   struct watched {
-    std::int64_t since_ns = 0, bound_ns = 0;  ///< 0: it may be open for as long as it likes, or was reported
+    std::int64_t since_ns = 0, bound_ns = 0;  ///< `bound_ns` 0: it has no bound, or was reported
     std::string why{};                        ///< whose bound it is
-    std::uint64_t look = 0;                   ///< in which it was seen last
+    std::uint64_t look = 0;                   ///< number of the `late` call that saw it last
   };
   static constexpr std::size_t limit = 10000;  ///< some 1 MiB
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands on each stream, in the order in which it was issued, and how much of that is known to be done. Only what
-// is asked when something hangs or has faulted needs it, so calls are noted as they come, and put in order later.
+// The calls on each stream, in the order in which they were issued, and how many of them are known to be done. This is
+// needed only when something hangs or has faulted, so calls are noted as they come, and put in order later.
 //
-// Order is that of correlation ids: those of CUDA's calls count up through the process. A stream works in order, so
-// whatever stands before something that is done is done. What leaves no record of the GPU (waits, host functions,
-// recorded events, written values) is done when something later on its stream is, when a wait of the host that covers
-// it has succeeded, or, of a wait for an event, when all before that event is done. Collector's thread only.
+// The order is that of correlation ids, which count up through the process. A stream works in order, so whatever stands
+// before something that is done is done. A call that leaves no GPU record (waits, host functions, recorded events,
+// written values) is done when a later call on its stream is done, or when a wait of the host that covers it has
+// succeeded. A stream's wait for an event is also done when all before that event is done. Collector's thread only.
 #pragma once
 
 #include <algorithm>
@@ -38,10 +38,10 @@ struct issued_call {
   std::uint32_t stage_place = 0;
   std::uint64_t stage = 0;
   std::int64_t begin_ns = 0;          ///< raw frame
-  std::uint64_t handle = 0;           ///< of the event; of a wait for a value its address
-  std::uint64_t value = 0;            ///< that is waited for; of an event's wait the correlation id of its record
-  std::uint32_t flags = 0;            ///< of that wait, of a stream that is created
-  std::uint32_t awaited = no_stream;  ///< of a wait for an event: the stream on which that was recorded
+  std::uint64_t handle = 0;           ///< the event; wait_value: the address
+  std::uint64_t value = 0;            ///< wait_value: awaited value; wait_event: id of the event's record call
+  std::uint32_t flags = 0;            ///< wait_value, stream_created: flags; event_wait, context_wait: the context
+  std::uint32_t awaited = no_stream;  ///< wait_event: the stream on which the event was recorded
   std::uint32_t awaited_use = 0;      ///< which one, see known_stream::use
 
   bool leaves_record() const noexcept { return what == role::work || what == role::graph; }
@@ -51,28 +51,28 @@ struct issued_call {
 
 /// One stream of a context, from its first call until nothing of it is left.
 struct known_stream {
-  std::uint64_t handle = 0;               ///< 0, 1: the legacy default stream, 2: that of a thread
+  std::uint64_t handle = 0;               ///< 1: the legacy default stream, 2: a thread's default stream
   std::uint32_t context = 0, thread = 0;  ///< `thread`: of a thread's default stream
   bool identified = false;                ///< the next two are known
   std::uint32_t device = 0, gpu_context = 0;
   std::uint64_t id = 0;  ///< CUPTI's, as in events
   bool legacy = false;
-  bool blocking = true;           ///< waits for the legacy stream, and that for it
+  bool blocking = true;           ///< this stream and the legacy stream wait for each other
   bool gone = false;              ///< destroyed
-  bool free = false;              ///< and nothing of it is left: the place is free
+  bool free = false;              ///< destroyed, and no calls left: the place is free
   std::uint32_t use = 0;          ///< counts the streams that had this place
-  std::uint32_t capture = 0;      ///< that it is part of, 0: none
+  std::uint32_t capture = 0;      ///< number of the capture that it is part of, 0: none
   std::uint32_t asked = 0;        ///< calls whose records would identify it
-  std::int64_t asked_ns = 0;      ///< when that was done last
+  std::int64_t asked_ns = 0;      ///< when the last of these calls was noted
   std::deque<issued_call> calls;  ///< not known to be done, in order
-  std::uint64_t more = 0;         ///< behind these, beyond the limit
+  std::uint64_t more = 0;         ///< number of calls behind `calls`, beyond the limit
   std::uint32_t proved = 0;       ///< all with lower ids are done, by a wait of the host
   bool any_proved = false;
-  std::int64_t progress_ns = 0;  ///< when it last got on, as far as was seen, or got work; raw frame
-  bool suspected = false;        ///< until it was looked at
+  std::int64_t progress_ns = 0;  ///< when work last ended, as far as was seen, or came; raw frame
+  bool suspected = false;        ///< by is_suspicious; until of_hang has looked at it
   std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
-  /// When a flush took the times of what was unfinished, raw frame: until later ends are seen, one bound for each such
-  /// piece is allowed. 0: there was none.
+  /// Raw time of the last flush that lost the times of unfinished work, 0: none. Until later ends are seen, the stream
+  /// may take one bound, and one more for each such piece of work.
   std::int64_t patient_since_ns = 0;
 };
 
@@ -91,7 +91,7 @@ class stream_order {
  public:
   using role = stream_use::role;
 
-  /// `limit_bytes`: of calls that are not known to be done; beyond it streams count what is behind, and no more.
+  /// `limit_bytes`: for calls that are not known to be done; beyond it, streams only count further calls.
   void set_limit(std::size_t limit_bytes) noexcept { limit_ = limit_bytes / sizeof(issued_call); }
   /// Raw frame.
   void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
@@ -116,7 +116,7 @@ class stream_order {
     if (log_.size() >= log_limit) settle();  // which goes over all streams
   }
 
-  /// A GPU record with its times came, or a wait that names its stream.
+  /// A GPU record with its times came, or the record of a host's wait for a stream.
   CUTRACE_INLINE void ended(const event& e) {
     if (CUTRACE_UNLIKELY(!awaited_.empty())) identify(e);
     if (!e.is_gpu_work()) return;
@@ -134,12 +134,12 @@ class stream_order {
     }
     f.any = true;
   }
-  /// One without times came: its stream is known from here on.
+  /// A GPU record without times came: it identifies its stream.
   void unfinished(const event& e) {
     if (!awaited_.empty()) identify(e);
   }
-  /// All records have been handed over that there were of calls before `upto`: what has none is done, and whatever
-  /// stands before it. `unfinished_ids`: of work whose record had no times, sorted.
+  /// All records of calls before `upto` have been handed over: a call that leaves records is done, with all before it,
+  /// unless it is in `unfinished_ids` (sorted): ids of work whose record had no times.
   void all_recorded(std::uint32_t upto, const std::vector<std::uint32_t>& unfinished_ids) {
     settle();
     for (known_stream& s : streams_) {
@@ -160,7 +160,7 @@ class stream_order {
     released_.clear();
   }
 
-  /// Puts in order what has come, and forgets what is done.
+  /// Puts the noted calls in order, and forgets calls that are done.
   void settle() {
     if (!in_order_)
       std::stable_sort(log_.begin(), log_.end(), [](const issued_call& a, const issued_call& b) {
@@ -218,7 +218,7 @@ class stream_order {
   bool has_finished(text name) const noexcept { return finished_names_.test(place_of_name(name)); }
 
   std::uint32_t newest() const noexcept { return newest_; }
-  /// Of all GPU work that was seen to end, raw frame.
+  /// Latest end of all GPU work, raw frame.
   std::int64_t newest_end_ns() const noexcept { return newest_end_ns_; }
 
   std::size_t bytes() const noexcept {
@@ -260,7 +260,7 @@ class stream_order {
     return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(name.data) * 0x9E3779B97F4A7C15u >> 51);
   }
 
-  /// The handle of a thread's default stream is one of all threads, that of the legacy one of all contexts.
+  /// All threads' default streams have one handle, and all contexts' legacy streams: the key adds context and thread.
   static stream_key key_of(std::uint64_t handle, std::uint32_t context, std::uint32_t thread,
                            bool per_thread) noexcept {
     if (handle == 0) handle = per_thread ? 2 : 1;
@@ -295,11 +295,11 @@ class stream_order {
     if (handle <= 2) return;
     const stream_key key = key_of(handle, context, 0, false);
     const auto old = by_handle_.find(key);
-    if (old != by_handle_.end()) forget_handle(old->second);  // its end was not seen
+    if (old != by_handle_.end()) forget_handle(old->second);  // its destruction was not seen
     streams_[add_stream(key, context)].blocking = blocking;
     last_stream_ = issued_call::no_stream;
   }
-  /// What stands on it goes on.
+  /// The stream was destroyed; the calls on it go on.
   void forget_handle(std::uint32_t stream) {
     known_stream& s = streams_[stream];
     by_handle_.erase(key_of(s.handle, s.context, s.thread, false));
@@ -310,13 +310,14 @@ class stream_order {
     if (s.identified) finished_.erase({s.gpu_context, s.id});
     s.free = true;
   }
-  /// The stream of that number, nullptr where another one has its place.
+  /// The stream with this index and use, nullptr where another one has its place.
   const known_stream* find_use(std::uint32_t stream, std::uint32_t use) const noexcept {
     return stream < streams_.size() && !streams_[stream].free && streams_[stream].use == use ? &streams_[stream]
                                                                                              : nullptr;
   }
 
-  /// The record of one of a stream's first calls names it. Those of captured calls never come: others are tried later.
+  /// The record of one of a stream's first calls identifies the stream. Records of captured calls never come, so later
+  /// calls are tried, too.
   void await(const issued_call& c) {
     const bool has_record = c.leaves_record() || c.what == role::wait_event || c.what == role::stream_wait;
     known_stream& s = streams_[c.stream];
@@ -356,7 +357,7 @@ class stream_order {
     return *(last_finished_ = &finished_[key]);  // addresses of a map's nodes stay
   }
 
-  /// Whether it stands on its stream now.
+  /// Puts a call on its stream. False where the call does not stay there.
   bool place(const issued_call& c) {
     if (is_before(newest_, c.correlation) || newest_ == 0) newest_ = c.correlation;
     switch (c.what) {
@@ -431,7 +432,7 @@ class stream_order {
     return on == nullptr || on->calls.empty() ||
            !is_before(on->calls.front().correlation, static_cast<std::uint32_t>(c.value));
   }
-  /// Other nodes of a graph's launch may be at work when one has ended.
+  /// All nodes of a graph launch share one id: when one has ended, others may still be at work.
   static bool is_done_by(const finished_work* f, const issued_call& c) noexcept {
     if (f == nullptr || !f->any) return false;
     return is_before(c.correlation, f->correlation) || (c.what == role::work && c.correlation == f->correlation);

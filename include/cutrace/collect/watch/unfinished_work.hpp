@@ -47,7 +47,7 @@ class unfinished_work {
   std::size_t waiting() const noexcept { return size_ - delivered_; }
   std::size_t bytes() const noexcept { return size_ * sizeof(entry) + streams_.size() * stream_bytes; }
 
-  /// On one stream.
+  /// Pieces of unfinished work on one stream.
   std::size_t count(std::uint32_t context, std::uint64_t stream) const noexcept {
     const auto found = streams_.find({context, stream});
     return found != streams_.end() ? found->second.size() : 0;
@@ -58,7 +58,7 @@ class unfinished_work {
     for (const auto& s : streams_)
       for (const entry& e : s.second) visit(e);
   }
-  /// Calls `deliver(entry)` for each of which that was not done before.
+  /// Calls `deliver(entry)` for each entry that was not delivered before.
   template <class Deliver>
   void deliver_waiting(Deliver deliver) {
     for (auto& s : streams_) {

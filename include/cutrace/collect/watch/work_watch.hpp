@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What made the GPU fault, and what hangs: from the order of the streams and from the work that a forced flush returned
-// unfinished. Nothing is claimed that is not known: a kernel that stands behind a wait is not accused, and where times
-// were lost all that cannot be excluded is named. What CUPTI's flushes bring, and when, was measured
-// (docs/hangs-and-faults.md). Collector's thread only.
+// Names the work that made the GPU fault, and what hangs, from the order of the streams and from the work that a forced
+// flush returned unfinished. Nothing is claimed that is not known: a kernel behind a wait is not accused, and where
+// times were lost, all work that cannot be excluded is named. The records that CUPTI's flushes bring, and when, were
+// measured (docs/hangs-and-faults.md). Collector's thread only.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class work_watch : alarm_text {
  public:
   using role = stream_use::role;
 
-  /// What is said of an alarm: the block for a person, and the events.
+  /// An alarm as it is reported: the text block for a person, and the events.
   struct report {
     std::string text;
     std::vector<pending_event> alarms;
@@ -45,14 +45,15 @@ class work_watch : alarm_text {
         threads_(threads),
         stages_(tables, events) {}
 
-  /// Once in a while, so that the order of streams holds little: puts in order what has come.
+  /// Puts the calls that have come in order. To be called now and then, so that stream_order holds little.
   void settle() {
     order_.settle();
     order_.take_released([this](std::uint32_t place, std::uint64_t id) { tables_.stages.let_go(place, id); });
   }
 
-  /// Whether a thread is in a call that launches, and not for so long that its stream must be full. While the driver
-  /// makes room for a kernel (4 ms for the first with an assertion), a flush may wait for all that is queued (H100).
+  /// Whether a thread is in a launching call that has lasted less than `full_ns`; a longer one waits for a full stream.
+  /// While the driver makes room for a kernel (4 ms for the first with an assertion), a flush may wait for all queued
+  /// work (H100).
   bool is_launch_under_way(std::int64_t now_ns) {
     constexpr std::int64_t full_ns = 20000000;
     bool any = false;
@@ -65,7 +66,7 @@ class work_watch : alarm_text {
     return any;
   }
 
-  /// After the flushes that followed the error. `alarms` is empty where nothing was unfinished.
+  /// The report of a fault, after the flushes that followed the error. `alarms` is empty where no work was unfinished.
   report of_fault(const fault_state::call& f) {
     std::vector<suspect> all;
     const std::vector<view> streams = views();
@@ -89,14 +90,14 @@ class work_watch : alarm_text {
     return r;
   }
 
-  /// What hangs.
+  /// Limits beyond which GPU work or a stage counts as hanging.
   struct bounds {
     std::int64_t bound_ns = 0;
     std::vector<std::string> except;  ///< names of kernels that may take any time, "*" at the end stands for any rest
     stage_watch::bounds open;
   };
 
-  /// Whether something has stood still for the bound, so that a forced flush is to show what. `now_ns`: raw frame.
+  /// Whether something has made no progress for the bound: a forced flush must show what. `now_ns`: raw frame.
   bool is_suspicious(const bounds& b, std::int64_t now_ns) {
     settle();
     const bool host_waits = longest_wait_ns(now_ns) >= b.bound_ns;
@@ -107,8 +108,8 @@ class work_watch : alarm_text {
     }
     return any || stuck_call(b, now_ns) != nullptr;
   }
-  /// All that was recorded of calls before `upto` has come, unless `answered` is false; the flush was made at
-  /// `flushed_ns`.
+  /// The report of what hangs, after a forced flush at `flushed_ns`. `answered`: CUPTI answered the flush, so all
+  /// records of calls before `upto` have come. `alarms` is empty where nothing hangs.
   report of_hang(const bounds& b, std::uint32_t upto, bool answered, std::int64_t flushed_ns, std::int64_t now_ns) {
     if (answered) order_.all_recorded(upto, unfinished_ids());
     const bool host_waits = longest_wait_ns(now_ns) >= b.bound_ns;
@@ -118,7 +119,7 @@ class work_watch : alarm_text {
       if (v.order == issued_call::no_stream) continue;
       known_stream& s = order_.streams()[v.order];
       if (!std::exchange(s.suspected, false)) continue;
-      // The flush brought ends that were not known, and took the times of what it found unfinished.
+      // The flush brought ends that were not known, and lost the times of the work that it found unfinished.
       if (!is_overdue(s, b, now_ns, host_waits) || was_alive(s, b, flushed_ns)) {
         s.patient_since_ns = now_ns;
         continue;
@@ -137,7 +138,7 @@ class work_watch : alarm_text {
     append_threads(now_ns, r.text);
     return r;
   }
-  /// Stages that are open for longer than they may be. The text is empty where the last one is not old.
+  /// The report of stages that are open for too long. No text within block_pause_ns after the last one.
   report of_stages(const bounds& b, std::int64_t now_ns) {
     report r;
     std::vector<suspect> late = stages_.late(b.open, now_ns);
@@ -145,7 +146,7 @@ class work_watch : alarm_text {
     unsaid_ += late.size();
     append(r.text, "hang: stages have not ended: %zu\n", unsaid_);
     finish(late, "hang", now_ns, r);
-    // A queue that has grown too long brings some with each look: they are all in the trace.
+    // Where a queue has grown too long, each look finds late stages: the trace has all of them, the text has not.
     if (said_ns_ != 0 && now_ns - said_ns_ < block_pause_ns) {
       r.text.clear();
       return r;
@@ -156,8 +157,8 @@ class work_watch : alarm_text {
     said_ns_ = now_ns;
     return r;
   }
-  /// What is going on, for somebody who asks: as of_hang, of all streams with work that is not known to be done.
-  /// `forced`: after a forced flush, as there.
+  /// What runs and waits now, as text: as of_hang, but for all streams with work that is not known to be done.
+  /// `forced`: a forced flush was made and answered; `upto`: as in of_hang.
   std::string of_now(bool forced, std::uint32_t upto, std::int64_t now_ns) {
     if (forced) order_.all_recorded(upto, unfinished_ids());
     std::vector<view> all = views();
@@ -177,7 +178,7 @@ class work_watch : alarm_text {
     return s;
   }
 
-  /// The process was stopped meanwhile (by a debugger, say): what has stood still did so for that reason.
+  /// The process was stopped meanwhile (by a debugger, say): time without progress counts from `now_ns` on.
   void begin_anew(std::int64_t now_ns) noexcept {
     for (known_stream& s : order_.streams()) s.progress_ns = now_ns;
     stages_.begin_anew(now_ns);
@@ -188,8 +189,8 @@ class work_watch : alarm_text {
   static void sort(std::vector<suspect>& all) {
     std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
   }
-  static constexpr std::size_t shown = 8;                     ///< of one alarm, in the block
-  static constexpr std::size_t delivered = 10000;             ///< as events
+  static constexpr std::size_t shown = 8;                     ///< suspects in the text block of an alarm
+  static constexpr std::size_t delivered = 10000;             ///< suspects of an alarm as events
   static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
 
   using entry = unfinished_work::entry;
@@ -198,7 +199,7 @@ class work_watch : alarm_text {
     std::uint32_t order = issued_call::no_stream;  ///< index in order_
     std::vector<const entry*> work;                ///< unfinished records, in order
     const issued_call* call = nullptr;             ///< the first call, where there is one
-    /// The head is this call, of which there is no record, rather than the first of `work`.
+    /// Whether the head of the stream is `call`, which has no record, rather than the first of `work`.
     bool head_is_call() const noexcept {
       return call != nullptr && (work.empty() || is_before(call->correlation, id_of(*work.front())));
     }
@@ -324,22 +325,22 @@ class work_watch : alarm_text {
 
   // Faults
 
-  /// Whether the first piece of a stream's unfinished work is what was at work when the context was lost. After a fault
-  /// times come only of what had been flushed, plainly, by some milliseconds after it (docs/cupti.md, 51): so it is,
-  /// where flushes had followed one another closely ever since a time at which the context was not lost yet. Were it
-  /// another one, the context was not lost yet when the first of the others was launched, nor when what was before them
-  /// ended.
+  /// Whether the first piece of a stream's unfinished work was running when the context was lost. After a fault, CUPTI
+  /// delivers times only of work that a plain flush collected within times_kept_ns (docs/cupti.md, 51). So it was
+  /// running if plain flushes had followed one another closely since a time when the context was not lost yet. If
+  /// another piece faulted, the context was not lost yet when the first of the other pieces was launched, nor when the
+  /// work before them ended.
   bool is_sharp(const view& v, const fault_state::call& f) const noexcept {
     std::int64_t not_lost_ns = INT64_MAX;
     for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, v.work[i]->work.call_start_ns);
     const pending_event& head = v.work.front()->work;
     const finished_work before = order_.last_finished(head.context, head.stream);
-    // Of a misaligned address the end may be that of the culprit.
+    // After a misaligned address, the work that ended last may be the culprit.
     if (before.any && f.result != fault_state::misaligned_address) not_lost_ns = std::max(not_lost_ns, before.end_ns);
     return f.flushed_since_ns != 0 && f.flushed_since_ns <= not_lost_ns + fault_state::times_kept_ns(f.result) &&
            not_lost_ns <= f.held_up_since_ns;
   }
-  /// Whether a launch, rather than the fault, may hold up the last flush.
+  /// Whether a launch, rather than the fault, may have held up the last flush.
   bool is_flush_in_doubt(const fault_state::call& f) const {
     constexpr std::int64_t flush_ns = 1000000;
     bool any = false;
@@ -371,9 +372,9 @@ class work_watch : alarm_text {
       all.push_back(std::move(s));
     }
   }
-  /// Of a misaligned address the culprit itself may have times, a wait for it may even have succeeded (3 runs of 4 in
-  /// graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52): the kernel that ended last on each
-  /// stream, unless what is unfinished was launched afterwards.
+  /// After a misaligned address the culprit itself may have times; a wait for it may even have succeeded (3 runs of 4
+  /// in graphs, some with eight busy streams; H100 and H200, docs/cupti.md, 52). So this adds the kernel that ended
+  /// last on each stream, unless the unfinished work was launched after that end.
   void add_ended(const std::vector<view>& all_views, const fault_state::call& f, std::vector<suspect>& all) {
     constexpr std::int64_t recent_ns = 1000000000;
     if (f.result != fault_state::misaligned_address) return;
@@ -435,7 +436,7 @@ class work_watch : alarm_text {
     const std::size_t lost = s.identified ? unfinished_.count(s.gpu_context, s.id) : 0;
     return (now_ns - s.patient_since_ns) / (static_cast<std::int64_t>(lost) + 1) >= b.bound_ns;
   }
-  /// Whether a record that the flush brought shows an end within the bound before it.
+  /// Whether a record that the flush brought shows that work ended within the bound before the flush.
   bool was_alive(const known_stream& s, const bounds& b, std::int64_t flushed_ns) const {
     return quiet_ns(s, flushed_ns) < b.bound_ns;
   }
@@ -446,7 +447,7 @@ class work_watch : alarm_text {
     return std::any_of(b.except.begin(), b.except.end(),
                        [&](const std::string& e) { return fits(e, full) || full.substr(0, full.find('(')) == e; });
   }
-  /// The view whose head holds up the head of `v`, nullptr where that is not another stream's.
+  /// The view of another stream whose head holds up the head of `v`, nullptr where there is none.
   const view* cause_of(const view& v, const std::vector<view>& all) const {
     if (v.order == issued_call::no_stream) return nullptr;
     std::uint32_t on = issued_call::no_stream;
@@ -529,7 +530,7 @@ class work_watch : alarm_text {
     });
     return longest;
   }
-  /// A thread that has been in a call for the bound, while nothing of the GPU ended and none is unfinished.
+  /// A thread that has been in a call for the bound, while no GPU work ended and none is unfinished; or nullptr.
   traced_thread* stuck_call(const bounds& b, std::int64_t now_ns) {
     for (const known_stream& s : order_.streams())
       if (leaves_records(s)) return nullptr;
@@ -608,7 +609,8 @@ class work_watch : alarm_text {
       append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
              seconds(now_ns - s.before_ns).c_str());
   }
-  /// A library's range around its launch (NCCL's, say) names no stage of the program, but what is around it does.
+  /// The stages around `stage`, as text: unlike a library's range around its launch (NCCL's, say), they are the
+  /// program's.
   std::string stages_around(std::uint64_t stage) const {
     std::string s;
     const known_stage* outer = tables_.stages.parent_of(stage);

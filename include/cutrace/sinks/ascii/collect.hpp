@@ -37,13 +37,13 @@ struct chart_row {
   }
 };
 
-/// Host calls by depth: a runtime call, the driver calls inside of it, what those ask of the kernel driver, and what
-/// else the kernel did, or a probe saw.
+/// Rows of host calls, outermost first: runtime calls, the driver calls inside of them, the ioctls that driver calls
+/// make to NVIDIA's kernel driver, and all else that Linux did or a probe recorded.
 enum class call_depth : std::uint8_t { runtime, driver, ioctl, system };
 constexpr std::size_t call_depth_count = 4;
-constexpr std::size_t stage_depth_count = 4;  ///< deeper ones share the last row
+constexpr std::size_t stage_depth_count = 4;  ///< stages at larger depths share the last row
 
-/// GPU work that no row of a stage has.
+/// GPU work outside of all stages (outside_), and GPU work whose stage is not known any more (unknown_).
 struct work_without_stage {
   std::int64_t outside_ns = 0, unknown_ns = 0;
   std::uint64_t outside_operations = 0, unknown_operations = 0;
@@ -51,7 +51,7 @@ struct work_without_stage {
 
 class collection {
  public:
-  /// @param gaps longest ones to keep
+  /// @param gaps how many of the longest gaps are kept
   CUTRACE_NOINLINE collection(std::int64_t start_ns, const analysis::bounds& limits, std::size_t gaps)
       : time(start_ns, limits),
         idle(start_ns, limits, gaps),
@@ -125,7 +125,7 @@ class collection {
   std::array<chart_row, stage_depth_count> stage_rows;
   std::array<chart_row, call_depth_count> call_rows;
   std::map<std::pair<std::uint32_t, std::uint64_t>, chart_row> stream_rows;  ///< by device and stream
-  chart_row other_streams;                                                   ///< beyond the bounds
+  chart_row other_streams;                                                   ///< streams beyond the bounds
   std::map<std::uint32_t, std::string> device_names;
 
  private:

@@ -23,10 +23,10 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace ascii {
 
-// The end of the ASCII report: what is missing, what is doubtful, what the report itself had to shorten. A trace
-// without a flaw says so too.
+// The end of the ASCII report: what is missing, what is doubtful, what the report itself had to shorten. For a trace
+// without a flaw it prints that nothing was lost.
 
-/// What the memory limit did to the report.
+/// A note for each result that the memory limit made approximate or shortened; empty: there is none.
 CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& data, const analysis::bounds& limits,
                                                            const analysis::breakdown_table& time,
                                                            const analysis::breakdown_table& host,
@@ -179,7 +179,7 @@ struct identity {
   static const char* text_or_empty(const char* s) noexcept { return s != nullptr ? s : ""; }
 };
 
-/// How the owners of time are called in the report.
+/// The report's words for an owner of time.
 inline const char* words_of(analysis::owner o) noexcept {
   constexpr const char* words[] = {"kernel",
                                    "transfer",
@@ -196,7 +196,7 @@ inline const char* words_of(analysis::owner o) noexcept {
   return words[static_cast<std::size_t>(o)];
 }
 
-/// What the backend said of itself when the sink was opened; the program may have added another one since.
+/// What the backend said of itself when the sink was opened; the program may have added another backend since.
 CUTRACE_NOINLINE inline std::string backend_words(const identity& who, bool gpu_seen) {
   const std::string_view detail = who.backend_detail;
   const bool other = gpu_seen && (who.backend == "none" || detail.find("no GPU time") != std::string_view::npos);
@@ -253,7 +253,7 @@ inline const char* words_of_cause(analysis::idle_cause c) noexcept {
   return words[static_cast<std::size_t>(c)];
 }
 
-/// The same where a line has no room for it.
+/// A shorter form of words_of_cause, for narrow pages.
 inline const char* short_words_of_cause(analysis::idle_cause c) noexcept {
   constexpr const char* words[] = {"host late",      "host had waited",       "launching",
                                    "host allocated", "waited, though queued", "no stage was open",
@@ -261,21 +261,22 @@ inline const char* short_words_of_cause(analysis::idle_cause c) noexcept {
   return words[static_cast<std::size_t>(c)];
 }
 
-/// "stage: call" where both have room; else the stage, whose marker stands in the program's source.
+/// "stage: call" where both fit into `width` columns; else the stage alone, whose marker is in the program's source;
+/// the call alone where there is no stage.
 CUTRACE_NOINLINE inline std::string whom_words(const std::string& stage, const std::string& call, std::size_t width) {
   if (stage.empty() && call.empty()) return {};
   const std::string both = joined({escaped(stage), stage.empty() || call.empty() ? "" : ": ", escaped(call)});
   return both.size() <= width ? both : label(stage.empty() ? call : stage, width);
 }
 
-/// What the answer is made of, of a trace that is being recorded or of a file: the same results.
+/// Input of `answer`: the results of a trace that is being recorded, or of a trace file.
 struct answer_source {
   const analysis::breakdown_table& time;
   const analysis::idle_report& idle;
   const std::vector<analysis::stage_time>& stages;
   const analysis::operation_table &gpu_operations, &calls;
-  std::size_t devices;                             ///< that had work
-  const std::vector<analysis::finding>* findings;  ///< nullptr: nobody looked for any
+  std::size_t devices;                             ///< devices that had work
+  const std::vector<analysis::finding>* findings;  ///< nullptr: no analysis looked for findings
   const trace_summary& end;
   std::uint64_t lost;
   const analysis::alarm_log& alarms;
@@ -388,7 +389,7 @@ class answer {
   CUTRACE_NOINLINE void append_host(std::string& s) const {
     const analysis::owner most = analysis::largest_host_owner(of_.time, true);
     append_cause(s, most);
-    // Time without any work is what there is most of, but not what one can look at.
+    // `nothing` gives a reader no call and no stage to look at, so the next owner is printed, too.
     const analysis::owner next = analysis::largest_host_owner(of_.time, false);
     if (most == analysis::owner::nothing && next != analysis::owner::nothing) append_cause(s += ", then ", next);
   }
@@ -413,7 +414,7 @@ class answer {
     }
   }
 
-  /// Of the owners that are calls.
+  /// The category of the calls that owner `o` stands for.
   static analysis::category category_of(analysis::owner o) noexcept {
     using analysis::category;
     for (const category c : {category::init, category::memory, category::transfer, category::kernel, category::sync})
@@ -437,7 +438,7 @@ class answer {
       append(s, {", most of it in stage \"", label(worst->name, 32), "\" (", duration(worst->host_ns), ")"});
   }
 
-  /// May have been waiting: the host did nothing for them that could be made faster.
+  /// Whether the stage consists of spans alone. Spans may have been waiting and do not show host work.
   static bool only_spans(const analysis::stage_time& t) noexcept { return t.spans == t.calls && t.adopted_parts == 0; }
 
   CUTRACE_NOINLINE void append_spans(std::string& s) const {
@@ -453,7 +454,7 @@ class answer {
   std::array<std::uint32_t, analysis::owner_count> shares_;
 };
 
-/// Causes of idle time, and whom to blame for most of each.
+/// Causes of idle time, and the stage and the call to blame for most of each.
 CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::idle_report& idle) {
   out.heading("WHY THE GPU IS IDLE", {{"gaps", 9}, {"time", 10}, {"share", 8}, {"  ", 2}, {"mostly", -24}});
   const double whole =
@@ -485,7 +486,8 @@ CUTRACE_NOINLINE inline void print_idle(page& out, const analysis::idle_report& 
     row(wide ? "before the first and after the last work" : "before first, after last", 0, idle.around_ns(), "");
 }
 
-/// Where the wall time went: GPU before host, and beside it the host alone.
+/// Where the wall time went: a moment with GPU work counts for the GPU, else for the host. A second column counts the
+/// host whatever the GPU did.
 class breakdown_section {
  public:
   breakdown_section(page& out, const analysis::breakdown_table& all, const analysis::breakdown_table& host)
@@ -556,7 +558,7 @@ class breakdown_section {
 
   page& out_;
   bool wide_;  ///< room for all columns
-  bool gpu_;   ///< any work of a GPU; without, the host alone is all there is
+  bool gpu_;   ///< there was GPU work; without it the column "host alone" is left out
   const analysis::breakdown_table& all_;
   const analysis::breakdown_table& host_;
   std::array<std::uint32_t, analysis::owner_count> shares_, host_shares_;

@@ -21,8 +21,8 @@ namespace ascii {
 // Numbers as a person reads them in a terminal: three significant digits with a unit, thousands separated. Pure
 // functions.
 
-/// A number with its unit. Not a std::string: a line of the report holds up to six of them, and the compiler would have
-/// to write out how each is destroyed on each way out.
+/// A number with its unit. Not a std::string: a line of the report holds up to six figures, and for strings the
+/// compiler would emit a destructor call for each of them on every exit path.
 class figure {
  public:
   figure() noexcept = default;
@@ -118,7 +118,7 @@ CUTRACE_NOINLINE inline figure bandwidth(double bytes_per_s) {
 CUTRACE_NOINLINE inline figure share(std::uint64_t permille) {
   return digits(permille / 10).add(".").add(digits(permille % 10)).add(" %");
 }
-/// `part` of `whole`; "-" where there is no whole. What is not nothing is never printed as nothing.
+/// `part` of `whole`; "-" where there is no whole. A part above 0 is never printed as 0.0 %.
 CUTRACE_NOINLINE inline figure share_of(double part, double whole) {
   if (whole <= 0) return figure("-");
   const double percent = 100.0 * part / whole;
@@ -128,8 +128,8 @@ CUTRACE_NOINLINE inline figure share_of(double part, double whole) {
 // Lines of the ASCII report put together from pieces and columns; untrusted names escaped to printable ASCII and cut in
 // the middle. Pure functions.
 
-/// Whether names that this thread writes may have characters beyond ASCII: while a page for a terminal that takes UTF-8
-/// is written.
+/// Whether names that this thread writes may have characters beyond ASCII. True while the thread writes a page for a
+/// terminal that takes UTF-8.
 inline bool& names_in_utf8() noexcept {
   static thread_local bool wanted = false;
   return wanted;
@@ -167,9 +167,9 @@ CUTRACE_NOINLINE inline utf8_character utf8_at(std::string_view s) noexcept {
   return {point, size};
 }
 
-/// Columns of a terminal that a character takes, -1 for one that must not reach it: controls, marks that turn the
-/// direction of text or have no width, what has no meaning of its own. Wide are those of East Asia and pictures
-/// (Unicode Standard Annex 11).
+/// Columns of a terminal that a character takes: 0 for combining marks, 2 for East Asian characters and pictures
+/// (Unicode Standard Annex 11), -1 for a character that must not reach the terminal: controls, marks of direction,
+/// invisible characters, surrogates, and code points for private use.
 inline int columns_of(std::uint32_t point) noexcept {
   struct range {
     std::uint32_t first, last;
@@ -189,7 +189,7 @@ inline int columns_of(std::uint32_t point) noexcept {
   return 1;
 }
 
-/// Columns of a text that is printable, and how many of its bytes fit into `columns`.
+/// @returns how many bytes of the printable `text` fit into `columns`; `taken` gets the columns that these bytes take
 CUTRACE_NOINLINE inline std::size_t fitting(std::string_view text, std::size_t columns, std::size_t* taken = nullptr) {
   std::size_t at = 0, used = 0;
   while (at < text.size()) {
@@ -208,8 +208,8 @@ CUTRACE_NOINLINE inline std::size_t columns_of(std::string_view text) {
   return used;
 }
 
-/// A piece of a line: as it is, or filled up with spaces to `width`, from the left where the width is negative. Refers
-/// to its text, so it belongs into the expression that prints it.
+/// A piece of a line: as it is (width 0), aligned right in `width` columns, or aligned left where `width` is negative.
+/// Refers to its text, so it belongs into the expression that prints it.
 struct piece {
   piece(std::string_view s, int w = 0) noexcept : text(s), width(w) {}      // NOLINT: made for initializer lists
   piece(const char* s, int w = 0) noexcept : text(s), width(w) {}           // NOLINT
@@ -246,8 +246,8 @@ CUTRACE_NOINLINE inline void append_hex(std::string& out, const char* prefix, st
   }
 }
 
-/// Printable only: control characters, and all that is no character, become \n, \x1b or \u{202e}, a backslash \\; so
-/// does everything beyond ASCII, unless this thread writes UTF-8. So a name can neither move the cursor nor change the
+/// Printable only: control characters and invalid bytes become \n, \x1b or \u{202e}, a backslash becomes \\. Unless
+/// names_in_utf8(), characters beyond ASCII are escaped likewise. So a name can neither move the cursor nor change the
 /// width of a line. Only the first and the last 256 bytes of a long name are looked at: nothing in between would be
 /// printed.
 CUTRACE_NOINLINE inline std::string escaped(std::string_view name) {
@@ -297,8 +297,8 @@ CUTRACE_NOINLINE inline std::string label(std::string_view name, std::size_t wid
   return cut(name.empty() ? "(unnamed)" : escaped(name), width);
 }
 
-/// A place in the source, "folders/file:line", for about `width` characters: folders in front go first, file and line
-/// never.
+/// A place in the source, "folders/file:line", shortened to about `width` characters: leading folders are left out,
+/// file and line never.
 CUTRACE_NOINLINE inline std::string place(std::string_view site, std::size_t width) {
   std::string text = escaped(site);
   if (text.size() <= width) return text;
@@ -332,7 +332,8 @@ enum class tone : unsigned char { plain, heading, alarm };
 
 class page {
  public:
-  /// @param utf8 names stay as they are until the page ends, else they become ASCII. One page a thread at a time.
+  /// @param utf8 names keep characters beyond ASCII while the page lives; false: these are escaped. At most one page
+  /// lives on a thread at a time.
   page(std::size_t width, bool color, bool utf8 = false) : width_(width), color_(color) { names_in_utf8() = utf8; }
   page(const page&) = delete;
   page& operator=(const page&) = delete;

@@ -21,7 +21,7 @@ namespace ascii {
 // The timeline of the ASCII report: a row for each depth of stages and of calls, one for each stream, a letter for
 // what fills most of a column.
 
-/// Stages have the number of their row in the table of stages, '+' beyond the ninth.
+/// A stage's character in the timeline: the number of its row in the table of stages, '+' beyond the ninth row.
 class stage_digits {
  public:
   explicit stage_digits(const std::vector<analysis::stage_time>& rows) : rows_(rows) {}
@@ -149,12 +149,12 @@ CUTRACE_NOINLINE inline figure time_text(bool approximate, std::int64_t ns) {
   return figure(approximate ? "~" : "").add(duration(ns));
 }
 
-/// @param gpu_seen without any work of a GPU its columns are left out
+/// @param gpu_seen false: there was no GPU work, and the columns of the GPU are left out
 template <class Row>
 void print_stages(page& out, const std::vector<Row>& rows, std::size_t top, bool gpu_seen,
                   const work_without_stage& rest) {
   if (rows.empty()) return;
-  // On narrow pages the mean makes room for names.
+  // Narrow pages have no column "mean", so that names have more room.
   const bool wide = out.width() >= 100;
   const int column = wide ? 10 : 9;
   const int mean_column = wide ? column : 0;
@@ -208,10 +208,10 @@ struct device_row {
   std::uint32_t device = 0;
   std::string_view name;  ///< empty: the trace does not describe it
   std::int64_t busy_ns = 0;
-  std::int64_t active_ns = 0;  ///< what was recorded from its first work to its last
+  std::int64_t active_ns = 0;  ///< recorded time from the device's first work to its last
   std::int64_t kernel_ns = 0, idle_ns = 0;
   std::uint64_t gaps = 0, streams = 0;
-  bool approximate = false;  ///< busy and kernel time
+  bool approximate = false;  ///< busy_ns and kernel_ns are approximate
 };
 
 CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_row>& devices, std::int64_t recorded_ns,
@@ -241,7 +241,7 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_r
                   4);
 }
 
-/// Of a trace that is being recorded.
+/// Rows of the table of GPUs for a trace that is being recorded.
 CUTRACE_NOINLINE inline std::vector<device_row> device_rows(const collection& data) {
   std::vector<device_row> rows;
   for (const analysis::device_time& d : data.time.devices()) {
@@ -262,11 +262,10 @@ CUTRACE_NOINLINE inline std::vector<device_row> device_rows(const collection& da
   return rows;
 }
 
-/// Name of an operation in `room` columns, and how often it failed.
 // Names of kernels as a person says them: without return type, namespaces and parameters; of template arguments those
 // that distinguish rows of the table.
 
-/// A demangled name in its parts; names that are none of C++'s have a base alone.
+/// A demangled name in its parts; names that are not C++ names have a base alone.
 struct kernel_name {
   std::string base;
   std::vector<std::string> arguments;
@@ -319,7 +318,7 @@ CUTRACE_NOINLINE inline kernel_name parts_of_kernel(std::string_view full) {
   kernel_name n;
   const char first = full.empty() ? '\0' : full[0];
   const bool word = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_' || first == '(';
-  if (!word || depth != 0 || begin >= end) return {std::string(full), {}};  // no name of C++'s
+  if (!word || depth != 0 || begin >= end) return {std::string(full), {}};  // not a C++ name
   std::string_view name = full.substr(begin, end - begin);
   if (open != std::string_view::npos && open >= begin && open < end && name.back() == '>') {
     const std::string_view inside = full.substr(open + 1, end - open - 2);
@@ -347,7 +346,7 @@ CUTRACE_NOINLINE inline kernel_name parts_of_kernel(std::string_view full) {
   return n;
 }
 
-/// One for each row, different where the full names are.
+/// A short name for each row. Short names differ where the full names differ.
 CUTRACE_NOINLINE inline std::vector<std::string> short_names(const std::vector<analysis::operation>& rows) {
   std::vector<kernel_name> parts;
   std::map<std::string, std::vector<std::size_t>> of_base;
@@ -379,6 +378,7 @@ CUTRACE_NOINLINE inline std::vector<std::string> short_names(const std::vector<a
   return names;
 }
 
+/// Name of an operation in `room` columns, and how often it failed.
 CUTRACE_NOINLINE inline std::string operation_label(const analysis::operation& o, const std::string& shown,
                                                     std::size_t room) {
   if (o.failed == 0) return label(shown, room);
@@ -388,7 +388,7 @@ CUTRACE_NOINLINE inline std::string operation_label(const analysis::operation& o
   return name;
 }
 
-/// @param full_names of kernels, with return type, namespaces, arguments and parameters
+/// @param full_names true: kernels are printed with return type, namespaces, template arguments and parameters
 CUTRACE_NOINLINE inline void print_operations(page& out, const char* title, const analysis::operation_table& table,
                                               std::size_t top, bool full_names = false) {
   if (table.total_count() == 0) return;

@@ -29,7 +29,7 @@ struct host_row_key {
   row_kind kind;
   std::uint64_t id;
 };
-/// What concerns no thread has the row of its processor.
+/// The row of a host event. A system event without a thread goes to the row of its CPU.
 inline host_row_key host_row_of(const event& e) noexcept {
   if (e.kind == event_kind::stage && e.stage.span) return {row_kind::spans, 0};
   if (e.kind == event_kind::overhead || e.kind == event_kind::window) return {row_kind::overhead, 0};
@@ -39,13 +39,13 @@ inline host_row_key host_row_of(const event& e) noexcept {
 
 struct row_place {
   std::string_view text;   ///< `,"pid":0,"tid":7,"ts":`, valid until the next place is asked for
-  std::uint32_t base_tid;  ///< of the row's first lane: what args call the stream
+  std::uint32_t base_tid;  ///< tid of the row's first lane; args give it as the stream
   std::uint32_t row;       ///< number of the row, in the order of their first use
 };
 
 class chrome_rows {
  public:
-  /// GPUs are rows 0 to 63, so a process with such an id (the first one of a container) is moved away.
+  /// GPUs have the pids 0 to 63, so a process with such an id (the first one of a container) gets another pid.
   static std::uint32_t host_pid(std::uint32_t process_id) noexcept {
     return process_id < gpu_pids ? moved_pid + process_id : process_id;
   }
@@ -81,7 +81,7 @@ class chrome_rows {
     return r.lanes.front().tid;
   }
 
-  /// First lane of a stream, likewise.
+  /// First lane of a stream, without taking room on it.
   std::uint32_t stream_tid(std::uint32_t device, std::uint64_t stream) {
     devices_.insert({device, std::string()});
     row& r = find(gpu_pid(device), row_kind::stream, stream);
@@ -135,7 +135,7 @@ class chrome_rows {
 
   using row_key = std::tuple<std::uint32_t, row_kind, std::uint64_t>;
 
-  /// The last rows by their keys: events of several threads and streams take turns.
+  /// The slot of a row in last_: events of several threads and streams take turns, so one remembered row is not enough.
   static std::size_t slot_of(std::uint32_t pid, row_kind kind, std::uint64_t id) noexcept {
     return static_cast<std::size_t>((id + 7 * std::uint64_t{pid} + 3 * static_cast<std::uint64_t>(kind)) % 16);
   }
@@ -193,7 +193,7 @@ class chrome_rows {
     return r.lanes.back();
   }
 
-  /// The number that Kineto uses where it is free and fits; HTA takes stream 0 for "no stream", so 0 never is.
+  /// The number that Kineto uses where it is free and fits; HTA takes stream 0 for "no stream", so 0 is never used.
   std::uint32_t base_tid(const row& r) {
     std::uint64_t wish = 0;
     if (r.kind == row_kind::thread || r.kind == row_kind::stream) wish = r.id;

@@ -54,7 +54,7 @@ inline char* put_word(char* to, const char (&key)[N], const char* word) noexcept
   return to;
 }
 
-/// Before a field that may be the first of its object.
+/// Writes the comma before a field, unless the field is the first of its object.
 inline char* put_separator(char* to) noexcept {
   if (to[-1] != '{') *to++ = ',';
   return to;
@@ -66,10 +66,10 @@ inline char* put_separator(char* to) noexcept {
 
 /// All zero where the compute capability is not known.
 struct multiprocessor_limits {
-  std::uint32_t threads;             ///< resident on a multiprocessor
-  std::uint32_t blocks;              ///< likewise
-  std::uint32_t shared_bytes;        ///< of a multiprocessor
-  std::uint32_t shared_optin_bytes;  ///< that one block can have
+  std::uint32_t threads;             ///< most that are resident on a multiprocessor
+  std::uint32_t blocks;              ///< most that are resident on a multiprocessor
+  std::uint32_t shared_bytes;        ///< shared memory of a multiprocessor
+  std::uint32_t shared_optin_bytes;  ///< most shared memory that one block can opt in to
 };
 constexpr std::uint32_t warp_threads = 32, multiprocessor_registers = 65536;
 
@@ -110,7 +110,7 @@ inline std::uint32_t resident_blocks(const device_data& d, const kernel_data& k)
   const std::uint64_t warps = rounded(threads, warp_threads) / warp_threads;
   std::uint64_t n = std::min<std::uint64_t>(limits.blocks, limits.threads / warp_threads / warps);
   if (k.registers_per_thread != 0) {
-    constexpr std::uint64_t parts = 4, unit = 256;  // each quarter of the registers serves the warps of its own
+    constexpr std::uint64_t parts = 4, unit = 256;  // each quarter of the registers serves its own warps
     const std::uint64_t a_warp = rounded(std::uint64_t{k.registers_per_thread} * warp_threads, unit);
     n = std::min(n, multiprocessor_registers / parts / a_warp * parts / warps);
   }
@@ -120,13 +120,13 @@ inline std::uint32_t resident_blocks(const device_data& d, const kernel_data& k)
   return static_cast<std::uint32_t>(n);
 }
 
-/// What Kineto's CuptiActivity.h and cuda_occupancy give a kernel.
+/// The numbers that Kineto gives a kernel, by its CuptiActivity.h and by cuda_occupancy.h.
 struct launch_fill {
   double blocks_per_multiprocessor;
   double warps_per_multiprocessor;
   std::uint32_t occupancy_percent;
 };
-/// @returns false where the device is not known
+/// @returns false where the device or its compute capability is not known
 inline bool fill_of(const device_data& d, const kernel_data& k, launch_fill& fill) noexcept {
   if (d.multiprocessors == 0) return false;
   const auto volume = [](const std::uint32_t(&v)[3]) {
@@ -153,7 +153,7 @@ inline char* put_shape(char* to, const kernel_data& k) noexcept {
   return put_field(to, ",\"priority\":", k.priority);
 }
 
-/// At most what a GPU can be asked for, but any number may stand in a record.
+/// No launch comes near 1e12, but a record may hold any number: larger ones are written as 1e12.
 inline char* put_ratio(char* to, double ratio) noexcept {
   return put_millionths(to, ratio < 1e12 ? static_cast<std::uint64_t>(ratio * 1e6 + 0.5) : 1000000000000000000u);
 }
@@ -163,7 +163,7 @@ inline char* put_fill(char* to, const launch_fill& f) noexcept {
   return put_field(to, ",\"est. achieved occupancy %\":", f.occupancy_percent);
 }
 
-/// What put_shape writes, and of a device in `devices` how full the launch makes it.
+/// Writes what put_shape writes and, for a device in `devices`, how full the launch makes this device.
 inline char* put_launch(char* to, const event& e, const std::map<std::uint32_t, device_data>& devices) noexcept {
   to = put_shape(to, e.kernel);
   const auto known = devices.find(e.device);
@@ -206,7 +206,8 @@ inline char* put_copy_args(char* to, const memcpy_data& c, std::int64_t dur_ns) 
   return put_graph(to, c.graph_id, c.graph_node_id);
 }
 
-/// `stream` is the row of the viewer; where that cannot be CUDA's number (0, or too large), `cuda_stream` gives it.
+/// Field `stream`: the row of the viewer. Where this cannot be CUDA's number (0, or too large), field `cuda_stream`
+/// gives CUDA's number.
 inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexcept {
   if (is_no_stream(e.stream)) return put_literal(to, ",\"stream\":-1");
   if (e.kind == event_kind::sync) {
@@ -217,7 +218,7 @@ inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexce
   return base_tid != e.stream ? put_field(to, ",\"cuda_stream\":", e.stream) : to;
 }
 
-constexpr std::size_t gpu_args_room = 896;  ///< the longest of them, a kernel with all it may have, is below 768
+constexpr std::size_t gpu_args_room = 896;  ///< the longest args, of a kernel with all its fields, are below 768
 inline char* put_gpu_args(char* to, const event& e, std::uint32_t base_tid,
                           const std::map<std::uint32_t, device_data>& devices) noexcept {
   to = put_field(to, "\"device\":", e.device);
@@ -225,7 +226,7 @@ inline char* put_gpu_args(char* to, const event& e, std::uint32_t base_tid,
   to = put_stream(to, e, base_tid);
   if (e.correlation_id != 0) to = put_field(to, ",\"correlation\":", e.correlation_id);
   if (e.kind == event_kind::kernel) {
-    // Kineto's files always have it; nanoseconds in the session here, 0 where it was not asked for.
+    // All of Kineto's files have "queued"; here in nanoseconds of the session, 0 where this time was not asked for.
     to = put_field(to, ",\"queued\":", e.kernel.queued_ns);
     to = put_launch(to, e, devices);
     to = put_graph(to, e.kernel.graph_id, e.kernel.graph_node_id);
@@ -243,7 +244,7 @@ inline char* put_gpu_args(char* to, const event& e, std::uint32_t base_tid,
   return e.joined != attribution::by_call ? put_word(to, ",\"attribution\":", to_string(e.joined)) : to;
 }
 
-/// Arguments and result of a call, without its correlation id.
+/// Room for put_api_args: arguments and result of a call, without its correlation id.
 inline std::size_t api_args_room(const api_data& a) noexcept {
   return 160 + escaped_room(a.result_name.size) + escaped_room(a.runtime_name.size) +
          arguments_room(a.arguments, a.argument_count);
@@ -262,15 +263,15 @@ inline char* put_api_args(char* to, const api_data& a) {
 }
 
 constexpr std::size_t stage_args_room = 128;
-/// What only a stage says. `spans`: on a row that it shares with spans of other threads.
+/// Args that only a stage has. `spans`: the stage is on the row that spans of all threads share.
 inline char* put_stage_args(char* to, const event& e, bool spans) noexcept {
   if (e.stage.parent != 0) to = put_field(to, "\"parent\":", e.stage.parent);
   if (e.stage.adopted) to = put_literal(put_separator(to), "\"adopted\":true");
   if (spans && e.thread_id != 0) to = put_field(put_separator(to), "\"thread\":", e.thread_id);
   return to;
 }
-/// Stage and requests as they stand rendered in `membership`, and the event's quality. Of any slice.
-constexpr std::size_t common_args_room = 128;  ///< and the size of `membership`
+/// Room for put_common_args, the args of any slice: stage and requests, rendered in `membership`, and event quality.
+constexpr std::size_t common_args_room = 128;  ///< plus the size of `membership`
 inline char* put_common_args(char* to, const event& e, std::string_view membership) noexcept {
   if (!membership.empty()) to = put_text(put_separator(to), membership);
   if (CUTRACE_LIKELY(!(e.late || e.skewed || e.by_events || e.incomplete) && e.start_ns <= e.end_ns)) return to;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What describes processes, threads, devices, contexts and streams, in a sink's own form, so that each part of a trace
-// can repeat it.
+// Descriptions of processes, threads, devices, contexts and streams, kept in a sink's own form, so that each part of a
+// trace can repeat them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// `Form`: what the sink repeats.
+/// `Form`: a description as the sink keeps it, such as a line of text or an event.
 template <class Form>
 class kept_descriptions {
  public:

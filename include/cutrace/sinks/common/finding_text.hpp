@@ -27,7 +27,7 @@ CUTRACE_NOINLINE inline std::string place_words(const analysis::finding& f, cons
   return s;
 }
 
-/// Where the thread was that launched after such gaps, and what others did then.
+/// What the thread that launched after such gaps did in them, and what other threads did meanwhile.
 CUTRACE_NOINLINE inline std::string host_bound_words(const analysis::finding& f) {
   std::string s = " in which the host is busy ";
   s += f.call.empty() ? "with its own code" : "elsewhere";
@@ -51,7 +51,7 @@ CUTRACE_NOINLINE inline std::string host_bound_words(const analysis::finding& f)
   return s;
 }
 
-/// @param recorded_ns time that shares are of
+/// @param recorded_ns the whole time that shares refer to
 CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::int64_t recorded_ns) {
   using analysis::finding_kind;
   const std::string cost = joined(
@@ -123,8 +123,8 @@ CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::
           "Raise CUTRACE_MEMORY_LIMIT, trace less, or sample; the end of the report says where they went."};
 }
 
-/// @param start_ns of the trace, since which times count
-/// "at 1.23 s: idle for 45.6 us on GPU 0, until kernel "k" (correlation 17)"
+/// "at 1.23 s: idle for 45.6 us on GPU 0, until "k", correlation 17"
+/// @param start_ns begin of the trace: printed times count from it
 CUTRACE_NOINLINE inline std::string words_of(const analysis::evidence& e, std::int64_t start_ns) {
   std::string s = joined({"at ", duration(e.when.start_ns - start_ns), ": "});
   if (e.is == analysis::evidence::kind::gap)

@@ -98,7 +98,8 @@ inline void arguments_object(json_text& json, const argument* arguments, std::ui
   json.end_raw(put_arguments(json.begin_raw(arguments_room(arguments, count)), arguments, count));
 }
 
-/// `requests` holds ids, `request_names` texts; `request_total` stands where the marker named more than there are.
+/// `requests` holds ids, `request_names` texts; `request_total` is written where the marker named more requests than
+/// the event holds.
 inline void request_fields(json_text& json, const event& e) {
   if (e.requests == nullptr || e.request_count == 0) return;
   bool ids = false;
@@ -136,7 +137,7 @@ inline void append_uuid(std::string& out, const std::uint8_t (&uuid)[16]) {
   }
 }
 
-/// The word for its type, as the file had it where this version has none.
+/// The word for the event's type; for a type that this version does not know, the word in the file that was read.
 inline std::string_view type_word(const event& e) noexcept {
   return e.kind == event_kind::other && e.other.type.size != 0 ? view_of(e.other.type) : to_string(e.kind);
 }
@@ -178,7 +179,7 @@ inline void write_fields(json_text& json, const event& e, const List& list, std:
   std::apply([&](const auto&... field) { (write_field(json, e, field, arguments_key), ...); }, list);
 }
 
-/// What only this kind has.
+/// Fields that only the kind of `e` has.
 inline void kind_fields(json_text& json, const event& e) {
   with_field_list(e.kind, [&](const auto& list) { write_fields(json, e, list); });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stage of an event and the requests it serves, as JSON fields. Calls and kernels of one stage come in crowds and
-// say the same, digit by digit: the text of the last few stages is kept. One thread at a time.
+// have the same fields, so the text of recent stages is kept. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +48,14 @@ class membership_fields {
 
  private:
   struct rendered {
-    std::uint64_t stage_id = 0;  ///< 0: no event's
+    std::uint64_t stage_id = 0;  ///< 0: the slot is empty
     text stage_name;
     std::uint32_t request_total = 0;
     std::vector<request_ref> requests;
     std::string json;
     std::size_t behind_name = 0;
 
-    /// Names of stages are interned. Texts of requests are not, but beside them stands their hash, which is the id.
+    /// Names of stages are interned. Texts of requests are not, but the id of such a request is the hash of its text.
     bool is_of(const event& e) const noexcept {
       const auto same = [](text a, text b) { return a.data == b.data && a.size == b.size; };
       if (stage_id != e.stage_id || !same(stage_name, e.stage_name) || request_total != e.request_total ||
@@ -76,9 +76,9 @@ class membership_fields {
 
   const rendered& find(const event& e) {
     if (e.stage_id == 0 || e.request_count > (e.requests != nullptr ? request_limit : 0)) return render_into(other_, e);
-    rendered& r = stages_[(e.stage_id ^ e.stage_id >> 40) % slots];  // ids count up from a start of each thread
+    rendered& r = stages_[(e.stage_id ^ e.stage_id >> 40) % slots];  // each thread counts ids up from its own start
     if (r.is_of(e)) return r;
-    r.stage_id = 0;  // no event's, should memory run out below
+    r.stage_id = 0;  // empty, should memory run out below
     render_into(r, e);
     r.requests.assign(e.requests, e.requests + e.request_count);
     r.stage_name = e.stage_name;

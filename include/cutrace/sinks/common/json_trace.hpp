@@ -44,7 +44,7 @@ inline void info_fields(json_text& json, const trace_info& i) {
   clocks_object(json, i.start);
 }
 
-/// {"name":count,...} over the first `n` values of an enumeration.
+/// {"name":count,...} over the first `N` values of an enumeration.
 template <class Enum, std::size_t N>
 inline void counts_object(json_text& json, std::string_view key, const std::uint64_t (&counts)[N]) {
   json.key(key);

@@ -61,7 +61,7 @@ inline void chrome_name(std::string& out, const event& e) {
     default:
       break;
   }
-  // A kernel of this name is "Kernel" to Kineto's readers: the bare word is the category.
+  // A kernel named "kernel" is written "Kernel": Kineto's readers take the word "kernel" for the category.
   const std::string_view name = view_of(e.name);
   out.append(e.kind == event_kind::kernel && name == "kernel" ? std::string_view("Kernel") : name);
 }

@@ -16,15 +16,15 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
 /// One lane. Remembers the outermost slices placed so far, in order; slices come roughly by their end. Bounded: when
-/// there are too many, neighbours are joined, which can only refuse more than needed, never too little.
+/// there are too many, neighbours are joined, which may refuse a slice that fits, and never takes one that does not.
 class slice_lane {
  public:
   /// `nesting`: slices may lie within each other (calls of a thread). Otherwise they may only follow each other (GPU).
   explicit slice_lane(bool nesting) : nesting_(nesting) { move_to(least_room); }
 
   /// Takes the half-open slice if it fits. `owner` names what directly encloses it (a stage), 0 nothing: neighbours
-  /// with one owner are never parted by a later slice, so joining them loses nothing. `late_apart`: nor does one that
-  /// ends before another did, where a slice begins at its end.
+  /// with one owner are never parted by a later slice, so joining them loses nothing. `late_apart`: a slice that comes
+  /// late (it ends before one placed earlier) does not fit either if another slice begins at its end.
   CUTRACE_INLINE bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool late_apart = false) {
     if (newest_end_ns_ > start_ns) return place_between(start_ns, end_ns, owner, late_apart);
     add(end_, start_ns, end_ns, owner);
@@ -41,7 +41,7 @@ class slice_lane {
   static constexpr std::size_t least_room = 8;
   static constexpr std::size_t recent = 64;  // a runtime call still encloses the driver calls right before it
 
-  /// As the last one.
+  /// Puts a slice at `at`, as the last one.
   CUTRACE_INLINE void add(interval* at, std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
     newest_end_ns_ = end_ns;
     put(at, start_ns, end_ns, owner);
@@ -60,7 +60,7 @@ class slice_lane {
                                       bool late_apart) {
     interval* const begin = taken_.get();
     if (nesting_ && end_ns >= newest_end_ns_ && end_[-1].start_ns < end_ns) {
-      // Around the newest ones, as a stage is: being in order, all that begin after it also end in it.
+      // A slice around the newest ones, such as a stage: they are in order, so all that begin in it also end in it.
       interval* first = end_;
       while (first != begin && first[-1].start_ns > start_ns) --first;
       if (first != end_ && (first == begin || first[-1].end_ns <= start_ns)) {
@@ -90,8 +90,8 @@ class slice_lane {
     return true;
   }
 
-  /// A parent that begins in the same nanosecond as its child would have to stand before it in the file, and the child
-  /// is written already; only an equal slice may.
+  /// A parent that begins in the same nanosecond as its child would have to stand before the child in the file, and the
+  /// child is written already. Only a slice with the same two times may enclose it.
   static bool encloses(std::int64_t start_ns, std::int64_t end_ns, const interval& inner) noexcept {
     if (inner.start_ns == start_ns) return inner.end_ns == end_ns;
     return start_ns < inner.start_ns && inner.end_ns <= end_ns;
@@ -99,7 +99,7 @@ class slice_lane {
 
   std::size_t size() const noexcept { return static_cast<std::size_t>(end_ - taken_.get()); }
 
-  /// For one more.
+  /// Makes room for one more slice.
   CUTRACE_NOINLINE void make_room() {
     if (size() > limit) return compact();
     --end_;  // there is room even if memory runs out in the next line

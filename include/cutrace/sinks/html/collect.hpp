@@ -29,11 +29,11 @@ class busy_curve {
   void add(analysis::interval v) {
     busy_.insert(v, [this](analysis::interval where, std::int64_t ns) {
       if (ns == where.length_ns()) return bins_.add(where);
-      // In the folded past only the amount is known: it is taken to lie at the front.
+      // In the past that interval_set has folded only the busy amount is known: it is put at the begin.
       bins_.add({where.start_ns, where.start_ns + ns});
     });
   }
-  /// Busy tenths of a percent of `columns` equal parts of `window`.
+  /// Busy time of each of `columns` equal parts of `window`, in tenths of a percent.
   CUTRACE_NOINLINE std::vector<std::uint32_t> permille(analysis::interval window, std::size_t columns) const {
     std::vector<std::uint32_t> list;
     const double width_ns = static_cast<double>(window.length_ns()) / static_cast<double>(columns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data of the HTML report as one JSON object: the head, the tables and the charts. The words are those of the
-// terminal report. assets/html/ reads it; fields that are lists of lists stand there in the same order.
+// terminal report. The scripts of assets/html/ read the object; they know the fields of inner lists by their position.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace html {
 
-/// Whose color a gap of that cause has.
+/// The owner of time whose color a gap of cause `c` has.
 inline analysis::owner looks_of(analysis::idle_cause c) noexcept {
   constexpr analysis::owner of[] = {analysis::owner::host_stage,  analysis::owner::host_sync,
                                     analysis::owner::host_launch, analysis::owner::host_memory,
@@ -37,9 +37,10 @@ inline analysis::owner looks_of(analysis::idle_cause c) noexcept {
   return of[static_cast<std::size_t>(c)];
 }
 
-/// What only an analysis of the whole trace knows, to be shown instead of what the page finds itself, or beside it.
+/// Results that only an analysis of the whole trace has. The page shows them instead of its own results, or beside
+/// them.
 struct whole_trace {
-  /// Cells as they are shown; the first column stands on the left.
+  /// Cells as text; the first column is aligned left.
   struct table {
     std::string title, hint;
     std::vector<std::string> columns;
@@ -200,7 +201,7 @@ class summary_writer {
     json_.end_array();
   }
 
-  /// [words, on the GPU, ns, permille, events, host alone ns, its permille, bottleneck]
+  /// [words, on the GPU, ns, permille, events, host alone ns, its permille, bottleneck, number of the owner]
   CUTRACE_NOINLINE void owners() {
     const auto shares = analysis::permille_of(time_);
     const auto host_shares = analysis::permille_of(host_);
@@ -270,7 +271,8 @@ class summary_writer {
     json_.end_array();
   }
 
-  /// [name, category, count, total, mean, shortest, longest, failed, p50, p90, p99]; times in ns
+  /// [name, category, count, total, mean, shortest, longest, failed, p50, p90, p99]; times in ns. The percentiles are
+  /// missing where they are not known.
   CUTRACE_NOINLINE void operations(const char* key, const analysis::operation_table& table) {
     json_.key(key);
     json_.begin_array();

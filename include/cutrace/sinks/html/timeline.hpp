@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of the HTML report's timeline: stages by thread and depth, calls by thread, GPU work by device and stream.
 // Memory is bounded: when the events no longer fit, neighbours shorter than a resolution become one, everywhere, and
-// the resolution doubles until they do. So a trace of any length keeps its whole course.
+// the resolution doubles until the events fit. So a trace of any length keeps its whole course.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace html {
 // What events of the HTML report's timeline have in common, kept once and referred to by number: the stage with its
 // requests, and the shape in which a kernel was launched. Number 0 says that nothing is known.
 
-/// Texts with numbers from 1 on; those beyond `limit_bytes` are 0 and counted.
+/// Texts with numbers from 1 on; texts beyond `limit_bytes` get number 0 and are counted.
 class text_numbers {
  public:
   explicit text_numbers(std::size_t limit_bytes) : bytes_left_(limit_bytes) {}
@@ -54,7 +54,7 @@ class text_numbers {
   std::uint64_t refused_ = 0;
 };
 
-/// Stages with the requests they serve: text of the requests behind the four bytes of the stage's name.
+/// Stages with the requests they serve. An entry: number of the stage's name (four bytes), then text of the requests.
 class context_table {
  public:
   explicit context_table(std::size_t limit_bytes) : known_(limit_bytes) {}
@@ -153,7 +153,7 @@ class shape_table {
 };
 
 // The events of one row of the HTML report's timeline, packed as they come: about ten bytes each, numbers as LEB128
-// (seven bits a byte, low ones first), signed ones in zigzag form, starts as distances from the one before. The page
+// (seven bits a byte, low ones first), signed ones in zigzag form, starts as distances from the record before. The page
 // holds these bytes as they are, in base64; assets/html/model.js is their other reader.
 
 /// What the timeline keeps of an event. Fields that are 0 take no room.
@@ -164,10 +164,10 @@ struct record {
   std::uint32_t context = 0;  ///< stage and requests, an entry of the context table
   std::uint32_t detail = 0;   ///< GPU: an entry of the table of launch shapes; calls: the result
   std::uint32_t call = 0;     ///< name of the launching call
-  std::int64_t delay_ns = 0;  ///< from the begin of that call to `start_ns`
+  std::int64_t delay_ns = 0;  ///< from the begin of the launching call to `start_ns`
   std::uint64_t bytes = 0;    ///< copied or set
-  std::uint64_t joined = 0;   ///< events that this one stands for; 0: it is one
-  std::uint64_t busy_ns = 0;  ///< of those, their own length without the gaps
+  std::uint64_t joined = 0;   ///< events that this record stands for; 0: it is a single event
+  std::uint64_t busy_ns = 0;  ///< of a joined record: length of its events without the gaps
   std::int64_t end_ns() const noexcept { return start_ns + static_cast<std::int64_t>(length_ns); }
 };
 
@@ -218,7 +218,7 @@ class packed_records {
     }
   }
 
-  /// Joins neighbours shorter than `resolution_ns` as long as together they are no longer than that.
+  /// Joins neighbours shorter than `resolution_ns` as long as together they are no longer than `resolution_ns`.
   CUTRACE_NOINLINE void join(std::int64_t resolution_ns) {
     packed_records coarser;
     record open;
@@ -237,7 +237,7 @@ class packed_records {
         if (r.end_ns() - r.start_ns >= resolution_ns) flush();
         return;
       }
-      record sum;  // the context of the parts differs; the name is that of the longest
+      record sum;  // without a context, since the parts' may differ; with the name of the longest part
       sum.name = longest_of(r) > longest_of(open) ? r.name : open.name;
       sum.start_ns = from;
       sum.length_ns = static_cast<std::uint64_t>(to - from);
@@ -260,7 +260,7 @@ class packed_records {
 
   static std::uint64_t longest_of(const record& r) noexcept { return r.joined != 0 ? r.busy_ns : r.length_ns; }
 
-  /// By a quarter, not by two: what is not used counts against the limit.
+  /// By a quarter, not to twice the capacity: unused capacity counts against the limit.
   CUTRACE_NOINLINE void grow() {
     bytes_.reserve(bytes_.capacity() + std::max<std::size_t>(512, bytes_.capacity() / 4));
   }
@@ -313,7 +313,7 @@ struct row_key {
 class timeline {
  public:
   static constexpr std::uint32_t deepest_stage = 15;  ///< deeper ones share its row
-  static constexpr std::size_t row_limit = 256;       ///< rows beyond share one row of the host, one of the GPU
+  static constexpr std::size_t row_limit = 256;       ///< further rows of the host share one row, those of GPUs another
 
   /// @param limit_bytes of the packed events; the tables beside them take up to half as much again.
   timeline(std::int64_t start_ns, std::size_t limit_bytes)
@@ -415,7 +415,7 @@ class timeline {
     if (e.kind == event_kind::memset) r.bytes = e.memset_.bytes;
   }
 
-  /// That its length is no measurement stands in the name: who looks at one slice looks there.
+  /// A name with the words that the length was not measured: a reader of a single slice looks at its name.
   CUTRACE_NOINLINE std::uint32_t unfinished_name(const event& e) {
     const text name = analysis::operation_name(e);
     const std::string label = std::string(name.data, name.size) + " (unfinished: times not known)";
@@ -435,7 +435,7 @@ class timeline {
     return *r.row;
   }
 
-  /// Until a quarter of the room is free again.
+  /// Joins neighbours in all rows until a quarter of the room is free again.
   CUTRACE_NOINLINE void join() {
     constexpr std::int64_t finest_ns = 1024, coarsest_ns = std::int64_t{1} << 60;
     do {

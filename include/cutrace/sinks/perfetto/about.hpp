@@ -103,7 +103,7 @@ inline std::string row_name(const perfetto_row_key& row, std::size_t lane) {
   return lane == 0 ? name : name + " (" + std::to_string(lane + 1) + ")";
 }
 
-/// Key and value of the first and the last packet's annotations.
+/// Annotations, key and value, of instants on the trace's own track: begin and end of trace and parts, losses.
 class about_notes {
  public:
   explicit about_notes(protozero::pbf_writer& event) : event_(event) {}
@@ -172,7 +172,7 @@ inline void add_summary(protozero::pbf_writer& event, const trace_summary& summa
   if (summary.missing != nullptr) notes.add("missing", view_of(summary.missing));
 }
 
-/// What GpuInfo says of one device.
+/// One device as an entry of Perfetto's GpuInfo.
 inline std::string gpu_description(const event& e) {
   std::string out;
   protozero::pbf_writer gpu(out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Field numbers of the packets that a Perfetto trace is made of, as in Perfetto v58's protos/perfetto/trace: the
-// comment behind each group names the file. Only what is written here.
+// comment behind each group names the file. Only fields that cutrace writes.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ constexpr std::uint32_t api_cuda = 4;
 namespace interned {  // interned_data.proto, gpu_interned_data.proto
 constexpr field event_categories = 1, event_names = 2, annotation_names = 3, graphics_contexts = 23,
                 gpu_specifications = 24, string_values = 29, compute_kernels = 1000, compute_arg_names = 1001;
-constexpr field iid = 1, text = 2;                 ///< of most of them
+constexpr field iid = 1, text = 2;                 ///< of most tables
 constexpr field context_pid = 2, context_api = 3;  ///< of graphics_contexts
 constexpr field specification_description = 3, specification_category = 4;
 constexpr field kernel_demangled = 3, kernel_arch = 4, kernel_args = 5;

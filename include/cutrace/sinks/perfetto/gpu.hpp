@@ -148,7 +148,7 @@ class perfetto_gpu {
     state_.waits[e.correlation_id % 64] = {e.correlation_id, state_.rows.queue(e.device, e.stream).last_event};
   }
 
-  /// Known from here on; the next write_devices writes it.
+  /// Keeps the description of a device; the next write_devices writes it.
   void describe(const event& e) {
     architectures_[e.device] =
         "sm_" + std::to_string(e.device_.compute_major) + std::to_string(e.device_.compute_minor);
@@ -172,7 +172,7 @@ class perfetto_gpu {
  private:
   static constexpr std::size_t packet_room =
       perfetto_sequence::head_room + 24 * number_field_room + perfetto_state::common_room + 16 * note_room;
-  /// Numbers of work without a correlation id, beyond all such ids (32 bits and their epochs).
+  /// First event_id of work without a correlation id, beyond all correlation ids (32 bits and their epochs).
   static constexpr std::uint64_t first_free_number = std::uint64_t{1} << 62;
   static constexpr std::uint32_t device_limit = 64;  ///< GpuInfo lists all devices up to the last one
   static constexpr std::size_t context_limit = 1024;

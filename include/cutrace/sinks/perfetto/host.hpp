@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's half of a Perfetto trace: stages, calls and instants as track events, a begin and an end packet for each
-// slice; calls that make the GPU work name it (gpu_correlation), from which viewers draw arrows.
+// slice; calls that cause GPU work name this work (gpu_correlation), from which viewers draw arrows.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class perfetto_host {
     to = perfetto_state::put_quality<track_note>(to, e);
     to = close_messages(packet, begin, to);
 
-    // Its default track and clock are the sequence's, and no interned number is in it.
+    // The end packet has the default track and clock of its sequence, and no interned number is in it.
     packet = to + packet_at;
     to = s.put_head(to, false, clock, end_ns);
     char* const end = open_message<pf::packet::track_event>(to);
@@ -152,7 +152,7 @@ class perfetto_host {
   static bool is_gpu(const perfetto_row_key& row) noexcept {
     return row.kind == perfetto_row_kind::stream_sync || row.kind == perfetto_row_kind::context_sync;
   }
-  /// A thread is described by its ids; whatever is none, or lies beside a thread, is a track with a name.
+  /// The first lane of a thread is described by the thread's ids; any other row or lane is a track with a name.
   void describe_lane(const perfetto_row_key& row, std::size_t index, std::string_view thread_name) {
     const bool is_thread = row.kind == perfetto_row_kind::thread && row.id != 0 && row.id != perfetto_rows::other_id &&
                            row.owner != 0 && index == 0;
@@ -176,7 +176,7 @@ class perfetto_host {
     });
   }
 
-  /// Of all that the description of its kind has; more than is written of most kinds.
+  /// Room for all fields that event_fields.hpp lists for the event's kind; most kinds write fewer.
   CUTRACE_ONE_COPY static std::size_t room_of_fields(const event& e) noexcept {
     std::size_t room = 0;
     const auto add = [&](const auto& field) {
@@ -203,7 +203,7 @@ class perfetto_host {
 
   static constexpr std::size_t triple_room = 3 * 10 + 3;  ///< "64x1x1"
 
-  /// What kinds say of which there are few: under the names of docs/jsonl.md.
+  /// Writes the fields of rare kinds, under the names of docs/jsonl.md.
   CUTRACE_ONE_COPY char* put_described(char* to, const event& e) {
     with_fields(e.kind, [&](const auto&... field) { ((to = put_field(to, e, field)), ...); });
     return to;
@@ -244,7 +244,7 @@ class perfetto_host {
     }
   }
 
-  /// Its result, and its arguments where they are wanted.
+  /// The result of a call, and its arguments where the options ask for them.
   CUTRACE_ONE_COPY char* put_call(char* to, const api_data& a) {
     if (a.result != 0) {
       to = put_signed_note<track_note>(to, note::result, a.result);
@@ -256,8 +256,8 @@ class perfetto_host {
       to = put_argument(to, a.arguments[i], i);
     return to;
   }
-  /// To the GPU's work of a call that makes some or waits: its number is the call's correlation id, in a graph the
-  /// launch's.
+  /// The arrow from a call to the GPU work that it causes or waits for. The number of GPU work is the correlation id of
+  /// its call, for work in a graph that of the graph's launch.
   char* put_arrow(char* to, const event& e) const noexcept {
     const std::uint64_t work = e.correlation_id;
     const analysis::call_arrow arrow = work != 0 ? analysis::arrow_of_call(e.name) : analysis::call_arrow::none;
@@ -278,7 +278,7 @@ class perfetto_host {
     if (a.name.size != 0 && a.name.size <= argument_name_limit) {
       append_perfetto_text(scratch_, view_of(a.name));
     }
-    // A name that its escapes have made longer than the room that was asked for is named by its position.
+    // An argument whose name is longer, with its escapes, than the room made for it is named by its position.
     if (scratch_.empty() || scratch_.size() > a.name.size) scratch_ = "arg" + std::to_string(position);
     to = put_bytes<pf::annotation::name>(body, scratch_);
     switch (a.kind) {
@@ -307,13 +307,13 @@ class perfetto_host {
     return to + sizeof(bits);
   }
 
-  /// Which part of a stage it is.
+  /// Whether the event is an adopted part of a stage, and the thread of a span.
   CUTRACE_INLINE static char* put_part(char* to, const event& e) noexcept {
     if (CUTRACE_UNLIKELY(e.stage.adopted)) to = put_note<track_note>(to, note::adopted, 1);
     if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);
     return to;
   }
-  /// What NVTX gave.
+  /// Domain, category, color and payload that NVTX gave.
   CUTRACE_ONE_COPY char* put_origin(char* to, const stage_data& s) {
     if (CUTRACE_LIKELY(s.origin == stage_origin::marker)) return to;
     if (s.domain.size != 0) to = put_foreign<track_note>(to, note::domain, s.domain);
@@ -335,7 +335,7 @@ class perfetto_host {
     return to;
   }
 
-  /// A text from elsewhere in the room of its size: what its escapes make longer is cut.
+  /// A text of the program, escaped and cut to its original size, since only this much room was made.
   std::string_view foreign(text t) {
     scratch_.clear();
     append_perfetto_text(scratch_, view_of(t));
@@ -346,7 +346,7 @@ class perfetto_host {
   char* put_foreign(char* to, note key, text t) {
     return put_text_note<Form>(to, key, foreign(t));
   }
-  /// At a character's begin.
+  /// Cuts `s` to at most `size` bytes, at the begin of a character.
   static void cut_text(std::string& s, std::size_t size) {
     while (size > 0 && (static_cast<unsigned char>(s[size]) & 0xC0u) == 0x80u) --size;
     s.resize(size);

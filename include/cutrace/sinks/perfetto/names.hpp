@@ -25,7 +25,7 @@ inline void append_perfetto_text(std::string& out, std::string_view s) {
   append_printable(out, s, perfetto_text_limit);
 }
 
-/// Keys to numbers that count up from 1.
+/// Maps keys to numbers that count up from 1.
 template <std::size_t Words>
 class number_table {
  public:
@@ -53,7 +53,7 @@ class number_table {
   struct hash {
     std::size_t operator()(const key& k) const noexcept {
       std::uint64_t sum = 0;
-      for (const std::uint64_t word : k) sum = detail::hash_number(sum ^ word);  // seeded: words may be a file's
+      for (const std::uint64_t word : k) sum = detail::hash_number(sum ^ word);  // seeded: words may come from a file
       return static_cast<std::size_t>(sum);
     }
   };
@@ -62,12 +62,12 @@ class number_table {
     key is_of{};
     std::uint32_t number = 0;
   };
-  /// Without it an event of the Perfetto sink costs 95 ns instead of 75 (bench/sink_cost, no file).
+  /// Without this cache an event of the Perfetto sink costs 95 ns instead of 75 (bench/sink_cost, no file).
   recent recent_[256];
   std::uint32_t next_ = 1;
 };
 
-/// What slices are called.
+/// Numbers for the names of slices.
 class slice_names {
  public:
   std::uint32_t of(const event& e) { return numbers_.of(key_of(e)); }
@@ -81,7 +81,7 @@ class slice_names {
     append_perfetto_text(out, whole);
   }
 
-  /// Names are interned: equal addresses are equal texts. Others are made of what stands in `what`.
+  /// Names are interned: equal addresses are equal texts. Other names are made of the fields in the key's second word.
   static number_table<2>::key key_of(const event& e) noexcept {
     const std::uint64_t kind = std::uint64_t{static_cast<std::uint8_t>(e.kind)} << 56;
     switch (e.kind) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What slices say beside their name: debug annotations of host slices, arguments of GPU work. Their keys are numbers;
-// a sequence begins with all of them. Keys of kernels are those that Perfetto's GpuCompute page reads.
+// What slices say beside their name: debug annotations of host slices, arguments of GPU work. Their keys are written as
+// numbers; each sequence begins with the texts of all keys. Keys of kernels are those that Perfetto's GpuCompute page
+// reads.
 #pragma once
 
 #include <cstddef>
@@ -115,14 +116,14 @@ constexpr const char* note_names[] = {
 constexpr std::uint32_t note_count = sizeof(note_names) / sizeof(note_names[0]);
 static_assert(note_count == static_cast<std::uint32_t>(note::incomplete) + 1, "a name for each");
 
-/// The key of a field of event_fields.hpp; none: it goes by its name.
+/// The key of a field of event_fields.hpp; note::none: the field is written with its name.
 constexpr note note_of_field(std::string_view field) noexcept {
   if (field == "category_name") return note::category;
   for (std::uint32_t i = 1; i < note_count; ++i)
     if (field == note_names[i]) return static_cast<note>(i);
   return note::none;
 }
-/// The inverse.
+/// The inverse of note_of_field.
 constexpr std::string_view field_of_note(note key) noexcept {
   return key == note::category ? std::string_view("category_name") : note_names[static_cast<std::uint8_t>(key)];
 }
@@ -215,7 +216,7 @@ CUTRACE_INLINE char* put_text_number_note(char* to, note key, std::uint32_t numb
   return close_short_message(
       body, put_number<Form::of_text_iid>(put_number<Form::name>(body, static_cast<std::uint64_t>(key)), number));
 }
-/// Room: `text` and note_room.
+/// Needs room for `text` and note_room.
 template <class Form>
 inline char* put_text_note(char* to, note key, std::string_view text) noexcept {
   char* const body = open_message<Form::message>(to);

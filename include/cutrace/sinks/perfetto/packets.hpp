@@ -20,7 +20,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// What render stages of the GPU are called; their numbers in gpu_specifications.
+/// Render stages of the GPU; the value is the number in gpu_specifications, gpu_stage_names has the names.
 enum class gpu_stage : std::uint8_t { none, kernel, memcpy, memset, graph, event };
 constexpr const char* gpu_stage_names[] = {"", "Kernel", "Memcpy", "Memset", "Graph", "Event"};
 
@@ -42,7 +42,7 @@ class perfetto_packets {
     char* to = out.room(body_.size() + number_field_room);
     out.commit(put_bytes<pf::trace_packet>(to, body_));
   }
-  /// The same on sequence 1, at a time.
+  /// A packet on sequence 1 with the time `ns` of CLOCK_MONOTONIC, filled by `fill(pbf_writer&)`.
   template <class Fill>
   void add_at(std::uint64_t ns, Fill fill) {
     add(perfetto_rows::main_sequence, [&](protozero::pbf_writer& packet) {
@@ -93,7 +93,7 @@ class perfetto_packets {
       fill(data);
     });
   }
-  /// The same for one text, of which some traces have one for each step.
+  /// Interned data of one text, without protozero: some traces have a new text in each step.
   template <pf::field Table>
   CUTRACE_ONE_COPY void define_text(const perfetto_sequence& s, std::uint32_t number, std::string_view text) {
     char* to = out.room(text.size() + 8 * number_field_room);

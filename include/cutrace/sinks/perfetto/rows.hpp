@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a Perfetto trace: threads with as many lanes as their slices need, and hardware queues, one for each stream.
 // Begin and end of a slice are packets of their own, matched by the order of their times, so slices that overlap partly
-// must not share a lane. (Queues may overlap: their viewer draws them on further lines.)
+// must not share a lane. (Work of a queue may overlap: viewers draw it on further lines.)
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ enum class perfetto_row_kind : std::uint32_t { thread, spans, overhead, windows,
 
 struct perfetto_row_key {
   perfetto_row_kind kind;
-  std::uint32_t owner;  ///< process, of synchronisations the device
+  std::uint32_t owner;  ///< process; of synchronisations the device
   std::uint64_t id;     ///< thread, stream or context; of `system` the CPU, of the others 0
   bool operator<(const perfetto_row_key& o) const noexcept {
     return std::tie(kind, owner, id) < std::tie(o.kind, o.owner, o.id);
@@ -40,8 +40,8 @@ struct perfetto_lane {
   perfetto_sequence sequence;
   slice_lane slices;
 
-  /// Takes a slice if viewers would nest it rightly. They take what happens at one time in the order of the file, so a
-  /// slice that comes late must not even touch the one after it.
+  /// Takes a slice if viewers would nest it rightly. Viewers take packets with equal times in the order of the file, so
+  /// a slice that comes late must not even touch the slice after it.
   CUTRACE_INLINE bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner) {
     return slices.place(start_ns, end_ns, owner, true);
   }
@@ -108,7 +108,7 @@ class perfetto_rows {
   std::uint64_t overlapping() const noexcept { return overlapping_; }
 
   static constexpr std::uint32_t main_sequence = 1;
-  /// In gpu_specifications, where smaller numbers are Perfetto's render stages (gpu_stage).
+  /// Number of the first queue in gpu_specifications, where smaller numbers are render stages (gpu_stage).
   static constexpr std::uint32_t first_queue = 16;
   static constexpr std::uint64_t other_id = ~std::uint64_t{0} - 1;
 

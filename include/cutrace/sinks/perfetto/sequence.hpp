@@ -38,14 +38,14 @@ class request_sets {
     }
   };
 
-  /// The numbers are forgotten.
+  /// Forgets all numbers.
   void clear() noexcept {
     for (entry& e : entries_) e.number = 0;
     next_ = 1;
   }
   bool full() const noexcept { return next_ > number_limit; }
 
-  /// A single number needs no text.
+  /// Whether the event has a single request without a name, which is written as a number, not as text.
   static bool is_plain(const event& e) noexcept { return e.request_count == 1 && e.requests[0].name.size == 0; }
   static bool has(const event& e) noexcept { return e.request_count != 0 && e.requests != nullptr; }
 
@@ -62,7 +62,7 @@ class request_sets {
     return found;
   }
 
-  /// At most `shown_limit` of them.
+  /// The text of a set, with at most `shown_limit` requests.
   static std::string text_of(const entry& set) {
     std::string text;
     std::size_t shown = 0;
@@ -123,7 +123,7 @@ class trace_clock {
   std::int64_t offset_ns_ = 0;
 };
 
-/// Where an opened packet stands: behind its tag and its length.
+/// Offset of an opened packet's content: behind its tag and its length.
 constexpr std::size_t packet_at = 2;
 
 struct perfetto_sequence {
@@ -132,13 +132,13 @@ struct perfetto_sequence {
   std::uint64_t track = 0;       ///< default track, 0: none
   std::uint64_t last_ns = 0;     ///< where its clock of deltas stands
   known_numbers names, texts, kernels;
-  std::vector<std::uint32_t> contexts;  ///< of the GPU that it has described
+  std::vector<std::uint32_t> contexts;  ///< CUDA contexts that the sequence has described
 
   /// The clock of deltas takes steps up to this; one time from far in the future must not make all others late.
   static constexpr std::uint64_t longest_step_ns = std::uint64_t{1} << 42;  // 73 minutes
   static constexpr std::size_t head_room = 5 * number_field_room;
 
-  /// Opens a packet, at packet_at of `to`, and puts its number and time.
+  /// Opens a packet, whose content begins at `to` + packet_at, and puts the number of the sequence and the time.
   char* put_head(char* to, bool needs_state, const trace_clock& clock, std::int64_t trace_ns) noexcept {
     to = put_number<pf::packet::sequence_id>(open_message<pf::trace_packet>(to), id);
     if (needs_state) to = put_number<pf::packet::sequence_flags>(to, pf::packet::needs_state);
@@ -148,8 +148,8 @@ struct perfetto_sequence {
       last_ns = ns;
       return to;
     }
-    // What lies before the packet before it (a stage is written after what happened in it) has a clock without order,
-    // which needs more bytes.
+    // A packet earlier than the one before it (a stage is written after what happened in it), or far later, has an
+    // absolute clock, which needs more bytes.
     const bool in_session = ns >= origin_ns;
     to = put_number<pf::packet::timestamp>(to, in_session ? ns - origin_ns : ns);
     return put_number<pf::packet::timestamp_clock_id>(to, in_session ? pf::clocks::of_session : pf::clocks::monotonic);

@@ -25,7 +25,8 @@ struct perfetto_state {
   track_numbers tracks;
   std::uint32_t process_id = 0;
 
-  /// Which work a call that waits with this correlation id has waited for: its record comes shortly before the call.
+  /// The GPU work that a waiting call, with this correlation id, has waited for. The synchronisation's record comes
+  /// shortly before the call's.
   struct awaited {
     std::uint64_t correlation = 0;
     std::uint64_t event = 0;
@@ -45,7 +46,7 @@ struct perfetto_state {
     use_name(s, number, e);
     return number;
   }
-  /// Writes the name of `e` into the sequence unless it knows it.
+  /// Writes the name of `e` into the sequence unless the sequence has it.
   CUTRACE_INLINE void use_name(perfetto_sequence& s, std::uint32_t number, const event& e) {
     if (CUTRACE_LIKELY(!s.names.first(number))) return;
     std::string text;
@@ -59,14 +60,15 @@ struct perfetto_state {
       packets.define_text<pf::interned::string_values>(s, number, perfetto_text(view_of(stage)));
     return number;
   }
-  /// One number as it is, more of them or names as a text. Room: two times note_room.
+  /// A single request number as it is; several requests, or names, as an interned text. Room: two times note_room.
   template <class Form>
   CUTRACE_INLINE char* put_requests(char* to, const event& e, std::uint32_t number) noexcept {
     if (number != 0) return put_text_number_note<Form>(to, note::requests, number);
     if (request_sets::has(e) && request_sets::is_plain(e)) to = put_note<Form>(to, note::request, e.requests[0].id);
     return e.request_total > e.request_count ? put_note<Form>(to, note::request_total, e.request_total) : to;
   }
-  /// 0 where there is no set to speak of. Before the packet is begun: it may write one of its own.
+  /// Number of the text of the event's requests; 0: none, or a single number. Call before the event's packet is begun:
+  /// this may write a packet of its own.
   std::uint32_t requests_number(perfetto_sequence& s, const event& e) {
     if (!request_sets::has(e) || request_sets::is_plain(e)) return 0;
     const request_sets::entry& set = requests.of(e);

@@ -29,7 +29,7 @@ CUTRACE_INLINE char* put_tag(char* to) noexcept {
   constexpr std::uint32_t tag = Field << 3u | static_cast<std::uint32_t>(Type);
   static_assert(tag < 0x200000, "three bytes");
   constexpr std::size_t size = tag < 0x80 ? 1 : tag < 0x4000 ? 2 : 3;
-  // By memcpy: stores byte by byte are one to g++ 12, whose constant it loads from memory.
+  // By memcpy: g++ 12 makes one store of stores byte by byte, and loads its constant from memory.
   constexpr unsigned char bytes[] = {(tag & 0x7Fu) | (size > 1 ? 0x80u : 0u),
                                      (tag >> 7u & 0x7Fu) | (size > 2 ? 0x80u : 0u), tag >> 14u};
   std::memcpy(to, bytes, size);
@@ -52,7 +52,7 @@ template <pf::field Field>
 CUTRACE_INLINE char* open_message(char* to) noexcept {
   return put_tag<Field, protozero::pbf_wire_type::length_delimited>(to) + 1;
 }
-/// As close_message, of 128 bytes and more.
+/// As close_message, for a message of 128 bytes and more.
 CUTRACE_ONE_COPY inline char* close_long_message(char* body, char* end) noexcept {
   const std::size_t size = static_cast<std::size_t>(end - body);
   const std::size_t more = static_cast<std::size_t>(protozero::length_of_varint(size)) - 1;
@@ -65,14 +65,14 @@ CUTRACE_INLINE char* close_short_message(char* body, char* end) noexcept {
   body[-1] = static_cast<char>(end - body);
   return end;
 }
-/// The same of any message. There must be room for nine bytes behind `end`.
+/// Closes a message of any length. There must be room for nine bytes behind `end`.
 CUTRACE_INLINE char* close_message(char* body, char* end) noexcept {
   const std::size_t size = static_cast<std::size_t>(end - body);
   if (CUTRACE_UNLIKELY(size >= 0x80)) return close_long_message(body, end);
   return close_short_message(body, end);
 }
-/// The same of messages within each other that end together; `body` is of the outermost. Where its length takes one
-/// byte, so do those of the others.
+/// Closes nested messages that end together; `body` is of the outermost. Where the length of the outermost takes one
+/// byte, so do the lengths of the inner ones.
 CUTRACE_INLINE char* close_messages(char* body, char* inner, char* end) noexcept {
   if (CUTRACE_UNLIKELY(end - body >= 0x80)) return close_long_message(body, close_message(inner, end));
   return close_short_message(body, close_short_message(inner, end));

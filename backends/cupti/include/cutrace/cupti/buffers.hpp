@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activity buffers: a fixed amount of memory, zeroed by the collector after it has read it (CUPTI would do it on the
-// application's thread), never unmapped (CUPTI may hold some until the process ends).
+// Activity buffers: a fixed amount of memory. The collector zeroes a buffer after reading it (else CUPTI would, on the
+// application's thread). The memory is never unmapped, since CUPTI may hold buffers until the process ends.
 //
-// CUPTI 12.3 and later give each thread that launches a buffer of its own until the next flush. After it the thread
-// gets another one, though CUPTI may keep the first: a kernel that runs keeps one for each flush in which its thread
-// launches (CUDA 13.0, H200: ten a second, with a flush each 100 ms). So the first is small: a thousand slow threads
-// have one each, and a minute of such a kernel costs 2.4 MiB. Large ones carry a fast thread for long.
+// CUPTI 12.3 and later give each launching thread a buffer of its own until the next flush. Then the thread gets a new
+// one, though CUPTI may keep the old one: a kernel that still runs keeps one for each flush period in which its thread
+// launches (CUDA 13.0, H200: ten a second, with a flush each 100 ms). So a thread's first buffer is small: a thousand
+// slow threads have one each, and a minute of such a kernel costs 2.4 MiB. Large buffers carry a fast thread for long.
 #pragma once
 
 #include <sys/mman.h>
@@ -30,12 +30,13 @@ class buffer_pool : public activity_buffers {
   /// 1,200 kernel records: at a million kernels a second a buffer lasts 1.2 ms, and the 44 that the default limit
   /// allows bridge 50 ms in which the collector does not run.
   static constexpr std::size_t large_bytes = std::size_t{256} << 10;
-  /// 19 kernel records. The default limit allows 2,816: for a thousand threads, and for those that a flush has just
-  /// returned.
+  /// 19 kernel records. The default limit allows 2,816 small buffers: for a thousand threads, and for buffers that a
+  /// flush has just returned.
   static constexpr std::size_t small_bytes = std::size_t{4} << 10;
   static constexpr std::size_t discard_bytes = std::size_t{16} << 10;
 
-  /// Allows buffers of `bytes` together; what exists already stays. Ends `close`.
+  /// Limits the memory of all buffers together to `bytes`, in whole large buffers, at least two. Memory that exists
+  /// already stays. Reverses `close`. Any thread.
   void allow(std::size_t bytes) {
     const std::size_t wanted = bytes / large_bytes > 2 ? bytes / large_bytes : 2;
     const std::lock_guard<std::mutex> hold(lock_);
@@ -43,7 +44,7 @@ class buffer_pool : public activity_buffers {
     closed_.store(false, std::memory_order_relaxed);
     if (wanted <= slots_) return;
     const std::size_t more = wanted - slots_;
-    // Lazily backed by memory, and zero until then.
+    // The kernel backs the mapping at first use, with zeroed pages.
     void* at =
         ::mmap(nullptr, more * large_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return;
@@ -51,16 +52,17 @@ class buffer_pool : public activity_buffers {
     slots_ += more;
   }
 
-  /// From here on nobody gets a buffer: what CUPTI has of them can only become less. Any thread.
+  /// From here on `take` returns nullptr, so the number of buffers at CUPTI can only fall. Any thread.
   void close() noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     closed_.store(true, std::memory_order_relaxed);
   }
   bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
-  /// A zeroed buffer of `size` bytes, aligned to a page; nullptr when the limit is reached, or closed. `first`: of its
-  /// thread since the last flush, small. Others are large until half of the memory is taken: the rest must serve
-  /// whoever comes next. `thread`, `now_ns`: whose records it will hold (see `held`), and the raw time. Any thread.
+  /// A zeroed buffer, aligned to small_bytes; `size` is set. nullptr when the limit is reached, or after `close`.
+  /// `first`: the thread's first since the last flush, which is small. Others are large until half of the memory is
+  /// taken: the rest is for other threads. `thread`: whose records it will hold (see `held`). `now_ns`: raw frame. Any
+  /// thread.
   unsigned char* take(std::uint32_t thread, std::uint64_t now_ns, bool first, std::size_t& size) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     if (is_closed()) return nullptr;
@@ -70,7 +72,7 @@ class buffer_pool : public activity_buffers {
     for (region& r : regions_)
       for (std::size_t i = 0; i < r.slots.size() && (found == nullptr || found->is_free()); ++i) {
         slot& s = r.slots[i];
-        // One that is divided already comes first, so that the others stay whole.
+        // A divided slot is preferred, so that free slots stay whole.
         if (!(s.is_free() ? found == nullptr && used_ < limit_ : is_small && s.divided && s.taken != all_pieces))
           continue;
         found = &s;
@@ -104,8 +106,8 @@ class buffer_pool : public activity_buffers {
 
   /// Buffers that CUPTI has. Any thread.
   std::uint32_t at_cupti() const noexcept { return at_cupti_.load(std::memory_order_relaxed); }
-  /// Memory that is taken by records of threads of which CUPTI has returned nothing since before `until_ns` (raw): a
-  /// thread's buffers come back in their order, and nothing more goes into any but its newest. Any thread.
+  /// Bytes that unfinished work holds back: of each thread whose oldest buffer CUPTI has had since `until_ns` (raw
+  /// frame) or longer, all buffers but the newest, the only one that is still written to. Any thread.
   std::size_t held_back_bytes(std::uint64_t until_ns) const {
     struct one {
       std::uint32_t thread;
@@ -129,7 +131,7 @@ class buffer_pool : public activity_buffers {
     return closed;
   }
 
-  /// Takes a buffer back that `used` bytes were written to.
+  /// Takes back a buffer of which CUPTI wrote the first `used` bytes, and zeroes them. Any thread.
   void give(unsigned char* b, std::size_t used) noexcept {
     std::unique_lock<std::mutex> hold(lock_);
     const place p = place_of(b);  // slots do not move, and this one stays as it is while it is out
@@ -154,12 +156,12 @@ class buffer_pool : public activity_buffers {
     return pieces * small_bytes;
   }
 
-  /// A full buffer begins to wait for the collector, or has been read.
+  /// true: a completed buffer begins to wait for the collector; false: the buffer waits no more.
   void queued(bool now) noexcept { queued_.fetch_add(now ? 1u : ~0u, std::memory_order_relaxed); }
 
   /// Holds the calling thread up, `us` microseconds at most, while the collector has buffers to read and less than half
-  /// of the memory is free. For overflow_policy::wait, before a call that makes work: the records of it come later, so
-  /// half must be left for them.
+  /// of the memory is free. For overflow_policy::wait, before a call that makes GPU work: half of the memory must be
+  /// left for the records, which come later.
   void wait_for_room(std::uint32_t us) const noexcept {
     if (!crowded()) return;
     const int program_errno = errno;
@@ -171,7 +173,7 @@ class buffer_pool : public activity_buffers {
     errno = program_errno;
   }
 
-  /// Buffers that CUPTI or the collector has, and bytes that all may have.
+  /// Buffers that CUPTI or the collector has. `limit_bytes`: the most memory that all buffers together may take.
   std::uint32_t out() const noexcept { return out_.load(std::memory_order_relaxed); }
   std::size_t limit_bytes() const noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
@@ -190,8 +192,8 @@ class buffer_pool : public activity_buffers {
   };
   /// Memory of one large buffer, or of small ones.
   struct slot {
-    std::uint64_t taken = 0;    ///< small buffers that are out, a bit each; of a large one all
-    std::uint64_t touched = 0;  ///< that have ever been
+    std::uint64_t taken = 0;    ///< a bit for each small buffer in use; all bits for a large one
+    std::uint64_t touched = 0;  ///< bits that `taken` has ever had
     bool divided = false;
     holder of[pieces_a_slot] = {};
     bool is_free() const noexcept { return taken == 0; }
@@ -213,7 +215,7 @@ class buffer_pool : public activity_buffers {
     }
     __builtin_unreachable();  // it is one of ours
   }
-  /// Of each buffer that is out.
+  /// Calls `take(holder, bytes)` for each buffer in use.
   template <class Take>
   void for_each(Take take) const {
     const std::lock_guard<std::mutex> hold(lock_);

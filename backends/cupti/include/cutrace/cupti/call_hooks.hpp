@@ -21,18 +21,18 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// For one session. `recording` learns which functions there are to be switched off and on.
+/// For one session. `recording` is given the functions whose callbacks it switches off and on.
 class call_hooks {
  public:
-  /// `gated`: calls that launch or make executable graphs pass process_state::graphs. `waits`: those that wait are
-  /// recorded as waits, too, because CUPTI does not.
+  /// `gated`: calls that launch or make executable graphs pass process_state::graphs. `waits`: calls that wait are
+  /// recorded as waits, too, for a session without CUPTI's SYNCHRONIZATION records.
   call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording, bool gated,
              bool waits)
       : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated), waits_(waits) {}
 
-  /// Names and enables the driver's functions, those that only ask if `queries`: else, of these, the two by which
-  /// programs poll for the end of work, for the errors that they return (a decoder in PyTorch calls neither). Returns
-  /// how many.
+  /// Names the driver's functions and enables their callbacks. Functions that only ask are included if `queries`; else
+  /// only cuStreamQuery and cuEventQuery are, by which programs poll for the end of work, for the errors that they
+  /// return (a decoder in PyTorch calls neither). Returns the number of enabled functions.
   std::uint32_t enable_driver(bool queries) {
     CUptiResult failure = CUPTI_SUCCESS;
     const CUptiResult nameless = for_each_name(CUPTI_CB_DOMAIN_DRIVER_API, [&](std::uint32_t cbid, const char* symbol) {
@@ -51,7 +51,8 @@ class call_hooks {
     return recording_.calls();
   }
 
-  /// For the names of the runtime's functions that make those calls, without those that only ask unless `queries`.
+  /// Enables callbacks of the runtime API, so that a driver call carries the name of the runtime function that made it.
+  /// Runtime functions that only ask are included if `queries`.
   void enable_runtime(bool queries) {
     CUptiResult failure = CUPTI_SUCCESS;
     runtime_calls::begin(p_);
@@ -72,7 +73,7 @@ class call_hooks {
              enabled ? nameless : failure);
   }
 
-  /// For the stages in which nodes of graphs are captured.
+  /// Enables the callbacks that show in which stage a node of a graph was captured.
   void enable_graphs() const {
     if (!graph_callbacks::possible(p_.api)) return;
     CUptiResult failure = CUPTI_SUCCESS;
@@ -86,7 +87,7 @@ class call_hooks {
   }
 
  private:
-  /// Calls `use(id, symbol)` for each function of a domain. Why there are too few, if anything went wrong.
+  /// Calls `use(id, symbol)` for each function of a domain. Returns CUPTI_SUCCESS, or why some have no name.
   template <class Use>
   CUptiResult for_each_name(CUpti_CallbackDomain domain, Use use) const {
     CUptiResult nameless = CUPTI_SUCCESS;
@@ -121,7 +122,7 @@ class call_hooks {
   }
   unsigned traits_of(const char* symbol, const function_entry* known) const {
     unsigned traits = 0;
-    if (known == nullptr || known->work != function_work::none)  // records of more than GPU work carry ids
+    if (known == nullptr || known->work != function_work::none)  // not only records of GPU work carry ids
       traits |= call_recipe::makes_work;
     if (starts_with(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
       traits |= call_recipe::updates_graph;

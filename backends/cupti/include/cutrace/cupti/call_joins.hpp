@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cutrace run --method all` has a probe on a function of the library that it injects, cutrace_call_joins, and so
-// learns CUPTI's number of the call that a thread is in. The callbacks may be those of the library or, where a program
-// has a session of its own, the program's.
+// `cutrace run --method all` sets a probe on cutrace_call_joins, a function of the library that it injects. The
+// function's argument is CUPTI's correlation id of the call that the thread is in. The CUPTI callbacks that call it are
+// those of the injected library or, where a program has a session of its own, the program's.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,8 +17,8 @@ namespace cupti CUTRACE_LOCAL {
 
 using call_joins_function = void (*)(std::uint64_t);
 
-/// That function, where the command asks for it. Null: nobody asks, or it is not to be had. It stays loaded: the driver
-/// loads the same file when CUDA begins.
+/// cutrace_call_joins of the injected library, where `cutrace run` asks for it by CUTRACE_CALL_JOINS=1; null where it
+/// is not asked for or not found. The library stays loaded: the driver loads the same file when CUDA begins.
 inline call_joins_function find_call_joins() noexcept {
   const char* const asked = detail::environment("CUTRACE_CALL_JOINS");
   const char* const path = detail::environment("CUDA_INJECTION64_PATH");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the callback must know of a driver function, in 16 bytes: what to do at it, and where the values of its
-// arguments lie. Programs that do much between two calls drive it out of the near caches, so the callback is to touch
-// few lines: the whole tables of names and parameters are for everybody else.
+// What the callback must know of a driver function, in 16 bytes: what to do at a call, and where the values of its
+// arguments lie. A program that does much between two calls evicts these bytes from the near caches, so the callback
+// must touch few cache lines. All other code uses the whole tables of names and parameters.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,15 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// Set before callbacks of the function are on. A later session sets the same again, while a call that began in the
-/// session before may still read it.
+/// Set before callbacks of the function are on. A later session sets the recipe again, while a call from the earlier
+/// session may still read it: hence the atomics.
 class call_recipe {
  public:
-  /// uses_graph_gate: its calls pass process_state::graphs. only_result: its calls are not recorded, but for the first
-  /// that returns an error after which the context cannot be used.
+  /// uses_graph_gate: calls pass process_state::graphs. only_result: calls are not recorded, except the first that
+  /// returns an error after which the context cannot be used.
   enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_graph_gate = 4, waits = 8, only_result = 16 };
-  static constexpr unsigned rare_before = uses_graph_gate | only_result;  ///< with something to do at the call's begin
-  static constexpr unsigned rare_after = updates_graph | uses_graph_gate | waits | only_result;  ///< at its end
+  static constexpr unsigned rare_before = uses_graph_gate | only_result;  ///< traits with work at a call's ENTER
+  static constexpr unsigned rare_after = updates_graph | uses_graph_gate | waits | only_result;  ///< and at its EXIT
 
   /// `f`: null where the function is not known.
   void set(unsigned traits, const function_entry* f) noexcept {
@@ -34,8 +34,8 @@ class call_recipe {
 
   unsigned traits() const noexcept { return static_cast<std::uint8_t>(first_.load(std::memory_order_relaxed)); }
 
-  /// As cupti::read_words, but only where all arguments are plain values, of 8 bytes or of 4 that are no float, in the
-  /// structure of parameters itself; `plain` is false otherwise, and nothing read.
+  /// As cupti::read_words, but only where all arguments are plain: values of 8 bytes, or of 4 bytes and no float, in
+  /// the parameter structure itself. Otherwise sets `plain` to false and reads nothing.
   CUTRACE_INLINE std::uint32_t read(const void* params, std::uint64_t* out, bool& plain) const noexcept {
     const std::uint64_t first = first_.load(std::memory_order_relaxed);
     plain = (first & plain_bit) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUPTI calls: on the application's threads at each driver call, and for buffers on whichever thread it likes.
+// The functions that CUPTI calls: on the application's threads at each driver call, and on any thread for buffers.
 #pragma once
 
 #include <cupti.h>
@@ -23,8 +23,8 @@ struct callbacks {
   /// Raw-frame nanoseconds, for CUPTI. Any thread.
   static std::uint64_t CUPTIAPI timestamp() { return process_state::made().scale.now_ns(); }
 
-  /// Code that each launch runs twice, in a program that may have driven it out of the near caches: the whole way,
-  /// down to the record, is short, and is this one function where `Writer`, the writer's class, is known to be final.
+  /// Each launch runs this code twice, in a program that may have evicted it from the near caches. So the path down to
+  /// the record is short, and all of it is this one function where `Writer`, the writer's class, is known to be final.
   template <class Writer>
   static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
     process_state& p = process_state::made();
@@ -55,7 +55,8 @@ struct callbacks {
     if (CUTRACE_UNLIKELY((traits & call_recipe::rare_after) != 0)) after(p, *w, cbid, call, traits, end);
   }
 
-  /// At EXIT, of a call that was entered while the callbacks were on and tracing was not paused. Its end, in ticks.
+  /// Records, at EXIT, a call that was entered while the callbacks were on and tracing was not paused. Returns the
+  /// call's end in ticks.
   template <class Writer>
   CUTRACE_INLINE static std::uint64_t leave(const process_state& p, Writer& w, CUpti_CallbackId cbid,
                                             const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
@@ -78,14 +79,15 @@ struct callbacks {
     return c.end_ticks;
   }
 
-  /// After an error that loses the context is when the records of what ran are wanted.
+  /// Notifies the writer of an error that loses the context: the records of what ran before are wanted then.
   CUTRACE_ONE_COPY static void note_failure(event_writer& w, const api_call& c) noexcept {
     if (!loses_context(c.result)) return;
     process_state::get().faulted.store(true, std::memory_order_release);
     w.context_lost(c.function, c.result, c.end_ticks);
   }
 
-  /// At EXIT, of a call that is not recorded: but for the first whose result says so, since programs may poll on.
+  /// At EXIT of a call that is not recorded (call_recipe::only_result). The first call whose result loses the context
+  /// is recorded all the same; later ones are not, since programs may poll on.
   CUTRACE_ONE_COPY static void note_result(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
                                            const CUpti_CallbackData& call) noexcept {
     const std::int32_t result = result_of(call);
@@ -139,7 +141,7 @@ struct callbacks {
     *records = 0;  // as many as fit
     event_writer* w = p.writer.load(std::memory_order_acquire);
     const std::uint64_t now = w != nullptr ? w->raw_ns(w->ticks()) : clock::monotonic_ns();
-    static thread_local std::uint64_t flushes_seen = ~std::uint64_t{0};  // it is the launching thread that asks
+    static thread_local std::uint64_t flushes_seen = ~std::uint64_t{0};  // CUPTI asks on the launching thread
     const std::uint64_t flushes = p.flushes.load(std::memory_order_relaxed);
     const bool first = flushes != flushes_seen;
     flushes_seen = flushes;
@@ -149,8 +151,8 @@ struct callbacks {
       return;
     }
     *size = 0;
-    // Earlier releases crash on a refusal (CUDA 12.8 and older): they get one to throw away, which whoever takes the
-    // records next may free.
+    // CUDA 12.8 and older crash on a refusal: CUPTI gets a buffer whose records are thrown away. It is allocated so
+    // that another client, which may take over the records next, can free() it.
     if (p.version < 27) *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_pool::discard_bytes));
     if (*buffer == nullptr) {
       if (!p.buffers.is_closed()) p.refused.fetch_add(1, std::memory_order_relaxed);
@@ -164,7 +166,7 @@ struct callbacks {
                                         std::size_t valid) {
     process_state& p = process_state::get();
     if (buffer == nullptr) return;
-    p.completing.fetch_add(1);  // before `writer` is read, and before CUPTI has the buffer no more
+    p.completing.fetch_add(1);  // before `writer` is read and before at_cupti() falls
     hand_back(p, buffer, size, valid);
     p.completing.fetch_sub(1);
   }
@@ -215,8 +217,8 @@ struct callbacks {
       w->report("cupti", "cuptiActivityGetNextRecord cannot read a buffer to its end: the GPU records in it are lost");
   }
 
-  /// Queued behind the buffers that came before: GPU work's contexts and streams that none of them described are
-  /// described now. Any thread.
+  /// Queues a step behind the buffers that came before: it describes those contexts and streams of GPU work that no
+  /// buffer has described. Any thread.
   static void settle_places(process_state& p, event_writer& w) noexcept {
     const auto settle = [](const activity_buffer& b, event_emitter& to) {
       decode_context& context = *static_cast<decode_context*>(b.owner);

@@ -11,9 +11,10 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// `what`: the call, then what is missing for want of it. Nothing for CUPTI_SUCCESS. Any thread.
+/// Reports a CUPTI call that failed; nothing for CUPTI_SUCCESS. `what`: the call, then what is missing because of the
+/// failure. Any thread.
 inline void complain(event_writer& w, const char* what, CUptiResult r) noexcept {
-  // After a fatal error CUPTI refuses everything, which has been said.
+  // After a fatal error CUPTI refuses every call; the error itself has been reported.
   if (r == CUPTI_SUCCESS || process_state::get().fatal.load(std::memory_order_relaxed)) return;
   try {
     w.report("cupti", (std::string(what) + ": " + process_state::get().api.explain(r)).c_str());

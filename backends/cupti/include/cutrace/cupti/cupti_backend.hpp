@@ -4,8 +4,8 @@
 //
 // Off by default is one class of functions: those that only ask ("query" in the generated table: cuCtxGetCurrent,
 // cuFuncGetAttribute, cuStreamIsCapturing and their like). In an eager PyTorch loop they outnumber the calls that make
-// work; CUTRACE_CUPTI_QUERIES=1 brings them back. Their failures are then invisible, too, but for what loses the
-// context where cuStreamQuery or cuEventQuery returns it.
+// work; CUTRACE_CUPTI_QUERIES=1 brings them back. While off, their failures are not recorded, except an error that
+// loses the context where cuStreamQuery or cuEventQuery returns it.
 //
 // CUPTI is never finalised: doing so while another thread calls CUDA destroys the program (measured on CUPTI 13.0).
 #pragma once
@@ -41,9 +41,9 @@ namespace cupti CUTRACE_LOCAL {
 
 class cupti_backend final : public backend {
  public:
-  /// With what the environment says (options.hpp).
+  /// Takes its options from the environment (options.hpp).
   cupti_backend() = default;
-  /// The same. `on_call`: that of callbacks for the class of all writers with which it will be started.
+  /// As above. `on_call`: callbacks::on_call for the class of every writer that `start` will get.
   explicit cupti_backend(CUpti_CallbackFunc on_call) : on_call_(on_call) {}
   explicit cupti_backend(const options& o) : options_(o), given_(true) {}
 
@@ -101,8 +101,8 @@ class cupti_backend final : public backend {
       p.whole_graphs.store(false, std::memory_order_release);
       p.node_windows.store(false, std::memory_order_release);
     }
-    // Callbacks first: from here on no new call is recorded. Then what was recorded, incomplete or not.
-    p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // else unsubscribing ends them
+    // Callbacks first: from here on no new call is recorded. Then the records are fetched, complete or not.
+    p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // where this fails, unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
     runtime_calls::end(p);
     if (options_.has(record_group::runtime)) p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API);
@@ -118,9 +118,9 @@ class cupti_backend final : public backend {
     return true;
   }
 
-  /// A flush does not wait for what another thread is handing back at that moment: its records would be nobody's. Older
-  /// libraries keep buffers; so it ends where none has come for ten milliseconds, and after a quarter of a second in
-  /// any case: while threads go on launching they may ask for buffers for ever, and no later session would get CUPTI.
+  /// A flush does not wait for a buffer that another thread is handing back: its records would be lost. Older libraries
+  /// keep buffers, so the wait ends when none has come back for ten milliseconds, and after a quarter of a second in
+  /// any case: threads that go on launching may ask for buffers for ever, and no later session would get CUPTI.
   static void wait_for_buffers(process_state& p) noexcept {
     std::uint32_t before = ~std::uint32_t{0};
     for (int quiet = 0, turns = 0; quiet < 10 && turns < 250; ++quiet, ++turns) {
@@ -132,9 +132,9 @@ class cupti_backend final : public backend {
     }
   }
 
-  /// A client that registers buffers gets CUPTI as it was but for the clock: its buffers are not zeroed, and it has not
-  /// asked for our kinds. Kinds go first, then nobody gets a buffer of ours any more, and all that CUPTI has come back
-  /// with the flush that follows.
+  /// A client that registers buffers gets CUPTI as it was but for the clock: such a client does not zero its buffers
+  /// and has not asked for our kinds. Kinds go off first, then CUPTI gets no buffer of ours any more, and the flush
+  /// that follows brings back all that CUPTI holds.
   bool meets_client(bool records) noexcept override {
     if (!active_ || (records && lets_go_)) return false;
     if (!records) return true;
@@ -185,7 +185,7 @@ class cupti_backend final : public backend {
     p.last_writer.store(writer_, std::memory_order_release);
     p.call_joins.store(find_call_joins(), std::memory_order_relaxed);
     name_results(*writer_);
-    if (late) describe_devices(*writer_);  // CUPTI did when CUDA began; no callback is on yet that would report of this
+    if (late) describe_devices(*writer_);  // CUPTI did so when CUDA began; no callback is on yet to record this
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const bool whole_graphs = may_trace_whole_graphs();
     call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version),
@@ -211,7 +211,7 @@ class cupti_backend final : public backend {
     if (registered != CUPTI_SUCCESS) return "cuptiActivityRegisterCallbacks: " + p.api.explain(registered);
     std::string missing;
     CUptiResult why = CUPTI_SUCCESS;
-    bool any = false;  // but descriptions
+    bool any = false;  // other than descriptions
     for (const kind& k : kinds) {
       if (k.group != kind::always && !options_.has(static_cast<record_group>(k.group))) continue;
       if (k.id == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole_graphs) continue;
@@ -243,7 +243,7 @@ class cupti_backend final : public backend {
     return p.api.cuptiActivityEnable(k.id);
   }
 
-  /// Where a session begins before CUDA does, managed memory is asked for again at each flush.
+  /// Where a session begins before CUDA does, managed memory is asked for again at each flush and each poll.
   void begin_managed_memory() noexcept {
     process_state& p = process_state::get();
     const kind& k = *std::find_if(std::begin(kinds), std::end(kinds), is_managed_memory);
@@ -255,9 +255,9 @@ class cupti_backend final : public backend {
     complain("cuptiActivityEnable, no records of UNIFIED_MEMORY_COUNTER", r);
   }
 
-  /// What CUPTI leaves out of the records, or adds to them, by default.
+  /// Changes CUPTI's defaults: no records of queries, and the details that the options ask for.
   void set_details(process_state& p) const {
-    // A program that polls with cuStreamQuery or cuEventQuery would get a record for each question that is answered no.
+    // Else a program that polls with cuStreamQuery or cuEventQuery would get a record each time the work is unfinished.
     if (options_.has(record_group::sync) && p.api.cuptiActivityEnableAllSyncRecords != nullptr)
       complain("cuptiActivityEnableAllSyncRecords, queries of streams are recorded, too",
                p.api.cuptiActivityEnableAllSyncRecords(0));
@@ -273,7 +273,7 @@ class cupti_backend final : public backend {
           "cuptiActivityEnableLatencyTimestamps, kernels are recorded without the times of queueing and submission",
           p.api.cuptiActivityEnableLatencyTimestamps(1));
   }
-  /// What makes kernels and events dearer stays on in CUPTI when its client leaves.
+  /// Switches off the costly details: CUPTI would keep them on after its client has left.
   void leave_details(const process_state& p) const {
     if (options_.has(record_group::event) && p.api.cuptiActivityEnableCudaEventDeviceTimestamps != nullptr)
       p.api.cuptiActivityEnableCudaEventDeviceTimestamps(0);
@@ -282,7 +282,7 @@ class cupti_backend final : public backend {
   }
 
   /// Problem: replaying a graph that was instantiated before GRAPH_TRACE was switched on ends the program (SIGSEGV in
-  /// CUPTI 13.0). Solution: it is switched on only where no graph can exist yet.
+  /// CUPTI 13.0). Solution: GRAPH_TRACE is switched on only where no graph can exist yet.
   bool may_trace_whole_graphs() const {
     if (options_.graphs != graph_level::graph) return false;
     if (!cuda_is_running()) return true;
@@ -293,7 +293,7 @@ class cupti_backend final : public backend {
     return false;
   }
 
-  /// For cutrace::graph_exec.
+  /// Lets cutrace::graph_exec choose between the two instances of a graph (graph_twin.hpp).
   void offer_twins(process_state& p) const noexcept {
     if (!graph_twin::possible(p.version)) return;
     const bool whole = recording_.is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
@@ -304,8 +304,8 @@ class cupti_backend final : public backend {
   }
 
   void disable_kinds(process_state& p) noexcept {
-    // Once CUPTI's own exit handlers have run this would be the program's end (CUPTI 13.0, H200), and nothing is left
-    // that could slow it down.
+    // Once CUPTI's own exit handlers have run, switching kinds off would end the program (CUPTI 13.0, H200), and
+    // nothing is left that they could slow down.
     if (p.exiting.load(std::memory_order_acquire)) return;
     complain("cuptiActivityDisable, CUPTI goes on recording and slows the program down", recording_.end(p));
   }
@@ -323,8 +323,8 @@ class cupti_backend final : public backend {
                     "deadlock in this CUPTI; 13.0 Update 1 has no such fault");
   }
 
-  /// CUPTI went on recording between two sessions: that is of neither. While there is no writer, buffers come back
-  /// empty.
+  /// CUPTI went on recording between two sessions: those records belong to neither. While there is no writer, hand_back
+  /// throws away the records of a buffer.
   void discard_records(process_state& p) noexcept {
     p.api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     std::size_t n = 0;
@@ -349,7 +349,7 @@ class cupti_backend final : public backend {
         p.lib = library();
         return false;
       }
-      // Behind the library's own handlers in the list, so that it runs before them.
+      // Registered after the library's own exit handlers, so that it runs before them.
       std::atexit([] { process_state::get().begin_exit(); });
     }
     const CUptiResult asked = p.api.cuptiGetVersion(&p.version);
@@ -382,8 +382,9 @@ class cupti_backend final : public backend {
     return false;
   }
 
-  /// Buffers on the device keep CUPTI's own size and limit (3.2 MB, 250 a context): 30 million graph kernels left its
-  /// memory flat (CUPTI 13.0, H200); with a limit of 8 kernels lost their times (parcagpu#23). tests/gpu/soak watches.
+  /// Buffers on the device keep CUPTI's own size and limit (3.2 MB, 250 a context): its memory stayed flat over 30
+  /// million graph kernels (CUPTI 13.0, H200). With a limit of 8 buffers, kernels lost their times (parcagpu#23).
+  /// tests/gpu/soak watches.
   void set_attributes(process_state& p) {
     std::uint8_t on = 1;
     std::size_t size = sizeof(on);
@@ -392,7 +393,7 @@ class cupti_backend final : public backend {
     complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER), CUPTI clears buffers on the program's threads",
              zeroed);
 #if CUPTI_API_VERSION >= 21
-    // A kernel without end holds back the buffer of its thread alone. Libraries before CUDA 12.3 have one for all.
+    // A kernel without end holds back its own thread's buffer alone. Before CUDA 12.3 all threads share one.
     size = sizeof(on);
     if (p.version >= 21 && zeroed == CUPTI_SUCCESS)
       complain("cuptiActivitySetAttribute(PER_THREAD_ACTIVITY_BUFFER), a long kernel holds back all threads' records",
@@ -402,7 +403,8 @@ class cupti_backend final : public backend {
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
   }
 
-  /// Once in a process: each further registration spoils a record (pytorch#192021). The scale is the process's.
+  /// Registers our clock, once in a process: each further registration spoils a record (pytorch#192021). The scale is
+  /// that of the process.
   void take_clock(process_state& p) {
     if (p.clock_registered) return;
     std::string why = "this libcupti has no cuptiActivityRegisterTimestampCallback";
@@ -429,10 +431,10 @@ class cupti_backend final : public backend {
   decode_context decoder_;
   CUpti_SubscriberHandle subscriber_{};
   recording_switch recording_;
-  std::string mismatch_;  ///< of library and driver
+  std::string mismatch_;  ///< warning that library and driver are of different CUDA major versions; else empty
   bool active_ = false;
   std::atomic<bool> lets_go_{false};  ///< a client of the program takes the records
-  bool managed_waits_ = false;        ///< for CUDA to be initialised
+  bool managed_waits_ = false;        ///< managed memory waits for CUDA to be initialised
   flushing flushing_;
 };
 

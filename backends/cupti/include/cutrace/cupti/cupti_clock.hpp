@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For a libcupti that does not take our clock: the distance of CUPTI's own clock from the raw frame, measured again and
-// again, and an emitter that moves the times of events by it.
+// again, and an emitter that moves the times of events by that distance.
 #pragma once
 
 #include <cupti.h>
@@ -44,7 +44,7 @@ class cupti_clock {
   std::atomic<std::int64_t> offset_ns_{0};
 };
 
-/// Hands events on with their times moved. One buffer's life, collector's thread.
+/// Hands events on with their times moved. Lives while one buffer is decoded, on the collector's thread.
 class shifting_emitter final : public forwarding_emitter {
  public:
   shifting_emitter(event_emitter& to, std::int64_t offset_ns) : forwarding_emitter(to), offset_ns_(offset_ns) {}

@@ -14,8 +14,8 @@ namespace decoding {
 /// CUpti_ActivityUnifiedMemoryCounterKind.
 enum class managed_counter : std::uint32_t { to_device = 1, to_host = 2, cpu_fault = 3, gpu_fault = 4, to_peer = 8 };
 
-/// From `source` to `destination`, device numbers; all ones is the CPU (CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID). The
-/// record's stream is invalid, and it has no context.
+/// Pages moved from `source` to `destination`, device numbers; all ones is the CPU
+/// (CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID). The record's stream is invalid, and it has no context.
 CUTRACE_LOCAL inline bool migration(const unified_record& r, decode_context& c, event_emitter& emitter) {
   event e;
   e.kind = event_kind::memcpy;
@@ -48,8 +48,8 @@ CUTRACE_LOCAL inline bool migration(const unified_record& r, decode_context& c, 
   return true;
 }
 
-/// A counter that only rises. A record of a CPU's fault counts one, and its value is the place in the program; the
-/// value of a GPU's record is the number of fault groups of the page.
+/// A counter that only rises. A record of a CPU fault counts one, and its value is the program counter; the value of a
+/// GPU fault's record is the number of fault groups of the page.
 CUTRACE_LOCAL inline bool page_fault(const unified_record& r, decode_context& c, event_emitter& emitter) {
   const bool gpu = static_cast<managed_counter>(r.counter) == managed_counter::gpu_fault;
   event e;
@@ -87,7 +87,7 @@ CUTRACE_LOCAL inline bool unified_memory(const void* at, std::size_t available, 
     case managed_counter::gpu_fault:
       return page_fault(r, c, emitter);
   }
-  // Thrashing, throttling and remote maps are not asked for; another client of the process may have done so.
+  // We do not ask for thrashing, throttling and remote maps; another CUPTI client of the process may have done so.
   emitter.count_loss(loss_cause::unknown_record, 1);
   return true;
 }

@@ -32,7 +32,7 @@ CUTRACE_LOCAL inline bool device(const void* at, std::size_t available, decode_c
 }
 
 /// `stream` of the event is the context's default stream. Work in a green context or under MPS carries the id of that
-/// context and no more, so the description says by name what is special about it.
+/// context and no more, so the event's name says what is special about the context.
 CUTRACE_LOCAL inline bool context(const void* at, std::size_t available, decode_context& c, event_emitter& emitter) {
   context_record r;
   if (!load(at, available, context_record_bytes, r)) return false;
@@ -149,7 +149,7 @@ CUTRACE_LOCAL inline void emit_memory(event& e, std::uint64_t time, memory_opera
   emitter.emit(e);
 }
 
-/// One record for the whole life of an allocation becomes two events; one that still lives has no end yet.
+/// One record for the whole life of an allocation becomes two events, or one while the allocation still lives.
 CUTRACE_LOCAL inline bool memory(const void* at, std::size_t available, decode_context& c, event_emitter& emitter) {
   memory_record r;
   if (!load(at, available, memory_record_bytes, r)) return false;
@@ -220,7 +220,7 @@ CUTRACE_LOCAL inline bool memory_pool(const void* at, std::size_t available, dec
   return true;
 }
 
-/// Clocks, temperature, power and fan as gauges of their device. A fan at 0 is one that is not there.
+/// Clocks, temperature, power and fan as gauges of their device. A fan at 0 % counts as absent.
 CUTRACE_LOCAL inline bool environment(const void* at, std::size_t available, decode_context& c,
                                       event_emitter& emitter) {
   struct gauge {

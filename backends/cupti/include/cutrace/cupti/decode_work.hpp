@@ -104,7 +104,7 @@ CUTRACE_LOCAL inline bool set(const void* at, std::size_t available, decode_cont
   e.name = fixed(c, emitter, "memset");
   memset_data& m = e.memset_;
   m.bytes = r.bytes;
-  // Of a graph's node CUPTI 13.0 gives the value of some earlier set (seen on an H200): better none than a wrong one.
+  // For a node of a graph CUPTI 13.0 reports the value of some earlier memset (seen on an H200): better none than that.
   m.value = r.graph_node == 0 ? r.value : 0;
   m.memory = memory_of(r.memory_kind);
   m.asynchronous = (r.flags & CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC) != 0;

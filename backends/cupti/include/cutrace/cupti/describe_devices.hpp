@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How CUPTI describes a device, once, when CUDA starts; asked of the driver instead, for a session that begins later.
+// Descriptions of devices by the driver, for a session that begins late: CUPTI describes devices only once, when CUDA
+// starts.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +17,7 @@ namespace cupti CUTRACE_LOCAL {
 inline void describe_devices(event_writer& writer) {
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (cuda == nullptr) return;
-  // As of CUDA 3.2 and 11.4; the header's names would be macros for the newest form.
+  // Symbols as of CUDA 3.2 and 11.4: the names in cuda.h are macros for the newest form.
   const auto get_count = reinterpret_cast<CUresult (*)(int*)>(dlsym(cuda, "cuDeviceGetCount"));
   const auto get_device = reinterpret_cast<CUresult (*)(CUdevice*, int)>(dlsym(cuda, "cuDeviceGet"));
   const auto get_name = reinterpret_cast<CUresult (*)(char*, int, CUdevice)>(dlsym(cuda, "cuDeviceGetName"));

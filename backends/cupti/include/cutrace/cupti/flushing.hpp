@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that makes CUPTI hand over its buffers. A plain flush gives what is complete; each period, while CUPTI holds a
-// buffer. A forced one waits for nothing and gives all that is unfinished, too, once and without times, so it is made
-// only where that is the point: at the end of the trace, after the first fatal error, when somebody asks for what is
-// unfinished, and where work that runs holds back so much memory that records would soon be lost.
+// The flushes by which CUPTI hands over its buffers. A plain flush delivers complete records, each period while CUPTI
+// holds a buffer. A forced flush waits for nothing and delivers unfinished records, too, once and without times. So it
+// is made only at the end of the trace, after the first error that loses a context, when somebody asks for what is
+// unfinished, and where unfinished work holds back so much memory that records would soon be lost.
 #pragma once
 
 #include <cupti.h>
@@ -17,10 +17,11 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// Of one session. One thread, the backend's helper; `stop` may be called by whoever ends the session.
+/// Of one session. Called on the backend's helper thread, and by cupti_backend::stop on the thread that ends the
+/// session.
 class flushing {
  public:
-  /// Before the first record can come.
+  /// Resets the state, before the first record can come.
   void begin(process_state& p, event_writer& w) noexcept {
     state_ = &p;
     writer_ = &w;
@@ -30,14 +31,14 @@ class flushing {
     forced_ns_ = 0;
   }
 
-  /// What is complete.
+  /// Plain flush: complete records.
   void plain() noexcept {
     writer_->flush_begins();
     hand_over(0);
     writer_->flushed();
   }
-  /// Everything, unfinished work without its times. Plainly first: what is complete without times must not pass for
-  /// unfinished.
+  /// Forced flush: all records, those of unfinished work without times. A plain flush goes first, so that a complete
+  /// record without times is not taken for unfinished.
   void force() noexcept {
     process_state& p = *state_;
     hand_over(0);
@@ -47,10 +48,10 @@ class flushing {
     p.forcing.store(false, std::memory_order_release);
   }
 
-  /// The last one was a second ago: whoever asks by force asks no more often.
+  /// The last forced flush was a second ago or more: requests force no more often than that.
   bool may_force() const noexcept { return now_ns() - forced_ns_ >= second_ns; }
 
-  /// Once a period. `settle_ns`: what CUPTI has to say of a place (see late_places.hpp) has come by then.
+  /// Called once a period. `settle_ns`: how long a place waits for CUPTI's description (see late_places.hpp).
   void turn(std::uint64_t settle_ns) noexcept {
     process_state& p = *state_;
     if (!faulted_ && p.faulted.load(std::memory_order_acquire)) {
@@ -68,7 +69,7 @@ class flushing {
  private:
   static constexpr std::uint64_t second_ns = 1000000000;
 
-  /// Threads of which no record has come for a second have taken a quarter of the buffers' memory.
+  /// Threads whose oldest buffer CUPTI has had for a second hold back over a quarter of the buffers' memory.
   bool is_held_back() const noexcept {
     const buffer_pool& b = state_->buffers;
     try {
@@ -87,7 +88,7 @@ class flushing {
     count_dropped();
   }
 
-  /// CUPTI has no buffer, so that it has nothing more to say of places that wait to be described.
+  /// CUPTI has no buffer, so no description of a waiting place is still to come.
   void settle(std::uint64_t settle_ns) noexcept {
     process_state& p = *state_;
     const std::uint64_t since = p.places_wait_since_ns.load(std::memory_order_relaxed);
@@ -102,7 +103,7 @@ class flushing {
     std::size_t n = 0;
     complain(*writer_, "cuptiActivityGetNumDroppedRecords, what CUPTI drops is not counted",
              p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n));
-    // Refusing a buffer makes CUPTI drop, at times only after the count was asked for.
+    // A refused buffer makes CUPTI drop records, at times only after the count was asked for: two counts are ours.
     const bool refused = p.refused.exchange(0, std::memory_order_relaxed) != 0;
     const bool ours = refused || refused_before_;
     refused_before_ = refused;
@@ -110,14 +111,14 @@ class flushing {
     writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
   }
 
-  /// Raw frame.
+  /// Nanoseconds of the raw frame.
   std::uint64_t now_ns() const noexcept { return writer_->raw_ns(writer_->ticks()); }
 
   process_state* state_ = nullptr;
   event_writer* writer_ = nullptr;
   std::uint64_t counted_ns_ = 0, forced_ns_ = 0;
   bool faulted_ = false;
-  bool refused_before_ = false;  ///< buffers, before the last count of what was dropped
+  bool refused_before_ = false;  ///< a buffer was refused before the last count of drops
 };
 
 }  // namespace CUTRACE_LOCAL

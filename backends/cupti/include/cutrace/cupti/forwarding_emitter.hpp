@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An emitter before another one, which changes events on their way and leaves the rest to it.
+// An emitter in front of another one: a derived class changes events on their way, all else is passed on unchanged.
 #pragma once
 
 #include <cutrace/backend.hpp>
@@ -7,7 +7,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// One buffer's life, collector's thread.
+/// Lives while one buffer is decoded, on the collector's thread.
 class forwarding_emitter : public event_emitter {
  public:
   explicit forwarding_emitter(event_emitter& to) : to_(to) {}

@@ -56,7 +56,7 @@ CUTRACE_LOCAL inline std::uint32_t read_words(const function_entry& f, const voi
   return f.words;
 }
 
-/// The same for an id that the tables do not hold: the first four words of the structure as they are.
+/// As read_words, for an id that the tables do not hold: the first four words of the structure as they are.
 CUTRACE_LOCAL inline std::uint32_t read_raw_words(const void* params, std::uint64_t* out) noexcept {
   if (params == nullptr) return 0;
   std::memcpy(out, params, raw_word_count * sizeof(*out));
@@ -68,8 +68,8 @@ CUTRACE_LOCAL inline function_info describe(const function_entry& f, function_in
   return describe(f, parameters_of(f), buffer);
 }
 
-/// Describes a callback id to the trace. A function that the tables do not hold is not known to make GPU work: that
-/// would promise records that may never come.
+/// Describes a callback id to the trace. A function that the tables do not hold is described as making no GPU work:
+/// else the trace would promise records that may never come.
 CUTRACE_LOCAL inline void name_function(event_writer& w, std::uint32_t cbid, const char* symbol,
                                         const function_entry* known) noexcept {
   function_info::parameter parameters[word_limit];
@@ -80,7 +80,7 @@ CUTRACE_LOCAL inline void name_function(event_writer& w, std::uint32_t cbid, con
   w.name_function(cbid, false, info);
 }
 
-/// The same for a function of the runtime API, of which only the name is shown.
+/// As name_function, for a function of the runtime API, of which only the name is shown.
 CUTRACE_LOCAL inline void name_runtime_function(event_writer& w, std::uint32_t cbid, const char* symbol,
                                                 const function_entry* known) noexcept {
   function_info info{};

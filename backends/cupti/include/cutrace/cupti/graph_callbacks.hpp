@@ -103,7 +103,8 @@ class graph_callbacks {
     void forget(CUgraphNode node) noexcept {
       if (exec_ != 0) nodes_.erase(node);
     }
-    /// A child graph that was cloned for this executable graph (its id is the greater one) hands over its nodes.
+    /// A child graph that was cloned for this executable graph hands over its nodes. (The clone's id is the greater
+    /// one.)
     void dissolve(const functions& api, event_writer& w, std::uint32_t graph) noexcept {
       if (exec_ == 0 || graph <= exec_) return;
       for (auto& n : nodes_) {

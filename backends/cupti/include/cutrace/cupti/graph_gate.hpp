@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps calls that launch or make executable graphs apart from the moments in which graphs are recorded another way
-// than usual: many are inside at once, or one holder is alone. Nobody waits for long: a holder that finds others inside
-// gives up, and who is kept out for `patience` goes in, of which the holder learns.
+// than usual: many calls are inside at once, or one holder is alone. Nobody waits for long: a holder that finds others
+// inside gives up, and a call that is kept out for `patience` goes in all the same, which still_alone() reports.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,8 @@ class graph_gate {
     users_.fetch_sub(1);
   }
 
-  /// Alone, when this returns true; then `release` follows on the same thread.
+  /// True: the calling thread is alone, and calls `release` later. False: others stayed inside for `limit`, there is a
+  /// holder already, or the calling thread itself is inside.
   bool try_hold(std::chrono::microseconds limit) noexcept {
     state_value expected = open;
     if (mine().inside != nullptr || !state_.compare_exchange_strong(expected, held)) return false;
@@ -48,7 +49,7 @@ class graph_gate {
   }
   bool holds() const noexcept { return mine().holds; }
 
-  /// True while nobody came in by force; from then on nobody does, until `release`.
+  /// True: no call came in by force, and none will until `release`. False: one did.
   bool still_alone() noexcept {
     state_value expected = held;
     return state_.compare_exchange_strong(expected, leaving);
@@ -60,7 +61,7 @@ class graph_gate {
 
  private:
   using clock = std::chrono::steady_clock;
-  /// A launch may wait for the GPU, and the GPU for what the thread does that is kept out.
+  /// Limited, since a launch may wait for the GPU, and the GPU for a thread that is kept out here.
   static constexpr std::chrono::milliseconds patience{100};
   enum state_value : std::uint32_t { open, held, forced, leaving };
   static bool kept_out(state_value s) noexcept { return s == held || s == leaving; }

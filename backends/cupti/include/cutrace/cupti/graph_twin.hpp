@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which instance of a graph cutrace::graph_exec launches. A replay that is recorded node by node makes that instance
-// slower for good (CUPTI 13.0, H200: 305 us before, 450 after), so it is always the second one:
+// slower for good (CUPTI 13.0, H200: 305 us before, 450 after), so that is always the second one:
 //
 //   CUTRACE_GRAPHS=graph   replays are one record each; GRAPH_TRACE is off for the launch of the second instance alone.
 //                          No other thread launches or makes a graph meanwhile: it would be recorded by node, too, and
@@ -34,7 +34,7 @@ class graph_twin {
     }
     return twin_choice::first;
   }
-  /// Switching GRAPH_TRACE off and on was seen to work with this release.
+  /// Switching GRAPH_TRACE off and on was seen to work with CUPTI 13.0, the oldest release accepted here.
   static bool possible(std::uint32_t cupti_version) noexcept { return cupti_version >= 130000; }
 
  private:
@@ -46,7 +46,7 @@ class graph_twin {
     if (p.whole_graphs.load(std::memory_order_acquire))
       return sampled && node_level(p) ? twin_choice::twin : twin_choice::first;
     if (!p.node_windows.load(std::memory_order_acquire)) return twin_choice::first;
-    p.graphs.enter();  // no window opens before the end
+    p.graphs.enter();  // no window opens before twin_step::end
     return p.kernels_on.load(std::memory_order_acquire) ? twin_choice::twin : twin_choice::first_held;
   }
 

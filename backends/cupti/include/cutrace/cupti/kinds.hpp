@@ -12,7 +12,7 @@ namespace cupti CUTRACE_LOCAL {
 struct kind {
   CUpti_ActivityKind id;
   const char* name;
-  unsigned bit;  ///< in the set of those that are on
+  unsigned bit;  ///< in a set of kinds
   int group;     ///< record_group, or `always`
 
   static constexpr int always = -1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts and streams that GPU work names before CUPTI has described them, or that CUPTI does not describe at all. A
-// description stands in the buffer of the thread that made the context or stream, which may come after that of the
-// thread that used it; contexts and streams that are older than the session were described when they were made, and
-// having CUPTI do so again could hold the session up for ever (cupti_backend::enable).
+// description stands in the buffer of the thread that made the context or stream; that buffer may come after the buffer
+// of a thread that used it. Contexts and streams that are older than the session were described when they were made,
+// and having CUPTI describe them again could hold the session up for ever (cupti_backend::enable).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti {
 
-/// Contexts and streams of a session. Collector's thread.
+/// The places of a session: its contexts and streams. Collector's thread.
 struct known_places {
   static constexpr std::size_t limit = 8192;  ///< as many descriptions as the collector keeps
   struct place {
@@ -29,7 +29,7 @@ struct known_places {
   std::unordered_map<std::uint64_t, place> all;
   std::vector<awaited_place> awaited;  ///< named by work, not described yet; a context before its streams
   std::vector<event> streams;          ///< descriptions of streams whose context, hence device, is not known yet
-  std::uint64_t newest[16] = {};       ///< keys of work: nearly always that of the next
+  std::uint64_t newest[16] = {};       ///< keys of recent work: the next work nearly always has one of them
 
   static std::uint64_t key_of(std::uint32_t context, std::uint64_t stream) noexcept {
     return std::uint64_t{context} << 32 | (stream & 0xffffffffu);
@@ -46,9 +46,9 @@ struct known_places {
   }
 };
 
-/// Hands all events on. Each context and stream that GPU work names is described once: by CUPTI, with the device that a
-/// stream's record lacks, or, where CUPTI has said nothing until `settle`, by what the work says of it: the ids, marked
-/// as derived. One buffer's life, collector's thread.
+/// Hands all events on. Each context and stream that GPU work names is described once: by CUPTI's record, completed by
+/// the device where a stream's record lacks it; or, where no record came until `settle`, by the ids in the work's
+/// record, marked as derived. Lives while one buffer is decoded, on the collector's thread.
 class CUTRACE_LOCAL place_deriver final : public forwarding_emitter {
  public:
   place_deriver(event_emitter& to, known_places& known) : forwarding_emitter(to), known_(known) {}
@@ -60,7 +60,7 @@ class CUTRACE_LOCAL place_deriver final : public forwarding_emitter {
     to_.emit(e);
   }
 
-  /// What CUPTI had to say of the places of all work so far has been emitted: the others are described now.
+  /// All of CUPTI's descriptions for the work so far have been emitted: describes the places that still lack one.
   void settle() {
     std::vector<known_places::awaited_place> now;
     now.swap(known_.awaited);

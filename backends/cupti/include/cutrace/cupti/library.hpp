@@ -53,7 +53,7 @@ struct functions {
   /// Name of the first needed function that the library lacks; nullptr when all are there.
   const char* load(void* library) noexcept {
     const char* missing = nullptr;
-    // For the program CUPTI's functions are others where `cutrace run` preloads libcutrace_watch.so.
+    // Where `cutrace run` preloads libcutrace_watch.so, dlsym finds wrappers of CUPTI's functions; `look_up` does not.
     const auto without_watch = reinterpret_cast<decltype(&::dlsym)>(::dlsym(RTLD_DEFAULT, "cutrace_watch_find_symbol"));
     const auto look_up = without_watch != nullptr ? without_watch : &::dlsym;
     const auto find = [&](auto& to, const char* name, bool needed) {
@@ -86,8 +86,8 @@ struct functions {
 #undef CUTRACE_CUPTI_OPTIONAL
 
 /// CUDA major version of a libcupti, by its API version: up to 17 are CUDA 11 and older, 19 to 28 are 12.x, from 13.0
-/// on the number spells the release (cupti_version.h). 18 is 11.8, and 12.0 says 18, too: there the name decides, as in
-/// "libcupti.so.11.8" and "libcupti.so.12"; 0 where it does not say either.
+/// on the number spells the release (cupti_version.h). 18 is both 11.8 and 12.0: there the file name decides, as in
+/// "libcupti.so.11.8" and "libcupti.so.12"; 0 where the name does not say.
 inline int cuda_major_of(std::uint32_t api_version, const std::string& path) noexcept {
   if (api_version >= 1000) return static_cast<int>(api_version / 10000);
   if (api_version != 18) return api_version > 18 ? 12 : 11;
@@ -116,7 +116,7 @@ inline std::vector<std::string> usual_paths(const std::string& version) {
 /// Finds and opens libcupti. `driver_major` 0 means unknown.
 class library {
  public:
-  /// Where the choice fell, or why there is none; see `opened`.
+  /// Returns the path of the library that was opened, or why none was; `opened` is null then.
   std::string open(int driver_major) {
     if (const char* named = detail::environment("CUTRACE_CUPTI_LIBRARY")) {
       if (try_open(named, RTLD_NOW)) return path_;
@@ -127,7 +127,7 @@ class library {
     for (int major : {driver_major, headers_major, 13, 12}) {
       if (major != 0 && open_version(std::to_string(major))) return path_;
     }
-    // Those of CUDA 11 bear the minor version, too. Last: few of their records fit a newer driver.
+    // Files of CUDA 11 bear the minor version, too. Last: few records of such a library fit a newer driver.
     if (open_version("11.8")) return path_;
     return "no libcupti was found: install the CUDA toolkit's CUPTI (libcupti.so." +
            std::to_string(driver_major != 0 ? driver_major : headers_major) +
@@ -180,7 +180,8 @@ class library {
   std::string last_error_;
 };
 
-/// The driver's CUDA version (13000 is 13.0), 0 when there is no driver; does not initialise CUDA. `why` says so.
+/// The driver's CUDA version (13000 is 13.0). 0: there is no usable driver, and `why` says so. Does not initialise
+/// CUDA.
 inline int driver_version(std::string& why) {
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (cuda == nullptr) {
@@ -197,7 +198,7 @@ inline int driver_version(std::string& why) {
   return version;
 }
 
-/// Set by the injection library, which the driver loads while it starts: no call may be made into it then.
+/// Set by the injection library, which the driver loads during its own start: the driver must not be called then.
 inline bool& loaded_by_driver() noexcept {
   static bool loaded = false;
   return loaded;

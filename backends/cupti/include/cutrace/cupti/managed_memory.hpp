@@ -21,9 +21,9 @@ inline bool is_too_early(CUptiResult r) noexcept {
 constexpr const char* managed_memory_missed =
     "cuptiActivityConfigureUnifiedMemoryCounter, nothing of managed memory was recorded";
 
-/// Moves between host and devices, and page faults of both. Moves from device to device are asked for by themselves: an
-/// answer that they cannot be had must not cost the others. To be called once CUDA has been initialised
-/// (cupti_activity.h); before, and where the machine has no such records, the first failure is the answer.
+/// Configures records of moves between host and devices, and of page faults of both. A call of its own asks for moves
+/// between devices: its failure must not cost the others. To be called once CUDA has been initialised
+/// (cupti_activity.h). Returns the first call's result: a failure before that, or where there are no such records.
 inline CUptiResult configure_managed_memory(const functions& api) noexcept {
   const auto config = [](CUpti_ActivityUnifiedMemoryCounterKind kind) {
     CUpti_ActivityUnifiedMemoryCounterConfig c{};

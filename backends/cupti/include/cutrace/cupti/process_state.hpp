@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What outlives a session because CUPTI keeps it: the library, the activity buffers, the clock, and whom its callbacks
-// work for.
+// What outlives a session because CUPTI keeps it: the library, the activity buffers, the clock, and the writer for
+// which its callbacks work.
 #pragma once
 
 #include <atomic>
@@ -28,17 +28,18 @@ struct alignas(64) process_state {
   // One cache line, which each callback reads.
   std::atomic<event_writer*> writer{nullptr};      ///< null between sessions; the object itself lives on
   std::atomic<std::uint32_t> overflow_wait_us{0};  ///< 0: calls never wait for buffers
-  std::atomic<std::uint32_t> runtime_names{0};     ///< 0: calls are recorded without them, see runtime_calls
-  /// Called at the beginning of each recorded call with CUPTI's number of it; null: nobody asks. It stays loaded.
+  std::atomic<std::uint32_t> runtime_names{0};     ///< 0: calls carry no runtime function, see runtime_calls
+  /// Called at the beginning of each recorded call with CUPTI's correlation id; null: not wanted. Its library stays
+  /// loaded.
   std::atomic<call_joins_function> call_joins{nullptr};
   std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
   std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
-  std::atomic<bool> fatal{false};                   ///< CUPTI has met an error that ended it
+  std::atomic<bool> fatal{false};                   ///< CUPTI has met an error that ended CUPTI
   std::atomic<bool> faulted{false};                 ///< a call returned an error that loses its context
   std::atomic<bool> forcing{false};                 ///< a forced flush is at work: what comes back may be unfinished
   std::atomic<bool> exiting{false};                 ///< exit handlers run
-  std::uint32_t runtime_times = 0;                  ///< that `runtime_names` were switched on
-  tick_scale scale;                                 ///< for timestamps, the process's
+  std::uint32_t runtime_times = 0;                  ///< how often `runtime_names` has been switched on
+  tick_scale scale;                                 ///< of ticks, for callbacks::timestamp
 
   call_recipe recipes[function_limit];  ///< by callback id
 
@@ -48,21 +49,21 @@ struct alignas(64) process_state {
   std::uint32_t version = 0;
   std::atomic<std::uint64_t> refused{0};     ///< buffer requests that found none
   std::atomic<std::uint32_t> completing{0};  ///< threads that hand a buffer back, CUPTI's own among them
-  std::atomic<std::uint64_t> flushes{0};     ///< after each of which threads get a buffer anew
+  std::atomic<std::uint64_t> flushes{0};     ///< so far; after each one threads get a new buffer
   /// Since when GPU work has named a place that is not described, CLOCK_MONOTONIC; 0: there is none (late_places.hpp).
   std::atomic<std::uint64_t> places_wait_since_ns{0};
   bool clock_registered = false;
-  bool kernels_left_on = false;  ///< the kind was not switched off at the end of a session
+  bool kernels_left_on = false;  ///< CONCURRENT_KERNEL was not switched off at the end of a session
   std::mutex switching;          ///< held while CUPTI is switched off and on
   cupti_clock clock;             ///< of CUPTI, where it does not take ours
 
-  graph_gate graphs;                      ///< of launches and instantiations, where their traits say so
+  graph_gate graphs;                      ///< for calls with call_recipe::uses_graph_gate
   std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, but for the launch of a twin
   std::atomic<bool> node_windows{false};  ///< the session records in windows, graphs by node
   std::atomic<bool> kernels_on{false};
 
-  /// Before the library's own exit handlers: from here on switching it would be the program's end. One that hangs in
-  /// being switched must not hold up the exit.
+  /// Runs before the library's own exit handlers: from here on switching CUPTI would end the program. A thread that
+  /// hangs while it switches CUPTI must not hold up the exit for more than two seconds.
   void begin_exit() {
     for (int i = 0; i < 2000; ++i) {
       if (switching.try_lock()) {
@@ -78,7 +79,7 @@ struct alignas(64) process_state {
     static process_state* state = ::new (place()) process_state();  // never destroyed
     return *state;
   }
-  /// The same for what is called by CUPTI, hence after `get`: no guard to look at, and no pointer to follow.
+  /// The same object, for CUPTI's callbacks, which come after the first `get`: no guard to check, no pointer to follow.
   static process_state& made() noexcept { return *std::launder(static_cast<process_state*>(place())); }
 
  private:

@@ -41,8 +41,9 @@ class recording_switch {
   /// Functions of the driver that have a callback.
   std::uint32_t calls() const noexcept { return static_cast<std::uint32_t>(calls_.size()); }
 
-  /// Calls come first and go last, so that no GPU work is recorded whose call was not seen, with some time for calls
-  /// that are under way. What fails is tried again at the next window.
+  /// Begins or ends a window. Callbacks of calls go on first and off last, so that no GPU work is recorded whose call
+  /// was not seen; in between there is some time for calls under way. Returns the last failure; what failed is tried
+  /// again at the next window.
   CUptiResult set(process_state& p, CUpti_SubscriberHandle subscriber, bool on) {
     CUptiResult why = CUPTI_SUCCESS;
     const auto note = [&why](CUptiResult r) { why = r != CUPTI_SUCCESS ? r : why; };
@@ -61,7 +62,7 @@ class recording_switch {
     for (const kind& k : kinds) {
       if (!k.enabled(kinds_)) continue;
       if (k.enabled(on_) != on && k.may_rest(p.version)) note(turn(p, k, on));
-      // GPU work that goes on being recorded must be known to be of a call outside of windows.
+      // While kernels stay on, calls do, too: else kernels of calls outside of windows would not be known as such.
       if (k.enabled(on_) && k.group == kind::of(record_group::kernel)) calls_rest_ = false;
     }
     p.kernels_on.store(is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
@@ -74,7 +75,7 @@ class recording_switch {
     return why;
   }
 
-  /// For good. A kind that must not be switched off stays on, which costs time and nothing else.
+  /// Switches all kinds off for good. A kind that must not be switched off stays on, which costs time and nothing else.
   CUptiResult end(process_state& p) {
     CUptiResult why = CUPTI_SUCCESS;
     for (const kind& k : kinds) {
@@ -99,8 +100,8 @@ class recording_switch {
     return r;
   }
 
-  unsigned kinds_ = 0;  ///< chosen
-  unsigned on_ = 0;     ///< of those
+  unsigned kinds_ = 0;  ///< that were chosen, a bit each
+  unsigned on_ = 0;     ///< that are on now
   std::vector<std::uint32_t> calls_, runtime_calls_;
   bool calls_rest_ = false;
 };

@@ -261,8 +261,8 @@ struct environment_record {
 };
 CUTRACE_RECORD_BYTES(environment_record, values);
 
-/// UNIFIED_MEMORY_COUNTER; CUpti_ActivityUnifiedMemoryCounter2 (7.0) and later. Of `value`, `end`, `source` and
-/// `destination` each counter has its own meaning; the stream is said to be invalid.
+/// UNIFIED_MEMORY_COUNTER; CUpti_ActivityUnifiedMemoryCounter2 (7.0) and later. Each counter gives `value`, `end`,
+/// `source` and `destination` its own meaning; `stream` is documented as invalid.
 struct unified_record {
   std::uint32_t kind, counter;
   std::uint64_t value, start, end, address;

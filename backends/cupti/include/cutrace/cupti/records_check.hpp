@@ -14,7 +14,7 @@ namespace cupti {
 #define CUTRACE_SAME(ours, member, theirs, their_member)                                                         \
   static_assert(offsetof(ours, member) == offsetof(theirs, their_member), "moved: " #theirs "::" #their_member); \
   static_assert(sizeof(ours::member) == sizeof(theirs::their_member), "resized: " #theirs "::" #their_member);
-// Three members of a row in theirs, an array in ours.
+// Three consecutive members in theirs, an array in ours.
 #define CUTRACE_SAME_3(ours, member, theirs, x, y, z)                                                              \
   static_assert(offsetof(ours, member) == offsetof(theirs, x) && offsetof(theirs, y) == offsetof(theirs, x) + 4 && \
                     offsetof(theirs, z) == offsetof(theirs, x) + 8 && sizeof(ours::member) == 12,                  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why CUPTI is not to be had, or not as it should be, in words that say what can be done about it.
+// Lines for the user: why CUPTI cannot be used, or not fully, and what can be done about it.
 #pragma once
 
 #include <cupti.h>
@@ -12,7 +12,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-/// Of cuptiSubscribe. `holder` is the client that has it, as far as CUPTI names it.
+/// For a failure of cuptiSubscribe. `holder`: the client that has CUPTI, as far as CUPTI names it; else empty.
 inline std::string explain_refusal(const functions& api, CUptiResult r, const char* holder) {
   std::string line = "CUPTI refused to be used, " + api.explain(r);
   if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || r == CUPTI_ERROR_MAX_LIMIT_REACHED)
@@ -26,7 +26,7 @@ inline std::string explain_refusal(const functions& api, CUptiResult r, const ch
   return line + ": no GPU time";
 }
 
-/// Of a library and a driver of different CUDA major versions; empty where they fit.
+/// A warning where library and driver are of different CUDA major versions; empty where they fit.
 inline std::string explain_mismatch(const library& lib, std::uint32_t version, int driver_major) {
   const int major = cuda_major_of(version, lib.path());
   if (major == driver_major || (major == 0 && (driver_major == 11 || driver_major == 12))) return {};

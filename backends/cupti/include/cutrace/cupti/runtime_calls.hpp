@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which function of the runtime API the calling thread is in, so that the driver calls made in it can bear its name:
-// the one that the program called, hence the outermost. No span of its own, which would show each call twice.
+// Which function of the runtime API the calling thread is in, so that driver calls made in it can bear its name: the
+// outermost one, which the program called. Runtime functions get no span of their own: it would show each call twice.
 #pragma once
 
 #include <cupti.h>
@@ -12,15 +12,15 @@ CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
 struct runtime_calls {
-  /// For callbacks that are about to be switched on. What a thread entered before, while they were on another time, may
-  /// have been left unseen and counts no more: each time has a number of its own, 0 stands for off.
+  /// Called before the callbacks are switched on. Each time that they are on has a number, 0 stands for off: a thread
+  /// may have left a function while they were off, so what it entered at an earlier time does not count.
   static void begin(process_state& p) noexcept {
     if (++p.runtime_times == 0) ++p.runtime_times;
     p.runtime_names.store(p.runtime_times, std::memory_order_relaxed);
   }
   static void end(process_state& p) noexcept { p.runtime_names.store(0, std::memory_order_relaxed); }
 
-  /// A function that was entered unseen may be left seen: then nothing is open.
+  /// A function may be entered before the callbacks are on and left after that: then nothing is open.
   static void on_call(const process_state& p, CUpti_CallbackId cbid, const void* data) noexcept {
     const std::uint32_t now = p.runtime_names.load(std::memory_order_relaxed);
     if (now == 0 || cbid >= process_state::function_limit) return;
@@ -33,7 +33,7 @@ struct runtime_calls {
     }
   }
 
-  /// Callback id of the runtime's function, 0 outside of any. `now`: what runtime_names says.
+  /// Callback id of the runtime function that the thread is in, 0: none. `now`: process_state::runtime_names.
   static std::uint32_t current(std::uint32_t now) noexcept {
     const open_call& call = of_thread();
     return call.time == now ? call.function : 0;

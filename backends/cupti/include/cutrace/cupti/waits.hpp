@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for streams, events and contexts, made of the calls that wait. CUPTI's SYNCHRONIZATION records say the same and
-// cost a program that waits often a tenth of its time (ggml on an H200), so that they are there on request only.
+// Waits for streams, events and contexts, derived from the calls that wait. CUPTI's SYNCHRONIZATION records hold the
+// same and cost a program that waits often a tenth of its time (ggml on an H200), so those are on request only.
 #pragma once
 
 #include <cupti.h>
@@ -21,8 +21,8 @@ struct waits {
     return f != nullptr && f->known && f->work == function_work::synchronize;
   }
 
-  /// At EXIT of such a call that has succeeded, whose handles are good, therefore: between `begin` and `end`, ticks.
-  /// CUPTI is asked for the stream's id now, since a handle may be destroyed and given out again. Any thread.
+  /// Records the wait from `begin` to `end`, in ticks, at EXIT of a waiting call that succeeded: so its handles are
+  /// valid. CUPTI is asked for the stream's id now, since a handle may be destroyed and given out again. Any thread.
   static void record(const functions& api, event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
                      std::uint64_t begin, std::uint64_t end) noexcept {
     const function_entry* f = find_driver(cbid);

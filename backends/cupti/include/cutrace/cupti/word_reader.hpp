@@ -13,7 +13,7 @@ namespace cupti {
 
 namespace word_reader {
 
-/// Unsigned little integer of `size` bytes, sign-extended where `is_signed`.
+/// Little-endian integer of `size` bytes, sign-extended where `is_signed`.
 CUTRACE_LOCAL inline std::uint64_t load_integer(const unsigned char* at, std::uint8_t size, bool is_signed) noexcept {
   std::uint64_t v = 0;
   switch (size) {  // constant sizes: each case is one load
