@@ -33,7 +33,7 @@ void seed(const std::string& folder, const std::string& name, const std::string&
     sink.close(sample::summary(events.size()));
   }
   std::filesystem::create_directories(folder);
-  // What is made of it is another thing for each: read_fuzz.cpp.
+  // The first byte chooses what the fuzzer does with the file, and differs from file to file: read_fuzz.cpp.
   const char all = static_cast<char>(how | (written++ % 8) << 2);
   std::ofstream(folder + "/" + name, std::ios::binary) << all << content_of(path);
 }

@@ -383,15 +383,16 @@ TEST_CASE("control socket: it is of its user and of root alone") {
             if (::setresuid(0, 0, 0) != 0) return 9;
             return ask(other.path()) == "cutrace 1 ok\nblock\n" ? 0 : 1;
           });
+          const std::string path = other.path();
           other.close();
-          return status + (::access(other.path().c_str(), F_OK) == 0 ? 4 : 0);
+          return status + (::access(path.c_str(), F_OK) == 0 ? 4 : 0);
         }) == 0);
 #endif
 }
 
 // ThreadSanitizer takes what this program does, and what the socket survives, for the race that it is.
 #if !CUTRACE_TEST_TSAN
-TEST_CASE("control socket: a program that closes all descriptors gets its own back") {
+TEST_CASE("control socket: a program that closes all descriptors keeps those that it opens then") {
   const runtime_folder here;
   const int next = ::dup(0);
   ::close(next);
@@ -401,7 +402,7 @@ TEST_CASE("control socket: a program that closes all descriptors gets its own ba
   const int own = listening(here.folder.file("program.sock"));
   REQUIRE(own == next);
   const int client = connected(here.folder.file("program.sock"));
-  ::usleep(1500000);  // the socket's thread looks after a second at the latest
+  ::usleep(1500000);  // the socket's thread looks for its descriptor after a second at the latest
   CHECK(cutrace::detail::helper_threads().load() == threads);
   s.close();
   pollfd waits{own, POLLIN, 0};  // the connection is the program's: nobody took it, and its socket still listens

@@ -2,8 +2,7 @@
 // A program that passes markers and opens sessions while it ends; unusual_test.cpp looks at what it leaves.
 //
 //   at_exit orders       markers in everything that runs at the end, before and after a session in a static object
-//   at_exit late HOW     a session that is opened when the exit handler of cutrace's runtime has run, and scoped, or
-//   leaked
+//   at_exit late HOW     a session that is opened when cutrace's exit handler has run, and scoped, or leaked
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/cutrace.hpp>
