@@ -11,17 +11,18 @@
 
 namespace {
 
+/// Of a client that records already.
 void record_in_windows(bench::raw_cupti& raw) {
   unsigned on_ms = 0, every_ms = 0;
   const char* const wanted = std::getenv("RAW_CUPTI_WINDOW");
   if (wanted == nullptr || std::sscanf(wanted, "%u/%u", &on_ms, &every_ms) != 2) return;
   std::thread([&raw, on_ms, every_ms] {
-    do {
-      raw.record(true);
+    for (;; raw.record(true)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(on_ms));
       raw.record(false);
-      if (every_ms > on_ms) std::this_thread::sleep_for(std::chrono::milliseconds(every_ms - on_ms));
-    } while (every_ms > on_ms);
+      if (every_ms <= on_ms) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(every_ms - on_ms));
+    }
   }).detach();
 }
 

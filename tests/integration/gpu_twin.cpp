@@ -156,8 +156,8 @@ void whole(int launches) {
     CUTRACE_STAGE("step", i);
     try {
       step.launch([&](CUgraphExec x) {
-        if (i % 50 == 19)
-          throw std::runtime_error("of the program");  // every other time at the turn of the second instance
+        // Every other time at the turn of the second instance.
+        if (i % 50 == 19) throw std::runtime_error("of the program");
         DO(cuGraphLaunch, x, s);
         ++launched[x];
       });

@@ -9,14 +9,13 @@
 #include <cstring>
 
 #include "cutrace/doctor/executable.hpp"
+#include "trace/words.hpp"
 
 namespace cutrace_tool {
 
 namespace {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-bool starts_with(const std::string& text, const char* with) { return text.compare(0, std::strlen(with), with) == 0; }
 
 }  // namespace
 
@@ -82,7 +81,7 @@ std::string why_not_started(const std::string& program, int error) {
 
 std::string name_for_files(const std::vector<std::string>& program) {
   std::string name = base_name(program.at(0));
-  if (starts_with(name, "python") || name == "bash" || name == "sh") {
+  if (cutrace_reading::starts_with(name, "python") || name == "bash" || name == "sh") {
     for (std::size_t i = 1; i < program.size(); ++i) {
       const std::string& word = program[i];
       if (word == "-c") break;
