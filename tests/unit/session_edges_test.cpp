@@ -3,6 +3,10 @@
 // that the runtime calls and that calls the session back.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cutrace/backend.hpp>
 #include <cutrace/cutrace.hpp>
@@ -80,6 +84,26 @@ struct traced {
   emitting_backend gpu;
   cutrace::session trace;
   cutrace::memory_sink* sink = &trace.emplace_sink<cutrace::memory_sink>();
+};
+
+/// Records of GPU work that ends while the collector is reading, in activity buffers that it reads one after the other.
+struct slow_pass {
+  emitting_backend& gpu;
+  std::atomic<bool> all_wait{false};  ///< whether the buffers that one pass will read have been handed over
+  std::int64_t began_ns = 0;
+  static constexpr std::int64_t ms = 1000000;
+
+  std::int64_t now() const { return static_cast<std::int64_t>(gpu.writer->raw_ns(gpu.writer->ticks())); }
+  void emit(cutrace::event_emitter& to, std::int64_t end_ns, int count) const {
+    event e;
+    e.kind = event_kind::kernel;
+    e.name = {"ends meanwhile", 14};
+    e.start_ns = e.end_ns = began_ns + end_ns;
+    for (int i = 0; i < count; ++i) to.emit(e);
+  }
+  void hand_over(void (*decode)(const cutrace::activity_buffer&, cutrace::event_emitter&)) {
+    REQUIRE(gpu.writer->submit({nullptr, 0, this, decode, [](const cutrace::activity_buffer&) {}}));
+  }
 };
 
 std::string text_of(cutrace::text t) { return {t.data, t.size}; }
@@ -333,6 +357,48 @@ TEST_CASE("a session that waits joins the trace that another one began meanwhile
   std::size_t stages = 0;
   for (const event& e : sink.events()) stages += e.kind == event_kind::stage && e.name.size == 4;
   CHECK(stages == 1);
+}
+
+TEST_CASE("work that ends while the collector reads is delivered in order, or marked late") {
+  constexpr int many = 5000;  // the ordering window has room for some 7,000 of the records
+  cutrace::session_options o = traced::quiet();
+  o.memory_limit_bytes = 4 << 20;
+  o.window_ms = 16;
+  traced t(o);
+  slow_pass pass{t.gpu};
+  pass.hand_over([](const cutrace::activity_buffer& b, cutrace::event_emitter&) {
+    while (!static_cast<slow_pass*>(b.owner)->all_wait) std::this_thread::yield();
+  });
+  pass.hand_over([](const cutrace::activity_buffer& b, cutrace::event_emitter& to) {
+    slow_pass& p = *static_cast<slow_pass*>(b.owner);
+    p.began_ns = p.now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(70));
+    p.emit(to, 10 * slow_pass::ms, 1);
+  });
+  pass.hand_over([](const cutrace::activity_buffer& b, cutrace::event_emitter& to) {
+    const slow_pass& p = *static_cast<slow_pass*>(b.owner);
+    p.emit(to, 10 * slow_pass::ms, many);
+    p.emit(to, 60 * slow_pass::ms, many);
+  });
+  pass.hand_over([](const cutrace::activity_buffer& b, cutrace::event_emitter& to) {
+    const slow_pass& p = *static_cast<slow_pass*>(b.owner);
+    p.emit(to, 30 * slow_pass::ms, 1);
+    p.emit(to, 60 * slow_pass::ms, many);
+    p.emit(to, 5 * slow_pass::ms, 1);
+  });
+  pass.all_wait = true;
+  const std::vector<event> kernels = t.all(event_kind::kernel);
+  REQUIRE(kernels.size() == 3 * many + 3);
+  const std::int64_t began_ns = kernels[0].end_ns - 10 * slow_pass::ms;
+  std::int64_t newest_ns = INT64_MIN;
+  int late = 0;
+  for (const event& e : kernels) {
+    REQUIRE(e.late == (e.end_ns < newest_ns));
+    newest_ns = std::max(newest_ns, e.end_ns);
+    late += e.late;
+    if (e.end_ns - began_ns == 30 * slow_pass::ms) CHECK_FALSE(e.late);
+  }
+  CHECK(late == 1);
 }
 
 TEST_CASE("a variable that cannot be used never reaches the program, however late it is read") {

@@ -323,6 +323,7 @@ class collector final : private event_emitter {
 
   CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
     delivery_.deliver_described();
+    delivery_.set_now(core_.scale.now_ns());
     window_.advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
     count_failed();
   }
@@ -347,8 +348,7 @@ class collector final : private event_emitter {
   /// records can be in these buffers.
   CUTRACE_ONE_COPY void pass() {
     const std::uint64_t now = core_.scale.now_ns();
-    window_.set_now(now);
-    delivery_.set_now(now);
+    window_.set_now(now);  // again while it reads: a pass may take long, and events end meanwhile
     ingest_.order().set_now(static_cast<std::int64_t>(now));
     const bool fault_due = core_.fault.is_due(now);
     ask_what_comes();
@@ -369,6 +369,7 @@ class collector final : private event_emitter {
     if (threads > core_.pool.thread_limit() && losses_.of(loss_cause::chunk_full) != 0) report_crowd(threads);
     while (decoded_ != full.size()) {
       const activity_buffer one = full[decoded_++];
+      window_.set_now(core_.scale.now_ns());
       guarded([&] { one.decode(one, *this); });
       one.release(one);
       trim();
@@ -473,6 +474,7 @@ class collector final : private event_emitter {
       const std::uint32_t committed = c->committed.load(std::memory_order_acquire);
       if (committed != t.read) {
         const std::uint32_t lap = c->lap.load(std::memory_order_relaxed);  // stable until all is read
+        window_.set_now(core_.scale.now_ns());
         ingest_.read(t, c->records() + (t.read - lap), c->records() + (committed - lap));
         t.read = committed;
         c->consumed.store(committed, std::memory_order_release);

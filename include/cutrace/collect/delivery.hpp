@@ -27,7 +27,7 @@ class delivery {
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
-  /// Raw time of the pass that delivers.
+  /// Raw time at which all events that will be delivered had ended.
   void set_now(std::uint64_t raw_ns) noexcept { now_ns_ = static_cast<std::int64_t>(raw_ns); }
   std::uint64_t start_ns() const noexcept { return start_ns_; }
 
@@ -419,7 +419,7 @@ class delivery {
   };
   std::vector<given> left_;  ///< see go_on
   std::int64_t newest_end_ns_ = INT64_MIN;
-  std::int64_t now_ns_ = 0;          ///< raw, of this pass
+  std::int64_t now_ns_ = 0;          ///< see set_now
   std::int64_t now_session_ns_ = 0;  ///< the same in session time, as of the last delivery
   std::uint64_t delivered_ = 0, failed_ = 0;
   std::uint64_t by_kind_[event_kind_count] = {};

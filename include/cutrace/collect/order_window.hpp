@@ -107,7 +107,7 @@ class order_window {
     limit_bytes_ = std::max<std::size_t>(bytes, 256 * (sizeof(pending_event) + place_bytes));
   }
   std::uint64_t window_ns() const noexcept { return window_ns_; }
-  /// Raw time at which the collector's pass that appends began: nothing can have ended later.
+  /// Raw time at which the events that will be appended had ended.
   void set_now(std::uint64_t now_ns) noexcept { now_ns_ = now_ns; }
   std::size_t size() const noexcept {
     std::size_t n = 0;
