@@ -114,6 +114,13 @@ TEST_CASE("calls: GPU work, stages, marks, counters and losses") {
   CHECK(line_of(named("loss")) == "# lost 12 records: chunk_full\n");
 }
 
+TEST_CASE("calls: of requests of which only the number is known, it is printed") {
+  cutrace::event e = named("decode");
+  e.requests = nullptr;
+  e.request_count = 0;
+  CHECK(line_of(e) == "[0.000195] stage decode (31.0 us, 40 requests that are not known)\n");
+}
+
 TEST_CASE("calls: who made a call of the driver") {
   cutrace::event call = sample::api("cuMemFree", 1000, 3000, 1);
   call.api.runtime_name = sample::text_of("cudaFree");

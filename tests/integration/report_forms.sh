@@ -135,6 +135,8 @@ live 'a whole trace' -- --workers 3 --arrival-us 200
 live 'windows' CUTRACE_SAMPLE=10ms/20ms -- --requests 40 --arrival-us 2000
 live 'a long trace' -- --workers 3 --arrival-us 200 --requests 150
 grep -q 'causes of idle time were found in' live.txt || fail "a long trace in one piece"
+live 'a trace with losses' CUTRACE_MEMORY_LIMIT=6M -- --workers 3 --arrival-us 200 --requests 150
+grep -q 'events without the name and requests' live.txt || fail "6 MiB were enough"
 
 if "$command" cut windows.jsonl -o cut_windows.jsonl --to 25ms >/dev/null 2>&1; then
   expect 0 - "$command" report cut_windows.jsonl --json=r.json

@@ -253,6 +253,40 @@ TEST_CASE("analysis.trace: work whose stage is not known any more is in no stage
   CHECK(r.gpu_busy_ns == 400);
 }
 
+TEST_CASE("analysis.trace: a stage whose first event lacks its name has the name of the next one") {
+  const auto of_stage = [](event e, const char* name) { return sample::in_stage(e, name, 1, nullptr, 0); };
+  event lost = of_stage(sample::kernel("k", 100, 200, 1), "");
+  lost.joined = cutrace::attribution::stage_unknown;
+  const event named = of_stage(sample::kernel("k", 200, 300, 2), "decode");
+  trace_analysis a;
+  for (const event& e : {lost, named, of_stage(sample::kernel("k", 300, 400, 3), "decode")}) a.add(e);
+  const stage_report r = a.finish(1000).stages;
+  CHECK(r.gpu_unknown_operations == 1);
+  REQUIRE(r.stages.size() == 1);
+  CHECK(r.stages[0].name == "decode");
+  CHECK(r.stages[0].gpu_own_ns == 200);
+}
+
+TEST_CASE("analysis.trace: a row counts the requests of those stages whose records are there") {
+  const auto of_stage = [](event e, std::uint64_t id, const cutrace::request_ref& r) {
+    return sample::in_stage(e, "decode", id, &r, 1);
+  };
+  const cutrace::request_ref first = sample::request_id(1), second = sample::request_id(2),
+                             third = sample::request_id(3);
+  event adopted = of_stage(sample::stage("decode", 500, 600, 3), 3, third);
+  adopted.stage.adopted = true;
+  trace_analysis a;
+  for (const event& e :
+       {of_stage(sample::kernel("k", 100, 200, 1), 1, first), of_stage(sample::kernel("k", 200, 300, 2), 2, second),
+        of_stage(sample::stage("decode", 50, 400, 1), 1, first), adopted})
+    a.add(e);
+  const stage_report r = a.finish(1000).stages;
+  REQUIRE(r.stages.size() == 1);
+  CHECK(r.stages[0].calls == 1);
+  CHECK(r.stages[0].gpu_operations == 2);
+  CHECK(r.stages[0].requests == 2);
+}
+
 TEST_CASE("analysis.trace: delays, skew and the length of the queue") {
   for_each_trace(3000, [](const subject& s) {
     std::uint64_t during = 0, waited = 0, unknown = 0;

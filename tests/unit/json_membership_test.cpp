@@ -68,6 +68,15 @@ TEST_CASE("a request set that is announced and not there is left out") {
   CHECK(plain(e) == "{\"stage_id\":5}");
 }
 
+TEST_CASE("where only the number of requests is known, it stands") {
+  membership_fields fields;
+  event e;
+  e.stage_id = 5;
+  e.request_total = 3;
+  CHECK(kept(fields, e) == plain(e));
+  CHECK(plain(e) == "{\"stage_id\":5,\"request_total\":3}");
+}
+
 TEST_CASE("requests that changed at the same address are written anew") {
   membership_fields fields;
   std::vector<request_ref> requests(3);

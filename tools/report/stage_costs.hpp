@@ -356,11 +356,16 @@ class stage_cost_finder {
     return r;
   }
 
-  /// Distinct requests of each stage's name: one pass over all instances.
+  /// Distinct requests of each stage's name: one pass over all instances that have a record, as a program's own report
+  /// counts them. GPU work also names those of a stage whose record was lost.
   void count_requests() {
     const stage_log& stages = log_.stages();
+    std::vector<bool> recorded(stages.size());
+    for (std::uint32_t n = 1; n < stages.size(); ++n) recorded[n] = stages[n].ended;
+    for (std::size_t i = 0; i < stages.parts().size(); ++i) recorded[stages.parts()[i].instance] = true;
     std::vector<std::vector<std::uint32_t>> seen(rows_.size());
     for (std::uint32_t n = 1; n < stages.size(); ++n) {
+      if (!recorded[n]) continue;
       std::vector<std::uint32_t>& s = seen[instance_row_[n]];
       const stage_log::request_list list = stages.requests_of(n);
       if (stages[n].request_total > list.size) rows_[instance_row_[n]].result.requests_cut = true;

@@ -53,10 +53,10 @@ class stage_log {
     recent& r = recent_[e.stage_id % recent_count];
     if (CUTRACE_LIKELY(r.id == e.stage_id)) return r.number;
     const std::uint32_t n = find_or_add(e.stage_id);
-    r = {e.stage_id, n};
     stage_instance& s = instances_[n];
-    if (s.name == 0) s.name = names.number(e.stage_name);
+    if (s.name == 0 && e.stage_name.size != 0) s.name = names.number(e.stage_name);
     if (s.requests == 0) name_requests(s, e);
+    if (s.name != 0) r = {e.stage_id, n};  // an event that lacks its stage's name may come before one that has it
     return n;
   }
 

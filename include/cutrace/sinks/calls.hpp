@@ -167,7 +167,10 @@ inline void append_membership(std::string& out, const event& e) {
     out += ", stage ";
     append_name(out, e.stage_name);
   }
-  if (e.requests == nullptr || e.request_count == 0) return;
+  if (e.requests == nullptr || e.request_count == 0) {
+    if (e.request_total > e.request_count) append_format(out, ", {} requests that are not known", e.request_total);
+    return;
+  }
   constexpr std::uint32_t shown = 4;
   out += e.request_count == 1 && e.request_total <= 1 ? ", request" : ", requests";
   std::uint32_t i = 0;

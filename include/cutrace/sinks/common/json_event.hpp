@@ -99,12 +99,12 @@ inline void arguments_object(json_text& json, const argument* arguments, std::ui
 }
 
 /// `requests` holds ids, `request_names` texts; `request_total` is written where the marker named more requests than
-/// the event holds.
+/// the event holds, and where only their number is known.
 inline void request_fields(json_text& json, const event& e) {
-  if (e.requests == nullptr || e.request_count == 0) return;
   bool ids = false;
   bool names = false;
-  for (std::uint32_t i = 0; i < e.request_count; ++i) (e.requests[i].name.size != 0 ? names : ids) = true;
+  for (std::uint32_t i = 0; i < e.request_count && e.requests != nullptr; ++i)
+    (e.requests[i].name.size != 0 ? names : ids) = true;
   if (ids) {
     json.key("requests");
     char* to = json.begin_raw((decimal_room + 1) * e.request_count + 2);
