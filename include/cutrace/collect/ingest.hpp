@@ -242,21 +242,23 @@ class ingest {
       s->closed = false;
       if (r.c == r.id) keep_requests(*s, r);
     }
-    if (adopted) tables_.stages.adopt(*s, entered, static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)));
+    if (adopted) tables_.stages.adopt(*s, entered, raw_ns(r.begin));
   }
 
-  CUTRACE_INLINE pending_host& host_record(const traced_thread& t, const record& r) {
+  CUTRACE_INLINE std::int64_t raw_ns(std::uint64_t ticks) const noexcept {
+    return static_cast<std::int64_t>(tables_.scale.to_ns(ticks));
+  }
+  CUTRACE_INLINE pending_host& host_record(const traced_thread& t, const record& r, std::int64_t begin_ns,
+                                           std::int64_t end_ns) {
     ++produced_;
-    pending_host& p = window_.append_host(static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)),
-                                          static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
+    pending_host& p = window_.append_host(begin_ns, end_ns);
     p.keep(r, t.thread_id);
     return p;
   }
   /// A new event in the window, to be filled in there.
   pending_event& host_event(event_kind kind, const traced_thread& t, const record& r) {
     ++produced_;
-    pending_event& p = window_.append(static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)),
-                                      static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
+    pending_event& p = window_.append(raw_ns(r.begin), raw_ns(r.end));
     p.kind = kind;
     p.process_id = tables_.process_id;
     p.thread_id = t.thread_id;
@@ -265,10 +267,11 @@ class ingest {
 
   void end_stage(const traced_thread& t, const record& r) {
     const bool named_here = r.has(flag_dynamic);
+    const std::int64_t end_ns = raw_ns(r.end);
     if (CUTRACE_UNLIKELY(r.site() != 0 && is_nvtx(tables_.sites.at(r.site())))) {
       end_nvtx(t, r);
     } else {
-      pending_host& p = host_record(t, r);
+      pending_host& p = host_record(t, r, raw_ns(r.begin), end_ns);
       p.at = {0, tables_.stages.place_of(r.c)};
       if (named_here) {
         const text name = name_of_instance(r.id);
@@ -278,7 +281,6 @@ class ingest {
     }
     const bool opened = (r.b >> 16 & 0xffff) != 0;
     if (!opened) return;
-    const std::int64_t end_ns = static_cast<std::int64_t>(tables_.scale.to_ns(r.end));
     if (r.has(flag_adopted))
       tables_.stages.adopted_part_ended(r.id, end_ns);
     else
@@ -333,17 +335,16 @@ class ingest {
     const known_function* f = tables_.functions.find(function_of(r.site()), r.has(flag_runtime));
     const std::int32_t result = static_cast<std::int32_t>(r.id >> 32);
     if (CUTRACE_UNLIKELY(loses_context(result))) note_lost_context(f, r.has(flag_runtime), result);
-    pending_host& p = host_record(t, r);
+    const std::int64_t begin_ns = raw_ns(r.begin), end_ns = raw_ns(r.end);
+    pending_host& p = host_record(t, r, begin_ns, end_ns);
     p.at = {tables_.ring.epoch(static_cast<std::uint32_t>(r.id)), tables_.stages.place_of(r.parent)};
     if (f != nullptr && f->makes_gpu_work) {
       ++launches_;
-      last_launch_ns_ = static_cast<std::int64_t>(tables_.scale.to_ns(r.end));
+      last_launch_ns_ = end_ns;
       // A call that failed has no records.
-      if (result == 0)
-        tables_.stages.note_call(p.at.stage_place, r.parent, t.index,
-                                 static_cast<std::int64_t>(tables_.scale.to_ns(r.end)));
+      if (result == 0) tables_.stages.note_call(p.at.stage_place, r.parent, t.index, end_ns);
     }
-    if (f != nullptr && f->use.what != stream_use::role::none) note_order(t, r, *f, p.at.stage_place);
+    if (f != nullptr && f->use.what != stream_use::role::none) note_order(t, r, *f, p.at.stage_place, begin_ns);
     p.name_size_or_words_at = 0;
     if (r.count() <= 3 && CUTRACE_LIKELY(parts_.enclosing == 0)) return;
     parts_.resize_words(r.count() > 3 ? std::min<std::size_t>(r.count(), 10) - 3 : 0);
@@ -355,7 +356,8 @@ class ingest {
   }
 
   /// What the call does to the order of its stream.
-  void note_order(const traced_thread& t, const record& r, const known_function& f, std::uint32_t stage_place) {
+  void note_order(const traced_thread& t, const record& r, const known_function& f, std::uint32_t stage_place,
+                  std::int64_t begin_ns) {
     const std::uint64_t head[3] = {r.a, r.b, r.c};
     const auto word = [&](int i) {
       const std::size_t at = static_cast<std::size_t>(i);
@@ -371,7 +373,7 @@ class ingest {
     c.succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
     c.stage = r.parent;
     c.stage_place = stage_place;
-    c.begin_ns = static_cast<std::int64_t>(tables_.scale.to_ns(r.begin));
+    c.begin_ns = begin_ns;
     c.handle = word(f.use.event_word);
     if (c.what == role::wait_value) {
       c.handle = word(1);
@@ -442,7 +444,7 @@ class ingest {
         return tables_.graphs.copied(r.id, r.a);
       case graph_change::action::updated:
         return tables_.graphs.updated(static_cast<std::uint32_t>(r.id >> 32), static_cast<std::uint32_t>(r.a >> 32),
-                                      static_cast<std::int64_t>(tables_.scale.to_ns(r.begin)));
+                                      raw_ns(r.begin));
       case graph_change::action::gone:
         return tables_.graphs.gone(static_cast<std::uint32_t>(r.id >> 32));
     }
@@ -489,7 +491,7 @@ class ingest {
     p.epoch = call.epoch & 0xff;
     p.stage_id = call.stage;
     p.stage_place = tables_.stages.place_of(call.stage);
-    p.call_start_ns = static_cast<std::int64_t>(tables_.scale.to_ns(call.begin_ticks));
+    p.call_start_ns = raw_ns(call.begin_ticks);
     p.call_thread = call.thread_index & 0xffffff;
     p.call_function =
         pending_work::function_word(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
@@ -513,7 +515,7 @@ class ingest {
     if (!is_found(p.joined)) return true;
     p.correlation_id |= std::uint64_t{call.epoch} << 32;
     p.stage_id = call.stage;
-    p.call_start_ns = static_cast<std::int64_t>(tables_.scale.to_ns(call.begin_ticks));
+    p.call_start_ns = raw_ns(call.begin_ticks);
     p.call_thread = call.thread_index;
     p.call_name =
         tables_.functions.name_of(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);

@@ -97,7 +97,7 @@ class stream_order {
   void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
 
   /// A call has returned. `handle`: of its stream, as the program gave it.
-  void take(issued_call c, std::uint64_t handle, std::uint32_t context, bool per_thread) {
+  void take(issued_call& c, std::uint64_t handle, std::uint32_t context, bool per_thread) {
     if (c.what == role::event_wait || c.what == role::event_gone || c.what == role::context_wait) {
       c.flags = context;  // that of the call
     } else if (c.what == role::stream_created) {
@@ -167,7 +167,7 @@ class stream_order {
         return is_before(a.correlation, b.correlation);
       });
     in_order_ = true;
-    for (const issued_call& c : log_)
+    for (issued_call& c : log_)
       if (!place(c)) let_go(c);
     log_.clear();
     for (bool again = true; again;) {  // what a wait was for may be done now
@@ -358,7 +358,7 @@ class stream_order {
   }
 
   /// Puts a call on its stream. False where the call does not stay there.
-  bool place(const issued_call& c) {
+  bool place(issued_call& c) {
     if (is_before(newest_, c.correlation) || newest_ == 0) newest_ = c.correlation;
     switch (c.what) {
       case role::event_gone:
@@ -387,7 +387,7 @@ class stream_order {
         return c.succeeded && place_on_stream(c);
     }
   }
-  bool place_on_stream(issued_call c) {
+  bool place_on_stream(issued_call& c) {
     known_stream& s = streams_[c.stream];
     if (c.what == role::event_record) {
       if (events_.size() >= event_limit) events_.clear();
