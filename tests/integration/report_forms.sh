@@ -154,6 +154,14 @@ for other in t.json t.pftrace; do
   "$command" report $other --json | jq -c "$same" >as_other.txt
   cmp -s as_jsonl.txt as_other.txt || fail "$other: $(diff as_jsonl.txt as_other.txt | cut -c1-1500)"
 done
+# Where stages had to make room and events came late, too.
+CUTRACE=1 CUTRACE_MEMORY_LIMIT=5M CUTRACE_SINKS=jsonl:few.jsonl,chrome:few.json \
+  "$server" --device sim --workers 3 --arrival-us 200 --requests 150 --graphs >server.txt 2>&1
+for file in few.jsonl few.json; do
+  "$command" report $file --json | jq -c '.trace.quality, [.stages[] | [.name, .count, .host_ns, .gpu_ns, .requests]], .request_times' >$file.txt
+done
+tail -n 1 few.jsonl | jq -e '.quality.late > 0 and .quality.stage_unknown > 0' >/dev/null || fail "5 MiB were enough"
+cmp -s few.jsonl.txt few.json.txt || fail "few.json: $(diff few.jsonl.txt few.json.txt | cut -c1-1500)"
 
 expect 125 'ends in .html' "$command" report --html t.jsonl t.jsonl
 expect 125 'is the file that is read' "$command" report t.jsonl --json=t.jsonl

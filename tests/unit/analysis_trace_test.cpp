@@ -328,6 +328,54 @@ TEST_CASE("analysis.trace: delays, skew and the length of the queue") {
   });
 }
 
+TEST_CASE("analysis.trace: work is joined to the call of its id, though its begin lies a little beside that call") {
+  // Clocks are measured while a trace goes on: call and work may have been converted with different corrections.
+  for (const std::int64_t begin_ns : {1000, 990, 1009, 1012}) {
+    CAPTURE(begin_ns);
+    trace_log log;
+    for (const event& e : {sample::api("cuLaunchKernel", 100, 995, 1), sample::api("cuLaunchKernel", 1000, 1010, 2),
+                           sample::api("cuLaunchKernel", 1011, 4000, 3),
+                           sample::called_at(sample::kernel("k", 5000, 6000, 2), begin_ns)})
+      log.add(e);
+    log.seal();
+    REQUIRE(log.work().size() == 1);
+    const trace_log::launch found = log.launch_of(log.work()[0]);
+    REQUIRE(found.call != nullptr);
+    CHECK(found.when == interval{1000, 1010});
+  }
+}
+
+TEST_CASE("analysis.trace: work whose call was lost is not joined to the call around its begin") {
+  trace_log log;
+  for (const event& e :
+       {sample::api("cuStreamSynchronize", 100, 4000, 1), sample::called_at(sample::kernel("k", 5000, 6000, 2), 1000)})
+    log.add(e);
+  log.seal();
+  REQUIRE(log.work().size() == 1);
+  const trace_log::launch found = log.launch_of(log.work()[0]);
+  CHECK(found.known);
+  CHECK(found.call == nullptr);
+  CHECK(found.when == interval{1000, 1000});
+}
+
+TEST_CASE("analysis.trace: a file that leaves joining to its reader says as much of lost stages as one that does not") {
+  event call = sample::api("cuLaunchKernel", 100, 200, 1), work = sample::kernel("k", 300, 400, 1);
+  work.joined = cutrace::attribution::stage_unknown;
+  work.stage_id = 7;
+  const event stage = sample::in_stage(sample::stage("decode", 50, 500, 7), "decode", 7, nullptr, 0);
+  for (const bool joined : {true, false}) {
+    CAPTURE(joined);
+    if (joined) work = sample::called_at(work, 100);
+    work.call_name = joined ? call.name : cutrace::text{};
+    trace_analysis a;
+    for (const event& e : {call, work, stage}) a.add(e);
+    const stage_report r = a.finish(1000).stages;
+    CHECK(r.gpu_unknown_operations == 1);
+    REQUIRE(r.stages.size() == 1);
+    CHECK(r.stages[0].gpu_own_ns == 0);
+  }
+}
+
 TEST_CASE("analysis.trace: copies, their bytes and the time that no kernel hides") {
   for_each_trace(
       4000,

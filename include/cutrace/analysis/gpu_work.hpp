@@ -76,11 +76,12 @@ enum class call_reference : std::uint8_t {
 struct gpu_work {
   interval when;
   std::int64_t call = 0;
-  std::uint64_t amount = 0;  ///< copies and sets: bytes; kernels: blocks of the grid; graphs: 0
-  std::uint32_t name = 0;    ///< name number; of kernels and graphs
-  std::uint32_t stage = 0;   ///< stage_log number
-  std::uint16_t lane = 0;    ///< number of device, context and stream, see trace_log::lanes
-  std::uint16_t thread = 0;  ///< thread number of the launching call
+  std::uint64_t amount = 0;       ///< copies and sets: bytes; kernels: blocks of the grid; graphs: 0
+  std::uint32_t name = 0;         ///< name number; of kernels and graphs
+  std::uint32_t stage = 0;        ///< stage_log number
+  std::uint32_t correlation = 0;  ///< of the launching call, 0: not known
+  std::uint16_t lane = 0;         ///< number of device, context and stream, see trace_log::lanes
+  std::uint16_t thread = 0;       ///< thread number of the launching call
   work_class is = work_class::compute;
   call_reference call_is = call_reference::none;
   bool pageable : 1;

@@ -391,13 +391,13 @@ class trace_log {
     w.when = v;
     w.stage = stages_.of(e, names_);
     w.stage_unknown = is_stage_unknown(e);
+    w.correlation = static_cast<std::uint32_t>(e.correlation_id);
     w.lane = lane(e);
     w.thread = e.thread_id == 0 ? std::uint16_t{0} : thread(e);
     if (e.call_name.size != 0) {
       w.call = time_of(e.call_start_ns);
       w.call_is = call_reference::start;
     } else if (e.correlation_id != 0) {  // a file of another tool, which leaves the joining to its reader
-      w.call = static_cast<std::int64_t>(e.correlation_id & UINT32_MAX);
       w.call_is = call_reference::correlation;
     }
     bool communication = false;
@@ -505,13 +505,22 @@ class trace_log {
         continue;
       }
       if (w.call_is != call_reference::start) continue;
-      const thread_calls& t = threads_[w.thread];
-      const std::size_t at = hints[w.thread] = t.ending_after(w.call, hints[w.thread]);
-      if (at < t.calls().size() && t.calls()[at].when.start_ns <= w.call) {
-        w.call = static_cast<std::int64_t>(at);
+      const std::size_t at = hints[w.thread] = threads_[w.thread].ending_after(w.call, hints[w.thread]);
+      // Begin and call itself may have been converted to the trace's time before and after a measurement of the clocks:
+      // the begin may lie a little before the call, in the call before it, or behind a short one.
+      for (const std::size_t near : {at, at + 1, at - 1}) {
+        const auto& calls = threads_[w.thread].calls();
+        if (near >= calls.size() || !is_launch_of(w, calls[near], near == at)) continue;
+        w.call = static_cast<std::int64_t>(near);
         w.call_is = call_reference::index;
+        break;
       }
     }
+  }
+  /// @param there the call is the first that ends after the begin of the call that `w` names
+  static bool is_launch_of(const gpu_work& w, const host_call& c, bool there) noexcept {
+    if (w.correlation != 0 && c.correlation != 0) return w.correlation == c.correlation;
+    return there && c.when.start_ns <= w.call;
   }
 
   CUTRACE_ONE_COPY void join_by_correlation(gpu_work& w) {
@@ -523,7 +532,7 @@ class trace_log {
             correlated_.push_back({threads_[t].calls()[i].correlation, t, i});
       sort_nearly(correlated_, [](const correlated_call& c) { return std::int64_t{c.correlation}; });
     }
-    const std::uint32_t wanted = static_cast<std::uint32_t>(w.call);
+    const std::uint32_t wanted = w.correlation;
     last_correlated_ = search_near(correlated_.size(), last_correlated_,
                                    [&](std::size_t i) { return correlated_[i].correlation < wanted; });
     w.call_is = call_reference::none;
@@ -532,7 +541,8 @@ class trace_log {
     w.thread = found.thread;
     w.call = static_cast<std::int64_t>(found.index);
     w.call_is = call_reference::index;
-    if (w.stage == 0) w.stage = threads_[w.thread].calls()[found.index].stage;
+    if (w.stage != 0) return;
+    w.stage = threads_[w.thread].calls()[found.index].stage;
     w.stage_unknown = w.stage_unknown && w.stage == 0;
   }
 
