@@ -204,9 +204,9 @@ struct stage_time {
   std::uint64_t gpu_operations = 0;     ///< issued in it, nested stages not counted
   std::uint64_t requests = 0;           ///< distinct ones that were named
   bool requests_exact = true;
-  bool requests_cut = false;  ///< a marker named more than its record holds: there were more
-  bool approximate = false;   ///< times are estimates; off by at most `uncertain_ns`
-  std::int64_t uncertain_ns = 0;
+  bool requests_cut = false;      ///< a marker named more than its record holds: there were more
+  bool approximate = false;       ///< a time is an estimate
+  std::int64_t uncertain_ns = 0;  ///< bound of the error of all times but gpu_idle_inside_ns
 };
 
 /// Rows are sorted by host time; rows with equal host time, such as 0 outside of the recorded time, by this.

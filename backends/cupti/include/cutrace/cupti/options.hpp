@@ -2,7 +2,7 @@
 // What the CUPTI backend records: kinds of records, and how a CUDA graph is recorded.
 //
 //   CUTRACE_KINDS   "kernel,memcpy" these alone; "+memory,-sync" what is usual, with changes
-//   CUTRACE_GRAPHS  "node" (the default): each node of a replay is an event, which costs 0.35 us a node, on the GPU
+//   CUTRACE_GRAPHS  "node" (the default): each node of a replay is an event, which costs some 0.4 us a node, on the GPU
 //                   too; "graph": a replay is one event, at 2 to 5 % of its time (measured on an H200, CUPTI 13.0)
 #pragma once
 
