@@ -137,6 +137,7 @@ live 'a long trace' -- --workers 3 --arrival-us 200 --requests 150
 grep -q 'causes of idle time were found in' live.txt || fail "a long trace in one piece"
 live 'a trace with losses' CUTRACE_MEMORY_LIMIT=6M -- --workers 3 --arrival-us 200 --requests 150
 grep -q 'events without the name and requests' live.txt || fail "6 MiB were enough"
+live 'windows that come late' CUTRACE_SAMPLE=10ms/20ms CUTRACE_MEMORY_LIMIT=5M -- --workers 3 --arrival-us 200 --requests 150
 
 if "$command" cut windows.jsonl -o cut_windows.jsonl --to 25ms >/dev/null 2>&1; then
   expect 0 - "$command" report cut_windows.jsonl --json=r.json

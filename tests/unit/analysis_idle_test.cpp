@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <cutrace/analysis/idle_watch.hpp>
 #include <cutrace/sinks/common/finding_text.hpp>
@@ -599,6 +600,56 @@ TEST_CASE("analysis.idle: windows of a live trace, one after the other and the l
     CHECK(live.report.before_ns == whole.before_ns);
     CHECK(live.report.after_ns == whole.after_ns);
   }
+}
+
+TEST_CASE("analysis.idle: windows that come behind the events of later ones") {
+  const auto window = [](std::int64_t w) {
+    return sample::base(event_kind::window, "recorded", 1000 * w * us, (1000 * w + 200) * us);
+  };
+  for (const std::int64_t behind : {1, 2, 5}) {
+    for (const bool swapped : {false, true}) {
+      std::vector<event> events;
+      for (std::int64_t w = 0; w < 300 + behind; ++w) {
+        for (std::int64_t i = 0; i < 3 && w < 300; ++i) {
+          const std::uint64_t id = static_cast<std::uint64_t>(10 * w + i) + 1;
+          const std::int64_t t = 1000 * w + 50 * i + w % 11;
+          events.push_back(launch(t + 20, t + 25, id));
+          events.push_back(kernel(t + 30, t + 60, t + 20, id));
+        }
+        // Of two neighbours, the later one first.
+        if (w >= behind) events.push_back(window(swapped ? (w - behind) ^ 1 : w - behind));
+      }
+      const idle_report whole = watch(events, 0).report;
+      CHECK(whole.all.count == 300 * 2 + 299 * 2);
+      for (const std::size_t bytes : {1u, 10000u, 30000u}) {
+        CAPTURE(behind);
+        CAPTURE(swapped);
+        CAPTURE(bytes);
+        const watched live = watch(events, bytes);
+        if (!swapped) {
+          CHECK(live.off_ns == 0);
+          CHECK(live.report.all.count == whole.all.count);
+        }
+        CHECK(std::abs(live.report.all.ns - whole.all.ns) <= live.off_ns);
+      }
+    }
+  }
+}
+
+TEST_CASE("analysis.idle: the cause of a gap before work whose call another log has is uncertain") {
+  // Of a file whose work names its call by the id alone.
+  std::vector<event> events, calls;
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    calls.push_back(launch(100 * i, 100 * i + 5, static_cast<std::uint64_t>(i) + 1));
+    events.push_back(kernel(100 * i + 60, 100 * i + 90, 0, static_cast<std::uint64_t>(i) + 1));
+    events.back().call_name = text{};
+  }
+  events.insert(events.end(), calls.begin(), calls.end());
+  const idle_report whole = watch(events, 0).report;
+  CHECK(whole.of(idle_cause::unknown).ns == 0);
+  const watched live = watch(events, 30000);
+  CHECK(live.report.of(idle_cause::unknown).ns > 0);
+  CHECK(live.uncertain_ns >= live.report.of(idle_cause::unknown).ns);
 }
 
 TEST_CASE("analysis.idle: a window that is open for many logs") {

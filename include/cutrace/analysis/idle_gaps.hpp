@@ -101,7 +101,10 @@ class idle_classifier {
     const gpu_work& w = log_.work()[next];
     const trace_log::launch l = log_.launch_of(w);
     g.stage = w.stage;
-    if (!l.known) return g;
+    if (!l.known) {
+      g.certain = w.correlation == 0;  // the call of that id may be in another log
+      return g;
+    }
     g.certain = gap.start_ns >= log_.left_out_until(w.thread);
     const std::int64_t called_ns = std::min(l.when.start_ns, gap.end_ns);
     if (l.call != nullptr) g.call = l.call->name;

@@ -59,18 +59,13 @@ class idle_watch {
   void add(const event& e) {
     if (e.kind == event_kind::window) {
       const interval w = clip(interval_of(e), {start_ns_, INT64_MAX});
-      // Nothing was recorded between the window before and this one.
-      if (open_from_ns_ < w.start_ns)
-        for (auto& d : gaps_) fill_gaps(d.first, {open_from_ns_, w.start_ns});
-      windows_.push_back(w);
-      is_open_ = false;
-      open_from_ns_ = INT64_MAX;
-      // Here no window is open.
+      add_window(w);
+      // Here mostly no window is open.
       if (log_->memory_bytes() > log_bytes_ / 2 || (log_bytes_ != SIZE_MAX && windows_.size() > window_limit))
         settle(false), forget_windows();
       return;
     }
-    if (!windows_.empty() && e.kind < event_kind::process && e.start_ns >= windows_.back().end_ns) is_open_ = true;
+    if (e.kind < event_kind::process) newest_ns_ = std::max(newest_ns_, e.start_ns);
     log_->add(e);
     if (CUTRACE_UNLIKELY(++added_ % look_every == 0) && log_->memory_bytes() > log_bytes_) settle(false);
   }
@@ -84,8 +79,8 @@ class idle_watch {
     for (const interval v : windows_) log_->add_recorded(v);
     if (!ended && windows_.empty())
       open_from_ns_ = start_ns_;  // without windows, a log takes all of its time as recorded
-    if (!ended && is_open_) {
-      open_from_ns_ = windows_.back().end_ns;
+    if (!ended && is_open()) {
+      open_from_ns_ = windows_end_ns_;
       log_->add_recorded({open_from_ns_, time_of(INT64_MAX)});
     }
     log_->seal();
@@ -162,6 +157,25 @@ class idle_watch {
     row_total* of;
     bool certain;
   };
+
+  /// Events have come since the last window ended.
+  bool is_open() const noexcept { return !windows_.empty() && newest_ns_ >= windows_end_ns_; }
+
+  /// A window comes behind its events, and may come behind events of later windows, too.
+  CUTRACE_NOINLINE void add_window(interval w) {
+    if (open_from_ns_ <= w.start_ns) {
+      // Nothing was recorded between the window before and this one.
+      if (open_from_ns_ < w.start_ns)
+        for (auto& d : gaps_) fill_gaps(d.first, {open_from_ns_, w.start_ns});
+      open_from_ns_ = INT64_MAX;
+      for (const auto& d : active_)
+        if (d.second.end_ns > w.end_ns) open_from_ns_ = w.end_ns;
+    } else {  // the logs that had work behind it took its time for not recorded
+      for (const auto& d : active_) add_ns(off_ns_, clip(w, {w.start_ns, d.second.end_ns}).length_ns());
+    }
+    windows_.push_back(w);
+    windows_end_ns_ = std::max(windows_end_ns_, w.end_ns);
+  }
 
   /// The recorded time of the trace, merged, without forgotten windows.
   CUTRACE_NOINLINE std::vector<interval> recorded(std::int64_t end_ns) const {
@@ -337,8 +351,9 @@ class idle_watch {
   std::vector<interval> windows_;
   std::int64_t before_ns_ = 0;  ///< of forgotten windows, before each device's first work
   std::int64_t forgotten_windows_ns_ = 0;
-  bool is_open_ = false;                   ///< events have come since the last window
-  std::int64_t open_from_ns_ = INT64_MAX;  ///< where `settle` took the open window to begin
+  std::int64_t windows_end_ns_ = INT64_MIN;  ///< of the last window
+  std::int64_t newest_ns_ = INT64_MIN;       ///< start of the last event
+  std::int64_t open_from_ns_ = INT64_MAX;    ///< where `settle` took the open window to begin
   std::int64_t off_ns_ = 0, uncertain_ns_ = 0;
   std::uint64_t pieces_ = 0;
 };

@@ -212,6 +212,7 @@ struct device_row {
   std::int64_t kernel_ns = 0, idle_ns = 0;
   std::uint64_t gaps = 0, streams = 0;
   bool approximate = false;  ///< busy_ns and kernel_ns are approximate
+  bool idle_approximate = false;
 };
 
 CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_row>& devices, std::int64_t recorded_ns,
@@ -230,7 +231,7 @@ CUTRACE_NOINLINE inline void print_devices(page& out, const std::vector<device_r
               {share_of(busy, static_cast<double>(recorded_ns)), 9},
               {share_of(busy, static_cast<double>(d.active_ns)), 9},
               {time_text(d.approximate, d.kernel_ns), 10},
-              {duration(d.idle_ns), 10},
+              {time_text(d.idle_approximate, d.idle_ns), 10},
               {count(d.gaps), 9},
               {count(d.streams), 9}});
   }
@@ -257,6 +258,7 @@ CUTRACE_NOINLINE inline std::vector<device_row> device_rows(const collection& da
     r.gaps = idle.count;
     r.streams = d.streams;
     r.approximate = d.approximate;
+    r.idle_approximate = data.idle.off_ns() > 0;
     rows.push_back(r);
   }
   return rows;
