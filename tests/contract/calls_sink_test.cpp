@@ -118,7 +118,9 @@ TEST_CASE("calls: of requests of which only the number is known, it is printed")
   cutrace::event e = named("decode");
   e.requests = nullptr;
   e.request_count = 0;
-  CHECK(line_of(e) == "[0.000195] stage decode (31.0 us, 40 requests that are not known)\n");
+  CHECK(line_of(e) == "[0.000195] stage decode (31.0 us, 40 requests not known)\n");
+  e.request_total = 1;
+  CHECK(line_of(e) == "[0.000195] stage decode (31.0 us, 1 request not known)\n");
 }
 
 TEST_CASE("calls: who made a call of the driver") {

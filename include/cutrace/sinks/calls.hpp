@@ -168,7 +168,8 @@ inline void append_membership(std::string& out, const event& e) {
     append_name(out, e.stage_name);
   }
   if (e.requests == nullptr || e.request_count == 0) {
-    if (e.request_total > e.request_count) append_format(out, ", {} requests that are not known", e.request_total);
+    if (e.request_total != 0)
+      append_format(out, ", {} {} not known", e.request_total, e.request_total == 1 ? "request" : "requests");
     return;
   }
   constexpr std::uint32_t shown = 4;
