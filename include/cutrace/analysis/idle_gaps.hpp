@@ -105,7 +105,9 @@ class idle_classifier {
       g.certain = w.correlation == 0;  // the call of that id may be in another log
       return g;
     }
-    g.certain = gap.start_ns >= log_.left_out_until(w.thread);
+    // Another log may have the call itself; where calls are not recorded, none has.
+    g.certain = gap.start_ns >= log_.left_out_until(w.thread) &&
+                (l.call != nullptr || log_.threads()[w.thread].calls().size() == 0);
     const std::int64_t called_ns = std::min(l.when.start_ns, gap.end_ns);
     if (l.call != nullptr) g.call = l.call->name;
     if (called_ns <= gap.start_ns) {

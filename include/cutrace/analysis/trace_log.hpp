@@ -543,7 +543,7 @@ class trace_log {
     w.call_is = call_reference::index;
     if (w.stage != 0) return;
     w.stage = threads_[w.thread].calls()[found.index].stage;
-    w.stage_unknown = w.stage_unknown && w.stage == 0;
+    w.stage_unknown = w.stage_unknown && stages_[w.stage].name == 0;
   }
 
   std::int64_t start_ns_;

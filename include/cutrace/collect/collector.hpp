@@ -323,8 +323,8 @@ class collector final : private event_emitter {
 
   CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
     delivery_.deliver_described();
-    delivery_.set_now(core_.scale.now_ns());
-    window_.advance(watermark_ns, [this](order_window::bucket& b) { delivery_.deliver(b); });
+    const std::uint64_t now = core_.scale.now_ns();
+    window_.advance(watermark_ns, [this, now](order_window::bucket& b) { delivery_.deliver(b, now); });
     count_failed();
   }
   /// Counts events for which memory ran out as lost. They are counted as produced already.

@@ -27,13 +27,12 @@ class delivery {
   }
 
   void set_start(std::uint64_t monotonic_ns) noexcept { start_ns_ = monotonic_ns; }
-  /// Raw time at which all events that will be delivered had ended.
-  void set_now(std::uint64_t raw_ns) noexcept { now_ns_ = static_cast<std::int64_t>(raw_ns); }
   std::uint64_t start_ns() const noexcept { return start_ns_; }
 
   /// Delivers a part of the window in slices, so that pointers into the scratch arrays stay valid in each.
-  void deliver(const order_window::bucket& b) {
-    now_session_ns_ = session_ns(now_ns_);
+  /// @param now_ns raw time at which all of these events had ended
+  void deliver(const order_window::bucket& b, std::uint64_t now_ns) {
+    now_session_ns_ = session_ns(static_cast<std::int64_t>(now_ns));
     part_ = &b;
     deliver_from(0);
   }
@@ -419,8 +418,7 @@ class delivery {
   };
   std::vector<given> left_;  ///< see go_on
   std::int64_t newest_end_ns_ = INT64_MIN;
-  std::int64_t now_ns_ = 0;          ///< see set_now
-  std::int64_t now_session_ns_ = 0;  ///< the same in session time, as of the last delivery
+  std::int64_t now_session_ns_ = 0;  ///< session time of the last delivery
   std::uint64_t delivered_ = 0, failed_ = 0;
   std::uint64_t by_kind_[event_kind_count] = {};
   std::uint64_t joined_[6] = {};
