@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cutrace/collect/correlation_ring.hpp>
 #include <thread>
 #include <vector>
 
+#include "support/sanitized.hpp"
+
 namespace correlation_ring_test {
 
 using cutrace::attribution;
 using ring = cutrace::detail::correlation_ring;
+
+namespace {
+
+long faults_of_thread() {
+  rusage r{};
+  getrusage(RUSAGE_THREAD, &r);
+  return r.ru_minflt;
+}
+/// Whether the kernel backs memory when it is asked to (from 5.14 on), and all faults of the thread are the ring's.
+bool is_counted() {
+#ifdef MADV_POPULATE_WRITE
+  void* const at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool has = at != MAP_FAILED && madvise(at, 4096, MADV_POPULATE_WRITE) == 0;
+  munmap(at, 4096);
+  return has && !sanitized;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
 
 TEST_CASE("a call is found by its id, as often as asked") {
   ring r;
@@ -120,6 +145,32 @@ TEST_CASE("ids wrap at 32 bits: the old call of the same id is not taken for the
   CHECK(r.find(3, c) == attribution::by_call);
   CHECK(c.stage == 0xb);
   CHECK(r.find(0xfffffe00u, c) == attribution::by_call);  // from before the wrap, its records still to come
+}
+
+TEST_CASE("memory comes before the calls that fill it, in steps, and calls stay") {
+  ring r;
+  CHECK(r.bytes() == 0);
+  REQUIRE(r.reset(18));  // 8 MiB
+  r.put(3, 0x300, 1, 5, 42);
+  r.populate();
+  CHECK(r.bytes() == std::size_t{2} << 20);
+  std::uint32_t id = 3;
+  // As the collector's thread does: again and again, while calls come. Twice round.
+  while (id < 2u << 18) {
+    const long before = faults_of_thread();
+    for (int i = 0; i < 5000; ++i) {
+      ++id;
+      r.put(id, id, id, 5, 42);
+    }
+    if (is_counted()) CHECK(faults_of_thread() - before <= 4);
+    r.populate();
+  }
+  CHECK(r.bytes() == std::size_t{8} << 20);
+  ring::call c{};
+  for (std::uint32_t known = id - (1u << 18) + 1; known <= id; ++known) {
+    REQUIRE(r.find(known, c) == attribution::by_call);
+    REQUIRE(c.stage == known);
+  }
 }
 
 TEST_CASE("no mixture of two neighbouring calls passes for one of them") {

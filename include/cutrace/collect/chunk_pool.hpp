@@ -14,6 +14,7 @@
 #include <atomic>
 #include <boost/lockfree/stack.hpp>
 #include <cstdint>
+#include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/marker/record.hpp>
 #include <mutex>
 #include <new>
@@ -173,11 +174,9 @@ class chunk_pool {
   }
 
   /// Backs the first chunks with memory now, so that no application thread takes their page faults. Contents stay as
-  /// they are. Does nothing on kernels before 5.14. Collector's thread.
+  /// they are. Collector's thread.
   void populate() noexcept {
-#ifdef MADV_POPULATE_WRITE
-    if (mapped_ != 0) madvise(regions_[0], std::min(first_region_bytes_, populate_bytes), MADV_POPULATE_WRITE);
-#endif
+    if (mapped_ != 0) populate_memory(regions_[0], std::min(first_region_bytes_, populate_bytes));
   }
 
   /// Threads that can each have a chunk.

@@ -222,6 +222,7 @@ class collector final : private event_emitter {
     pthread_setname_np(pthread_self(), "cutrace");
     inside_runtime() = true;
     core_.pool.populate();
+    core_.ring.populate();
     serve();
   }
   void go_on() {
@@ -377,6 +378,7 @@ class collector final : private event_emitter {
     held_.swap(held_next_);  // valid now: all that was there when it was listed has been read
     oldest_held_ns_ = complete_until_ns_ = now;
     for (const activity_buffers::held& h : held_) oldest_held_ns_ = std::min(oldest_held_ns_, h.since_ns);
+    core_.ring.populate();
     hold_calls();
     release_stages();
     if (CUTRACE_UNLIKELY(fault_due)) report_fault();

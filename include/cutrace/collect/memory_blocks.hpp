@@ -22,6 +22,18 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
+/// Backs mapped memory that application threads will write with pages now, huge ones where the kernel gives them: a
+/// thread that has touched many pages since its last call takes a tenth longer for one without (bench/callback). Does
+/// not change what is there. On kernels before 5.14 memory comes as it is used.
+inline void populate_memory(void* at, std::size_t bytes) noexcept {
+#ifdef MADV_POPULATE_WRITE
+  ::madvise(at, bytes, MADV_HUGEPAGE);
+  ::madvise(at, bytes, MADV_POPULATE_WRITE);
+#else
+  static_cast<void>(at), static_cast<void>(bytes);
+#endif
+}
+
 struct alignas(64) memory_block {
   unsigned char bytes[16384];
 };
