@@ -16,7 +16,7 @@ TEST_CASE("a recipe reads what the tables read, of every function of plain value
   alignas(8) unsigned char params[512];
   std::mt19937 random(7);
   for (unsigned char& byte : params) byte = static_cast<unsigned char>(random());
-  unsigned plain_ones = 0, known = 0;
+  unsigned plain_ones = 0, short_ones = 0, known = 0;
   for (std::uint32_t id = 0; id < 4096; ++id) {
     const function_entry* f = find_driver(id);
     if (f == nullptr) continue;
@@ -27,6 +27,7 @@ TEST_CASE("a recipe reads what the tables read, of every function of plain value
     std::uint64_t ours[word_limit] = {}, tables[word_limit] = {};
     bool plain = false;
     const std::uint32_t count = r.read(params, ours, plain);
+    CHECK(r.is_short() == (plain && count <= call_recipe::short_words));
     if (!plain) {
       CHECK(count == 0);
       continue;
@@ -36,7 +37,14 @@ TEST_CASE("a recipe reads what the tables read, of every function of plain value
     CHECK(count == read_words(*f, params, false, tables));  // as of a failed call: no pointer is followed
     for (std::uint32_t i = 0; i < word_limit; ++i) CHECK(ours[i] == tables[i]);
     CHECK(r.read(nullptr, ours, plain) == 0);
+    if (!r.is_short()) continue;
+    ++short_ones;
+    std::uint64_t few[call_recipe::short_words] = {1, 1, 1};
+    CHECK(r.read_short(params, few) == count);
+    for (std::uint32_t i = 0; i < call_recipe::short_words; ++i) CHECK(few[i] == tables[i]);
+    CHECK(r.read_short(nullptr, few) == 0);
   }
+  CHECK(short_ones > plain_ones / 2);
   CHECK(plain_ones > known / 3);  // 348 of 806 with the headers of CUDA 13.0
 }
 
@@ -64,6 +72,7 @@ TEST_CASE("an unknown function has its traits and no plain values") {
   CHECK(r.traits() == (call_recipe::makes_work | call_recipe::uses_graph_gate));
   CHECK(r.read(words, words, plain) == 0);
   CHECK_FALSE(plain);
+  CHECK_FALSE(r.is_short());
 }
 
 }  // namespace

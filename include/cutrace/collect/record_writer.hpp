@@ -82,7 +82,9 @@ class record_writer final : public event_writer {
 
   CUTRACE_INLINE std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
                                           bool makes_gpu_work) noexcept override {
-    thread_state* t = this_thread();
+    // Not by this_thread, whose short way is the one of a closed gate.
+    const bool on = own_slot().gate.load(std::memory_order_relaxed) == gate_on;
+    thread_state* const t = CUTRACE_LIKELY(on) ? tls_state : nullptr;
     if (CUTRACE_UNLIKELY(t == nullptr)) return begin_without_state(function, correlation, makes_gpu_work);
     const std::uint64_t begin = clock::ticks(t->use_counter);
     const std::uint64_t stage = current_stage(t);

@@ -19,6 +19,7 @@ class call_recipe {
   /// uses_graph_gate: calls pass process_state::graphs. only_result: calls are not recorded, except the first that
   /// returns an error after which the context cannot be used.
   enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_graph_gate = 4, waits = 8, only_result = 16 };
+  static constexpr std::uint32_t short_words = 3;                         ///< what a record holds without a second one
   static constexpr unsigned rare_before = uses_graph_gate | only_result;  ///< traits with work at a call's ENTER
   static constexpr unsigned rare_after = updates_graph | uses_graph_gate | waits | only_result;  ///< and at its EXIT
 
@@ -28,7 +29,8 @@ class call_recipe {
     const bool plain = f != nullptr && f->known && plain_values(*f, places);
     const std::uint64_t count = plain ? f->words : 0;
     rest_.store(places[1], std::memory_order_relaxed);
-    first_.store(traits | count << count_at | (plain ? plain_bit : 0) | places[0] << places_at,
+    first_.store(traits | count << count_at | (plain ? plain_bit : 0) |
+                     (plain && count <= short_words ? short_bit : 0) | places[0] << places_at,
                  std::memory_order_relaxed);
   }
 
@@ -45,15 +47,21 @@ class call_recipe {
     std::uint64_t places = first >> places_at;
     for (std::uint32_t i = 0; i < count; ++i, places >>= 8) {
       if (CUTRACE_UNLIKELY(i == places_in_first)) places = rest_.load(std::memory_order_relaxed);
-      const unsigned char* at = base + (places & offset_mask) * unit;
-      if ((places & wide) != 0) {
-        std::memcpy(&out[i], at, 8);
-      } else {
-        std::int32_t v;
-        std::memcpy(&v, at, 4);
-        out[i] = (places & extended) != 0 ? static_cast<std::uint64_t>(std::int64_t{v}) : static_cast<std::uint32_t>(v);
-      }
+      out[i] = word(base, places);
     }
+    return count;
+  }
+
+  /// Whether all arguments are plain, and no more than `short_words`.
+  bool is_short() const noexcept { return (first_.load(std::memory_order_relaxed) & short_bit) != 0; }
+  /// As `read`, for functions of which is_short is true. `out`: short_words of them, 0 where there is no argument.
+  CUTRACE_INLINE std::uint32_t read_short(const void* params, std::uint64_t* out) const noexcept {
+    const std::uint64_t first = first_.load(std::memory_order_relaxed), places = first >> places_at;
+    const auto* base = static_cast<const unsigned char*>(params);
+    const std::uint32_t count = CUTRACE_LIKELY(params != nullptr) ? first >> count_at & 3 : 0;
+    out[0] = count > 0 ? word(base, places) : 0;
+    out[1] = count > 1 ? word(base, places >> 8) : 0;
+    out[2] = count > 2 ? word(base, places >> 16) : 0;
     return count;
   }
 
@@ -62,8 +70,20 @@ class call_recipe {
   // without their sign.
   static constexpr std::uint64_t offset_mask = 0x3f, wide = 0x40, extended = 0x80;
   static constexpr unsigned unit = 4, count_at = 8, places_at = 16, places_in_first = 6;
-  static constexpr std::uint64_t plain_bit = 1u << 12;
+  static constexpr std::uint64_t plain_bit = 1u << 12, short_bit = 1u << 13;
   static_assert(word_limit <= places_in_first + 8 && word_limit < 16, "places and count have their bits");
+
+  static CUTRACE_INLINE std::uint64_t word(const unsigned char* base, std::uint64_t place) noexcept {
+    const unsigned char* at = base + (place & offset_mask) * unit;
+    std::uint64_t whole;
+    if (CUTRACE_LIKELY((place & wide) != 0)) {
+      std::memcpy(&whole, at, 8);
+      return whole;
+    }
+    std::int32_t v;
+    std::memcpy(&v, at, 4);
+    return (place & extended) != 0 ? static_cast<std::uint64_t>(std::int64_t{v}) : static_cast<std::uint32_t>(v);
+  }
 
   static bool plain_values(const function_entry& f, std::uint64_t* places) noexcept {
     const function_parameter* p = parameters_of(f);
