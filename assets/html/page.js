@@ -203,7 +203,7 @@ function showTables() {
     {title: "Busy", key: d => d.busy_ns, text: d => (d.approximate ? "~" : "") + duration(d.busy_ns)},
     {title: "Of trace", key: d => d.busy_ns, text: d => share(d.busy_ns, data.recorded_ns)},
     {title: "Of its span", key: d => d.busy_ns / d.active_ns, text: d => share(d.busy_ns, d.active_ns), hint: "From its first work to its last"},
-    {title: "Idle", key: d => d.idle_ns, text: d => duration(d.idle_ns), hint: "Gaps in its span"},
+    {title: "Idle", key: d => d.idle_ns, text: d => (d.idle_approximate ? "~" : "") + duration(d.idle_ns), hint: "Gaps in its span"},
     {title: "Gaps", key: d => d.gaps, text: d => count(d.gaps)}], data.devices));
   const idleNs = data.idle.reduce((sum, i) => sum + i[2], 0);
   section("s-idle", data.idle, node => table(node, [

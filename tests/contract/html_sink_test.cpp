@@ -230,6 +230,28 @@ TEST_CASE("html: idle gaps have the cause that the host gives them") {
             "mostly: the host was late (69.2 % of the gaps, most of all in stage ") != std::string::npos);
 }
 
+TEST_CASE("html: a device's idle time that cannot be known is marked") {
+  // Windows of 1 ms, of 40 kernels each; the second one is delivered behind everything.
+  sink_contract::events all;
+  std::uint64_t id = 1;
+  for (std::int64_t w = 0; w < 500; ++w) {
+    const std::int64_t start = w * 10000000;
+    for (std::int64_t k = 0; k < 40; ++k)
+      all.push_back(sample::kernel("k", start + k * 20000, start + k * 20000 + 9000, id++));
+    if (w != 1) all.push_back(sample::base(cutrace::event_kind::window, "recorded", start, start + 1000000));
+  }
+  sink_contract::events late = all;
+  late.push_back(sample::base(cutrace::event_kind::window, "recorded", 10000000, 11000000));
+  for (const bool known : {true, false}) {
+    CAPTURE(known);
+    const shown_page page = page_of(known ? all : late, std::size_t{512} << 10);
+    REQUIRE(page.data["devices"].size() == 1);
+    CHECK(page.data["devices"][0]["idle_approximate"] == !known);
+    const bool noted = page.data["notes"].dump().find("WHY THE GPU IS IDLE is approximate") != std::string::npos;
+    CHECK(noted == !known);
+  }
+}
+
 TEST_CASE("html: what does not fit is joined, and loses neither its course nor its count") {
   constexpr std::uint64_t n = 200000;
   sink_contract::events all;

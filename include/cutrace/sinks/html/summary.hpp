@@ -260,6 +260,7 @@ class summary_writer {
       json_.field("idle_ns", d.idle_ns);
       json_.field("gaps", d.gaps);
       json_.field("approximate", d.approximate);
+      json_.field("idle_approximate", d.idle_approximate);
       json_.key("busy_permille");
       json_.begin_array();
       const auto curve = data_.busy().find(d.device);
