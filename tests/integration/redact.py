@@ -57,6 +57,13 @@ def plant(path):
             out.append({"v": 1, "type": "system", "ts_ns": at, "dur_ns": 0, "name": "probe", "pid": e["pid"],
                         "category_name": "mine", "cpu": 1,
                         "args": {"file": f"{SECRET}-text", "path": f"/srv/{SECRET}/x", "at": "0x7abc12345678"}})
+            for name, names in (SECRET + "-request-1", []), ("zq", ["zq"]):
+                out.append({"v": 1, "type": "alarm", "ts_ns": at, "dur_ns": 0, "name": "decode", "pid": e["pid"],
+                            "alarm": "hang", "work": "stage", "rank": 0, "candidates": 1, "behind": 0,
+                            "request_names": names, "why": f"a stage of request {name} may be open for 2 s"})
+            out.append({"v": 1, "type": "alarm", "ts_ns": at, "dur_ns": 0, "name": "cuStreamWaitValue64",
+                        "pid": e["pid"], "alarm": "hang", "work": "wait_value", "rank": 0, "candidates": 1, "behind": 0,
+                        "why": "waits for the value at 0x7abc12345678 to be at least 0x1"})
             out.append({"v": 1, "type": "future_type", "ts_ns": at, "dur_ns": 0, "name": SECRET + "-other",
                         "what": SECRET + "-more"})
     for e in out + [footer]:
@@ -84,7 +91,7 @@ def search(trace, paths):
         data = open(path, "rb").read()
         if path.endswith(".gz"):
             data = gzip.decompress(data)
-        what = {SECRET.encode(), uuid.encode(), bytes.fromhex(uuid.replace("-", ""))}
+        what = {SECRET.encode(), b"request zq may", uuid.encode(), bytes.fromhex(uuid.replace("-", ""))}
         for n in addresses | hashes:
             # Numbers stand as such in binary files alone: five bytes of a varint could be anything.
             what |= {b"0x%x" % n, b"%d" % n} | ({varint(n), struct.pack("<Q", n)} if ".pftrace" in path else set())

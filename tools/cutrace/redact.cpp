@@ -2,6 +2,8 @@
 #include "cutrace/redact.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <cutrace/event_fields.hpp>
 #include <cutrace/marker/record.hpp>
@@ -114,6 +116,32 @@ std::string redact_sink::redacted_message(const char* old) {
   return s;
 }
 
+text redact_sink::redacted_why(const event& e) {
+  std::string s(view(e.alarm.why));
+  // As stage_watch.hpp writes it. The name may be shorter than what is looked for in messages.
+  static constexpr std::string_view before = "a stage of request ", behind = " may be open for ";
+  const std::size_t end = s.rfind(behind);
+  if (s.compare(0, before.size(), before) == 0 && end != std::string::npos && end > before.size()) {
+    const std::string request = s.substr(before.size(), end - before.size());
+    const auto is_number = [&](const cutrace::request_ref& r) {
+      return r.name.size == 0 && std::to_string(r.id) == request;
+    };
+    if (std::none_of(e.requests, e.requests + e.request_count, is_number)) {
+      remember(request, text_kind::request);
+      const text now = replacement_of(text_kind::request, {request.data(), static_cast<std::uint32_t>(request.size())});
+      s.replace(before.size(), request.size(), view(now));
+    }
+  }
+  for (std::size_t at = 0; (at = s.find("0x", at)) != std::string::npos; ++at) {
+    char* rest = nullptr;
+    const std::uint64_t address = std::strtoull(s.c_str() + at, &rest, 16);
+    char now[24];
+    std::snprintf(now, sizeof(now), "0x%llx", static_cast<unsigned long long>(replacement_of(address)));
+    s.replace(at, static_cast<std::size_t>(rest - (s.c_str() + at)), now);
+  }
+  return store(redacted_message(s.c_str()));
+}
+
 void redact_sink::open(const cutrace::trace_info& info) {
   const auto secret = [this](const char* s, text_kind w) {
     if (s != nullptr) remember(s, w);
@@ -173,6 +201,7 @@ void redact_sink::redact(event& e) {
   e.name = without_paths(e.name);
   e.stage_name = without_paths(e.stage_name);
   e.capture_stage_name = without_paths(e.capture_stage_name);
+  if (e.kind == event_kind::alarm) e.alarm.why = redacted_why(e);
   if (e.request_count != 0) {
     requests_.emplace_back(e.requests, e.requests + e.request_count);
     for (cutrace::request_ref& r : requests_.back()) {

@@ -35,6 +35,8 @@ class redact_sink : public cutrace::sink {
   std::uint64_t replacement_of(std::uint64_t address);
   /// A message with all secrets replaced; it may hold any text of the trace.
   std::string redacted_message(const char* old);
+  /// Why the alarm `e` came: it names a request or an address.
+  cutrace::text redacted_why(const cutrace::event& e);
   void remember(std::string_view secret, text_kind w);
   void redact(cutrace::event& e);
   const cutrace::argument* arguments(const cutrace::argument* old, std::uint32_t count);
