@@ -98,9 +98,8 @@ class chunk_pool {
       const std::uint32_t more = count - mapped_ < region_chunks ? count - mapped_ : region_chunks;
       if (regions_used_ == regions_.size()) return false;
       // Lazily backed by memory: what is never used costs nothing.
-      void* at = mmap(nullptr, std::size_t{more} * chunk_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (at == MAP_FAILED) return false;
+      void* const at = map_memory(std::size_t{more} * chunk_bytes);
+      if (at == nullptr) return false;
       regions_[regions_used_] = static_cast<char*>(at);
       if (regions_used_ == 0) first_region_bytes_ = std::size_t{more} * chunk_bytes;
       const std::uint32_t first = static_cast<std::uint32_t>(regions_used_) * region_chunks;

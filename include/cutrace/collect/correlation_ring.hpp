@@ -19,7 +19,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-class alignas(32) correlation_ring {  // its own members lie in one cache line
+class alignas(64) correlation_ring {  // its own members lie in one cache line
  public:
   struct call {
     std::uint64_t stage;
@@ -34,13 +34,11 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   /// 2^bits entries of 32 bytes, lazily backed by memory. Before any writer starts.
   bool reset(unsigned bits) noexcept {
     release();
-    entries_ = static_cast<entry*>(mmap(nullptr, sizeof(entry) << bits, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    if (entries_ == MAP_FAILED) entries_ = nullptr;
+    entries_ = static_cast<entry*>(map_memory(sizeof(entry) << bits));
     mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
     coarse_ = std::min(coarsest, (mask_ + 1) / 8);
     newest_.store(0, std::memory_order_relaxed);
-    backed_ = 0;
+    backed_ = seen_ = 0;
     epoch_.store(0, std::memory_order_relaxed);
     return entries_ != nullptr;
   }
@@ -52,13 +50,15 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
   /// launch costs 64 ns more than without cutrace, instead of 95. Calls stay as they are. Collector's thread.
   void populate() noexcept {
     if (entries_ == nullptr) return;
-    const std::size_t step = step_bytes(), all = all_bytes();
-    const std::size_t newest = (newest_.load(std::memory_order_relaxed) & mask_) * sizeof(entry);
-    for (const std::size_t at : {newest, (newest + step / 2) % all}) {
-      if ((backed_ >> at / step & 1) != 0) continue;
-      backed_ |= std::uint64_t{1} << at / step;
-      populate_memory(reinterpret_cast<char*>(entries_) + at / step * step, step);
-    }
+    const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
+    const std::uint32_t step = static_cast<std::uint32_t>(step_bytes() / sizeof(entry));
+    if (seen_ == 0) seen_ = newest;
+    // What calls have gone over since the last time is backed by its use.
+    for (std::uint32_t back = std::min(newest - seen_, mask_); back > 0; back -= std::min(back, step))
+      set_backed(newest - back);
+    seen_ = newest;
+    for (const std::uint32_t id : {newest, newest + step / 2})
+      if (set_backed(id)) populate_memory(entries_ + ((id & mask_) / step * step), step_bytes());
   }
 
   /// Remembers a call. Any thread; ids come from one counter and are never 0.
@@ -165,16 +165,21 @@ class alignas(32) correlation_ring {  // its own members lie in one cache line
     entries_ = nullptr;
   }
   std::size_t all_bytes() const noexcept { return sizeof(entry) * (std::size_t{mask_} + 1); }
-  /// What `populate` backs at once, and `backed_` has a bit for.
-  std::size_t step_bytes() const noexcept {
-    return std::min(all_bytes(), std::max(all_bytes() / 64, std::size_t{2} << 20));
+  /// Notes that the step of `id` is backed with memory. True: it was not.
+  bool set_backed(std::uint32_t id) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << (id & mask_) * sizeof(entry) / step_bytes(), before = backed_;
+    backed_ |= bit;
+    return (before & bit) == 0;
   }
+  /// What `populate` backs at once, and `backed_` has a bit for.
+  std::size_t step_bytes() const noexcept { return std::min(all_bytes(), std::max(all_bytes() / 64, huge_page_bytes)); }
 
   entry* entries_ = nullptr;
   std::uint32_t mask_ = 0;
   std::uint32_t coarse_ = coarsest;  ///< ids between two writes of `newest_`, to keep its line shared
   std::atomic<std::uint32_t> newest_{0};
   std::atomic<std::uint32_t> epoch_{0};
+  std::uint32_t seen_ = 0;    ///< `newest_` when `populate` last looked
   std::uint64_t backed_ = 0;  ///< steps that are backed with memory
 };
 

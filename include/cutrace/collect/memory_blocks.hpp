@@ -22,11 +22,31 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
+/// One huge page of x86-64, and of aarch64 as a rule.
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+/// Address space that is backed with memory as it is used, for munmap. From the size of a huge page on it begins where
+/// one can, which kernels before 6.7 do not see to. nullptr: none is to be had.
+inline void* map_memory(std::size_t bytes) noexcept {
+  const std::size_t more = bytes >= huge_page_bytes ? huge_page_bytes : 0;
+  void* const at =
+      ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (more == 0) return at;
+  char* const begin = static_cast<char*>(at);
+  const std::size_t off = (more - reinterpret_cast<std::uintptr_t>(at) % more) % more;
+  if (off != 0) ::munmap(begin, off);
+  ::munmap(begin + off + bytes, more - off);
+  return begin + off;
+}
+
 /// Backs mapped memory that application threads will write with pages now, huge ones where the kernel gives them: a
 /// thread that has touched many pages since its last call takes a tenth longer for one without (bench/callback). Does
-/// not change what is there. On kernels before 5.14 memory comes as it is used.
+/// not change what is there. Does nothing on kernels before 5.14, where an application thread would have to wait for a
+/// whole huge page.
 inline void populate_memory(void* at, std::size_t bytes) noexcept {
 #ifdef MADV_POPULATE_WRITE
+  if (::madvise(at, 0, MADV_POPULATE_WRITE) != 0) return;
   ::madvise(at, bytes, MADV_HUGEPAGE);
   ::madvise(at, bytes, MADV_POPULATE_WRITE);
 #else
@@ -71,8 +91,7 @@ class block_store {
   std::size_t bytes() const noexcept { return spare_.size() * sizeof(memory_block); }
 
  private:
-  /// One huge page of x86-64, and of aarch64 as a rule.
-  static constexpr std::size_t slab_bytes = std::size_t{2} << 20;
+  static constexpr std::size_t slab_bytes = huge_page_bytes;
   static constexpr std::size_t small_bytes = std::size_t{1} << 20;  ///< a short trace has no slab
 
   struct slab_release {
