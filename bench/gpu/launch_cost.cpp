@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tracing adds to the calls of a program: a kernel launch, a small copy, a synchronisation, an allocation. One
-// process a measurement; the configurations take turns, and each round gives one pair.
+// process a measurement; the configurations (configurations.hpp) take turns, and each round gives one pair for any two
+// of them that are compared. "twin" is raw CUPTI with the records that cutrace has, "callbacks" raw CUPTI with kernel
+// records; both have empty callbacks.
 //
 //   launch_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--kineto COMMAND] [--runtime LIBCUDART]
 //               [--shorten N]
 //   launch_cost --child CONFIGURATION          one measurement, as the table of configurations.hpp says
 //
-// COMMAND measures the same loops: "python3 kineto.py LIBRARY". It is run again with "none" behind it, since a call
-// from a Python process does not cost the same. With LIBCUDART the calls are those of the runtime API. --shorten
-// divides the number of calls, to try out the program.
+// COMMAND measures the same loops of driver calls, in full: "python3 kineto.py LIBRARY", where LIBRARY is
+// liblaunch_loop.so. It is run again with "none" behind it, since a call from a Python process does not cost the same.
+// With LIBCUDART the calls of the other configurations are those of the runtime API. --shorten divides their number, to
+// try out the program.
 #include "arguments.hpp"
 #include "calls.hpp"
 #include "runtime_calls.hpp"
@@ -17,14 +20,15 @@
 
 namespace {
 
-/// The budget of a launch is on what is added: the ratio of two differences to the untraced run of the same round.
+/// A budget on what a launch has more than untraced, beside those on a whole launch: the ratio of two differences, each
+/// to the untraced run of its round.
 void print_added(const bench::rounds& r, const char* what, const char* theirs, const char* their_base) {
-  const bench::paired ours = r.pairs("launch", "cutrace", "none"), reference = r.pairs("launch", theirs, their_base);
-  if (ours.ours.empty() || ours.ours.size() != reference.ours.size()) return;
+  const bench::paired cutrace = r.pairs("launch", "cutrace", "none"), other = r.pairs("launch", theirs, their_base);
+  if (cutrace.ours.empty() || cutrace.ours.size() != other.ours.size()) return;
   std::vector<double> we_add, they_add;
-  for (std::size_t i = 0; i < ours.ours.size(); ++i) {
-    we_add.push_back(ours.ours[i] - ours.reference[i]);
-    they_add.push_back(reference.ours[i] - reference.reference[i]);
+  for (std::size_t i = 0; i < cutrace.ours.size(); ++i) {
+    we_add.push_back(cutrace.ours[i] - cutrace.reference[i]);
+    they_add.push_back(other.ours[i] - other.reference[i]);
   }
   bench::print_verdict(what, we_add, they_add, "ns", std::strcmp(theirs, "kineto") == 0 ? 1.0 : 1.15);
 }

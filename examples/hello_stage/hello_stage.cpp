@@ -12,7 +12,7 @@ void work(int n) {
 }
 
 int main() {
-  cutrace::session trace;  // tracing is on while this object lives; CUTRACE_SINKS says where it goes
+  cutrace::session trace;  // traces while it lives, to the sinks that CUTRACE_SINKS names: none, no tracing
   {
     CUTRACE_STAGE("prefill", 42);  // from here to the end of the scope, for request 42
     work(2000000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reader of Perfetto traces for tests, built on protozero's reader and on nothing of the sink: what trace_processor
-// makes of a file, for the packets that cutrace writes. Field numbers stand in perfetto_min.proto.
+// makes of a file, for the packets that cutrace writes. Field numbers stand in perfetto_min.proto,
+// flags of sequences and the clocks 64 (deltas) and 65 (of the session) in sinks/perfetto/fields.hpp.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct slice {
 struct gpu_slice {
   std::uint64_t event_id = 0, start_ns = 0, duration_ns = 0, context = 0;
   std::int32_t gpu = 0, pid = 0;
-  std::string name, stage, queue, kernel, demangled, arch;
+  std::string name, stage, queue, kernel, demangled, arch;  ///< `stage`: Perfetto's, such as "Kernel"
   int category = -1;
   std::vector<std::uint32_t> grid, block;
   notes args;
@@ -58,17 +59,17 @@ struct gpu {
 
 class trace {
  public:
-  std::vector<slice> slices;  ///< in the order of their ends
+  std::vector<slice> slices;  ///< by track, of one track in the order of their ends
   std::vector<gpu_slice> gpu_slices;
   std::vector<instant> instants;
   std::vector<counter_value> counters;
   std::map<std::uint64_t, track> tracks;
   std::vector<gpu> gpus;
-  std::vector<std::map<std::uint32_t, std::uint64_t>> snapshots;  ///< of sequence 1
+  std::vector<std::map<std::uint32_t, std::uint64_t>> snapshots;  ///< of sequence 1, which has no state
   std::size_t packets = 0, dropped = 0, resets = 0, unclosed = 0, bytes = 0, other_bytes = 0;
 
   /// Reads whole packets up to the end; what is left of one that was cut is passed over. @throws std::runtime_error for
-  /// a packet that no reader would take
+  /// a packet that cutrace does not write
   explicit trace(std::string_view file) {
     pbf_reader top(file.data(), file.size());
     std::size_t read = 0;
@@ -80,7 +81,7 @@ class trace {
         read = end;
       }
     } catch (const protozero::end_of_buffer_exception&) {
-      // the packet that was cut: its length is known, its end is missing
+      // a packet was cut
       if (reading_) throw std::runtime_error("a whole packet ends within a field");
     }
     bytes = read;
@@ -410,7 +411,8 @@ class trace {
     gpu_slices.push_back(g);
   }
 
-  /// Slices of each track: what begins is closed by the next end, in the order of times, and of the file where equal.
+  /// Slices of each track: an end closes what began last and is open, in the order of times, and of the file where
+  /// equal.
   void replay() {
     std::stable_sort(edges_.begin(), edges_.end(),
                      [](const edge& a, const edge& b) { return std::tie(a.track, a.ns) < std::tie(b.track, b.ns); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a Chrome JSON trace of cutrace: which thread a row belongs to, the names of threads and processes, and the
-// devices. They stand at the end of a file, which is therefore looked through once before it is read.
+// Rows of a Chrome JSON trace of cutrace, each a pair of pid and tid: which thread a row belongs to, the names of
+// threads and processes, and the devices. They stand at the end of a file, which is therefore looked through once
+// before it is read.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@
 
 namespace cutrace_reading {
 
-/// Offsets that the sink adds to process ids and row numbers, to keep them apart (sinks/chrome/rows.hpp).
+/// Where the sink moves process ids that would be those of GPUs, the first process id of GPUs with large numbers, and
+/// the first row number that is no thread's (sinks/chrome/rows.hpp).
 constexpr std::uint32_t moved_pid = 0x40000000u, far_gpu_pid = 0x60000000u, first_free_tid = 0x40000000u;
 constexpr std::uint32_t host_process(std::uint64_t pid) noexcept {
   const auto n = static_cast<std::uint32_t>(pid);
@@ -38,11 +40,11 @@ class chrome_row_names {
   /// Adds an element of "deviceProperties". @returns false where `json` describes no device
   bool add_device(std::string_view json);
 
-  /// Thread of a row of a process. @returns false for a row of spans or of cutrace's own work
+  /// Thread of a row of a process. @returns false for a row that is no known thread's
   bool thread_of(std::uint64_t pid, std::uint64_t tid, std::uint32_t& thread) const;
   bool is_spans(std::uint64_t pid, std::uint64_t tid) const { return spans_.count({pid, tid}) != 0; }
   bool knows(std::uint64_t pid, std::uint64_t tid) const { return rows_.count({pid, tid}) != 0; }
-  /// The process that is no GPU, where there is one.
+  /// The first process that is no GPU, 0: there is none.
   std::uint32_t host() const noexcept { return host_; }
   std::string host_name() const {
     const auto at = processes_.find(host_);
@@ -59,7 +61,7 @@ class chrome_row_names {
   void set(std::map<Key, std::string>& all, const Key& key, std::string_view value);
 
   feed& to_;
-  counted_bytes bytes_;  ///< of the names
+  counted_bytes bytes_;  ///< of the names, and of what was delivered
   simdjson::ondemand::parser parser_;
   std::string line_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> rows_;

@@ -13,7 +13,7 @@ struct attribute {
   int value;
 };
 
-// An H200's, where it has a meaning without hardware; what the stand-in cannot do is 0.
+// An H200's; 0 for what the stand-in cannot do, and for what only hardware has.
 constexpr attribute attributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of the tests of one runtime: does what its arguments say, in order, and prints what the tests ask. Built
-// with markers only, and (HOST_OWNS_SESSION) with the runtime.
+// twice: with markers only, and (HOST_OWNS_SESSION) with the runtime.
 //
 //   cuda          starts CUDA: the driver loads the injected library here
 //   work          stages of the program, with kernels
 //   load=PATH     loads a plug-in with RTLD_LOCAL
-//   call=N mark=N open=N,SINKS end=N     functions of plug-in N, in the order of loading
+//   call=N mark=N open=N,SINKS end=N     functions of plug-in N, in the order of loading; end: its session's
 //   call_inside=N the same, inside a stage of the program
-//   close=N       unloads it and prints whether it is gone
+//   close=N       unloads plug-in N and prints whether it is gone
 //   session=SINKS stop                   the program's own session
 //   race=N,SINKS,SINKS                   program and plug-in N open sessions at once
-//   owners        prints how many objects have markers, and how many runtimes they know
+//   owners        prints how many objects have markers of this contract, and how many runtimes they know
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

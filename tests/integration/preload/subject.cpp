@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that calls the shapes in one of the ways in which programs reach a driver (chosen when it is built) and in
+// A program that calls the functions of shapes.hpp (an invented driver's, one for each way in which the ABI passes
+// arguments) in one of the ways in which programs reach a driver (chosen when it is built) and in
 // one situation (its argument). Prints a digest of all results, then how often each function was entered; knows nothing
 // of cutrace. Fails where a result is not what follows from the arguments.
 //
@@ -47,7 +48,8 @@ void* address(const char* name) {
     static const auto ask = reinterpret_cast<decltype(&cuGetProcAddress_v2)>(dlsym(library(), "cuGetProcAddress_v2"));
     void* found = nullptr;
     int status = -1;
-    const int version = std::string(name) == "cuGetProcAddress" ? 11030 : 13000;  // which has the fifth argument
+    const int version =
+        std::string(name) == "cuGetProcAddress" ? 11030 : 13000;  // the version with a fifth argument has 13000
     must(ask(name, &found, version, 0, &status) == 0 && status == 0, name);
     return found;
   }
@@ -119,11 +121,11 @@ std::uint64_t by_value(unsigned i) {
 }
 std::uint64_t error_number(int i) {
   const auto seen_by_driver = [] { return CU(cuReadErrno)(); };
-  seen_by_driver();  // threads that wait for each other to find a function have EAGAIN behind it
+  seen_by_driver();  // finding a function, threads wait for each other, which may leave EAGAIN in errno
   errno = 1000 + i;
   must(seen_by_driver() == 1000 + i, "errno at the call");
-  must(errno == 1000 + i, "errno behind a call that leaves it");
-  must(CU(cuSetErrno)(77 + i) == 0 && errno == 77 + i, "errno behind a call that sets it");
+  must(errno == 1000 + i, "errno after a call that leaves it");
+  must(CU(cuSetErrno)(77 + i) == 0 && errno == 77 + i, "errno after a call that sets it");
   return static_cast<std::uint64_t>(errno);
 }
 std::uint64_t nested(unsigned i) {
@@ -171,7 +173,7 @@ std::uint64_t thrown(unsigned i) {
   must(sum == shapes::all_of(std::uint64_t{i}, std::uint64_t{i} + 1), "what was thrown");
   return sum + CU(cuLeaf)(i);
 }
-/// By both forms of cuGetProcAddress, which are asked for through each other, too.
+/// By both forms of cuGetProcAddress, found as the other functions are; the second one also through the first.
 std::uint64_t by_address(unsigned i) {
   void* p = nullptr;
   must(CU(cuGetProcAddress)("cuHidden", &p, 11030, 0) == 0, "an address, version 1");
@@ -215,7 +217,7 @@ std::uint64_t handled(unsigned i) {
   sigaltstack(&before, nullptr);
   return seen;
 }
-/// Threads that end in the middle of a call, and behind one that was left.
+/// Threads that end in the middle of a call, and after one that longjmp has left.
 std::uint64_t ended(unsigned i) {
   void* (*const ways[])(void*) = {
       [](void*) -> void* {
@@ -235,8 +237,8 @@ std::uint64_t ended(unsigned i) {
   }
   return CU(cuLeaf)(i);
 }
-/// Four threads load a library that is linked with libcuda, call through it and drop it again; each library is another
-/// file, linked lazily, now, and without a linkage table.
+/// Four threads load a library that is linked with libcuda, call through it and drop it again; there are
+/// three such libraries: linked with -z lazy, with -z now, and without a linkage table.
 std::uint64_t plugins() {
   std::vector<std::thread> all;
   std::uint64_t sums[4] = {};
@@ -258,6 +260,7 @@ std::uint64_t plugins() {
 }
 
 #if !defined(DIRECT)
+/// A function of a later driver, which the build of the preload library did not know.
 std::uint64_t added(unsigned i) {
   static const auto found =
       reinterpret_cast<std::uint64_t (*)(std::uint64_t, std::uint64_t)>(address("cuAddedAfterwards"));

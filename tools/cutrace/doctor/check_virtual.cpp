@@ -87,7 +87,7 @@ finding check_machine(const setup& s, const nvml_facts& nvml) {
   const bool guest = (" " + field(cpu.text, "flags") + " ").find(" hypervisor ") != std::string::npos;
   const auto known = [](const nvml_device& d) { return d.virtualisation >= 0; };
   f.what = guest ? "a virtual machine" : "no hypervisor is reported by the processor";
-  if (std::any_of(nvml.devices.begin(), nvml.devices.end(), known)) f.what += "; its GPU is no vGPU";
+  if (std::any_of(nvml.devices.begin(), nvml.devices.end(), known)) f.what += "; the GPU is no vGPU";
   return f;
 }
 

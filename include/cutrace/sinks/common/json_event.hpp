@@ -38,7 +38,7 @@ inline std::int64_t difference_ns(std::int64_t end, std::int64_t start) noexcept
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start));
 }
 
-/// Numbers as numbers; what is an address, a handle or unknown as "0x...".
+/// Numbers as numbers, texts as texts; an address, a handle, what the call wrote and what is unknown as "0x...".
 inline char* put_argument_value(char* to, const argument& a) noexcept {
   switch (a.kind) {
     case argument_kind::integer:
@@ -146,7 +146,8 @@ inline void put_payload(json_text& json, const stage_data& s) {
   json.end_raw(put_argument_value(json.begin_raw(64), argument{{}, s.payload_kind, s.payload}));
 }
 
-/// @param arguments_key  what the arguments of a call or probe are called
+/// @param arguments_key  the field's name for the arguments of a call or probe: "args" in JSONL, where Chrome JSON has
+/// its own
 template <class Field>
 inline void write_field(json_text& json, const event& e, const Field& field, std::string_view arguments_key) {
   if (!field.is_there(e)) return;
@@ -179,7 +180,7 @@ inline void write_fields(json_text& json, const event& e, const List& list, std:
   std::apply([&](const auto&... field) { (write_field(json, e, field, arguments_key), ...); }, list);
 }
 
-/// Fields that only the kind of `e` has.
+/// Fields of the kind of `e`, beside those that every kind has.
 inline void kind_fields(json_text& json, const event& e) {
   with_field_list(e.kind, [&](const auto& list) { write_fields(json, e, list); });
 }

@@ -17,13 +17,14 @@ inline bool is_too_early(CUptiResult r) noexcept {
   return r == CUPTI_ERROR_NOT_INITIALIZED || r == CUPTI_ERROR_NOT_READY;
 }
 
-/// CUPTI never took the configuration.
+/// CUDA was not initialised in time for the configuration.
 constexpr const char* managed_memory_missed =
     "cuptiActivityConfigureUnifiedMemoryCounter, nothing of managed memory was recorded";
 
 /// Configures records of moves between host and devices, and of page faults of both. A call of its own asks for moves
-/// between devices: its failure must not cost the others. To be called once CUDA has been initialised
-/// (cupti_activity.h). Returns the first call's result: a failure before that, or where there are no such records.
+/// between devices: its failure must not cost the others. CUPTI takes it when CUDA has been initialised
+/// (cupti_activity.h): until then the result is one of is_too_early, and the call is to be repeated. Returns the first
+/// configuration's result.
 inline CUptiResult configure_managed_memory(const functions& api) noexcept {
   const auto config = [](CUpti_ActivityUnifiedMemoryCounterKind kind) {
     CUpti_ActivityUnifiedMemoryCounterConfig c{};
