@@ -64,6 +64,9 @@ def plant(path):
             out.append({"v": 1, "type": "alarm", "ts_ns": at, "dur_ns": 0, "name": "cuStreamWaitValue64",
                         "pid": e["pid"], "alarm": "hang", "work": "wait_value", "rank": 0, "candidates": 1, "behind": 0,
                         "why": "waits for the value at 0x7abc12345678 to be at least 0x1"})
+            out.append({"v": 1, "type": "alarm", "ts_ns": at, "dur_ns": 0, "name": "cuStreamWaitEvent", "pid": e["pid"],
+                        "alarm": "hang", "work": "wait_event", "rank": 0, "candidates": 1, "behind": 0,
+                        "why": "waits for an event recorded behind scale10x40_0x on stream 0x 7"})
             out.append({"v": 1, "type": "future_type", "ts_ns": at, "dur_ns": 0, "name": SECRET + "-other",
                         "what": SECRET + "-more"})
     for e in out + [footer]:

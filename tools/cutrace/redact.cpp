@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/redact.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/event_fields.hpp>
@@ -106,13 +108,9 @@ std::uint64_t redact_sink::replacement_of(std::uint64_t address) {
 std::string redact_sink::redacted_message(const char* old) {
   if (old == nullptr) return {};
   std::string s(view(without_paths({old, static_cast<std::uint32_t>(std::strlen(old))})));
-  // The longest first: one may be part of another.
-  std::vector<const std::pair<const std::string, std::string>*> all;
-  for (const auto& one : secrets_) all.push_back(&one);
-  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->first.size() > b->first.size(); });
-  for (const auto* one : all)
-    for (std::size_t at = 0; (at = s.find(one->first, at)) != std::string::npos; at += one->second.size())
-      s.replace(at, one->first.size(), one->second);
+  for (const auto& [secret, now] : secrets_)
+    for (std::size_t at = 0; (at = s.find(secret, at)) != std::string::npos; at += now.size())
+      s.replace(at, secret.size(), now);
   return s;
 }
 
@@ -132,12 +130,15 @@ text redact_sink::redacted_why(const event& e) {
       s.replace(before.size(), request.size(), view(now));
     }
   }
-  for (std::size_t at = 0; (at = s.find("0x", at)) != std::string::npos; ++at) {
-    char* rest = nullptr;
-    const std::uint64_t address = std::strtoull(s.c_str() + at, &rest, 16);
-    char now[24];
-    std::snprintf(now, sizeof(now), "0x%llx", static_cast<unsigned long long>(replacement_of(address)));
-    s.replace(at, static_cast<std::size_t>(rest - (s.c_str() + at)), now);
+  // Numbers in hex, but not where they are a part of a kernel's name.
+  for (std::size_t at = 0; (at = s.find("0x", at)) != std::string::npos;) {
+    const bool in_name = at != 0 && (std::isalnum(static_cast<unsigned char>(s[at - 1])) != 0 || s[at - 1] == '_');
+    at += 2;
+    const std::size_t size = std::min(s.find_first_not_of("0123456789abcdefABCDEF", at), s.size()) - at;
+    if (in_name || size == 0) continue;
+    const std::string now = fmt::format("{:x}", replacement_of(std::strtoull(s.c_str() + at, nullptr, 16)));
+    s.replace(at, size, now);
+    at += now.size();
   }
   return store(redacted_message(s.c_str()));
 }

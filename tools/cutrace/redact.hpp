@@ -46,7 +46,13 @@ class redact_sink : public cutrace::sink {
   cutrace::detail::seeded_map<std::string, cutrace::text> known_[static_cast<std::size_t>(text_kind::count)];
   cutrace::detail::seeded_map<std::string, cutrace::text> pathless_;
   cutrace::detail::seeded_map<std::uint64_t, std::uint64_t> addresses_;
-  std::map<std::string, std::string> secrets_;  ///< that messages may hold, with their replacements
+  /// The longest first: one may be part of another.
+  struct longer {
+    bool operator()(const std::string& a, const std::string& b) const noexcept {
+      return a.size() != b.size() ? a.size() > b.size() : a < b;
+    }
+  };
+  std::map<std::string, std::string, longer> secrets_;  ///< that messages may hold, with their replacements
   std::vector<cutrace::event> batch_;
   std::deque<std::vector<cutrace::argument>> arguments_;  ///< of the batch
   std::deque<std::vector<cutrace::request_ref>> requests_;
