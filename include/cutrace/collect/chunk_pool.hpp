@@ -79,10 +79,9 @@ class node_memory {
     std::size_t bytes, used;
   };
   void map(std::size_t bytes) {
-    // Lazily backed by memory, as chunks are.
     const std::size_t all = std::max(std::size_t{1} << 18, sizeof(mapping) + bytes);
-    void* at = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) throw std::bad_alloc();
+    void* const at = map_memory(all);
+    if (at == nullptr) throw std::bad_alloc();
     newest_ = new (at) mapping{newest_, all, sizeof(mapping)};
   }
   mapping* newest_ = nullptr;
@@ -97,7 +96,6 @@ class chunk_pool {
     while (mapped_ < count) {
       const std::uint32_t more = count - mapped_ < region_chunks ? count - mapped_ : region_chunks;
       if (regions_used_ == regions_.size()) return false;
-      // Lazily backed by memory: what is never used costs nothing.
       void* const at = map_memory(std::size_t{more} * chunk_bytes);
       if (at == nullptr) return false;
       regions_[regions_used_] = static_cast<char*>(at);
