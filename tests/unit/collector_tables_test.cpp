@@ -6,6 +6,7 @@
 #include <cstring>
 #include <cutrace/collect/stage_table.hpp>
 #include <cutrace/collect/string_table.hpp>
+#include <deque>
 #include <map>
 #include <random>
 #include <string>
@@ -186,6 +187,29 @@ TEST_CASE("stages of several threads do not stand in for each other") {
     for (std::uint64_t n = 0; n < 100; ++n)
       for (std::uint64_t thread = 1; thread <= 20; ++thread)
         REQUIRE(stages.find(thread << 40 | n)->word == thread * 1000 + n);
+}
+
+TEST_CASE("a queue gives back what it took, in order, however it has grown") {
+  std::mt19937 random(5);
+  cutrace::detail::fifo<std::uint32_t> queue;
+  CHECK(queue.bytes() == 0);
+  std::deque<std::uint32_t> expected;
+  std::uint32_t next = 0;
+  std::uint64_t wrong = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t more = random() % (i < 2000 ? 40 : 20);
+    for (std::size_t n = 0; n < more; ++n) {
+      queue.add() = next;
+      expected.push_back(next++);
+    }
+    const std::size_t fewer = std::min<std::size_t>(expected.size(), random() % 36);
+    queue.pop_front(fewer);
+    expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(fewer));
+    wrong += queue.size() != expected.size() || queue.empty() != expected.empty();
+    for (std::size_t at = 0; at < expected.size(); ++at) wrong += queue[at] != expected[at];
+  }
+  CHECK(wrong == 0);
+  CHECK(next > 40000);
 }
 
 TEST_CASE("numbers are found while they are in the table, whatever was taken out of it before") {

@@ -78,11 +78,10 @@ event through(const event& e) {
   waiting.shape = &shape;
   waiting.joined = e.joined;
   waiting.call_start_ns = e.call_start_ns;
-  waiting.call_thread = 7;
-  waiting.epoch = 3;
+  waiting.call_word = cutrace::detail::pending_work::word_of_call(7, 3);
   event out;
   waiting.unpack(out);
-  CHECK((waiting.call_thread == 7 && waiting.epoch == 3));
+  CHECK((waiting.call_thread() == 7 && waiting.call_word >> 24 == 3));
   CHECK((out.correlation_id >> 32) == 3);
   out.correlation_id &= 0xffffffffu;
   return out;

@@ -26,7 +26,7 @@ struct bench {
 
   std::uint32_t call(role what, std::uint64_t stream, std::uint64_t event = 0, std::uint32_t context = 1,
                      bool per_thread = false, bool succeeded = true) {
-    issued_call c;
+    issued_call& c = order.add();
     c.correlation = ++last;
     c.thread = 1;
     c.what = what;
@@ -34,15 +34,15 @@ struct bench {
     c.handle = event;
     c.begin_ns = last * 10;
     order.set_now(last * 10);
-    order.take(c, stream, context, per_thread);
-    return c.correlation;
+    order.take(stream, context, per_thread);
+    return last;
   }
   void create(std::uint64_t stream, bool blocking) {
-    issued_call c;
+    issued_call& c = order.add();
     c.correlation = ++last;
     c.what = role::stream_created;
     c.flags = blocking ? 0 : 1;
-    order.take(c, stream, 1, false);
+    order.take(stream, 1, false);
   }
   static event record(std::uint32_t id, std::uint64_t stream, event_kind kind = event_kind::kernel) {
     event e;
@@ -62,7 +62,7 @@ struct bench {
     std::vector<std::uint32_t> ids;
     for (const known_stream& s : order.streams())
       if (s.handle == handle && !s.free)
-        for (const issued_call& c : s.calls) ids.push_back(c.correlation);
+        for (std::size_t i = 0; i < s.calls.size(); ++i) ids.push_back(s.calls[i].correlation);
     return ids;
   }
 };
@@ -247,6 +247,17 @@ TEST_CASE("beyond its limit a stream counts what is behind") {
   t.ended(t.last, 14);
   CHECK(t.on(a).empty());
   CHECK(t.order.streams()[0].more == 0);
+}
+
+TEST_CASE("streams that had long queues keep no more memory than the limit") {
+  bench t;
+  t.order.set_limit(1000 * sizeof(issued_call));
+  for (std::uint64_t stream = a; stream < a + 100; ++stream) {
+    for (int i = 0; i < 900; ++i) t.call(role::work, stream);
+    t.call(role::stream_wait, stream);
+    REQUIRE(t.on(stream).empty());
+  }
+  CHECK(t.order.bytes() < (1u << 16) * 4);
 }
 
 TEST_CASE("random programs: what is left is what a model of draining streams has left") {

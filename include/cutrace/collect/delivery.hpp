@@ -189,7 +189,7 @@ class delivery {
         if (w.call_function != pending_work::no_function)
           e.call_name = tables_.functions.name_of(w.call_function & ~pending_work::runtime_bit,
                                                   (w.call_function & pending_work::runtime_bit) != 0);
-        resolve_gpu(e, w.call_thread);
+        resolve_gpu(e, w.call_thread());
         if (e.stage_id != 0) resolve_stage(e, w.stage_place);
         break;
       }
@@ -385,7 +385,9 @@ class delivery {
     if (naming.has_text()) {
       requests_.push_back(naming.text_request());
     } else {
-      for (std::uint32_t i = 0; i < naming.request_count; ++i) requests_.push_back({naming.requests[i], {}});
+      requests_.resize(requests_.size() + naming.request_count);
+      request_ref* to = requests_.data() + (requests_.size() - naming.request_count);
+      for (std::uint32_t i = 0; i < naming.request_count; ++i) to[i].id = naming.requests[i];
     }
     return x.requests;
   }

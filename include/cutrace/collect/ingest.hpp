@@ -358,17 +358,17 @@ class ingest {
   /// What the call does to the order of its stream.
   void note_order(const traced_thread& t, const record& r, const known_function& f, std::uint32_t stage_place,
                   std::int64_t begin_ns) {
-    const std::uint64_t head[3] = {r.a, r.b, r.c};
     const auto word = [&](int i) {
       const std::size_t at = static_cast<std::size_t>(i);
       if (i < 0 || at >= r.count()) return std::uint64_t{0};
-      return i < 3 ? head[i] : at - 3 < parts_.words.size() ? parts_.words[at - 3] : 0;
+      if (i < 3) return i == 0 ? r.a : i == 1 ? r.b : r.c;
+      return at - 3 < parts_.words.size() ? parts_.words[at - 3] : 0;
     };
     using role = stream_use::role;
-    issued_call c;
+    issued_call& c = order_.add();
     c.correlation = static_cast<std::uint32_t>(r.id);
     c.thread = t.index;
-    c.function = function_of(r.site());
+    c.function = static_cast<std::uint16_t>(function_of(r.site()));
     c.what = f.use.what;
     c.succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
     c.stage = r.parent;
@@ -386,7 +386,7 @@ class ingest {
       c.holds_stage = true;  // nothing else keeps the stage until the wait is over
       tables_.stages.hold(stage_place, r.parent);
     }
-    order_.take(c, word(f.use.stream_word), static_cast<std::uint32_t>(r.form()), f.use.per_thread);
+    order_.take(word(f.use.stream_word), static_cast<std::uint32_t>(r.form()), f.use.per_thread);
   }
 
   /// Adds what is known of the call's function, and the values of the arguments.
@@ -482,17 +482,15 @@ class ingest {
     p.keep(e);
     p.joined = joined;
     p.call_start_ns = e.start_ns;
-    p.call_thread = 0;
-    p.epoch = 0;
+    p.call_word = 0;
     p.call_function = pending_work::no_function;
     p.stage_place = stage_table::no_place;
     ++produced_;
     if (!is_found(joined)) return;
-    p.epoch = call.epoch & 0xff;
+    p.call_word = pending_work::word_of_call(call.thread_index, call.epoch);
     p.stage_id = call.stage;
     p.stage_place = tables_.stages.place_of(call.stage);
     p.call_start_ns = raw_ns(call.begin_ticks);
-    p.call_thread = call.thread_index & 0xffffff;
     p.call_function =
         pending_work::function_word(call.function & ~function_runtime_bit, (call.function & function_runtime_bit) != 0);
   }

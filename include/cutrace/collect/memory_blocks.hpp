@@ -174,5 +174,39 @@ class block_list {
   std::size_t size_ = 0;
 };
 
+/// A queue in one piece of memory that only grows. With a std::deque, which allocates a node for each 512 bytes, an
+/// event costs the collector 1.13 [1.07, 1.26] times as much (bench/sink_cost, null, 4,000,000 events).
+template <class T>
+class fifo {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return ring_.size() * sizeof(T); }
+  T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
+  const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
+  T& front() noexcept { return (*this)[0]; }
+  const T& front() const noexcept { return (*this)[0]; }
+  /// A place at the end, with what stood there before: to be filled in.
+  T& add() {
+    if (CUTRACE_UNLIKELY(size_ == ring_.size())) grow();
+    return (*this)[size_++];
+  }
+  void pop_front(std::size_t count = 1) noexcept {
+    first_ = (first_ + count) & (ring_.size() - 1);
+    size_ -= count;
+  }
+
+ private:
+  CUTRACE_NOINLINE void grow() {
+    std::vector<T> larger(ring_.empty() ? 16 : 2 * ring_.size());
+    for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
+    ring_.swap(larger);
+    first_ = 0;
+  }
+
+  std::vector<T> ring_;  ///< as many as a power of two
+  std::size_t first_ = 0, size_ = 0;
+};
+
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

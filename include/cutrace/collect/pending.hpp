@@ -144,8 +144,7 @@ struct alignas(64) pending_work {
   std::uint16_t device;
   std::uint16_t call_function;  ///< see `function_word`
   std::uint32_t context;
-  std::uint32_t call_thread : 24;
-  std::uint32_t epoch : 8;  ///< of `correlation`
+  std::uint32_t call_word;  ///< see `word_of_call`
   std::uint64_t stage_id;
   std::uint64_t stream;
   std::int64_t call_start_ns;
@@ -153,6 +152,12 @@ struct alignas(64) pending_work {
   std::uint32_t correlation;    ///< as CUPTI counts
   std::uint32_t stage_place;    ///< of `stage_id`, see stage_table::place_of
   const work_shape* shape;      ///< in the same bucket
+
+  /// Thread of the call, and epoch of `correlation`. One word, since bit-fields are read before they are written.
+  static std::uint32_t word_of_call(std::uint32_t thread, std::uint32_t epoch) noexcept {
+    return (thread & 0xffffffu) | epoch << 24;
+  }
+  std::uint32_t call_thread() const noexcept { return call_word & 0xffffffu; }
 
   /// Function of a call and whether it is of the runtime API.
   static constexpr std::uint16_t no_function = 0xffff, runtime_bit = 0x8000;
@@ -198,7 +203,7 @@ struct alignas(64) pending_work {
     e.by_events = by_events;
     e.device = device;
     e.context = context;
-    e.correlation_id = correlation | std::uint64_t{epoch} << 32;
+    e.correlation_id = correlation | std::uint64_t{call_word >> 24} << 32;
     e.stage_id = stage_id;
     e.stream = stream;
     e.call_start_ns = call_start_ns;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/marker/record.hpp>
@@ -247,7 +248,7 @@ class stage_table {
     l.last_ns = std::max(l.last_ns, end_ns);
     s.closed = true;
     if (s.queued) return;
-    closed_.push_back({id, place});
+    closed_.add() = {id, l.last_ns, place, l.thread};
     s.queued = true;
   }
 
@@ -283,18 +284,26 @@ class stage_table {
   /// this time have been delivered. Raw times.
   template <class Awaited>
   void release(Awaited awaited, std::int64_t now_ns, std::int64_t delivered_ns) {
-    const auto wanted = [&](std::uint32_t place) {
-      const life& l = life_at(place);
-      return !at(place).closed || l.uses != 0 || l.last_ns >= now_ns ||
-             (l.thread != no_thread && awaited(l.thread, l.last_ns));
+    const auto sort_out = [&](fifo<held>& from) {  // its first one
+      if (from.size() > ahead && from[ahead].until_ns < now_ns) prefetch_all(from[ahead].place);
+      held one = from.front();
+      const auto wanted = [&] {
+        return one.until_ns >= now_ns || (one.thread != no_thread && awaited(one.thread, one.until_ns));
+      };
+      bool stays = wanted();
+      if (!stays && is_there(one)) {  // the stage is read last: it has left the caches
+        const life& l = life_at(one.place);
+        one.until_ns = l.last_ns;
+        one.thread = l.thread;
+        stays = !at(one.place).closed || l.uses != 0 || wanted();
+        if (!stays) passed_.add() = {now_ns, {one.id, one.place}};
+      }
+      if (stays) held_.add() = one;
+      from.pop_front();
     };
-    for (; !closed_.empty(); closed_.pop_front()) sort_out(closed_.front(), wanted, now_ns);
     // Stages that are still wanted may be many, and stay for long: each call looks at some of them.
-    for (std::size_t n = std::min<std::size_t>(held_.size(), held_at_once); n != 0; --n) {
-      const whereabouts one = held_.front();
-      held_.pop_front();
-      sort_out(one, wanted, now_ns);
-    }
+    for (std::size_t n = std::min(held_.size(), held_at_once); n != 0; --n) sort_out(held_);
+    while (!closed_.empty()) sort_out(closed_);
     delivered_ns_ = delivered_ns;
     while (used_bytes() > keep_bytes_ && forget_passed()) continue;
   }
@@ -314,14 +323,16 @@ class stage_table {
   /// Bytes in use, and bytes reserved.
   std::uint64_t used_bytes() const noexcept { return request_bytes_ + places_.size() * entry_bytes; }
   std::uint64_t bytes() const noexcept {
-    return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() +
-           (closed_.size() + held_.size() + order_.size()) * sizeof(whereabouts) + passed_.size() * sizeof(passed);
+    return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() + order_.size() * sizeof(whereabouts) +
+           closed_.bytes() + held_.bytes() + passed_.bytes();
   }
 
  private:
   struct whereabouts {
     std::uint64_t id = 0;
     std::uint32_t place = no_place;
+    whereabouts() noexcept = default;
+    whereabouts(std::uint64_t of, std::uint32_t at) noexcept : id(of), place(at) {}
   };
   /// The stages that were found last: several, since threads alternate.
   using recent = whereabouts;
@@ -341,15 +352,23 @@ class stage_table {
     known_stage stages[512];
     life lives[512];
   };
+  /// A stage that has ended; `until_ns` and `thread`: of its life when it was looked at last.
+  struct held {
+    std::uint64_t id;
+    std::int64_t until_ns;
+    std::uint32_t place, thread;
+  };
   /// A stage to which nothing can refer once all events that ended before `since_ns` are delivered.
   struct passed {
     std::int64_t since_ns;
     whereabouts where;
   };
   /// Bytes of one stage, with its entries in `places_`, in `order_` and in one of the lists.
-  static constexpr std::size_t entry_bytes = sizeof(known_stage) + sizeof(life) + 3 * 8 + 2 * sizeof(whereabouts);
+  static constexpr std::size_t entry_bytes =
+      sizeof(known_stage) + sizeof(life) + 3 * 8 + sizeof(whereabouts) + sizeof(held);
   static constexpr std::size_t allocation_bytes = 16;
   static constexpr std::size_t held_at_once = 1024;
+  static constexpr std::size_t ahead = 16;  ///< stages are prefetched so many before they are looked at
 
   known_stage& at(std::uint32_t place) const noexcept { return blocks_[place / 512]->stages[place % 512]; }
   life& life_at(std::uint32_t place) const noexcept { return blocks_[place / 512]->lives[place % 512]; }
@@ -376,9 +395,10 @@ class stage_table {
     const std::uint32_t place = free_.back();
     places_.add(id, place);
     free_.pop_back();
+    if (free_.size() > ahead) prefetch_all(free_[free_.size() - ahead]);
     at(place).id = id;
     if (order_.size() > 2 * places_.size() + 1024) sweep_order();
-    order_.push_back({id, place});
+    order_.emplace_back(id, place);
     return place;
   }
   CUTRACE_NOINLINE void add_block() {
@@ -388,16 +408,15 @@ class stage_table {
     made_ += 512;
   }
 
-  bool is_there(const whereabouts& one) const noexcept { return at(one.place).id == one.id; }
-
-  /// Moves an ended stage to `held_` or `passed_`, unless the stage was forgotten meanwhile.
-  template <class Wanted>
-  void sort_out(const whereabouts& one, Wanted wanted, std::int64_t now_ns) {
-    if (!is_there(one)) return;
-    if (wanted(one.place))
-      held_.push_back(one);
-    else
-      passed_.push_back({now_ns, one});
+  /// A stage's memory has left the caches when it is wanted again. Without this an event costs the collector
+  /// 1.23 [1.14, 1.35] times as much (bench/sink_cost, null, 4,000,000 events).
+  void prefetch_all(std::uint32_t place) const noexcept {
+    __builtin_prefetch(&at(place));
+    __builtin_prefetch(&life_at(place));
+  }
+  template <class Entry>
+  bool is_there(const Entry& one) const noexcept {
+    return at(one.place).id == one.id;
   }
 
   void drop_requests(known_stage& s) noexcept {
@@ -406,11 +425,15 @@ class stage_table {
     s.requests.reset();
   }
   CUTRACE_NOINLINE void sweep_order() {
-    const auto first = order_.begin();
-    std::size_t gone = 0;  // of those whose requests were given up
-    for (std::size_t i = 0; i < without_requests_; ++i) gone += !is_there(order_[i]);
-    order_.erase(std::remove_if(first, order_.end(), [&](const whereabouts& one) { return !is_there(one); }),
-                 order_.end());
+    std::size_t kept = 0, gone = 0;  // gone: of those whose requests were given up
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (order_.size() - i > ahead) prefetch(order_[i + ahead].place);
+      if (is_there(order_[i]))
+        order_[kept++] = order_[i];
+      else
+        gone += i < without_requests_;
+    }
+    order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(kept), order_.end());
     without_requests_ -= gone;
   }
   void forget(std::uint32_t place) noexcept {
@@ -432,6 +455,10 @@ class stage_table {
     while (!passed_.empty()) {
       const passed oldest = passed_.front();
       if (oldest.since_ns >= delivered_ns_) return false;
+      if (passed_.size() > ahead) {
+        prefetch_all(passed_[ahead].where.place);
+        places_.prefetch(passed_[ahead].where.id);
+      }
       passed_.pop_front();
       if (!is_there(oldest.where)) continue;
       const life& l = life_at(oldest.where.place);
@@ -439,7 +466,7 @@ class stage_table {
         forget(oldest.where.place);
         return true;
       }
-      held_.push_back(oldest.where);  // it was adopted once more
+      held_.add() = {oldest.where.id, l.last_ns, oldest.where.place, l.thread};  // it was adopted once more
     }
     return false;
   }
@@ -477,9 +504,9 @@ class stage_table {
   std::vector<std::uint32_t> free_;  ///< places that hold nothing; the others are in places_
   id_places places_;
   // These lists may also hold stages that were forgotten meanwhile.
-  std::deque<whereabouts> closed_;  ///< ended since the last release
-  std::deque<whereabouts> held_;    ///< ended earlier, but still wanted at the last release
-  std::deque<passed> passed_;
+  fifo<held> closed_;  ///< ended since the last release
+  fifo<held> held_;    ///< ended earlier, but still wanted as far as is known
+  fifo<passed> passed_;
   std::deque<whereabouts> order_;     ///< all, in the order in which they began
   std::size_t without_requests_ = 0;  ///< first entries of `order_` that have lost their requests
   std::size_t request_bytes_ = 0;

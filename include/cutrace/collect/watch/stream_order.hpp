@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/collect/function_table.hpp>
+#include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/collect/watch/unfinished_work.hpp>
 #include <cutrace/event.hpp>
-#include <deque>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -31,23 +31,26 @@ struct issued_call {
   std::uint32_t correlation = 0;
   std::uint32_t stream = no_stream;  ///< index in stream_order
   std::uint32_t thread = 0;          ///< index of the thread
-  std::uint32_t function = 0;
+  std::uint16_t function = 0;
   role what = role::none;
-  bool succeeded = true;
-  bool holds_stage = false;  ///< see stage_table::hold
-  std::uint32_t stage_place = 0;
+  bool succeeded : 1;
+  bool holds_stage : 1;  ///< see stage_table::hold
   std::uint64_t stage = 0;
-  std::int64_t begin_ns = 0;          ///< raw frame
-  std::uint64_t handle = 0;           ///< the event; wait_value: the address
-  std::uint64_t value = 0;            ///< wait_value: awaited value; wait_event: id of the event's record call
+  std::int64_t begin_ns = 0;  ///< raw frame
+  std::uint64_t handle = 0;   ///< the event; wait_value: the address
+  std::uint64_t value = 0;    ///< wait_value: awaited value; wait_event: id of the event's record call
+  std::uint32_t stage_place = 0;
   std::uint32_t flags = 0;            ///< wait_value, stream_created: flags; event_wait, context_wait: the context
   std::uint32_t awaited = no_stream;  ///< wait_event: the stream on which the event was recorded
   std::uint32_t awaited_use = 0;      ///< which one, see known_stream::use
 
+  issued_call() noexcept : succeeded(true), holds_stage(false) {}
   bool leaves_record() const noexcept { return what == role::work || what == role::graph; }
   /// What stands right behind work that is done and holds up nothing is done as well.
   bool follows_at_once() const noexcept { return what == role::event_record || what == role::write_value; }
 };
+
+static_assert(sizeof(issued_call) == 64, "one cache line");
 
 /// One stream of a context, from its first call until nothing of it is left.
 struct known_stream {
@@ -57,16 +60,16 @@ struct known_stream {
   std::uint32_t device = 0, gpu_context = 0;
   std::uint64_t id = 0;  ///< CUPTI's, as in events
   bool legacy = false;
-  bool blocking = true;           ///< this stream and the legacy stream wait for each other
-  bool gone = false;              ///< destroyed
-  bool free = false;              ///< destroyed, and no calls left: the place is free
-  std::uint32_t use = 0;          ///< counts the streams that had this place
-  std::uint32_t capture = 0;      ///< number of the capture that it is part of, 0: none
-  std::uint32_t asked = 0;        ///< calls whose records would identify it
-  std::int64_t asked_ns = 0;      ///< when the last of these calls was noted
-  std::deque<issued_call> calls;  ///< not known to be done, in order
-  std::uint64_t more = 0;         ///< number of calls behind `calls`, beyond the limit
-  std::uint32_t proved = 0;       ///< all with lower ids are done, by a wait of the host
+  bool blocking = true;       ///< this stream and the legacy stream wait for each other
+  bool gone = false;          ///< destroyed
+  bool free = false;          ///< destroyed, and no calls left: the place is free
+  std::uint32_t use = 0;      ///< counts the streams that had this place
+  std::uint32_t capture = 0;  ///< number of the capture that it is part of, 0: none
+  std::uint32_t asked = 0;    ///< calls whose records would identify it
+  std::int64_t asked_ns = 0;  ///< when the last of these calls was noted
+  fifo<issued_call> calls;    ///< not known to be done, in order
+  std::uint64_t more = 0;     ///< number of calls behind `calls`, beyond the limit
+  std::uint32_t proved = 0;   ///< all with lower ids are done, by a wait of the host
   bool any_proved = false;
   std::int64_t progress_ns = 0;  ///< when work last ended, as far as was seen, or came; raw frame
   bool suspected = false;        ///< by is_suspicious; until of_hang has looked at it
@@ -96,23 +99,24 @@ class stream_order {
   /// Raw frame.
   void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
 
-  /// A call has returned. `handle`: of its stream, as the program gave it.
-  void take(issued_call& c, std::uint64_t handle, std::uint32_t context, bool per_thread) {
-    if (c.what == role::event_wait || c.what == role::event_gone || c.what == role::context_wait) {
-      c.flags = context;  // that of the call
-    } else if (c.what == role::stream_created) {
-      if (c.succeeded) created(handle, context, (c.flags & 1u) == 0);
-      return;
-    } else {
-      c.stream = find_stream(handle, context, c.thread, per_thread);
-      if (c.what == role::stream_gone) {
-        if (c.succeeded) forget_handle(c.stream);
-        return;
-      }
-      if (c.succeeded && !streams_[c.stream].identified) await(c);
+  /// A call has returned: the caller fills it in where it stays, and then calls `take`. (A copy of what was just
+  /// written in smaller pieces waits for the processor's store buffer.)
+  issued_call& add() {
+    log_.emplace_back();
+    return log_.back();
+  }
+  /// Takes the call that was added last. `handle`: of its stream, as the program gave it.
+  void take(std::uint64_t handle, std::uint32_t context, bool per_thread) {
+    issued_call& c = log_.back();
+    bool stays = false;
+    try {
+      stays = find_its_stream(c, handle, context, per_thread);
+    } catch (...) {
+      log_.pop_back();
+      throw;
     }
-    in_order_ = in_order_ && (log_.empty() || is_before(log_.back().correlation, c.correlation));
-    log_.push_back(c);
+    if (!stays) return log_.pop_back();
+    in_order_ = in_order_ && (log_.size() == 1 || is_before((&c)[-1].correlation, c.correlation));
     if (log_.size() >= log_limit) settle();  // which goes over all streams
   }
 
@@ -177,6 +181,9 @@ class stream_order {
     for (known_stream& s : streams_)
       if (s.gone && !s.free && s.calls.empty()) forget(s);
     last_finished_ = nullptr;
+    if (queue_bytes() <= limit_ * sizeof(issued_call)) return;
+    for (known_stream& s : streams_)
+      if (s.calls.empty()) s.calls = {};  // which had kept the memory of its longest queue
   }
 
   std::vector<known_stream>& streams() noexcept { return streams_; }
@@ -222,8 +229,7 @@ class stream_order {
   std::int64_t newest_end_ns() const noexcept { return newest_end_ns_; }
 
   std::size_t bytes() const noexcept {
-    return log_.capacity() * sizeof(issued_call) + waiting_ * sizeof(issued_call) +
-           streams_.capacity() * sizeof(known_stream) +
+    return log_.capacity() * sizeof(issued_call) + queue_bytes() + streams_.capacity() * sizeof(known_stream) +
            (by_handle_.size() + awaited_.size() + events_.size() + finished_.size()) * node_bytes;
   }
 
@@ -234,15 +240,12 @@ class stream_order {
 
   struct stream_key {
     std::uint64_t handle;
-    std::uint32_t context, thread;
-    bool operator==(const stream_key& o) const noexcept {
-      return handle == o.handle && context == o.context && thread == o.thread;
-    }
+    std::uint64_t scope;  ///< context and thread
+    bool operator==(const stream_key& o) const noexcept { return handle == o.handle && scope == o.scope; }
   };
   struct hash {
     std::size_t operator()(const stream_key& k) const noexcept {
-      return static_cast<std::size_t>((k.handle ^ std::uint64_t{k.context} << 48 ^ std::uint64_t{k.thread} << 32) *
-                                      0x9E3779B97F4A7C15u);
+      return static_cast<std::size_t>((k.handle ^ k.scope << 32 ^ k.scope >> 16) * 0x9E3779B97F4A7C15u);
     }
   };
   struct recorded_event {
@@ -264,8 +267,32 @@ class stream_order {
   static stream_key key_of(std::uint64_t handle, std::uint32_t context, std::uint32_t thread,
                            bool per_thread) noexcept {
     if (handle == 0) handle = per_thread ? 2 : 1;
-    if (handle > 2) return {handle, 0, 0};
-    return {handle, context, handle == 2 ? thread : 0};
+    if (handle > 2) return {handle, 0};
+    return {handle, std::uint64_t{context} << 32 | (handle == 2 ? thread : 0)};
+  }
+  std::size_t queue_bytes() const noexcept {
+    std::size_t bytes = 0;
+    for (const known_stream& s : streams_) bytes += s.calls.bytes();
+    return bytes;
+  }
+
+  /// False where nothing is left to do for the call.
+  CUTRACE_INLINE bool find_its_stream(issued_call& c, std::uint64_t handle, std::uint32_t context, bool per_thread) {
+    if (c.what == role::event_wait || c.what == role::event_gone || c.what == role::context_wait) {
+      c.flags = context;  // that of the call
+      return true;
+    }
+    if (c.what == role::stream_created) {
+      if (c.succeeded) created(handle, context, (c.flags & 1u) == 0);
+      return false;
+    }
+    c.stream = find_stream(handle, context, c.thread, per_thread);
+    if (c.what == role::stream_gone) {
+      if (c.succeeded) forget_handle(c.stream);
+      return false;
+    }
+    if (c.succeeded && !streams_[c.stream].identified) await(c);
+    return true;
   }
   std::uint32_t find_stream(std::uint64_t handle, std::uint32_t context, std::uint32_t thread, bool per_thread) {
     const stream_key key = key_of(handle, context, thread, per_thread);
@@ -273,9 +300,9 @@ class stream_order {
     const auto found = by_handle_.find(key);
     last_key_ = key;
     if (found != by_handle_.end()) return last_stream_ = found->second;
-    return last_stream_ = add_stream(key, context);
+    return last_stream_ = add_stream(key, context, thread);
   }
-  std::uint32_t add_stream(const stream_key& key, std::uint32_t context) {
+  std::uint32_t add_stream(const stream_key& key, std::uint32_t context, std::uint32_t thread) {
     std::uint32_t at = 0;
     while (at < streams_.size() && !streams_[at].free) ++at;
     if (at == streams_.size()) streams_.emplace_back();
@@ -285,7 +312,7 @@ class stream_order {
     s.use = uses + 1;
     s.handle = key.handle;
     s.context = context;
-    s.thread = key.thread;
+    s.thread = key.handle == 2 ? thread : 0;
     s.legacy = key.handle == 1;
     s.progress_ns = now_ns_;
     by_handle_[key] = at;
@@ -296,7 +323,7 @@ class stream_order {
     const stream_key key = key_of(handle, context, 0, false);
     const auto old = by_handle_.find(key);
     if (old != by_handle_.end()) forget_handle(old->second);  // its destruction was not seen
-    streams_[add_stream(key, context)].blocking = blocking;
+    streams_[add_stream(key, context, 0)].blocking = blocking;
     last_stream_ = issued_call::no_stream;
   }
   /// The stream was destroyed; the calls on it go on.
@@ -401,16 +428,16 @@ class stream_order {
       c.awaited_use = found->second.use;
       c.value = found->second.correlation;
     }
-    if (s.capture != 0 || is_done(s, c)) return false;
+    if (s.capture != 0 || (s.calls.empty() && is_done(s, c))) return false;  // behind others it goes with them
     if (waiting_ >= limit_ && !s.calls.empty()) {
       ++s.more;
       return false;
     }
     if (s.calls.empty()) s.progress_ns = std::max(s.progress_ns, c.begin_ns);
     // Another thread's call may be read later than one that came after it.
-    auto at = s.calls.end();
-    while (at != s.calls.begin() && is_before(c.correlation, std::prev(at)->correlation)) --at;
-    s.calls.insert(at, c);
+    s.calls.add() = c;
+    for (std::size_t i = s.calls.size() - 1; i > 0 && is_before(c.correlation, s.calls[i - 1].correlation); --i)
+      std::swap(s.calls[i], s.calls[i - 1]);
     ++waiting_;
     return true;
   }
@@ -446,14 +473,14 @@ class stream_order {
     if (s.calls.empty()) return false;
     const finished_work* const f = last_finished(s);
     std::size_t n = 0;
-    for (const issued_call& c : s.calls) {
+    for (; n < s.calls.size(); ++n) {
+      const issued_call& c = s.calls[n];
       if (s.any_proved && is_before(c.correlation, s.proved))
         s.progress_ns = now_ns_;
       else if (is_done_by(f, c))
         s.progress_ns = std::max(s.progress_ns, f->end_ns);
       else if (!(c.what == role::wait_event && is_done(s, c)) && !c.follows_at_once())
         break;
-      ++n;
     }
     return drop(s, n);
   }
@@ -462,9 +489,8 @@ class stream_order {
   }
   bool drop(known_stream& s, std::size_t n) {
     if (n == 0) return false;
-    const auto end = s.calls.begin() + static_cast<std::ptrdiff_t>(n);
-    for (auto c = s.calls.begin(); c != end; ++c) let_go(*c);
-    s.calls.erase(s.calls.begin(), end);
+    for (std::size_t i = 0; i < n; ++i) let_go(s.calls[i]);
+    s.calls.pop_front(n);
     waiting_ -= n;
     if (s.calls.empty()) s.more = 0;
     s.alarmed = 0;

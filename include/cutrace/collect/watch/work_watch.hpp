@@ -419,7 +419,9 @@ class work_watch : alarm_text {
   // Hangs
 
   static bool leaves_records(const known_stream& s) noexcept {
-    return std::any_of(s.calls.begin(), s.calls.end(), [](const issued_call& c) { return c.leaves_record(); });
+    for (std::size_t i = 0; i < s.calls.size(); ++i)
+      if (s.calls[i].leaves_record()) return true;
+    return false;
   }
   std::int64_t quiet_ns(const known_stream& s, std::int64_t now_ns) const {
     std::int64_t last = s.progress_ns;
