@@ -9,6 +9,7 @@
 #include <cutrace/sinks/perfetto/notes.hpp>
 #include <deque>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "trace/memory_budget.hpp"
@@ -123,7 +124,7 @@ struct open_slice {
   const cutrace::request_ref* requests() const noexcept { return many != nullptr ? many->data() : &one; }
   std::size_t request_count() const noexcept { return many != nullptr ? many->size() : has_one ? 1 : 0; }
   void clear() noexcept {
-    e = cutrace::event();
+    ::new (static_cast<void*>(&e)) cutrace::event;  // in its place: no copy
     many.reset();
     has_one = false;
     arguments.clear();
