@@ -202,6 +202,7 @@ TEST_CASE("a queue gives back what it took, in order, however it has grown") {
       queue.add() = next;
       expected.push_back(next++);
     }
+    if (i % 64 == 0) queue.shrink();
     const std::size_t fewer = std::min<std::size_t>(expected.size(), random() % 36);
     queue.pop_front(fewer);
     expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(fewer));
@@ -210,6 +211,10 @@ TEST_CASE("a queue gives back what it took, in order, however it has grown") {
   }
   CHECK(wrong == 0);
   CHECK(next > 40000);
+  queue.pop_front(queue.size() - 3);
+  for (int i = 0; i < 20; ++i) queue.shrink();
+  CHECK(queue.bytes() <= 24 * sizeof(next));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(queue[i] == next - 3 + i);
 }
 
 TEST_CASE("numbers are found while they are in the table, whatever was taken out of it before") {
@@ -267,6 +272,25 @@ TEST_CASE("stages that never end do not lock out those to come, nor does what is
   for (std::uint64_t n = 1; n <= all + 1000; ++n) kept += stages.find(n) != nullptr;
   CHECK(kept > all - 100);
   CHECK(stages.bytes() < full + (std::size_t{1} << 17));
+}
+
+TEST_CASE("stages that are waited for without end take no more than the limit, and give it back") {
+  constexpr std::size_t limit = std::size_t{4} << 20;
+  stage_table stages;
+  stages.set_limits(limit / 4, limit);
+  const auto always_awaited = [](std::uint32_t, std::int64_t) { return true; };
+  std::uint64_t most = 0;
+  for (std::uint64_t id = 1; id <= 1000000; ++id) {
+    open(stages, id);
+    stages.note_call(stages.place_of(id), id, 1, 5);
+    stages.close(id, 10);
+    if (id % 5000 == 0) stages.release(always_awaited, 20, 20);
+    if (id % 1000 == 0) most = std::max<std::uint64_t>(most, stages.bytes());
+  }
+  CHECK(most < limit + limit / 2);
+  for (int i = 0; i < 100; ++i) stages.release(nothing_awaited, 30 + i, 31 + i);
+  CHECK(stages.used_bytes() <= limit / 4);
+  CHECK(stages.bytes() < limit);
 }
 
 TEST_CASE("requests stay below the limit, the oldest go first, and their number stays") {

@@ -13,14 +13,15 @@ std::string find_program(const std::string& name);
 /// What gives it other rights than those of this user ("setuid"), nullptr: nothing does.
 const char* other_rights(const std::string& file);
 
-/// One line that says why this program cannot be traced (static, other rights than the user's); empty for others.
+/// One line that says why this program cannot be traced (static, 32 bits, another processor or C library, other rights
+/// than the user's); empty for others.
 std::string why_out_of_reach(const std::string& file);
 
 /// Why it could not be executed, and what helps. `error` is the errno.
 std::string why_not_started(const std::string& program, int error);
 
-/// What its files are called when no --name is given: the program's own name, or that of the script that an interpreter
-/// runs.
+/// What the trace files of a run are called when no --name is given: the program's own name. Behind python, bash and sh
+/// it is that of the script, without its extension, or that of the module of -m.
 std::string name_for_files(const std::vector<std::string>& program);
 
 }  // namespace cutrace_tool

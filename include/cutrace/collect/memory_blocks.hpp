@@ -174,7 +174,7 @@ class block_list {
   std::size_t size_ = 0;
 };
 
-/// A queue in one piece of memory that only grows. With a std::deque, which allocates a node for each 512 bytes, an
+/// A queue in one piece of memory. With a std::deque, which allocates a node for each 512 bytes, an
 /// event costs the collector 1.13 [1.07, 1.26] times as much (bench/sink_cost, null, 4,000,000 events).
 template <class T>
 class fifo {
@@ -188,19 +188,27 @@ class fifo {
   const T& front() const noexcept { return (*this)[0]; }
   /// A place at the end, with what stood there before: to be filled in.
   T& add() {
-    if (CUTRACE_UNLIKELY(size_ == ring_.size())) grow();
+    if (CUTRACE_UNLIKELY(size_ == ring_.size())) move_to(ring_.empty() ? 4 : 2 * ring_.size());
     return (*this)[size_++];
   }
   void pop_front(std::size_t count = 1) noexcept {
     first_ = (first_ + count) & (ring_.size() - 1);
     size_ -= count;
   }
+  /// Gives memory back where little of it is used. To be called now and then.
+  void shrink() noexcept {
+    if (ring_.size() <= 16 || size_ > ring_.size() / 8) return;
+    try {
+      move_to(ring_.size() / 4);
+    } catch (const std::bad_alloc&) {  // it stays
+    }
+  }
 
  private:
-  CUTRACE_NOINLINE void grow() {
-    std::vector<T> larger(ring_.empty() ? 16 : 2 * ring_.size());
-    for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
-    ring_.swap(larger);
+  CUTRACE_NOINLINE void move_to(std::size_t places) {
+    std::vector<T> other(places);
+    for (std::size_t i = 0; i < size_; ++i) other[i] = (*this)[i];
+    ring_.swap(other);
     first_ = 0;
   }
 

@@ -301,11 +301,14 @@ class stage_table {
       if (stays) held_.add() = one;
       from.pop_front();
     };
+    if (CUTRACE_UNLIKELY(held_.size() > places_.size() + places_.size() / 2 + 1024)) sweep_held();
     // Stages that are still wanted may be many, and stay for long: each call looks at some of them.
     for (std::size_t n = std::min(held_.size(), held_at_once); n != 0; --n) sort_out(held_);
     while (!closed_.empty()) sort_out(closed_);
     delivered_ns_ = delivered_ns;
     while (used_bytes() > keep_bytes_ && forget_passed()) continue;
+    for (fifo<held>* list : {&closed_, &held_}) list->shrink();
+    passed_.shrink();
   }
   /// Whether the table will soon forget stages that something may refer to.
   bool crowded() const noexcept { return used_bytes() > limit_bytes_ - limit_bytes_ / 8; }
@@ -403,7 +406,7 @@ class stage_table {
   }
   CUTRACE_NOINLINE void add_block() {
     free_.reserve(made_ + 512);  // room for all places: forgetting needs no memory
-    blocks_.emplace_back(new block);
+    blocks_.push_back(std::make_unique<block>());
     for (std::uint32_t i = 512; i-- > 0;) free_.push_back(made_ + i);
     made_ += 512;
   }
@@ -436,6 +439,14 @@ class stage_table {
     order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(kept), order_.end());
     without_requests_ -= gone;
   }
+  /// Drops what was forgotten while it was still wanted.
+  CUTRACE_NOINLINE void sweep_held() {
+    for (std::size_t n = held_.size(); n != 0; --n) {
+      const held one = held_.front();
+      held_.pop_front();
+      if (is_there(one)) held_.add() = one;
+    }
+  }
   void forget(std::uint32_t place) noexcept {
     known_stage& s = at(place);
     recent& r = recent_of(s.id);
@@ -459,14 +470,15 @@ class stage_table {
         prefetch_all(passed_[ahead].where.place);
         places_.prefetch(passed_[ahead].where.id);
       }
-      passed_.pop_front();
-      if (!is_there(oldest.where)) continue;
       const life& l = life_at(oldest.where.place);
-      if (at(oldest.where.place).closed && l.uses == 0 && l.last_ns < oldest.since_ns) {
-        forget(oldest.where.place);
-        return true;
-      }
-      held_.add() = {oldest.where.id, l.last_ns, oldest.where.place, l.thread};  // it was adopted once more
+      const bool there = is_there(oldest.where);
+      const bool wanted = !at(oldest.where.place).closed || l.uses != 0 || l.last_ns >= oldest.since_ns;
+      if (there && wanted)  // it was adopted once more
+        held_.add() = {oldest.where.id, l.last_ns, oldest.where.place, l.thread};
+      passed_.pop_front();
+      if (!there || wanted) continue;
+      forget(oldest.where.place);
+      return true;
     }
     return false;
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings the NVTX ranges of a program into its own session, without NVTX_INJECTION64_PATH: include it in one source
 // file of the executable, before any header of NVTX. Ranges are recorded while a session is open. What
-// NVTX_INJECTION64_PATH names comes first, and NVTX then asks no one else. Ranges of shared libraries stay theirs: each
-// library has an instance of NVTX of its own, which looks only into itself.
+// NVTX_INJECTION64_PATH names comes first, and NVTX then asks no one else. Ranges of shared libraries are not recorded:
+// each library has an instance of NVTX of its own, which looks only into itself.
 #pragma once
 
 #if defined(NVTX_VERSION) && !defined(NVTX_STATIC_INJECTION_IMPL)
 #error "include cutrace/nvtx/static_injection.hpp before the headers of NVTX"
 #endif
-// NVTX would define the pointer below itself, empty; this is its way to learn that somebody else does.
+// NVTX would define the pointers below itself, empty; this is its way to learn that somebody else does.
 #ifndef NVTX_STATIC_INJECTION_IMPL
 #define NVTX_STATIC_INJECTION_IMPL
 #endif
@@ -19,7 +19,7 @@
 
 #include <cutrace/nvtx/ingest.hpp>
 
-struct nvtxExtModuleInfo_t;  // NVTX's, which its header of an extension assigns to a pointer of its type
+struct nvtxExtModuleInfo_t;  // NVTX's: so the second pointer has the type that the headers of extensions expect
 
 extern "C" {
 extern cutrace::nvtx::initialize_injection InitializeInjectionNvtx2_fnptr;

@@ -99,8 +99,8 @@ class stream_order {
   /// Raw frame.
   void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
 
-  /// A call has returned: the caller fills it in where it stays, and then calls `take`. (A copy of what was just
-  /// written in smaller pieces waits for the processor's store buffer.)
+  /// A call has returned: the caller fills it in where it stays, and then calls `take`; nothing in between may throw.
+  /// (A copy of what was just written in smaller pieces waits for the processor's store buffer.)
   issued_call& add() {
     log_.emplace_back();
     return log_.back();
@@ -171,8 +171,10 @@ class stream_order {
         return is_before(a.correlation, b.correlation);
       });
     in_order_ = true;
-    for (issued_call& c : log_)
+    for (issued_call& c : log_) {
       if (!place(c)) let_go(c);
+      c.what = role::none;  // should memory run out at a later one
+    }
     log_.clear();
     for (bool again = true; again;) {  // what a wait was for may be done now
       again = false;
@@ -182,8 +184,7 @@ class stream_order {
       if (s.gone && !s.free && s.calls.empty()) forget(s);
     last_finished_ = nullptr;
     if (queue_bytes() <= limit_ * sizeof(issued_call)) return;
-    for (known_stream& s : streams_)
-      if (s.calls.empty()) s.calls = {};  // which had kept the memory of its longest queue
+    for (known_stream& s : streams_) s.calls.shrink();  // which had kept the memory of its longest queue
   }
 
   std::vector<known_stream>& streams() noexcept { return streams_; }
@@ -298,9 +299,9 @@ class stream_order {
     const stream_key key = key_of(handle, context, thread, per_thread);
     if (last_stream_ < streams_.size() && key == last_key_) return last_stream_;
     const auto found = by_handle_.find(key);
+    last_stream_ = found != by_handle_.end() ? found->second : add_stream(key, context, thread);
     last_key_ = key;
-    if (found != by_handle_.end()) return last_stream_ = found->second;
-    return last_stream_ = add_stream(key, context, thread);
+    return last_stream_;
   }
   std::uint32_t add_stream(const stream_key& key, std::uint32_t context, std::uint32_t thread) {
     std::uint32_t at = 0;
@@ -388,6 +389,8 @@ class stream_order {
   bool place(issued_call& c) {
     if (is_before(newest_, c.correlation) || newest_ == 0) newest_ = c.correlation;
     switch (c.what) {
+      case role::none:
+        return true;  // has been placed
       case role::event_gone:
         events_.erase(c.handle);
         return false;
@@ -428,7 +431,9 @@ class stream_order {
       c.awaited_use = found->second.use;
       c.value = found->second.correlation;
     }
-    if (s.capture != 0 || (s.calls.empty() && is_done(s, c))) return false;  // behind others it goes with them
+    if (s.capture != 0) return false;
+    // What is done and stands behind others goes together with them.
+    if ((s.calls.empty() || is_before(c.correlation, s.calls.front().correlation)) && is_done(s, c)) return false;
     if (waiting_ >= limit_ && !s.calls.empty()) {
       ++s.more;
       return false;

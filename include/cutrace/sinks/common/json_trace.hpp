@@ -13,7 +13,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-/// Version of the JSON schema. Rises with each change; changes only add.
+/// Version of the JSONL schema, field `v`. Rises with each change; changes only add.
 constexpr std::uint32_t json_schema_version = 1;
 
 inline void clocks_object(json_text& json, const clock_anchor& a) {
@@ -69,7 +69,7 @@ inline void sinks_array(json_text& json, const stats& s) {
   json.end_array();
 }
 
-/// Fields of the footer.
+/// Fields of the footer, see stats and trace_summary.
 inline void summary_fields(json_text& json, const trace_summary& summary) {
   const stats& s = summary.totals;
   json.field("produced", s.produced);

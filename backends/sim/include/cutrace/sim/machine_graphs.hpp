@@ -69,7 +69,7 @@ inline machine::launched machine::launch(graph_exec* e, stream* s) {
     const std::lock_guard<std::mutex> hold(lock_);
     if (s->capturing != nullptr) {
       s->capturing->broken = true;
-      r.what = status::capture_unsupported;  // child graphs are not modelled
+      r.what = status::capture_unsupported;  // the launch of a graph becomes no node
       return r;
     }
     if (s->kind == stream_kind::legacy && s->owner->blocking_captures != 0) {
