@@ -46,7 +46,8 @@ std::string text_of(const btf* b, std::uint32_t id, int depth = 0) {
   switch (btf_kind(t)) {
     case BTF_KIND_PTR: {
       const std::string to = inner();
-      return to.back() == ')' ? to : to + (to.back() == '*' ? "*" : " *");  // of functions it is the form already
+      return to.back() == ')' ? to
+                              : to + (to.back() == '*' ? "*" : " *");  // a function stands there as a pointer already
     }
     case BTF_KIND_CONST:
       return "const " + inner();
@@ -184,7 +185,7 @@ std::vector<kernel_function> kernel_catalog::tracepoints(const wish& wanted) con
       f.module = m.module;
       f.name = name + prefix;
       f.type_id = id;
-      read_prototype(m.types, prototype, 1, f);  // the first one is the tracepoint's own data
+      read_prototype(m.types, prototype, 1, f);  // the first one is the callback's private data
       const auto caller = callers.find(f.name);
       if (caller != callers.end()) take_names(m.types, caller->second, f);
       all.push_back(std::move(f));
@@ -209,7 +210,7 @@ void kernel_catalog::load_symbols() const {
     const bool of_module = open != std::string::npos && close != std::string::npos && close > open;
     symbols_[of_module ? line.substr(open + 1, close - open - 1) : kernel_itself].push_back(std::move(name));
   }
-  symbols_.erase("bpf");  // programs that are loaded now
+  symbols_.erase("bpf");  // BPF programs that are loaded now
   for (auto& [module, names] : symbols_) {
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -130,6 +130,8 @@ int null_device() {
   static const int opened = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   return opened;
 }
+// NVIDIA's ioctls, with the sizes of their blocks: NV_ESC_RM_CONTROL, NV_ESC_RM_ALLOC, and NV_ESC_IOCTL_XFER_CMD, which
+// holds the number and the address of another one.
 int control() {
   static unsigned char block[32] = {};
   return ::ioctl(null_device(), 0xc020462a, block);
@@ -148,8 +150,9 @@ int transfer() {
 }
 int other() { return static_cast<int>(::syscall(SYS_getppid)); }
 
-/// Something that is made many times; `make` is a function of the driver that makes it, null: outside of any.
-struct made {
+/// A system call that is repeated; `make`: a function of the driver that repeats it inside of a call, null: it is
+/// repeated outside of any.
+struct repeated_call {
   const char* name;
   function what;
   void (*make)(function, int);
@@ -164,16 +167,17 @@ struct made {
   }
 };
 
-/// On the null device, which takes the place of NVIDIA's: it refuses at once, so the number is what is added.
+/// On the null device, which takes the place of NVIDIA's: it refuses at once, so nearly all of the time is what
+/// recording adds.
 int measure_ioctls(int turns, int calls) {
   void* const library = ::dlopen(BENCH_DRIVER, RTLD_NOW);
   if (library == nullptr) return 1;
   const auto make = reinterpret_cast<void (*)(function, int)>(::dlsym(library, "cuMake"));
-  made all[] = {{"control command", control, nullptr, 2.5, {}, {}},
-                {"the same, in a call", control, make, 2.5, {}, {}},
-                {"new object", object, nullptr, 2.5, {}, {}},
-                {"the same, transferred", transfer, nullptr, 2.5, {}, {}},
-                {"getppid, not reported", other, nullptr, 0, {}, {}}};
+  repeated_call all[] = {{"control command", control, nullptr, 2.5, {}, {}},
+                         {"the same, in a call", control, make, 2.5, {}, {}},
+                         {"new object", object, nullptr, 2.5, {}, {}},
+                         {"the same, in a transfer", transfer, nullptr, 2.5, {}, {}},
+                         {"getppid, not reported", other, nullptr, 0, {}, {}}};
   cutrace_ebpf::call_probes probes{cutrace_ebpf::probe_options()};
   const cutrace_ebpf::opened_file file(BENCH_DRIVER);
   cutrace::ioctls::device_numbers devices;
@@ -182,14 +186,14 @@ int measure_ioctls(int turns, int calls) {
   std::uint64_t records = 0, lost = 0;
   std::string working;
   for (int turn = 0; turn < turns; ++turn) {
-    for (made& m : all) m.bare.push_back(m.ns(calls));
+    for (repeated_call& m : all) m.bare.push_back(m.ns(calls));
     cutrace_ebpf::kernel_probes kernel(probes, devices, 0, {});
     working = kernel.working();
     probes.trace(self);
     probes.attach(file, 0);
     {
       const reading reader(probes, records);
-      for (made& m : all) m.reported.push_back(m.ns(calls));
+      for (repeated_call& m : all) m.reported.push_back(m.ns(calls));
     }
     kernel.detach();
     probes.detach();
@@ -200,7 +204,7 @@ int measure_ioctls(int turns, int calls) {
   std::printf("\n--kernel (%s); %d turns of %d ioctls; medians, ns each\n", working.c_str(), turns, calls);
   std::printf("%-26s%10s%16s%10s  %s\n", "system call", "bare", "with --kernel", "added",
               "with / bare, 95 % interval, budget");
-  for (const made& m : all) {
+  for (const repeated_call& m : all) {
     std::printf("%-26s%10.1f%16.0f%10.0f", m.name, median(m.bare), median(m.reported),
                 bench::bootstrap_difference(m.reported, m.bare).value);
     print_ratio(m.reported, m.bare, m.budget);

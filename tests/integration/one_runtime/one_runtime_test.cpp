@@ -126,7 +126,8 @@ TEST_CASE("a plug-in that is loaded while tracing is on") {
   check_plugin(t, "plugin_a", 101);
 }
 
-TEST_CASE("a program with a session of its own that is injected later: both files hold everything from then on") {
+TEST_CASE(
+    "a program with a session of its own that is injected later: both files hold all that comes while both write") {
   run_result r;
   run(r, HOST_WITH_RUNTIME,
       {"session=jsonl:own.jsonl", "load=" + plugin_a, "mark=0", "cuda", "owners", "work", "call=0", "stop", "mark=0"});
@@ -157,7 +158,8 @@ TEST_CASE("an injected program that opens a session of its own") {
   CHECK(own.footers == 1);
   CHECK(own.of("process").size() == 1);
   CHECK(own.count("stage", "host_work") >= 1);
-  CHECK(own.count("stage", "host_work") <= 2);  // what waited in the window when it joined is delivered to it, too
+  CHECK(own.count("stage", "host_work") <=
+        2);  // what waited in the ordering window when it joined is delivered to it, too
 }
 
 TEST_CASE("a plug-in of another library version with the same contract shares the trace") {
@@ -176,7 +178,7 @@ TEST_CASE("a plug-in of another library version with the same contract shares th
   check_plugin(late.trace(), "plugin_other_version", 103);
 }
 
-TEST_CASE("the runtime is of another version than the program and its plug-ins") {
+TEST_CASE("a plug-in of another version owns the runtime that the program and the other plug-in use") {
   run_result r;
   run(r, HOST,
       {"load=" + other_version, "load=" + plugin_a, "open=0,jsonl:t.jsonl", "cuda", "work", "call=0", "call=1"}, false);
@@ -193,6 +195,7 @@ TEST_CASE("a plug-in of another contract stays off, and nothing else notices") {
   run(r, HOST,
       {"load=" + other_contract, "load=" + plugin_a, "mark=0", "cuda", "owners", "work", "call=0", "call=1",
        "close=0"});
+  // The plug-in of the other contract (CUTRACE_ABI_VERSION) is not counted.
   CHECK(r.process.output.find("objects 3, runtimes 1") != std::string::npos);
   CHECK(r.process.output.find(": gone") != std::string::npos);
   const jsonl_trace t = r.trace();
@@ -273,6 +276,7 @@ TEST_CASE("CUTRACE=0 in an injected program: no file, no line") {
       {{"CUTRACE_SINKS", "jsonl:t.jsonl"}, {"CUDA_INJECTION64_PATH", INJECTED_LIBRARY}, {"CUTRACE", "0"}});
   CHECK(p.exit_status == 0);
   CHECK(p.errors.empty());
+  CHECK(p.wrote.empty());
   CHECK(p.output.find("runtimes 0") != std::string::npos);
   CHECK(test_support::files_with(folder.path(), ".jsonl").empty());
 }

@@ -56,10 +56,12 @@ struct run {
     for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator(out())) ++n;
     return n;
   }
+  /// In stderr, but for lines "cutrace: wrote ...".
   bool says(const std::string& text) const { return ended.errors.find(text) != std::string::npos; }
 
  private:
   void start(const std::vector<std::string>& words, std::map<std::string, std::string> environment) {
+    // Not from the shell in which the tests run: an empty value removes the variable.
     for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                              "CUTRACE_SINKS", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE"})
       environment.emplace(name, "");

@@ -31,7 +31,8 @@ class tracer_process {
       if (fd >= 0) ::close(fd);
   }
 
-  /// Before any thread of this process, and before the program. @returns 0 or errno
+  /// To be called before this process has threads and before it forks the program. `branch`: of NVIDIA's driver, 0: not
+  /// known. @returns 0 or errno
   int start(record_ring& ring, const device_numbers& devices, std::uint32_t branch) noexcept {
     int orders[2] = {-1, -1}, answers[2] = {-1, -1};
     if (::pipe2(orders, O_CLOEXEC) != 0 || ::pipe2(answers, O_CLOEXEC) != 0 || ::pipe2(gate_, O_CLOEXEC) != 0)
