@@ -46,8 +46,8 @@ std::string text_of(const btf* b, std::uint32_t id, int depth = 0) {
   switch (btf_kind(t)) {
     case BTF_KIND_PTR: {
       const std::string to = inner();
-      return to.back() == ')' ? to
-                              : to + (to.back() == '*' ? "*" : " *");  // a function stands there as a pointer already
+      if (to.back() == ')') return to;  // a function stands there as a pointer already
+      return to + (to.back() == '*' ? "*" : " *");
     }
     case BTF_KIND_CONST:
       return "const " + inner();

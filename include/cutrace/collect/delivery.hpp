@@ -386,7 +386,7 @@ class delivery {
       requests_.push_back(naming.text_request());
     } else {
       requests_.resize(requests_.size() + naming.request_count);
-      request_ref* to = requests_.data() + (requests_.size() - naming.request_count);
+      request_ref* const to = requests_.data() + (requests_.size() - naming.request_count);  // written where they stay
       for (std::uint32_t i = 0; i < naming.request_count; ++i) to[i].id = naming.requests[i];
     }
     return x.requests;

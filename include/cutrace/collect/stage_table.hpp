@@ -284,9 +284,9 @@ class stage_table {
   /// this time have been delivered. Raw times.
   template <class Awaited>
   void release(Awaited awaited, std::int64_t now_ns, std::int64_t delivered_ns) {
-    const auto sort_out = [&](fifo<held>& from) {  // its first one
+    const auto sort_out = [&](fifo<ended>& from) {  // its first one
       if (from.size() > ahead && from[ahead].until_ns < now_ns) prefetch_all(from[ahead].place);
-      held one = from.front();
+      ended one = from.front();
       const auto wanted = [&] {
         return one.until_ns >= now_ns || (one.thread != no_thread && awaited(one.thread, one.until_ns));
       };
@@ -307,8 +307,7 @@ class stage_table {
     while (!closed_.empty()) sort_out(closed_);
     delivered_ns_ = delivered_ns;
     while (used_bytes() > keep_bytes_ && forget_passed()) continue;
-    for (fifo<held>* list : {&closed_, &held_}) list->shrink();
-    passed_.shrink();
+    closed_.shrink(), held_.shrink(), passed_.shrink();
   }
   /// Whether the table will soon forget stages that something may refer to.
   bool crowded() const noexcept { return used_bytes() > limit_bytes_ - limit_bytes_ / 8; }
@@ -356,7 +355,7 @@ class stage_table {
     life lives[512];
   };
   /// A stage that has ended; `until_ns` and `thread`: of its life when it was looked at last.
-  struct held {
+  struct ended {
     std::uint64_t id;
     std::int64_t until_ns;
     std::uint32_t place, thread;
@@ -368,7 +367,7 @@ class stage_table {
   };
   /// Bytes of one stage, with its entries in `places_`, in `order_` and in one of the lists.
   static constexpr std::size_t entry_bytes =
-      sizeof(known_stage) + sizeof(life) + 3 * 8 + sizeof(whereabouts) + sizeof(held);
+      sizeof(known_stage) + sizeof(life) + 3 * 8 + sizeof(whereabouts) + sizeof(ended);
   static constexpr std::size_t allocation_bytes = 16;
   static constexpr std::size_t held_at_once = 1024;
   static constexpr std::size_t ahead = 16;  ///< stages are prefetched so many before they are looked at
@@ -442,7 +441,7 @@ class stage_table {
   /// Drops what was forgotten while it was still wanted.
   CUTRACE_NOINLINE void sweep_held() {
     for (std::size_t n = held_.size(); n != 0; --n) {
-      const held one = held_.front();
+      const ended one = held_.front();
       held_.pop_front();
       if (is_there(one)) held_.add() = one;
     }
@@ -516,8 +515,8 @@ class stage_table {
   std::vector<std::uint32_t> free_;  ///< places that hold nothing; the others are in places_
   id_places places_;
   // These lists may also hold stages that were forgotten meanwhile.
-  fifo<held> closed_;  ///< ended since the last release
-  fifo<held> held_;    ///< ended earlier, but still wanted as far as is known
+  fifo<ended> closed_;  ///< ended since the last release
+  fifo<ended> held_;    ///< ended earlier, but still wanted as far as is known
   fifo<passed> passed_;
   std::deque<whereabouts> order_;     ///< all, in the order in which they began
   std::size_t without_requests_ = 0;  ///< first entries of `order_` that have lost their requests

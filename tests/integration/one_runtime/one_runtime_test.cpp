@@ -158,8 +158,8 @@ TEST_CASE("an injected program that opens a session of its own") {
   CHECK(own.footers == 1);
   CHECK(own.of("process").size() == 1);
   CHECK(own.count("stage", "host_work") >= 1);
-  CHECK(own.count("stage", "host_work") <=
-        2);  // what waited in the ordering window when it joined is delivered to it, too
+  // What waited in the ordering window when it joined is delivered to it, too.
+  CHECK(own.count("stage", "host_work") <= 2);
 }
 
 TEST_CASE("a plug-in of another library version with the same contract shares the trace") {

@@ -241,7 +241,7 @@ class stream_order {
 
   struct stream_key {
     std::uint64_t handle;
-    std::uint64_t scope;  ///< context and thread
+    std::uint64_t scope;  ///< context, and thread in the lower half
     bool operator==(const stream_key& o) const noexcept { return handle == o.handle && scope == o.scope; }
   };
   struct hash {
@@ -299,11 +299,11 @@ class stream_order {
     const stream_key key = key_of(handle, context, thread, per_thread);
     if (last_stream_ < streams_.size() && key == last_key_) return last_stream_;
     const auto found = by_handle_.find(key);
-    last_stream_ = found != by_handle_.end() ? found->second : add_stream(key, context, thread);
+    last_stream_ = found != by_handle_.end() ? found->second : add_stream(key, context);
     last_key_ = key;
     return last_stream_;
   }
-  std::uint32_t add_stream(const stream_key& key, std::uint32_t context, std::uint32_t thread) {
+  std::uint32_t add_stream(const stream_key& key, std::uint32_t context) {
     std::uint32_t at = 0;
     while (at < streams_.size() && !streams_[at].free) ++at;
     if (at == streams_.size()) streams_.emplace_back();
@@ -313,7 +313,7 @@ class stream_order {
     s.use = uses + 1;
     s.handle = key.handle;
     s.context = context;
-    s.thread = key.handle == 2 ? thread : 0;
+    s.thread = static_cast<std::uint32_t>(key.scope);
     s.legacy = key.handle == 1;
     s.progress_ns = now_ns_;
     by_handle_[key] = at;
@@ -324,7 +324,7 @@ class stream_order {
     const stream_key key = key_of(handle, context, 0, false);
     const auto old = by_handle_.find(key);
     if (old != by_handle_.end()) forget_handle(old->second);  // its destruction was not seen
-    streams_[add_stream(key, context, 0)].blocking = blocking;
+    streams_[add_stream(key, context)].blocking = blocking;
     last_stream_ = issued_call::no_stream;
   }
   /// The stream was destroyed; the calls on it go on.
