@@ -77,10 +77,12 @@ TEST_CASE("calls that will be overwritten before long are passed once, half a ri
   std::uint32_t upto = 0;
   std::vector<std::uint32_t> passed;
   const auto pass = [&] {
-    r.pass_old(upto, [&](std::uint32_t id, const ring::call& c) {
-      CHECK(c.begin_ticks == id);
-      passed.push_back(id);
-    });
+    r.pass_old(
+        upto, [](const ring::call&) { return false; },
+        [&](std::uint32_t id, const ring::call& c) {
+          CHECK(c.begin_ticks == id);
+          passed.push_back(id);
+        });
   };
   pass();
   for (std::uint32_t id = 1; id <= size / 2; ++id) r.put(id, 5, id, 3, 1);
@@ -105,6 +107,47 @@ TEST_CASE("calls that will be overwritten before long are passed once, half a ri
   REQUIRE(!passed.empty());
   CHECK(passed.size() <= size / 2);
   CHECK(passed.back() >= 8 * size);
+}
+
+TEST_CASE("calls are passed over where the next younger one says that none is wanted") {
+  ring r;
+  REQUIRE(r.reset(14));
+  constexpr std::uint32_t size = 1u << 14;
+  std::uint32_t upto = 0, seen = 0, asked = 0;
+  bool none_wanted = true;
+  const auto pass = [&] {
+    r.pass_old(
+        upto,
+        [&](const ring::call& c) {
+          asked = static_cast<std::uint32_t>(c.begin_ticks);
+          return none_wanted;
+        },
+        [&](std::uint32_t, const ring::call&) { ++seen; });
+  };
+  const auto put = [&](std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t id = from; id <= to; ++id)
+      if (id % 10 == 0) r.put(id, 5, id, 3, 1);  // the other ids make no GPU work
+  };
+  put(1, 2 * size);
+  pass();
+  CHECK(seen == 0);
+  CHECK(asked >= upto);
+  CHECK(asked < upto + 10);
+  none_wanted = false;
+  const std::uint32_t passed_over = upto;
+  put(2 * size + 1, 2 * size + size / 4);
+  pass();
+  CHECK(upto > passed_over);
+  CHECK(seen >= (upto - passed_over) / 10);  // of those that came since, and of no others
+  CHECK(seen <= (upto - passed_over) / 10 + 1);
+  // The next younger call is too many ids away: all are looked at.
+  none_wanted = true;
+  seen = asked = 0;
+  for (std::uint32_t id = 3 * size; id <= 5 * size; ++id)
+    if (id % 1000 == 0) r.put(id, 5, id, 3, 1);
+  pass();
+  CHECK(asked == 0);
+  CHECK(seen != 0);
 }
 
 TEST_CASE("copies of calls are found by id, within their memory, until nothing of theirs can come") {

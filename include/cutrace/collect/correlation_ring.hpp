@@ -99,18 +99,21 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   }
 
   /// Calls `take(id, call)` once for each call that is half a ring old, before its entry is overwritten. `upto`: the id
-  /// at which the last pass_old ended, at first 0. Collector's thread.
-  template <class Take>
-  void pass_old(std::uint32_t& upto, Take take) const {
+  /// at which the last pass_old ended, at first 0. `none_wanted(call)`: whether no older call than that one is wanted,
+  /// either; then none is looked at. Collector's thread.
+  template <class NoneWanted, class Take>
+  void pass_old(std::uint32_t& upto, NoneWanted none_wanted, Take take) const {
     if (entries_ == nullptr) return;
     const std::uint32_t newest = newest_.load(std::memory_order_relaxed), half = mask_ / 2 + 1;
     const std::uint32_t end = newest - half;
     if (newest == 0 || (epoch_.load(std::memory_order_relaxed) == 0 && newest <= half)) return;
     std::uint32_t at = end - upto <= half ? upto : end - half;  // what lies further back has been overwritten
-    for (; at != end; ++at) {
-      call c;
-      if (is_found(find(at, c))) take(at, c);
-    }
+    call c;
+    std::uint32_t newer = end;  // many ids are of calls that make no GPU work
+    while (newer != end + 16 && !is_found(find(newer, c))) ++newer;
+    if (newer == end + 16 || !none_wanted(c))
+      for (; at != end; ++at)
+        if (is_found(find(at, c))) take(at, c);
     upto = end;
   }
   static bool is_found(attribution a) noexcept { return a == attribution::by_call || a == attribution::outside_stage; }

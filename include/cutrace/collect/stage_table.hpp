@@ -12,7 +12,6 @@
 #include <cutrace/event.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/request.hpp>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -325,8 +324,8 @@ class stage_table {
   /// Bytes in use, and bytes reserved.
   std::uint64_t used_bytes() const noexcept { return request_bytes_ + places_.size() * entry_bytes; }
   std::uint64_t bytes() const noexcept {
-    return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() + order_.size() * sizeof(whereabouts) +
-           closed_.bytes() + held_.bytes() + passed_.bytes();
+    return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() + closed_.bytes() + held_.bytes() +
+           passed_.bytes();
   }
 
  private:
@@ -349,6 +348,7 @@ class stage_table {
     std::uint32_t thread = no_thread;  ///< that made its calls
     std::uint32_t uses = 0;    ///< stages that serve its requests, threads that have adopted it, unfinished work
     std::uint64_t parent = 0;  ///< id
+    std::uint64_t number = 0;  ///< counts stages in the order in which they began
   };
   struct block {
     known_stage stages[512];
@@ -365,9 +365,8 @@ class stage_table {
     std::int64_t since_ns;
     whereabouts where;
   };
-  /// Bytes of one stage, with its entries in `places_`, in `order_` and in one of the lists.
-  static constexpr std::size_t entry_bytes =
-      sizeof(known_stage) + sizeof(life) + 3 * 8 + sizeof(whereabouts) + sizeof(ended);
+  /// Bytes of one stage, with its entries in `places_` and in one of the lists.
+  static constexpr std::size_t entry_bytes = sizeof(known_stage) + sizeof(life) + 3 * 8 + sizeof(ended);
   static constexpr std::size_t allocation_bytes = 16;
   static constexpr std::size_t held_at_once = 1024;
   static constexpr std::size_t ahead = 16;  ///< stages are prefetched so many before they are looked at
@@ -399,8 +398,7 @@ class stage_table {
     free_.pop_back();
     if (free_.size() > ahead) prefetch_all(free_[free_.size() - ahead]);
     at(place).id = id;
-    if (order_.size() > 2 * places_.size() + 1024) sweep_order();
-    order_.emplace_back(id, place);
+    life_at(place).number = ++entered_;
     return place;
   }
   CUTRACE_NOINLINE void add_block() {
@@ -425,18 +423,6 @@ class stage_table {
     request_bytes_ -= s.charged;
     s.charged = s.request_count = 0;
     s.requests.reset();
-  }
-  CUTRACE_NOINLINE void sweep_order() {
-    std::size_t kept = 0, gone = 0;  // gone: of those whose requests were given up
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_.size() - i > ahead) prefetch(order_[i + ahead].place);
-      if (is_there(order_[i]))
-        order_[kept++] = order_[i];
-      else
-        gone += i < without_requests_;
-    }
-    order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(kept), order_.end());
-    without_requests_ -= gone;
   }
   /// Drops what was forgotten while it was still wanted.
   CUTRACE_NOINLINE void sweep_held() {
@@ -487,27 +473,30 @@ class stage_table {
     while (used_bytes() + entry_bytes > limit_bytes_ && places_.size() != 0)
       if (!forget_passed() && !give_up_requests() && !give_up_oldest(0)) return;
   }
-  CUTRACE_NOINLINE bool give_up_requests() noexcept {
-    while (without_requests_ < order_.size()) {
-      const whereabouts& oldest = order_[without_requests_++];
-      if (!is_there(oldest) || at(oldest.place).charged == 0) continue;
-      drop_requests(at(oldest.place));
-      return true;
-    }
-    return false;
+  bool give_up_requests() noexcept {
+    return give_up([this](std::uint32_t place) { return at(place).charged != 0; },
+                   [this](std::uint32_t place) { drop_requests(at(place)); });
   }
-  /// Forgets the stage that began first, even if it runs: stages whose end was lost must not lock out later ones. False
+  /// Forgets stages that began first, even if they run: stages whose end was lost must not lock out later ones. False
   /// where there is none but `kept`.
-  CUTRACE_NOINLINE bool give_up_oldest(std::uint64_t kept) noexcept {
-    while (!order_.empty() && order_.front().id != kept) {
-      const whereabouts oldest = order_.front();
-      order_.pop_front();
-      if (without_requests_ != 0) --without_requests_;
-      if (!is_there(oldest)) continue;
-      forget(oldest.place);
-      return true;
+  bool give_up_oldest(std::uint64_t kept) noexcept {
+    return give_up([&](std::uint32_t place) { return at(place).id != kept; },
+                   [this](std::uint32_t place) { forget(place); });
+  }
+  /// Gives up those stages for which `has(place)` that began first, about one in 64. False where there is none. Slow:
+  /// walks all places.
+  template <class Has, class GiveUp>
+  CUTRACE_NOINLINE bool give_up(Has has, GiveUp give_up) noexcept {
+    std::uint64_t first = ~std::uint64_t{0}, last = 0;
+    for (std::uint32_t place = 0; place < made_; ++place) {
+      if (at(place).id == 0 || !has(place)) continue;
+      first = std::min(first, life_at(place).number);
+      last = std::max(last, life_at(place).number);
     }
-    return false;
+    if (last == 0) return false;
+    for (std::uint32_t place = 0; place < made_; ++place)
+      if (at(place).id != 0 && life_at(place).number <= first + (last - first) / 64 && has(place)) give_up(place);
+    return true;
   }
 
   std::vector<std::unique_ptr<block>> blocks_;  ///< a block does not move
@@ -518,8 +507,7 @@ class stage_table {
   fifo<ended> closed_;  ///< ended since the last release
   fifo<ended> held_;    ///< ended earlier, but still wanted as far as is known
   fifo<passed> passed_;
-  std::deque<whereabouts> order_;     ///< all, in the order in which they began
-  std::size_t without_requests_ = 0;  ///< first entries of `order_` that have lost their requests
+  std::uint64_t entered_ = 0;  ///< stages so far
   std::size_t request_bytes_ = 0;
   std::size_t keep_bytes_ = std::size_t{4} << 20, limit_bytes_ = std::size_t{12} << 20;
   std::int64_t delivered_ns_ = 0;
