@@ -278,6 +278,32 @@ TEST_CASE("stages that never end do not lock out those to come, nor does what is
   CHECK(stages.bytes() < full + (std::size_t{1} << 17));
 }
 
+TEST_CASE("where stages make room, no more of the old ones go than that takes, however long ago they began") {
+  constexpr std::size_t limit = std::size_t{4} << 20;
+  stage_table stages;
+  stages.set_limits(limit / 4, limit);
+  bool entered = false;
+  constexpr std::uint64_t sessions = 2000, others = 200000, last = sessions + others;
+  for (std::uint64_t id = 1; id <= sessions; ++id)
+    stages.keep_requests(*stages.open(id, entered), cutrace::request_form::batch, 8, {1, 2, 3, 4, 5, 6, 7, 8}, nullptr);
+  for (std::uint64_t id = sessions + 1; id <= last; ++id) {  // many come and go meanwhile
+    open(stages, id);
+    stages.close(id, static_cast<std::int64_t>(id));
+    stages.release(nothing_awaited, static_cast<std::int64_t>(id) + 1, static_cast<std::int64_t>(id) + 2);
+  }
+  std::uint64_t id = last;
+  while (stages.used_bytes() + 200 < limit) open(stages, ++id);
+  while (stages.find(1)->request_count != 0) open(stages, ++id);
+  std::size_t gone = 0;
+  for (std::uint64_t one = 1; one <= sessions; ++one) gone += stages.find(one)->request_count == 0;
+  CHECK(gone < sessions / 2);
+  CHECK(stages.find(gone)->request_count == 0);  // the oldest
+  while (stages.find(1) != nullptr) open(stages, ++id);
+  for (gone = 0; stages.find(gone + 1) == nullptr;) ++gone;
+  CHECK(gone < sessions / 4);
+  for (std::uint64_t one = gone + 1; one <= sessions; ++one) CHECK(stages.find(one) != nullptr);
+}
+
 TEST_CASE("stages that are waited for without end take no more than the limit, and give it back") {
   constexpr std::size_t limit = std::size_t{4} << 20;
   stage_table stages;

@@ -12,8 +12,11 @@
 #include <cutrace/event.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/request.hpp>
+#include <functional>
 #include <memory>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -474,28 +477,36 @@ class stage_table {
       if (!forget_passed() && !give_up_requests() && !give_up_oldest(0)) return;
   }
   bool give_up_requests() noexcept {
-    return give_up([this](std::uint32_t place) { return at(place).charged != 0; },
-                   [this](std::uint32_t place) { drop_requests(at(place)); });
+    return give_up_first([this](std::uint32_t place) { return at(place).charged; },
+                         [this](std::uint32_t place) { drop_requests(at(place)); });
   }
   /// Forgets stages that began first, even if they run: stages whose end was lost must not lock out later ones. False
   /// where there is none but `kept`.
   bool give_up_oldest(std::uint64_t kept) noexcept {
-    return give_up([&](std::uint32_t place) { return at(place).id != kept; },
-                   [this](std::uint32_t place) { forget(place); });
+    return give_up_first(
+        [&](std::uint32_t place) { return at(place).id != kept ? at(place).charged + entry_bytes : 0; },
+        [this](std::uint32_t place) { forget(place); });
   }
-  /// Gives up those stages for which `has(place)` that began first, about one in 64. False where there is none. Slow:
-  /// walks all places.
-  template <class Has, class GiveUp>
-  CUTRACE_NOINLINE bool give_up(Has has, GiveUp give_up) noexcept {
-    std::uint64_t first = ~std::uint64_t{0}, last = 0;
-    for (std::uint32_t place = 0; place < made_; ++place) {
-      if (at(place).id == 0 || !has(place)) continue;
-      first = std::min(first, life_at(place).number);
-      last = std::max(last, life_at(place).number);
+  /// Gives up stages in the order in which they began, until that has freed a 64th of the limit: it walks all places.
+  /// `bytes_of(place)`: what giving it up frees, 0: it stays. False where there is none, and where there is no memory
+  /// for the walk.
+  template <class BytesOf, class GiveUp>
+  CUTRACE_NOINLINE bool give_up_first(BytesOf bytes_of, GiveUp give_up) noexcept {
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> found;  // number and place
+    try {
+      found.reserve(places_.size());
+    } catch (const std::bad_alloc&) {
+      return false;
     }
-    if (last == 0) return false;
     for (std::uint32_t place = 0; place < made_; ++place)
-      if (at(place).id != 0 && life_at(place).number <= first + (last - first) / 64 && has(place)) give_up(place);
+      if (at(place).id != 0 && bytes_of(place) != 0) found.emplace_back(life_at(place).number, place);
+    if (found.empty()) return false;
+    std::make_heap(found.begin(), found.end(), std::greater<>());
+    for (std::size_t freed = 0; !found.empty() && freed < limit_bytes_ / 64; found.pop_back()) {
+      std::pop_heap(found.begin(), found.end(), std::greater<>());
+      freed += bytes_of(found.back().second);
+      give_up(found.back().second);
+    }
     return true;
   }
 
