@@ -335,8 +335,6 @@ class stage_table {
   struct whereabouts {
     std::uint64_t id = 0;
     std::uint32_t place = no_place;
-    whereabouts() noexcept = default;
-    whereabouts(std::uint64_t of, std::uint32_t at) noexcept : id(of), place(at) {}
   };
   /// The stages that were found last: several, since threads alternate.
   using recent = whereabouts;
@@ -487,7 +485,7 @@ class stage_table {
         [&](std::uint32_t place) { return at(place).id != kept ? at(place).charged + entry_bytes : 0; },
         [this](std::uint32_t place) { forget(place); });
   }
-  /// Gives up stages in the order in which they began, until that has freed a 64th of the limit: it walks all places.
+  /// Gives up stages in the order in which they began, until that has freed a 512th of the limit: it walks all places.
   /// `bytes_of(place)`: what giving it up frees, 0: it stays. False where there is none, and where there is no memory
   /// for the walk.
   template <class BytesOf, class GiveUp>
@@ -502,7 +500,7 @@ class stage_table {
       if (at(place).id != 0 && bytes_of(place) != 0) found.emplace_back(life_at(place).number, place);
     if (found.empty()) return false;
     std::make_heap(found.begin(), found.end(), std::greater<>());
-    for (std::size_t freed = 0; !found.empty() && freed < limit_bytes_ / 64; found.pop_back()) {
+    for (std::size_t freed = 0; !found.empty() && freed < limit_bytes_ / 512; found.pop_back()) {
       std::pop_heap(found.begin(), found.end(), std::greater<>());
       freed += bytes_of(found.back().second);
       give_up(found.back().second);
