@@ -258,31 +258,46 @@ void print(const char* what, const std::vector<double>& ours, const std::vector<
 int main(int argc, char** argv) {
   const CUpti_CallbackFunc f = traced();
   const cuLaunchKernel_params launched{};
+  const CUlaunchConfig config{};
+  cuLaunchKernelEx_params launched_ex{};
+  launched_ex.config = &config;
+  const cuMemcpyHtoDAsync_v2_params copied{};
   const cuEventRecord_params noted{};
-  const cuStreamWaitEvent_params waited{};
+  const cuStreamSynchronize_params waited{};
   recorded_call l(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &launched);
+  recorded_call ex(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, &launched_ex);
+  recorded_call copy(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2, &copied);
   recorded_call record(CUPTI_DRIVER_TRACE_CBID_cuEventRecord, &noted);
-  recorded_call wait(CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, &waited);
+  recorded_call wait(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, &waited);
   if (argc > 1 && std::strcmp(argv[1], "--once") == 0) return once(l, f);
   if (argc > 1 && std::strcmp(argv[1], "--paced") == 0) return paced(l, f);
   bench::print_machine();
   const other_work in_lines(false), in_pages(true);
   const double scale = ns_per_tick();
-  std::vector<double> hot, hot_empty, cold, cold_empty, far, far_empty, records, waits;
-  for (int i = 0; i < pairs; ++i) {
-    hot_empty.push_back(hot_ns(l, &empty));
-    hot.push_back(hot_ns(l, f));
-    records.push_back(hot_ns(record, f));
-    waits.push_back(hot_ns(wait, f));
-    cold_empty.push_back(cold_ticks(l, &empty, in_lines) * scale);
-    cold.push_back(cold_ticks(l, f, in_lines) * scale);
-    far_empty.push_back(cold_ticks(l, &empty, in_pages) * scale);
-    far.push_back(cold_ticks(l, f, in_pages) * scale);
-  }
-  print("a launch, in a tight loop", hot, hot_empty);
-  print("an event record, in a tight loop", records, hot_empty);
-  print("a wait of a stream, in a tight loop", waits, hot_empty);
-  print("a launch, after other work", cold, cold_empty);
-  print("a launch, after work on many pages", far, far_empty);
+  struct row {
+    const char* what;
+    recorded_call& made;
+    const other_work* between;  ///< null: none
+    std::vector<double> ours = {}, empty_ones = {};
+  };
+  row rows[] = {{"a launch", l, nullptr},
+                {"a launch by cuLaunchKernelEx", ex, nullptr},
+                {"a copy", copy, nullptr},
+                {"an event record", record, nullptr},
+                {"a wait for a stream", wait, nullptr},
+                {"a launch, after other work", l, &in_lines},
+                {"cuLaunchKernelEx, after other work", ex, &in_lines},
+                {"a copy, after other work", copy, &in_lines},
+                {"a wait, after other work", wait, &in_lines},
+                {"a launch, after work on many pages", l, &in_pages}};
+  for (int i = 0; i < pairs; ++i)
+    for (row& r : rows) {
+      const auto ns = [&](CUpti_CallbackFunc of) {
+        return r.between == nullptr ? hot_ns(r.made, of) : cold_ticks(r.made, of, *r.between) * scale;
+      };
+      r.empty_ones.push_back(ns(&empty));
+      r.ours.push_back(ns(f));
+    }
+  for (const row& r : rows) print(r.what, r.ours, r.empty_ones);
   return 0;
 }

@@ -50,7 +50,7 @@ struct function_info {
 /// GPU work that a backend reports in full by itself, without activity buffers. `times_are_ticks`: unit of both times.
 struct gpu_work {
   event_kind kind;   ///< kernel, memcpy, memset, sync, graph_launch
-  const char* name;  ///< kernels; copied
+  const char* name;  ///< kernels; copied. Null: none, and that of name_of_wait where `kind` is sync
   std::uint64_t begin;
   std::uint64_t end;     ///< 0: unfinished when the backend stopped, then neither time is known (event::incomplete)
   bool times_are_ticks;  ///< raw ticks of `clock::ticks`, else nanoseconds of the raw frame (event_writer::raw_ns)

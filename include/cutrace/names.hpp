@@ -197,6 +197,24 @@ constexpr const char* to_string(sync_kind kind) noexcept {
   return "Unknown";
 }
 
+/// Name of a wait's event, whether a record of CUPTI or a traced call shows it. Sinks for viewers that know Kineto
+/// write to_string(sync_kind) instead.
+constexpr const char* name_of_wait(sync_kind what) noexcept {
+  switch (what) {
+    case sync_kind::unknown:
+      break;
+    case sync_kind::event:
+      return "event synchronize";
+    case sync_kind::stream_wait_event:
+      return "stream wait event";
+    case sync_kind::stream:
+      return "stream synchronize";
+    case sync_kind::context:
+      return "context synchronize";
+  }
+  return "synchronize";
+}
+
 constexpr const char* to_string(stage_origin origin) noexcept {
   switch (origin) {
     case stage_origin::marker:

@@ -36,10 +36,9 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
     release();
     entries_ = static_cast<entry*>(map_memory(sizeof(entry) << bits));
     mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
-    coarse_ = std::min(coarsest, (mask_ + 1) / 8);
+    coarse_ = std::min(coarsest, static_cast<std::int32_t>((mask_ + 1) / 8));
     newest_.store(0, std::memory_order_relaxed);
     backed_ = seen_ = 0;
-    epoch_.store(0, std::memory_order_relaxed);
     return entries_ != nullptr;
   }
   bool is_made() const noexcept { return entries_ != nullptr; }
@@ -50,7 +49,7 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   /// launch costs 64 ns more than without cutrace, instead of 95. Calls stay as they are. Collector's thread.
   void populate() noexcept {
     if (entries_ == nullptr) return;
-    const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
+    const std::uint32_t newest = static_cast<std::uint32_t>(newest_.load(std::memory_order_relaxed));
     const std::uint32_t step = static_cast<std::uint32_t>(step_bytes() / sizeof(entry));
     if (seen_ == 0) seen_ = newest;
     // What calls have gone over since the last time is backed by its use.
@@ -64,20 +63,32 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   /// Remembers a call. Any thread; ids come from one counter and are never 0.
   CUTRACE_INLINE void put(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks, std::uint32_t thread_index,
                           std::uint32_t function) noexcept {
+    while (CUTRACE_UNLIKELY(!put_near(id, stage, begin_ticks, thread_index, function))) note_progress(id);
+  }
+  /// As `put`, where `id` is less than `coarse_` beyond the newest id that has been noted; else does nothing: false.
+  CUTRACE_INLINE bool put_near(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks,
+                               std::uint32_t thread_index, std::uint32_t function) noexcept {
+    const std::uint64_t newest = newest_.load(std::memory_order_relaxed);
+    const std::int32_t ahead = distance(newest, id);
+    if (CUTRACE_UNLIKELY(ahead > coarse_)) return false;
     entry& e = entries_[id & mask_];
     // Ids count up: the lines of the next calls are wanted for writing soon, and no cache holds them any more.
     __builtin_prefetch(&entries_[(id + 32) & mask_], 1);
-    const std::uint32_t both = thread_index | epoch_of(id) << 24;
+    const std::uint32_t both = thread_index | static_cast<std::uint32_t>(epoch_at(newest, ahead) << 24);
     e.id.store(id, std::memory_order_relaxed);
     e.thread_and_epoch.store(both, std::memory_order_relaxed);
     e.stage.store(stage, std::memory_order_relaxed);
     e.begin.store(begin_ticks, std::memory_order_relaxed);
     e.function.store(function, std::memory_order_relaxed);
     e.check.store(check_of(id, both, stage, begin_ticks, function), std::memory_order_relaxed);
+    return true;
   }
 
   /// To which wrap of the 32-bit counter a current id belongs, the lower 8 bits.
-  std::uint32_t epoch(std::uint32_t id) const noexcept { return epoch_seen_by(id) & 0xff; }
+  std::uint32_t epoch(std::uint32_t id) const noexcept {
+    const std::uint64_t newest = newest_.load(std::memory_order_relaxed);
+    return epoch_at(newest, distance(newest, id)) & 0xff;
+  }
 
   /// The call of a GPU record that came just now. Collector's thread.
   attribution find(std::uint32_t id, call& out) const noexcept {
@@ -94,7 +105,7 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
     out.epoch = both >> 24;
     if (check != check_of(id, both, out.stage, out.begin_ticks, out.function)) return attribution::expired;
     // Same 32 bits, but from before the counter wrapped: some other call.
-    if (out.epoch != (epoch_seen_by(id) & 0xff)) return attribution::no_callback;
+    if (out.epoch != epoch(id)) return attribution::no_callback;
     return out.stage != 0 ? attribution::by_call : attribution::outside_stage;
   }
 
@@ -104,9 +115,9 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   template <class NoneWanted, class Take>
   void pass_old(std::uint32_t& upto, NoneWanted none_wanted, Take take) const {
     if (entries_ == nullptr) return;
-    const std::uint32_t newest = newest_.load(std::memory_order_relaxed), half = mask_ / 2 + 1;
-    const std::uint32_t end = newest - half;
-    if (newest == 0 || (epoch_.load(std::memory_order_relaxed) == 0 && newest <= half)) return;
+    const std::uint64_t newest = newest_.load(std::memory_order_relaxed);
+    const std::uint32_t half = mask_ / 2 + 1, end = static_cast<std::uint32_t>(newest) - half;
+    if (newest <= half) return;
     std::uint32_t at = end - upto <= half ? upto : end - half;  // what lies further back has been overwritten
     call c;
     std::uint32_t newer = end;  // many ids are of calls that make no GPU work
@@ -120,15 +131,14 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
 
   /// Problem: a thread that is held up inside `put` goes on writing when another thread, a whole ring later, has filled
   /// the same entry; no order of stores shows that to a reader. Solution: the entry vouches for its content. A mixture
-  /// passes about once in 2^31. Each field has a multiplier of its own: two that are folded together before it would
-  /// let neighbouring calls pass for each other (ticks and thread that differ in the same bits). Public for its test.
+  /// passes about once in 2^31. Each field has a multiplier of its own, a power of `m`: two that are folded together
+  /// before it would let neighbouring calls pass for each other (ticks and thread that differ in the same bits). Public
+  /// for its test.
   static std::uint32_t check_of(std::uint32_t id, std::uint32_t both, std::uint64_t stage, std::uint64_t begin,
                                 std::uint32_t function) noexcept {
+    constexpr std::uint64_t m = 0x9e3779b97f4a7c15u;  // from the fractional digits of the golden ratio; odd
     const std::uint64_t name_of_call = id | static_cast<std::uint64_t>(function) << 32;
-    // Odd, from the fractional digits of the golden ratio and of the square roots of 3, 11 and 7.
-    const std::uint64_t mixed = stage * 0x9e3779b97f4a7c15u + begin * 0xbb67ae8584caa73bu +
-                                name_of_call * 0x510e527fade682d1u + both * 0xa54ff53a5f1d36f1u;
-    return static_cast<std::uint32_t>(mixed >> 32);
+    return static_cast<std::uint32_t>(((((both * m + stage) * m + begin) * m + name_of_call) * m) >> 32);
   }
 
  private:
@@ -141,26 +151,23 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
     std::atomic<std::uint32_t> check;
   };
   static_assert(sizeof(entry) == 32, "two entries a cache line");
-  static constexpr std::uint32_t coarsest = 4096;
+  static constexpr std::int32_t coarsest = 4096;
 
   static bool newer(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
 
-  /// Wraps of the 32-bit counter seen so far, as they apply to `id`; notes progress.
-  std::uint32_t epoch_of(std::uint32_t id) noexcept {
-    const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
-    if (CUTRACE_UNLIKELY(newer(id, newest + coarse_))) note_progress(id, newest);
-    return epoch_seen_by(id);
+  /// How far `id` lies beyond `newest`: less than 2^31 to either side.
+  static CUTRACE_INLINE std::int32_t distance(std::uint64_t newest, std::uint32_t id) noexcept {
+    return static_cast<std::int32_t>(id - static_cast<std::uint32_t>(newest));
   }
-  CUTRACE_NOINLINE void note_progress(std::uint32_t id, std::uint32_t newest) noexcept {
-    if (newest_.compare_exchange_strong(newest, id, std::memory_order_relaxed) && id < newest)
-      epoch_.fetch_add(1, std::memory_order_relaxed);
+  /// Wraps of the 32-bit counter before the id that lies `ahead` of `newest`.
+  static CUTRACE_INLINE std::uint64_t epoch_at(std::uint64_t newest, std::int32_t ahead) noexcept {
+    return (newest + static_cast<std::uint64_t>(std::int64_t{ahead})) >> 32;
   }
-  std::uint32_t epoch_seen_by(std::uint32_t id) const noexcept {
-    const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
-    const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
-    if (id > newest && !newer(id, newest)) return epoch - 1;  // given out before the last wrap
-    if (id < newest && newer(id, newest)) return epoch + 1;   // first ids after a wrap that `newest_` has not noted
-    return epoch;
+  CUTRACE_NOINLINE void note_progress(std::uint32_t id) noexcept {
+    std::uint64_t newest = newest_.load(std::memory_order_relaxed);
+    const std::int32_t ahead = distance(newest, id);
+    if (ahead > 0)
+      newest_.compare_exchange_strong(newest, newest + static_cast<std::uint64_t>(ahead), std::memory_order_relaxed);
   }
 
   void release() noexcept {
@@ -179,11 +186,10 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
 
   entry* entries_ = nullptr;
   std::uint32_t mask_ = 0;
-  std::uint32_t coarse_ = coarsest;  ///< ids between two writes of `newest_`, to keep its line shared
-  std::atomic<std::uint32_t> newest_{0};
-  std::atomic<std::uint32_t> epoch_{0};
-  std::uint32_t seen_ = 0;    ///< `newest_` when `populate` last looked
-  std::uint64_t backed_ = 0;  ///< steps that are backed with memory
+  std::int32_t coarse_ = coarsest;        ///< ids between two writes of `newest_`, to keep its line shared
+  std::atomic<std::uint64_t> newest_{0};  ///< id, counted on beyond the wraps of CUPTI's 32-bit counter
+  std::uint32_t seen_ = 0;                ///< `newest_` when `populate` last looked
+  std::uint64_t backed_ = 0;              ///< steps that are backed with memory
 };
 
 /// Calls of which records can still come although the ring has gone on: work that runs for long holds back the records

@@ -15,6 +15,7 @@
 #include <cutrace/collect/watch/unfinished_work.hpp>
 #include <cutrace/marker/record.hpp>
 #include <cutrace/marker/stage_write.hpp>
+#include <cutrace/names.hpp>
 #include <new>
 #include <string>
 #include <utility>
@@ -422,7 +423,11 @@ class ingest {
     e.start_ns = static_cast<std::int64_t>(ns ? r.begin : tables_.scale.to_ns(r.begin));
     e.end_ns = static_cast<std::int64_t>(ns ? r.end : tables_.scale.to_ns(r.end));
     decode_gpu(r, words, e);
-    e.name = tables_.sites.at(r.site()).name;
+    if (r.site() != 0) e.name = tables_.sites.at(r.site()).name;
+    if (r.site() == 0 && e.kind == event_kind::sync) {
+      const char* const name = name_of_wait(e.sync.what);
+      e.name = tables_.strings.intern(name, std::strlen(name));
+    }
     if (e.kind == event_kind::kernel) {
       e.kernel.mangled_name = e.name;
       e.name = tables_.strings.demangle(tables_.strings.intern(e.name.data, e.name.size));

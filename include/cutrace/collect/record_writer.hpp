@@ -80,24 +80,50 @@ class record_writer final : public event_writer {
     known(t).leave_call();
   }
 
-  CUTRACE_INLINE std::uint64_t begin_call(std::uint32_t function, std::uint32_t correlation,
-                                          bool makes_gpu_work) noexcept override {
-    // Not by this_thread, whose short way is the one of a closed gate.
-    const bool on = own_slot().gate.load(std::memory_order_relaxed) == gate_on;
-    thread_state* const t = CUTRACE_LIKELY(on) ? tls_state : nullptr;
-    if (CUTRACE_UNLIKELY(t == nullptr)) return begin_without_state(function, correlation, makes_gpu_work);
-    const std::uint64_t begin = clock::ticks(t->use_counter);
-    const std::uint64_t stage = current_stage(t);
-    if (makes_gpu_work) core_.ring.put(correlation, stage, begin, t->index, function);
+  /// As begin_call, where nothing rare is needed; else false, and nothing has been done. Calls no function.
+  CUTRACE_INLINE bool begin_call_quickly(std::uint32_t function, std::uint32_t correlation, bool makes_gpu_work,
+                                         std::uint64_t& begin_ticks) noexcept {
+    if (CUTRACE_UNLIKELY(own_slot().gate.load(std::memory_order_relaxed) != gate_on)) return false;
+    thread_state* const t = tls_state;
+    if (CUTRACE_UNLIKELY(t == nullptr || !t->use_counter)) return false;
+    std::uint64_t stage = 0;
+    if (const stage_frame* f = t->top) {
+      if (CUTRACE_UNLIKELY(!f->announced_in(t->trace_number.load(std::memory_order_relaxed)))) return false;
+      stage = f->id;
+    }
+    const std::uint64_t begin = clock::counter();
+    if (makes_gpu_work && CUTRACE_UNLIKELY(!core_.ring.put_near(correlation, stage, begin, t->index, function)))
+      return false;
     known(t).enter_call(function, begin, stage);
-    return begin;
+    begin_ticks = begin;
+    return true;
   }
-  CUTRACE_INLINE void end_call(api_call& c) noexcept override {
-    thread_state* t = tls_state;
-    if (CUTRACE_UNLIKELY(t == nullptr)) return;
-    c.end_ticks = clock::ticks(t->use_counter);
-    write_call(t, c);
+  /// As end_call, where nothing rare is needed; else false, and nothing has been done. Calls no function. The call has
+  /// succeeded and has up to four argument words: word(0) to word(3), of which `c.word_count` are used.
+  template <class Word>
+  CUTRACE_INLINE bool end_call_quickly(api_call& c, Word word) noexcept {
+    thread_state* const t = tls_state;
+    if (CUTRACE_UNLIKELY(t == nullptr || !t->use_counter)) return false;
+    record* r = t->cursor;
+    if (CUTRACE_UNLIKELY(t->limit < r + 2)) return false;
+    c.end_ticks = clock::counter();
+    prepare_write(r + 8);
+    if (CUTRACE_UNLIKELY(c.word_count > 3)) {
+      words_record* const more = ::new (static_cast<void*>(r)) words_record;
+      more->type = record_type::words;
+      more->size = 1;
+      more->enclosing = 0;
+      more->words[0] = word(3);
+      t->cursor = ++r;  // the collector sees both at once, by `commit`
+      ++t->count;
+    }
+    put_call(r, t, c);
+    r->a = word(0);
+    r->b = word(1);
+    r->c = word(2);
+    commit(t, 1);
     known(t).leave_call();
+    return true;
   }
 
   void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept override {
@@ -115,8 +141,8 @@ class record_writer final : public event_writer {
   void gpu(const gpu_work& w) noexcept override {
     thread_state* t = this_thread();
     if (t == nullptr) return;
-    const char* name = w.name != nullptr ? w.name : "";
-    const std::uint32_t id = core_.sites.add(site_table::name_only, name, std::strlen(name), nullptr, 0);
+    const std::uint32_t id =
+        w.name != nullptr ? core_.sites.add(site_table::name_only, w.name, std::strlen(w.name), nullptr, 0) : 0;
     record* r = reserve(t, gpu_records);
     if (r == nullptr) return;
     encode_gpu(w, id, r);
@@ -226,13 +252,7 @@ class record_writer final : public event_writer {
   static constexpr std::size_t description_limit = 65536;
   static described copy(const event& e) { return {e, std::string(e.name.data, e.name.size)}; }
 
-  /// Apart, so that the way of every other call stays short.
-  CUTRACE_NOINLINE std::uint64_t begin_without_state(std::uint32_t function, std::uint32_t correlation,
-                                                     bool makes_gpu_work) noexcept {
-    return event_writer::begin_call(function, correlation, makes_gpu_work);
-  }
-
-  CUTRACE_INLINE static void write_call(thread_state* t, const api_call& c) noexcept {
+  static void write_call(thread_state* t, const api_call& c) noexcept {
     const std::uint32_t count = c.word_count < 10 ? c.word_count : 10;
     const std::uint32_t records = count > 3 || CUTRACE_UNLIKELY(c.enclosing != 0) ? 2 : 1;
     record* r = reserve(t, records);
@@ -247,18 +267,23 @@ class record_writer final : public event_writer {
       for (std::uint32_t i = 0; i < rest; ++i) more->words[i] = c.words[i + 3];
       ++r;
     }
+    put_call(r, t, c);
+    r->a = count > 0 ? c.words[0] : 0;
+    r->b = count > 1 ? c.words[1] : 0;
+    r->c = count > 2 ? c.words[2] : 0;
+    commit(t, records);
+  }
+  /// All but the first argument words.
+  CUTRACE_INLINE static void put_call(record* r, const thread_state* t, const api_call& c) noexcept {
     const std::uint8_t flags =
         static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
-    r->head = make_head(record_type::api, flags, static_cast<request_form>(c.context), static_cast<std::uint8_t>(count),
+    const std::uint8_t count = static_cast<std::uint8_t>(c.word_count < 10 ? c.word_count : 10);
+    r->head = make_head(record_type::api, flags, static_cast<request_form>(c.context), count,
                         api_site(c.function, c.runtime_function));
     r->begin = c.begin_ticks;
     r->end = c.end_ticks;
     r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;
     r->parent = c.stage == api_call::stage_of_thread ? current_id(t) : c.stage;
-    r->a = count > 0 ? c.words[0] : 0;
-    r->b = count > 1 ? c.words[1] : 0;
-    r->c = count > 2 ? c.words[2] : 0;
-    commit(t, records);
   }
 
   runtime_core& core_;

@@ -23,8 +23,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The runtime's side of a thread state. Aligned: each marker and call touches one cache line, to which the collector
-/// does not write.
+/// The runtime's side of a thread state. Aligned: each marker touches one cache line, a call the next one, too. The
+/// collector writes to neither.
 struct alignas(64) traced_thread : thread_state {
   /// The call of the driver that the thread is in: function << 52 | low bits of the ticks of its begin, 0: none. Owning
   /// thread's, as the next; read by the collector.
@@ -86,7 +86,7 @@ class thread_registry {
     const bool fresh = t == nullptr;
     if (fresh) t = new (std::nothrow) traced_thread();
     if (t == nullptr) return nullptr;
-    static record nowhere[1];  // no room, but an address that may be computed with
+    static record nowhere[2];  // no room, but an address that may be computed with
     t->cursor = t->limit = nowhere;
     t->committed = nullptr;
     t->count = 0;

@@ -15,7 +15,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
-using call_joins_function = void (*)(std::uint64_t);
+using call_joins_function = void (*)(std::uint64_t) noexcept;
 
 /// cutrace_call_joins of the injected library, where `cutrace run` asks for it by CUTRACE_CALL_JOINS=1; null where it
 /// is not asked for or not found. The library stays loaded: the driver loads the same file when CUDA begins.

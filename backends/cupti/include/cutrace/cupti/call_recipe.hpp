@@ -19,19 +19,22 @@ class call_recipe {
   /// uses_graph_gate: calls pass process_state::graphs. only_result: calls are not recorded, except the first that
   /// returns an error after which the context cannot be used.
   enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_graph_gate = 4, waits = 8, only_result = 16 };
-  static constexpr std::uint32_t short_words = 3;                         ///< what a record holds without a second one
+  static constexpr std::uint32_t short_words = 4;                         ///< see is_short
   static constexpr unsigned rare_before = uses_graph_gate | only_result;  ///< traits with work at a call's ENTER
   static constexpr unsigned rare_after = updates_graph | uses_graph_gate | waits | only_result;  ///< and at its EXIT
+  static constexpr unsigned long_after = rare_after & ~unsigned{waits};  ///< keep a function from being short
 
   /// `f`: null where the function is not known.
   void set(unsigned traits, const function_entry* f) noexcept {
     std::uint64_t places[2] = {0, 0};
     const bool plain = f != nullptr && f->known && plain_values(*f, places);
-    const std::uint64_t count = plain ? f->words : 0;
-    rest_.store(places[1], std::memory_order_relaxed);
-    first_.store(traits | count << count_at | (plain ? plain_bit : 0) |
-                     (plain && count <= short_words ? short_bit : 0) | places[0] << places_at,
-                 std::memory_order_relaxed);
+    const std::uint64_t count = f != nullptr && f->known ? f->words : 0;
+    const std::uint64_t quick = f != nullptr && f->known && (traits & long_after) == 0 ? short_places(*f) : none;
+    const std::uint64_t rest = quick != none ? quick : places[1];
+    rest_.store((traits & waits) != 0 && f != nullptr ? rest | wait_places(*f) : rest, std::memory_order_relaxed);
+    first_.store(
+        traits | count << count_at | (plain ? plain_bit : 0) | (quick != none ? short_bit : 0) | places[0] << places_at,
+        std::memory_order_relaxed);
   }
 
   unsigned traits() const noexcept { return static_cast<std::uint8_t>(first_.load(std::memory_order_relaxed)); }
@@ -52,17 +55,40 @@ class call_recipe {
     return count;
   }
 
-  /// Whether all arguments are plain, and no more than `short_words`.
+  /// Whether the function needs nothing after a call and has one to `short_words` values, all of 8 bytes and in the
+  /// parameter structure, but for the first one, which may lie behind a pointer. Most calls are of such functions.
   bool is_short() const noexcept { return (first_.load(std::memory_order_relaxed) & short_bit) != 0; }
-  /// As `read`, for functions of which is_short is true. `out`: short_words of them, 0 where there is no argument.
-  CUTRACE_INLINE std::uint32_t read_short(const void* params, std::uint64_t* out) const noexcept {
-    const std::uint64_t first = first_.load(std::memory_order_relaxed), places = first >> places_at;
-    const auto* base = static_cast<const unsigned char*>(params);
-    const std::uint32_t count = CUTRACE_LIKELY(params != nullptr) ? first >> count_at & 3 : 0;
-    out[0] = count > 0 ? word(base, places) : 0;
-    out[1] = count > 1 ? word(base, places >> 8) : 0;
-    out[2] = count > 2 ? word(base, places >> 16) : 0;
-    return count;
+  /// Of such a function: the number of its values, and the one at `i`, below short_words, of a call that succeeded.
+  /// What lies beyond the values means nothing.
+  CUTRACE_INLINE std::uint32_t short_count() const noexcept {
+    return first_.load(std::memory_order_relaxed) >> count_at & 7;
+  }
+  CUTRACE_INLINE std::uint64_t short_word(const void* params, unsigned i) const noexcept {
+    const std::uint64_t rest = rest_.load(std::memory_order_relaxed);
+    const auto* at = static_cast<const unsigned char*>(params) + static_cast<std::uint8_t>(rest >> (i * 8));
+    std::uint64_t v;
+    std::memcpy(&v, at, sizeof(v));
+    const std::uint64_t inner = static_cast<std::uint8_t>(rest >> inner_at);
+    if (i != 0 || inner == 0 || v == 0) return v;
+    std::memcpy(&v, reinterpret_cast<const unsigned char*>(v) + (inner - 1), sizeof(v));
+    return v;
+  }
+
+  /// What a function waits for, if it has the trait `waits`: the stream and event that it takes, nullptr where it takes
+  /// none, and whether its default stream is that of the calling thread.
+  struct wait {
+    const CUstream* stream;
+    const CUevent* event;
+    bool thread_stream;
+  };
+  wait waited_for(const void* params) const noexcept {
+    const std::uint64_t rest = rest_.load(std::memory_order_relaxed);
+    const auto at = [&](unsigned shift) -> const unsigned char* {
+      const std::uint8_t place = static_cast<std::uint8_t>(rest >> shift);
+      return place != 0 && params != nullptr ? static_cast<const unsigned char*>(params) + (place - 1) : nullptr;
+    };
+    return {reinterpret_cast<const CUstream*>(at(stream_at)), reinterpret_cast<const CUevent*>(at(event_at)),
+            rest >> thread_stream_at != 0};
   }
 
  private:
@@ -70,7 +96,9 @@ class call_recipe {
   // without their sign.
   static constexpr std::uint64_t offset_mask = 0x3f, wide = 0x40, extended = 0x80;
   static constexpr unsigned unit = 4, count_at = 8, places_at = 16, places_in_first = 6;
-  static constexpr std::uint64_t plain_bit = 1u << 12, short_bit = 1u << 13;
+  static constexpr unsigned inner_at = 32, stream_at = 40, event_at = 48, thread_stream_at = 56;  // of rest_
+  static constexpr std::uint64_t plain_bit = 1u << 12, short_bit = 1u << 13, none = ~std::uint64_t{0};
+  // wait_places take the room of the other places: no function that waits has more than places_in_first.
   static_assert(word_limit <= places_in_first + 8 && word_limit < 16, "places and count have their bits");
 
   static CUTRACE_INLINE std::uint64_t word(const unsigned char* base, std::uint64_t place) noexcept {
@@ -83,6 +111,35 @@ class call_recipe {
     std::int32_t v;
     std::memcpy(&v, at, 4);
     return (place & extended) != 0 ? static_cast<std::uint64_t>(std::int64_t{v}) : static_cast<std::uint32_t>(v);
+  }
+
+  /// Of a function that is_short: the offset of each value in a byte, and at `inner_at` one more than that of the first
+  /// value behind its pointer, if it has one. Else `none`. Places beyond the values get the first one's offset, so that
+  /// nobody need ask how many there are.
+  static std::uint64_t short_places(const function_entry& f) noexcept {
+    if (f.words == 0 || f.words > short_words) return none;
+    const function_parameter* p = parameters_of(f);
+    std::uint64_t places = p->how == read_how::nested ? (p->inner + std::uint64_t{1}) << inner_at : 0;
+    if (p->how == read_how::nested && p->inner >= 0xff) return none;
+    for (unsigned i = 0; i < short_words; ++i) {
+      const function_parameter& at = p[i < f.words ? i : 0];
+      if (at.size != 8 || at.offset > 0xff || !(at.how == read_how::value || (&at == p && places >> inner_at != 0)))
+        return none;
+      places |= std::uint64_t{at.offset} << (i * 8);
+    }
+    return places;
+  }
+
+  /// Of a function that waits: one more than the offsets of its stream and event, at `stream_at` and `event_at`.
+  static std::uint64_t wait_places(const function_entry& f) noexcept {
+    std::uint64_t places = std::uint64_t{uses_thread_stream(f)} << thread_stream_at;
+    const function_parameter* p = parameters_of(f);
+    for (unsigned i = 0; i < f.words; ++i, ++p) {
+      if (p->how != read_how::value || p->size != sizeof(void*) || p->offset >= 0xff) continue;
+      const unsigned at = std::strcmp(p->name, "hStream") == 0 ? stream_at : event_at;
+      if (at == stream_at || std::strcmp(p->name, "hEvent") == 0) places |= (p->offset + std::uint64_t{1}) << at;
+    }
+    return places;
   }
 
   static bool plain_values(const function_entry& f, std::uint64_t* places) noexcept {
@@ -99,7 +156,7 @@ class call_recipe {
   }
 
   std::atomic<std::uint64_t> first_{0};  ///< traits, count, `plain_bit`, the first places
-  std::atomic<std::uint64_t> rest_{0};   ///< the other places
+  std::atomic<std::uint64_t> rest_{0};   ///< the other places, or short_places and wait_places
 };
 static_assert(sizeof(call_recipe) == 16, "four functions a cache line");
 

@@ -23,8 +23,9 @@ struct callbacks {
   /// Raw-frame nanoseconds, for CUPTI. Any thread.
   static std::uint64_t CUPTIAPI timestamp() { return process_state::made().scale.now_ns(); }
 
-  /// Each launch runs this code twice, in a program that may have evicted it from the near caches. So the path down to
-  /// the record is short, and all of it is this one function where `Writer`, the writer's class, is known to be final.
+  /// Each launch runs this code twice, in a program that may have evicted it from the near caches. So where `Writer`,
+  /// the writer's class, is known to be final, this one function does what most calls need. It calls nothing but at its
+  /// end, and whatever is rare goes to the general way, `enter` and `leave`.
   template <class Writer>
   static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
     process_state& p = process_state::made();
@@ -33,64 +34,90 @@ struct callbacks {
     if (CUTRACE_UNLIKELY(domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid >= process_state::function_limit))
       return on_other(p, *w, domain, cbid, data);
     const CUpti_CallbackData& call = *static_cast<const CUpti_CallbackData*>(data);
-    const call_recipe& recipe = p.recipes[cbid];
-    const unsigned traits = recipe.traits();
     if (call.callbackSite == CUPTI_API_ENTER) {
-      const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
-      if (CUTRACE_UNLIKELY(wait_us != 0 || (traits & call_recipe::rare_before) != 0)) {
-        hold_up(p, traits, wait_us);
-        if ((traits & call_recipe::only_result) != 0) {
-          *call.correlationData = 0;
-          return;
-        }
-      }
-      const std::uint64_t begin = w->begin_call(cbid, call.correlationId, (traits & call_recipe::makes_work) != 0);
-      *call.correlationData = begin;
-      const auto joins = p.call_joins.load(std::memory_order_relaxed);
-      if (CUTRACE_UNLIKELY(joins != nullptr) && begin != 0) joins(call.correlationId);
-      return;
+      if constexpr (std::is_final<Writer>::value)
+        if (CUTRACE_LIKELY(enter_quickly(p, *w, cbid, call))) return join(p, call);
+      return enter(p, *w, cbid, call);
     }
-    std::uint64_t end = 0;
-    if (CUTRACE_LIKELY(*call.correlationData != 0)) end = leave(p, *w, cbid, call, recipe);
-    if (CUTRACE_UNLIKELY((traits & call_recipe::rare_after) != 0)) after(p, *w, cbid, call, traits, end);
+    if constexpr (std::is_final<Writer>::value)
+      if (CUTRACE_LIKELY(leave_quickly(p, *w, cbid, call))) return;
+    leave(p, *w, cbid, call);
   }
 
-  /// Records, at EXIT, a call that was entered while the callbacks were on and tracing was not paused. Returns the
-  /// call's end in ticks.
+  /// As `enter`, but for `join`, for most calls; false: nothing has been done.
   template <class Writer>
-  CUTRACE_INLINE static std::uint64_t leave(const process_state& p, Writer& w, CUpti_CallbackId cbid,
-                                            const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
-    if (CUTRACE_UNLIKELY(!recipe.is_short())) return leave_long(p, w, cbid, call, recipe);
-    std::uint64_t words[call_recipe::short_words];
-    return record(p, w, cbid, call, words, recipe.read_short(call.functionParams, words));
+  CUTRACE_INLINE static bool enter_quickly(const process_state& p, Writer& w, CUpti_CallbackId cbid,
+                                           const CUpti_CallbackData& call) noexcept {
+    const unsigned traits = p.recipes[cbid].traits();
+    if ((traits & call_recipe::rare_before) != 0 || p.overflow_wait_us.load(std::memory_order_relaxed) != 0)
+      return false;
+    return w.begin_call_quickly(cbid, call.correlationId, (traits & call_recipe::makes_work) != 0,
+                                *call.correlationData);
   }
-  /// Apart, so that what every launch runs has little code and a small frame.
+  CUTRACE_ONE_COPY static void enter(process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                                     const CUpti_CallbackData& call) noexcept {
+    const unsigned traits = p.recipes[cbid].traits();
+    const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
+    if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.enter();
+    if (wait_us != 0 && (traits & call_recipe::makes_work) != 0) p.buffers.wait_for_room(wait_us);
+    *call.correlationData = 0;
+    if ((traits & call_recipe::only_result) != 0) return;
+    *call.correlationData = w.begin_call(cbid, call.correlationId, (traits & call_recipe::makes_work) != 0);
+    if (*call.correlationData != 0) join(p, call);
+  }
+  CUTRACE_INLINE static void join(const process_state& p, const CUpti_CallbackData& call) noexcept {
+    const auto joins = p.call_joins.load(std::memory_order_relaxed);
+    if (joins != nullptr) joins(call.correlationId);
+  }
+
+  /// As `leave`, for most calls that succeed; false: nothing has been done.
   template <class Writer>
-  CUTRACE_ONE_COPY static std::uint64_t leave_long(const process_state& p, Writer& w, CUpti_CallbackId cbid,
-                                                   const CUpti_CallbackData& call, const call_recipe& recipe) noexcept {
+  CUTRACE_INLINE static bool leave_quickly(const process_state& p, Writer& w, CUpti_CallbackId cbid,
+                                           const CUpti_CallbackData& call) noexcept {
+    const call_recipe& recipe = p.recipes[cbid];
+    api_call c{};
+    c.begin_ticks = *call.correlationData;
+    if (c.begin_ticks == 0 || !recipe.is_short() || call.functionParams == nullptr || result_of(call) != 0 ||
+        p.runtime_names.load(std::memory_order_relaxed) != 0)
+      return false;
+    c.function = cbid;
+    c.correlation = call.correlationId;
+    c.context = static_cast<std::uint8_t>(call.contextUid);
+    c.word_count = recipe.short_count();
+    c.stage = api_call::stage_of_thread;
+    if (!w.end_call_quickly(c, [&](unsigned i) { return recipe.short_word(call.functionParams, i); })) return false;
+    if (CUTRACE_UNLIKELY((recipe.traits() & call_recipe::waits) != 0))
+      waits::record(p.api, w, recipe, call, c.begin_ticks, c.end_ticks);
+    return true;
+  }
+  /// Records, at EXIT, a call that was entered while the callbacks were on and tracing was not paused, and does what
+  /// else the function needs.
+  CUTRACE_ONE_COPY static void leave(process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                                     const CUpti_CallbackData& call) noexcept {
+    const unsigned traits = p.recipes[cbid].traits();
+    std::uint64_t end = 0;
+    if (*call.correlationData != 0) end = record(p, w, cbid, call);
+    if ((traits & call_recipe::rare_after) != 0) after(p, w, cbid, call, traits, end);
+  }
+  /// Returns the call's end in ticks.
+  static std::uint64_t record(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
+                              const CUpti_CallbackData& call) noexcept {
     std::uint64_t words[word_limit];
-    bool plain;
-    std::uint32_t count = recipe.read(call.functionParams, words, plain);
-    if (CUTRACE_UNLIKELY(!plain)) count = read_by_tables(cbid, call.functionParams, result_of(call) == 0, words);
-    return record(p, w, cbid, call, words, count);
-  }
-  template <class Writer>
-  CUTRACE_INLINE static std::uint64_t record(const process_state& p, Writer& w, CUpti_CallbackId cbid,
-                                             const CUpti_CallbackData& call, const std::uint64_t* words,
-                                             std::uint32_t count) noexcept {
     api_call c{};
     c.begin_ticks = *call.correlationData;
     c.result = result_of(call);
     c.words = words;
-    c.word_count = count;
+    bool plain;
+    c.word_count = p.recipes[cbid].read(call.functionParams, words, plain);
+    if (!plain) c.word_count = read_by_tables(cbid, call.functionParams, c.result == 0, words);
     c.function = cbid;
     c.correlation = call.correlationId;
     c.context = static_cast<std::uint8_t>(call.contextUid);
     c.stage = api_call::stage_of_thread;
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
-    if (CUTRACE_UNLIKELY(names != 0)) c.runtime_function = runtime_calls::current(names);
+    if (names != 0) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
-    if (CUTRACE_UNLIKELY(c.result != 0)) note_failure(w, cbid, c.result, c.end_ticks);
+    if (c.result != 0) note_failure(w, cbid, c.result, c.end_ticks);
     return c.end_ticks;
   }
 
@@ -111,7 +138,7 @@ struct callbacks {
     if (!loses_context(result)) return;
     if (p.faulted.load(std::memory_order_acquire)) return w.context_lost(cbid, result, w.ticks());
     *call.correlationData = w.begin_call(cbid, call.correlationId, false);
-    if (*call.correlationData != 0) leave(p, w, cbid, call, p.recipes[cbid]);
+    if (*call.correlationData != 0) record(p, w, cbid, call);
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
@@ -127,16 +154,11 @@ struct callbacks {
     return f != nullptr ? read_words(*f, params, succeeded, words) : read_raw_words(params, words);
   }
 
-  CUTRACE_ONE_COPY static void hold_up(process_state& p, unsigned traits, std::uint32_t wait_us) noexcept {
-    if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.enter();
-    if (wait_us != 0 && (traits & call_recipe::makes_work) != 0) p.buffers.wait_for_room(wait_us);
-  }
-
   CUTRACE_ONE_COPY static void after(process_state& p, event_writer& w, CUpti_CallbackId cbid,
                                      const CUpti_CallbackData& call, unsigned traits, std::uint64_t end) noexcept {
     const bool done = *call.correlationData != 0 && result_of(call) == 0;
     if ((traits & call_recipe::waits) != 0 && done && end != 0)
-      waits::record(p.api, w, cbid, call, *call.correlationData, end);
+      waits::record(p.api, w, p.recipes[cbid], call, *call.correlationData, end);
     if ((traits & call_recipe::updates_graph) != 0 && done) graph_callbacks::on_update(p.api, w, call.functionParams);
     if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.leave();
     if ((traits & call_recipe::only_result) != 0) note_result(p, w, cbid, call);

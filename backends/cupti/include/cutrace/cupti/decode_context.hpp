@@ -126,24 +126,6 @@ CUTRACE_LOCAL inline void set_place(event& e, std::uint32_t device, std::uint32_
   e.stream = id_or_0(stream);
 }
 
-/// Name of a wait's event, whether a record of CUPTI or a traced call shows it. Sinks for viewers that know Kineto
-/// write to_string(sync_kind) instead.
-CUTRACE_LOCAL constexpr const char* name_of_wait(sync_kind what) noexcept {
-  switch (what) {
-    case sync_kind::unknown:
-      break;
-    case sync_kind::event:
-      return "event synchronize";
-    case sync_kind::stream_wait_event:
-      return "stream wait event";
-    case sync_kind::stream:
-      return "stream synchronize";
-    case sync_kind::context:
-      return "context synchronize";
-  }
-  return "synchronize";
-}
-
 /// CUpti_ActivityMemoryKind, whose numbers memory_kind shares.
 CUTRACE_LOCAL inline memory_kind memory_of(std::uint32_t kind) noexcept {
   return kind <= static_cast<std::uint32_t>(memory_kind::managed_static) ? static_cast<memory_kind>(kind)

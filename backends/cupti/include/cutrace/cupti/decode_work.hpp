@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cutrace/cupti/decode_context.hpp>
+#include <cutrace/names.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti {

@@ -6,9 +6,8 @@
 #include <cupti.h>
 
 #include <cstdint>
-#include <cstring>
 #include <cutrace/backend.hpp>
-#include <cutrace/cupti/decode_context.hpp>
+#include <cutrace/cupti/call_recipe.hpp>
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/library.hpp>
 
@@ -23,39 +22,24 @@ struct waits {
 
   /// Records the wait from `begin` to `end`, in ticks, at EXIT of a waiting call that succeeded: so its handles are
   /// valid. CUPTI is asked for the stream's id now, since a handle may be destroyed and given out again. Any thread.
-  static void record(const functions& api, event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
-                     std::uint64_t begin, std::uint64_t end) noexcept {
-    const function_entry* f = find_driver(cbid);
-    if (f == nullptr) return;
-    const CUstream* const stream = parameter<CUstream>(*f, call.functionParams, "hStream");
-    const CUevent* const event = parameter<CUevent>(*f, call.functionParams, "hEvent");
+  CUTRACE_ONE_COPY static void record(const functions& api, event_writer& w, const call_recipe& recipe,
+                                      const CUpti_CallbackData& call, std::uint64_t begin, std::uint64_t end) noexcept {
+    const call_recipe::wait f = recipe.waited_for(call.functionParams);
     gpu_work g{};
     g.kind = event_kind::sync;
-    g.sync = stream != nullptr ? (event != nullptr ? sync_kind::stream_wait_event : sync_kind::stream)
-                               : (event != nullptr ? sync_kind::event : sync_kind::context);
+    g.sync = f.stream != nullptr ? (f.event != nullptr ? sync_kind::stream_wait_event : sync_kind::stream)
+                                 : (f.event != nullptr ? sync_kind::event : sync_kind::context);
     g.begin = begin;
     g.end = end;
     g.times_are_ticks = true;
     g.correlation = call.correlationId;
     g.context = call.contextUid;
-    g.name = decoding::name_of_wait(g.sync);
     if (api.cuptiGetDeviceId != nullptr && api.cuptiGetDeviceId(call.context, &g.device) != CUPTI_SUCCESS) g.device = 0;
     std::uint32_t id = 0;
-    if (stream != nullptr && api.cuptiGetStreamIdEx != nullptr &&
-        api.cuptiGetStreamIdEx(call.context, *stream, uses_thread_stream(*f), &id) == CUPTI_SUCCESS)
+    if (f.stream != nullptr && api.cuptiGetStreamIdEx != nullptr &&
+        api.cuptiGetStreamIdEx(call.context, *f.stream, f.thread_stream, &id) == CUPTI_SUCCESS)
       g.stream = id;
     w.gpu(g);
-  }
-
- private:
-  /// The argument of that name, nullptr where the function has none.
-  template <class Handle>
-  static const Handle* parameter(const function_entry& f, const void* params, const char* name) noexcept {
-    const function_parameter* p = parameters_of(f);
-    for (unsigned i = 0; params != nullptr && i < f.words; ++i, ++p)
-      if (p->how == read_how::value && p->size == sizeof(Handle) && std::strcmp(p->name, name) == 0)
-        return reinterpret_cast<const Handle*>(static_cast<const unsigned char*>(params) + p->offset);
-    return nullptr;
   }
 };
 
