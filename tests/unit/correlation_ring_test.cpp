@@ -190,6 +190,39 @@ TEST_CASE("ids wrap at 32 bits: the old call of the same id is not taken for the
   CHECK(r.find(0xfffffe00u, c) == attribution::by_call);  // from before the wrap, its records still to come
 }
 
+TEST_CASE("a trace may begin at any id, and after any number of calls since the last one") {
+  ring::call c{};
+  for (const std::uint32_t first : {1u, 0x7fffffffu, 0x80000000u, 0x80000001u, 0x80001001u, 0xfffffff0u}) {
+    CAPTURE(first);
+    ring r;
+    REQUIRE(r.reset(14));
+    std::uint32_t upto = 0, passed = 0;
+    for (std::uint32_t i = 0; i < 100000; ++i) {
+      const std::uint32_t id = first + i;
+      if (id == 0) continue;
+      r.put(id, 5, id, 3, 1);
+      REQUIRE(r.find(id, c) == attribution::by_call);
+      CHECK(c.epoch == (id < first ? 1u : 0u));
+      if (i % 100 == 0)
+        r.pass_old(
+            upto, [](const ring::call&) { return false; }, [&](std::uint32_t, const ring::call&) { ++passed; });
+    }
+    CHECK(passed > 90000);
+    // A trace later, in which one of the first calls comes behind the next one.
+    std::uint32_t last = first + 99999;
+    for (const std::uint32_t gap : {10u, 0x7ffffff0u, 0x80000010u, 0xb0000000u}) {
+      CAPTURE(gap);
+      const std::uint32_t before = r.epoch(last), id = last + gap;
+      r.begin_trace();
+      r.put(id, 6, 1, 3, 1);
+      r.put(id - 1, 6, 1, 3, 1);
+      for (const std::uint32_t one : {id, id - 1}) CHECK(r.find(one, c) == attribution::by_call);
+      CHECK(r.epoch(id) == before + (id < last ? 1 : 0));
+      last = id;
+    }
+  }
+}
+
 TEST_CASE("memory comes before the calls that fill it, in steps, and calls stay") {
   ring r;
   CHECK(r.bytes() == 0);

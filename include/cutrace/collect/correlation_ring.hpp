@@ -36,12 +36,14 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
     release();
     entries_ = static_cast<entry*>(map_memory(sizeof(entry) << bits));
     mask_ = entries_ != nullptr ? (1u << bits) - 1 : 0;
-    coarse_ = std::min(coarsest, static_cast<std::int32_t>((mask_ + 1) / 8));
+    begin_trace();
     newest_.store(0, std::memory_order_relaxed);
     backed_ = seen_ = 0;
     return entries_ != nullptr;
   }
   bool is_made() const noexcept { return entries_ != nullptr; }
+  /// A trace begins: any number of calls may have been made since the last one.
+  void begin_trace() noexcept { coarse_.store(INT32_MIN, std::memory_order_relaxed); }
   /// Bytes backed by memory, about. Collector's thread.
   std::uint64_t bytes() const noexcept { return std::bitset<64>(backed_).count() * step_bytes(); }
 
@@ -65,12 +67,12 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
                           std::uint32_t function) noexcept {
     while (CUTRACE_UNLIKELY(!put_near(id, stage, begin_ticks, thread_index, function))) note_progress(id);
   }
-  /// As `put`, where `id` is less than `coarse_` beyond the newest id that has been noted; else does nothing: false.
+  /// As `put`, where `id` lies less than `coarse_` beyond the newest id that has been noted; else does nothing: false.
   CUTRACE_INLINE bool put_near(std::uint32_t id, std::uint64_t stage, std::uint64_t begin_ticks,
                                std::uint32_t thread_index, std::uint32_t function) noexcept {
     const std::uint64_t newest = newest_.load(std::memory_order_relaxed);
     const std::int32_t ahead = distance(newest, id);
-    if (CUTRACE_UNLIKELY(ahead > coarse_)) return false;
+    if (CUTRACE_UNLIKELY(ahead >= coarse_.load(std::memory_order_relaxed))) return false;
     entry& e = entries_[id & mask_];
     // Ids count up: the lines of the next calls are wanted for writing soon, and no cache holds them any more.
     __builtin_prefetch(&entries_[(id + 32) & mask_], 1);
@@ -165,9 +167,13 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   }
   CUTRACE_NOINLINE void note_progress(std::uint32_t id) noexcept {
     std::uint64_t newest = newest_.load(std::memory_order_relaxed);
-    const std::int32_t ahead = distance(newest, id);
+    std::int64_t ahead = newest == 0 ? std::int64_t{id} : distance(newest, id);
+    // The first call of a trace that lies far behind: more than 2^31 calls have been made in between.
+    const bool first = coarse_.load(std::memory_order_relaxed) == INT32_MIN;
+    if (first && ahead < INT32_MIN / 2) ahead += std::int64_t{1} << 32;
     if (ahead > 0)
       newest_.compare_exchange_strong(newest, newest + static_cast<std::uint64_t>(ahead), std::memory_order_relaxed);
+    coarse_.store(std::min(coarsest, static_cast<std::int32_t>(mask_ / 8 + 1)), std::memory_order_relaxed);
   }
 
   void release() noexcept {
@@ -186,7 +192,8 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
 
   entry* entries_ = nullptr;
   std::uint32_t mask_ = 0;
-  std::int32_t coarse_ = coarsest;        ///< ids between two writes of `newest_`, to keep its line shared
+  /// Ids between two writes of `newest_`, to keep its line shared; INT32_MIN until the first call of a trace.
+  std::atomic<std::int32_t> coarse_{INT32_MIN};
   std::atomic<std::uint64_t> newest_{0};  ///< id, counted on beyond the wraps of CUPTI's 32-bit counter
   std::uint32_t seen_ = 0;                ///< `newest_` when `populate` last looked
   std::uint64_t backed_ = 0;              ///< steps that are backed with memory

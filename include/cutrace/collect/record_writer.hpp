@@ -105,7 +105,7 @@ class record_writer final : public event_writer {
     thread_state* const t = tls_state;
     if (CUTRACE_UNLIKELY(t == nullptr || !t->use_counter)) return false;
     record* r = t->cursor;
-    if (CUTRACE_UNLIKELY(t->limit < r + 2)) return false;
+    if (CUTRACE_UNLIKELY(t->limit - r < 2)) return false;
     c.end_ticks = clock::counter();
     prepare_write(r + 8);
     if (CUTRACE_UNLIKELY(c.word_count > 3)) {

@@ -66,6 +66,7 @@ class trace {
     // The ring stays where it is for good: a thread of an earlier session may be in the middle of a call.
     if (!core_.ring.is_made() && !core_.ring.reset(plan.ring_bits))
       throw error("no memory for the correlation ring: lower CUTRACE_MEMORY_LIMIT");
+    core_.ring.begin_trace();
     core_.overflow_wait_us.store(s.overflow_wait_us, std::memory_order_relaxed);
     writer_.set_buffer_budget(plan.buffer_bytes);
     writer_.set_in_windows(s.samples.gated());

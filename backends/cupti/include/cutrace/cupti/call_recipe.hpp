@@ -29,11 +29,15 @@ class call_recipe {
     std::uint64_t places[2] = {0, 0};
     const bool plain = f != nullptr && f->known && plain_values(*f, places);
     const std::uint64_t count = f != nullptr && f->known ? f->words : 0;
-    const std::uint64_t quick = f != nullptr && f->known && (traits & long_after) == 0 ? short_places(*f) : none;
+    // The same for each session, whatever its traits: a call of an earlier one may read one word before `set` and one
+    // after it.
+    const std::uint64_t quick = f != nullptr && f->known ? short_places(*f) : none;
     const std::uint64_t rest = quick != none ? quick : places[1];
-    rest_.store((traits & waits) != 0 && f != nullptr ? rest | wait_places(*f) : rest, std::memory_order_relaxed);
+    const bool may_wait = f != nullptr && f->known && f->work == function_work::synchronize;
+    rest_.store(may_wait ? rest | wait_places(*f) : rest, std::memory_order_relaxed);
+    const bool is_short = quick != none && (traits & long_after) == 0;
     first_.store(
-        traits | count << count_at | (plain ? plain_bit : 0) | (quick != none ? short_bit : 0) | places[0] << places_at,
+        traits | count << count_at | (plain ? plain_bit : 0) | (is_short ? short_bit : 0) | places[0] << places_at,
         std::memory_order_relaxed);
   }
 
