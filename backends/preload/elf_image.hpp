@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loaded object as its dynamic section describes it: segments, symbols, relocations. Reads memory only, takes no lock
-// and allocates nothing, so that it works inside of dl_iterate_phdr, which must not ask the loader for anything.
+// and allocates nothing: it runs in callbacks of dl_iterate_phdr, which hold a lock of the loader.
 #pragma once
 
 #include <elf.h>
@@ -13,8 +13,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
-/// For code that our dlsym runs before other libraries are ready: a sanitizer looks up the real strcmp through dlsym,
-/// and the sanitizer's strcmp would be called here before it has the real one.
+/// For code that the preloaded library's dlsym runs before other libraries are ready: a sanitizer looks up the real
+/// strcmp through dlsym, and the sanitizer's strcmp would be called here before it has the real one.
 namespace early {
 inline bool equal(const char* a, const char* b) noexcept {
   for (; *a == *b; ++a, ++b)
@@ -53,7 +53,8 @@ class elf_image {
   const void* identity() const noexcept { return dynamic_; }
   const char* soname() const noexcept { return soname_ != nullptr ? soname_ : ""; }
   const char* path() const noexcept { return path_ != nullptr ? path_ : ""; }
-  /// Bytes that the segments span: a slot that has not been relocated yet holds a value below that.
+  /// Bytes from `base` to the last segment's end: a slot that has not been relocated yet holds a value below that. Not
+  /// for an object that was made from a link_map.
   std::uintptr_t span() const noexcept { return end_ - base_; }
 
   bool contains(std::uintptr_t address) const noexcept { return in_segment(address, 0); }
@@ -72,7 +73,7 @@ class elf_image {
   /// Address of a function that the object defines and exports under this name (its default version), 0: none.
   std::uintptr_t find_function(const char* name) const noexcept {
     if (!readable()) return 0;
-    const ElfW(Sym)* s = gnu_hash_ != nullptr ? find_by_gnu_hash(name) : find_by_hash(name);
+    const ElfW(Sym)* s = gnu_hash_ != nullptr ? find_by_gnu_hash(name) : find_in_all(name);
     return s != nullptr && ELF64_ST_TYPE(s->st_info) == STT_FUNC ? base_ + s->st_value : 0;
   }
 
@@ -98,7 +99,7 @@ class elf_image {
   void for_each_slot(Use use) const {
     if (!readable()) return;
     walk(calls_, call_count_, use);
-    // Most relocations of a library concern itself and come first: millions in the large ones.
+    // Most relocations of a library are relative ones (DT_RELACOUNT), which come first: millions in the large ones.
     if (relative_count_ < relocation_count_)
       walk(relocations_ + relative_count_, relocation_count_ - relative_count_, use);
   }
@@ -120,7 +121,8 @@ class elf_image {
     return false;
   }
 
-  /// The loader has turned offsets into addresses, but for objects whose dynamic section is read-only.
+  /// In most objects the loader has turned offsets into addresses. Where the dynamic section is read-only, the value is
+  /// still an offset, and less than `base_`.
   template <class T>
   const T* at(ElfW(Addr) value) const noexcept {
     return reinterpret_cast<const T*>(value < base_ ? value + base_ : value);
@@ -185,7 +187,7 @@ class elf_image {
       const bool of_call = type == R_AARCH64_JUMP_SLOT;
       const bool of_data = type == R_AARCH64_GLOB_DAT || (type == R_AARCH64_ABS64 && r.r_addend == 0);
 #else
-#error "cutrace: the numbers of relocations that fill slots are not known for this architecture"
+#error "cutrace: the types of relocations that fill slots are not known for this architecture"
 #endif
       if (!of_call && !of_data) continue;
       const ElfW(Sym)& s = symbols_[ELF64_R_SYM(r.r_info)];
@@ -219,8 +221,9 @@ class elf_image {
     }
   }
 
-  const ElfW(Sym) * find_by_hash(const char* name) const noexcept {
-    const std::size_t count = symbol_count();  // no object of today has this table alone
+  /// For objects without a GNU hash table, which are rare today: looks at all symbols, whose number DT_HASH gives.
+  const ElfW(Sym) * find_in_all(const char* name) const noexcept {
+    const std::size_t count = symbol_count();
     for (std::size_t i = 0; i < count; ++i)
       if (is_exported(i) && early::equal(strings_ + symbols_[i].st_name, name)) return &symbols_[i];
     return nullptr;

@@ -18,9 +18,9 @@ struct open_call {
   std::uintptr_t frame;
   std::uint64_t begin_ticks;
   std::uint64_t stage;
-  std::uint32_t hook;
+  std::uint32_t hook;  ///< number of the hooked function
   std::uint32_t correlation;
-  std::uint32_t timing;  ///< see event_ticket
+  std::uint32_t timing;  ///< an event_ticket (event_pool.hpp)
 };
 
 struct thread_calls {
@@ -29,13 +29,14 @@ struct thread_calls {
 
   std::uint32_t depth;
   bool busy;  ///< our own code runs: a call that comes meanwhile, from a signal's handler, is passed on and counted
-  std::uint32_t next_id, ids_left;
+  std::uint32_t next_id, ids_left;        ///< correlation ids that the thread has taken in advance
   int* error;                             ///< this thread's errno
   std::uintptr_t stack_begin, stack_end;  ///< of its own stack: handlers of signals may have another
   open_call open[limit];
 
-  /// Takes off the calls that have been left, when code with this frame runs: those on the same stack with frames at or
-  /// below it, and those on another stack once the thread is back on its own. Calls `left(call)` for each.
+  /// Takes off the calls that have been left, when code with this frame runs: those with frames at or below it, on the
+  /// thread's own stack or on any other (of a signal's handler), and those on another stack once the thread is back on
+  /// its own. Calls `left(call)` for each.
   template <class Left>
   void leave_below(std::uintptr_t frame, Left left) noexcept {
     const bool own_stack = is_own(frame);
@@ -50,15 +51,16 @@ struct thread_calls {
     while (depth != 0) left(open[--depth]);
   }
 
-  /// The calling thread's object, made at first use; null where there is no memory. Lives until the thread ends; calls
-  /// by later destructors get another one.
+  /// The calling thread's object, made at first use; null before set_up, and where there is no memory. Lives until the
+  /// thread ends; calls by later destructors get another one.
   static thread_calls* own() noexcept {
     thread_calls* t = current();
     return t != nullptr ? t : attach();
   }
   static thread_calls* existing() noexcept { return current(); }
 
-  /// `ended(thread_calls&)` is called on each thread that ends. Once, before the first call.
+  /// To be called once, before the first call. `ended(thread_calls&)` is called on each thread that has an object, when
+  /// the thread ends; not on one that calls `exit`.
   static void set_up(void (*ended)(thread_calls&)) noexcept {
     at_end() = ended;
     usable() = pthread_key_create(&key(), &end) == 0;
@@ -95,7 +97,8 @@ struct thread_calls {
     static void (*f)(thread_calls&) = nullptr;
     return f;
   }
-  /// Not by malloc: a signal's handler may have interrupted the program in it.
+  /// The object is a mapping, not malloc's: it goes back where the thread ends. find_stack does use malloc, once a
+  /// thread (glibc's pthread_getattr_np).
   __attribute__((noinline)) static thread_calls* attach() noexcept {
     if (!usable()) return nullptr;
     void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled four times into one program: markers on and off, C++17 and C++20. PART names the copy.
+// Compiled four times into one program: markers on and off (CUTRACE_DISABLE), C++17 and C++20. PART names the copy.
 #include <cutrace/cutrace.hpp>
 
 #define TEXT_2(x) #x
@@ -7,7 +7,8 @@
 #define JOIN_2(a, b) a##b
 #define JOIN(a, b) JOIN_2(a, b)
 
-// The same type by name in every copy, but not the same type: mixing them up must be a linker error, never a crash.
+// With CUTRACE_DISABLE, cutrace::span is another type, in an inline namespace of its own: so the linker cannot take one
+// copy's functions for another's. program.cpp compares the sizes.
 unsigned long JOIN(span_size_, PART)() { return sizeof(cutrace::span); }
 
 void JOIN(run_, PART)(unsigned long long request) {

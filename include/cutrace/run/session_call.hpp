@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a `session` object asks of the process's runtime, which may have been compiled into another object with another
-// compiler: plain data only. Sinks cross as function pointers.
+// compiler: plain data only. Sinks cross as function pointers; a backend crosses as a C++ object, and so between
+// objects of one library version only.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,15 @@ enum class session_operation : std::uint32_t {
   begin,        ///< options -> session
   end,          ///< session
   add_sink,     ///< session, sink
-  add_backend,  ///< session, backend; the backend's object must speak the same contract
+  add_backend,  ///< session, backend; the caller has checked that the library versions are equal
+  // The following are for the whole runtime, whichever session asks.
   pause,
   resume,
-  flush,  ///< timeout_ms
-  get_stats,
-  open_window,  ///< timeout_ms -> in_window
+  flush,        ///< timeout_ms
+  get_stats,    ///< -> totals
+  open_window,  ///< timeout_ms -> in_window: begins a window of sampling (docs/sampling.md)
   close_window,
-  flush_unfinished,  ///< timeout_ms
+  flush_unfinished,  ///< timeout_ms; as flush, and takes records of GPU work that has not ended, too
 };
 
 /// A sink behind function pointers. Functions that can fail return 0 or fill `message`.
@@ -36,7 +38,7 @@ struct foreign_sink {
   int (*close)(void*, const trace_summary*, char* message, std::size_t message_bytes);
   std::uint64_t (*left_out)(void*);
   const char* (*left_out_because)(void*);
-  std::uint64_t (*arrived)(void*);
+  std::uint64_t (*arrived)(void*);  ///< sink::arrived
 };
 
 struct session_request {
@@ -50,7 +52,8 @@ struct session_request {
   stats* totals;
   bool joined;     ///< result of begin: the runtime was tracing already
   bool untraced;   ///< result of a begin that failed: the environment's or the machine's fault, not the caller's
-  bool abandoned;  ///< result of end: a sink never returned, so that no sink may ever be destroyed
+  bool abandoned;  ///< result of end: a sink has not returned. The thread left in it may use any sink of the session,
+                   ///< so none may ever be destroyed
   bool in_window;  ///< result of open_window
   char message[1024];
 };

@@ -19,7 +19,7 @@ namespace cupti {
 /// State of one decoder, for one emitter and one thread: names stay interned with the first emitter that it was given.
 struct decode_context {
   /// Version of the CUPTI library that fills the buffers (cuptiGetVersion): decides how long some records are. The
-  /// version of the headers does not matter.
+  /// backend sets it; the default is for records that were made with these headers.
   std::uint32_t cupti_version = CUPTI_API_VERSION;
   /// The current buffer came back by a forced flush: there, a record without any time is of work that had not ended.
   bool forced = false;
@@ -51,13 +51,14 @@ struct decode_context {
   void learn(std::uint32_t context, std::uint32_t device) noexcept {
     contexts[context % context_count] = {context, device, true};
   }
-  /// Device of a context, 0 where no record has named it yet.
+  /// Device of a context, as far as records have named it; else 0, the device of most programs.
   std::uint32_t device_of(std::uint32_t context) const noexcept {
     const known_context& k = contexts[context % context_count];
     return k.known && k.context == context ? k.device : 0;
   }
-  /// Stores a gauge's value and returns the previous one, 0 at first. `key`: the address of a memory pool or, for a
-  /// device's quantities, a number that is no address (environment() in decode_state.hpp).
+  /// Stores a gauge's value and returns the previous one, 0 where there is none (64 gauges are remembered). `key`: the
+  /// address of a memory pool or, for a device's quantities, a number that is no address (environment() in
+  /// decode_state.hpp).
   std::uint64_t exchange_gauge(std::uint64_t key, std::uint64_t value) noexcept {
     for (known_gauge& g : gauges) {
       if (g.key != key) continue;
@@ -105,10 +106,10 @@ CUTRACE_LOCAL inline text intern(event_emitter& emitter, const char* name) {
   return emitter.intern(name, ::strnlen(name, name_limit));
 }
 
-/// Sets the times unchanged, of CUPTI's clock. Where the end is 0, the GPU's work had not ended yet if there is a
-/// start, or if the buffer comes of a forced flush (both times are 0, and CUPTI does not deliver the record again,
-/// CUPTI 13.0); else CUPTI could not collect the times. An end before the start stays as it is; the collector, which
-/// maps the clocks, counts it.
+/// Sets the times, which are of CUPTI's clock. Where the end of GPU work or of a wait is 0, it had not ended yet if
+/// there is a start, or if the buffer comes of a forced flush (both times are 0, and CUPTI does not deliver the record
+/// again, CUPTI 13.0): such an event has no times. Otherwise CUPTI could not collect the end, and the start stands for
+/// it. An end before the start stays as it is; the collector, which maps the clocks, counts it.
 CUTRACE_LOCAL inline void set_times(event& e, std::uint64_t start, std::uint64_t end, const decode_context& c,
                                     event_emitter& emitter) {
   const bool of_gpu = e.is_gpu_work() || e.kind == event_kind::sync;
