@@ -2,7 +2,8 @@
 // Feeds the readers of trace files with bytes that nothing good has written. The first byte says whether they are to be
 // taken for the target's own format or recognised by their content, and what is made of the trace: a report, a file of
 // some sink (made_of_it.hpp); the rest is the file. Whatever it holds, the sink sees one open, events that can be
-// followed to their last text, and one close, or nothing but an error; and little memory is used, and little time.
+// followed to their last text, and one close, or the reader throws a reading_error. Memory has a budget here;
+// scripts/fuzz limits the time, and the memory of the process.
 //
 // READ_FORMAT: jsonl, chrome or perfetto.
 #include <cstddef>
@@ -131,7 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   try {
     if (input[0] % 4 == 0) {
       const cutrace_reading::outcome o = cutrace_reading::read({file.path()}, sink);
-      // Of a file that lacks something the reader adds windows: what the file does have is known for that time alone.
+      // To a file that lacks something the reader adds events of the kind `window`: what it has is known for that time.
       if (o.events > sink.events || sink.events - o.events > sink.windows) broken("not as many events as were said");
     } else {
       cutrace_reading::complaints problems;
@@ -149,7 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   return 0;
 }
 
-// libFuzzer's, and the driver's that takes its place.
+// libFuzzer's, or that of random_driver.cpp, which takes its place where there is no libFuzzer.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,

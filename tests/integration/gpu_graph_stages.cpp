@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each piece of a graph's work carries the stage of its launch and the stage in which its node was captured: across
-// clones, instances, child graphs, updates, threads, and after the graph itself is gone. Runs on the stand-in driver in
-// each test run and on a real one in tests/gpu/run.
+// Each piece of a graph's work carries the stage of its launch and the stage in which its node was captured or added:
+// across clones, instances, child graphs, updates, threads, and after the graph itself is gone. Runs on the stand-in
+// driver in each test run and on a real one in tests/gpu/run.
 //
-//   gpu_graph_stages node|graph    what CUTRACE_GRAPHS says
+//   gpu_graph_stages node|graph    the value of CUTRACE_GRAPHS, which the caller has set
 #include <cuda.h>
 
 #include <cstdio>
@@ -210,8 +210,8 @@ void look(const cutrace::memory_sink& seen, const std::vector<expected>& all) {
         continue;
       }
       ++failed;
-      std::printf("FAILED: %s in %s was captured in \"%s\", expected \"%s\"\n", x.kernel, x.launched_in,
-                  captured.c_str(), x.captured_in);
+      std::printf("FAILED: %s in %s was captured in \"%s\"%s, expected \"%s\"\n", x.kernel, x.launched_in,
+                  captured.c_str(), same_instance ? "" : " (of another run)", x.captured_in);
     }
     if (found != x.count) {
       ++failed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least client of CUPTI that gets the same records: what CUPTI takes for itself under a load, without what its
-// client does. The buffers are counted, so that they can be taken off.
+// The least client of CUPTI that gets as many records as cutrace: how much memory CUPTI itself takes under a load. This
+// client's buffers are counted, so that they can be subtracted.
 #pragma once
 
 #include <cupti.h>
@@ -47,7 +47,7 @@ inline void CUPTIAPI completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
   b.free.push_back(buffer);
 }
 
-/// Before the load. Kinds and callbacks are those that cutrace has on by default.
+/// Before the load. Records are those of cutrace with `+sync,+memory`; callbacks are on for the whole driver API.
 inline bool start() {
   static CUpti_SubscriberHandle subscriber{};
   if (CUPTI(cuptiSubscribe)(&subscriber, &called, nullptr) != CUPTI_SUCCESS) return false;
@@ -59,7 +59,7 @@ inline bool start() {
     if (CUPTI(cuptiActivityEnable)(kind) != CUPTI_SUCCESS) return false;
   return CUPTI(cuptiEnableDomain)(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API) == CUPTI_SUCCESS;
 }
-/// What is complete. Each 100 ms, from any thread.
+/// Fetches what is complete. The caller's duty, each 100 ms, from any thread.
 inline void flush() { CUPTI(cuptiActivityFlushAll)(0); }
 
 }  // namespace raw_client

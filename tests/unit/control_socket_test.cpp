@@ -105,7 +105,7 @@ std::string ask(const std::string& path, const std::string& request = "explain 1
   return rest_of(fd);
 }
 
-/// A socket that listens at `path`, or has listened there and is no more.
+/// A socket that listens at `path`. Its file stays when it is closed.
 int listening(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un to = address_of(path);
@@ -150,7 +150,7 @@ TEST_CASE("control socket: the text, a forced one, and no file before or after")
     CHECK(S_ISSOCK(made.st_mode));
     CHECK((made.st_mode & 0777) == 0600);
     std::string why;
-    CHECK(s.open(why));  // as it is
+    CHECK(s.open(why));  // it is open already: nothing changes
     CHECK(ask(s.path()) == "cutrace 1 ok\nblock\n");
     CHECK(ask(s.path(), "explain 1 force\n") == "cutrace 1 ok\nforced block\n");
     CHECK(name == "cutrace-control");
@@ -165,7 +165,7 @@ TEST_CASE("control socket: the text, a forced one, and no file before or after")
   CHECK(here.count() == 0);
 }
 
-TEST_CASE("control socket: what it is not asked for is an error of one line, and so is what the text throws") {
+TEST_CASE("control socket: an unknown request gets an error of one line, and so does what the text throws") {
   const runtime_folder here;
   const open_socket s([](bool force) -> std::string {
     if (force) throw std::runtime_error("no flush now\nsecond line");
@@ -192,7 +192,7 @@ TEST_CASE("control socket: who sends nothing, reads nothing or hangs up is dropp
     say(stalled, said);
     const auto begin = clock::now();
     CHECK(ask(s.path()) == whole);
-    CHECK(seconds_since(begin) > 0.5);
+    CHECK(seconds_since(begin) > 0.5);  // the stalled client is dropped after a second (control_socket::idle_ms)
     CHECK(seconds_since(begin) < 4);
     CHECK(rest_of(stalled).size() < whole.size());
   }
@@ -318,7 +318,7 @@ TEST_CASE("control socket: which folder it is in") {
   }
 }
 
-TEST_CASE("control socket: a forked child serves nothing and takes nothing away") {
+TEST_CASE("control socket: a forked child serves nothing of its parent's and takes nothing away") {
   const runtime_folder here;
   open_socket s;
   const std::string path = s.path();
@@ -390,7 +390,7 @@ TEST_CASE("control socket: it is of its user and of root alone") {
 #endif
 }
 
-// ThreadSanitizer takes what this program does, and what the socket survives, for the race that it is.
+// This program closes descriptors that another thread uses, which the socket survives and ThreadSanitizer reports.
 #if !CUTRACE_TEST_TSAN
 TEST_CASE("control socket: a program that closes all descriptors keeps those that it opens then") {
   const runtime_folder here;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run by `--method ioctl`: the tracer's process beside the program, and a process for each traced one that writes its
-// trace. The command only carries records from the tracer to the writing processes, and starts no thread.
+// A run by `--method ioctl`: the tracer's process beside the program, and for each traced process another one
+// that writes its trace. The command only carries records from the tracer to the writing processes, and starts no
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -35,18 +36,18 @@ class ioctl_run final : public outside_run {
     pid_t process = -1;
     int pipe = -1;
   };
-  bool carry();
+  bool carry();  ///< hands a record to the process that writes it; false: none can be handed over now
   writer& writer_of(const cutrace::ioctls::trace_record& r);
   writer start_writer(const cutrace::ioctls::trace_record& r) const;
 
-  std::map<std::string, std::string> variables_;
+  std::map<std::string, std::string> variables_;  ///< environment of the writing processes
   bool children_;
-  std::uint64_t since_ns_;
+  std::uint64_t since_ns_;  ///< begin of the run, CLOCK_MONOTONIC
   cutrace::ioctls::device_numbers devices_;
-  std::uint32_t branch_;
+  std::uint32_t branch_;  ///< of the kernel driver's release: 580
   cutrace::ioctls::record_ring ring_;
   cutrace::ioctls::tracer_process tracer_;
-  std::map<std::uint32_t, writer> writers_;
+  std::map<std::uint32_t, writer> writers_;  ///< by the traced process
   std::string refusal_;
   bool tracer_gone_ = false;
   std::uint64_t carried_ = 0, given_up_ = 0;  ///< records

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which events of a trace are asked for: within a time, of a stage, a request, a device. A sink in front of another, so
-// that it works behind any reader. What was chosen is a trace of its own: a choice of time leaves a window event, so
-// that what lies outside is not recorded instead of idle, for every reader; and a choice of anything else leaves the
+// that it works behind any reader. What was chosen is a trace of its own: a choice of time leaves a window event,
+// from which every reader knows that the time outside is unknown and not idle; and a choice of anything else leaves the
 // trace without other work, which its summary says.
 #pragma once
 
@@ -33,8 +33,8 @@ struct trace_choice {
   /// Whether `e` belongs to what was chosen. Descriptions of processes, threads and devices always do, losses and
   /// windows whenever their time does.
   bool wants(const cutrace::event& e) const;
-  bool of_time() const noexcept;
-  /// "stage decode, request 7"; empty where all is wanted, at some time or at any.
+  bool of_time() const noexcept;  ///< a time was chosen
+  /// "stage decode, request 7"; empty where nothing but a time was chosen, or nothing at all.
   std::string words() const;
 };
 
@@ -59,14 +59,14 @@ class filter_sink : public cutrace::sink {
   void open(const cutrace::trace_info& info) override;
   void write(cutrace::event_view events) override;
   void flush() override { to_.flush(); }
-  /// Totals of what was lost and what is lacking are those of the whole trace, events by kind what was kept; a note
-  /// says so.
+  /// Totals of losses and of events without stage, times or call are those of the whole trace; events by kind are those
+  /// that were kept. A note of the summary says so.
   void close(const cutrace::trace_summary& summary) override;
   std::uint64_t kept() const noexcept { return kept_; }
 
  private:
   void pass_on();
-  void note(const cutrace::event& e);
+  void note(const cutrace::event& e);  ///< collects what exists, for messages
   void add_window(std::int64_t stop_ns);
 
   cutrace::sink& to_;
@@ -97,7 +97,7 @@ struct chosen_outcome : cutrace_reading::outcome {
   int status_or_nothing(int status) const;
 };
 
-/// As read_trace; `to` gets only what was chosen. @throws usage_error
+/// As cutrace_reading::read (trace/trace_reader.hpp); `to` gets only what was chosen. @throws usage_error
 /// @param whole as of filter_sink
 chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
                            bool whole = false);

@@ -167,11 +167,11 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   }
   CUTRACE_NOINLINE void note_progress(std::uint32_t id) noexcept {
     std::uint64_t newest = newest_.load(std::memory_order_relaxed);
-    std::int64_t ahead = newest == 0 ? std::int64_t{id} : distance(newest, id);
+    std::int64_t ahead = distance(newest, id);
     // The first call of a trace that lies far behind: more than 2^31 calls have been made in between.
     const bool first = coarse_.load(std::memory_order_relaxed) == INT32_MIN;
-    if (first && ahead < INT32_MIN / 2) ahead += std::int64_t{1} << 32;
-    if (ahead > 0)
+    if (first && newest != 0 && ahead < INT32_MIN / 2) ahead += std::int64_t{1} << 32;
+    if (ahead > 0 || newest == 0)
       newest_.compare_exchange_strong(newest, newest + static_cast<std::uint64_t>(ahead), std::memory_order_relaxed);
     coarse_.store(std::min(coarsest, static_cast<std::int32_t>(mask_ / 8 + 1)), std::memory_order_relaxed);
   }
@@ -194,9 +194,11 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   std::uint32_t mask_ = 0;
   /// Ids between two writes of `newest_`, to keep its line shared; INT32_MIN until the first call of a trace.
   std::atomic<std::int32_t> coarse_{INT32_MIN};
-  std::atomic<std::uint64_t> newest_{0};  ///< id, counted on beyond the wraps of CUPTI's 32-bit counter
-  std::uint32_t seen_ = 0;                ///< `newest_` when `populate` last looked
-  std::uint64_t backed_ = 0;              ///< steps that are backed with memory
+  /// Id, counted on beyond the wraps of CUPTI's 32-bit counter; 0: none yet. The first one is the number with these
+  /// lower 32 bits that is nearest to 0, and may be negative.
+  std::atomic<std::uint64_t> newest_{0};
+  std::uint32_t seen_ = 0;    ///< `newest_` when `populate` last looked
+  std::uint64_t backed_ = 0;  ///< steps that are backed with memory
 };
 
 /// Calls of which records can still come although the ring has gone on: work that runs for long holds back the records

@@ -23,11 +23,12 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// The runtime's side of a thread state. Aligned: each marker touches one cache line, a call the next one, too. The
-/// collector writes to neither.
+/// What cutrace's runtime keeps of a thread besides what markers touch. Aligned: each marker touches the first cache
+/// line, to which the collector does not write; a call touches the next one, too, to which the collector writes when
+/// the thread begins and ends.
 struct alignas(64) traced_thread : thread_state {
-  /// The call of the driver that the thread is in: function << 52 | low bits of the ticks of its begin, 0: none. Owning
-  /// thread's, as the next; read by the collector.
+  /// The call of the driver that the thread is in: function << 52 | low bits of the ticks of its begin, 0: none.
+  /// The owning thread writes it, as the next, and forget_calls; the collector reads both.
   std::atomic<std::uint64_t> in_call{0};
   std::atomic<std::uint64_t> in_stage{0};  ///< innermost stage of that call, 0: none
   traced_thread* next_known = nullptr;     ///< list of all states ever made
@@ -35,7 +36,7 @@ struct alignas(64) traced_thread : thread_state {
   std::uint64_t chunks_taken = 0;          ///< owning thread's
   std::atomic<chunk*> first{nullptr};      ///< where the collector begins to read, set once in each use
   std::atomic<std::uint32_t> state{0};     ///< 0 free, 1 in use, 2 thread has ended
-  bool attached = false;                   ///< collector's: first seen and described
+  bool attached = false;                   ///< collector's: it has seen the thread and described it to the sinks
   chunk* reading = nullptr;                ///< collector's
   std::uint32_t read = 0;                  ///< collector's: records of `reading` that are done
   std::uint64_t lost_seen = 0;             ///< collector's

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cutrace run --method ebpf` on a driver of its own: each call is in the trace once, or counted as lost; parents,
-// arguments and results are right; and the program notices nothing.
+// `cutrace run --method ebpf` on a driver that is made for these tests (driver.cpp): each call is in the trace once, or
+// counted as lost, but for single links, which miss some; parents, arguments and results are right; and the program
+// notices nothing.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -39,9 +40,9 @@ TEST_CASE("eight threads, each kind of link: every call once, with its thread an
     }
     CHECK(trace.count("api", "cuLeaf") == ids.size());
     CHECK(notes(trace).find("links: " + links) != std::string::npos);
-    if (links == "single") {  // the last resort: on a busy machine a kernel passed over two thirds of the calls
+    if (links == "single") {  // the last resort: on a busy machine Linux passed over two thirds of the calls
       CHECK(ids.size() <= 16000);
-      if (ids.empty()) MESSAGE("the kernel passed over all calls, as it once did on a busy machine");
+      if (ids.empty()) MESSAGE("Linux passed over all calls, as it once did on a busy machine");
       CHECK(notes(trace).find("calls may be missing that nobody counted") != std::string::npos);
       continue;
     }
@@ -120,7 +121,7 @@ TEST_CASE("calls that are left by longjmp") {
     if (e.at("name") == "cuCallback")
       CHECK(e.at("result_name") == "did not return");
     else
-      CHECK(e.count("enclosing") == 0);  // it came after all of them
+      CHECK(e.count("enclosing") == 0);  // cuLeaf was called when all of them had been left
 }
 
 TEST_CASE("functions without a symbol get their probes when cuGetProcAddress hands them out") {
@@ -141,7 +142,7 @@ TEST_CASE("what cannot be probed is named, and so is what has two names") {
   CHECK(notes(trace).find("cuLeafAgain is cuLeaf") != std::string::npos);
 }
 
-TEST_CASE("a library that nobody looked for is found when it is mapped, and that is said") {
+TEST_CASE("a library that nobody looked for is found once it is mapped, and a note says so") {
   temporary_folder folder;
   const std::string copy = folder.file("libcuda.so.999");
   std::filesystem::copy_file(std::string(DRIVER_FOLDER) + "/libcuda.so.1", copy);
@@ -149,7 +150,7 @@ TEST_CASE("a library that nobody looked for is found when it is mapped, and that
   const jsonl_trace trace = t.trace();
   const std::size_t calls = trace.count("api", "cuLeaf");
   CHECK(calls >= 60);
-  CHECK(calls <= 61);
+  CHECK(calls <= 61);  // the first call loads the library
   CHECK(notes(trace).find(copy + " was already mapped") != std::string::npos);
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("arguments are those of the headers, also behind pointers and on the s
   auto launch = arguments(calls["cuLaunchKernel"][0]);
   CHECK(launch["f"].dump().find("0xabc") != std::string::npos);
   CHECK(launch["gridDimZ"] == 3);
-  CHECK(launch["blockDimZ"] == 6);  // the sixth and seventh words are on the stack
+  CHECK(launch["blockDimZ"] == 6);  // the seventh and eighth words are on the stack
   CHECK(launch["sharedMemBytes"] == 7);
 }
 #endif

@@ -4,6 +4,8 @@
 // must touch few cache lines. All other code uses the whole tables of names and parameters.
 #pragma once
 
+#include <cuda.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>

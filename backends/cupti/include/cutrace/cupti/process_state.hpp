@@ -28,7 +28,8 @@ struct alignas(64) process_state {
   // One cache line, which each callback reads.
   std::atomic<event_writer*> writer{nullptr};      ///< null between sessions; the object itself lives on
   std::atomic<std::uint32_t> overflow_wait_us{0};  ///< 0: calls never wait for buffers
-  std::atomic<std::uint32_t> runtime_names{0};     ///< 0: calls carry no runtime function, see runtime_calls
+  /// 0: calls carry no name of a runtime function; else the value of runtime_times (runtime_calls.hpp).
+  std::atomic<std::uint32_t> runtime_names{0};
   /// Called at the beginning of each recorded call with CUPTI's correlation id; null: not wanted. Its library stays
   /// loaded.
   std::atomic<call_joins_function> call_joins{nullptr};
