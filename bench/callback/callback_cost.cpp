@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our callback adds to a launch (ENTER and EXIT), beside an empty one: in a tight loop, in a program whose own
-// work has driven our code and data out of the near caches since the last call, and in one whose work has also used so
-// many pages that the processor has forgotten where ours lie, as eager PyTorch does. Needs no GPU: the injection
-// library is loaded with a libcupti that only hands its callback over.
+// What our callback adds to a launch, copy or wait (ENTER and EXIT), beside an empty one: in a tight loop, in a program
+// whose own work has driven our code and data out of the near caches since the last call, and in one whose work has
+// also used so many pages that the processor has forgotten where ours lie, as eager PyTorch does. Needs no GPU: the
+// injection library is loaded with a libcupti that only hands its callback over.
 //
-//   callback_cost          prints both costs, by pairs
+//   callback_cost          prints the costs, by pairs
 //   callback_cost --paced  a launch each 15 us, as a decoding loop makes them: what the collector's thread does
 //   meanwhile callback_cost --once   one call between two stores to a marked address, for lines.py
 #include <cupti.h>

@@ -97,7 +97,7 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
     if (id == 0 || entries_ == nullptr) return attribution::no_callback;
     const entry& e = entries_[id & mask_];
     const std::uint32_t seen = e.id.load(std::memory_order_relaxed);
-    if (seen != id) return newer(seen, id) ? attribution::expired : attribution::no_callback;
+    if (seen != id) return distance(id, seen) > 0 ? attribution::expired : attribution::no_callback;
     out.stage = e.stage.load(std::memory_order_relaxed);
     out.begin_ticks = e.begin.load(std::memory_order_relaxed);
     const std::uint32_t both = e.thread_and_epoch.load(std::memory_order_relaxed);
@@ -154,8 +154,6 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   };
   static_assert(sizeof(entry) == 32, "two entries a cache line");
   static constexpr std::int32_t coarsest = 4096;
-
-  static bool newer(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
 
   /// How far `id` lies beyond `newest`: less than 2^31 to either side.
   static CUTRACE_INLINE std::int32_t distance(std::uint64_t newest, std::uint32_t id) noexcept {

@@ -423,8 +423,9 @@ class ingest {
     e.start_ns = static_cast<std::int64_t>(ns ? r.begin : tables_.scale.to_ns(r.begin));
     e.end_ns = static_cast<std::int64_t>(ns ? r.end : tables_.scale.to_ns(r.end));
     decode_gpu(r, words, e);
-    if (r.site() != 0) e.name = tables_.sites.at(r.site()).name;
-    if (r.site() == 0 && e.kind == event_kind::sync) {
+    if (r.site() != 0) {
+      e.name = tables_.sites.at(r.site()).name;
+    } else if (e.kind == event_kind::sync) {
       const char* const name = name_of_wait(e.sync.what);
       e.name = tables_.strings.intern(name, std::strlen(name));
     }

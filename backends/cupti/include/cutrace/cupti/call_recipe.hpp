@@ -29,15 +29,15 @@ class call_recipe {
   /// `f`: null where the function is not known.
   void set(unsigned traits, const function_entry* f) noexcept {
     std::uint64_t places[2] = {0, 0};
-    const bool plain = f != nullptr && f->known && plain_values(*f, places);
-    const std::uint64_t count = f != nullptr && f->known ? f->words : 0;
+    const bool known = f != nullptr && f->known, plain = known && plain_values(*f, places);
+    const std::uint64_t count = known ? f->words : 0;
     // The same for each session, whatever its traits: a call of an earlier one may read one word before `set` and one
     // after it.
-    const std::uint64_t quick = f != nullptr && f->known ? short_places(*f) : none;
-    const std::uint64_t rest = quick != none ? quick : places[1];
-    const bool may_wait = f != nullptr && f->known && f->work == function_work::synchronize;
-    rest_.store(may_wait ? rest | wait_places(*f) : rest, std::memory_order_relaxed);
-    const bool is_short = quick != none && (traits & long_after) == 0;
+    std::uint64_t rest = known ? short_places(*f) : none;
+    const bool is_short = rest != none && (traits & long_after) == 0;
+    if (rest == none) rest = places[1];
+    if (known && f->work == function_work::synchronize) rest |= wait_places(*f);
+    rest_.store(rest, std::memory_order_relaxed);
     first_.store(
         traits | count << count_at | (plain ? plain_bit : 0) | (is_short ? short_bit : 0) | places[0] << places_at,
         std::memory_order_relaxed);

@@ -75,16 +75,11 @@ struct callbacks {
   CUTRACE_INLINE static bool leave_quickly(const process_state& p, Writer& w, CUpti_CallbackId cbid,
                                            const CUpti_CallbackData& call) noexcept {
     const call_recipe& recipe = p.recipes[cbid];
-    api_call c{};
-    c.begin_ticks = *call.correlationData;
-    if (c.begin_ticks == 0 || !recipe.is_short() || call.functionParams == nullptr || result_of(call) != 0 ||
+    if (*call.correlationData == 0 || !recipe.is_short() || call.functionParams == nullptr || result_of(call) != 0 ||
         p.runtime_names.load(std::memory_order_relaxed) != 0)
       return false;
-    c.function = cbid;
-    c.correlation = call.correlationId;
-    c.context = static_cast<std::uint8_t>(call.contextUid);
+    api_call c = begun(cbid, call);
     c.word_count = recipe.short_count();
-    c.stage = api_call::stage_of_thread;
     if (!w.end_call_quickly(c, [&](unsigned i) { return recipe.short_word(call.functionParams, i); })) return false;
     if (CUTRACE_UNLIKELY((recipe.traits() & call_recipe::waits) != 0))
       waits::record(p.api, w, recipe, call, c.begin_ticks, c.end_ticks);
@@ -99,21 +94,26 @@ struct callbacks {
     if (*call.correlationData != 0) end = record(p, w, cbid, call);
     if ((traits & call_recipe::rare_after) != 0) after(p, w, cbid, call, traits, end);
   }
+  /// The call that is under way, without its result and its arguments.
+  CUTRACE_INLINE static api_call begun(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+    api_call c{};
+    c.begin_ticks = *call.correlationData;
+    c.function = cbid;
+    c.correlation = call.correlationId;
+    c.context = static_cast<std::uint8_t>(call.contextUid);
+    c.stage = api_call::stage_of_thread;
+    return c;
+  }
   /// Returns the call's end in ticks.
   static std::uint64_t record(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
                               const CUpti_CallbackData& call) noexcept {
     std::uint64_t words[word_limit];
-    api_call c{};
-    c.begin_ticks = *call.correlationData;
+    api_call c = begun(cbid, call);
     c.result = result_of(call);
     c.words = words;
     bool plain;
     c.word_count = p.recipes[cbid].read(call.functionParams, words, plain);
     if (!plain) c.word_count = read_by_tables(cbid, call.functionParams, c.result == 0, words);
-    c.function = cbid;
-    c.correlation = call.correlationId;
-    c.context = static_cast<std::uint8_t>(call.contextUid);
-    c.stage = api_call::stage_of_thread;
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (names != 0) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
