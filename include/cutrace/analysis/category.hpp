@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cutrace/event.hpp>
 #include <string_view>
 
@@ -88,12 +89,19 @@ inline bool allocates_memory(text name) noexcept {
 
 /// The arrow that viewers draw between a call and GPU work.
 enum class call_arrow : std::uint8_t { none, to_work, from_work };
-/// The arrow at calls at which Kineto starts flows, recognised by the beginnings of their names. About 15 ns.
+/// The arrow at calls at which Kineto starts flows, recognised by the beginnings of their names. About 5 ns: each
+/// comparison is with a literal, whose size the compiler knows.
 inline call_arrow arrow_of_call(text name) noexcept {
-  std::string_view call(name.data, name.size);
-  if (call.substr(0, 2) != "cu") return call_arrow::none;
-  call.remove_prefix(call.substr(0, 4) == "cuda" ? 4 : 2);
-  const auto is = [call](std::string_view word) { return call.substr(0, word.size()) == word; };
+  const char* at = name.data;
+  std::size_t left = name.size;
+  const auto is = [&](const auto& literal) {
+    constexpr std::size_t size = sizeof(literal) - 1;
+    return left >= size && std::memcmp(at, literal, size) == 0;
+  };
+  if (!is("cu")) return call_arrow::none;
+  const std::size_t prefix = is("cuda") ? 4 : 2;
+  at += prefix;
+  left -= prefix;
   if (is("Launch") || is("GraphLaunch") || is("Memcpy") || is("Memset") || is("StreamWaitEvent"))
     return call_arrow::to_work;
   if (is("StreamSynchronize") || is("DeviceSynchronize") || is("CtxSynchronize") || is("EventSynchronize"))

@@ -2,6 +2,7 @@
 // Text that grows, and functions that write pieces of it at a cursor.
 #pragma once
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -86,8 +87,7 @@ inline char* put_text(char* to, std::string_view s) noexcept {
 /// Any integer, exact. `room`: decimal_room.
 template <class Integer>
 inline char* put_integer(char* to, Integer n) noexcept {
-  const fmt::format_int digits(n);
-  return put_text(to, std::string_view(digits.data(), digits.size()));
+  return fmt::format_to(to, FMT_COMPILE("{}"), n);
 }
 inline char* put_decimal(char* to, std::uint64_t n) noexcept { return put_integer(to, n); }
 

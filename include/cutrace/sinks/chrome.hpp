@@ -189,12 +189,10 @@ class chrome_sink : public sink {
   };
   /// `more`: room for the characters that the caller will write
   CUTRACE_INLINE open_slice begin_slice(const event& e, const detail::row_place& at, std::size_t more) {
-    name_.clear();
-    detail::chrome_name(name_, e);
     out_.append("{\"ph\":\"X\",\"cat\":\"");
     out_.append(detail::chrome_category(e));
     out_.append("\",\"name\":\"");
-    detail::append_escaped(out_, name_);
+    detail::append_escaped(out_, detail::chrome_name(e, name_));
     out_.append("\"");
     char* const ts = detail::put_text(out_.room(at.text.size() + slice_room + more), at.text);
     char* to = detail::put_microseconds(ts, e.start_ns);
@@ -314,9 +312,7 @@ class chrome_sink : public sink {
   void write_instant(const event& e) {
     const bool on_gpu = e.is_cuda_event();
     const bool global = e.kind == event_kind::loss || (e.thread_id == 0 && !on_gpu);
-    name_.clear();
-    detail::chrome_name(name_, e);
-    begin_point("i", name_,
+    begin_point("i", detail::chrome_name(e, name_),
                 on_gpu ? detail::chrome_rows::gpu_pid(e.device) : detail::chrome_rows::host_pid(e.process_id),
                 e.start_ns);
     // An instant takes no time: it shares the first lane of its thread or stream with whatever is open there.
@@ -396,7 +392,7 @@ class chrome_sink : public sink {
   std::vector<std::uint64_t> inner_calls_;  ///< by number of the row: correlation id of its newest driver call
   std::map<std::uint32_t, device_data> devices_;
   std::map<std::uint32_t, std::string> device_properties_;  ///< objects of the tail that ends each part
-  std::string name_;
+  std::string name_;                                        ///< room for a name that is made here
   std::uint32_t process_id_ = 0;
 };
 

@@ -35,35 +35,31 @@ inline std::string_view chrome_category(const event& e) noexcept {
 }
 
 /// Copies, sets and synchronisations have Kineto's names; graphs, memory and losses are named by what they are;
-/// everything else has its own name.
-inline void chrome_name(std::string& out, const event& e) {
+/// everything else has its own name. `room`: for a name that is made here; the result is valid as long as it and `e`.
+inline std::string_view chrome_name(const event& e, std::string& room) {
   switch (e.kind) {
     case event_kind::memcpy:
-      out.append("Memcpy ").append(to_string(e.memcpy_.direction)).append(" (").append(to_string(e.memcpy_.source));
-      out.append(" -> ").append(to_string(e.memcpy_.destination)).append(")");
-      return;
+      room.assign("Memcpy ").append(to_string(e.memcpy_.direction)).append(" (").append(to_string(e.memcpy_.source));
+      return room.append(" -> ").append(to_string(e.memcpy_.destination)).append(")");
     case event_kind::memset:
-      out.append("Memset (").append(to_string(e.memset_.memory)).append(")");
-      return;
+      return room.assign("Memset (").append(to_string(e.memset_.memory)).append(")");
     case event_kind::sync:
-      out.append(to_string(e.sync.what));
-      return;
+      return to_string(e.sync.what);
     case event_kind::graph_launch:
-      out.append("CUDA graph");
-      if (e.kernel.graph_id != 0) out.append(" ").append(std::to_string(e.kernel.graph_id));
-      return;
+      room.assign("CUDA graph");
+      if (e.kernel.graph_id != 0) room.append(" ").append(std::to_string(e.kernel.graph_id));
+      return room;
     case event_kind::memory:
-      out.append(to_string(e.memory.operation)).append(" ").append(std::to_string(e.memory.bytes)).append(" bytes");
-      return;
+      room.assign(to_string(e.memory.operation)).append(" ");
+      return room.append(std::to_string(e.memory.bytes)).append(" bytes");
     case event_kind::loss:
-      out.append("lost: ").append(to_string(e.loss.cause));
-      return;
+      return room.assign("lost: ").append(to_string(e.loss.cause));
     default:
       break;
   }
   // A kernel named "kernel" is written "Kernel": Kineto's readers take the word "kernel" for the category.
   const std::string_view name = view_of(e.name);
-  out.append(e.kind == event_kind::kernel && name == "kernel" ? std::string_view("Kernel") : name);
+  return e.kind == event_kind::kernel && name == "kernel" ? std::string_view("Kernel") : name;
 }
 
 }  // namespace detail

@@ -75,10 +75,9 @@ class slice_names {
   void clear() { numbers_.clear(); }
 
   static void render(std::string& out, const event& e) {
-    std::string whole;
-    chrome_name(whole, e);
-    if (whole.empty()) whole = to_string(e.kind);
-    append_perfetto_text(out, whole);
+    std::string room;
+    const std::string_view name = chrome_name(e, room);
+    append_perfetto_text(out, name.empty() ? to_string(e.kind) : name);
   }
 
   /// Names are interned: equal addresses are equal texts. Other names are made of the fields in the key's second word.
