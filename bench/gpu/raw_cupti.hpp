@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least that a CUPTI client can do: the twin that our cost is measured against. Records are thrown away, callbacks
-// are empty; the kinds of records are those that CUTRACE_KINDS and CUTRACE_GRAPHS ask of cutrace, the callbacks are on
-// the same functions as ours.
+// are empty; the kinds of records are those that CUTRACE_KINDS and CUTRACE_GRAPHS ask of cutrace, the callbacks, where
+// they are wanted, are on the same functions as ours.
 #pragma once
 
 #include <atomic>
@@ -144,7 +144,7 @@ class CUTRACE_LOCAL raw_cupti {
     if (!on) api().cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);
     for (std::uint32_t id = 1; on && id < 1024; ++id) {
       const cutrace::cupti::function_entry* f = cutrace::cupti::find_driver(id);
-      // Functions that this libcupti does not have are refused, by cutrace's backend too.
+      // CUPTI refuses functions that it does not have. That is no error, here as in cutrace's backend.
       if (f != nullptr && !f->query && (works_ >> static_cast<unsigned>(f->work) & 1u) != 0)
         api().cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
     }

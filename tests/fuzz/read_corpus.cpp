@@ -33,8 +33,10 @@ void seed(const std::string& folder, const std::string& name, const std::string&
     sink.close(sample::summary(events.size()));
   }
   std::filesystem::create_directories(folder);
-  // The first byte chooses what the fuzzer does with the file, and differs from file to file: read_fuzz.cpp.
-  const char all = static_cast<char>(how | (written++ % 8) << 2);
+  // The first byte chooses what the fuzzer does with the file (read_fuzz.cpp). Of each four files one is in the same
+  // folder, so the choice moves on by one more after each four.
+  const char all = static_cast<char>(how | (written + written / 4) % 8 << 2);
+  ++written;
   std::ofstream(folder + "/" + name, std::ios::binary) << all << content_of(path);
 }
 

@@ -132,7 +132,7 @@ int in_child(Does does) {
 
 }  // namespace
 
-TEST_CASE("control socket: the text, a forced one, and no file before or after") {
+TEST_CASE("control socket: the text, a forced one, and no file left behind") {
   const runtime_folder here;
   std::string name;
   bool inside = false;
@@ -154,7 +154,7 @@ TEST_CASE("control socket: the text, a forced one, and no file before or after")
     CHECK(ask(s.path()) == "cutrace 1 ok\nblock\n");
     CHECK(ask(s.path(), "explain 1 force\n") == "cutrace 1 ok\nforced block\n");
     CHECK(name == "cutrace-control");
-    CHECK(inside);
+    CHECK(inside);  // its calls are cutrace's, not the program's
     CHECK(here.count() == 1);
     s.close();
     CHECK(here.count() == 0);

@@ -44,7 +44,7 @@ class chrome_row_names {
   bool thread_of(std::uint64_t pid, std::uint64_t tid, std::uint32_t& thread) const;
   bool is_spans(std::uint64_t pid, std::uint64_t tid) const { return spans_.count({pid, tid}) != 0; }
   bool knows(std::uint64_t pid, std::uint64_t tid) const { return rows_.count({pid, tid}) != 0; }
-  /// The first process that is no GPU, 0: there is none.
+  /// The process that the file describes first among those that are no GPUs, 0: there is none.
   std::uint32_t host() const noexcept { return host_; }
   std::string host_name() const {
     const auto at = processes_.find(host_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stage instances that events may still refer to: all that are open, and those that have ended for as long as GPU
-// records of their calls can come and events wait in the ordering window. Collector's thread only.
+// records of their calls can come and events wait in the ordering window; beyond that, as many as fit into a part of
+// the memory. All times are of the raw frame (clock.hpp): not yet corrected, not yet counted from the session's begin.
+// Collector's thread only.
 #pragma once
 
 #include <algorithm>
@@ -80,8 +82,8 @@ class id_places {
   static std::uint32_t tag_of(std::uint64_t id) noexcept {
     return static_cast<std::uint32_t>(id) + static_cast<std::uint32_t>(id >> 40) * 0x9E3779B1u;
   }
-  /// Fibonacci hashing (Knuth, as above) of groups of eight. With smaller groups, the ids of two threads that count up
-  /// side by side would collide.
+  /// Fibonacci hashing (Knuth, as above) of groups of eight. A thread's next ids
+  /// fill a line that is in the cache already; where the line of another thread's ids falls is as good as random.
   std::size_t home(std::uint32_t tag) const noexcept {
     return static_cast<std::size_t>((tag >> 3) * 0x9E3779B97F4A7C15u >> 32 << 3 | (tag & 7u)) & mask_;
   }
@@ -111,7 +113,7 @@ struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
   const char* name = "";
   std::uint64_t naming_stage = 0;  ///< instance that named the request, 0 for none
-  std::uint64_t word = 0;          ///< its request word
+  std::uint64_t word = 0;          ///< that it had for the request, see request.hpp
   /// Only in the naming stage itself: the ids of a batch; or the hash, the size and the characters (with a NUL) of a
   /// text.
   std::unique_ptr<std::uint64_t[]> requests;
@@ -280,10 +282,10 @@ class stage_table {
     }
   }
 
-  /// Forgets stages to which nothing can refer any more, except for `keep_bytes` of them. `awaited(thread, ns)`:
-  /// whether GPU records can still come of calls that `thread` (any thread for `many_threads`) made before `ns`.
-  /// `now_ns`: all GPU records in the window have ends before this time. `delivered_ns`: all events that ended before
-  /// this time have been delivered. Raw times.
+  /// Forgets stages to which nothing can refer any more, the longest so first, until the table is down to `keep_bytes`.
+  /// `awaited(thread, ns)`: whether GPU records can still come of calls that `thread` (any thread for `many_threads`)
+  /// made before `ns`. `now_ns`: all GPU records in the window have ends before this time. `delivered_ns`: all events
+  /// that ended before this time have been delivered.
   template <class Awaited>
   void release(Awaited awaited, std::int64_t now_ns, std::int64_t delivered_ns) {
     const auto sort_out = [&](fifo<ended>& from) {  // its first one
@@ -321,7 +323,7 @@ class stage_table {
       if (at(place).id != 0 && !at(place).closed) visit(at(place));
   }
 
-  /// Whether some stages only wait until events in the window are delivered.
+  /// Whether nothing can refer to some stages any more but events in the window, at most.
   bool waits_for_delivery() const noexcept { return !passed_.empty(); }
 
   /// Bytes in use, and bytes reserved.
@@ -343,7 +345,7 @@ class stage_table {
   static std::size_t slot_of(std::uint64_t id) noexcept { return (id + 11 * (id >> 40)) % recent_count; }
   recent& recent_of(std::uint64_t id) noexcept { return recent_[slot_of(id)]; }
 
-  /// How long a stage is wanted, and what it runs in. Beside the stages: looked at only when they begin and end.
+  /// How long a stage is wanted, and what it runs in. Beside the stages: delivery, which reads these, needs none of it.
   struct life {
     std::int64_t last_ns = 0;          ///< latest end of the stage and of its calls
     std::uint32_t thread = no_thread;  ///< that made its calls
@@ -410,7 +412,7 @@ class stage_table {
   }
 
   /// A stage's memory has left the caches when it is wanted again. Without this an event costs the collector
-  /// 1.23 [1.14, 1.35] times as much (bench/sink_cost, null, 4,000,000 events).
+  /// 1.23 [1.14, 1.35] times as much (median, 95 % interval; bench/sink_cost, null, 4,000,000 events).
   void prefetch_all(std::uint32_t place) const noexcept {
     __builtin_prefetch(&at(place));
     __builtin_prefetch(&life_at(place));
@@ -469,7 +471,8 @@ class stage_table {
     return false;
   }
 
-  /// Makes room for one more stage: gives up requests first, without which a stage still has its name.
+  /// Makes room for one more stage: gives up requests before stages that something may refer to, since a stage without
+  /// them still has its name.
   CUTRACE_NOINLINE void make_room() {
     while (used_bytes() + entry_bytes > limit_bytes_ && places_.size() != 0)
       if (!forget_passed() && !give_up_requests() && !give_up_oldest(0)) return;
@@ -520,7 +523,7 @@ class stage_table {
   std::size_t request_bytes_ = 0;
   std::size_t keep_bytes_ = std::size_t{4} << 20, limit_bytes_ = std::size_t{12} << 20;
   std::int64_t delivered_ns_ = 0;
-  recent last_;  ///< what place_of returned last
+  recent last_;  ///< the stage that `open` or `place_of` was asked for last
   recent recent_[recent_count];
 };
 

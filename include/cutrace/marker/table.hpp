@@ -14,15 +14,16 @@ namespace detail {
 
 struct table;
 
-/// A stage that is running: lives in the scope, span or adoption object and is linked from the thread's state, so that
-/// a driver callback on this thread finds it without a lookup.
+/// A stage that is running, or the part of one that was passed on to this thread (adopted_stage): lives in the object
+/// that stands for it in the program and is linked from the thread's state, so that a driver callback on this thread
+/// finds it without a lookup.
 ///
 /// Members that are neighbours in the record are not neighbours here: the compiler would copy such a pair by one
 /// 16-byte load, which stalls until both 8-byte stores have left the store buffer.
 struct stage_frame {
   stage_frame* outer;
   std::uint64_t head;    ///< of the record that its end will write: site, form of the request, flags
-  std::uint64_t id;      ///< instance, unique in the process: thread index << 40 | sequence
+  std::uint64_t id;      ///< instance, unique among all that are known at a time: thread index << 40 | sequence
   std::uint64_t begin;   ///< ticks
   std::uint64_t parent;  ///< instance of the enclosing stage, 0 at top level
   /// Number of enclosing stages on the thread, 16 bits | number of the trace that the stage was announced in << 16.
@@ -30,7 +31,8 @@ struct stage_frame {
   std::uint64_t request;       ///< word of the request named here, else of the nearest enclosing stage that names one
   std::uint64_t naming_stage;  ///< instance that named the request, 0 when none did
 
-  /// Whether the stage was announced (stage_open) in trace number `trace`. A stage may outlive a trace.
+  /// Whether the stage was announced in trace number `trace`: a record of its begin was written, before the first call
+  /// in it. A stage may outlive a trace.
   bool announced_in(std::uint16_t trace) const noexcept { return (depth_and_trace >> 16 & 0xffff) == trace; }
   void set_announced_in(std::uint16_t trace) noexcept {
     depth_and_trace = (depth_and_trace & 0xffff) | std::uint64_t{trace} << 16;

@@ -5,7 +5,8 @@
 // The order is that of correlation ids, which count up through the process. A stream works in order, so whatever stands
 // before something that is done is done. A call that leaves no GPU record (waits, host functions, recorded events,
 // written values) is done when a later call on its stream is done, or when a wait of the host that covers it has
-// succeeded. A stream's wait for an event is also done when all before that event is done. Collector's thread only.
+// succeeded. A stream's wait for an event is also done when all before that event is done. Times are of the raw frame
+// (clock.hpp): not yet corrected, not yet counted from the session's begin. Collector's thread only.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,7 @@ struct issued_call {
   std::uint64_t handle = 0;   ///< the event; wait_value: the address
   std::uint64_t value = 0;    ///< wait_value: awaited value; wait_event: id of the event's record call
   std::uint32_t stage_place = 0;
-  std::uint32_t flags = 0;            ///< wait_value, stream_created: flags; event_wait, context_wait: the context
+  std::uint32_t flags = 0;  ///< wait_value, stream_created: flags; event_wait, event_gone, context_wait: the context
   std::uint32_t awaited = no_stream;  ///< wait_event: the stream on which the event was recorded
   std::uint32_t awaited_use = 0;      ///< which one, see known_stream::use
 
@@ -56,7 +57,7 @@ static_assert(sizeof(issued_call) == 64, "one cache line");
 struct known_stream {
   std::uint64_t handle = 0;               ///< 1: the legacy default stream, 2: a thread's default stream
   std::uint32_t context = 0, thread = 0;  ///< `thread`: of a thread's default stream
-  bool identified = false;                ///< the next two are known
+  bool identified = false;                ///< device, gpu_context and id are known
   std::uint32_t device = 0, gpu_context = 0;
   std::uint64_t id = 0;  ///< CUPTI's, as in events
   bool legacy = false;
@@ -72,10 +73,10 @@ struct known_stream {
   std::uint32_t proved = 0;   ///< all with lower ids are done, by a wait of the host
   bool any_proved = false;
   std::int64_t progress_ns = 0;  ///< when work last ended, as far as was seen, or came; raw frame
-  bool suspected = false;        ///< by is_suspicious; until of_hang has looked at it
+  bool suspected = false;        ///< of hanging: set by work_watch::is_suspicious, cleared by work_watch::of_hang
   std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
-  /// Raw time of the last flush that lost the times of unfinished work, 0: none. Until later ends are seen, the stream
-  /// may take one bound, and one more for each such piece of work.
+  /// When a flush last lost the times of unfinished work, 0: never; raw frame. From then until later ends are seen, the
+  /// stream may take as long as the bound of the watchdog, and as long again for each such piece of work.
   std::int64_t patient_since_ns = 0;
 };
 
@@ -94,7 +95,8 @@ class stream_order {
  public:
   using role = stream_use::role;
 
-  /// `limit_bytes`: for calls that are not known to be done; beyond it, streams only count further calls.
+  /// `limit_bytes`: for calls that are not known to be done; beyond it, a stream that has such calls only counts
+  /// further ones.
   void set_limit(std::size_t limit_bytes) noexcept { limit_ = limit_bytes / sizeof(issued_call); }
   /// Raw frame.
   void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
@@ -120,7 +122,7 @@ class stream_order {
     if (log_.size() >= log_limit) settle();  // which goes over all streams
   }
 
-  /// A GPU record with its times came, or the record of a host's wait for a stream.
+  /// A GPU record with its times came, or the record of a wait.
   CUTRACE_INLINE void ended(const event& e) {
     if (CUTRACE_UNLIKELY(!awaited_.empty())) identify(e);
     if (!e.is_gpu_work()) return;
@@ -222,7 +224,7 @@ class stream_order {
     for (const auto& f : finished_)
       if (f.second.any) visit(f.first.context, f.first.stream, f.second);
   }
-  /// False: no work of that name was seen to end. True may be by chance, once in some hundred names.
+  /// False: no work of that name was seen to end. True may be by chance: for n names seen, with probability n / 8192.
   bool has_finished(text name) const noexcept { return finished_names_.test(place_of_name(name)); }
 
   std::uint32_t newest() const noexcept { return newest_; }
@@ -338,7 +340,7 @@ class stream_order {
     if (s.identified) finished_.erase({s.gpu_context, s.id});
     s.free = true;
   }
-  /// The stream with this index and use, nullptr where another one has its place.
+  /// The stream with this index and use, nullptr where it is no more.
   const known_stream* find_use(std::uint32_t stream, std::uint32_t use) const noexcept {
     return stream < streams_.size() && !streams_[stream].free && streams_[stream].use == use ? &streams_[stream]
                                                                                              : nullptr;

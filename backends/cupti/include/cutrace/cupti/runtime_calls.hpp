@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which function of the runtime API the calling thread is in, so that driver calls made in it can bear its name: the
-// outermost one, which the program called. Runtime functions get no span of their own: it would show each call twice.
+// Which function of the runtime API the calling thread is in: the outermost one, which the program called. The events
+// of driver calls made in it give its name in a field, beside the driver function's. Runtime functions get no events:
+// they would show each call twice.
 #pragma once
 
 #include <cupti.h>
