@@ -2,6 +2,7 @@
 // The analyses of a whole trace against a model that counts tick by tick, over thousands of small random traces.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -484,6 +485,40 @@ TEST_CASE("analysis.trace: stages: host, queue, execution, transfer, idle inside
         }
       },
       true);
+}
+
+TEST_CASE("analysis.trace: stages one by one: time of each instance on the host, and of all GPUs together") {
+  for_each_trace(6500, [](const subject& s) {
+    std::map<std::uint64_t, line> gpu;  // by instance
+    for (const random_trace::work& w : s.truth.works)
+      for (const random_trace::stage* t = s.truth.find(w.stage); t != nullptr; t = s.truth.find(t->parent))
+        gpu[t->id].set(w.start, w.end);
+    struct sums {
+      std::uint64_t count = 0, host = 0, with_work = 0, gpu = 0, longest = 0;
+    };
+    std::map<std::string, sums> of;
+    for (const random_trace::stage& t : s.truth.stages) {
+      sums& n = of[t.name];
+      ++n.count;
+      n.host += static_cast<std::uint64_t>((t.end - t.start) * tick);
+      const auto work = gpu.find(t.id);
+      if (work == gpu.end()) continue;
+      const line& busy = work->second;
+      const std::uint64_t ns = static_cast<std::uint64_t>(count([&](std::int64_t at) { return busy.at(at); }));
+      ++n.with_work;
+      n.gpu += ns;
+      n.longest = std::max(n.longest, ns);
+    }
+    REQUIRE(s.results.inference.stages.size() == of.size());
+    for (const stage_distribution& d : s.results.inference.stages) {
+      const sums& n = of[d.name];
+      REQUIRE(d.host.count() == n.count);
+      REQUIRE(d.host.sum_ns == n.host);
+      REQUIRE(d.gpu.count() == n.with_work);
+      REQUIRE(d.gpu.sum_ns == n.gpu);
+      REQUIRE(d.gpu.longest_ns == n.longest);
+    }
+  });
 }
 
 TEST_CASE("analysis.trace: requests: what was measured alone, in batches, and the estimated share") {

@@ -2,9 +2,10 @@
 // Figures of an inference server: how long single stages take on the host and on the GPU; how long requests take to
 // their first token and from token to token; queues, batches and tokens over time.
 //
-// Requests and tokens are counted as in the Prometheus sink (token_times.hpp), by the marks request_begin,
-// first_token and token. In a trace without marks of tokens, names of stages replace them: the time in queue stages
-// is the queue, the first token comes with the end of the first prefill stage, and each decode stage ends with a token.
+// Tokens are counted, and timed from a request's begin, as in the Prometheus sink (token_times.hpp), by the marks
+// request_begin, first_token and token. In a trace without marks of tokens, names of stages replace them: the first
+// token comes with the end of the first prefill stage, and each decode stage ends with a token. The time in stages
+// whose names say so is the time in a queue, with marks and without.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// Names of the queue, prefill and decode stages, for traces without marks. An empty list: by words in stage names.
+/// Names of the queue stages, and of the prefill and decode stages, for traces without marks of tokens. An empty list:
+/// by words in stage names.
 struct inference_names {
   std::vector<std::string> queue, prefill, decode;
 };
@@ -55,7 +57,7 @@ struct time_distribution {
 /// Instances of one stage name. `gpu` includes nested stages and has only the instances with GPU work.
 struct stage_distribution {
   std::string name;
-  bool span = false;
+  bool span = false;  ///< made by CUTRACE_SPAN: may end on another thread
   time_distribution host, gpu;
 };
 
@@ -76,8 +78,8 @@ struct inference_report {
   std::int64_t recorded_ns = 0;
   bool by_marks = false, by_names = false;  ///< source of tokens and their times; `queue` always goes by names
   time_distribution queue, first_token, between_tokens, per_output_token;
-  time_distribution latency, gpu_alone, gpu_in_batches;
-  time_distribution behind_others;       ///< of `accounted` requests only
+  time_distribution latency, gpu_alone, gpu_in_batches;  ///< see request_cost
+  time_distribution behind_others;                       ///< see request_part; of `accounted` requests only
   std::uint64_t accounted = 0;           ///< number of requests in `behind_others`: all, or an even sample
   std::vector<inference_bin> over_time;  ///< equal parts of the trace
 
@@ -179,16 +181,14 @@ class inference_finder {
     const stage_log& all = log_.stages();
     // GPU time of each instance, nested ones included: work comes by start, so that unions grow at their ends.
     gpu_.resize(all.size());
-    for (const auto& d : log_.devices())
-      for (const std::uint32_t i : d.second.order) {
-        const gpu_work& w = log_.work()[i];
-        if (w.is == work_class::unfinished || w.stage_unknown) continue;
-        std::uint32_t n = w.stage;
-        for (int level = 0; n != stage_log::none && level < 64; ++level, n = parents_[n]) {
-          gpu_[n].ns += interval{std::max(w.when.start_ns, gpu_[n].until_ns), w.when.end_ns}.length_ns();
-          gpu_[n].until_ns = std::max(gpu_[n].until_ns, w.when.end_ns);
-        }
+    for_each_work<work_order::first_start_first>(log_, [&](const gpu_work& w) {
+      if (w.is == work_class::unfinished || w.stage_unknown) return;
+      std::uint32_t n = w.stage;
+      for (int level = 0; n != stage_log::none && level < 64; ++level, n = parents_[n]) {
+        gpu_[n].ns += interval{std::max(w.when.start_ns, gpu_[n].until_ns), w.when.end_ns}.length_ns();
+        gpu_[n].until_ns = std::max(gpu_[n].until_ns, w.when.end_ns);
       }
+    });
     std::map<std::uint32_t, stage_distribution> by_name;
     for (std::uint32_t n = 1; n < all.size(); ++n) {
       const stage_instance& s = all[n];

@@ -150,23 +150,34 @@ class by_start {
   std::vector<head> heads_;
 };
 
-/// Calls `each(const gpu_work&)` for the work of all devices, from the last start to the first.
-template <class Each>
-void for_each_work_backward(const trace_log& log, Each&& each) {
+enum class work_order : std::uint8_t { first_start_first, last_start_first };
+
+/// Calls `each(const gpu_work&)` for the work of all devices.
+template <work_order Order, class Each>
+void for_each_work(const trace_log& log, Each&& each) {
   struct place {
-    const std::vector<std::uint32_t>* order;
+    const std::vector<std::uint32_t>* by_start;
     std::size_t left;
   };
   std::vector<place> devices;
   for (const auto& d : log.devices()) devices.push_back({&d.second.order, d.second.order.size()});
-  const auto last_of = [&](const place& p) -> const gpu_work& { return log.work()[(*p.order)[p.left - 1]]; };
+  constexpr bool forward = Order == work_order::first_start_first;
+  const auto next_of = [&](const place& p) -> const gpu_work& {
+    return log.work()[(*p.by_start)[forward ? p.by_start->size() - p.left : p.left - 1]];
+  };
   for (;;) {
-    place* last = nullptr;
-    for (place& p : devices)
-      if (p.left > 0 && (last == nullptr || last_of(p).when.start_ns > last_of(*last).when.start_ns)) last = &p;
-    if (last == nullptr) return;
-    const gpu_work& w = last_of(*last);
-    --last->left;
+    place* next = nullptr;
+    std::int64_t start_ns = 0;
+    for (place& p : devices) {
+      if (p.left == 0) continue;
+      const std::int64_t at_ns = next_of(p).when.start_ns;
+      if (next != nullptr && (forward ? at_ns >= start_ns : at_ns <= start_ns)) continue;
+      next = &p;
+      start_ns = at_ns;
+    }
+    if (next == nullptr) return;
+    const gpu_work& w = next_of(*next);
+    --next->left;
     each(w);
   }
 }
@@ -293,7 +304,7 @@ class stage_cost_finder {
   /// Queue times. A wait ends when its work starts: visited from the last start to the first, the ends of waits come in
   /// order, and their union grows at its front.
   void backward() {
-    for_each_work_backward(log_, [&](const gpu_work& w) {
+    for_each_work<work_order::last_start_first>(log_, [&](const gpu_work& w) {
       const interval waited = log_.wait_of(w);
       if (w.stage == stage_log::none || waited.empty()) return;
       const auto wait = [&](std::int64_t& queue_ns, std::int64_t& from_ns) {
