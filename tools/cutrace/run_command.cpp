@@ -114,8 +114,15 @@ struct ended_traces {
   std::set<std::pair<std::uint32_t, unsigned>> seen_, reported_;
 };
 
-/// For who has asked the program to end and waits.
-std::string about_running(const std::string& program, int signal, const std::vector<process_report>& processes) {
+/// For who has asked the program to end and waits. `off`: the program is not traced at all.
+std::string about_running(const std::string& program, int signal, bool off,
+                          const std::vector<process_report>& processes) {
+  const std::string text = program + " still runs, " + std::to_string(patience_after_signal_s) + " s after " +
+                           (signal == SIGINT ? "SIGINT" : "SIGTERM");
+  if (off) return text;
+  if (processes.empty()) return text + "; nothing of it has been traced so far";
+  if (std::none_of(processes.begin(), processes.end(), [](const process_report& p) { return p.runs(); }))
+    return text + "; its trace has ended";
   std::string files, first;
   for (const process_report& p : processes) {
     for (const sink_report& s : p.sinks) {
@@ -124,9 +131,7 @@ std::string about_running(const std::string& program, int signal, const std::vec
       if (first.empty() && s.name == "jsonl") first = s.path;
     }
   }
-  return program + " still runs, " + std::to_string(patience_after_signal_s) + " s after " +
-         (signal == SIGINT ? "SIGINT" : "SIGTERM") + ", and is traced on" +
-         (files.empty() ? "; it has not used CUDA so far" : ": " + files) +
+  return text + ", and is traced on" + (files.empty() ? "" : ": " + files) +
          (first.empty() ? std::string() : "; what there is so far: cutrace report '" + first + "'");
 }
 
@@ -248,14 +253,14 @@ int run(const run_options& options) {
     if (!over.empty()) {
       progress.erase();
       if (!options.quiet)
-        warn("the time of --duration is over; " + options.program[0] + " goes on, and is not traced any more");
+        say("cutrace: the time of --duration is over; " + options.program[0] + " goes on, and is not traced any more");
       early.trusted = print_end(summary, over) && early.trusted;
     }
     progress.show(now);
   };
   const auto outlives = [&](int signal) {
     progress.erase();
-    if (!options.quiet) warn(about_running(options.program[0], signal, status->read()));
+    if (!options.quiet) say("cutrace: " + about_running(options.program[0], signal, off, status->read()));
   };
   const program_process::ending ending = program.wait(
       tracer                         ? relay_ms
@@ -269,8 +274,9 @@ int run(const run_options& options) {
   for (const std::string& dump : gpu_core_dumps(environment.variables, started))
     say("cutrace: the GPU faulted, its core dump is " + dump + ": cuda-gdb -ex 'target cudacore " + dump + "'");
 
-  const bool only_program = by_tracer || off || options.children == "off";
-  std::vector<process_report> processes = read_at_end(*status, only_program ? nullptr : &summary.others);
+  // A tracer knows its processes itself.
+  const bool any_others = !by_tracer && !off && options.children != "off";
+  std::vector<process_report> processes = read_at_end(*status, any_others ? &summary.others : nullptr);
   const auto runs = [](const process_report& p) { return p.runs(); };
   const bool some_run = !summary.others.empty() || std::any_of(processes.begin(), processes.end(), runs);
   if (some_run) folder.keep();

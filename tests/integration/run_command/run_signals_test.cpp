@@ -263,6 +263,18 @@ TEST_CASE("a program that outlives a signal is traced on, and it is said how to 
   CHECK(jsonl_trace(file).footers == 1);
 }
 
+TEST_CASE("a program that outlives a signal and is traced no longer is not said to be traced on") {
+  const temporary_folder to;
+  background b({"--sink", "null", "--duration", "1ms"}, {SUBJECT, "signals"}, errors_to(to.file("err")));
+  REQUIRE(b.read_until("ready\n"));
+  ::kill(b.id, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5600));
+  const std::string said = content_of(to.file("err"));
+  CHECK(said.find("still runs, 5 s after SIGINT; its trace has ended\n") != std::string::npos);
+  ::kill(b.id, SIGTERM);
+  CHECK(WIFEXITED(b.wait()));
+}
+
 TEST_CASE("stopped and continued, the program is stopped and goes on") {
   background b({"--quiet"}, {SUBJECT, "signals"});
   REQUIRE(b.read_until("ready\n"));
