@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tracing costs an engine that makes many small kernels, copies and waits without graphs, as C++ inference engines
 // do that compute each token on a stream of their own and set each input by a copy from pageable memory on the thread's
-// default stream, which they wait for. Between two tokens the host touches enough memory to drive tracers out of its
-// caches. Then steps of given lengths, launches and waits.
+// default stream, which they wait for. At the begin of each token the host touches enough memory to drive tracers out
+// of its caches. Then steps of given lengths, launches and waits.
 //
 //   engine_cost [--rounds N] [--limit SECONDS] [--only NAMES] [--nsys PATH] [--shorten N]
 //   engine_cost --turns ROUNDS [--turn MS] [--only WORD]
@@ -131,7 +131,7 @@ int child(const std::string& name, std::uint64_t shorten) {
 }
 
 /// What may be CUPTI's client for a turn. None with latency timestamps: once they were on, launches stay dearer in that
-/// process, by a quarter where clients take many turns, although they were switched off again.
+/// process, although they were switched off again; after many turns of all these clients they took a quarter more.
 struct client {
   const char* name;
   bench::tracer who;
@@ -166,6 +166,13 @@ const client clients[] = {
     {"cutrace +memory", bench::tracer::cutrace, "+memory", "null"},
     {"cutrace +runtime", bench::tracer::cutrace, "+runtime", "null"},
 };
+
+const client& client_named(const char* name) {
+  for (const client& c : clients)
+    if (std::strcmp(c.name, name) == 0) return c;
+  std::fprintf(stderr, "engine_cost: no client has the name \"%s\"\n", name);
+  std::exit(2);
+}
 
 /// One turn: `measure` while the client traces.
 template <class Measure>
@@ -203,7 +210,7 @@ void measure_waits(engine& e, series& ns, std::uint64_t turn_ns, std::mt19937& r
       {"copy, default stream of the thread", [&] { e.set_input(); }},
       {"launch, copy, default stream of the thread", [&] { launch(), e.set_input(); }},
   };
-  const client both[] = {clients[0], clients[4]};
+  const client both[] = {client_named("raw CUPTI, callbacks"), client_named("raw CUPTI, callbacks, +sync")};
   const int first = static_cast<int>(random() % 2);
   for (const int i : {first, 1 - first})
     turn(both[i], lost, [&] {
@@ -272,9 +279,9 @@ int by_turns(const bench::arguments& a) {
   return lost == 0 ? 0 : 1;
 }
 
-/// In percent of the untraced step of the same round.
+/// What tracing adds, in percent of the untraced step of the same round.
 void print_steps(const bench::rounds& r) {
-  std::printf("\n%% of the untraced step  [95 %% interval of the median of the pairs]\n%-44s",
+  std::printf("\nadded, %% of the untraced step  [95 %% interval of the median of the pairs]\n%-44s",
               "ms launches waits, untraced");
   for (const std::string& name : r.names())
     if (name != "none") std::printf("  %-22s", name.c_str());
