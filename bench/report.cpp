@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a complete `cutrace report` of a Perfetto trace costs: events/s, CPU time and peak memory, and how they grow
-// from 10^5 to 3x10^7 events, with the part of it that is reading alone. The budget is 10 million events on two cores
-// within 5 s and 1 GiB, and linear: ten times the events take at most 12.5 times the CPU time and the memory.
+// from 10^5 to 3x10^7 events, with the part of it that is reading alone. The budget is 10 million events within 5 s,
+// wall and CPU time alike, and 1 GiB, on a machine of two cores; and linear: ten times the events take at most 12.5
+// times the CPU time and the memory.
 //
 //   report [--rounds N] [--events N]     four sizes by default; --events: that one
 //

@@ -19,6 +19,7 @@
 extern "C" {
 extern CUTRACE_LOCAL const unsigned char cutrace_preload_thunks[];
 /// By hook; not 0: the trampoline saves vector registers, too.
+/// By number of the hook: whether vector registers may carry arguments or the result, so that they must be saved.
 extern CUTRACE_LOCAL unsigned char cutrace_preload_floating[CUTRACE_HOOK_LIMIT];
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcutrace_preload.so: what LD_PRELOAD names. Hooks every function of the driver that the program is handed, and
-// opens a session at the first call of one. Without libcuda in the process it does nothing.
+// opens a session at the first call of one. Where libcuda is never loaded, it hooks no function of the program.
 #include <unistd.h>
 #include <unwind.h>
 
@@ -12,7 +12,7 @@
 
 #include "preload_backend.hpp"
 
-unsigned char cutrace_preload_floating[CUTRACE_HOOK_LIMIT] = {};
+unsigned char cutrace_preload_floating[CUTRACE_HOOK_LIMIT] = {};  // see hooks.hpp
 void* (*cutrace_preload_real_dlsym)(void*, const char*) = nullptr;
 void* (*cutrace_preload_real_dlvsym)(void*, const char*, const char*) = nullptr;
 
@@ -70,6 +70,7 @@ __attribute__((constructor(101))) void begin() {
   doors::find_real();
   thread_calls::set_up(&calls::thread_ends);
   calls::first_call() = &open_session;
+  // Names of kernels are kept from the first call on, in case their GPU times will be measured.
   process::own().events.set_learns(cutrace::detail::environment("CUTRACE_GPU_EVENTS") != nullptr);
   pthread_atfork(nullptr, nullptr, &after_fork);
   slots::scan(process::own());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels and whole graphs that the tracers of a process saw, those that there were, and those that were lost.
+// Kernels and whole graphs that the tracers of a process saw, those that there were, and records of any kind that were
+// lost.
 #pragma once
 
 #include <cstdio>

@@ -37,7 +37,7 @@ unsigned long long measure(const bench::driver& gpu, const bench::traced& tracin
     const int replays = s.replays / shorten > 0 ? s.replays / shorten : 1;
     const double ns = bench::measure(parts, replays, [&](int n) {
       if (tracing.staged()) {
-        CUTRACE_STAGE("replays", n);
+        CUTRACE_STAGE("replays", n);  // any number will do for a request
         replay(gpu, exec, n);
       } else {
         replay(gpu, exec, n);
@@ -51,7 +51,7 @@ unsigned long long measure(const bench::driver& gpu, const bench::traced& tracin
 }
 
 /// Raw records, the twin and cutrace, all by node, take turns in this process as CUPTI's client, each on graphs of its
-/// own: processes differ in how long the GPU takes to record a node, by up to a tenth (834 or 930 us for 1,000).
+/// own: processes differ in how long the GPU takes to record a node, by a tenth and more (834 or 930 us for 1,000).
 int take_turns(int shorten) {
   constexpr int turns = 4, parts_of_turn = 3;
   const char* const clients[] = {"records", "twin", "cutrace"};

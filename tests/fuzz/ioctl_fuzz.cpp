@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: no parameter block, however short or wild, makes the decoder of NVIDIA's ioctls read outside of it
 // or say something that does not fit together. The first bytes choose device, command word, driver branch and result;
-// the rest is cut into the four blocks, each in memory of exactly its size. random_driver.cpp where there is no
+// of the rest the four blocks are cut, each in memory of exactly its size. random_driver.cpp where there is no
 // libFuzzer.
 #include <cstddef>
 #include <cstdint>

@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
   cutrace::session trace(o);
   if (!trace.active()) return std::puts("FAIL there is no trace"), 1;
   replayed_graph gpu(nodes);
-  const test_support::device_processes others(gpu.device);
+  const test_support::device_processes users(gpu.device);  // of the device: this process and others
 
   const std::uint64_t per_step = wanted / 10 / static_cast<unsigned>(nodes);
   std::uint64_t launched = 0;
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
   std::printf(
       "%s\n   kernels     Mkernel/s  resident  device taken  device, NVML   delivered     pending  collector "
       "lost\n",
-      others.reason().c_str());
+      users.reason().c_str());
   using clock = std::chrono::steady_clock;
   const clock::time_point begin = clock::now();
   std::uint64_t cpu_before = 0, delivered_before = 0;
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
     launched += per_step * static_cast<unsigned>(nodes);
     const cutrace::stats s = trace.stats();
     const auto rss = static_cast<std::int64_t>(test_support::resident_bytes());
-    const std::int64_t taken = gpu.taken_bytes(), own = others.own_bytes();
+    const std::int64_t taken = gpu.taken_bytes(), own = users.own_bytes();
     resident.add(rss);
     device.add(taken);
     device_own.add(own);

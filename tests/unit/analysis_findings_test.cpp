@@ -208,7 +208,7 @@ TEST_CASE("analysis.findings: losses, which have no time") {
   REQUIRE(find_findings(a.log(), r, options).size() == 1);
 }
 
-TEST_CASE("analysis.findings: all that a device can win is less than the time recorded") {
+TEST_CASE("analysis.findings: all that a device can win is no more than the time recorded") {
   for (std::uint32_t seed = 1; seed <= (sanitized ? 100 : 1000); ++seed) {
     CAPTURE(seed);
     random_trace::trace t = random_trace::make(seed);

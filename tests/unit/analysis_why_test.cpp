@@ -29,7 +29,7 @@ using namespace cutrace::analysis;
 constexpr std::int64_t us = 1000, ms = 1000 * us;
 constexpr std::uint64_t slow = 77;
 
-/// What is done to request 77: how much later each step begins, and events of its own.
+/// How long each step of a request takes, and what else happens in it. Request 77 has such a plan of its own.
 struct plan {
   std::int64_t queue_ms = 1, own_us = 100, prefill_us = 900, delay_us = 20, hole_ms = 0, copy_us = 0, call_us = 0;
   const char* call = nullptr;
@@ -160,14 +160,15 @@ answer why(const std::vector<event>& events, const std::function<std::uint32_t(c
   return w;
 }
 
-/// Request 77 is the slowest; its first cause is that part, and all three forms say so with these words.
+/// Request 77 is the slowest (but for those that share the straggler's batches); its first cause is that part, and all
+/// three forms say so with these words.
 answer planted(const plan& p, request_part expected, std::int64_t least_excess_ns,
                const std::vector<std::string>& words) {
   const server s(p);
   const answer w = why(s.events(), [&](const why_finder& f) { return f.by_latency().at(p.straggler ? 2 : 0); });
   CAPTURE(w.text);
   CHECK(w.report.name == "77");
-  CHECK(w.report.rank == (p.straggler ? 3 : 1));  // two of its mates live longer
+  CHECK(w.report.rank == (p.straggler ? 3 : 1));  // 9000 and 9001 live longer
   CHECK(w.report.requests >= 200);
   REQUIRE(!w.report.causes.empty());
   CHECK_MESSAGE(w.first().is == expected, name_of(w.first().is));

@@ -38,7 +38,8 @@ struct diff_arguments {
   view_options view;
 };
 
-/// Enough for a test of single durations; more would cost memory and show no other result.
+/// Of one trace on each side, enough for the test whether their single durations differ; more would cost memory and
+/// show no other result.
 constexpr std::size_t kept_durations = 4096;
 
 class profile_sink : public analysis_sink {
@@ -165,14 +166,15 @@ void add_diff(CLI::App& app, int& exit_status) {
                    "this (5%) and, with repeated runs, significantly so")
       ->type_name("SHARE");
   command->add_flag("--allow-incomplete", w->allow_incomplete,
-                    "Compare traces that were cut short, whose parts are not all given, or that left events out, too");
+                    "Compare files that do not hold a whole trace (cut short, a part, limited in size), too");
   command->add_flag("--json{-}", w->json,
                     "All rows as one JSON document on standard output, or in FILE with --json=FILE");
   w->choice.add_options(*command);
   w->view.add_options(*command, "Rows of each table (10)");
   command->footer(
       "Rows compare the mean of one operation; \"in all\" is the change of its total in a run.\n"
-      "Exit code: 0; 5 as of --fail-over; 4 a file could not be read in whole, whatever was found; 125 not at all.\n"
+      "Exit code: 0; 5 as of --fail-over; 4 a file could not be read in whole, whatever was found; 125 not at\n"
+      "all, or it is incomplete.\n"
       "Examples:\n"
       "  cutrace diff before.jsonl after.jsonl\n"
       "  cutrace diff --before a1.jsonl a2.jsonl a3.jsonl --after b1.jsonl b2.jsonl b3.jsonl --fail-over 5%\n"

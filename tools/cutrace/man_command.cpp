@@ -15,7 +15,8 @@ namespace cutrace_tool {
 
 namespace {
 
-/// For roff, as it stands: no character is a request, a hyphen or a typographic quote.
+/// For roff, as it stands: no character is an escape, a hyphen, a typographic quote or the control character '. The
+/// other control character, a point at the begin of a line, is put_text's to escape.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {

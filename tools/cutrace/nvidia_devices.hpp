@@ -8,8 +8,8 @@
 
 namespace cutrace_tool {
 
-/// As /proc/devices has them, and the stand-ins of CUTRACE_IOCTL_DEVICES ("KIND=MAJOR:MINOR,..."), which are for tests
-/// on a machine without such devices. @throws usage_error
+/// As /proc/devices has them, and the stand-ins of CUTRACE_IOCTL_DEVICES ("KIND=MAJOR:MINOR,...", see
+/// device_numbers.hpp), which are for tests on a machine without such devices. @throws usage_error
 cutrace::ioctls::device_numbers find_nvidia_devices();
 
 /// 0: there is no driver.

@@ -25,7 +25,7 @@ struct process_answer {
   std::string line, text;
 };
 /// Sends the line `request` and reads the answer until the other side closes the connection.
-/// @throws usage_error where the socket is of another process or nothing comes until `end`
+/// @throws usage_error where the socket is of another process, or the whole answer has not come until `end`
 process_answer ask_process(int process, const process_socket& socket, const std::string& request,
                            std::chrono::steady_clock::time_point end);
 

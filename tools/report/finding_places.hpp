@@ -54,7 +54,8 @@ class work_places {
 
   std::uint64_t count() const noexcept { return count_; }
 
-  /// Fills in count, bytes, stage, site, kernel, number of stages and evidence of the finding.
+  /// Fills in count, bytes, stage, site, kernel (empty where work without a name took most time), number of stages as
+  /// `places`, and evidence of the finding.
   CUTRACE_ONE_COPY void report(finding& f) const {
     f.count = count_;
     f.bytes = bytes_;
@@ -122,7 +123,7 @@ class gap_places {
     for (const idle_gap& g : longest_) f.proof.push_back(proof_of(log_, g));
   }
 
-  /// Call it after `report`. Looks at the longest gap of the blame that costs most: fills in thread and stage of the
+  /// Looks at the longest gap of the blame that costs most: fills in thread and stage of the
   /// work that ended the gap, and the stages that were open on other threads during the gap.
   CUTRACE_ONE_COPY void name_company(finding& f) const {
     if (worst_ == nullptr || worst_->longest.empty()) return;

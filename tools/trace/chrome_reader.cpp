@@ -14,7 +14,7 @@ using cutrace::event_kind;
 
 namespace {
 
-/// Microseconds with a fraction, as text, to nanoseconds; what is smaller is rounded off. Exact, as no double is.
+/// Microseconds with a fraction, as text, to nanoseconds; smaller parts are cut off. Exact, as no double is.
 value_state nanoseconds(std::string_view token, std::int64_t& ns) noexcept {
   std::size_t at = 0;
   const bool negative = !token.empty() && token[0] == '-';
@@ -156,9 +156,8 @@ void chrome_reader::begin_events(const std::string& path) {
   }
   to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); });
   if (has_path_) rows_.look_through(path);
-  // The same pattern of rows for each part, so only the facts are compared.
-  to_.open(facts_);
-  rows_.describe(at_);
+  to_.open(facts_);     // of a further part: compares its facts with those of the first
+  rows_.describe(at_);  // of a further part: only rows that are new
 }
 
 void chrome_reader::read_event(std::string_view text) {
@@ -298,7 +297,7 @@ void chrome_reader::read_args(json_value& v, chrome_fields& f) {
 bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_fields& f) {
   field_watch watch(to_.problems(), at_);
   const auto whole = [&](auto& to) { watch.check(key, read_unsigned(v, to)); };
-  const auto signed_ns = [&](std::int64_t& to) { watch.check(key, read_signed(v, to)); };
+  const auto number = [&](std::int64_t& to) { watch.check(key, read_signed(v, to)); };
   const auto triple = [&](std::uint32_t(&to)[3]) { watch.check(key, read_triple(v, to)); };
   switch (word_key(key)) {
     case word_key("device"):
@@ -322,7 +321,7 @@ bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_
     case word_key("External id"):
       return whole(f.external_id), true;
     case word_key("queued"):
-      return signed_ns(f.queued_ns), true;
+      return number(f.queued_ns), true;
     case word_key("registers per thread"):
       return whole(f.registers_per_thread), true;
     case word_key("shared memory"): {
@@ -375,21 +374,21 @@ bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_
     case word_key("thread"):
       return whole(f.thread), true;
     case word_key("value"):
-      if (ours_) return signed_ns(f.value), true;
+      if (ours_) return number(f.value), true;
       return true;
     case word_key("count"):
       return whole(f.count), true;
     case word_key("ended_before_start_ns"):
-      return signed_ns(f.ended_before_start_ns), true;
+      return number(f.ended_before_start_ns), true;
     case word_key("category"):
       if (ours_) whole(f.category_number);
       return true;
     case word_key("blocks per SM"):
     case word_key("warps per SM"):
     case word_key("est. achieved occupancy %"):
-    case word_key("memory bandwidth (GB/s)"):
-    case word_key("sort_index"):
-      return true;  // follow from others
+    case word_key("memory bandwidth (GB/s)"):  // these follow from other fields
+    case word_key("sort_index"):               // for viewers
+      return true;
     default:
       return false;
   }

@@ -109,11 +109,11 @@ value_state read_sinks(json_value& v, cutrace::stats& s, field_watch& watch) {
 }  // namespace
 
 bool read_header_field(std::string_view key, json_value& v, trace_facts& to, field_watch& watch) {
-  std::string ignored;
+  std::string schema;
   switch (word_key(key)) {
     case word_key("schema"):
-      watch.check(key, read_string(v, ignored));
-      if (ignored != "cutrace") watch.wrong(key, value_state::wrong_type);
+      watch.check(key, read_string(v, schema));
+      if (schema != "cutrace") watch.wrong(key, value_state::wrong_type);
       return true;
     case word_key("cutrace_version"):
       return true;

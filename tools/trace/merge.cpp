@@ -115,7 +115,7 @@ class merging {
     if (i == plan_.first) return note + "the common clock is its own";
     if (p.by_monotonic) return note + "by CLOCK_MONOTONIC of the same boot, within " + ns(bound);
     note += "by CLOCK_REALTIME, within " + ns(bound) + " and what the hosts' clocks are apart, which no file says";
-    // NTP slews or steps REALTIME meanwhile: it shows against MONOTONIC.
+    // Whoever sets the clock (NTP by a step, or a person) moves REALTIME against MONOTONIC. A slew moves both alike.
     const cutrace::clock_anchor &from = sources_.facts(p.representative).start,
                                 &to = sources_.totals(p.representative).stop;
     if (from.monotonic_ns != 0 && to.monotonic_ns != 0) {

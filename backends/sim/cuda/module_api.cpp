@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules, libraries and functions. Any image is accepted, and so is any function name: a kernel has a name, a duration
-// and nothing to execute. Globals do not exist.
+// Modules, libraries and functions. Any image is accepted, and so is any function name that is not empty: a kernel has
+// a name, a duration and nothing to execute. Globals do not exist.
 #include <cstring>
 
 #include "api.hpp"
@@ -8,12 +8,14 @@
 namespace standin {
 namespace {
 
-CUresult load(module_handle*& out, const void* image, const char* text) {
+/// `file`: the name of the image's file, nullptr where it lies in memory.
+CUresult load(module_handle*& out, const void* image, const char* file) {
   current();
   driver& d = driver::get();
   auto m = std::make_unique<module_handle>();
-  if (image == nullptr && text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (text != nullptr) m->image = text;  // real images are not read: they may be cubin, fatbin or PTX of any length
+  if (image == nullptr && file == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Real images are not read: they may be cubin, fatbin or PTX of any length. A file's name stands for its content.
+  if (file != nullptr) m->image = file;
   {
     const std::lock_guard<std::mutex> hold(d.lock);
     m->id = ++d.last_module;
@@ -29,9 +31,9 @@ CUresult load(module_handle*& out, const void* image, const char* text) {
 }
 
 template <class Handle>
-CUresult load_as(Handle* out, const void* image, const char* text = nullptr) {
+CUresult load_as(Handle* out, const void* image, const char* file = nullptr) {
   module_handle* m = nullptr;
-  const CUresult r = load(m, image, text);
+  const CUresult r = load(m, image, file);
   if (r == CUDA_SUCCESS) required(out) = reinterpret_cast<Handle>(m);
   return r;
 }

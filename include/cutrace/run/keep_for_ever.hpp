@@ -13,7 +13,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
-/// Keeps `what` until the process ends, where a leak checker finds it: nobody knows when it would be safe to destroy.
+/// Keeps `what` until the process ends: nobody knows when it would be safe to destroy. A leak checker finds it in the
+/// list, unless there was no memory for its node there.
 template <class T>
 void keep_for_ever(std::unique_ptr<T> what) {
   struct kept {

@@ -197,7 +197,7 @@ TEST_CASE("however it ends, it ends the same") {
 TEST_CASE("a program with a filter of its own is traced; it cannot be a tracee of somebody else, too") {
   const run r({"--method", "ioctl", "--sink", "jsonl", "--quiet"}, {SUBJECT, "/dev/null", "own_filter"}, devices);
   CHECK(r.ended.exit_status == 0);
-  CHECK(r.ended.output == "traced by itself: no\n4 failed as they should\n");
+  CHECK(r.ended.output == "tracer by request: no\n4 failed as they should\n");
   CHECK(ioctls(r.files(".jsonl").at(0)) == subject::words);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that makes ioctls with NVIDIA's command words on whatever device it is given, and does what programs do
-// with threads, processes and signals meanwhile. It prints what it saw: the same, whether it is traced or not.
+// with threads, processes and signals meanwhile. It prints what it saw: the same, whether it is traced or not, but for
+// own_filter, which needs a tracer.
 //   subject DEVICE WHAT [NUMBER...]
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -180,8 +181,9 @@ int descriptors() {
   return 0;
 }
 
+/// Where it has no tracer yet, PTRACE_TRACEME succeeds and makes its parent the tracer.
 int own_filter() {
-  std::printf("traced by itself: %s\n", ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? "yes" : "no");
+  std::printf("tracer by request: %s\n", ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? "yes" : "no");
   sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program = {1, allow};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)

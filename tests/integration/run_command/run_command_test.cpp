@@ -47,7 +47,7 @@ TEST_CASE("a program is traced: report, files, and its own streams untouched") {
   CHECK(r.says(content_of(r.files(".txt")[0])));
   CHECK(r.says("nothing lost"));
   CHECK(r.says("2 files, "));
-  CHECK(r.file_count() == 2);  // the folder of status blocks is gone
+  CHECK(r.file_count() == 2);  // the folder in which its processes report to the command is gone
   CHECK(!r.says("warning"));
   CHECK(!r.says("[cutrace "));  // no terminal, no progress
   CHECK(!r.says("\033"));
@@ -99,7 +99,7 @@ TEST_CASE("quiet means quiet") {
   CHECK(r.file_count() == 2);
 }
 
-TEST_CASE("kinds and graphs reach the backend, and replace what the environment says") {
+TEST_CASE("kinds reach the backend, and replace what the environment says") {
   const run r({"--sink", "jsonl", "--kinds=-kernel"}, {SUBJECT, "work", "5"}, {{"CUTRACE_KINDS", "kernel"}});
   CHECK(r.ended.exit_status == 0);
   const jsonl_trace t(r.files(".jsonl").at(0));
@@ -235,7 +235,7 @@ TEST_CASE("ranks of all launchers are recognised") {
   CHECK(!jsonl_trace(nonsense.files(".jsonl").at(0)).header.contains("rank"));
 }
 
-TEST_CASE("recording begins and ends when it is reported to, and the trace ends whole") {
+TEST_CASE("recording begins and ends when the options say so, and the trace ends whole") {
   const run late({"--sink", "jsonl", "--start-after", "60s"}, {SUBJECT, "slow", "300"});
   CHECK(late.ended.exit_status == 0);
   CHECK(jsonl_trace(late.files(".jsonl").at(0)).complete());
@@ -246,7 +246,7 @@ TEST_CASE("recording begins and ends when it is reported to, and the trace ends 
   CHECK(t.complete());
   CHECK(!t.of("kernel").empty());
   for (const auto& e : t.of("kernel")) {
-    CHECK(e.at("ts_ns") >= 390000000);  // the pump opened the gate after that
+    CHECK(e.at("ts_ns") >= 390000000);  // no kernel was recorded before --start-after
   }
   const auto windows = t.of("window");
   REQUIRE(windows.size() == 1);
@@ -279,7 +279,7 @@ TEST_CASE("NVTX ranges are stages, also without CUDA, and not when they are not 
 }
 
 TEST_CASE("a process without a driver is quiet but for its stages") {
-  // Of the folder of the stand-in, nothing; then no libcuda is found here.
+  // Without the folder of the stand-in driver in the path: on a machine without a driver there is no libcuda then.
   const run r({"--sink", "jsonl"}, {NVTX_PROGRAM, "threads"}, {{"LD_LIBRARY_PATH", "/nonexistent"}});
   CHECK(r.ended.exit_status == 0);
   CHECK(r.files(".jsonl").size() == 1);
@@ -308,7 +308,8 @@ TEST_CASE("nothing that is there is overwritten") {
   const temporary_folder folder;
   std::set<std::string> names;
   for (int i = 0; i < 2; ++i) {
-    // The same process id twice, as when ids come round: exec keeps it.
+    // A pattern without %p gives both runs the same name, as two processes with one id would have; %u makes them
+    // differ.
     const test_support::finished_process p = test_support::run_process(
         {CUTRACE_COMMAND, "run", "--quiet", "--sink", "jsonl:t.%r.same%u.jsonl", "--", SUBJECT, "work", "5"},
         folder.path());

@@ -33,7 +33,7 @@ finding check_library(const setup& s, const driver_facts& d) {
   return f;
 }
 
-/// The kernel's half; "580.95.05" is the first number with two points of its file.
+/// The kernel's half: the first number with a point in its file, as "580.95.05".
 std::string module_release(const std::string& text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] < '0' || text[at] > '9' || (at != 0 && text[at - 1] != ' ')) continue;

@@ -44,7 +44,7 @@ class gpu_tables {
     print_devices(out_, rows, recorded_ns_, r_.idle.lengths);
   }
 
-  /// Classes that occur; the diagonal is the class's own time.
+  /// Classes that occur; the diagonal is all time of the class, beside others or not.
   void overlap() {
     for (const analysis::device_activity& a : r_.devices) {
       std::vector<std::size_t> seen;
@@ -157,6 +157,7 @@ class gpu_tables {
     }
   }
 
+  /// With the stage and call that are to blame, as in docs/analyses.md.
   void gaps(std::size_t top) {
     if (r_.idle.longest.empty()) return;
     out_.heading("LONGEST GAPS", {{"at", 10}, {"length", 10}, {"  ", 2}, {"cause", -16}, {"stage: call", -38}});

@@ -132,7 +132,7 @@ class summary_writer {
     json_.end_array();
   }
 
-  /// The last section of the terminal report, a line each.
+  /// The last section of the terminal report, and what the page lacks for want of memory, a line each.
   CUTRACE_NOINLINE void notes() {
     ascii::page page(4000, false);
     ascii::quality_section(page, end_)

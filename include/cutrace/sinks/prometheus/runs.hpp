@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of stages (one run: one time that a stage was executed) until all of their GPU work is known, so that each run
-// becomes one observation: its time on the GPU, and the time in which the GPU was idle. A stage ends on the host before
-// its work ends on the GPU, and records of GPUs come late; so a run waits until nothing was heard of it for a while.
-// Fixed memory.
+// becomes one observation for each device: its time on that GPU; and one of the time in which it ran on the host and no
+// GPU was at work. A stage ends on the host before its work ends on the GPU, and records of GPUs come late; so each
+// entry (a run, or its part on one device) waits until nothing was heard of it for a while. Fixed memory.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,15 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace prometheus {
 
-/// Length of a union whose parts come roughly in the order of their ends. Exact until a part begins before the last
-/// `kept_most` stretches; then what lies between older ones is left out, so the length is never too large.
+/// Length of a union whose parts come roughly in the order of their ends. Exact unless a part begins before the end of
+/// a stretch that has been counted already, to keep no more than `kept_most`; what of it lies between older stretches
+/// is left out then, so the length is never too large.
 class short_union {
  public:
   void add(analysis::interval v) noexcept {
     v.start_ns = std::max(v.start_ns, counted_until_ns_);
     if (v.empty()) return;
-    std::size_t at = size_;  // stretches from `at` on overlap or touch v, or lie inside of it
+    std::size_t at = size_;  // stretches before `at` end before v begins
     while (at > 0 && kept_[at - 1].end_ns >= v.start_ns) --at;
     std::size_t after = at;
     for (; after < size_ && kept_[after].start_ns <= v.end_ns; ++after) {
@@ -95,7 +96,8 @@ class run_table {
       if (set[i].id == id) set[i].ended = true;
     }
   }
-  /// Settles runs that ended and of which nothing more was heard for quiet_ns, or, where no end has come, for a minute.
+  /// Settles entries of runs that ended of which nothing more was heard for quiet_ns; where no end has come, for a
+  /// minute at least.
   template <class Settled>
   void settle(std::uint64_t now_ns, Settled&& settled) {
     for (std::size_t i = 0; i < slot_count; ++i) {

@@ -83,14 +83,14 @@ class graph_callbacks {
   }
 
  private:
-  /// The clones that the running instantiation of this thread has made. Only their handles are queried for an id again.
-  /// They are valid: the same driver call made them, and those that it destroys are forgotten.
+  /// Clones that this thread has made, among them those of its running instantiation. Only the latter's handles are
+  /// queried for an id again. They are valid: the same driver call made them, and those that it destroys are forgotten.
   class instantiation {
    public:
     ~instantiation() { thread_is_ending() = true; }
     void remember(CUgraphNode node, std::uint64_t id) noexcept {
       try {
-        if (nodes_.size() >= limit) nodes_.clear();  // clones outside of an instantiation, which are not looked up
+        if (nodes_.size() >= limit) nodes_.clear();  // most are of clones outside of an instantiation
         nodes_[node] = id;
       } catch (...) {  // out of memory: nodes of child graphs stay without a stage of capture
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcupti, opened at run time and never linked: a table of the functions that are used, some of them optional, and
-// which of several libraries it should be. Headers give only types; the library at hand decides what is possible.
+// which of several libraries it should be. Headers give the types, and names of functions that they declare; the
+// library at hand decides what is possible.
 #pragma once
 
 #include <cupti.h>
@@ -127,7 +128,7 @@ class library {
     for (int major : {driver_major, headers_major, 13, 12}) {
       if (major != 0 && open_version(std::to_string(major))) return path_;
     }
-    // Files of CUDA 11 bear the minor version, too. Last: few records of such a library fit a newer driver.
+    // Files of CUDA 11 bear the minor version, too. Last: under a newer driver such a library makes few records.
     if (open_version("11.8")) return path_;
     return "no libcupti was found: install the CUDA toolkit's CUPTI (libcupti.so." +
            std::to_string(driver_major != 0 ? driver_major : headers_major) +
@@ -198,7 +199,8 @@ inline int driver_version(std::string& why) {
   return version;
 }
 
-/// Set by the injection library, which the driver loads during its own start: the driver must not be called then.
+/// Set by the injection library, which the driver loads during its own start: the driver must not be called then. It
+/// stays set, since cuda_is_running is asked only when the session begins, which is then.
 inline bool& loaded_by_driver() noexcept {
   static bool loaded = false;
   return loaded;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tracer keeps of one ioctl: bytes as they were found, nothing decoded yet, so that the program waits for no
-// more than the reading. The same record goes through the ring and through the pipe to who writes the trace.
+// more than the reading. The BPF program sends it through its ring, the tracer through its pipe, to the process that
+// writes the trace.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct trace_record {
 
   enum class what : std::uint32_t {
     ioctl = 1,
-    unfinished,  ///< an ioctl whose thread ended in it: `end_ns` is then
+    unfinished,  ///< an ioctl whose thread ended in it; `end_ns`: when the tracer saw that
     lost,        ///< `result` records of this process found no room
   };
   what kind;
@@ -23,9 +24,10 @@ struct trace_record {
   std::uint32_t request;
   std::uint64_t begin_ns, end_ns;  ///< CLOCK_MONOTONIC
   std::int64_t result;             ///< as the kernel returns it: -errno where it failed
-  std::uint32_t status;            ///< read on its own, where `status_read`
+  std::uint32_t status;  ///< NV_STATUS in the parameter block, read apart from the bytes below; if `status_read`
   ioctl_device device;
   std::uint8_t status_read;
+  /// Of the parameter block before and after the ioctl, and of the inner block, to which the first one points.
   std::uint8_t entry_bytes, exit_bytes, inner_entry_bytes, inner_exit_bytes;
   char node[24];
   char thread_name[16];  ///< of the kernel, as it was at the call

@@ -51,7 +51,7 @@ class recorder final : public activity_buffers {
   void detach() {
     if (event_writer* w = writer_.load()) w->offer(static_cast<const activity_buffers*>(nullptr));
     writer_.store(nullptr);
-    while (users_.load() != 0) std::this_thread::yield();  // each is inside of one call of the writer
+    while (users_.load() != 0) std::this_thread::yield();  // until no thread uses the writer
     switch_clock(nullptr);
   }
 
@@ -99,7 +99,7 @@ class recorder final : public activity_buffers {
     if (waiting_now % 4096 == 0) report();  // a program that never synchronises
   }
 
-  /// Reports what has ended. Returns how many works are still running.
+  /// Reports what has ended. Returns how many works have not ended.
   std::size_t report() {
     std::vector<waiting> done;
     std::size_t left = 0;
@@ -157,7 +157,8 @@ class recorder final : public activity_buffers {
     for (const held& h : holders_) since_ns = std::min(since_ns, h.since_ns);
     if (since_ns != none) take(to, {any, since_ns});
   }
-  std::uint64_t bytes() const noexcept override { return 0; }  // a program's own, without cutrace, too
+  /// The list of pending work is the simulated GPU's, not cutrace's: nothing counts towards its memory limit.
+  std::uint64_t bytes() const noexcept override { return 0; }
 
   void describe_event(const cutrace::event& e) {
     const use writer(*this);
@@ -188,7 +189,7 @@ class recorder final : public activity_buffers {
     std::list<held>::iterator at;
   };
 
-  /// The writer for the length of one call of it; `detach` waits for these.
+  /// The writer for as long as this object lives; `detach` waits for these.
   class use {
    public:
     explicit use(recorder& r) : recorder_(r) {
