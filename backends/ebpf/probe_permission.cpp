@@ -20,7 +20,7 @@ namespace cutrace_ebpf {
 namespace {
 
 constexpr unsigned cap_sys_admin = 21, cap_perfmon = 38, cap_bpf = 39;  // linux/capability.h, from Linux 5.8 on
-// The kernel's own function for trying probes, which only BPF's test runs call; and one that is rarely called.
+// The kernel's own function for trying probes, which only BPF's test runs call; and two that are rarely called.
 constexpr const char* tried_functions[] = {"bpf_fentry_test1", "__x64_sys_getpgid", "vfs_fsync"};
 
 class open_fd {
@@ -78,7 +78,7 @@ int perf_type(const char* name) {
   return type;
 }
 
-/// A perf event at a function of the kernel, or at an offset of a file.
+/// A perf event at a function of the kernel, or at the begin of a file.
 int open_event(int type, const char* function_or_path, pid_t process, int cpu) {
   perf_event_attr a;
   std::memset(&a, 0, sizeof(a));

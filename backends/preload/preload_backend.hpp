@@ -38,7 +38,7 @@ class preload_backend final : public backend {
       if (p.driver.present() && !p.events.usable()) {
         gpu_time = "no GPU time by CUDA events: the driver lacks functions of CUDA 12.0";
       } else {
-        p.events.set_learns(true);
+        p.events.set_learns(true);  // names of kernels, by their handles
         harvest_.reset(new event_harvest(p.events, w));
         p.measures.store(true, std::memory_order_relaxed);
         status.active = true;
@@ -68,7 +68,7 @@ class preload_backend final : public backend {
     if (thread_calls* t = thread_calls::existing()) calls::thread_ends(*t);
     p.waiting_writer.store(nullptr, std::memory_order_release);
     p.writer.store(nullptr, std::memory_order_release);
-    // Calls made while the session was being opened.
+    // Calls made while the session was being opened: there was no chunk for their records yet.
     if (const std::uint64_t missed = p.missed.exchange(0)) writer_->count_loss(loss_cause::chunk_full, missed);
     report_unexported(p);
     writer_ = nullptr;

@@ -131,7 +131,8 @@ int child(const std::string& name, std::uint64_t shorten) {
 }
 
 /// What may be CUPTI's client for a turn. None with latency timestamps: once they were on, launches stay dearer in that
-/// process, although they were switched off again; after many turns of all these clients they took a quarter more.
+/// process, although they were switched off again: with a client that had them among these, all launches took a quarter
+/// more in the end.
 struct client {
   const char* name;
   bench::tracer who;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one request cost, reported to the program itself when the request's work has retired: session::on_request_done.
-// The definitions are those of `cutrace report` (docs/analyses.md); all times are integer nanoseconds.
+// What one request cost, reported to the program itself when the request is done and its GPU work has come:
+// session::on_request_done. When that is, and the definitions, stand in docs/analyses.md; all times are integer
+// nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 CUTRACE_BEGIN_NAMESPACE
 
 /// A request is what stages name as one: CUTRACE_STAGE("prefill", id), CUTRACE_STAGE_BATCH("decode", ids, n). The times
-/// below overlap each other: they do not add up to the wall time. Times of a batch are the batch's, and stand apart
-/// from times of this request alone; the request's share of a batch is an estimate.
+/// below overlap each other: they do not add up to the wall time. GPU times of a batch are the batch's, and stand apart
+/// from those of this request alone; the request's share of a batch is an estimate. All other times include batches at
+/// full length.
 struct request_done {
   std::uint64_t id = 0;  ///< the number given, or the hash of the text
   text name;             ///< text form, empty for numbers; lives until the handler returns
@@ -30,9 +32,10 @@ struct request_done {
   std::int64_t transfer_in_batches_ns = 0;   ///< copies likewise
   std::int64_t estimated_share_ns = 0;       ///< estimate: sum over batches of (GPU time / requests of the batch)
 
-  std::uint64_t lost = 0;     ///< records of any kind that the trace lost while the request was open: 0 is good
-  std::uint64_t late = 0;     ///< events of the request that came out of order; the numbers include them
-  bool unfinished = false;    ///< a stage of it had not ended: it was given up, or the trace ended first
+  std::uint64_t lost = 0;  ///< records of any kind that the trace lost while the request was open: 0 is good
+  std::uint64_t late = 0;  ///< events of the request that came out of order; the numbers include them
+  bool unfinished =
+      false;  ///< a stage of it had not ended: the trace ended first, or the stage was waited for no longer
   bool work_missing = false;  ///< a launch of it has no GPU record, or one without times: its GPU times are too small
   bool approximate = false;   ///< there were more intervals than are kept: a union was estimated
 
@@ -44,7 +47,7 @@ struct request_done {
 /// Called on the collector's thread, one call at a time, never on a thread of the program; the time that it takes
 /// delays the sinks. The reference is valid until the handler returns. Exceptions are caught: the request counts as
 /// lost for the sink "on_request_done" in session::stats(), `on_error` gets the first reason, and later requests are
-/// delivered all the same. The handler cannot use the session, as no sink can.
+/// delivered all the same. What the handler calls of the session is refused, as for sinks.
 using request_done_handler = void (*)(const request_done& request, void* user);
 
 CUTRACE_END_NAMESPACE

@@ -140,7 +140,7 @@ inline std::vector<proto_field> fields_of(std::string_view s) {
   return all;
 }
 
-/// Tag of a field whose value has another length now.
+/// A field with another value of another length: tag, length, value.
 inline std::string with_value(std::string_view s, const proto_field& f, const std::string& value) {
   std::size_t at = f.begin;
   std::uint64_t tag = 0;
@@ -148,7 +148,7 @@ inline std::string with_value(std::string_view s, const proto_field& f, const st
   return varint(tag) + varint(value.size()) + value;
 }
 
-/// A field, by its number in each of the messages that it lies in, from the outermost on.
+/// A field, by its index in each of the messages that it lies in, from the outermost on.
 using place = std::vector<std::size_t>;
 /// Some of each kind: all fields with the same tags around them. A trace has few that describe and many that happen,
 /// and it is the few that tables are made of.
@@ -240,7 +240,7 @@ inline void change_message(random& r, std::string& s) {
   repeat(s, p.end, s.substr(p.begin, p.end - p.begin), many(r));  // what is long now, many times
 }
 
-/// The same number wherever fields of one kind stand: in each sequence, in each entry of a table.
+/// The same number at all known places of one kind of field: in each sequence, in each entry of a table.
 inline void change_kind(random& r, std::string& s) {
   const std::string number = varint(edge(r));
   for (const place& at : any_kind(r, s))
@@ -337,7 +337,7 @@ inline void change_json(random& r, std::string& s) {
   }
 }
 
-/// @param bytes changes single bytes: libFuzzer's own
+/// @param bytes changes single bytes: libFuzzer's function, or the driver's in its place
 template <class Bytes>
 std::size_t mutate(bool is_json, std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed,
                    Bytes bytes) {
@@ -346,7 +346,8 @@ std::size_t mutate(bool is_json, std::uint8_t* data, std::size_t size, std::size
   std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
   const bool was_zipped = is_gzip(content);
   if (was_zipped) content = unzipped(content);
-  // A bomb takes several changes that nobody sees the first of: at times many at once.
+  // An input that costs the reader too much may take several changes, of which the first alone reaches no new code, so
+  // that a fuzzer would not keep it: at times many at once.
   for (std::size_t n = 1 + below(r, below(r, 8) == 0 ? 16 : 3); n != 0 && content.size() < content_limit; --n) {
     if (is_json)
       change_json(r, content);

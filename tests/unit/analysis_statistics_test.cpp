@@ -65,15 +65,15 @@ TEST_CASE("statistics: permutations as counted one by one") {
   CHECK(permutation_p({}, {7}) == 1);
   CHECK(ways_to_part(3, 3) == 20);
   CHECK(ways_to_part(8, 8) == 12870);
-  CHECK(std::isinf(ways_to_part(100, 100)));
+  CHECK(std::isinf(ways_to_part(100, 100)));  // too many to be counted through
 }
 
-TEST_CASE("statistics: many runs are drawn at random") {
+TEST_CASE("statistics: of many runs, ways to part them are drawn at random") {
   std::mt19937 random(5);
   CHECK(permutation_p(normal(random, 40, 100, 2), normal(random, 40, 103, 2)) < 0.001);
-  std::size_t low = 0;  // under chance alone p is uniform
+  std::size_t low = 0;  // under chance alone p is uniform, here from 0 to a half: in the direction that was measured
   for (int i = 0; i < 200; ++i) low += permutation_p(normal(random, 10, 100, 2), normal(random, 10, 100, 2)) < 0.05;
-  CHECK(low >= 8);  // one-sided in the direction measured: a tenth
+  CHECK(low >= 8);  // a tenth of 200 is to be expected
   CHECK(low <= 36);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("statistics: the interval holds the change that was planted, most of t
 }
 
 TEST_CASE("statistics: Benjamini and Hochberg") {
-  // Their own example, 1995, table 1: of 15 p-values four fall at 0.05.
+  // Their own example, 1995: of 15 p-values four fall at 0.05.
   const values p = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
                     0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
   const values q = adjusted_for_many(p);

@@ -180,7 +180,7 @@ TEST_CASE("cupti buffers: threads that take and give never share one, and none g
   CHECK(bytes_of(p.take_all()) == 6 * large);
 }
 
-TEST_CASE("cupti buffers: nobody waits unless the collector has buffers to read and half are taken") {
+TEST_CASE("cupti buffers: nobody waits unless the collector has buffers to read and more than half are taken") {
   constexpr std::uint32_t forever_us = 4000000000;
   pool p;
   p.allow(4 * large);

@@ -118,7 +118,7 @@ TEST_CASE("a recipe knows what a call waits for, of every function that waits") 
     const function_entry* f = find_driver(id);
     if (f == nullptr || f->work != function_work::synchronize) continue;
     CAPTURE(f->symbol);
-    CHECK(f->words <= 6);  // the places of others are where those of a wait are
+    CHECK(f->words <= 6);  // where a seventh would have its place, a wait has those of its stream and event
     std::uint64_t ours[word_limit] = {}, tables[word_limit] = {};
     call_recipe r;
     r.set(call_recipe::waits, f);

@@ -61,13 +61,13 @@ TEST_CASE("nested stages: names, depth, parents, times inside each other") {
     CUTRACE_STAGE("outer");
     {
       CUTRACE_STAGE("inner");
-      CUTRACE_STAGE("twice on one line");
+      CUTRACE_STAGE("second of its block");
     }
     function_scope();
   }
   trace.stop();
   const std::vector<event> all = sink.events();
-  const event outer = named(all, "outer"), inner = named(all, "inner"), twice = named(all, "twice on one line");
+  const event outer = named(all, "outer"), inner = named(all, "inner"), twice = named(all, "second of its block");
   CHECK(outer.depth == 0);
   CHECK(inner.depth == 1);
   CHECK(twice.depth == 2);
@@ -260,7 +260,7 @@ TEST_CASE("paused, nothing is recorded; a stage that is open meanwhile still end
   check_identity(trace.stats());
 }
 
-TEST_CASE("a sink that throws is closed and counted, the others go on") {
+TEST_CASE("a sink that throws gets nothing more and is counted, the others go on") {
   std::string reported;
   cutrace::session_options o = quiet();
   o.on_error = [](const char*, const char* message, void* user) { static_cast<std::string*>(user)->append(message); };

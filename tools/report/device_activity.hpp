@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each device did: busy, idle, active span, and the overlap of computing, communication and each kind of copy.
 //
-// Definitions (ns, half-open intervals; Perfetto's GpuCompute and the temporal breakdown of HTA, Holistic Trace
-// Analysis, use the same). |x| is the length of x without the time in which recording was paused:
+// Definitions (ns, half-open intervals; the temporal breakdown of HTA, Holistic Trace Analysis, has the same
+// active, busy, compute and non_compute). |x| is the length of x without the time in which recording was paused:
 //
 //   active       = from the first start to the last end
 //   busy         = |union of kernels, copies and sets over all streams|
-//   unfinished   = |union of work without times| - what of it lies in busy
+//   unfinished   = |union of work without times, from its call to its last possible end| - what of it lies in busy
 //   idle         = |active| - busy - unfinished
 //   compute      = |union of kernels that are not communication|
 //   non_compute  = busy - compute

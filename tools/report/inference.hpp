@@ -63,8 +63,9 @@ struct stage_distribution {
 
 struct inference_bin {
   interval when;
-  std::uint64_t batches = 0, served = 0;  ///< stages with other requests than the enclosing one; their requests
-  std::uint64_t largest = 0;              ///< largest batch
+  std::uint64_t batches = 0,
+                served = 0;   ///< stages, but no spans, with other requests than the enclosing one; their requests
+  std::uint64_t largest = 0;  ///< largest batch
   std::uint64_t tokens = 0;
   double mean_batch() const noexcept {
     return batches == 0 ? 0.0 : static_cast<double>(served) / static_cast<double>(batches);
@@ -197,7 +198,7 @@ class inference_finder {
       d.host.add(s.when.length_ns());
       d.span = s.span;
       if (gpu_[n].until_ns != INT64_MIN) d.gpu.add(gpu_[n].ns);
-      // An inner stage serves what the one around it serves: counted once.
+      // An inner stage that serves what the one around it serves is not counted again.
       const std::uint32_t served = all.served(n);
       if (served == 0 || s.span || (parents_[n] != stage_log::none && serve_the_same(all, parents_[n], n))) continue;
       if (inference_bin* b = bin_of(s.when.start_ns)) {
@@ -251,7 +252,7 @@ class inference_finder {
     const std::size_t step = (all.size() + accounts_limit - 1) / accounts_limit;
     std::vector<bool> sampled(costs_.size());
     for (std::size_t i = 0; i < all.size(); i += step) sampled[all[i]] = true;
-    const request_index index(log_, sampled, false);
+    const request_index index(log_, sampled, false);  // works of `sampled` alone, and no calls
     request_accounts accounts(index, costs_);
     for (const std::uint32_t request : all) tokens_of(index, request);
     for (std::size_t i = 0; i < all.size(); i += step) {

@@ -38,8 +38,8 @@ class join_table {
     const std::size_t page = probed / page_ids;
     return page < pages_.size() && pages_[page] != nullptr ? (*pages_[page])[probed % page_ids] : 0;
   }
-  /// A call that CUPTI saw; after all calls of `add_probed`. @param id as in CUPTI's trace; 0, as once in 2^32 calls:
-  /// the call has no number, and so no partner
+  /// A call that CUPTI saw; after all calls of `add_probed`. @param id as in CUPTI's trace; 0: the file gives the call
+  /// no number, and so it has no partner
   void add_call(std::uint64_t id) {
     if (id == 0) return void(++calls_);
     const auto found = marks_.try_emplace(key_of(id) / mark_ids);
@@ -70,8 +70,8 @@ class join_table {
     const std::uint64_t joined = joined_to(probed);
     return joined != 0 ? joined : probe_epoch << 32 | probed;
   }
-  /// Whether a probe saw CUPTI's call, too. True only once for a number: CUPTI also gives it to calls that the driver
-  /// makes inside of the call, and such inner calls have no partner.
+  /// Whether a probe saw CUPTI's call, too. True only for the first call asked about that has the number:
+  /// CUPTI also gives it to calls that the driver makes inside of the call, and such inner calls have no partner.
   bool take_partner(std::uint64_t id) noexcept {
     const auto found = id != 0 ? marks_.find(key_of(id) / mark_ids) : marks_.end();
     if (found == marks_.end()) return false;

@@ -89,8 +89,9 @@ inline bool allocates_memory(text name) noexcept {
 
 /// The arrow that viewers draw between a call and GPU work.
 enum class call_arrow : std::uint8_t { none, to_work, from_work };
-/// The arrow at calls at which Kineto starts flows, recognised by the beginnings of their names. About 5 ns: each
-/// comparison is with a literal, whose size the compiler knows.
+/// The arrow at calls at which Kineto starts flows, recognised by the beginnings of their names. Each comparison is
+/// with a literal, whose size the compiler knows: for every call and every piece of GPU work of a Chrome file this is
+/// asked.
 inline call_arrow arrow_of_call(text name) noexcept {
   const char* at = name.data;
   std::size_t left = name.size;

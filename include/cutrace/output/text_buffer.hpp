@@ -87,7 +87,7 @@ inline char* put_text(char* to, std::string_view s) noexcept {
 /// Any integer, exact. `room`: decimal_room.
 template <class Integer>
 inline char* put_integer(char* to, Integer n) noexcept {
-  return fmt::format_to(to, FMT_COMPILE("{}"), n);
+  return fmt::format_to(to, FMT_COMPILE("{}"), +n);  // a char is a number, too
 }
 inline char* put_decimal(char* to, std::uint64_t n) noexcept { return put_integer(to, n); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool for NVTX as NVIDIA's headers describe one: writes a line for each call of the domain functions into the file
-// that RECORDER_FILE names. REFUSES: does not want to begin. DEAF: begins, and sets no function.
+// A tool for NVTX as NVIDIA's headers describe one: writes a line for each call of the commonest domain functions into
+// the file that RECORDER_FILE names. REFUSES: does not want to begin. DEAF: begins, and sets no function.
 #include <nvtx3/nvToolsExt.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -106,7 +106,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(N
   if (callbacks == nullptr || version == nullptr || version->struct_size != sizeof(*version) || version->version != 3)
     return 0;
   version->SetInjectionNvtxVersion(3);
-  // As large as those of NVIDIA's instances, and each slot there is.
+  // The tables of functions, whoever hands them out, are as large as those in NVIDIA's headers, and have each slot.
   const unsigned sizes[NVTX_CB_MODULE_SIZE] = {0,
                                                NVTX_CBID_CORE_SIZE,
                                                NVTX_CBID_CUDA_SIZE,

@@ -130,7 +130,7 @@ TEST_CASE("a sink that holds up the trace does not hold up a program that leaves
   CHECK(seconds_since(begun) < 10);
 }
 
-TEST_CASE("the library is given to no program that would not do the same with it") {
+TEST_CASE("the library is preloaded once, behind what the user preloads, also by a run in a run") {
   const run none({"--quiet"}, {"/bin/sh", "-c", "echo \"$LD_PRELOAD\""});
   CHECK(none.ended.output.find("libcutrace_watch.so\n") != std::string::npos);
   const run others({"--quiet"}, {"/bin/sh", "-c", "echo \"$LD_PRELOAD\""}, {{"LD_PRELOAD", "libm.so.6"}});

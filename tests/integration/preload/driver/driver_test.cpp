@@ -85,7 +85,7 @@ TEST_CASE("a launch gives its grid, its blocks and its shared memory") {
   }
 }
 
-TEST_CASE("the command says what this method has, and trusts a trace without GPU time") {
+TEST_CASE("the command trusts a trace without GPU time, where the method has none") {
   const run r = traced("preload", DRIVER_SUBJECT, {"--strict"});
   CHECK(r.ended.exit_status == 0);
   CHECK(r.says("nothing lost"));
