@@ -114,6 +114,10 @@ struct ended_traces {
   std::set<std::pair<std::uint32_t, unsigned>> seen_, reported_;
 };
 
+bool any_runs(const std::vector<process_report>& processes) {
+  return std::any_of(processes.begin(), processes.end(), [](const process_report& p) { return p.runs(); });
+}
+
 /// For who has asked the program to end and waits. `off`: the program is not traced at all.
 std::string about_running(const std::string& program, int signal, bool off,
                           const std::vector<process_report>& processes) {
@@ -121,8 +125,7 @@ std::string about_running(const std::string& program, int signal, bool off,
                            (signal == SIGINT ? "SIGINT" : "SIGTERM");
   if (off) return text;
   if (processes.empty()) return text + "; nothing of it has been traced so far";
-  if (std::none_of(processes.begin(), processes.end(), [](const process_report& p) { return p.runs(); }))
-    return text + "; its trace has ended";
+  if (!any_runs(processes)) return text + "; its trace has ended";
   std::string files, first;
   for (const process_report& p : processes) {
     for (const sink_report& s : p.sinks) {
@@ -277,8 +280,7 @@ int run(const run_options& options) {
   // A tracer knows its processes itself.
   const bool any_others = !by_tracer && !off && options.children != "off";
   std::vector<process_report> processes = read_at_end(*status, any_others ? &summary.others : nullptr);
-  const auto runs = [](const process_report& p) { return p.runs(); };
-  const bool some_run = !summary.others.empty() || std::any_of(processes.begin(), processes.end(), runs);
+  const bool some_run = !summary.others.empty() || any_runs(processes);
   if (some_run) folder.keep();
   if (some_run && joined) status->keep();  // what they write is in it
   summary.late_files = joined ? status->folder() : out;
