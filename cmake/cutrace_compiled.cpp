@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what the archive was compiled for. An object of its own, so that a small program can ask (cutraceConfig.cmake).
+// A symbol whose name says what the archive was compiled for. An object file of its own, so that the test program of
+// CutraceFit.cmake links nothing else of the archive.
 #include <cutrace/compiled.hpp>
 
 extern "C" {

@@ -40,7 +40,7 @@ create table lines as select row_number() over () as id, * from read_json('trace
   source: 'VARCHAR', destination: 'VARCHAR', async: 'BOOLEAN', source_device: 'UINTEGER',
   destination_device: 'UINTEGER', memory: 'VARCHAR', sync: 'VARCHAR', event_id: 'UINTEGER', operation: 'VARCHAR',
   address: 'VARCHAR', cause: 'VARCHAR', count: 'UBIGINT',
-  -- alarms; `result` of calls, `rank` of the header
+  -- alarms; also `result`, listed with calls, and `rank`, listed with the header
   alarm: 'VARCHAR', work: 'VARCHAR', why: 'VARCHAR', candidates: 'UINTEGER', behind: 'UINTEGER',
   unfinished_ns: 'BIGINT',
   -- descriptions of devices, contexts and streams

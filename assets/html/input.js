@@ -120,6 +120,6 @@ showCharts();
 showTables();
 window.addEventListener("resize", () => { size(); redraw(); });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readStyle(); redraw(); });
-// For tests and the curious: how many events the timeline holds, and when it stood.
+// For tests and the curious: how many events the timeline holds, and when the page was ready.
 document.documentElement.dataset.events = String(rows.reduce((n, row) => n + (row.kind === "gap" ? 0 : row.events), 0));
 document.documentElement.dataset.readyMs = performance.now().toFixed(0);

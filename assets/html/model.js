@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTML report's data in the browser: numbers as people read them, and the packed events (html_records.hpp) as
-// typed arrays with coarser levels above, eight to one, so that drawing touches no more than there are pixels.
+// The HTML report's data in the browser: numbers as people read them, and the packed events (sinks/html/timeline.hpp)
+// as typed arrays with coarser levels above, eight to one, so that drawing touches no more than there are pixels.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
@@ -201,8 +201,8 @@ const nameOf = (row, lane, i) => {
   return "idle: " + g[3] + (g[5] ? ", " + legible(g[5]) : "");
 };
 
-// What the packed bytes say beyond the arrays. The flags stand before the start, so they are read again from the front
-// of the record: a number ends with a byte below 128.
+// What the packed bytes say beyond the arrays. lane.place is behind flags, start and length: the flags are read
+// again after three steps back, a number each, which ends with a byte below 128.
 function extras(lane, i) {
   const end = lane.place[i];
   let back = end;

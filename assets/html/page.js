@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the HTML report shows around its timeline: head, bar, tables that sort, charts, the details of an event, and
-// what keys and pointers do.
+// What the HTML report shows around its timeline: head, bar of the owners of time, tables that sort, charts, and the
+// details of an event.
 
 function button(className, text, action) {
   const b = el("button", className, text);
@@ -15,7 +15,7 @@ function lookFor(name) {
   $("h-timeline").scrollIntoView({block: "start"});
 }
 
-// columns: {title, text(row), key(row) to sort by, name: the cell searches the timeline, left, hint}
+// columns: {title, text(row), key(row) to sort by, name(row): what a click on the cell does, left: aligned so, hint}
 function table(parent, columns, list, options = {}) {
   const limit = options.limit || 12;
   const node = el("table"), head = el("tr"), body = el("tbody"), more = button("more", "", () => { all = !all; fill(); });
@@ -101,7 +101,8 @@ function showHead() {
   $("footer").textContent = "cutrace " + data.version + ". Times are of CLOCK_MONOTONIC, since the session began.";
 }
 
-// Only in pages that were made of a whole trace. A click on an event that proves a finding goes there.
+// Only in pages that `cutrace report` made, which reads the whole trace. A click on an event that proves a finding
+// shows it in the timeline.
 function showFindings() {
   if (!data.findings) return;
   $("s-findings").hidden = false;
@@ -138,12 +139,12 @@ function showOwners() {
     {title: "Events", text: o => o[8] === 11 ? "" : count(o[4])},
     {title: "Time", text: o => duration(o[2])},
     {title: "Share", text: o => permille(o[3])}];
-  if (data.gpu_seen) columns.push({title: "Host alone", text: o => o[1] ? "" : duration(o[5]), hint: "The same, whatever the GPU did"},
+  if (data.gpu_seen) columns.push({title: "Host alone", text: o => o[1] ? "" : duration(o[5]), hint: "Time of the host by owner, whether or not the GPU worked"},
                                   {title: "Share", text: o => o[1] ? "" : permille(o[6])});
   table($("owners"), columns, data.owners, {still: true});
 }
 
-// Only in pages that were made of a whole trace: tables whose cells are text already.
+// Only in pages that `cutrace report` made: tables whose cells are text already.
 function showWhole() {
   for (const t of data.tables || []) {
     const part = el("section");

@@ -6,13 +6,13 @@ const whole = {start: data.start_ns, end: Math.max(data.end_ns, data.start_ns + 
 const view = {start: whole.start, end: whole.end, top: 0};
 let wanted = null;     // numbers of the names that are searched for
 let selected = null;   // {row, lane, i}
-let hovered = null;
 const LABELS = innerWidth < 700 ? 150 : 232, AXIS = 24, PAD = 5, SMALLEST = 20;
 const HEIGHT = {gpu: 20, stage: 20, span: 11, call: 15, mark: 12, gap: 12};
 
-// For whom red, green or blue is hard to see, too, none is like another, and no kernel like a copy (tests/style/colors.py).
+// No two of a list look alike, no kernel like a copy or memset, to the colour-blind, too (tests/style/colors.py).
 const PALETTE = ["#35656e", "#cb7ef1", "#339966", "#b81430", "#75c2d1", "#dcbc18", "#a824a8", "#9fd1b8", "#c3c383", "#8d949c"];
-// By owner of time: GPU kernel, transfer, memset, unfinished; host init, memory, transfer, launch, other, sync, own code; nothing.
+// By owner of time (analysis/breakdown.hpp): GPU kernel, transfer, memset, unfinished; host init, memory, transfer,
+// launch, other, sync, the program's own code; nothing.
 const OWNER = ["#3f78c2", "#dd8a37", "#7135e9", "#a58950", "#b83d66", "#8a428a", "#935210", "#18dcdc", "#87909b", "#caca2b", "#83c398", null];
 const CATEGORY = {init: OWNER[4], memory: OWNER[5], transfer: OWNER[6], kernel: OWNER[7], sync: OWNER[9], other: OWNER[8]};
 const style = {};

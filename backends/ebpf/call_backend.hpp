@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the process that writes down what probes saw of another process. It has no GPU time.
+// The backend in the process that writes the trace: it makes events of what BPF probes recorded in another process. It
+// has no GPU time.
 #pragma once
 
 #include <array>

@@ -120,7 +120,8 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   if (ring == nullptr || settings == nullptr) throw refusal("the BPF object is damaged", ENOENT);
   ::bpf_map__set_max_entries(ring, static_cast<std::uint32_t>(options.ring_bytes));
   settings->wake_bytes = options.ring_bytes / 4;
-  settings->ask_bytes = static_cast<std::uint32_t>(settings->wake_bytes / 256);  // a small part with many threads, too
+  // A thread writes so much before it asks: even for many threads together that is a small part of wake_bytes.
+  settings->ask_bytes = static_cast<std::uint32_t>(settings->wake_bytes / 256);
   settings->follow_children = options.children ? 1 : 0;
   struct stat own {};
   if (::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != first_pid_namespace) {
@@ -164,7 +165,7 @@ void call_probes::load(link_kind kind, const probe_options& options) {
 
 bpf_program* call_probes::program(const char* name) const { return ::bpf_object__find_program_by_name(object_, name); }
 
-/// One link over all places, which of a session sees the returns, too; not for single links. 0 or errno.
+/// Makes one link for all entries; a session link sees the returns, too. Not for link_kind::single. 0 or errno.
 int call_probes::add_entries(uprobe_links& to, int file, const std::vector<probe_place>& places,
                              std::uint32_t process) const {
   const bool session = kind_ == link_kind::session;
@@ -194,9 +195,9 @@ bool call_probes::trace(std::uint32_t process) {
 bool call_probes::look_at(std::uint32_t process, cutrace_ebpf_target& to) const {
   if (::bpf_map_lookup_elem(targets_, &process, &to) != 0) return false;
   if (kind_ != link_kind::single) return true;
-  // The kernel passes over a single link while another program of its kind, which was interrupted, is on the same
-  // processor, and counts that for the program. A call whose entry was passed over has no record, whether its return
-  // was seen or not. They are counted with the first process, since nobody knows whose they were.
+  // The kernel skips a single link's program while another program of its kind, which was interrupted, is unfinished on
+  // the same processor, and counts the skips for the program. A call whose entry was skipped has no record, whether its
+  // return was seen or not. Skips are counted with the first process, since nobody knows whose calls they were.
   to.lost[CUTRACE_EBPF_NO_ENTRY] = 0;
   if (to.parent == 0) to.lost[CUTRACE_EBPF_TOO_DEEP] += times_passed_over(::bpf_program__fd(program("call_entry")));
   return true;
@@ -235,7 +236,7 @@ const call_probes::known_function* call_probes::function(std::uint32_t number) c
 std::size_t call_probes::attach(const opened_file& file, std::uint32_t only_process) {
   if (is_attached(file)) return 0;
   std::vector<probe_place> places;
-  std::set<std::uint64_t>& offsets = files_[file.identity()];  // also where it fails: once is enough
+  std::set<std::uint64_t>& offsets = files_[file.identity()];  // remembered even if this fails: one try is enough
   for (const driver_function& f : elf_file(file).driver_functions()) {
     const std::uint32_t number = number_of(f.name, true);
     if (number == 0) break;
@@ -258,8 +259,8 @@ bool call_probes::attach_one(const opened_file& file, std::uint64_t offset, cons
 
 namespace {
 
-/// The library in this process, which executes nothing of it: the kernel looks at the instructions of places where it
-/// is mapped, and only then says which it cannot probe.
+/// Maps a library into this process, which never executes it: the kernel checks the instructions of places only in
+/// processes that map them, and only then reports which it cannot probe.
 class mapped_here {
  public:
   explicit mapped_here(const opened_file& file) {
@@ -307,7 +308,7 @@ void call_probes::sort_out(const opened_file& file, std::vector<probe_place>& pl
   places.insert(places.end(), second.begin(), second.end());
 }
 
-/// False where none of them can be probed.
+/// Puts probes on `places`, as far as they can be probed. False where none can.
 bool call_probes::link(const opened_file& file, std::vector<probe_place> places, std::uint32_t only_process) {
   const mapped_here seen(file);
   places.erase(std::remove_if(places.begin(), places.end(),
@@ -336,7 +337,7 @@ bool call_probes::link(const opened_file& file, std::vector<probe_place> places,
     }
     return why != 0 ? why : probes_.add_each(program("call_entry"), false, file.fd(), places, only_process, again);
   };
-  // In one process alone nothing is said of this one, so that it is asked first.
+  // For links to one other process the kernel does not check the mapping in this one, so places are tried here first.
   if (kind_ != link_kind::single && only_process != 0) sort_out(file, places);
   error = link_all();
   if (is_about_places(error)) {

@@ -71,8 +71,8 @@ class call_probes {
   /// Puts probes on a function without a symbol, at an offset of an attached library; false: the function has probes,
   /// or cannot have any. @throws refused
   bool attach_one(const opened_file& file, std::uint64_t offset, const std::string& name, std::uint32_t only_process);
-  /// Puts a probe on the function of a library of ours through which a tracer inside of the process passes its numbers
-  /// of calls. False: the library has no such function. @throws refused
+  /// Puts a probe on cutrace_call_joins of our injected library, to which CUPTI's callbacks in the process pass the
+  /// correlation id of each call. False: the library has no such function. @throws refused
   bool attach_joins(const opened_file& file, const char* symbol, std::uint32_t only_process);
   void detach();
   /// Puts programs that do nothing, instead of ours, at entry and return of all functions of a library, to measure what

@@ -31,12 +31,12 @@ enum cutrace_ebpf_kind {
   CUTRACE_EBPF_TRANSFER = 8, /* an ioctl whose block points to another one */
 };
 
-/* What a span is. Process 0: it concerns no process, and so all. */
+/* What a span is. Process 0: it belongs to no single process and goes into every trace. */
 enum cutrace_ebpf_what {
-  CUTRACE_EBPF_SWITCHED_OUT = 1, /* value: the thread's state, as the kernel has it, CUTRACE_EBPF_PREEMPTED */
+  CUTRACE_EBPF_SWITCHED_OUT = 1, /* value: the thread's state, as the kernel has it, or CUTRACE_EBPF_PREEMPTED */
   CUTRACE_EBPF_INTERRUPT = 2,    /* value: its number; result: of the handler; text: its name */
-  CUTRACE_EBPF_FAULT = 3,        /* value: address; result: of the processor, bits */
-  CUTRACE_EBPF_MODULE = 4,       /* value: index of the function in a driver's module; result: as it returned it */
+  CUTRACE_EBPF_FAULT = 3,        /* value: address; result: the processor's error code, bits */
+  CUTRACE_EBPF_MODULE = 4,       /* value: index of the module function that is probed; result: what it returned */
 };
 #define CUTRACE_EBPF_PREEMPTED 0x80000000u
 
@@ -76,7 +76,7 @@ struct cutrace_ebpf_call {
 struct cutrace_ebpf_long_call {
   struct cutrace_ebpf_call call;
   __u64 stack[CUTRACE_EBPF_STACK_WORDS];
-  __u8 block_bytes[8]; /* of the two blocks that were read after the call; 0: not, or it failed */
+  __u8 block_bytes[8]; /* read of each of the two blocks after the call; 0: none, or the call failed */
   __u8 first[CUTRACE_EBPF_FIRST_BLOCK];
   __u8 second[CUTRACE_EBPF_SECOND_BLOCK];
 };
@@ -92,8 +92,8 @@ struct cutrace_ebpf_function {
   char name[80];
 };
 
-/* The block before and after follow, each of CUTRACE_EBPF_BLOCK bytes, and where it is a transfer those of the other
- * block. */
+/* Followed by the parameter block before and after the ioctl, CUTRACE_EBPF_BLOCK bytes each; in a transfer then by the
+ * block that it points to, before and after. */
 struct cutrace_ebpf_ioctl {
   struct cutrace_ebpf_head head;
   __u64 begin_ns;
@@ -135,11 +135,11 @@ struct cutrace_ebpf_node {
   __u32 is_uvm;
 };
 
-/* What of a command its word does not say. Key: is_uvm << 32 | number. */
+/* What the request word of an ioctl does not say of its parameter block. Key: is_uvm << 32 | number. */
 struct cutrace_ebpf_block {
-  __u16 bytes;  /* of UVM's, whose words have none */
-  __u16 status; /* place of a status beyond what is copied, 0: there is none */
-  __u16 least;  /* bytes that the block must have for it */
+  __u16 bytes;  /* size of a block of UVM, whose request words have none */
+  __u16 status; /* offset of a status beyond what is copied, 0: there is none */
+  __u16 least;  /* bytes that a block with this status must have */
   __u16 spare;
 };
 
@@ -179,7 +179,7 @@ struct cutrace_ebpf_settings {
 enum cutrace_ebpf_end {
   CUTRACE_EBPF_RUNS = 0,
   CUTRACE_EBPF_ENDED = 1,
-  CUTRACE_EBPF_GAINED_RIGHTS = 2, /* it executed a program with more rights than it had, which is none of the user's */
+  CUTRACE_EBPF_GAINED_RIGHTS = 2, /* it executed a program with more rights than it had (setuid): not traced */
 };
 
 /* A traced process. */

@@ -51,7 +51,7 @@ static __noinline int record_left(struct thread_state *s, __u32 at, __u64 now) {
   return 0;
 }
 
-/* Memory of the program, bounded. Bytes that were read. */
+/* Copies `bytes` of the program's memory, none if that is more than `limit`. Returns how many were copied. */
 STATIC_INLINE __u8 read_block(void *to, __u32 limit, const struct open_call *c, __u8 word, __u16 begin, __u8 bytes) {
   __u64 size = bytes;
   if (size == 0) return 0;
@@ -236,8 +236,8 @@ int call_entry(struct pt_regs *ctx) {
 SEC("uretprobe")
 int call_return(struct pt_regs *ctx) { return call_ends(ctx); }
 
-/* A tracer inside of the process (CUPTI's callbacks in our injected library) says which number the innermost open call
- * has with it. A call that has one already made another one that has no probe: that is not this call. */
+/* A tracer inside of the process (CUPTI's callbacks in our injected library) passes its number of the innermost open
+ * call. If that call has a number already, the new one belongs to a call made inside of it that has no probe. */
 SEC("uprobe")
 int call_joins(struct pt_regs *ctx) {
   struct thread_state *s = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
@@ -256,7 +256,7 @@ int empty_entry(struct pt_regs *ctx) { return 0; }
 SEC("uretprobe")
 int empty_return(struct pt_regs *ctx) { return 0; }
 
-/* A child of a traced process is one before it runs. */
+/* A child of a traced process becomes a traced process before it runs. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child) {
   if (!settings.follow_children || child->pid != child->tgid) return 0;

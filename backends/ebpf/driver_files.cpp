@@ -95,8 +95,8 @@ std::vector<std::string> files_in_cache(const std::string& cache,
 
 namespace {
 
-/// Files with one of `names` in the folders that the loader searches, in its order; in the place of its cache the files
-/// there whose names `cached` accepts.
+/// Files with one of `names` in the folders that the loader searches, in its order. Where it would look in its cache:
+/// files of the cache whose names `cached` accepts.
 std::vector<opened_file> likely_files(const std::vector<std::string>& names,
                                       const std::function<bool(const std::string&)>& cached,
                                       const std::string& executable,

@@ -212,7 +212,7 @@ int BPF_PROG(system_call_begins, struct pt_regs *regs, long number) {
   if (number == SYS_IOCTL) ioctl_begins(regs, 0);
   return 0;
 }
-/* In its place where that is refused. */
+/* In place of system_call_begins, where the kernel refuses that one. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(system_call_begins_by_helper, struct pt_regs *regs, long number) {
   if (number == SYS_IOCTL) ioctl_begins(regs, 1);
@@ -245,9 +245,9 @@ STATIC_INLINE void record_span(struct thread_state *s, __u64 begin, __u64 end, _
   bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
 }
 
-/* Only threads that have called the driver have a state. Why one waits is of interest inside of a call; that its
- * processor was taken from it is of interest everywhere. A thread that leaves user mode without wanting to is not
- * "preempted" for the kernel: it is ready to run, and has not yielded. */
+/* Only threads that another program has met (in a driver call, an ioctl, a page fault) have a state. Why one waits is
+ * of interest inside of a call; that its processor was taken from it is of interest everywhere. `preempt` is false for
+ * a thread that loses its processor on the way back to user mode: it is ready to run, and has not yielded. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switches, bool preempt, struct task_struct *prev, struct task_struct *next,
              unsigned int prev_state) {
@@ -313,8 +313,8 @@ int BPF_PROG(interrupt_ends, int irq, struct irqaction *action, int result) {
   return 0;
 }
 
-/* An error of a GPU: nvidia_dev_xid(pdev, number, message) of nv-tracepoint.h, from driver 580 on. By its name alone,
- * so that the module need not describe its types. */
+/* An error of a GPU: nvidia_dev_xid(pdev, number, message) of nv-tracepoint.h, from driver 580 on. Attached by its
+ * name alone (raw_tp), so that the module needs no BTF. */
 SEC("raw_tp/nvidia_dev_xid")
 int gpu_fails(struct bpf_raw_tracepoint_args *ctx) {
   struct cutrace_ebpf_xid *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kernel_itself = "vmlinux";
 constexpr const char* tracepoint_prefix = "btf_trace_";
-constexpr const char* caller_prefix = "__traceiter_";  // the function of a tracepoint that knows its arguments' names
+constexpr const char* caller_prefix = "__traceiter_";  // of functions that call a tracepoint; they name its arguments
 constexpr int type_depth = 16;                         ///< of modifiers and pointers, more than any type has
 
 const char* name_of(const btf* b, const btf_type* t) {
@@ -150,7 +150,7 @@ std::vector<std::string> kernel_catalog::modules() const {
 
 namespace {
 
-/// The typedef of a tracepoint has types alone.
+/// Names a tracepoint's arguments as its calling function does: the typedef of a tracepoint has types alone.
 void take_names(const btf* b, const btf_type* caller, kernel_function& to) {
   const btf_type* const prototype = bare(b, caller->type);
   if (prototype == nullptr || !btf_is_func_proto(prototype) || btf_vlen(prototype) != to.arguments.size() + 1) return;

@@ -32,7 +32,7 @@ class CUTRACE_LOCAL kernel_events {
            kind == CUTRACE_EBPF_XID;
   }
 
-  /// Emits the event of the whole record at `bytes`. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
+  /// Emits the event of the whole record at `bytes`. `raw_ns`: CLOCK_MONOTONIC in ns -> raw frame (clock.hpp) in ns.
   template <class Clock>
   void emit(const unsigned char* bytes, std::uint16_t kind, cutrace::event_emitter& to, Clock raw_ns) const {
     if (kind == CUTRACE_EBPF_IOCTL || kind == CUTRACE_EBPF_TRANSFER) return to.emit(of_ioctl(bytes, kind, to, raw_ns));

@@ -106,7 +106,7 @@ void kernel_probes::detach() {
   }
 }
 
-/// Majors match any minor, nodes of tests are single.
+/// A driver's major number matches with any minor, a test's stand-in for a device with its own minor alone.
 void kernel_probes::fill_nodes(const io::device_numbers& devices) {
   constexpr std::uint32_t every_minor = 0xfff00000;
   std::size_t count = 0;
@@ -121,7 +121,7 @@ void kernel_probes::fill_nodes(const io::device_numbers& devices) {
   if (devices.caps_major() != 0) add(devices.caps_major() << 20, every_minor, false);
 }
 
-/// Sizes that words do not say, and statuses that lie beyond what is copied.
+/// Sizes of blocks that request words do not say, and offsets of statuses that lie beyond what is copied.
 void kernel_probes::fill_blocks(bpf_object* object, std::uint32_t branch) const {
   const int map = ::bpf_object__find_map_fd_by_name(object, "blocks");
   const auto put = [&](std::uint64_t key, std::uint32_t bytes, std::uint32_t status, std::uint32_t least) {

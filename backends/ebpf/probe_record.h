@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of user.bpf.c and their reader share: records of probes of the user's own. C and C++. */
+/* What the programs of user.bpf.c and their reader share: records of the probes that the user named. C and C++. */
 #ifndef CUTRACE_EBPF_PROBE_RECORD_H
 #define CUTRACE_EBPF_PROBE_RECORD_H
 
@@ -30,7 +30,7 @@ struct cutrace_ebpf_open_probe {
   __u64 words[CUTRACE_EBPF_PROBE_WORDS];
 };
 
-/* Fixed when the programs are loaded, for those that are put on one thing alone. */
+/* Fixed when a copy of the programs is loaded for one tracepoint or kernel function. Uprobes have a cookie instead. */
 struct cutrace_ebpf_user_probe {
   __u32 number;
   __u32 words;

@@ -27,11 +27,11 @@ static __noinline int record_probe(struct thread_state *s, __u32 at, __u64 now, 
   return 0;
 }
 
-/* A place for what begins, its words 0 and its time not yet set; null where too many are open. `sp` as in the record.
- */
+/* A place for the probe that begins, its words 0 and its time not yet set; null where too many are open. `sp` as in
+ * struct cutrace_ebpf_open_probe. */
 STATIC_INLINE struct cutrace_ebpf_open_probe *probe_begins(struct thread_state *s, __u32 number, __u64 sp, __u32 id) {
   const __u64 now = bpf_ktime_get_ns();
-  for (int i = 0; i < CUTRACE_EBPF_PROBE_DEPTH; ++i) { /* left by longjmp or an exception, as calls are */
+  for (int i = 0; i < CUTRACE_EBPF_PROBE_DEPTH; ++i) { /* left by longjmp or an exception, as in call_begins */
     const __u32 depth = s->probe_depth;
     if (depth == 0 || sp == 0) break;
     const struct cutrace_ebpf_open_probe *top = PROBE_AT(s, depth - 1);

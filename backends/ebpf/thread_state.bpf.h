@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all programs in the kernel share: the processes that are traced, the open calls of each thread, and the ring
-// buffer. Objects that are loaded beside the first one take its maps, so that what the kernel does finds the call in
-// which it is done.
+// buffer. BPF objects that are loaded beside the first one use its maps, so that records of the kernel's work name the
+// driver call in which it was done.
 #ifndef CUTRACE_EBPF_THREAD_STATE_H
 #define CUTRACE_EBPF_THREAD_STATE_H
 
@@ -17,7 +17,7 @@
 #include "probe_record.h"
 
 #define STATIC_INLINE static __always_inline
-/* The compiler may not merge the checks of a value, which the verifier would not follow. */
+/* Hides a value from the compiler, which would otherwise merge checks of it so that the verifier cannot follow them. */
 #define KEEP(value) asm volatile("" : "+r"(value))
 #define WORDS 16 /* registers and stack words, and a power of two */
 
@@ -94,7 +94,7 @@ struct open_call {
   __u64 sp;
   __u32 id;
   __u32 function;
-  __u64 joined;
+  __u64 joined; /* as in struct cutrace_ebpf_call */
   __u64 words[WORDS];
 };
 
@@ -102,7 +102,7 @@ struct open_call {
 struct open_ioctl {
   __u64 begin_ns;
   __u64 parameter;
-  __u64 inner; /* the block that a transfer points to, 0: none */
+  __u64 inner; /* the block that NV_ESC_IOCTL_XFER_CMD points to, 0: none */
   __u32 inside;
   __u32 id; /* of the call in which it was made */
   __u32 device;
@@ -129,9 +129,9 @@ struct thread_state {
   __u32 off_id;
   __u64 function_ns[CUTRACE_EBPF_MODULE_FUNCTIONS]; /* inside of it since then, 0: not */
   struct open_ioctl ioctl;
-  __u32 reported_bytes; /* since it was asked what waits for the reader */
+  __u32 reported_bytes; /* written since the thread last asked how much waits in the ring */
   __u32 probe_depth;
-  __u32 probe_skipped; /* as of calls */
+  __u32 probe_skipped; /* as `skipped`, of probes */
   struct cutrace_ebpf_open_probe probes[CUTRACE_EBPF_PROBE_DEPTH];
   struct open_call open[CUTRACE_EBPF_DEPTH];
 };
@@ -189,7 +189,7 @@ STATIC_INLINE void count_loss(__u32 process, __u32 cause) {
   if (t && cause < CUTRACE_EBPF_LOSSES) __sync_fetch_and_add(&t->lost[cause], 1);
 }
 
-/* The reader is woken when there is something to do for it, and looks by itself from time to time. */
+/* The reader is woken when settings.wake_bytes wait for it; with fewer it looks by itself from time to time. */
 STATIC_INLINE __u64 wake(void) {
   return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }

@@ -30,8 +30,8 @@ struct uprobe_multi_attributes {
 };
 constexpr std::uint32_t flag_return = 1;
 
-/// What Linux answers for an instruction that it cannot execute in another place, as uprobes do: its own ENOTSUPP,
-/// which headers of programs do not have.
+/// The kernel's ENOTSUPP, which user-space headers lack: the instruction cannot be executed out of line, which uprobes
+/// need.
 constexpr int cannot_be_probed = 524;
 
 std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }

@@ -12,7 +12,8 @@ struct bpf_program;
 
 namespace cutrace_ebpf {
 
-/// How entry and return of a function are probed, best first.
+/// How entry and return of functions are probed, best first: one link for both of all functions, one for all entries
+/// and one for all returns, or two for each function.
 enum class link_kind { session, pair, single };
 const char* to_string(link_kind k);
 
@@ -41,8 +42,8 @@ class uprobe_links {
   /// @returns 0 or errno
   int add_many(int program, unsigned attach_type, bool at_return, int fd, const std::vector<probe_place>& places,
                std::uint32_t process);
-  /// A link for each; places that cannot be probed are left out and added to `left_out`. @returns 0 or errno; those
-  /// that were made stay
+  /// A link for each; places that cannot be probed are left out and added to `left_out`. @returns 0 or errno; links
+  /// made until then stay
   int add_each(bpf_program* program, bool at_return, int fd, const std::vector<probe_place>& places,
                std::uint32_t process, std::vector<probe_place>& left_out);
   std::size_t count() const noexcept { return many_.size() + each_.size(); }

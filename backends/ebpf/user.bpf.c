@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of the user's own: functions of libraries by one pair of programs and cookies; each tracepoint and each
-// function of the kernel by a copy of this object, with the maps of calls.bpf.c. Where there is no traced thread,
-// nothing is reported.
+// Probes that the user named. All functions of libraries share one pair of programs, and the cookie is the probe's
+// number; each tracepoint and each function of the kernel has a copy of this object, with the maps of calls.bpf.c.
+// Threads that are not traced are not reported.
 #include "probe_state.bpf.h"
 
 SEC(".rodata.own") volatile const struct cutrace_ebpf_user_probe own = {};
@@ -33,7 +33,7 @@ int probe_entry(struct pt_regs *ctx) {
   struct thread_state *s = state_of_current();
   if (!s) return 0;
   const __u64 sp = PT_REGS_SP(ctx);
-  /* A function of the driver is not around itself. */
+  /* sp + 1: where this function is itself a recorded call, the call around it is wanted. */
   struct cutrace_ebpf_open_probe *p =
       probe_begins(s, bpf_get_attach_cookie(ctx), sp, innermost(s, bpf_get_current_task_btf(), sp + 1));
   if (p) take_registers(p, ctx);
@@ -43,7 +43,7 @@ int probe_entry(struct pt_regs *ctx) {
 SEC("uretprobe")
 int probe_return(struct pt_regs *ctx) {
   struct thread_state *s = known_state();
-  /* The return address was there. */
+  /* - 8: the return has popped its address, to which sp pointed at the entry. */
   if (s) probe_ends(s, bpf_get_attach_cookie(ctx), PT_REGS_SP(ctx) - 8, PT_REGS_RC(ctx));
   return 0;
 }
@@ -65,7 +65,7 @@ int probe_kernel_return(struct pt_regs *ctx) {
   return 0;
 }
 
-/* What these two are put on is said when they are loaded, by the loader's own handler of these sections. */
+/* user_probes.cpp names the target of these two when it loads them, by its handler of these sections. */
 SEC("cutrace_fentry")
 int probe_enters(void *ctx) {
   struct thread_state *s = state_of_current();
@@ -108,7 +108,7 @@ int probe_tracepoint(struct bpf_raw_tracepoint_args *ctx) {
   r->result = 0;
   r->id = innermost(s, bpf_get_current_task_btf(), user_stack());
   r->number = own.number;
-  /* More than the tracepoint has would be refused. */
+  /* The kernel refuses a program that reads more arguments than the tracepoint has. */
 #pragma unroll
   for (int i = 0; i < CUTRACE_EBPF_PROBE_WORDS; ++i) r->words[i] = i < own.words ? ctx->args[i] : 0;
   bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));

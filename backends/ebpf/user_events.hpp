@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of probes of the user's own become events: spans of functions, instants of tracepoints. A pure function of
+// Records of probes that the user named become events: spans of functions, instants of tracepoints. A pure function of
 // bytes, on the collector's thread.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace cutrace_ebpf {
 
-/// What records leave out, by the probe's number from 1 on.
+/// What records leave out of their probe; a probe's number, from 1 on, is its place in probe_view.
 struct known_probe {
   std::string name;
   std::vector<typed_value> arguments;
@@ -29,7 +29,8 @@ class CUTRACE_LOCAL user_events {
 
   static bool knows(std::uint16_t kind) noexcept { return kind == CUTRACE_EBPF_PROBE; }
 
-  /// Emits the event of the whole record at `bytes`. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame.
+  /// Emits the event of the whole record at `bytes`. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame
+  /// (the collector's time before its corrections, clock_map.hpp).
   template <class Clock>
   void emit(const unsigned char* bytes, cutrace::event_emitter& to, Clock raw_ns) const {
     cutrace_ebpf_probe r;

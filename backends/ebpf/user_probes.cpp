@@ -35,8 +35,8 @@ namespace {
 
 constexpr const char* register_names[] = {"arg0", "arg1", "arg2", "arg3", "arg4", "arg5"};
 
-/// What the next typed program is put on: libbpf itself looks for a name in the kernel first and then in one module
-/// after the other, and takes the first that has it.
+/// Target of the next fentry or fexit program. Set here by id, since libbpf looks for a name in the kernel first and
+/// then in one module after the other, and takes the first that has it.
 struct {
   std::uint32_t type_id = 0;
   int types = 0;
@@ -129,7 +129,7 @@ void user_probes::refuse(std::uint32_t number, int error, const std::string& mor
   notes_.push_back("no probe " + c.spec.text() + ": " + why);
 }
 
-/// An object of its own for some programs, with what is shared. 0 or errno; `object` is null then.
+/// Loads a copy of the object with `programs` alone and the maps of the call probes. 0 or errno; `object` is null then.
 int user_probes::open(bpf_object*& object, const std::vector<const char*>& programs,
                       const cutrace_ebpf_user_probe& own) const {
   object = nullptr;
@@ -177,7 +177,7 @@ int user_probes::load_in_kernel(std::uint32_t number) {
   bpf_object* object = nullptr;
   if (const int why = open(object, programs, own)) return why;
   objects_.push_back(object);
-  // What ends comes before what begins: a begin without its end would seem to last.
+  // Returns are attached before entries: an entry whose return is not seen would seem to last.
   std::vector<bpf_link*> made;
   for (auto name = programs.rbegin(); name != programs.rend(); ++name) {
     bpf_program* const program = ::bpf_object__find_program_by_name(object, *name);
@@ -263,7 +263,7 @@ void user_probes::end() {
   }
   if (passed_over != 0)
     notes_.push_back("the kernel passed over probes " + std::to_string(passed_over) +
-                     " times while they were busy: of that often something is missing");
+                     " times while they were busy: records of these functions are missing");
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (placed_[i]) continue;
     placed_[i] = true;

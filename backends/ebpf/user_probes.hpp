@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The programs of user.bpf.c beside those of calls.bpf.c: probes that the user named. A probe that this machine refuses
-// becomes a note, and the others work. One thread, that of the call probes, which must live longer.
+// becomes a note, and the others work. On the thread that uses the call_probes object, which must live longer.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct chosen_probe {
   kernel_function function;  ///< for tracepoint, fentry and kprobe
   /// Of an uprobe: the library or program. Null: whatever libcuda the program has.
   std::shared_ptr<opened_file> library;
-  /// Of fentry in a module: a descriptor of its types, which needs more rights than the rest and so is opened before.
+  /// Of fentry in a module: a descriptor of its types. It needs CAP_SYS_ADMIN, so it is opened before that is dropped.
   std::shared_ptr<const int> types;
 };
 
@@ -38,7 +38,7 @@ class user_probes {
 
   /// Uprobes on the libraries that they name, in every process or in one alone.
   void attach_libraries(std::uint32_t only_process);
-  /// Uprobes without a library, on one that may be the driver's.
+  /// Uprobes that name no library, on `file`, which may be the driver's.
   void attach_driver(const opened_file& file, std::uint32_t only_process);
   /// Takes all probes off; a probe that was found nowhere becomes a note.
   void end();

@@ -156,7 +156,7 @@ struct calls {
     c.hook = f.hook_index;
     c.correlation = t.next_id;
     c.begin_ticks = clock::ticks(p.use_counter);
-    // Entered as GPU work only where GPU records will come, since those look for their calls.
+    // Entered as GPU work only where GPU records will come: for them the runtime keeps the call's stage and time.
     const bool timed = CUTRACE_UNLIKELY(f.of->timed && p.measures.load(std::memory_order_relaxed)) && p.events.on();
     c.stage = w.enter(f.hook_index, c.correlation, c.begin_ticks, timed);
     if (CUTRACE_UNLIKELY(c.stage == api_call::not_recorded)) return;

@@ -37,7 +37,7 @@ class driver_library {
   bool contains(std::uintptr_t address) const noexcept { return present() && image_.contains(address); }
   std::uintptr_t find(const char* name) const noexcept { return present() ? image_.find_function(name) : 0; }
 
-  /// Takes over the library and its exports. With process::scanning held; readers come after.
+  /// Takes over the library and its exports. With process::scanning held; readers take no lock, but scan first.
   void take(const elf_image& image) noexcept {
     image_ = image;
     count_ = 0;

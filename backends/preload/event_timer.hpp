@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU time without CUPTI, the side of the program's threads: a CUDA event before and one behind each launch, copy and
-// set, on the same stream. Creates nothing, waits for nothing, and lets the stream alone while it is captured.
+// memset, on the same stream. Creates nothing, waits for nothing, and lets the stream alone while it is captured.
 #pragma once
 
 #include <cerrno>
@@ -39,7 +39,7 @@ class event_timer {
       return because(state == event_context::refused ? untimed::refused : untimed::preparing);
     void* stream = h.timing.stream_of(h.shape, f);
     int capturing = 0;
-    // An error for the legacy stream, while another stream is captured for which the legacy one would have to wait.
+    // The query is an error for the legacy stream while a blocking stream of its context is captured.
     if (driver_.is_capturing(stream, &capturing) != 0 || capturing != 0) return because(untimed::capturing);
     std::uint16_t index = 0;
     if (!c->pool->unused.pop(index)) {

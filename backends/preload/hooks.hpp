@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooked functions of a process: one for each address that somebody was handed, never one for each name of a list.
-// Entries are never taken back, since callers keep the thunks. Looking one up takes no lock.
+// The hooked functions of a process: one for each address of a driver function that the program got; there is no list
+// of names. Entries are never taken back, since callers keep the thunks. Looking one up takes no lock.
 #pragma once
 
 #include <sched.h>
@@ -18,8 +18,7 @@
 
 extern "C" {
 extern CUTRACE_LOCAL const unsigned char cutrace_preload_thunks[];
-/// By hook; not 0: the trampoline saves vector registers, too.
-/// By number of the hook: whether vector registers may carry arguments or the result, so that they must be saved.
+/// By number of the hook, not 0: vector registers may carry arguments or the result, so the trampoline saves them.
 extern CUTRACE_LOCAL unsigned char cutrace_preload_floating[CUTRACE_HOOK_LIMIT];
 }
 

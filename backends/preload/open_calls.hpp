@@ -34,9 +34,9 @@ struct thread_calls {
   std::uintptr_t stack_begin, stack_end;  ///< of its own stack: handlers of signals may have another
   open_call open[limit];
 
-  /// Takes off the calls that have been left, when code with this frame runs: those with frames at or below it, on the
-  /// thread's own stack or on any other (of a signal's handler), and those on another stack once the thread is back on
-  /// its own. Calls `left(call)` for each.
+  /// Code with this frame runs: takes off the calls that have been left by then. These are calls whose frames lie at or
+  /// below it on the same kind of stack (the thread's own, or another: a signal handler's), and all calls on another
+  /// stack once the thread is back on its own. Calls `left(call)` for each.
   template <class Left>
   void leave_below(std::uintptr_t frame, Left left) noexcept {
     const bool own_stack = is_own(frame);

@@ -50,8 +50,8 @@ cutrace::event_writer* open_session() {
   return p.writer.load(std::memory_order_acquire);
 }
 
-/// A child of a process that is traced is not: its threads are gone, and CUDA does not work in it. One whose parent had
-/// not begun is a process like any other.
+/// The forked child of a traced process is not traced: its threads are gone, and CUDA does not work in it. A child
+/// forked before the parent's tracing began is a process like any other.
 void after_fork() {
   process& p = process::own();
   p.hooks.after_fork();
@@ -79,7 +79,7 @@ __attribute__((constructor(101))) void begin() {
 
 }  // namespace
 
-/// Shows doctor that this is the library.
+/// By this symbol `cutrace doctor` recognises the library.
 extern "C" __attribute__((visibility("default"), used)) const char cutrace_preloaded_library = 1;
 
 // What the assembler file calls.
@@ -101,8 +101,8 @@ CUTRACE_LOCAL int cutrace_preload_unwind(int, int actions, std::uint64_t, void*,
   return _URC_CONTINUE_UNWIND;
 }
 
-/// Named by LD_AUDIT: an auditor has a C library of its own, whose thread-specific data takes the places of the
-/// program's, and hears of no fork. 0: the loader goes on without us.
+/// Called where LD_AUDIT names this library. Refuses: an auditor has a second C library, whose thread-specific data
+/// overwrites the program's and whose fork handlers do not run. 0: the loader goes on without us.
 __attribute__((visibility("default"))) unsigned la_version(unsigned) {
   cutrace::detail::write_error_line(
       "cutrace: libcutrace_preload.so cannot be used by LD_AUDIT: LD_PRELOAD is the way, or cutrace run --method "
@@ -116,7 +116,7 @@ __attribute__((visibility("default"))) cutrace::backend* CUTRACE_CONCAT(cutrace_
   return new preload_backend();
 }
 
-/// NVTX's doors, as in the injection library.
+/// NVTX's entry points, as in the injection library.
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(cutrace::nvtx::get_export_table tables) {
   return outside_session::attach_nvtx(tables, "preloaded", "preload");
 }

@@ -19,7 +19,7 @@ struct signature {
   cupti::function_entry function;
   std::uint16_t first;  ///< index of its first place; places are in the order of the arguments
   std::uint8_t count;
-  bool placed;  ///< the places say where the arguments are
+  bool placed;  ///< the places give all arguments; false: unknown, or one is a structure of 9 to 16 bytes
 };
 
 }  // namespace preload

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relocation slots of loaded objects: programs and libraries that were linked with libcuda call through them, and
-// with -fno-plt nothing else stands in between.
+// The relocation slots of loaded objects (GOT entries, pointers in data): programs and libraries that were linked with
+// libcuda call through them; code built with -fno-plt has no PLT stub, only the slot.
 #pragma once
 
 #include "process.hpp"
@@ -41,7 +41,7 @@ class slots {
 
    private:
     static constexpr std::size_t size = 4 * loaded_objects::limit;
-    /// Where it is or would be.
+    /// Where `object` is or would be; null where the set is full.
     const void* const* place(const void* object) const noexcept {
       std::size_t at = (reinterpret_cast<std::uintptr_t>(object) >> 4) * 0x9e3779b97f4a7c15u >> 40;
       for (std::size_t i = 0; i < size; ++i, ++at)

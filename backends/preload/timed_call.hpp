@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What measuring the GPU time of a call needs of its arguments, from the rows of the generated table, so without a list
-// of launches and copies; and the few calls of which more is to be done than to record them.
+// Which arguments of a call the measurement of its GPU time reads: taken from the generated table of functions, so
+// there is no list of launches and copies here. Also the few calls that need more than to be recorded.
 #pragma once
 
 #include <cutrace/event.hpp>
@@ -11,7 +11,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
-/// Calls of which more is to be done than to record them.
+/// Why a call needs more than to be recorded.
 enum class call_role : std::uint8_t {
   none,
   gives_functions,  ///< cuGetProcAddress in one of its forms
@@ -56,7 +56,7 @@ struct timed_call {
   std::int8_t function = none, bytes = none;
   std::int8_t grid[3] = {none, none, none}, block[3] = {none, none, none}, shared = none;
 
-  /// `per_thread`: asked for in the variant for per-thread default streams.
+  /// `per_thread`: the program asked cuGetProcAddress for the variant for per-thread default streams.
   static timed_call of(const call_shape& shape, const char* symbol, bool per_thread) noexcept {
     timed_call t;
     if (shape.known == nullptr) return t;

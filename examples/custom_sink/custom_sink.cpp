@@ -11,7 +11,7 @@
 
 namespace {
 
-/// The session calls it on its own thread only, so it needs no lock.
+/// After `open`, only the session's collector thread calls it, so it needs no lock.
 class counting_sink final : public cutrace::sink {
  public:
   const char* name() const noexcept override { return "counting"; }
@@ -19,12 +19,12 @@ class counting_sink final : public cutrace::sink {
   void open(const cutrace::trace_info& info) override { std::printf("tracing %s\n", info.process_name); }
 
   /// Events come in batches. Texts in them live until the session ends, lists of requests and arguments only until
-  /// this function returns: a sink that keeps those copies them.
+  /// this function returns: a sink that needs such a list later must copy it.
   void write(cutrace::event_view events) override {
     for (const cutrace::event& e : events) ++counts_[static_cast<std::size_t>(e.kind)];
   }
 
-  /// The last call. What was lost on the way is a number, and belongs into every output.
+  /// The last call. Every output should include the number of lost events.
   void close(const cutrace::trace_summary& summary) override {
     for (std::size_t i = 0; i < counts_.size(); ++i)
       if (counts_[i] != 0)

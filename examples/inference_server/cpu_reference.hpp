@@ -14,7 +14,7 @@
 
 namespace server {
 
-/// Index of the largest element, the first one of equals. `n` > 0.
+/// Index of the largest element, the first one of equals. `v` must not be empty.
 inline int argmax(const std::vector<float>& v) {
   return static_cast<int>(std::max_element(v.begin(), v.end()) - v.begin());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills the table. The library stays loaded until the process ends: a tracer may still call into it.
+// Fills the table of driver functions. The library stays loaded until the process ends: a tracer may still call it.
 #include "cuda_driver.hpp"
 
 #include <dlfcn.h>

@@ -10,8 +10,8 @@
 
 namespace server {
 
-// In cuda.h some names are macros for a versioned symbol (cuMemAlloc is cuMemAlloc_v2). Used as an argument that is not
-// pasted, the macro has been replaced by then: the table's member, its type and the symbol's name are all versioned.
+// In cuda.h some names are macros for a versioned symbol (cuMemAlloc is cuMemAlloc_v2). An argument that X does not
+// use with # or ## is expanded first, so the table's member, its type and the symbol's name are all versioned.
 // clang-format off
 #define CUTRACE_SERVER_DRIVER_FUNCTIONS(X)                                                                    \
   X(cuInit) X(cuGetErrorName)                                                                                 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server asks of a GPU, and nothing more: one interface, implemented on the CUDA driver (cuda_gpu) and on
-// cutrace's simulated GPU (sim_gpu). Errors are exceptions (std::runtime_error). The typed, counting face of a stream
-// is in stream.hpp, owned memory in memory.hpp.
+// cutrace's simulated GPU (sim_gpu). Errors are exceptions (std::runtime_error). stream.hpp adds typed arguments and
+// counts of the work, memory.hpp adds owned memory.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class gpu {
 
   virtual std::uint64_t allocate(std::size_t bytes) = 0;  ///< contents are undefined
   virtual void release(std::uint64_t address) noexcept = 0;
-  virtual void* allocate_pinned(std::size_t bytes) = 0;  ///< host memory that copies reach without a detour
+  virtual void* allocate_pinned(std::size_t bytes) = 0;  ///< host memory that copies need no staging buffer for
   virtual void release_pinned(void* memory) noexcept = 0;
 
   virtual stream_handle open_stream() = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the file that nvcc wrote into the executable with the assembler's .incbin, so that the program needs no path.
-// The build defines CUTRACE_SERVER_KERNEL_FILE as that file's name, or leaves it out where there is no nvcc.
+// Embeds nvcc's output file in the executable, by the assembler's .incbin, so that the program needs no path. The build
+// defines CUTRACE_SERVER_KERNEL_FILE as that file's name, or leaves it undefined where there is no nvcc.
 #include "kernel_image.hpp"
 
 #if defined(CUTRACE_SERVER_KERNEL_FILE)

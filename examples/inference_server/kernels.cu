@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model's kernels: one thread an output, each sum in ascending order, no shared memory. Slow for a GPU and easy to
-// hold against the CPU reference. All are launched over a line of elements; `n` is the number of rows (tokens) of a
-// step. Row r is token tokens[r] at positions[r] of the request whose cache is slots[r]. Parameters: see kernels.hpp.
+// hold against the CPU reference. All have a one-dimensional grid; `n` is the number of rows (tokens) of a step. Row r
+// is token tokens[r] at positions[r] of the request whose cache is slots[r]. Parameters: see kernels.hpp.
 #include "exponential.hpp"
 
 namespace {

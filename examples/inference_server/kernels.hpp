@@ -32,8 +32,8 @@ using ints = device_pointer<int>;
 using floats = device_pointer<float>;
 
 // n: tokens of all sequences in the step. A slot holds keys and values of one sequence, `context` positions at most;
-// `slots`: that of each token. `cache`: where this layer's part of slot 0 begins, the same part of slot i is `slot
-// size` x i floats further on.
+// `slots`: the slot of each token. `cache`: where this layer's part of slot 0 begins; the same part of slot i is
+// `slot size` x i floats further on.
 
 /// n, width, tokens, positions, token table, position table, x out [n][width]
 constexpr kernel<int, int, ints, ints, floats, floats, floats> embed{0};

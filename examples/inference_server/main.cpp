@@ -79,7 +79,7 @@ std::vector<server::request_pointer> serve(server::gpu& g, const server::options
                                            std::unique_ptr<const server::model>& m) {
   std::unique_ptr<server::service> s;
   {
-    CUTRACE_STAGE("load_weights");  // what it calls on this thread belongs to it; what it hands over, see service.hpp
+    CUTRACE_STAGE("load_weights");  // covers calls of this thread; service.hpp hands it to the workers
     m = std::make_unique<server::model>(configure(o));
     s = std::make_unique<server::service>(g, *m, o);
   }
@@ -103,7 +103,7 @@ void print_costs(const cutrace::request_done& r, void*) {
 }
 
 int run(const server::options& o) {
-  std::unique_ptr<server::gpu> g;  // before the session, because a simulated GPU's records end with the session
+  std::unique_ptr<server::gpu> g;  // before the session, to outlive it: a simulated GPU delivers records until its end
   cutrace::session trace;          // sinks: CUTRACE_SINKS; without it, and with CUTRACE=0, nothing is written
   if (o.costs) trace.on_request_done(print_costs);
   g = open_gpu(o.device);

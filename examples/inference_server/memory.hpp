@@ -42,7 +42,8 @@ class device_array {
 
 enum class host_memory { pinned, pageable };
 
-/// On the host. Copies reach pinned memory by themselves; pageable memory takes a detour, and the host waits for it.
+/// On the host. Copies access pinned memory directly; pageable memory takes a staging buffer, and the host waits
+/// for it.
 template <class T>
 class host_array {
  public:

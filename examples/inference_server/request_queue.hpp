@@ -28,7 +28,7 @@ class request_queue {
   /// No more requests will come.
   void close() { set(closed_); }
 
-  /// The oldest request. If none is there: null at once, or with `wait` when the queue has been closed.
+  /// The oldest request; null while the queue is shut or empty. With `wait`, null only when it is closed and empty.
   request_pointer take(bool wait) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (wait) changed_.wait(lock, [this] { return closed_ || (open_ && !waiting_.empty()); });

@@ -22,7 +22,7 @@
 
 namespace server {
 
-/// Puts the weights on the GPU through one buffer, a piece at a time. Returns what that took.
+/// Puts the weights on the GPU through one buffer, a piece at a time. Returns the GPU work it took.
 inline gpu_work upload_weights(gpu& g, const model& m, device_pointer<float> to, host_memory kind) {
   constexpr std::size_t piece = std::size_t{1} << 18;  // floats: 1 MiB
   stream s(g);

@@ -14,7 +14,7 @@ inline std::vector<int> tokenize(const std::string& text) {
   return tokens;
 }
 
-/// The tokens as numbers: drawn weights make no words of them.
+/// The tokens as numbers: with random weights they form no words.
 inline std::string to_text(const std::vector<int>& tokens) {
   std::string text;
   for (int token : tokens) text += (text.empty() ? "" : " ") + std::to_string(token);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend records CUDA calls and GPU work (by CUPTI, by preloading, of a simulated GPU). The runtime knows it only as
-// class backend; it knows the runtime only as the event_writer that start gets. Ticks and raw frame: see clock.hpp.
+// A backend records CUDA calls and GPU work (by CUPTI, by preloading, of a simulated GPU). The runtime of cutrace knows
+// it only as class backend; it knows the runtime only as the event_writer that start gets. Ticks, raw frame: clock.hpp.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct api_call {
   std::uint32_t enclosing;         ///< correlation of the driver call in which this call was made, 0: not known
   std::uint8_t context = 0;        ///< low 8 bits of the id of the call's CUDA context, 0: not known
 
-  /// Value of `stage`: the thread's innermost stage when the call ends. Stages and calls nest, so it was that at begin.
+  /// Value of `stage`: the thread's innermost stage when the call ends. Stages and calls nest: it is the same at begin.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};
   /// Result of event_writer::enter: the call is not recorded (tracing is paused, say); its end is not to be reported.
   static constexpr std::uint64_t not_recorded = stage_of_thread - 1;
@@ -72,7 +72,7 @@ struct gpu_work {
 struct graph_change {
   enum class action : std::uint8_t {
     node_added,   ///< `node` was just captured, or added by hand: it belongs to the thread's innermost stage
-    node_copied,  ///< `node` was cloned from node `from`, or is the new number of node `from`
+    node_copied,  ///< `node` was cloned from node `from`, or node `from` got this number (child graphs)
     updated,      ///< executable graph `node` >> 32 does from now on what the nodes of graph `from` >> 32 do
     gone,         ///< graph `node` >> 32 is being destroyed
   };
@@ -96,7 +96,7 @@ class event_emitter {
   /// Human form of a mangled kernel name, cached.
   virtual text demangle(text mangled) = 0;
   virtual void count_loss(loss_cause, std::uint64_t n) = 0;
-  virtual void count_quality(std::uint32_t quality_index) = 0;  ///< one more; a value of `quality` (stats.hpp)
+  virtual void count_quality(std::uint32_t quality_index) = 0;  ///< adds one; a value of `quality` (stats.hpp)
 };
 
 /// A buffer of GPU records on its way to the collector, whose thread calls `decode`, then `release`.
@@ -108,8 +108,8 @@ struct activity_buffer {
   void (*release)(const activity_buffer&);
 };
 
-/// The activity buffers of a backend whose GPU records the collector has not read yet: it keeps the calls and stages
-/// that such records may refer to. A backend that reports its records at once needs no such object.
+/// The activity buffers of a backend whose GPU records the collector has not read yet: the collector keeps the calls
+/// and stages that these records may refer to. A backend that reports its records at once needs no such object.
 class activity_buffers {
  public:
   struct held {
@@ -225,8 +225,8 @@ class event_writer {
 };
 
 /// Whether a result of a CUDA call says that the context is lost: cuda.h says of each of these that "any further CUDA
-/// work will return the same error" or that the context "must be destroyed". The runtime's numbers are the same
-/// (driver_types.h).
+/// work will return the same error" or that the context "must be destroyed". The CUDA runtime's numbers are the
+/// same (driver_types.h).
 inline bool loses_context(std::int32_t result) noexcept {
   if (result < 214) return false;  // the usual way out
   switch (result) {

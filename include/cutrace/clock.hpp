@@ -31,7 +31,7 @@ CUTRACE_INLINE std::uint64_t counter() noexcept {
 #endif
 }
 
-/// Raw ticks now. `use_counter`, which the process's runtime chose: of the counter, else CLOCK_MONOTONIC nanoseconds.
+/// Raw ticks now: the counter's with `use_counter`, which the runtime chooses, else CLOCK_MONOTONIC nanoseconds.
 CUTRACE_INLINE std::uint64_t ticks(bool use_counter) noexcept {
   return CUTRACE_LIKELY(use_counter) ? counter() : monotonic_ns();
 }

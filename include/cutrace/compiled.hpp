@@ -58,8 +58,8 @@
 // CMake targets that bring an archive define CUTRACE_COMPILED, CUTRACE_COMPILED_CUPTI and CUTRACE_COMPILED_SIM. Each
 // file of a program then refers to the archive's symbols, so that they are linked even where the file is in a static
 // library, which link options do not reach. The references are ELF notes, which linkers keep whatever else they
-// discard, and which cost nothing at run time: 24 bytes that the linker resolves. The symbols are hidden there, since a
-// shared library could otherwise be linked without them. Files compiled as CUDA (.cu) have no such references.
+// discard, and which cost nothing at run time: 24 bytes that the linker resolves. They declare the symbols hidden,
+// since a shared library could otherwise be linked without them. Files compiled as CUDA (.cu) have no such references.
 #if CUTRACE_ENABLED && !defined(__CUDACC__) && !defined(__CUDA__)
 #define CUTRACE_COMPILED_TEXT_2(x) #x
 #define CUTRACE_COMPILED_TEXT(x) CUTRACE_COMPILED_TEXT_2(x)

@@ -19,8 +19,8 @@
 #endif
 
 // Number of the binary contract between objects (executable, shared libraries) of one process: the C table, the 64-byte
-// record, the thread state. Objects with equal numbers share one runtime whatever their library versions; others never
-// meet.
+// record, the thread state. Objects with equal numbers share one runtime whatever their library versions; objects with
+// other numbers do not see it.
 #ifndef CUTRACE_ABI_VERSION
 #define CUTRACE_ABI_VERSION 1
 #endif

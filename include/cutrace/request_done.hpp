@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one request cost, reported to the program itself when the request is done and its GPU work has come:
-// session::on_request_done. When that is, and the definitions, stand in docs/analyses.md; all times are integer
+// session::on_request_done. docs/analyses.md defines when a request is done, and each number; all times are integer
 // nanoseconds.
 #pragma once
 

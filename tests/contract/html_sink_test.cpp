@@ -48,7 +48,7 @@ struct shown_event {
   std::string name;
 };
 
-/// The format as html_records.hpp states it.
+/// The format as sinks/html/timeline.hpp states it.
 struct shown_page {
   nlohmann::json data;
   std::map<std::string, std::vector<shown_event>> rows;

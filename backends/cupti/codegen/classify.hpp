@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies the rules to one function: the words that are stored of its call, in the header's order, and the number of
-// bytes that it moves.
+// Applies the rules to one function: which words (argument values of up to 8 bytes) of its call are stored, in the
+// CUDA header's order, and how many bytes it moves.
 #pragma once
 
 #include <string>
@@ -101,7 +101,8 @@ inline function_parameter word(const parameter_facts& p, argument_kind kind, rea
   return {p.name, kind, how, static_cast<std::uint8_t>(size), narrow(p.offset), 0};
 }
 
-/// Which words of a launch are kept. Grid, block and shared memory come with the GPU's record where there is one.
+/// Which words of a launch are kept. `identity`: function and stream, since grid, block and shared memory come with the
+/// GPU's record. `all`: these, too, where there is no such record.
 enum class launch_words { identity, all };
 
 /// Grid, block and shared memory of a launch description.
@@ -141,7 +142,7 @@ inline void add_words(const parameter_facts& p, const std::string& s, launch_wor
   }
 }
 
-/// Drops words from the end until the rest fits, and the product with it.
+/// Drops words from the end until the rest fits, together with the product if there is one.
 inline void limit_words(function_row& row, bool with_product) {
   const std::size_t room = word_limit - (with_product ? 1 : 0);
   while (row.stored.size() > room) {

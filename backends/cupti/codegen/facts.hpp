@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the compiler knows about one member of a CUDA parameter structure: sizes, signedness, and where the few members
-// that matter lie in a structure that it points to. Used by the generated probe only.
+// that matter lie in a structure that it points to. For the probe that generate_functions.cpp writes.
 #pragma once
 
 #include <cuda.h>  // CUstream

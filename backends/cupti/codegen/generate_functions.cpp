@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // First step of the function tables: reads the text of CUPTI's headers (callback ids and parameter structures) and
 // writes a C++ probe that includes the same headers, so that the compiler gives sizes and offsets. The probe, built
-// and run, writes <cutrace/cupti/cuda_functions.hpp>. Works on the headers of any CUDA release, of which it knows the
-// style alone.
+// and run, writes <cutrace/cupti/cuda_functions.hpp>. Works on the headers of any CUDA release: it relies
+// on their style alone.
 //
 //   generate_functions PROBE.cpp INCLUDE_DIR...      directories with cupti.h and cuda.h, searched in this order
 
@@ -190,7 +190,7 @@ bool read_all(const std::vector<fs::path>& dirs, sources& out) {
   read_callbacks(read_header(find_header(dirs, "cupti_driver_cbid.h")), "CUPTI_DRIVER_TRACE_CBID_", false, out);
   read_callbacks(read_header(find_header(dirs, "cupti_runtime_cbid.h")), "CUPTI_RUNTIME_TRACE_CBID_", true, out);
   // The two that cupti.h itself includes, so that they compile wherever CUPTI does. Those of graphics interoperability
-  // need headers of OpenGL and others; calls into it are kept with raw words.
+  // need headers of OpenGL and others; their calls are stored as four raw words.
   for (const char* name : {"generated_cuda_meta.h", "generated_cuda_runtime_api_meta.h"}) {
     read_structs(read_header(find_header(dirs, name)), out);
   }

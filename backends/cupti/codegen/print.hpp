@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the classified functions as the header cutrace/cupti/cuda_functions.hpp. Second half of the generated probe.
+// Writes the classified functions as the header cutrace/cupti/cuda_functions.hpp. Part of the probe
+// that generate_functions.cpp writes.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,7 @@ inline const char* text_of(copy_direction d) {
   return names[static_cast<int>(d)];
 }
 
-/// Collects the shared tables while rows are printed.
+/// Prints rows, and collects the tables of parameters and products that all rows index.
 class table_writer {
  public:
   explicit table_writer(std::FILE* out) : out_(out) {}
@@ -77,7 +78,7 @@ class table_writer {
     std::fprintf(out_, "};\n\n");
   }
 
-  /// Driver functions by symbol, in its order, and where their arguments lie when they are called.
+  /// Driver functions, sorted by symbol, and where their arguments lie when they are called.
   void signatures(const std::vector<std::pair<function_row, const function_facts*>>& all) {
     std::string places;
     unsigned place_count = 0;
@@ -156,7 +157,7 @@ class table_writer {
   unsigned product_count_ = 0;
 };
 
-/// What came out, one line; with `names`, also the functions whose parameters no header declares.
+/// Prints one line of counts; with `names`, also the functions whose parameters no header declares.
 inline void summary(const char* domain, const std::vector<function_row>& rows, bool names) {
   std::size_t with = 0, without = 0, unknown = 0, work = 0, query = 0;
   for (const function_row& r : rows) {
@@ -186,8 +187,8 @@ inline int close(std::FILE* out, const char* path) {
   return 1;
 }
 
-/// The header for hooked calls, whose arguments lie in registers and on the stack and whose launches no GPU record
-/// says more of.
+/// The header for calls hooked by LD_PRELOAD: their arguments lie in registers and on the stack, and no GPU record adds
+/// the grid, block and shared memory of a launch.
 inline int print_signatures(const function_facts* functions, std::size_t count,
                             const std::vector<result_facts>& driver_results, const char* path) {
   std::vector<std::pair<function_row, const function_facts*>> all;
@@ -207,8 +208,8 @@ inline int print_signatures(const function_facts* functions, std::size_t count,
   return close(out, path);
 }
 
-/// Body of the probe's main: classify all functions, write the header to argv[1]. "-v" as argv[2] lists gaps;
-/// "--signatures" writes the other header instead.
+/// Body of the probe's main: classify all functions, write the header to argv[1]. "-v" as argv[2] lists functions
+/// without known parameters; "--signatures" writes the header for hooked calls instead.
 inline int print(const function_facts* functions, std::size_t count, const std::vector<result_facts>& driver_results,
                  const std::vector<result_facts>& runtime_results, unsigned long cuda_version,
                  unsigned long cupti_version, int argc, char** argv) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the name of a CUDA function and the types of its parameters say what the call does and which of its arguments
-// are worth a word. Every rule is about parts of names and types, with its reason; none names a function to be listed.
+// are stored. Every rule is about parts of names and types, with its reason. No rule lists functions: the headers do.
 #pragma once
 
 #include <algorithm>
@@ -175,7 +175,7 @@ inline bool names_bytes(std::string_view parameter, const std::string& s) {
   return parameter == "count" && starts_with(s, "Mem") && !contains(s, "Batch") && !contains(s, "Attributes");
 }
 
-/// A byte-sized member that says how much is moved or allocated, not where or in which grain.
+/// A parameter in bytes that says how much is moved or allocated: no offset, no pitch, no size of an element.
 inline bool names_amount(std::string_view parameter) {
   return !contains(parameter, "Element") && !contains(parameter, "Offset") && !contains(parameter, "Pitch") &&
          !contains(parameter, "XInBytes");
@@ -234,7 +234,7 @@ inline bool is_output(const parameter_facts& p, function_work work) {
     return false;
   }
   if (p.t.pointee_char) return false;  // text and byte buffers
-  // What work is given by pointer are arguments and lists; copies name host memory that may be gone or huge.
+  // Launches get arguments and lists by pointer; copies get host memory, which may be gone or huge.
   if (work == function_work::launch || work == function_work::graph || work == function_work::copy ||
       work == function_work::set) {
     return false;

@@ -7,12 +7,12 @@
 
 using cutrace::detail::outside_session;
 
-/// By this function a session that emits NVTX sees that the tool which it found is this one.
+/// By this symbol a session that emits NVTX ranges sees that the NVTX tool it found is cutrace itself.
 extern "C" __attribute__((visibility("default"), used)) const char cutrace_injected_library = 1;
 
-// void cutrace_call_joins(uint64_t): does nothing. `cutrace run --method all` has a probe on it, which so learns the
-// number that CUPTI has for the call that the thread is in. It begins with the instruction that the kernel replaces by
-// a jump instead of a trap: a nop of five bytes, on x86-64 from Linux 6.18 on.
+// void cutrace_call_joins(uint64_t): does nothing. `cutrace run --method all` sets a probe on it, which reads from the
+// argument CUPTI's correlation id of the call that the thread is in. It begins with the instruction that the kernel
+// replaces by a jump instead of a trap: a nop of five bytes, on x86-64 from Linux 6.18 on.
 __asm__(
     ".pushsection .text\n"
     ".globl cutrace_call_joins\n"

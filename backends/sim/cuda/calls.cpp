@@ -15,7 +15,7 @@ namespace standin {
 
 namespace {
 
-/// Of a test: called in each call of the driver, after a tracer was notified of its begin.
+/// Set by a test: called in each driver call, after a tracer was notified of the call's begin.
 std::atomic<void (*)(const char* function)> call_hook{nullptr};
 
 }  // namespace
@@ -103,7 +103,7 @@ std::uint8_t cupti_copy_kind(cutrace::copy_direction d) {
   }
 }
 
-/// The name of a kernel, then what its record holds of it.
+/// What the record of a kernel holds: its name and the launch parameters.
 void fill_kernel(standin_work& r, const sim::kernel_work& k) {
   r.kind = standin_kernel;
   r.name = k.name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and sets. Which of them block the host follows the driver's rules: copies between pageable memory and a
-// device, and all synchronous copies that touch the host, return when they are done; device-only ones do not wait.
+// Copies and sets. Which of them block the host follows the driver's rules: copies to pageable memory, and all
+// synchronous copies from or to the host, return when they are done; other copies and all sets do not wait.
 #include "api.hpp"
 #include "copy_params.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's descriptions of two- and three-dimensional copies, as boxes of the model. Arrays are not modelled.
+// CUDA's descriptions of two- and three-dimensional copies, as sim::copy_work. Arrays are not modelled.
 #pragma once
 
 #include "driver.hpp"

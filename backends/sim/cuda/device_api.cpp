@@ -13,7 +13,7 @@ struct attribute {
   int value;
 };
 
-// An H200's; 0 for what the stand-in cannot do, and for what only hardware has.
+// Values of an H200. An attribute that is not listed is 0: the stand-in cannot do it, or does not model it.
 constexpr attribute attributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},

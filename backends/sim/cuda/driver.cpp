@@ -215,7 +215,7 @@ CUresult result_of(sim::status s) {
     case sim::status::captured_event:
       return CUDA_ERROR_CAPTURED_EVENT;
     case sim::status::context_lost:
-      break;  // its code is the loss's, see `ask`
+      break;  // not seen here: result_of in calls.cpp fails before, with the code of the loss
   }
   return CUDA_ERROR_UNKNOWN;
 }
@@ -307,7 +307,7 @@ __attribute__((visibility("default"))) int cutrace_sim_set_faults(const char* te
   return standin::driver::get().set_faults(text) ? 0 : -1;
 }
 
-/// Duration of each later launch of kernels with this name; 0: drawn again.
+/// Duration of each later launch of kernels with this name; 0: the simulation's default again (draw.hpp).
 __attribute__((visibility("default"))) void cutrace_sim_set_kernel_duration(const char* name, unsigned long long ns) {
   standin::driver& d = standin::driver::get();
   const std::lock_guard<std::mutex> hold(d.lock);

@@ -53,7 +53,7 @@ struct kernel_handle {
 };
 struct module_handle {
   std::uint32_t id = 0;
-  std::string image;  ///< a few first bytes, for the module callback
+  std::string image;  ///< for the module callback: the name of the image's file, empty for one in memory
   std::map<std::string, kernel_handle*> kernels;
 };
 struct primary_context {
@@ -66,7 +66,7 @@ class driver {
  public:
   static driver& get();
 
-  /// cuInit: environment, machine, injection library. Later calls return the first result.
+  /// cuInit: environment, machine, injection library. After a success later calls do nothing.
   CUresult initialise();
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   sim::machine& gpu() { return *machine_; }
@@ -108,7 +108,7 @@ class driver {
 struct thread_state {
   std::vector<sim::context*> stack;
   std::unordered_map<std::uint32_t, sim::stream*> default_streams;  // per-thread default stream, by context id
-  standin_call* call = nullptr;  ///< being carried out; null in calls that a callback makes
+  standin_call* call = nullptr;  ///< the traced call in progress; calls that a callback makes are not traced
   bool in_tracer = false;
 };
 thread_state& this_thread();

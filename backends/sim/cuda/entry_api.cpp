@@ -15,8 +15,8 @@ struct version_of {
   int since;         ///< CUDA version from which the base name means this function
 };
 
-// From cudaTypedefs.h: functions whose meaning changed with a version, newest first. A function that is not in here
-// answers to its own name.
+// From cudaTypedefs.h: functions whose meaning changed with a version, the newest of each first. A function that is not
+// in here is looked up by its base name, then with _v2.
 constexpr version_of versions[] = {
     {"cuCtxCreate_v4", "cuCtxCreate", 12050},
     {"cuCtxCreate_v3", "cuCtxCreate", 11040},

@@ -6,28 +6,25 @@
 //   <function>=hang           the call never returns; with @<n> as above
 //   fault:<kernel>=<code>     the first execution of a kernel of this name, a node of a graph or not, faults at its
 //                             begin; with @<n> the n-th, in the order of launches from now on. The context is lost:
-//                             nothing ends any more that had not ended by then, and from `fault_report` later on each
-//                             call that touches the context returns the code, waits that stand included
-//   fault_report=<t>          60ms if it is not said; a GPU takes 45 to 590 ms
+//                             work that had not ended by then never ends, and from `fault_report` later on each call
+//                             that touches the context returns the code, also a call that already waits
+//   fault_report=<t>          time from the fault to the first error, by default 60ms; a GPU takes 45 to 590 ms
 //   hang:<kernel>             the first execution (with @<n> the n-th) of a kernel of this name never ends, nor does
-//                             anything that comes after it: calls that wait never return, queries return NOT_READY
+//                             work that is ordered after it: calls that wait never return, queries return NOT_READY
 //   no_device                 cuInit returns CUDA_ERROR_NO_DEVICE (100)
 //   no_such_symbol=<name>     dlsym and cuGetProcAddress do not find the function; read when the library is loaded
-//   version=<n>               cuptiGetVersion returns n; below 27 (CUDA 12.9) a buffer that is refused is the program's
-//   end,
-//                             as in CUPTI
+//   version=<n>               cuptiGetVersion returns n; below 27 (CUDA 12.9) the process is aborted when the client
+//                             refuses to give a buffer: CUPTI crashes there
 //   drop=<n>                  the next n GPU records are lost, and counted by cuptiActivityGetNumDroppedRecords
 //   incomplete=<n>            the next n GPU records never complete: only a forced flush delivers them, without times
 //   zero_time=<n>             the next n GPU records have start = end = 0
 //   unknown=<n>               n records of a kind that no header knows are added
 //   early=<t>                 GPU records have times that are t too early, as if the GPU's clock were off
-//   unified=<n>               with each of the next n GPU records come a move of managed memory to the device and a
-//   page
-//                             fault of it, where UNIFIED_MEMORY_COUNTER is configured and on
+//   unified=<n>               with each of the next n kernel records come two more, where UNIFIED_MEMORY_COUNTER is
+//                             configured and on: managed memory moves to the device, and the device has a page fault
 //   correlation=<n>           the next driver call gets this correlation id; after 4294967295 comes 0, as in 32 bits
-//   cupti_fatal=<n>           at the n-th driver call that is reported from now on CUPTI meets a fatal error: it says
-//   so who
-//                             listens to its state, finalizes itself, and each later call is
+//   cupti_fatal=<n>           at the n-th driver call that is reported from now on CUPTI meets a fatal error: it
+//                             notifies the subscriber (domain STATE), finalizes itself, and later cupti* calls return
 //                             CUPTI_ERROR_NOT_INITIALIZED
 //   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
 //   slow_buffers=<t>          a thread that needs a buffer stands still for t before it asks for one and, where it
@@ -36,7 +33,7 @@
 //   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated while GRAPH_TRACE was off, and
 //                             is replayed while it is on, kills the process (here: abort with a message)
 //
-// An empty text takes all faults back. A word that is not of this language is an error on stderr, and set_faults fails.
+// An empty text removes all faults. A word that is not of this language is an error on stderr, and set_faults fails.
 #pragma once
 
 #include <cstdint>

@@ -171,8 +171,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph h, unsigned long long flags) {
   if (const standin_tracer* t = driver::get().tracer()) e->made_traced = t->traces_graphs();
   notify_clone(*e->instance);
   report_graph(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, h, nullptr, nullptr, nullptr, e);
-  // As the driver does, the nodes of child graphs take the place of the node that holds them, which is reported to end,
-  // and after it, without a holder, the child graph itself.
+  // As in the driver, the nodes of a child graph replace the node that holds it. The end of that node (`holder`) is
+  // reported, then that of the child graph (`holder` is null).
   e->finish([](sim::graph_node* holder, sim::graph& child) {
     if (holder != nullptr)
       report_graph(CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING, handle<CUgraph>(holder->owner), nullptr, holder,

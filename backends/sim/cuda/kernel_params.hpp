@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch in the model's words, from a kernel's handle and the numbers of the call.
+// A launch as sim::kernel_work, from a kernel's handle and the numbers of the call.
 #pragma once
 
 #include "api.hpp"

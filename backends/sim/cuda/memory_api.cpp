@@ -103,7 +103,7 @@ CUresult host_pointer(CUdeviceptr* out, void* p) {
   return CUDA_SUCCESS;
 }
 
-// Pools: one kind of handle; all memory comes from the device at once and goes back at once
+// Pools are handles and keep no memory: an allocation takes it from the device, a release returns it immediately
 
 CUmemoryPool default_pool(std::uint32_t device) {
   static char handles[64];
@@ -181,7 +181,7 @@ CUresult pointer_attribute(void* out, CUpointer_attribute id, CUdeviceptr p) {
 }
 
 CUresult pointer_attributes(unsigned n, const CUpointer_attribute* ids, void** out, CUdeviceptr p) {
-  // Unlike the single question, this one never fails for a pointer that the driver does not know.
+  // Unlike cuPointerGetAttribute, this function never fails for a pointer that the driver does not know.
   for (unsigned i = 0; i < n; ++i)
     if (pointer_attribute(required(out + i), ids[i], p) != CUDA_SUCCESS && ids[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
       *static_cast<unsigned*>(out[i]) = 0;

@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <memory>
 
-#include "../include/cutrace/sim/moment.hpp"  // by its path: some programs of tests have no other header of the model
+#include "../include/cutrace/sim/moment.hpp"  // relative: some tests lack the simulation's include directory
 
 #define CUTRACE_STANDIN_ABI 4u
 #define CUTRACE_STANDIN_DRIVER_SYMBOL "cutrace_standin_driver"
-/// Exported by libcuda, for there is no stand-in of the runtime library: what `body` does is done inside of a function
-/// of the runtime API, as far as CUPTI's callbacks show. `cbid` is a CUpti_runtime_api_trace_cbid, `name` as in the
-/// header.
+/// Exported by libcuda, for there is no stand-in of the runtime library: calls `body` between the ENTER and EXIT
+/// callbacks of a function of the runtime API. `cbid` is a CUpti_runtime_api_trace_cbid, `name` the function's as in
+/// that enum.
 using standin_runtime_call = void(std::uint32_t cbid, const char* name, void (*body)(void*), void* data);
 #define CUTRACE_STANDIN_RUNTIME_SYMBOL "cutrace_standin_runtime_call"
 
@@ -30,7 +30,7 @@ struct standin_call {
   CUcontext context;
   std::uint32_t context_id;
   std::uint64_t data;        ///< the subscriber's slot (correlationData)
-  std::uint64_t enter_time;  ///< the tracer's
+  std::uint64_t enter_time;  ///< set by the tracer: the CUPTI timestamp at enter
 };
 
 enum standin_work_kind : std::uint32_t { standin_kernel, standin_memcpy, standin_peer, standin_memset, standin_graph };
@@ -110,7 +110,7 @@ struct standin_tracer {
   void (*stream)(const standin_stream*);
   void (*context)(const standin_context*);
   void (*device)(const standin_device*);
-  /// Rises each time graph-level tracing is switched on; a graph remembers the value of its instantiation.
+  /// 1 while graph-level tracing is on, else 0; an executable graph keeps the value at its instantiation.
   std::uint32_t (*traces_graphs)();
   void (*faults)(const char* text);
 };

@@ -180,8 +180,8 @@ CUresult exchange_mode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
-/// A call that could be in the way of a capture is forbidden during one in global mode, to every thread that has not
-/// said that it knows what it does; it fails, and so does the capture.
+/// For calls that are unsafe during a capture. During a capture in global mode the call fails and invalidates the
+/// capture, unless the calling thread has chosen the relaxed mode with cuThreadExchangeStreamCaptureMode.
 void need_no_capture() {
   if (mode_of_thread() != CU_STREAM_CAPTURE_MODE_RELAXED && gpu().break_captures())
     fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -162,7 +162,7 @@ CUptiResult flush(tracer& t, std::uint32_t flag) {
   if (!t.records.has_callbacks()) return CUPTI_ERROR_INVALID_OPERATION;
   const std::uint64_t start = t.clock.now();
   const std::size_t records = t.records.flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
-  // One record is of the flush itself; a flush that moved nothing else leaves none, or flushing would never end.
+  // A flush that delivers nothing but the record of the flush before makes none, or flushing would never end.
   if (records > 1 && t.on(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
     overhead_record r{};
     r.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;

@@ -112,7 +112,7 @@ void buffers::set_callbacks(CUpti_BuffersCallbackRequestFunc ask, CUpti_BuffersC
 buffers::lane& buffers::mine() {
   if (!per_thread.load(std::memory_order_relaxed)) return *shared_;
   static thread_local std::shared_ptr<lane>
-      own;  // the registry's share outlives the thread, until its records are flushed
+      own;  // lanes_ holds the lane too, so its records can be flushed after the thread has ended
   if (own == nullptr) {
     own = std::make_shared<lane>();
     const std::lock_guard<std::mutex> hold(lanes_lock_);
@@ -174,7 +174,7 @@ void buffers::complete_records(buffer& b, std::uint64_t until_ns) {
   for (pending& p : b.incomplete) {
     if (!p.when.complete(until_ns)) {
       if (&b.incomplete[kept] != &p) b.incomplete[kept] = std::move(p);
-      ++kept;  // without any time (CUPTI 13.0, H200), should it be handed over now
+      ++kept;  // its times stay 0 if the buffer is handed over now (CUPTI 13.0, H200)
     } else if (!p.when.zero_time) {
       set_times(b.data + p.offset, clock_.map(p.when.start_ns - p.when.early_ns),
                 clock_.map(p.when.end_ns - p.when.early_ns));
@@ -201,10 +201,10 @@ std::size_t buffers::flush(bool forced, bool full_only) {
     std::vector<std::unique_ptr<buffer>> ready;
     {
       const std::lock_guard<std::mutex> hold(l->lock);
-      // It is not filled further, though work that runs may keep it: the thread's next record asks for another one
-      // (each 100 ms one more, CUPTI 13.0, H200).
+      // The current buffer is not filled further, even if unfinished work holds it back: the thread's next record asks
+      // for another one (CUPTI 13.0, H200: ten a second, with a flush each 100 ms).
       if (l->current != nullptr && !full_only) l->full.push_back(std::move(l->current));
-      bool held_back = false;  // in their order: work that runs keeps all behind it (CUPTI 13.0, H200)
+      bool held_back = false;  // unfinished work also holds back all later buffers (CUPTI 13.0, H200)
       for (auto& b : l->full) {
         complete_records(*b, until);
         held_back = held_back || !(b->incomplete.empty() || forced);

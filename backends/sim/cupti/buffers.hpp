@@ -25,12 +25,12 @@ struct completion {
   std::uint64_t end_ns = 0;                                  ///< ~0: never
   cutrace::sim::moment_ptr open = nullptr;                   ///< instead of both, where they are not known yet
   std::shared_ptr<const cutrace::sim::loss> lost = nullptr;  ///< of its context
-  std::uint64_t late_ns = 0;                                 ///< from the end until the record can be had
-  std::uint64_t early_ns = 0;                                ///< by which its times are wrong
+  std::uint64_t late_ns = 0;                                 ///< from the end until the record is available
+  std::uint64_t early_ns = 0;                                ///< by which its times are too early
   bool zero_time = false;
 
-  /// Whether a flush at `now_ns` finds the work done. Of a context that is lost (H200, CUPTI 13.0): what ended later
-  /// than the fault never is; what ended before is, if a flush comes soon enough after the fault.
+  /// Whether a flush at `now_ns` finds the work done. In a lost context (H200, CUPTI 13.0) work that ends after the
+  /// fault is never done; work that ended before is, if the flush comes no later than grace_ns after the fault.
   bool complete(std::uint64_t now_ns) {
     if (open != nullptr) {
       if (!open->known()) return false;
@@ -43,7 +43,7 @@ struct completion {
     const std::uint64_t fault_ns = lost->at_ns;
     return end_ns <= fault_ns && (fault_ns > now_ns || now_ns - fault_ns <= grace_ns(lost->code));
   }
-  /// H100: an illegal address, a misaligned one, a trap or an assertion.
+  /// By error code, measured on an H100: an illegal address, a misaligned one, else a trap or an assertion.
   static constexpr std::uint64_t grace_ns(std::int32_t code) {
     return code == 700 ? 60000000 : code == 716 ? 13000000 : 3500000;
   }
@@ -84,6 +84,7 @@ class buffers {
     std::vector<pending> incomplete;
     bool room_for(std::size_t n) const { return used + n <= size && (limit == 0 || records < limit); }
   };
+  /// The buffers that one thread fills, or that all fill (`shared_`).
   struct lane {
     std::mutex lock;
     std::unique_ptr<buffer> current;
@@ -108,7 +109,7 @@ class buffers {
   std::mutex worker_lock_;
   std::condition_variable worker_wakes_;
   std::uint32_t full_waiting_ = 0;
-  pid_t worker_of_ = 0;  ///< the process that has its thread
+  pid_t worker_of_ = 0;  ///< the process in which the thread of `work` was started
 };
 
 }  // namespace standin

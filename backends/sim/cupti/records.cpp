@@ -42,7 +42,7 @@ void fill(kernel_record& r, const standin_work& w, bool serial) {
   r.clusterZ = w.cluster[2];
 }
 
-/// The tail that copies and sets share.
+/// The fields that records of copies and of sets share.
 template <class Record>
 void fill_common(Record& r, const standin_work& w) {
   r.bytes = w.bytes;
@@ -142,11 +142,11 @@ void tracer::managed_memory(std::uint32_t device, completion when) {
 }
 
 /// Between devices that do not reach each other's memory the driver copies by way of the host: two halves, one on each
-/// device, each said to be from device to device memory (an H200, CUPTI 13.0).
+/// device, each with device memory as source and destination kind (an H200, CUPTI 13.0).
 void tracer::staged_copy(standin_work w, const completion& when) {
   if (!on(CUPTI_ACTIVITY_KIND_MEMCPY)) return;
   completion first = when, second = when;
-  first.end_ns = second.start_ns = when.start_ns + (when.end_ns - when.start_ns) / 2;  // of work put aside: the whole
+  first.end_ns = second.start_ns = when.start_ns + (when.end_ns - when.start_ns) / 2;  // with `open` both get the whole
   memcpy_record out{}, in{};
   fill(out, w);
   out.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The alarms of a trace (faults, hangs): the likeliest candidate of each of the first 16, and how many there were.
+// The alarms of a trace (faults, hangs): how many there were, and of each of the first 16 the likeliest candidate (the
+// GPU work, host call or stage that may be the cause).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much the accumulators of this folder may keep. Zero means: no limit, exact results, memory grows with the trace.
-// A sink asks for bounds that fit its memory; what does not fit is folded, counted and called approximate.
+// A sink asks for bounds that fit its memory; what does not fit is folded (merged, with less detail) or left out,
+// counted, and marked as approximate.
 #pragma once
 
 #include <algorithm>

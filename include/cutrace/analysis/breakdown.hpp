@@ -2,8 +2,8 @@
 // Where the wall time went. Each nanosecond of the trace has exactly one owner: of several that overlap, the one that
 // comes first in a stated order. So shares never exceed the time there was, and add up to all of it.
 //
-// Method: union k covers the owners 0 to k, and owner k has what union k has more than union k - 1. Of a trace that was
-// paused, sampled or cut, only what lies in the time recorded counts.
+// Method: union k covers the owners 0 to k, and owner k gets the length of union k less that of union k - 1. Of a trace
+// that was paused, sampled or cut, only what lies in the time recorded counts.
 #pragma once
 
 #include <algorithm>

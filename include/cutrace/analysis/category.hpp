@@ -89,9 +89,9 @@ inline bool allocates_memory(text name) noexcept {
 
 /// The arrow that viewers draw between a call and GPU work.
 enum class call_arrow : std::uint8_t { none, to_work, from_work };
-/// The arrow at calls at which Kineto starts flows, recognised by the beginnings of their names. Each comparison is
-/// with a literal, whose size the compiler knows: for every call and every piece of GPU work of a Chrome file this is
-/// asked.
+/// The calls that have an arrow are those at which Kineto (PyTorch's profiler) starts flows, recognised by the
+/// beginnings of their names. Each comparison is with a literal, whose size the compiler knows, since the Chrome sink
+/// needs the arrow of every call and of every piece of GPU work.
 inline call_arrow arrow_of_call(text name) noexcept {
   const char* at = name.data;
   std::size_t left = name.size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the analyses keep of a kernel, copy, set or graph: 48 bytes.
+// What the analyses keep of a kernel, copy, set or graph: 56 bytes.
 #pragma once
 
 #include <cstddef>

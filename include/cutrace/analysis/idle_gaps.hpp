@@ -28,7 +28,7 @@ namespace analysis {
 // The gap [a, b) ends with the start of a piece of work whose launching call runs over [c, d) on thread t. Cause:
 //   dependency      c <= a, d is in the first half of the gap or before it, and the gap is longer than 30 us: the work
 //                   was queued and waited for something else
-//   launch_latency  c <= a otherwise; or else calls of t that launch, and [c, b), are the largest part
+//   launch_latency  c <= a otherwise; or a < c, and launching calls of t with [c, b) are the largest part of the gap
 //   no_work         a < c, and for more than half of the gap no stage was open (only where the trace has stages)
 //   sync_wait       a < c otherwise, and at `a` t was in a call that waits for the device, so t could not queue work in
 //                   time (but host_wait where t's own code takes more than half of the gap); or such calls are the
@@ -61,9 +61,9 @@ inline const char* name_of(idle_cause c) noexcept {
   return names[static_cast<std::size_t>(c)];
 }
 
-/// A gap up to this long before work that was queued already is what the device needs to begin it; a longer one means
-/// that the work waited for something else. HTA's "consecutive kernel delay", whose default is 30 and which is compared
-/// with microseconds.
+/// Where the work after a gap was already queued, a gap up to this long is what the device needs to begin the work; in
+/// a longer one the work waited for something else. HTA calls it "consecutive kernel delay"; its default is 30, which
+/// HTA compares with microseconds.
 constexpr std::int64_t launch_latency_limit_ns = 30000;
 
 struct idle_gap {
@@ -73,7 +73,7 @@ struct idle_gap {
   std::uint32_t call = 0;   ///< name number of the call to blame, 0: the program's own code, or not known
   std::uint32_t stage = 0;  ///< stage_log number of the innermost stage to blame, 0: outside of all
   std::uint32_t next = 0;   ///< in trace_log::work, the work that ended the gap; its stage is where it was launched
-  static constexpr std::uint32_t of_another_log = UINT32_MAX;  ///< in place of `next`; the cause is not known then
+  static constexpr std::uint32_t of_another_log = UINT32_MAX;  ///< `next` of another log (idle_watch.hpp): no cause
   bool certain = true;  ///< false where calls of another log may show another cause
 };
 
@@ -290,7 +290,7 @@ struct idle_report {
       if (b.cause == c) return &b;
     return nullptr;
   }
-  /// Recorded time before the first and after the last work of each device, summed; bounded as add_ns says.
+  /// Recorded time before the first and after the last work of each device, summed without overflow (add_ns).
   std::int64_t around_ns() const noexcept {
     std::int64_t sum = before_ns;
     add_ns(sum, after_ns);

@@ -23,7 +23,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// A gap with its words.
+/// A gap with names instead of numbers of its log, so that it can outlive the log.
 struct named_gap {
   std::uint32_t device = 0;
   interval when;
@@ -60,7 +60,7 @@ class idle_watch {
     if (e.kind == event_kind::window) {
       const interval w = clip(interval_of(e), {start_ns_, INT64_MAX});
       add_window(w);
-      // Here mostly no window is open.
+      // A window (a recorded part of a paused trace) has just ended: mostly no other one is open.
       if (log_->memory_bytes() > log_bytes_ / 2 || (log_bytes_ != SIZE_MAX && windows_.size() > window_limit))
         settle(false), forget_windows();
       return;
@@ -141,13 +141,13 @@ class idle_watch {
   std::uint64_t pieces() const noexcept { return pieces_; }
   /// Time of gaps whose cause may be another one, since calls or work of another piece may be missing.
   std::int64_t uncertain_ns() const noexcept { return uncertain_ns_; }
-  /// Bound of the error of idle time: work and windows that came after the gaps in which they may lie had been dropped.
+  /// Bound of the error of idle time: work and windows that may lie in gaps which were dropped before these came.
   std::int64_t off_ns() const noexcept { return off_ns_; }
 
  private:
   static constexpr std::uint64_t look_every = 256;
   static constexpr std::size_t window_limit = 4096, row_limit = 512;
-  /// The next log takes over one call and one stage for so many bytes of `log_bytes_`: together about an eighth of it.
+  /// Per this many bytes of `log_bytes_` the next log takes over one call and one stage: in all about an eighth of it.
   static constexpr std::size_t bytes_a_carried = 1024;
   using row_key = std::tuple<std::uint32_t, idle_cause, std::string, std::string>;  ///< device, cause, call, stage
 
@@ -161,7 +161,7 @@ class idle_watch {
   /// Events have come since the last window ended.
   bool is_open() const noexcept { return !windows_.empty() && newest_ns_ >= windows_end_ns_; }
 
-  /// A window comes behind its events, and may come behind events of later windows, too.
+  /// A window is delivered after its events, and maybe after events of later windows.
   CUTRACE_NOINLINE void add_window(interval w) {
     if (open_from_ns_ <= w.start_ns) {
       // Nothing was recorded between the window before and this one.
@@ -170,7 +170,7 @@ class idle_watch {
       open_from_ns_ = INT64_MAX;
       for (const auto& d : active_)
         if (d.second.end_ns > w.end_ns) open_from_ns_ = w.end_ns;
-    } else {  // the logs that had work behind it took its time for not recorded
+    } else {  // logs with work after this window counted its time as not recorded
       for (const auto& d : active_) add_ns(off_ns_, clip(w, {w.start_ns, d.second.end_ns}).length_ns());
     }
     windows_.push_back(w);

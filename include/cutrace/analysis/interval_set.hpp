@@ -68,7 +68,7 @@ class interval_set {
   /// Disjoint intervals since `settled_until_ns`, in order.
   const std::vector<interval>& kept() const noexcept { return kept_; }
 
-  /// Something was folded: `kept` is not the whole story. `length_ns` may still be exact.
+  /// Something was folded: `kept` lacks what lies before `settled_until_ns`. `length_ns` may still be exact.
   bool folded() const noexcept { return settled_count_ > 0; }
   std::int64_t settled_until_ns() const noexcept { return settled_until_ns_; }
   /// An interval was added inside the folded past later, and its overlap with what lies there is unknown.

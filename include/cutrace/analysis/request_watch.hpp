@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each request cost, found while the trace runs: request_costs.hpp's definitions, for a program that asks for them
-// itself. Fed event by event in the order of delivery; a request is reported once, when its work has retired:
+// What each request cost, found while the trace runs, for session::on_request_done; the definitions are those of
+// tools/report/request_costs.hpp. Fed event by event in the order of delivery; a request is reported once, when done:
 //
 //   a stage settles       when it ended, the last launch made in it has GPU work, and the trace went on for `settle_ns`
 //                         after the last event of the stage
 //   a request is done     when all of its stages have settled, and CUTRACE_MARK("request_end", id) marked its end or no
 //                         event of it came for `quiet_ns`
 //
-// The costs are those that a report finds in all events delivered until the request is reported. An id that comes back
+// The costs are those that `cutrace report` would find in the events delivered up to that time. An id that comes back
 // later is a new request. Memory is fixed: what finds no room is given up early and called unfinished or approximate.
 // One thread at a time.
 #pragma once

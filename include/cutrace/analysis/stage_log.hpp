@@ -26,10 +26,10 @@ struct stage_instance {
   std::uint32_t site = 0;           ///< number of its marker in the source, see trace_log::site; 0: not known
   std::uint16_t thread = 0;
   bool ended = false;
-  bool span = false;  ///< may be waiting: no sign of the host at work
+  bool span = false;  ///< a span (stage.hpp), which may be waiting: the host need not be at work
 };
 
-/// Part of a stage on a thread that adopted it.
+/// Part of a stage on a thread that adopted it (context.hpp).
 struct adopted_part {
   interval when;
   std::uint32_t instance = 0;  ///< stage_log number
@@ -80,7 +80,7 @@ class stage_log {
   }
 
   /// Takes over a stage of another log, without its requests, and returns its number here. `its`: names of `other`.
-  /// @param ended_on its thread's number here where it has ended: then its times are copied; -1: it has not ended
+  /// @param ended_on number in this log of the thread that it ended on: its times are copied, too; -1: they are not
   std::uint32_t take(const stage_log& other, std::uint32_t number, const name_table& its, name_table& names,
                      std::int32_t ended_on = -1) {
     if (number == none) return none;
@@ -236,7 +236,7 @@ class thread_stages {
   }
 
   /// Pieces that cover `v` without a gap, in order; outside of all stages with the stage `otherwise`.
-  /// @param hint a place near `v` in the thread's list, moved there; calls in the order of time take O(1) each
+  /// @param hint where the search in the thread's list begins; set to the place found. O(1) for calls in time order
   void innermost(std::uint16_t thread, interval v, std::uint32_t otherwise, std::size_t& hint,
                  std::vector<stage_piece>& pieces) {
     pieces.clear();
@@ -274,7 +274,7 @@ class thread_stages {
   }
   bool empty(std::uint16_t thread) const noexcept { return of_thread_[thread].empty(); }
 
-  /// A stage that another thread than `thread` was in during `v`, or a span; stages of one name and thread together.
+  /// A row of `others`: the stages of one name that one other thread was in, or all spans of one name.
   struct company {
     std::uint32_t name = 0;    ///< of the stage
     std::uint16_t thread = 0;  ///< number in the log; meaningless for a span
@@ -320,8 +320,8 @@ class thread_stages {
     return (e & part_flag) != 0 ? stages_.parts()[e & ~part_flag].instance : e;
   }
 
-  /// Of stages that begin at once, the outer one comes first; of stages with equal times, the one with the lower id,
-  /// which began first.
+  /// Of stages that begin at the same time, the outer one comes first; of stages with equal times, the one with the
+  /// lower id, which began first.
   CUTRACE_ONE_COPY void outer_first(std::vector<std::uint32_t>& list) const {
     const auto around = [this](std::uint32_t a, std::uint32_t b) {
       if (when(a).end_ns != when(b).end_ns) return when(a).end_ns > when(b).end_ns;

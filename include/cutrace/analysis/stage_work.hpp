@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU work of one instance of a stage while the trace runs: what instance_work (stage_costs.hpp) computes for a whole
-// trace, here with unions that take intervals in any order.
+// GPU work of one instance of a stage while the trace runs: what instance_work (tools/report/stage_costs.hpp) computes
+// for a whole trace, here with unions that take intervals in any order.
 #pragma once
 
 #include <algorithm>

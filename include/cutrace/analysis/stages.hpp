@@ -192,9 +192,9 @@ class stage_tree {
 struct stage_time {
   std::string name;
   std::uint32_t number = 0;  ///< name_table number within stage_table, 0 for names beyond the bounds
-  std::uint64_t calls = 0;   ///< instances; an adopted part belongs to one of them
+  std::uint64_t calls = 0;   ///< instances; their parts on threads that adopted one (context.hpp) are counted apart
   std::uint64_t adopted_parts = 0;
-  std::uint64_t spans = 0;        ///< instances that are spans: may have been waiting, no sign of the host at work
+  std::uint64_t spans = 0;        ///< instances that are spans (stage.hpp): they may wait, which is no work of the host
   std::uint64_t host_sum_ns = 0;  ///< sum of the instances' own durations
   std::uint64_t longest_ns = 0;
   std::int64_t host_ns = 0;             ///< union of instances and adopted parts, over all threads

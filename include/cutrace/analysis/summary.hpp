@@ -100,7 +100,7 @@ class summary {
 
   trace_numbers numbers() const {
     trace_numbers n = numbers_;
-    // A runtime call waits inside of a driver call: the longer sum has each wait once.
+    // A runtime call waits in the driver call that it makes: the longer sum has each wait once.
     const bool runtime = sync_ns_[1] > sync_ns_[0];
     n.sync_ns = sync_ns_[runtime];
     n.sync_calls = sync_calls_[runtime];

@@ -4,7 +4,7 @@
 //
 //   CUTRACE_MARK("request_begin", id);   optional: else a request begins with the first stage that names it
 //   CUTRACE_MARK("first_token", id);     or simply the first "token"
-//   CUTRACE_MARK("token", id);           inside of a CUTRACE_STAGE_BATCH without an id: one token of each request
+//   CUTRACE_MARK("token", id);           without an id inside of a CUTRACE_STAGE_BATCH: one of each of its requests
 #pragma once
 
 #include <algorithm>

@@ -30,7 +30,7 @@ struct host_call {
   interval when;
   std::uint32_t name = 0;
   std::uint32_t stage = 0;        ///< stage_log number
-  std::uint32_t correlation = 0;  ///< CUPTI's id without its epoch
+  std::uint32_t correlation = 0;  ///< CUPTI's 32-bit id, without the count of its wraps
   category is = category::other;
   bool failed = false;
 };
@@ -125,14 +125,14 @@ struct device_work {
 
 class trace_log {
  public:
-  /// Start of a trace whose file does not say it: the earliest begin of an event, but for descriptions,
+  /// As start of a trace whose file does not state it: the earliest begin of an event is taken, except of descriptions,
   /// losses, windows, system events and alarms.
   static constexpr std::int64_t first_event = INT64_MIN;
   /// Devices beyond `device_limit`, as only a broken file has, count as one device with this number.
   static constexpr std::uint32_t other_devices = UINT32_MAX;
   static constexpr std::size_t device_limit = 256;
 
-  /// @param start_ns what began before is cut there, as in breakdown.
+  /// @param start_ns what began before is cut there, as in breakdown.hpp.
   /// @param name_bytes text of names that is kept, 0: all
   /// @param requests false: stages have no requests
   explicit trace_log(std::int64_t start_ns = 0, std::size_t name_bytes = 0, bool requests = true)
@@ -144,8 +144,8 @@ class trace_log {
     thread_keys_.push_back(0);
   }
 
-  /// Takes over from the log before what late work of its threads may need: the `most` stages that ended last, and the
-  /// last `most` calls that can be why the host launched late (waits, blocking copies, allocations). To be called
+  /// Takes over from the previous log what late work of its threads may need: the `most` stages that ended last, and
+  /// the last `most` calls that can be why the host launched late (waits, blocking copies, allocations). To be called
   /// before the first event. @param before must be sealed
   CUTRACE_ONE_COPY void continue_from(const trace_log& before, std::size_t most) {
     std::vector<ended> last;
@@ -249,7 +249,8 @@ class trace_log {
   }
   /// Number of recorded stretches; 0 of a trace that was recorded all the time.
   std::size_t pieces() const noexcept { return pieces_; }
-  /// Calls `each(interval)` for the parts of `v` that were recorded. @param hint a place near it, moved there
+  /// Calls `each(interval)` for the parts of `v` that were recorded.
+  /// @param hint where the search begins; set to the place found
   template <class Each>
   void for_recorded(interval v, std::size_t& hint, Each&& each) const {
     hint = search_near(recorded_.size(), hint, [&](std::size_t i) { return recorded_[i].end_ns <= v.start_ns; });
@@ -308,7 +309,7 @@ class trace_log {
     return {};
   }
 
-  /// From the end of its launching call to the work's start; empty where it did not wait, or where one is not known.
+  /// From the end of its launching call to the work's start; empty where it did not wait, or where either is not known.
   interval wait_of(const gpu_work& w) const noexcept {
     if (w.is == work_class::unfinished) return {};
     const launch l = launch_of(w);
@@ -506,8 +507,9 @@ class trace_log {
       }
       if (w.call_is != call_reference::start) continue;
       const std::size_t at = hints[w.thread] = threads_[w.thread].ending_after(w.call, hints[w.thread]);
-      // Begin and call itself may have been converted to the trace's time before and after a measurement of the clocks:
-      // the begin may lie a little before the call, in the call before it, or behind a short one.
+      // The begin that `w` names and the call itself may have been converted to the trace's time before and after a
+      // measurement of the clocks: this begin may lie a little before the call, in the call before it, or after a short
+      // call's end.
       for (const std::size_t near : {at, at + 1, at - 1}) {
         const auto& calls = threads_[w.thread].calls();
         if (near >= calls.size() || !is_launch_of(w, calls[near], near == at)) continue;
@@ -517,7 +519,7 @@ class trace_log {
       }
     }
   }
-  /// @param there the call is the first that ends after the begin of the call that `w` names
+  /// @param there `c` is the first call that ends after the begin that `w` names
   static bool is_launch_of(const gpu_work& w, const host_call& c, bool there) noexcept {
     if (w.correlation != 0 && c.correlation != 0) return w.correlation == c.correlation;
     return there && c.when.start_ns <= w.call;

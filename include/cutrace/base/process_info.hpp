@@ -83,8 +83,8 @@ CUTRACE_NOINLINE inline std::int32_t number_from_environment(std::initializer_li
   return -1;
 }
 
-/// Rank in the whole job: torchrun, Open MPI, Slurm, MPICH and Intel MPI. A launcher that numbers the processes of one
-/// machine only (LOCAL_RANK) is taken at its word. -1 where there is none.
+/// Rank in the whole job: torchrun, Open MPI, Slurm, MPICH and Intel MPI. Where only LOCAL_RANK is set, the number
+/// within one machine, that is the rank. -1 where there is none.
 inline std::int32_t process_rank() {
   return number_from_environment({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "LOCAL_RANK"});
 }
@@ -103,8 +103,8 @@ CUTRACE_NOINLINE inline std::string read_small_file(const char* path, std::size_
   return out;
 }
 
-/// Where CLOCK_MONOTONIC is comparable: the boot id, followed by the offset of this process's time namespace where that
-/// is not 0 (time_namespaces(7)): "0b5c1b4e-8e1f-4c7e-9f57-3d7e9b0c9a11+100000.000000000". Empty where there is no
+/// Equal where CLOCK_MONOTONIC is comparable: the boot id, followed by the offset of this process's time namespace if
+/// that is not 0 (time_namespaces(7)): "0b5c1b4e-8e1f-4c7e-9f57-3d7e9b0c9a11+100000.000000000". Empty where there is no
 /// /proc.
 CUTRACE_NOINLINE inline std::string read_boot_id() {
   std::string id = read_small_file("/proc/sys/kernel/random/boot_id", 64);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing bytes to a descriptor completely, without ever raising SIGPIPE or SIGXFSZ in the host program, and the only
-// way in which cutrace writes to its stderr. For its messages: texts of error numbers, and the nearest known word.
+// way in which cutrace writes to its stderr. For messages: texts of errno, and the word nearest to a mistyped one.
 #pragma once
 
 #include <poll.h>

@@ -33,13 +33,13 @@ class action_queue {
     return done_ >= ticket;
   }
 
-  /// As `call`, but without a limit of time while `gets_on()` is true, which is called each half of `patience_ms`. If
-  /// it is false twice in a row, `replace()` makes another thread go on; if that fails, the result is false. (Once is
-  /// not enough: a process that was stopped finds the first half over when it continues.) `is_slow()` is called once,
-  /// if the action takes more than three seconds.
+  /// As `call`, but without a limit of time while `makes_progress()` reports progress, asked each half of
+  /// `patience_ms`. If it is false twice in a row, `replace()` makes another thread go on; if that fails, the result is
+  /// false. (Once is not enough: a process that was stopped finds the first half over when it continues.) `is_slow()`
+  /// is called once, if the action takes more than three seconds.
   template <class Progress, class Slow, class Replace>
-  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake, Progress gets_on,
-                      Slow is_slow, Replace replace) {
+  bool call_patiently(std::function<void()> action, std::uint32_t patience_ms, wake_signal& wake,
+                      Progress makes_progress, Slow is_slow, Replace replace) {
     constexpr std::chrono::milliseconds some_time(3000);
     std::unique_lock<std::mutex> hold(mutex_);
     if (ending_) return false;
@@ -53,14 +53,14 @@ class action_queue {
     }
     for (int without_progress = 0; without_progress < 2;) {
       if (changed_.wait_for(hold, half, [&] { return done_ >= ticket || ended_; })) return done_ >= ticket;
-      without_progress = gets_on() ? 0 : without_progress + 1;
+      without_progress = makes_progress() ? 0 : without_progress + 1;
       if (without_progress == 2 && replace()) without_progress = 0;
     }
     return false;
   }
 
   /// Runs the queued actions, each by `guarded(action)`. False when it is time to end. Collector's thread. A thread
-  /// that replaces a stuck one runs the action in which that is stuck again, from its start.
+  /// that replaces a stuck one runs the stuck action once more, from its start.
   template <class Guarded>
   bool run(Guarded guarded) {
     bool ending = false;

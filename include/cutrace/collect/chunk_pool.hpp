@@ -30,7 +30,7 @@ constexpr std::uint32_t quarters = 4, quarter_bytes = chunk_bytes / quarters, qu
 
 /// The first cache line of a chunk, before its records.
 struct alignas(64) chunk {
-  std::atomic<std::uint32_t> committed;  ///< records that may be read, counted from the first lap on; wraps
+  std::atomic<std::uint32_t> committed;  ///< records that may be read, counted over all laps (see lap); wraps
   std::atomic<std::uint32_t> next;       ///< index + 1 of the chunk in which this thread goes on, 0 while there is none
   std::uint32_t thread_index;
   std::uint32_t thread_id;
@@ -153,7 +153,7 @@ class chunk_pool {
     return c;
   }
 
-  /// True when half of the memory is out: time for the collector to hurry.
+  /// True when half of the memory is taken: time for the collector to hurry.
   bool running_low() const noexcept {
     return taken_.load(std::memory_order_relaxed) * 2 > limit_.load(std::memory_order_relaxed) * quarters;
   }
@@ -189,7 +189,7 @@ class chunk_pool {
   static constexpr std::size_t populate_bytes = std::size_t{16} << 20;
   static constexpr std::uint32_t region_chunks = 1u << 16;  // 1 GiB of address space a region at the most
 
-  /// A type of its own, so that a program whose Boost is another one than the archive's shares no function with it.
+  /// Not a built-in type: the linker could merge Boost's templates over it with those of another Boost in the program.
   struct pooled {
     std::uint32_t value;
   };

@@ -77,7 +77,7 @@ class collector final : private event_emitter {
   /// no new thread could be started, or when the collector has ended.
   bool call_patiently(std::function<void()> action, std::uint32_t patience_ms) {
     std::uint64_t before = sinks_.calls();
-    const auto gets_on = [&] {
+    const auto makes_progress = [&] {
       const std::uint64_t now = sinks_.calls();
       const bool held_up = now == before && sinks_.busy();
       before = now;
@@ -87,13 +87,13 @@ class collector final : private event_emitter {
       if (!sinks_.busy()) return;
       const std::string line = "sink '" + std::string(sinks_.current()) +
                                "' holds up the program, which waits for it; up to " +
-                               std::to_string(patience_ms / 1000) + " s where it does not get on";
+                               std::to_string(patience_ms / 1000) + " s while it makes no progress";
       core_.errors.report("session", line.c_str());
     };
-    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, gets_on, is_slow,
+    return actions_.call_patiently(std::move(action), patience_ms, core_.wake, makes_progress, is_slow,
                                    [&] { return replace_thread(before); });
   }
-  /// Whether a thread stands in a sink for good. The collector, and all that it uses, must then never be destroyed.
+  /// Whether a thread was left hanging in a sink. The collector, and all that it uses, must then never be destroyed.
   bool left_a_sink() const noexcept { return sinks_.left_one(); }
 
   /// Gives up: the thread hangs in a sink, and no other thread could be started. Nothing is written any more.
@@ -146,7 +146,8 @@ class collector final : private event_emitter {
   /// GPU work that ended before `raw_ns` is no part of the trace. Any thread.
   void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
 
-  /// A piece of the trace, from `start_ns` (raw frame) until now, is complete. Any thread; does not wait.
+  /// A piece of the trace, from `start_ns` (raw frame: before clock corrections, clock.hpp) until now, is complete. Any
+  /// thread; does not wait.
   CUTRACE_NOINLINE void record_window(std::uint64_t start_ns) noexcept {
     event e = moment(event_kind::window, {"recorded", 8}, core_.scale.now_ns());
     e.start_ns = static_cast<std::int64_t>(start_ns);
@@ -182,8 +183,8 @@ class collector final : private event_emitter {
     upto = ingest_.order().newest() + 1;
     return yes;
   }
-  /// Reports a hang after a forced flush at `flushed_ns`. `answered`: CUPTI answered it. @returns whether there was a
-  /// hang
+  /// Reports a hang after a forced flush at `flushed_ns`. `answered`: the flush returned in time, so all records of
+  /// calls before `upto` have come. @returns whether there was a hang
   CUTRACE_NOINLINE bool judge(const work_watch::bounds& b, std::uint32_t upto, bool answered, std::int64_t flushed_ns,
                               const std::string& more) {
     pass();
@@ -384,10 +385,11 @@ class collector final : private event_emitter {
     if (CUTRACE_UNLIKELY(fault_due)) report_fault();
   }
 
-  /// Copies calls that the ring is about to overwrite and whose GPU records are held back: CUPTI asked for the buffer
-  /// that holds the records in an earlier call, or in the call itself.
+  /// Copies calls that the ring is about to overwrite and whose GPU records may be in a buffer that is not decoded yet:
+  /// one that CUPTI requested during an earlier call or during the call itself.
   void hold_calls() {
-    // A thread may be held up between its call's id and its begin. Looking at each call costs 2.5 ns an event.
+    // Ids follow the begins of calls only roughly: a thread may be held up after it got its call's id and before it
+    // reads its begin time. Looking at each call costs 2.5 ns an event.
     constexpr std::uint64_t disorder_ns = 1000000000;
     tables_.ring.pass_old(
         ring_upto_,
@@ -481,7 +483,7 @@ class collector final : private event_emitter {
     }
     while (t.reading != nullptr) {
       chunk* c = t.reading;
-      const std::uint32_t next = c->next.load(std::memory_order_acquire);  // before `committed`: if set, that is final
+      const std::uint32_t next = c->next.load(std::memory_order_acquire);  // read first: if set, `committed` is final
       const std::uint32_t committed = c->committed.load(std::memory_order_acquire);
       if (committed != t.read) {
         const std::uint32_t lap = c->lap.load(std::memory_order_relaxed);  // stable until all is read

@@ -54,7 +54,7 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
     const std::uint32_t newest = static_cast<std::uint32_t>(newest_.load(std::memory_order_relaxed));
     const std::uint32_t step = static_cast<std::uint32_t>(step_bytes() / sizeof(entry));
     if (seen_ == 0) seen_ = newest;
-    // What calls have gone over since the last time is backed by its use.
+    // Entries that calls have written since the last time are backed by that write.
     for (std::uint32_t back = std::min(newest - seen_, mask_); back > 0; back -= std::min(back, step))
       set_backed(newest - back);
     seen_ = newest;
@@ -112,8 +112,8 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   }
 
   /// Calls `take(id, call)` once for each call that is half a ring old, before its entry is overwritten. `upto`: the id
-  /// at which the last pass_old ended, at first 0. `none_wanted(call)`: whether no older call than that one is wanted,
-  /// either; then none is looked at. Collector's thread.
+  /// at which the last pass_old ended, at first 0. `none_wanted(call)`: whether neither that call nor any older one is
+  /// wanted; then none is looked at. Collector's thread.
   template <class NoneWanted, class Take>
   void pass_old(std::uint32_t& upto, NoneWanted none_wanted, Take take) const {
     if (entries_ == nullptr) return;
@@ -132,10 +132,10 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   static bool is_found(attribution a) noexcept { return a == attribution::by_call || a == attribution::outside_stage; }
 
   /// Problem: a thread that is held up inside `put` goes on writing when another thread, a whole ring later, has filled
-  /// the same entry; no order of stores shows that to a reader. Solution: the entry vouches for its content. A mixture
-  /// passes about once in 2^31. Each field has a multiplier of its own, a power of `m`: two that are folded together
-  /// before it would let neighbouring calls pass for each other (ticks and thread that differ in the same bits). Public
-  /// for its test.
+  /// the same entry; no order of stores shows that to a reader. Solution: the entry holds a checksum of its content. A
+  /// mixture of two calls passes about once in 2^31. Each field is multiplied by a different power of `m`: if two
+  /// fields were combined before that, a mixture of neighbouring calls would pass (ticks and thread that differ in the
+  /// same bits). Public for its test.
   static std::uint32_t check_of(std::uint32_t id, std::uint32_t both, std::uint64_t stage, std::uint64_t begin,
                                 std::uint32_t function) noexcept {
     constexpr std::uint64_t m = 0x9e3779b97f4a7c15u;  // from the fractional digits of the golden ratio; odd
@@ -192,8 +192,8 @@ class alignas(64) correlation_ring {  // its own members lie in one cache line
   std::uint32_t mask_ = 0;
   /// Ids between two writes of `newest_`, to keep its line shared; INT32_MIN until the first call of a trace.
   std::atomic<std::int32_t> coarse_{INT32_MIN};
-  /// Id, counted on beyond the wraps of CUPTI's 32-bit counter; 0: none yet. The first one is the number with these
-  /// lower 32 bits that is nearest to 0, and may be negative.
+  /// Id, counted on beyond the wraps of CUPTI's 32-bit counter; 0: none yet. The first id is sign-extended to 64 bits,
+  /// so it may be negative.
   std::atomic<std::uint64_t> newest_{0};
   std::uint32_t seen_ = 0;    ///< `newest_` when `populate` last looked
   std::uint64_t backed_ = 0;  ///< steps that are backed with memory

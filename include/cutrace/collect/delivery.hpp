@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step before the sinks: times of the raw frame become session time, stages and requests are looked up,
-// arguments get their names. This happens late, so that what other threads have reported meanwhile is known.
-// Collector's thread only.
+// The last step before the sinks: times of the raw frame (clock.hpp: not yet corrected) become session time (corrected,
+// counted from the session's begin), stages and requests are looked up, arguments get their names. This happens late,
+// so that what other threads have reported meanwhile is known. Collector's thread only.
 #pragma once
 
 #include <array>
@@ -292,7 +292,8 @@ class delivery {
       *next_argument_++ = described_argument::get(words + described_argument::words * i);
   }
 
-  /// To be called while `call_start_ns` is in the raw frame: an update of a graph concerns later launches only.
+  /// To be called while `call_start_ns` is in the raw frame, as are the times of graph updates that it is compared
+  /// with: an update concerns later launches only.
   void resolve_capture(event& p) {
     const graph_table::capture* c = nullptr;
     switch (p.kind) {
@@ -370,7 +371,7 @@ class delivery {
       return;
     }
     const known_stage* const s = tables_.stages.find_at(naming_place, naming_stage);
-    // At least the number is known where the naming stage's record was lost, or the stage had to make room.
+    // The number is known even where the naming stage's record was lost, or the stage was forgotten to save memory.
     p.request_total = s != nullptr ? s->total : form == request_form::batch ? static_cast<std::uint32_t>(word) : 1;
     p.request_count = s != nullptr ? s->request_count : 0;
     p.requests = p.request_count != 0 ? expand(*s) : nullptr;

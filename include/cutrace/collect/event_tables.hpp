@@ -34,7 +34,7 @@ struct event_tables {
   void set_thread(std::uint32_t index, std::uint32_t kernel_id) noexcept {
     thread_ids_[index % thread_slots] = {index, kernel_id};
   }
-  /// The kernel's number of a thread, 0 while no record of it has been read.
+  /// Linux thread id (gettid) of the thread with this index, 0 while no record of it has been read.
   std::uint32_t thread_id_of(std::uint32_t index) const noexcept {
     const thread_id& known = thread_ids_[index % thread_slots];
     return known.index == index ? known.kernel_id : 0;

@@ -53,7 +53,7 @@ class graph_table {
       n->from_graph = g->add_origin(source);
   }
 
-  /// From `at_ns` (raw frame) on, the nodes of `exec` refer to those of `from`.
+  /// From `at_ns` (raw frame: before clock corrections, clock.hpp) on, the nodes of `exec` refer to those of `from`.
   CUTRACE_NOINLINE void updated(std::uint32_t exec, std::uint32_t from, std::int64_t at_ns) {
     graph_ref g = at(exec), source = at(from);
     if (source == g) return;
@@ -89,7 +89,7 @@ class graph_table {
     if (found == graphs_.end()) return nullptr;
     const capture* common = nullptr;
     for (std::uint32_t i = 0; i < found->second->nodes.size(); ++i) {
-      // What the driver adds to an instance for itself (seen with memory nodes, CUDA 13.0) is nobody's capture.
+      // Nodes that the driver adds to an executable graph (seen with memory nodes, CUDA 13.0) were captured nowhere.
       if (found->second->primary != 0 && (found->second->nodes[i].from_index & copy) == 0) continue;
       const capture* c = resolve(*found->second, i, at_ns, 0);
       if (c == nullptr) continue;

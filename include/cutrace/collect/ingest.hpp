@@ -99,7 +99,7 @@ class ingest {
   ingest(event_tables& tables, order_window& window, reporter& errors)
       : tables_(tables), window_(window), errors_(errors) {}
 
-  /// Reads committed records [first, last) of a chunk. Groups never span chunks.
+  /// Reads committed records [first, last) of a chunk. A record and its texts and words are always in one chunk.
   void read(const traced_thread& t, const record* first, const record* last) {
     tables_.set_thread(t.index, t.thread_id);
     const record* r = first;
@@ -120,7 +120,8 @@ class ingest {
   /// Events for which there was no memory since the last call. produced() counts them.
   std::uint64_t take_failed() noexcept { return std::exchange(failed_, 0); }
 
-  /// Takes an event of a backend, with times in the raw frame, and joins it to its call.
+  /// Takes an event of a backend, with times in the raw frame (before clock corrections, clock.hpp), and joins it to
+  /// its call.
   void take(const event& e) {
     begin_one();
     try {
@@ -158,12 +159,12 @@ class ingest {
   CUTRACE_NOINLINE void end_unfinished(std::int64_t now_ns) {
     unfinished_.close_all(now_ns, [this](const unfinished_work::entry& one, std::int64_t at) { finish(one, at); });
   }
-  /// Delivers each piece of unfinished work once, as unfinished until `now_ns`, should a signal end the process.
+  /// Delivers each piece of unfinished work once, as unfinished until `now_ns`, in case a signal ends the process.
   CUTRACE_NOINLINE void deliver_unfinished(std::int64_t now_ns) {
     unfinished_.deliver_waiting([&](const unfinished_work::entry& one) { deliver_unfinished(one, now_ns); });
   }
   const unfinished_work& unfinished() const noexcept { return unfinished_; }
-  /// What stands on each stream.
+  /// The calls issued on each stream.
   stream_order& order() noexcept { return order_; }
   const stream_order& order() const noexcept { return order_; }
   /// An event that is joined to its call already.
@@ -174,7 +175,7 @@ class ingest {
   /// Bytes that unfinished work may take; beyond the limit each piece of work is delivered at once.
   void set_unfinished_limit(std::size_t bytes) noexcept { unfinished_limit_ = bytes; }
 
-  /// Raw time at which the gate was opened first. Any thread.
+  /// Raw time at which the trace began: GPU work that ended before it is left out. Any thread.
   void set_start(std::uint64_t raw_ns) noexcept {
     start_ns_.store(static_cast<std::int64_t>(raw_ns), std::memory_order_relaxed);
   }

@@ -25,8 +25,8 @@ namespace detail CUTRACE_LOCAL {
 /// One huge page of x86-64, and of aarch64 as a rule.
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-/// Address space that is backed with memory as it is used, for munmap. From the size of a huge page on it begins where
-/// one can, which kernels before 6.7 do not see to. nullptr: none is to be had.
+/// Address space that is backed with memory as it is used; munmap releases it. From the size of a huge page on it is
+/// aligned to huge pages, which kernels before 6.7 do not do by themselves. nullptr: mmap failed.
 inline void* map_memory(std::size_t bytes) noexcept {
   const std::size_t more = bytes >= huge_page_bytes ? huge_page_bytes : 0;
   void* const at =
@@ -40,10 +40,10 @@ inline void* map_memory(std::size_t bytes) noexcept {
   return begin + off;
 }
 
-/// Backs mapped memory that application threads will write with pages now, huge ones where the kernel gives them: a
-/// thread that has touched many pages since its last call takes a tenth longer for one without (bench/callback). Does
-/// not change what is there. Does nothing on kernels before 5.14, where an application thread would have to wait for a
-/// whole huge page.
+/// Backs mapped memory, which application threads will write, with pages now, huge ones where the kernel gives them:
+/// without huge pages, a call takes a tenth longer if its thread has touched many pages since the last one
+/// (bench/callback). Does not change what is there. Does nothing on kernels before 5.14, where an application thread
+/// would have to wait for a whole huge page.
 inline void populate_memory(void* at, std::size_t bytes) noexcept {
 #ifdef MADV_POPULATE_WRITE
   if (::madvise(at, 0, MADV_POPULATE_WRITE) != 0) return;
@@ -174,8 +174,8 @@ class block_list {
   std::size_t size_ = 0;
 };
 
-/// A queue in one piece of memory. With a std::deque, which allocates a node for each 512 bytes, an
-/// event costs the collector 1.13 [1.07, 1.26] times as much (bench/sink_cost, null, 4,000,000 events).
+/// A queue in one piece of memory. With a std::deque, which allocates a node for each 512 bytes, an event costs the
+/// collector 1.13 [1.07, 1.26] times as much (median, 95 % interval; bench/sink_cost, null, 4,000,000 events).
 template <class T>
 class fifo {
  public:
@@ -212,7 +212,7 @@ class fifo {
     first_ = 0;
   }
 
-  std::vector<T> ring_;  ///< as many as a power of two
+  std::vector<T> ring_;  ///< its size is 0 or a power of two
   std::size_t first_ = 0, size_ = 0;
 };
 

@@ -228,7 +228,7 @@ class order_window {
     at = std::min<std::uint64_t>(at, bucket_limit - 1);        // and ends far in the future into the newest
     while (buckets_.size() <= at) buckets_.push_back(fresh());
     last_ = &buckets_[static_cast<std::size_t>(at)];
-    // The oldest bucket also takes events before it: all events while they come faster than there is room for.
+    // The oldest bucket also takes events that ended before it begins: while the window is too small, nearly all do.
     last_from_ns_ = at != 0 ? (first_ + at) * width_ns_ : 0;
     last_size_ns_ = at != 0 ? width_ns_ : (first_ + 1) * width_ns_;
     return *last_;
@@ -249,10 +249,10 @@ class order_window {
     return added;
   }
 
-  /// The work_shape of `e`: one that the bucket has already, if it was used of late, else a new one. A kernel that
-  /// finds its shape takes 64 bytes of the window, one that adds it 168: launches of several shapes by turns would make
-  /// the window overflow that much earlier. (Time: 141 ns an event with 256 shapes, 137 with one, bench/sink_cost,
-  /// null.)
+  /// The work_shape of `e`: one that the bucket has already, if it was used recently, else a new one. A kernel that
+  /// finds its shape takes 64 bytes of the window, one that adds it 168: if only the last shape were remembered,
+  /// launches of several shapes by turns would make the window overflow that much earlier. (Time: 141 ns an event with
+  /// 256 entries in `shapes_`, 137 with one, bench/sink_cost, null.)
   CUTRACE_INLINE const work_shape* shape_of(bucket& b, const event& e) {
     std::uint64_t w[8];  // all of them: launches by turns may differ in any
     static_assert(sizeof(w) == work_shape::size, "what is compared");

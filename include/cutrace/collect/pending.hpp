@@ -18,8 +18,8 @@ namespace detail CUTRACE_LOCAL {
 
 /// What an unresolved event has besides the members of `event`.
 struct pending_more {
-  std::uint64_t request_word = 0;
-  std::uint64_t naming_stage = 0;
+  std::uint64_t request_word = 0;  ///< the request: id, hash or number of ids, as `form` says
+  std::uint64_t naming_stage = 0;  ///< instance that named the request, 0 for none
   request_form form = request_form::none;
   std::uint32_t words_at = 0;     ///< api: index of its arguments in its bucket's `words`
   std::uint32_t call_thread = 0;  ///< GPU work: index of the thread of its call
@@ -49,7 +49,8 @@ inline bool comes_from_call(const event& e) noexcept {
   return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event() || e.kind == event_kind::alarm;
 }
 
-/// Whatever has no shorter form. Times are those of the raw frame, stage and requests are not looked up yet.
+/// Whatever has no shorter form. Times are those of the raw frame (clock.hpp: not yet corrected), stage and requests
+/// are not looked up yet.
 struct pending_event : event, pending_more {};
 
 /// A stage or a call: its record, without its times.

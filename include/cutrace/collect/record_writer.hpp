@@ -52,7 +52,7 @@ class record_writer final : public event_writer {
 
   std::uint64_t enter(std::uint32_t function, std::uint32_t correlation, std::uint64_t begin_ticks,
                       bool makes_gpu_work) noexcept override {
-    const std::atomic<std::uint32_t>& gate = own_slot().gate;  // the runtime's own gate turns a little earlier
+    const std::atomic<std::uint32_t>& gate = own_slot().gate;  // core_.gate changes a little earlier
     const bool open = gate.load(std::memory_order_relaxed) != gate_off;
     thread_state* t = this_thread();
     if (CUTRACE_UNLIKELY(t == nullptr)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lives as long as the process once a session has existed: thread states, chunks, call sites, functions, the
-// correlation ring, the tick scale and the gate. Never destroyed, since threads may touch it until the very end.
+// correlation ring, the tick scale and the gate (gate_off: nothing is recorded). Never destroyed, since threads may
+// touch it until the very end.
 #pragma once
 
 #include <dlfcn.h>
@@ -37,16 +38,17 @@ struct runtime_core {
   wake_signal wake;  ///< of the collector
   fault_state fault;
   std::atomic<std::uint32_t> gate{gate_off};
-  std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< reported by backends; chunk_full is kept per thread
+  std::atomic<std::uint64_t> lost[loss_cause_count] = {};  ///< counted by backends; see also thread_state::lost
   std::atomic<std::uint32_t> overflow_wait_us{0};
   std::atomic<bool> forked{false};
   std::atomic<std::uint16_t> interleaving_in{0};  ///< trace in which report_interleaving has reported
-  std::atomic<twin_chooser> twins{nullptr};       ///< of the backend that has them
+  std::atomic<twin_chooser> twins{nullptr};       ///< a backend's function: which instance graph_exec launches
   pthread_key_t exit_key{};  ///< reports threads that end; without one the collector looks for them
   bool has_exit_key = false;
   pid_t process = 0;
 
-  /// The runtime of this process as this object owns it; made on first use, never destroyed.
+  /// The instance in this object (executable or shared library); the process uses the one of the object that owns its
+  /// runtime (run/runtime_owner.hpp). Made on first use, never destroyed.
   static runtime_core& own() {
     static runtime_core* core = new runtime_core();
     return *core;
@@ -108,7 +110,7 @@ struct runtime_core {
     else
       t->first.store(c, std::memory_order_release);
     // The collector comes by itself every few milliseconds. Waking it sooner costs this thread a system call, and the
-    // collector then competes for this core's other half while the thread is busiest.
+    // collector then competes for this core (its other hardware thread) while the thread is busiest.
     if (pool.running_low()) wake.signal_if_asleep();
     return t->cursor;
   }

@@ -50,15 +50,15 @@ class sink_set {
     return name != nullptr ? name : "";
   }
 
-  /// Takes the sinks away from the thread that hangs in one since `calls()` was `call`: should that sink ever return,
-  /// the thread sleeps for good. False where the sink has returned. Called by another thread than the collector's,
-  /// which must start a thread that calls go_on. Neither the sink nor what it was given may be destroyed from here on.
+  /// Takes the sinks away from the collector's thread, which hangs in one since `calls()` was `call`: if that sink ever
+  /// returns, the thread sleeps forever. False where the sink has returned. The caller, another thread, must start one
+  /// that calls go_on. Neither the sink nor what it was given may be destroyed from here on.
   bool leave(std::uint64_t call) noexcept {
     if (call % 2 == 0 || !calls_.compare_exchange_strong(call, call + 1, std::memory_order_acq_rel)) return false;
     left_one_.store(true, std::memory_order_release);
     return true;
   }
-  /// Whether some thread stands in a sink for good. Any thread.
+  /// Whether some thread was left hanging in a sink. Any thread.
   bool left_one() const noexcept { return left_one_.load(std::memory_order_acquire); }
   /// To be called first on the new thread: the sink has failed, and the sinks behind it get the events that it was
   /// given.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Call sites and other names that application threads introduce, copied so that they outlive the object they came
-// from. Lock-free and of fixed size: a site is added by linking a finished entry into its bucket.
+// Call sites and other names that application threads introduce, copied so that they outlive the shared library they
+// came from. Lock-free and of fixed size: a site is added by linking a finished entry into its bucket.
 #pragma once
 
 #include <atomic>

@@ -113,7 +113,7 @@ struct alignas(64) known_stage {
   std::uint64_t id = 0;  ///< 0: none stands here
   const char* name = "";
   std::uint64_t naming_stage = 0;  ///< instance that named the request, 0 for none
-  std::uint64_t word = 0;          ///< that it had for the request, see request.hpp
+  std::uint64_t word = 0;          ///< the request: id, hash or number of ids, as `form` says
   /// Only in the naming stage itself: the ids of a batch; or the hash, the size and the characters (with a NUL) of a
   /// text.
   std::unique_ptr<std::uint64_t[]> requests;
@@ -282,7 +282,8 @@ class stage_table {
     }
   }
 
-  /// Forgets stages to which nothing can refer any more, the longest so first, until the table is down to `keep_bytes`.
+  /// Forgets stages to which nothing can refer any more, in the order in which this was found, until the table is down
+  /// to `keep_bytes`.
   /// `awaited(thread, ns)`: whether GPU records can still come of calls that `thread` (any thread for `many_threads`)
   /// made before `ns`. `now_ns`: all GPU records in the window have ends before this time. `delivered_ns`: all events
   /// that ended before this time have been delivered.
@@ -323,7 +324,7 @@ class stage_table {
       if (at(place).id != 0 && !at(place).closed) visit(at(place));
   }
 
-  /// Whether nothing can refer to some stages any more but events in the window, at most.
+  /// Whether there are stages to which only events in the window can still refer.
   bool waits_for_delivery() const noexcept { return !passed_.empty(); }
 
   /// Bytes in use, and bytes reserved.

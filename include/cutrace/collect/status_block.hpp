@@ -67,7 +67,7 @@ struct status_block {
 static_assert(loss_cause_count <= 16, "room for each cause");
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
 
-/// The block of this process; a program without one (nobody asked, no room, no rights) works as without it.
+/// The block of this process. A program that has none (nobody asked, no room, no rights) works all the same.
 class status_writer {
  public:
   status_writer() = default;
@@ -133,7 +133,7 @@ class status_writer {
     set_state(run_state::untraced);
   }
 
-  /// A sink of the command's own, in the order in which the trace opened them.
+  /// Adds a sink that `cutrace run` asked for, in the order in which the trace opened them.
   CUTRACE_NOINLINE void add_sink(const char* name, const char* path) noexcept {
     if (block_ == nullptr) return;
     const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed);
@@ -143,7 +143,7 @@ class status_writer {
     block_->sink_count.store(n + 1, std::memory_order_release);
   }
 
-  /// A sink of the command's that could not be opened: an entry without a name, behind those of the opened sinks.
+  /// Adds a sink that `cutrace run` asked for and that could not be opened: without a name, behind the opened ones.
   CUTRACE_NOINLINE void add_refused_sink(const char* why) noexcept {
     if (block_ == nullptr) return;
     const std::uint32_t n = block_->sink_count.load(std::memory_order_relaxed);

@@ -28,7 +28,7 @@ namespace detail CUTRACE_LOCAL {
 /// the thread begins and ends.
 struct alignas(64) traced_thread : thread_state {
   /// The call of the driver that the thread is in: function << 52 | low bits of the ticks of its begin, 0: none.
-  /// The owning thread writes it, as the next, and forget_calls; the collector reads both.
+  /// The owning thread and forget_calls write it, the owning thread alone `in_stage`; the collector reads both.
   std::atomic<std::uint64_t> in_call{0};
   std::atomic<std::uint64_t> in_stage{0};  ///< innermost stage of that call, 0: none
   traced_thread* next_known = nullptr;     ///< list of all states ever made
@@ -65,7 +65,7 @@ class thread_registry {
  public:
   enum use : std::uint32_t { unused = 0, in_use = 1, ended = 2 };
 
-  /// A trace begins: what stages have reported of themselves so far went to another one. Before the gate opens.
+  /// A trace begins: stages announced so far were announced to an earlier trace. To be called before the gate opens.
   void begin_trace() noexcept {
     std::lock_guard<std::mutex> hold(mutex_);
     trace_number_ = trace_number_ == 0xffff ? 1 : static_cast<std::uint16_t>(trace_number_ + 1);
@@ -157,8 +157,8 @@ class thread_registry {
   std::uint32_t next_index_ = 1;
 };
 
-// Names of threads: those that the program gave them for its tools, else as the kernel has them, read by the collector
-// so that the threads pay nothing.
+// Names of threads: those that the program gave through NVTX, else the kernel's, which the collector reads, so that the
+// threads pay nothing.
 
 /// Names that were given (table::name_thread), by the kernel's number of the thread. Any thread.
 class given_thread_names {

@@ -30,7 +30,7 @@ enum class record_type : std::uint8_t {
 constexpr std::uint8_t flag_adopted = 1;  ///< stage: the record is the part of it that ran on a thread which adopted it
 constexpr std::uint8_t flag_span = 2;     ///< stage: a movable span, not bound to one thread's nesting
 constexpr std::uint8_t flag_dynamic = 4;  ///< stage, mark: text records hold its name; `site`: 0, or of the NVTX domain
-constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are nanoseconds of the raw frame, not ticks
+constexpr std::uint8_t flag_ns_times = 8;  ///< gpu: begin and end are ns of the raw frame (clock.hpp), not ticks
 constexpr std::uint8_t flag_runtime = 16;  ///< api: a runtime-API function (else driver API)
 constexpr std::uint8_t flag_failed = 32;   ///< api: the call returned an error
 constexpr std::uint8_t flag_pushed = 128;  ///< stage: a pushed NVTX range, whose pop may never come
@@ -44,7 +44,7 @@ constexpr std::uint64_t make_head(record_type type, std::uint8_t flags, request_
          static_cast<std::uint64_t>(form) << 16 | static_cast<std::uint64_t>(count) << 24 |
          static_cast<std::uint64_t>(site) << 32;
 }
-/// The site of an api record: two function ids, which are below 4,096. (`form` is its api_call::context.)
+/// The site of an api record: two function ids, which are below 4,096. (The record's form holds api_call::context.)
 constexpr std::uint32_t api_site(std::uint32_t function, std::uint32_t runtime_function) noexcept {
   return (function & 0xffff) | runtime_function << 16;
 }

@@ -63,7 +63,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline int visit_object(dl_phdr_info* info, std::
     while (static_cast<std::size_t>(end - at) >= sizeof(ElfW(Nhdr))) {
       const ElfW(Nhdr)* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
       const char* name = at + sizeof(*note);
-      // Words are 4 bytes in notes of 4-byte aligned segments and 8 in the others (glibc does the same).
+      // Name and descriptor are padded to 8 bytes in segments that are aligned to 8, else to 4.
       const std::size_t align = segment.p_align == 8 ? 8 : 4;
       const std::size_t name_bytes = (note->n_namesz + align - 1) & ~(align - 1);
       const std::size_t desc_bytes = (note->n_descsz + align - 1) & ~(align - 1);

@@ -132,7 +132,8 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_
 }
 
 /// Problem: NVTX output and the watchdog of stages are to be notified of both ends of each stage, which must cost
-/// nothing while neither is on. Solution: the fast path's branch on thread_state::plain, by the clock, leads here.
+/// nothing while neither is on. Solution: the fast path picks its clock by thread_state::plain; these functions are the
+/// slow side of that branch.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline std::uint64_t begin_ticks_notifying(thread_state* t, stage_frame& f,
                                                                           const char* dynamic_name) noexcept {
   const bool reported = t->owner->size >= offsetof(table, graph_twin);  // an older owner has no such function

@@ -14,9 +14,9 @@ namespace detail {
 
 struct table;
 
-/// A stage that is running, or the part of one that was passed on to this thread (adopted_stage): lives in the object
-/// that stands for it in the program and is linked from the thread's state, so that a driver callback on this thread
-/// finds it without a lookup.
+/// A stage that is running, or the part of one that was passed on to this thread (adopted_stage): lives in the
+/// program's scoped_stage, span or adopted_stage, or in a range of NVTX. All but spans are linked from the thread's
+/// state, so that a driver callback on this thread finds them without a lookup.
 ///
 /// Members that are neighbours in the record are not neighbours here: the compiler would copy such a pair by one
 /// 16-byte load, which stalls until both 8-byte stores have left the store buffer.

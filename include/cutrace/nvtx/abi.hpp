@@ -131,7 +131,7 @@ namespace payload {
 enum function : std::uint32_t { mark = 2, range_push, range_pop, range_start, range_end };
 }  // namespace payload
 /// nvtxExtModuleSegment_t and nvtxExtModuleInfo_t, which each NVTX instance hands to InitializeInjectionNvtxExtension
-/// for each extension, after InitializeInjectionNvtx2. That returns 0 where it has not attached.
+/// for each extension, after InitializeInjectionNvtx2. A result of 0 means: not attached to the extension.
 struct extension_segment {
   std::size_t id;
   std::size_t slot_count;

@@ -19,8 +19,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace nvtx CUTRACE_LOCAL {
 
-// Domains, registered strings and categories of the NVTX that a process ingests. Kept until the process ends, one of
-// each content, in bounded memory. Handles are numbers, so that a foreign or stale one leads to no memory of others.
+// Domains, registered strings and categories of the process's NVTX calls. Equal ones are stored once, all until the
+// process ends, in bounded memory. Handles are numbers, so that a foreign or stale one is never dereferenced.
 
 /// What cutrace emits itself stands in this domain and is not ingested again.
 constexpr const char* own_domain = "cutrace";

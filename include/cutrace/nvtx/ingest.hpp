@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tool's side of NVTX 3: the functions that NVTX calls once this object has been attached to an instance of it.
 // The injected library does so by InitializeInjectionNvtx2; a program that is linked with its own tracing does it by
-// static_injection.hpp. The marks and ranges of a program land in the trace whose gate this object's markers see.
+// static_injection.hpp. Marks and ranges go to the runtime that the markers of this object use.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ namespace nvtx CUTRACE_LOCAL {
 /// NVTX's functions. All may be called from any thread; none throws, whatever it is given.
 class ingest {
  public:
-  /// Attaches to one instance of NVTX. False when it speaks another interface. Any thread, once an instance.
+  /// Attaches to one instance of NVTX. False when it speaks another interface. Any thread, once per instance.
   static bool attach(get_export_table tables) noexcept {
     if (tables == nullptr) return false;
     static const bool watching = pthread_atfork(nullptr, nullptr, [] { forked().store(true); }) == 0;

@@ -4,7 +4,7 @@
 // thread's nesting.
 //
 // Pops name a domain, so the range that ends need not be the innermost: it is taken out of the middle. A range that
-// outlives the cutrace stage in which it was pushed is recorded to its end, but no longer stands on its thread's way.
+// outlives the cutrace stage in which it was pushed is recorded to its end, but later GPU work does not belong to it.
 #pragma once
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ inline void begin_frame(detail::thread_state* t, detail::stage_frame& f, domain&
                         std::uint8_t flags) noexcept {
   if (m.site() != nullptr) {
     detail::begin_frame(t, f, detail::site_id(t, m.site()->site), request_form::none, 0, flags);
-    if (CUTRACE_LIKELY(t->plain)) return;  // else somebody may want to know of it now
+    if (CUTRACE_LIKELY(t->plain)) return;  // else the watchdog must see the stage while it runs
     f.begin = clock::ticks(t->use_counter);
     detail::open_frames(t, &f);
   } else {
@@ -53,7 +53,7 @@ inline void write_range(detail::thread_state* t, const detail::stage_frame& f, c
 /// does not belong to.
 class pushed_ranges {
  public:
-  static constexpr std::size_t limit = 256;  ///< open at once on a thread; who never pops must not eat the memory
+  static constexpr std::size_t limit = 256;  ///< open at once on a thread: bounds the memory if nothing is popped
 
   /// The calling thread's; nullptr when memory ran out.
   static pushed_ranges* of_thread() noexcept {

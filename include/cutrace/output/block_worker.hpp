@@ -25,7 +25,7 @@ namespace detail {
 
 class block_worker {
  public:
-  static constexpr std::size_t block_limit = 8;  ///< that wait; then `hand` waits
+  static constexpr std::size_t block_limit = 8;  ///< blocks that may wait; at this number `hand` waits
 
   /// Starts the thread. `consume` may throw std::exception: then nothing more is consumed, and the next call here
   /// throws its message. @throws std::system_error where no thread can be had
@@ -34,8 +34,8 @@ class block_worker {
   block_worker(const block_worker&) = delete;
   block_worker& operator=(const block_worker&) = delete;
 
-  /// What waits is dropped; what is being consumed, is. In a forked child, which has neither the thread nor a mutex to
-  /// be trusted, nothing is touched.
+  /// Drops the blocks that wait; the block that is being consumed is finished first. In a forked child, which has no
+  /// such thread and a mutex in an unknown state, nothing is touched.
   struct stop {
     void operator()(block_worker* w) const noexcept {
       if (w->owner_ == ::getpid()) delete w;
@@ -43,7 +43,7 @@ class block_worker {
   };
   using owner = std::unique_ptr<block_worker, stop>;
 
-  /// Takes the text and leaves `block` empty, with memory of an older one. @throws error that consuming made
+  /// Takes the text and leaves `block` empty, with the memory of an older block. @throws error where `consume` failed
   void hand(std::string& block) {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return waiting_.size() < block_limit || failed_; });
@@ -124,7 +124,7 @@ class block_worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> waiting_;
-  std::deque<std::string> spare_;  ///< empty, their memory is used again
+  std::deque<std::string> spare_;  ///< empty blocks, whose memory is used again
   std::string failure_;
   bool busy_ = false;
   bool failed_ = false;

@@ -16,8 +16,8 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
 // zlib, opened when the first ".gz" file is: a program that writes none needs neither the library nor its headers, and
-// gets no dependency through ours. Structure and functions are those of zlib.h 1.2 and 1.3, whose own check refuses
-// another first number of the version, or another size.
+// gets no dependency through ours. Structure and functions are those of zlib.h 1.2 and 1.3; deflateInit2_ refuses
+// another major version, or another size of the structure.
 
 /// z_stream of zlib.h. A test compares the members that are used, and its size, with the header.
 struct zlib_stream {
@@ -102,7 +102,7 @@ class gzip_text {
   }
   bool started() const noexcept { return zlib_ != nullptr; }
 
-  /// Each hands what there is of compressed text to `put(std::string_view)`.
+  /// `add`, `sync` and `finish` hand the compressed text that is ready to `put(std::string_view)`.
   template <class Put>
   void add(std::string_view text, Put put) {
     constexpr std::size_t most = 1u << 30;  // zlib counts in unsigned int

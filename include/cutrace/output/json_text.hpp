@@ -47,7 +47,8 @@ inline void append_escape(text_buffer& out, unsigned char c) {
 }
 
 /// Are these eight bytes ASCII without control character, quote and backslash? A subtraction sets the high bit of each
-/// byte that is too small (Hacker's Delight, 2nd edition, section 6-1); what it borrows only doubts more than it must.
+/// byte that is too small (Hacker's Delight, 2nd edition, section 6-1); a borrow may flag a byte too many, which
+/// costs time only.
 inline bool eight_plain(std::uint64_t v) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101u;
   const std::uint64_t found = (v - ones * 0x20) | ((v ^ (ones * '"')) - ones) | ((v ^ (ones * '\\')) - ones) | v;
@@ -59,7 +60,7 @@ inline bool eight_plain(const char* at) noexcept {
   return eight_plain(v);
 }
 
-/// May this text stand in a JSON string as it is? The last eight bytes are looked at together, whatever was before.
+/// May this text stand in a JSON string as it is? The last word of eight bytes may overlap the one before.
 inline bool is_plain(std::string_view s) noexcept {
   const char* at = s.data();
   const std::size_t n = s.size();
@@ -139,7 +140,7 @@ inline char* put_double(char* to, double d) noexcept {
   const double back = std::strtod(to, nullptr);
   if (back < d || back > d) n = std::snprintf(to, double_room, "%.17g", d);
   for (int i = 0; i < n; ++i) {
-    if (to[i] == ',') to[i] = '.';  // the program's locale may say so
+    if (to[i] == ',') to[i] = '.';  // the program's locale may write a decimal comma
   }
   return to + n;
 }

@@ -30,11 +30,11 @@ namespace detail {
 /// Opens files for writing, whoever may have prepared the place: links are followed and files that exist are opened
 /// only if root or this user made them, so that nobody else chooses what is overwritten, or reads the trace. Devices,
 /// pipes and what /proc/self/fd names are taken as they are. Each step is a call on the folder that the step before
-/// found, since a check by path would be another look than the open.
+/// found, since between a check by path and the open the path may change.
 class output_opener {
  public:
-  /// As open(2). Files are created with mode 0600 and O_EXCL. O_NOFOLLOW: the last name is no link of anybody's, and a
-  /// file has no other name. @throws error where somebody else's link or file is in the way
+  /// As open(2). Files are created with mode 0600 and O_EXCL. O_NOFOLLOW refuses a symbolic link as last name, whoever
+  /// made it, and a file with further hard links. @throws error where somebody else's link or file is in the way
   static int open(const std::string& path, int flags) {
     const bool create = (flags & O_CREAT) != 0, exclusive = (flags & O_EXCL) != 0;
     const int plain = flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW);
@@ -244,7 +244,7 @@ class output_file {
       if (fd >= 0) give_back_blocks();
       fd_ = -1;
       if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) {
-        position_ = 0;  // what the system took and had not yet written: nobody says how much
+        position_ = 0;  // how much of what the system took reached the disk is unknown
         throw_write_error(errno);
       }
       if (opened_as_ != path_ && std::rename(opened_as_.c_str(), path_.c_str()) != 0) {
@@ -302,9 +302,9 @@ class output_file {
 
   /// Problem: ext4 reserves a block for each page that is written, and keeps a list of what it has reserved: 0.18 ns a
   /// byte, a third of the time of a Chrome JSON event. Solution: blocks are asked for ahead, up to as much as the file
-  /// has and no more than 8 MiB: 0.11 ns. Its size stays what was written; what is left is given back at the end, or
-  /// at once when the disk is nearly full, and of a program that is killed it stays with the file. Elsewhere this may
-  /// cost more than it gains (tmpfs, network).
+  /// has and no more than 8 MiB: 0.11 ns. Its size stays what was written; unused blocks are given back at the end,
+  /// or at once when the disk is nearly full; after a kill they stay with the file. On other file systems (tmpfs,
+  /// network) this may cost more than it gains.
   void allocate_ahead(std::size_t n) noexcept {
     constexpr std::uint64_t least = std::uint64_t{1} << 20, most = std::uint64_t{8} << 20;
     if (CUTRACE_LIKELY(!allocates_ || position_ < least || position_ + n <= allocated_)) return;
@@ -320,7 +320,7 @@ class output_file {
     allocated_ = 0;
   }
 
-  /// Of the program's own: a name that is renamed would take its place in /dev.
+  /// Whether the path names a descriptor of the program: renaming a ".tmp" to it would replace the entry in /dev.
   static bool names_descriptor(const std::string& path) noexcept {
     for (const char* at : {"/dev/std", "/dev/fd/", "/proc/"})
       if (path.compare(0, std::string_view(at).size(), at) == 0) return true;
@@ -339,7 +339,7 @@ class output_file {
   }
 
   /// Problem: daemons close all descriptors that they find, ours among them, and the number may soon be a file of their
-  /// own. Solution: before each write, of 64 KiB as a rule, a look at whose it is (0.2 us); a file is opened again.
+  /// own. Solution: each write, mostly of 64 KiB, first compares device and inode (0.2 us); a file is opened again.
   CUTRACE_NOINLINE void regain() {
     fd_ = -1;
     int failure = EBADF;
@@ -424,8 +424,8 @@ class output_file {
   std::uint64_t position_ = 0;
   int fd_ = -1;
   descriptor_kind kind_ = descriptor_kind::other;
-  bool allocates_ = false;       ///< the file system is one where that helps
-  std::uint64_t allocated_ = 0;  ///< end of what was asked for
+  bool allocates_ = false;       ///< allocating ahead helps on this file system
+  std::uint64_t allocated_ = 0;  ///< end of the blocks asked for ahead
   bool owned_ = false;
   bool regular_ = false;  ///< a file with a name, no pipe or device
   dev_t device_ = 0;

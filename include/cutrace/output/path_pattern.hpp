@@ -69,8 +69,8 @@ CUTRACE_NOINLINE inline std::string expand_path(std::string_view pattern, unsign
   return path;
 }
 
-/// The path from the root. The program may change its folder, and files are renamed, replaced and removed by name long
-/// after they were opened. Where the folder has no name any more, the path as it is.
+/// The path from the root. The program may change its working directory, and files are renamed, replaced and removed by
+/// name long after they were opened. Where that directory has been removed, the path as it is.
 CUTRACE_NOINLINE inline std::string absolute_path(std::string path) {
   if (path.empty() || path[0] == '/') return path;
   char* const folder = ::getcwd(nullptr, 0);

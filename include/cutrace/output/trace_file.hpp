@@ -41,8 +41,8 @@ inline bool ends_in_gz(std::string_view path) noexcept {
   return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
 }
 
-/// "t.jsonl.gz" -> 1: where ".0001" goes in the name of a part, before its extension. An extension with a pattern in it
-/// is none.
+/// "t.jsonl.gz" -> 1: where ".0001" goes in the name of a part, before its extension. An extension that holds
+/// a % pattern does not count as one.
 inline std::size_t part_number_at(std::string_view name) noexcept {
   const std::size_t folder = name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1;
   std::string_view stem = name;
@@ -109,8 +109,8 @@ class trace_file {
     if (CUTRACE_UNLIKELY(ends_.size() == ends_.capacity())) make_room_for_ends();
     ends_.push_back(given_ + held);
   }
-  /// For sink::arrived: events of `event_ends` that the file holds whole, or a pipe has taken. Of compressed text what
-  /// was handed to zlib together counts together.
+  /// For sink::arrived: events of `event_ends` that the file holds whole, or a pipe has taken. Compressed events that
+  /// were handed to zlib together arrive together.
   std::uint64_t arrived() const noexcept {
     const std::uint64_t at = compressed_ ? zipped_given_.load(std::memory_order_acquire) : file_.position();
     const auto end = std::upper_bound(ends_.begin(), ends_.end(), at);
@@ -136,7 +136,7 @@ class trace_file {
 
   /// Should the sink end this part and call next_part? `held`: bytes that it has not given yet. Costs one comparison.
   bool part_is_full(std::size_t held = 0) const noexcept { return bytes() + held >= part_limit_; }
-  /// Is it time to, whatever its size? Looks at the clock.
+  /// Should the sink end this part for its age, whatever its size? Reads the clock.
   bool part_is_old() const noexcept {
     return limits_.rotate_ns != 0 && clock::monotonic_ns() - begun_ns_ >= limits_.rotate_ns;
   }
@@ -171,7 +171,7 @@ class trace_file {
   std::uint64_t left_out() const noexcept { return left_out_; }
   const char* left_out_because() const noexcept { return "the file has reached its limit (max=)"; }
 
-  /// Not after a failure. While the worker is at work, the file is its own.
+  /// False after a failure. While there is a worker, file_ belongs to its thread and is not asked.
   bool is_open() const noexcept { return worker_ != nullptr || file_.is_open(); }
   const std::string& path() const noexcept { return file_.path(); }
   /// Bytes of this part that were given, before compression.
@@ -223,15 +223,15 @@ class trace_file {
     if (worker_ == nullptr) worker_.reset(new block_worker([this](const std::string& block) { zip(block); }));
     checked([this] { worker_->hand(unzipped_); });
   }
-  /// Everything so far, and the worker rests.
+  /// Compresses everything so far; afterwards the worker is idle.
   void zip_here() {
     if (worker_ != nullptr) checked([this] { worker_->wait(); });
     if (unzipped_.empty()) return;
     zip(unzipped_);
     unzipped_.clear();
   }
-  /// To the file at once, so that one knows which text can be read whatever happens to what comes later. The mark of a
-  /// sync has five bytes, and a block a few tens of thousands. By one thread at a time.
+  /// Compresses to the file at once, so that it is known which text can be read whatever happens later. The marker of a
+  /// sync costs five bytes, where a compressed block has some tens of thousands. By one thread at a time.
   void zip(const std::string& text) {
     const auto to_file = [this](std::string_view bytes) { put(bytes); };
     zipped_.add(text, to_file);
@@ -246,7 +246,7 @@ class trace_file {
     ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(arrived_ - before));
     if (ends_.size() >= ends_.capacity() / 2) ends_.reserve(std::max<std::size_t>(1024, 2 * ends_.capacity()));
   }
-  /// After its failure the worker goes, and the file is closed already.
+  /// Destroys the worker after its failure, which has closed the file already.
   template <class Action>
   void checked(Action action) {
     try {
@@ -275,7 +275,7 @@ class trace_file {
   std::uint64_t arrived_ = 0;        ///< events that have, and are not in ends_
   std::atomic<std::uint64_t> zipped_given_{0};  ///< text of this part that the file holds compressed
   std::string unzipped_;                        ///< on its way to zipped_
-  std::atomic<std::uint64_t> bytes_{0};         ///< of this part, on the disk; of a compressed one the worker counts
+  std::atomic<std::uint64_t> bytes_{0};         ///< of this part, on the disk; a worker adds to them, too
   std::uint64_t given_ = 0;                     ///< of this part, before compression
   std::uint64_t part_limit_ = UINT64_MAX;
   std::uint64_t file_limit_ = UINT64_MAX;

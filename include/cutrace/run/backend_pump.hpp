@@ -122,7 +122,7 @@ class backend_pump {
     std::uint64_t session;
   };
   struct shared {
-    // Bits.
+    // Bits of `wanted`. turning: only wakes the thread, which opens or closes the window where that is due.
     enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8, forcing = 16 };
     /// After a window has closed, backends are still polled for that long: for work that was running when it closed.
     static constexpr std::chrono::seconds linger{1};

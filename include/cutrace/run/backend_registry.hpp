@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends register as objects, in the one source file of a program that compiles the runtime: no #if in inline code
-// that two files could see differently.
+// Backends register as objects, in the one source file of a program that compiles the runtime: an #if in inline code
+// could differ between two files, against the one-definition rule.
 #pragma once
 
 #include <dlfcn.h>

@@ -91,8 +91,8 @@ class control_socket {
   control_socket& operator=(const control_socket&) = delete;
   ~control_socket() { close(); }
 
-  /// Listens, and answers from then on. Does nothing where it is open already. Not beside another open or close.
-  /// @returns false with the reason in `why`, and nothing left behind but the folder
+  /// Listens, and answers from then on. Does nothing where it is open already. Not concurrent with another open or
+  /// close. @returns false with the reason in `why`, and nothing left behind but the folder
   CUTRACE_NOINLINE bool open(std::string& why) {
     if (state_ != nullptr && state_->process == ::getpid()) return true;
     forget_parent();
@@ -127,7 +127,7 @@ class control_socket {
     state_.reset();
   }
 
-  /// The socket's file; empty while it is closed. Not beside open or close.
+  /// The socket's file; empty while it is closed. Not concurrent with open or close.
   std::string path() const { return state_ != nullptr ? state_->path : std::string(); }
 
  private:
@@ -152,19 +152,19 @@ class control_socket {
            now.st_ino == s.inode;
   }
 
-  /// Several processes may have the same number in one folder: those of containers that share it. And a process may
+  /// Several processes may have the same process id in one folder: those of containers that share it. A process may
   /// have several runtimes, of versions that do not know each other. Each gets a file.
   static bool listen(state& s, const std::string& folder, std::string& why) {
     s.listening = guarded_socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int fd = s.listening.fd();
-    // bind(2) gives the file the mode of the socket, less the umask: at no time is it another user's to open.
+    // bind(2) gives the file the mode of the socket, less the umask: at no time can another user open it.
     if (fd < 0 || ::fchmod(fd, 0600) != 0) return why = "no socket can be made: " + errno_text(errno), false;
     for (int attempt = 0; attempt < 10; ++attempt) {
       s.path = folder + "/cutrace-" + std::to_string(s.process) +
                (attempt == 0 ? std::string() : "." + std::to_string(attempt)) + ".sock";
       const sockaddr_un address = address_of(s.path);
       const auto bound = [&] { return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0; };
-      // EADDRINUSE: something of that name is there, be it a link that leads nowhere.
+      // EADDRINUSE: something of that name is there, even if only a dangling link.
       bool done = bound();
       if (!done && errno == EADDRINUSE && is_left_behind(s.path) && ::unlink(s.path.c_str()) == 0) done = bound();
       if (!done && errno == EADDRINUSE) continue;
@@ -209,7 +209,7 @@ class control_socket {
     ::pthread_setname_np(::pthread_self(), "cutrace-control");
     state& s = *static_cast<state*>(p);
     while (!s.stopping.load(std::memory_order_acquire)) {
-      if (!s.listening.is_ours()) return;  // the program closed what it does not know
+      if (!s.listening.is_ours()) return;  // the program closed our descriptor
       pollfd arrival{s.listening.fd(), POLLIN, 0};
       ::poll(&arrival, 1, 1000);  // where the program closed the socket, nothing wakes this thread
       if (arrival.revents == 0 || s.stopping.load(std::memory_order_acquire) || !s.listening.is_ours()) continue;

@@ -29,8 +29,8 @@ enum class watched : std::uint32_t {
 
 /// What libcutrace_watch.so exports as `cutrace_watch_1`.
 struct process_watch {
-  /// From now on `happens` is called, on the program's thread; of `exec` and `end` also in a signal handler. Of
-  /// `cupti_takes` it returns whether the trace had CUPTI and has made room.
+  /// From now on `happens` is called, on the program's thread; for `exec` and `end` also in a signal handler. For
+  /// `cupti_takes` it returns whether the trace took CUPTI's records and has given them up to the program.
   void (*arm)(bool (*happens)(watched) noexcept) noexcept;
   void (*disarm)() noexcept;
 
@@ -65,7 +65,7 @@ class early_end {
     wait_ms_.store(wait_ms);
     return process_.exchange(static_cast<int>(::getpid())) == 0;
   }
-  /// Also in a forked child, where nobody serves, and whose process id may be its parent's: 1, in its own namespace.
+  /// Also in a forked child, where nobody serves, and whose process id may equal its parent's: 1 in a PID namespace.
   void give_up() noexcept { process_.store(0); }
 
   /// Whether there is, or was, a trace whose process is watched.
@@ -96,8 +96,8 @@ class early_end {
     }
   }
 
-  /// Waits until the serving thread has acted on `how`. Any thread, also in a signal handler, in a forked child, and in
-  /// one that shares its parent's memory.
+  /// Waits, `wait_ms` at most, until the serving thread has acted on `how`. Any thread, also in a signal handler, in a
+  /// forked child, and in one that shares its parent's memory.
   static void leave(watched how) noexcept {
     early_end& e = own();
     const int before = errno;

@@ -60,7 +60,7 @@ struct nvml_library {
   int (*get_memory)(device, memory*) = nullptr;
   int (*get_clock)(device, int, unsigned*) = nullptr;
   int (*get_reasons)(device,
-                     unsigned long long*) = nullptr;  ///< since R535 ...EventReasons; null where neither is there
+                     unsigned long long*) = nullptr;  ///< EventReasons, before R535 ThrottleReasons; null: neither
   int (*make_events)(event_set*) = nullptr;
   int (*register_events)(device, unsigned long long, event_set) = nullptr;
   int (*wait_event)(event_set, event*, unsigned milliseconds) = nullptr;
@@ -133,7 +133,7 @@ inline const char* name_of_xid(unsigned long long xid) noexcept {
   }
 }
 
-/// Why clocks are what they are, where that is worth a word (nvmlClocksEventReasons in nvml.h); empty otherwise.
+/// Why clocks are what they are, where that is worth reporting (nvmlClocksEventReasons in nvml.h); empty otherwise.
 CUTRACE_NOINLINE inline std::string words_of_clock_reasons(unsigned long long bits) {
   static constexpr std::pair<unsigned long long, const char*> all[] = {{0x1, "idle"},
                                                                        {0x4, "limited by the power cap"},
@@ -159,7 +159,7 @@ class gpu_health {
   ~gpu_health() { stop(); }
 
   /// Starts the thread that asks NVML, without waiting; does nothing where it runs. Where no thread can be started,
-  /// `lines` reports that. Not beside another start or stop.
+  /// `lines` reports that. Not concurrent with another start or stop.
   CUTRACE_NOINLINE void start() noexcept {
     if (worker_ != nullptr && worker_->process == ::getpid()) return;
     static_cast<void>(worker_.release());  // of the parent of a forked child: its thread is not here
@@ -182,7 +182,7 @@ class gpu_health {
   }
 
   /// Asks no more. Waits 200 ms at most: a thread that NVML holds is left behind, with all that it uses. What `lines`
-  /// says stays. Not beside another start or stop.
+  /// says stays. Not concurrent with another start or stop.
   CUTRACE_NOINLINE void stop() noexcept {
     if (worker_ == nullptr) return;
     if (worker_->process != ::getpid()) return static_cast<void>(worker_.release());

@@ -135,7 +135,7 @@ class nvtx_emitter {
 
   /// On the owning thread of the stage. `dynamic_name`: the stage's name where no site has it.
   void begins(stage_frame& f, const char* dynamic_name) noexcept {
-    f.head &= ~head_flags(flag_shown);  // an adopted part has the head of its stage
+    f.head &= ~head_flags(flag_shown);  // an adopted part starts with a copy of the head of its stage
     if (!on_.load(std::memory_order_acquire)) return;
     const nvtx_client::attributes a = describe(f, dynamic_name);
     if (!is_span(f))

@@ -20,7 +20,7 @@ struct outside_session {
   static constexpr const char* default_sinks = "ascii";
 
   /// False when CUTRACE=0, in processes that `cutrace run` is asked to leave out, and in programs with more rights than
-  /// their caller, who chose this library. A value that means nothing is true: the session reports it.
+  /// their caller, who chose this library. An unusable CUTRACE counts as true: the session reports it.
   static bool wanted() noexcept {
     if (has_more_rights_than_caller()) {
       static std::atomic<bool> said{false};
@@ -67,7 +67,7 @@ struct outside_session {
   }
 
   /// Called by each instance of NVTX in the process, the executable's and those of libraries, at its first call.
-  /// Functions that are not set do nothing there, so a program that is not traced pays one test of a pointer.
+  /// NVTX skips functions that are not set, so a program that is not traced pays one test of a pointer.
   static int attach_nvtx(nvtx::get_export_table tables, const char* way, const char* backend) noexcept {
     if (!wanted()) return 1;
     open(way, backend);

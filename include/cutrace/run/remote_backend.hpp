@@ -60,7 +60,7 @@ class remote_backend : public backend {
     return n > 0 ? static_cast<std::size_t>(n) : 0;
   }
 
-  /// Waits for room: the ring behind the pipe holds what comes meanwhile, and what it cannot hold is counted there.
+  /// Waits for room: what feeds the pipe (with eBPF the kernel's ring) keeps records meanwhile, and counts lost ones.
   void submit(const activity_buffer& buffer) {
     while (!writer_->submit(buffer)) wait_a_little();
   }

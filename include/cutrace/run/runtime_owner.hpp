@@ -28,7 +28,7 @@ namespace detail CUTRACE_LOCAL {
 
 class runtime_owner {
  public:
-  /// This object's instance; it is the process's only if `ensure` says so. Never destroyed.
+  /// This object's instance; it serves the process only if `ensure` elects it. Never destroyed.
   static runtime_owner& own() {
     static runtime_owner* owner = new runtime_owner();
     return *owner;
@@ -70,7 +70,7 @@ class runtime_owner {
   CUTRACE_NOINLINE void prepare() {
     if (prepared_) return;
     runtime_core& core = runtime_core::own();
-    nvtx_output();  // markers and calls use these two, and may come first where memory is out
+    nvtx_output();  // made here, as is the writer: markers and calls use both, and cannot handle a lack of memory
     writer();
     core.published = &table_;
     core.scale = calibrate(!remote_process::own().other() && counter_is_invariant());
@@ -151,18 +151,18 @@ class runtime_owner {
     });
   }
 
-  /// Acts while no trace is being started. Nothing of ours changes how the program goes on.
+  /// Acts while no trace is being started. An exception here must not change how the program goes on.
   template <class Act>
   void while_settled(Act act) noexcept {
     try {
       std::unique_lock<std::mutex> hold(mutex_);
-      // Who exits in a library's constructor may be what the start waits for.
+      // A thread that exits in a library's constructor may hold what the start waits for.
       if (changed_.wait_for(hold, std::chrono::seconds(5), [this] { return !starting_; })) act(*this);
     } catch (...) {
     }
   }
 
-  /// Where libcutrace_watch.so is preloaded, the trace ends before the program leaves without exit. Once a trace.
+  /// Where libcutrace_watch.so is preloaded, the trace ends before the program leaves without exit. Once per trace.
   CUTRACE_NOINLINE static void watch_early_end(std::uint32_t wait_ms) {
     early_end& e = early_end::own();
     if (!e.is_watched()) return;
@@ -623,7 +623,7 @@ class runtime_owner {
   std::mutex mutex_;
   std::condition_variable changed_;  ///< notified when `starting_` becomes false
   bool starting_ = false;            ///< a thread starts the trace, without the lock
-  std::thread::id exits_;            ///< whose exit has ended the trace, or none
+  std::thread::id exits_;            ///< thread whose exit has ended the trace, or none
   std::unique_ptr<trace> trace_;
   bool environment_sinks_open_ = false;  ///< of this trace
   bool variables_looked_at_ = false;

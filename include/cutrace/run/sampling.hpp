@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recording in windows: when a window is open by the clock, and how a choice of windows is written ("200ms/20s"). And
-// recording a part of the time only, from some time on, for some time.
+// recording one interval only: from after_ms on, for duration_ms.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ struct sampling {
   std::uint32_t after_ms = 0;                  ///< nothing is recorded before
   std::uint32_t duration_ms = 0;               ///< nothing is recorded after after_ms + duration_ms; 0: no end
 
-  /// Whether some of the time may not be recorded.
+  /// Whether there may be times that are not recorded.
   bool gated() const noexcept { return on || after_ms != 0 || duration_ms != 0; }
 
   /// The first window by the clock begins with the session, so that a short program leaves a trace, too. `by_program`:

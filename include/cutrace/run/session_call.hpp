@@ -28,7 +28,7 @@ enum class session_operation : std::uint32_t {
   flush_unfinished,  ///< timeout_ms; as flush, and takes records of GPU work that has not ended, too
 };
 
-/// A sink behind function pointers. Functions that can fail return 0 or fill `message`.
+/// A sink behind function pointers. Functions that can fail return 0, or 1 with the reason in `message`.
 struct foreign_sink {
   void* self;
   const char* (*name)(void*);

@@ -126,7 +126,7 @@ struct settings {
   bool emit_nvtx = false;
   bool command_line = true;  ///< the trace's header has the command line
   sampling samples;
-  std::uint32_t window_ms = 500;
+  std::uint32_t window_ms = 500;  ///< ordering window, not one of sampling
   std::uint32_t flush_period_ms = 100;
   bool by_command = false;  ///< traced by `cutrace run`, which prints the messages itself
   std::uint32_t stop_deadline_ms = 5000;

@@ -91,13 +91,13 @@ class trace {
   }
   CUTRACE_NOINLINE ~trace() { stop(); }
 
-  /// Starts the backend of the options and opens the gate. Libraries are loaded here, whose constructors may wait for
-  /// sessions of other threads: without any lock that a session takes. Once, before anything but sinks and `flush`.
+  /// Starts the backend of the options and opens the gate. Loads libraries, whose constructors may wait for sessions of
+  /// other threads: the caller must hold no lock that a session takes. Called once, before all but sinks and `flush`.
   CUTRACE_NOINLINE void begin() {
     if (settings_.emit_nvtx) open_nvtx_output();
     open_stages_at_once();
     if (wanted_ != nullptr) start_backend(wanted_(), true, 0);
-    patiently([] {});  // the collector's thread has its memory: the first sink would wait for it, within the trace
+    patiently([] {});  // waits until the collector's thread has its memory, so that this is no part of the trace
     note_begin();
     open_since_ns_ = core_.scale.now_ns();
     collector_->set_start(open_since_ns_);
@@ -175,7 +175,7 @@ class trace {
     return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && reported;
   }
 
-  /// Calls backend::meets_client of all backends. @returns whether one held the interface, or took records
+  /// Calls backend::meets_client of all backends. @returns whether one held CUPTI, or took its records
   CUTRACE_NOINLINE bool meets_client(bool records, std::uint32_t timeout_ms) {
     bool met = false;
     pump_.for_each([&](backend& b) { met = b.meets_client(records) || met; });
@@ -266,7 +266,7 @@ class trace {
     if (!stopped_) stop_all({}, 0);
   }
 
-  /// What NVML said last, as a part of a block.
+  /// What NVML said last, as a part of the block of text of an alarm or of `cutrace explain`.
   std::string devices_block() const {
     std::string block, lines = health_.lines(clock::monotonic_ns());
     for (std::size_t at = 0, end; at < lines.size(); at = end + 1) {
@@ -301,8 +301,8 @@ class trace {
            devices_block();
   }
 
-  /// Runs `change`, then opens the gate unless the trace is paused, resting or ended. Reports each piece of a trace
-  /// that is in pieces. Any thread.
+  /// Runs `change`, then opens the gate unless the trace is paused, resting or ended. Records each open interval of
+  /// a trace with interruptions. Any thread.
   template <class Change>
   CUTRACE_NOINLINE void turn_gate(Change change) {
     std::lock_guard<std::mutex> hold(gate_mutex_);
@@ -321,7 +321,7 @@ class trace {
   }
 
   /// The trace begins for its sinks when its backend runs: the time that the backend took to start is no time of the
-  /// program's. Not where the trace began before the session of this process.
+  /// program's. No effect where the trace began before the session of this process.
   CUTRACE_NOINLINE void note_begin() {
     if (remote_process::own().since_ns != 0) return;
     const clock_anchor now = read_anchor(start_.monotonic_ns);
@@ -421,7 +421,7 @@ class trace {
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
   bool in_pieces_ = false;                                               ///< the gate was shut before the end
   bool gpu_expected_ = false;
-  std::size_t reported_at_start_ = 0;  ///< lines of the backend until its start had returned
+  std::size_t reported_at_start_ = 0;  ///< reports of the backend until its start had returned
   bool stopped_ = false;
   std::atomic<bool> abandoned_{false}, left_a_sink_{false};  ///< see patiently: any thread of a session
   stats last_{};

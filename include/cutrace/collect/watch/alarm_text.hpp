@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece of work that an alarm names, and the words of a block.
+// One piece of work that an alarm names, and helpers that write the text block of an alarm.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the call that returned an error which loses the context to the report of what faulted: the program's threads
-// wait for the report, the backend's helper flushes, the collector reports.
+// The steps from a call that returned an error by which the CUDA context is lost (not usable any more) to the report of
+// what faulted: the program's threads wait for the report, the backend's helper thread flushes, the collector reports.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ class fault_state {
     std::uint32_t function = 0;
     std::int32_t result = 0;
     std::int64_t at_ns = 0;             ///< raw frame, as the next
-    std::int64_t flushed_since_ns = 0;  ///< since when plain flushes had followed one another closely enough for this
-                                        ///< result, 0: they had not
+    std::int64_t flushed_since_ns = 0;  ///< begin of the unbroken series of plain (not forced) flushes, less than
+                                        ///< times_kept_ns(result) apart, up to the error; 0: none
     std::int64_t held_up_since_ns = INT64_MAX;  ///< begin of the plain flush that the fault held up, if any
   };
 
@@ -64,10 +64,10 @@ class fault_state {
     std::uint32_t expected = flushing;
     step_.compare_exchange_strong(expected, records_are_here, std::memory_order_acq_rel);
   }
-  /// A plain flush begins; and it has ended. On the thread that flushes. A flush that was held up until the error was
-  /// returned is taken to be held up by the fault: where no thread launches, a flush takes a millisecond at most. Any
-  /// other slow flush may have been too late for work that ended meanwhile (a driver that loads a kernel holds flushes
-  /// up).
+  /// A plain flush begins; `flushed`: it has ended. On the thread that flushes. A flush that was held up until the
+  /// error was returned is taken to be held up by the fault: where no thread launches, a flush takes a millisecond at
+  /// most. After any other slow flush (the driver holds flushes up while it loads a kernel) the times of work that
+  /// ended meanwhile may be lost, so the next flush begins a new series.
   void flush_begins(std::uint64_t now_ns) noexcept {
     const std::lock_guard<std::mutex> hold(mutex_);
     for (std::size_t i = 0; i < rows; ++i)
@@ -82,9 +82,10 @@ class fault_state {
     if (now_ns - last_.begun_ns >= kept_ns[rows - 1]) slow_ = last_;
   }
 
-  /// For how long behind a fault a first flush still brought the times of all that had ended before it (docs/cupti.md,
-  /// 51). Measured (H100 and H200): an illegal address 100 ms, 8 runs of 8; a misaligned one 12 ms, 4 of 4; a trap or a
-  /// failed assertion 3.5 ms, 3.7 ms not always. Of other results nothing is known.
+  /// How long after a fault a first flush still brings the times of all work that had ended before the fault
+  /// (docs/cupti.md, 51). Measured (H100 and H200): an illegal address 100 ms, 8 runs of 8; a misaligned one 12 ms, 4
+  /// of 4; a trap or a failed assertion 3.5 ms, 3.7 ms not always. `kept_ns` is at most that; its last entry serves all
+  /// other results, too, of which nothing is known.
   static constexpr std::int64_t times_kept_ns(std::int32_t result) noexcept {
     return static_cast<std::int64_t>(kept_ns[row_of(result)]);
   }
@@ -122,8 +123,8 @@ class fault_state {
 
   enum steps : std::uint32_t { none, flushing, records_are_here, reported };
   static constexpr std::uint64_t patience_ns = 80000000;
-  /// A flush that a fault holds up ends at most this long before the error is returned: less than times are kept for,
-  /// so that the fault cannot have come after the flush.
+  /// A flush that a fault holds up ends at most this long before the error is returned. An error comes later than that
+  /// after its fault (measured: 3.4 ms or more, docs/cupti.md, 51), so the fault came before the flush ended.
   static constexpr std::uint64_t soon_ns = 2000000;
   struct flush {
     std::uint64_t begun_ns, ended_ns;

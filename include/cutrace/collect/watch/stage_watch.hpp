@@ -56,7 +56,7 @@ class stage_watch {
                      [](const suspect& a, const suspect& c) { return a.alarm.call_start_ns < c.alarm.call_start_ns; });
     return all;
   }
-  /// The process was stopped meanwhile.
+  /// The process was stopped meanwhile: all open stages count as open since `now_ns`.
   void begin_anew(std::int64_t now_ns) noexcept {
     for (auto& w : open_) w.second.since_ns = now_ns;
   }

@@ -47,7 +47,7 @@ struct issued_call {
 
   issued_call() noexcept : succeeded(true), holds_stage(false) {}
   bool leaves_record() const noexcept { return what == role::work || what == role::graph; }
-  /// What stands right behind work that is done and holds up nothing is done as well.
+  /// Whether the call holds up nothing itself: it is done as soon as all before it on its stream is.
   bool follows_at_once() const noexcept { return what == role::event_record || what == role::write_value; }
 };
 
@@ -434,7 +434,7 @@ class stream_order {
       c.value = found->second.correlation;
     }
     if (s.capture != 0) return false;
-    // What is done and stands behind others goes together with them.
+    // A call that is done, but stands behind others that are not, is kept and dropped together with them.
     if ((s.calls.empty() || is_before(c.correlation, s.calls.front().correlation)) && is_done(s, c)) return false;
     if (waiting_ >= limit_ && !s.calls.empty()) {
       ++s.more;

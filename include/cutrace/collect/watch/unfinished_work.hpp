@@ -35,10 +35,10 @@ inline bool is_before(std::uint32_t id, std::uint32_t later) noexcept {
 class unfinished_work {
  public:
   struct entry {
-    pending_event work;  ///< joined to its call; times of the raw frame, both those of its call
+    pending_event work;  ///< joined to its call; start and end are both the begin of the call, raw frame
     std::uint32_t stage_place;
     std::int64_t seen_ns;  ///< when it was seen unfinished, raw
-    bool delivered;        ///< as unfinished until now, for the case that the process ends while it hangs
+    bool delivered;        ///< already delivered as unfinished, in case a signal ends the process
   };
 
   bool empty() const noexcept { return size_ == 0; }

@@ -51,9 +51,9 @@ class work_watch : alarm_text {
     order_.take_released([this](std::uint32_t place, std::uint64_t id) { tables_.stages.let_go(place, id); });
   }
 
-  /// Whether a thread is in a launching call that has lasted less than `full_ns`; a longer one waits for a full stream.
-  /// While the driver makes room for a kernel (4 ms for the first with an assertion), a flush may wait for all queued
-  /// work (H100).
+  /// Whether a thread is in a launching call that has lasted less than `full_ns`; a longer one is taken to wait for
+  /// room in a full stream. While the driver loads a kernel at its first launch (4 ms for the first kernel with an
+  /// assertion), a flush may wait for all queued work (H100).
   bool is_launch_under_way(std::int64_t now_ns) {
     constexpr std::int64_t full_ns = 20000000;
     bool any = false;
@@ -325,11 +325,12 @@ class work_watch : alarm_text {
 
   // Faults
 
-  /// Whether the first piece of a stream's unfinished work was running when the context was lost. After a fault, CUPTI
-  /// delivers times only of work that a plain flush collected within times_kept_ns (docs/cupti.md, 51). So it was
-  /// running if plain flushes had followed one another closely since a time when the context was not lost yet. If
-  /// another piece faulted, the context was not lost yet when the first of the other pieces was launched, nor when the
-  /// work before them ended.
+  /// Whether it is proved that the first piece (head) of a stream's unfinished work was running when the context was
+  /// lost. Suppose that the head had ended and another piece faulted: then the fault came after the launch of the first
+  /// other piece, and after the end of the work before the head (`not_lost_ns`). A plain (not forced) flush brings the
+  /// head's times up to times_kept_ns after the fault (docs/cupti.md, 51). If plain flushes followed one another
+  /// closely from `not_lost_ns` + times_kept_ns at the latest, one would have brought them (one that the fault held up
+  /// must have begun after `not_lost_ns`); none did, so the head was running.
   bool is_sharp(const view& v, const fault_state::call& f) const noexcept {
     std::int64_t not_lost_ns = INT64_MAX;
     for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, v.work[i]->work.call_start_ns);
@@ -611,8 +612,8 @@ class work_watch : alarm_text {
       append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
              seconds(now_ns - s.before_ns).c_str());
   }
-  /// The stages around `stage`, as text: unlike a library's range around its launch (NCCL's, say), they are the
-  /// program's.
+  /// The stages around `stage`, as text: `stage` itself may be a library's NVTX range around its launch (NCCL's,
+  /// say), these are the program's.
   std::string stages_around(std::uint64_t stage) const {
     std::string s;
     const known_stage* outer = tables_.stages.parent_of(stage);

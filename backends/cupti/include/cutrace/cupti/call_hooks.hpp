@@ -24,15 +24,15 @@ namespace cupti CUTRACE_LOCAL {
 /// For one session. `recording` is given the functions whose callbacks it switches off and on.
 class call_hooks {
  public:
-  /// `gated`: calls that launch or make executable graphs pass process_state::graphs. `waits`: calls that wait are
-  /// recorded as waits, too, for a session without CUPTI's SYNCHRONIZATION records.
+  /// `gated`: calls that launch or make executable graphs enter the gate process_state::graphs. `waits`: calls that
+  /// wait are recorded as waits, too, for a session without CUPTI's SYNCHRONIZATION records.
   call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording, bool gated,
              bool waits)
       : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated), waits_(waits) {}
 
   /// Names the driver's functions and enables their callbacks. Functions that only ask are included if `queries`; else
   /// only cuStreamQuery and cuEventQuery are, by which programs poll for the end of work, for the errors that they
-  /// return (a decoder in PyTorch calls neither). Returns the number of enabled functions.
+  /// return (a transformer's decode loop in PyTorch calls neither). Returns the number of enabled functions.
   std::uint32_t enable_driver(bool queries) {
     CUptiResult failure = CUPTI_SUCCESS;
     const CUptiResult nameless = for_each_name(CUPTI_CB_DOMAIN_DRIVER_API, [&](std::uint32_t cbid, const char* symbol) {
@@ -122,7 +122,7 @@ class call_hooks {
   }
   unsigned traits_of(const char* symbol, const function_entry* known) const {
     unsigned traits = 0;
-    if (known == nullptr || known->work != function_work::none)  // not only records of GPU work carry ids
+    if (known == nullptr || known->work != function_work::none)  // records of memory, waits, events carry ids, too
       traits |= call_recipe::makes_work;
     if (starts_with(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
       traits |= call_recipe::updates_graph;

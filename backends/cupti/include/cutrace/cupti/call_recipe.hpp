@@ -18,7 +18,7 @@ namespace cupti CUTRACE_LOCAL {
 /// session may still read it: hence the atomics.
 class call_recipe {
  public:
-  /// uses_graph_gate: calls pass process_state::graphs. only_result: calls are not recorded, except the first that
+  /// uses_graph_gate: calls enter process_state::graphs. only_result: calls are not recorded, except the first that
   /// returns an error after which the context cannot be used.
   enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_graph_gate = 4, waits = 8, only_result = 16 };
   static constexpr std::uint32_t short_words = 4;                         ///< see is_short
@@ -119,9 +119,9 @@ class call_recipe {
     return (place & extended) != 0 ? static_cast<std::uint64_t>(std::int64_t{v}) : static_cast<std::uint32_t>(v);
   }
 
-  /// Of a function that is_short: the offset of each value in a byte, and at `inner_at` one more than that of the first
-  /// value behind its pointer, if it has one. Else `none`. Places beyond the values get the first one's offset, so that
-  /// nobody need ask how many there are.
+  /// Of a function that is_short: the offset of each value in a byte. If the first value lies behind a pointer, its
+  /// offset there, plus one, is at `inner_at`. `none` for other functions. Places beyond the values get the first one's
+  /// offset, so that reading all short_words is safe.
   static std::uint64_t short_places(const function_entry& f) noexcept {
     if (f.words == 0 || f.words > short_words) return none;
     const function_parameter* p = parameters_of(f);

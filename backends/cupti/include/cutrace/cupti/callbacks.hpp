@@ -20,7 +20,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
 struct callbacks {
-  /// Raw-frame nanoseconds, for CUPTI. Any thread.
+  /// Time in nanoseconds of the raw frame (before the collector's corrections, clock.hpp), for CUPTI. Any thread.
   static std::uint64_t CUPTIAPI timestamp() { return process_state::made().scale.now_ns(); }
 
   /// Each launch runs this code twice, in a program that may have evicted it from the near caches. So where `Writer`,
@@ -44,7 +44,7 @@ struct callbacks {
     leave(p, *w, cbid, call);
   }
 
-  /// As `enter`, but for `join`, for most calls; false: nothing has been done.
+  /// Does for most calls what `enter` does, except `join`; false: nothing has been done.
   template <class Writer>
   CUTRACE_INLINE static bool enter_quickly(const process_state& p, Writer& w, CUpti_CallbackId cbid,
                                            const CUpti_CallbackData& call) noexcept {

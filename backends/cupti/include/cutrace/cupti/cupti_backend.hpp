@@ -97,7 +97,7 @@ class cupti_backend final : public backend {
     if (managed_waits_) complain(managed_memory_missed, CUPTI_ERROR_NOT_INITIALIZED);
     process_state& p = process_state::get();
     {
-      std::lock_guard<std::mutex> hold(p.switching);  // no twin is being launched
+      std::lock_guard<std::mutex> hold(p.switching);  // no twin (a graph's second instance) is being launched
       p.whole_graphs.store(false, std::memory_order_release);
       p.node_windows.store(false, std::memory_order_release);
     }
@@ -185,7 +185,7 @@ class cupti_backend final : public backend {
     p.last_writer.store(writer_, std::memory_order_release);
     p.call_joins.store(find_call_joins(), std::memory_order_relaxed);
     name_results(*writer_);
-    if (late) describe_devices(*writer_);  // CUPTI did so when CUDA began; no callback is on yet to record this
+    if (late) describe_devices(*writer_);  // CUPTI did so when CUDA began; no callback is on yet to record its calls
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const bool whole_graphs = may_trace_whole_graphs();
     call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version),
@@ -384,7 +384,7 @@ class cupti_backend final : public backend {
 
   /// Buffers on the device keep CUPTI's own size and limit (3.2 MB, 250 a context): its memory stayed flat over 30
   /// million graph kernels (CUPTI 13.0, H200). With a limit of 8 buffers, kernels lost their times (parcagpu#23).
-  /// tests/gpu/soak watches.
+  /// tests/gpu/soak watches the memory.
   void set_attributes(process_state& p) {
     std::uint8_t on = 1;
     std::size_t size = sizeof(on);
@@ -404,7 +404,7 @@ class cupti_backend final : public backend {
   }
 
   /// Registers our clock, once in a process: each further registration spoils a record (pytorch#192021). The scale is
-  /// that of the process.
+  /// that of the process (tick_scale), so it fits later sessions, too.
   void take_clock(process_state& p) {
     if (p.clock_registered) return;
     std::string why = "this libcupti has no cuptiActivityRegisterTimestampCallback";

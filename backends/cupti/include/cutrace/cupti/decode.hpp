@@ -73,7 +73,7 @@ CUTRACE_LOCAL inline bool one(const void* at, std::size_t available, decode_cont
 }  // namespace decoding
 
 /// Decodes one complete record. Times of its events are CUPTI's, unchanged; `correlation_id` is the 32-bit id. A record
-/// of a kind that is not decoded counts as loss (unknown_record), a record without times as quality (no_timestamp)
+/// of a kind that is not decoded counts as loss (unknown_record), a record without times as quality::no_timestamp,
 /// unless it is of unfinished work (decode_context::forced). Throws only what the emitter throws.
 CUTRACE_LOCAL inline void decode_record(const CUpti_Activity* record, decode_context& c, event_emitter& emitter) {
   if (record != nullptr) decoding::one(record, static_cast<std::size_t>(-1), c, emitter);

@@ -51,7 +51,8 @@ class flushing {
   /// The last forced flush was a second ago or more: requests force no more often than that.
   bool may_force() const noexcept { return now_ns() - forced_ns_ >= second_ns; }
 
-  /// Called once a period. `settle_ns`: how long a place waits for CUPTI's description (see late_places.hpp).
+  /// Called once a flush period. `settle_ns`: how long a context or stream waits for CUPTI's description (see
+  /// late_places.hpp).
   void turn(std::uint64_t settle_ns) noexcept {
     process_state& p = *state_;
     if (!faulted_ && p.faulted.load(std::memory_order_acquire)) {
@@ -88,7 +89,7 @@ class flushing {
     count_dropped();
   }
 
-  /// CUPTI has no buffer, so no description of a waiting place is still to come.
+  /// CUPTI has no buffer, so no description of a waiting context or stream is still to come.
   void settle(std::uint64_t settle_ns) noexcept {
     process_state& p = *state_;
     const std::uint64_t since = p.places_wait_since_ns.load(std::memory_order_relaxed);
@@ -103,7 +104,7 @@ class flushing {
     std::size_t n = 0;
     complain(*writer_, "cuptiActivityGetNumDroppedRecords, what CUPTI drops is not counted",
              p.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &n));
-    // A refused buffer makes CUPTI drop records, at times only after the count was asked for: two counts are ours.
+    // A refused buffer makes CUPTI drop records, at times only after this count: the next one is put down to it, too.
     const bool refused = p.refused.exchange(0, std::memory_order_relaxed) != 0;
     const bool ours = refused || refused_before_;
     refused_before_ = refused;
@@ -111,7 +112,7 @@ class flushing {
     writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
   }
 
-  /// Nanoseconds of the raw frame.
+  /// Nanoseconds of the raw frame (before the collector's corrections, clock.hpp).
   std::uint64_t now_ns() const noexcept { return writer_->raw_ns(writer_->ticks()); }
 
   process_state* state_ = nullptr;

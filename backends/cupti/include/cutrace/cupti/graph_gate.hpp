@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps calls that launch or make executable graphs apart from the moments in which graphs are recorded another way
-// than usual: many calls are inside at once, or one holder is alone. Nobody waits for long: a holder that finds others
-// inside gives up, and a call that is kept out for `patience` goes in all the same, which still_alone() reports.
+// Keeps calls that launch or make executable graphs apart from the moments in which the recording of graphs is changed
+// (graph_twin.hpp, recording_switch.hpp): many calls are inside at once, or one holder is alone. Nobody waits for
+// long: a holder that finds others inside gives up, and a call that is kept out for `patience` goes in all the same,
+// which still_alone() reports.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instance of a graph cutrace::graph_exec launches. A replay that is recorded node by node makes that instance
-// slower for good (CUPTI 13.0, H200: 305 us before, 450 after), so that is always the second one:
+// Which instance of a graph cutrace::graph_exec launches. A replay that is recorded node by node makes its instance
+// slower for good (CUPTI 13.0, H200: 305 us before, 450 after), so only the second one, the twin, is recorded in that
+// way:
 //
 //   CUTRACE_GRAPHS=graph   replays are one record each; GRAPH_TRACE is off for the launch of the second instance alone.
 //                          No other thread launches or makes a graph meanwhile: it would be recorded by node, too, and

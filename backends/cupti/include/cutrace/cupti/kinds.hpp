@@ -22,8 +22,8 @@ struct kind {
   bool may_end(std::uint32_t version) const noexcept {
     return id != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || version >= 130001;
   }
-  /// Whole graphs, once off, must not be switched on again: a graph that was instantiated meanwhile would end the
-  /// program at its next replay (CUPTI 13.0). Descriptions are few, and later windows need them.
+  /// Whether the kind is off between recording windows. Not GRAPH_TRACE: a graph that was instantiated while it was off
+  /// would crash the program at its next replay (CUPTI 13.0). Nor `always`: few records, which later windows need.
   bool may_rest(std::uint32_t version) const noexcept {
     return group != always && id != CUPTI_ACTIVITY_KIND_GRAPH_TRACE && may_end(version);
   }

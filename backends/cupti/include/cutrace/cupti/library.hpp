@@ -200,7 +200,7 @@ inline int driver_version(std::string& why) {
 }
 
 /// Set by the injection library, which the driver loads during its own start: the driver must not be called then. It
-/// stays set, since cuda_is_running is asked only when the session begins, which is then.
+/// stays set, since cuda_is_running is called only when the session begins, that is, during this start.
 inline bool& loaded_by_driver() noexcept {
   static bool loaded = false;
   return loaded;

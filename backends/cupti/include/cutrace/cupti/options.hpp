@@ -3,7 +3,7 @@
 //
 //   CUTRACE_KINDS   "kernel,memcpy" these alone; "+memory,-sync" what is usual, with changes
 //   CUTRACE_GRAPHS  "node" (the default): each node of a replay is an event, which costs some 0.4 us a node, on the GPU
-//                   too; "graph": a replay is one event, at 2 to 5 % of its time (measured on an H200, CUPTI 13.0)
+//                   too; "graph": a replay is one event, which costs 2 to 5 % of its time (H200, CUPTI 13.0)
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace cupti CUTRACE_LOCAL {
 enum class graph_level : std::uint8_t { node, graph };
 
 /// Groups of CUPTI's activity kinds. What describes the process (devices, contexts, streams) is always on.
-/// Two are no kinds of their own: `latency` adds to each kernel when it was queued and submitted, `runtime` to each
-/// call of the driver the function of the runtime API that made it.
+/// Two are no activity kinds: `latency` adds the times of queueing and submission to each kernel, `runtime` adds to
+/// each driver call the name of the runtime API function that made it.
 enum class record_group : unsigned {
   kernel,
   memcpy,
@@ -42,7 +42,7 @@ struct options {
   unsigned groups = group_bit(record_group::kernel) | group_bit(record_group::memcpy) |
                     group_bit(record_group::memset) | group_bit(record_group::overhead);
   graph_level graphs = graph_level::node;
-  bool queries = false;  ///< record functions that only ask, too
+  bool queries = false;  ///< also record functions that only ask, such as cuCtxGetCurrent
 
   bool has(record_group g) const noexcept { return (groups & group_bit(g)) != 0; }
 

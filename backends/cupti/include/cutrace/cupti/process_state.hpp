@@ -30,13 +30,13 @@ struct alignas(64) process_state {
   std::atomic<std::uint32_t> overflow_wait_us{0};  ///< 0: calls never wait for buffers
   /// 0: calls carry no name of a runtime function; else the value of runtime_times (runtime_calls.hpp).
   std::atomic<std::uint32_t> runtime_names{0};
-  /// Called at the beginning of each recorded call with CUPTI's correlation id; null: not wanted. Its library stays
-  /// loaded.
+  /// cutrace_call_joins (call_joins.hpp), called at the beginning of each recorded call with CUPTI's correlation id;
+  /// null: not wanted. The library that holds it stays loaded.
   std::atomic<call_joins_function> call_joins{nullptr};
   std::atomic<decode_context*> decoder{nullptr};    ///< of the running session
   std::atomic<event_writer*> last_writer{nullptr};  ///< of the newest session, for what is found out after its end
   std::atomic<bool> fatal{false};                   ///< CUPTI has met an error that ended CUPTI
-  std::atomic<bool> faulted{false};                 ///< a call returned an error that loses its context
+  std::atomic<bool> faulted{false};                 ///< a call returned an error that makes its context unusable
   std::atomic<bool> forcing{false};                 ///< a forced flush is at work: what comes back may be unfinished
   std::atomic<bool> exiting{false};                 ///< exit handlers run
   std::uint32_t runtime_times = 0;                  ///< how often `runtime_names` has been switched on
@@ -59,11 +59,11 @@ struct alignas(64) process_state {
   cupti_clock clock;             ///< of CUPTI, where it does not take ours
 
   graph_gate graphs;                      ///< for calls with call_recipe::uses_graph_gate
-  std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, but for the launch of a twin
+  std::atomic<bool> whole_graphs{false};  ///< GRAPH_TRACE is on, except while a twin is launched (graph_twin.hpp)
   std::atomic<bool> node_windows{false};  ///< the session records in windows, graphs by node
   std::atomic<bool> kernels_on{false};
 
-  /// Runs before the library's own exit handlers: from here on switching CUPTI would end the program. A thread that
+  /// Runs before libcupti's exit handlers: once those have run, switching CUPTI would crash the program. A thread that
   /// hangs while it switches CUPTI must not hold up the exit for more than two seconds.
   void begin_exit() {
     for (int i = 0; i < 2000; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of CUPTI is on, and how it goes off and on again between the windows of a session that samples. The
 // subscription, records that describe devices, contexts and streams, and whole graphs stay on; cuptiFinalize is never
-// called, since it destroys a program whose other threads call CUDA meanwhile (seen with CUPTI 13.0).
+// called, since it crashes a program whose other threads call CUDA meanwhile (seen with CUPTI 13.0).
 #pragma once
 
 #include <cupti.h>
@@ -62,7 +62,7 @@ class recording_switch {
     for (const kind& k : kinds) {
       if (!k.enabled(kinds_)) continue;
       if (k.enabled(on_) != on && k.may_rest(p.version)) note(turn(p, k, on));
-      // While kernels stay on, calls do, too: else kernels of calls outside of windows would not be known as such.
+      // While records of kernels stay on, so do callbacks: a kernel launched between windows is known by its call.
       if (k.enabled(on_) && k.group == kind::of(record_group::kernel)) calls_rest_ = false;
     }
     p.kernels_on.store(is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), std::memory_order_release);
@@ -103,7 +103,7 @@ class recording_switch {
   unsigned kinds_ = 0;  ///< that were chosen, a bit each
   unsigned on_ = 0;     ///< that are on now
   std::vector<std::uint32_t> calls_, runtime_calls_;
-  bool calls_rest_ = false;
+  bool calls_rest_ = false;  ///< callbacks of calls are off, between windows
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the CUPTI backend known to the runtime of this object. Included behind runtime.hpp in the one source file that
-// compiles the runtime; the CMake target does so by itself.
+// Registers the CUPTI backend with cutrace's runtime in this program or library. Without CMake, include it after
+// runtime.hpp in the one source file that compiles the runtime; the CMake target cutrace::cupti compiles it by itself.
 #pragma once
 
 #include <cutrace/cupti/cupti_backend.hpp>

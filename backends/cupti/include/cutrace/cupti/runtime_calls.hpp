@@ -13,8 +13,8 @@ CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
 struct runtime_calls {
-  /// Called before the callbacks are switched on. Each time that they are on has a number, 0 stands for off: a thread
-  /// may have left a function while they were off, so what it entered at an earlier time does not count.
+  /// Called before the callbacks are switched on. Each period in which they are on has a number, 0 stands for off: a
+  /// thread may have left a function while they were off, so functions entered in an earlier period do not count.
   static void begin(process_state& p) noexcept {
     if (++p.runtime_times == 0) ++p.runtime_times;
     p.runtime_names.store(p.runtime_times, std::memory_order_relaxed);

@@ -59,7 +59,8 @@ CUTRACE_LOCAL inline const unsigned char* load_pointer(const unsigned char* at) 
   return p;
 }
 
-/// Product of the factors; 0 where it is not known in bytes.
+/// Product of the factors, in bytes. 0 where it is not known: behind a null pointer, after a failed call, or where a
+/// CUDA array takes part (function_product::null_at).
 CUTRACE_LOCAL inline std::uint64_t load_product(const unsigned char* params, const function_product& p,
                                                 bool succeeded) noexcept {
   const unsigned char* base = params;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder: what was seen of an ioctl on a device of NVIDIA -> what it was. A pure function of bytes, without
-// allocation, for any thread; reads no byte outside of what it is given, whatever they say. What it does not know is
+// allocation, for any thread; reads no byte outside of what it is given, whatever those say. What it does not know is
 // reported as a number, never left out.
 //
 // Structures: NVOS*_PARAMETERS of nvos.h, nv_ioctl_* of nv-ioctl.h, UVM_*_PARAMS of uvm_ioctl.h in NVIDIA's open kernel
@@ -49,15 +49,15 @@ struct capture {
   std::uint32_t status = 0;
 };
 
-/// The block of the command itself: the word's parameter, or what a transfer points to.
+/// The block of the command itself: the ioctl's parameter, or what a transfer (NV_ESC_IOCTL_XFER_CMD) points to.
 struct block_place {
   std::uint64_t address = 0;  ///< in the program
-  std::uint32_t number = 0;   ///< of the escape, or the UVM word
-  std::uint32_t bytes = 0;    ///< that the program says, 0: the word gives no size
+  std::uint32_t number = 0;   ///< of the escape (NV_ESC_*), or the UVM word
+  std::uint32_t bytes = 0;    ///< by the command word or the transfer, 0: not given (UVM)
 };
 
 /// Where the command's own block lies: at `parameter`, or for a transfer where its `entry` bytes say. A transfer whose
-/// block was not read is its own command.
+/// `entry` was not read counts as the command itself.
 inline block_place own_block(ioctl_device device, std::uint32_t request, std::uint64_t parameter,
                              bytes_view entry) noexcept {
   if (device == ioctl_device::uvm || device == ioctl_device::uvm_tools) return {parameter, request, 0};
@@ -77,7 +77,7 @@ inline std::uint16_t status_place(ioctl_device device, const block_place& block,
   }
   if (device != ioctl_device::control && device != ioctl_device::gpu) return none;
   const escape* e = find_escape(block.number, block.bytes, branch);
-  // A block of another size is another version's: its first fields have stayed, what follows has moved.
+  // A smaller block is another version's, with its status elsewhere; a larger one is taken to add fields at its end.
   if (e == nullptr || (e->bytes != 0 && block.bytes != 0 && block.bytes < e->bytes)) return none;
   return e->status;
 }

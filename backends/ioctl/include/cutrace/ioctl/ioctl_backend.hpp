@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the process that writes down what the tracer saw of another one. It has no GPU time: ioctls are of the
-// host.
+// The backend of the process that writes the trace of another process, from the tracer's records. It has no GPU time:
+// ioctls are of the host.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace ioctls {
 
-/// The event of a record; times become those of the raw frame by `raw_ns`. Names are interned by `to`.
+/// The event of a record; times become those of the raw frame (the collector's time before its corrections,
+/// clock_map.hpp) by `raw_ns`. Names are interned by `to`.
 template <class Clock>
 event event_of(const trace_record& r, std::uint32_t branch, event_emitter& to, Clock raw_ns) {
   capture c;

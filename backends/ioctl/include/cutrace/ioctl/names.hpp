@@ -3,7 +3,7 @@
 // scripts/ioctl_tables. Pure functions; nothing is allocated, and the names live for ever.
 //
 // `branch` is the major number of the driver's version (580); 0 where it is not known: then the newest meaning is
-// taken. For a branch that the tables do not hold, the nearest older one speaks.
+// taken. For a branch that the tables do not hold, the nearest older one is taken.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace ioctls {
 /// A place in a parameter block that is not there.
 inline constexpr std::uint16_t none = 0xffff;
 
-/// An escape and its parameter block: where in it, in bytes, the recorded fields stand.
+/// An escape (ioctl NV_ESC_* of /dev/nvidia*) and where in its parameter block, in bytes, the recorded fields stand.
 struct escape {
   std::uint32_t number;
   std::uint16_t since, until;

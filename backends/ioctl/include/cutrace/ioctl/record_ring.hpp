@@ -16,7 +16,7 @@ namespace ioctls {
 
 class record_ring {
  public:
-  static constexpr std::uint64_t default_records = 1u << 14;  ///< 6 MiB
+  static constexpr std::uint64_t default_records = 1u << 14;  ///< 5.5 MiB
 
   /// `records`: a power of two. Shared with processes that are forked afterwards.
   explicit record_ring(std::uint64_t records = default_records) : records_(records) {
@@ -43,7 +43,7 @@ class record_ring {
     return true;
   }
 
-  /// The reader's: the oldest record, or nullptr; `drop` makes room for it.
+  /// The reader's: the oldest record, or nullptr; `drop` removes it.
   const trace_record* front() const noexcept {
     const std::uint64_t at = head_->read.load(std::memory_order_relaxed);
     return at == head_->written.load(std::memory_order_acquire) ? nullptr : &slots_[at & (records_ - 1)];
@@ -52,7 +52,7 @@ class record_ring {
     head_->read.store(head_->read.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  /// Descriptors of which it is not known what they are: the process hides them (PR_SET_DUMPABLE).
+  /// Number of ioctls whose device is not known: the process hides its descriptors (PR_SET_DUMPABLE).
   std::atomic<std::uint64_t>& hidden() noexcept { return head_->hidden; }
   const std::atomic<std::uint64_t>& hidden() const noexcept { return head_->hidden; }
 

@@ -3,8 +3,8 @@
 // and file systems, which no device of NVIDIA has; everything else runs at full speed. It stays for the life of the
 // program and of what that starts.
 //
-// A stop that nobody waits for any more, the tracer being gone, is an ioctl that fails with ENOSYS (seccomp(2)). So the
-// fewer words it holds, the less of a program is at stake.
+// Once the tracer is gone, each ioctl at which the filter would stop fails with ENOSYS (seccomp(2)). So it stops at as
+// few command words as it can.
 #pragma once
 
 #include <linux/audit.h>

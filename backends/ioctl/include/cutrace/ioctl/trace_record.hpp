@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tracer keeps of one ioctl: bytes as they were found, nothing decoded yet, so that the program waits for no
-// more than the reading. The BPF program sends it through its ring, the tracer through its pipe, to the process that
-// writes the trace.
+// more than the reading. It goes through record_ring to the command, then through a pipe to the process that writes
+// the trace. The eBPF method has another record, which becomes one of these only to be decoded.
 #pragma once
 
 #include <cstdint>

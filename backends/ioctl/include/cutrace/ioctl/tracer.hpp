@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tracer: a process of its own that stops the traced program at its ioctls, notes those on devices of NVIDIA and
 // lets it go on as if nothing had been. It lives as long as anything of the program does, whatever becomes of the
-// command, because a program with a filter and without a tracer could make no ioctl any more (stop_filter.hpp).
+// command, because without a tracer every ioctl at which the program's filter stops would fail (stop_filter.hpp).
 //
 // One thread. Signals, stops from the terminal, exits and exec pass through unchanged (ptrace(2), PTRACE_SEIZE).
 #pragma once
@@ -170,7 +170,7 @@ class tracer {
     note(r);
   }
 
-  /// Asked for from time to time: threads are named after they were made, and each question costs as much as a stop.
+  /// Read again only from time to time: a thread gets its name after its start, and each read costs as much as a stop.
   static void name_thread(pid_t thread, traced& t, std::uint64_t at_ns) noexcept {
     constexpr std::uint64_t period_ns = 250000000;
     if (t.named_ns != 0 && at_ns - t.named_ns < period_ns) return;
@@ -202,7 +202,7 @@ class tracer {
       ++lost_;
     }
   }
-  /// As soon as there is room again: in whose trace they are missing is that of the last one.
+  /// As soon as there is room again. All lost records are counted in the trace of the last one's process.
   void report_lost() {
     if (lost_ == 0) return;
     trace_record r;

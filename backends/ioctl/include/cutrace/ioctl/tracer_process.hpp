@@ -66,7 +66,7 @@ class tracer_process {
   int hold(pid_t program, bool alone) noexcept {
     const order o{program, alone ? program : 0};
     int answer = EIO;
-    // Yama knows the program's permission only after it has run that far.
+    // Yama answers EPERM until the program has called PR_SET_PTRACER in `enter`.
     for (int patience = 0; patience < 200; ++patience) {
       if (!write_all(orders_, &o, sizeof(o)) || !read_all(answers_, &answer, sizeof(answer))) return EIO;
       if (answer != EPERM) break;
