@@ -38,8 +38,8 @@ struct diff_arguments {
   view_options view;
 };
 
-/// Of one trace on each side, enough for the test whether their single durations differ; more would cost memory and
-/// show no other result.
+/// Durations kept of each row where each side is one trace: enough to test whether the durations differ; more would
+/// cost memory without changing the result.
 constexpr std::size_t kept_durations = 4096;
 
 class profile_sink : public analysis_sink {
@@ -82,11 +82,11 @@ double parse_share(const std::string& text) {
   return n;
 }
 
-/// What is read of the traces, one after the other.
+/// Reads the traces one after the other, and keeps the worst exit status.
 class runs {
  public:
   runs(diff_arguments& w, std::size_t keep) : wishes_(w), keep_(keep) {}
-  /// @throws error of a trace that is not all there, unless that was allowed
+  /// @throws error for an incomplete trace, unless --allow-incomplete was given
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {

@@ -35,7 +35,7 @@ doctor::findings all_findings(const doctor::setup& s) {
   return all;
 }
 
-/// "all" are those that this version offers: of the others nothing can be expected.
+/// "all" means the methods that this build offers: the exit code must not be 1 for one that was left out of it.
 doctor::method_set asked_for(const std::string& method) {
   doctor::method_set set = 0;
   for (const doctor::method& m : doctor::methods)
@@ -95,7 +95,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
       "  cutrace doctor --try ./server\n"
       "  cutrace doctor --json | jq '.findings[] | select(.state != \"ok\")'");
   command->callback([w, &exit_status] {
-    // As behind `cutrace run --`.
+    // The program may also follow "--", as in `cutrace run -- PROGRAM`.
     if (w->setup.program.empty() && !arguments::program().empty()) w->setup.program = arguments::program().front();
     exit_status = run_doctor(*w);
   });

@@ -41,7 +41,7 @@ class ebpf_run final : public outside_run {
       if (fd >= 0) ::close(fd);
   }
 
-  /// The program waits until it is known and the libraries that it may load have their probes.
+  /// The program waits until the probes know its process and are attached to the driver libraries that it may load.
   start_gate gate() override {
     start_gate g;
     g.in_child = [this] {

@@ -25,7 +25,7 @@ struct explain_options {
   double timeout_s = 5;
 };
 
-/// Another process's text, for a terminal: its lines stay lines, and nothing else in it steers.
+/// Text of another process, safe for a terminal: of its control characters only the line ends stay.
 std::string printable_lines(std::string_view text) {
   std::string out;
   while (!text.empty()) {

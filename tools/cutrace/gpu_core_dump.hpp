@@ -10,8 +10,8 @@
 
 namespace cutrace_tool {
 
-/// Files that a program with this environment, started in the working folder, has written since. By name. The driver's
-/// pattern is that of the CUDA-GDB manual, "GPU Core Dump Support".
+/// Core dumps that a program with this environment, started in the working folder, has written from `since` on, sorted
+/// by name. The CUDA-GDB manual, "GPU Core Dump Support", describes the pattern of their names.
 std::vector<std::string> gpu_core_dumps(const std::map<std::string, std::string>& environment, std::time_t since);
 
 }  // namespace cutrace_tool

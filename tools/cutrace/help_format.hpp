@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the help of all commands looks: as wide as a terminal's usual 100 columns, choices once, and a usage that may
-// speak of what stands behind "--", which CLI11 does not know.
+// How the help of all commands looks: as wide as a terminal's usual 100 columns, each list of choices once, and a
+// usage that may show what stands behind "--", which CLI11 does not know.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -54,7 +54,7 @@ class help_format : public CLI::Formatter {
   std::string usage_;
 };
 
-/// One of these words. What they are stands in the option's type name.
+/// Accepts one of these words. It has no description: the option's type name lists them in the help already.
 inline CLI::Validator one_of(std::initializer_list<std::string> words) {
   CLI::Validator v = CLI::IsMember(std::vector<std::string>(words));
   return v.description("");

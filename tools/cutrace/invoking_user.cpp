@@ -34,7 +34,7 @@ struct capability_sets {
 
   bool read() noexcept { return ::syscall(SYS_capget, &head, data) == 0; }
   bool write() noexcept { return ::syscall(SYS_capset, &head, data) == 0; }
-  /// Takes away all others.
+  /// Drops all capabilities but those in `mask`.
   void keep(std::uint64_t mask) noexcept {
     for (unsigned i = 0; i < 2; ++i) {
       data[i].permitted &= static_cast<std::uint32_t>(mask >> (32 * i));
@@ -117,7 +117,7 @@ void become(const invoking_user& who) {
     if (::getgrouplist(known->pw_name, who.group, groups.data(), &count) < 0) count = 256;
     groups.resize(static_cast<std::size_t>(count));
   }
-  // Root's groups are dropped, too: each one kept is a privilege kept. A process without rights cannot, and has none.
+  // Root's groups are dropped, too: each one kept is a privilege kept. Any other user may not set groups.
   if (::geteuid() == 0) check(::setgroups(groups.size(), groups.data()) == 0, "setgroups");
   check(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0, "prctl");
   check(::setresgid(who.group, who.group, who.group) == 0, "setresgid");
@@ -175,7 +175,7 @@ int trace_permission_error(pid_t process) {
   const pid_t child = ::fork();
   if (child == 0) {
     drop_capabilities();
-    // Nothing lies at address 0: EFAULT is what comes where reading is allowed.
+    // Nothing is mapped at address 0: where reading is allowed, it fails with EFAULT.
     char byte = 0;
     iovec here{&byte, 1}, there{nullptr, 1};
     errno = 0;

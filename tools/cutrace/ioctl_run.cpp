@@ -75,7 +75,7 @@ bool ioctl_run::carry() {
     while ((n = ::write(w.pipe, first, sizeof(*first))) < 0 && errno == EINTR) {
     }
     if (n < 0 && errno == EAGAIN) return false;
-    if (n < 0) {  // its writer is gone, and says why by its status
+    if (n < 0) {  // the writing process has ended: its records are dropped from here on
       ::close(w.pipe);
       w.pipe = -1;
     }
@@ -92,7 +92,7 @@ void ioctl_run::relay() {
 }
 
 bool ioctl_run::finish() {
-  // What waits for a full pipe is taken as fast as it can be written down.
+  // Records left in the ring wait for a full pipe, which is emptied as fast as the writing process writes its trace.
   patience wait;
   relay();
   while (ring_.front() != nullptr && wait.lasts(carried_)) {

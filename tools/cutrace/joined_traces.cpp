@@ -94,7 +94,7 @@ std::string file_of(const process_report& p) {
   return {};
 }
 
-/// Names of files hold the process's number and rank.
+/// Gives this process the id and rank of `p`, because names of output files are made from them.
 void take_place_of(const process_report& p) {
   cutrace::detail::remote_process::own().id = p.id;
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "LOCAL_RANK"}) ::unsetenv(name);
@@ -105,7 +105,7 @@ class joiner {
  public:
   joiner(const std::string& sinks, const std::string& out) : sinks_(sinks), out_(out) {}
 
-  /// `other`: of the probes; null: there is none.
+  /// `other`: report of the trace that probes gave of the same process; null: there is none.
   void join(const process_report& p, const process_report* other, joined_traces& to) {
     process_report r = p;
     r.sinks.clear();
@@ -140,7 +140,8 @@ class joiner {
     r.sinks = group.reports();
   }
 
-  /// Out of the folder that goes with the run.
+  /// Moves a trace that was not joined to `out_`, since its folder is removed after the run. @returns words for the
+  /// note
   std::string keep(const std::string& file) const {
     if (file.empty()) return {};
     const std::string kept = out_ + "/" + std::filesystem::path(file).filename().string();

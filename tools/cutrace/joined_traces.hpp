@@ -18,14 +18,14 @@ struct joined_traces {
 };
 
 /// Reads both traces of each process, as their status blocks name them, and writes `sinks` (as CUTRACE_SINKS has them).
-/// What cannot be joined is kept as it is in `out`, with a line. Changes variables of launchers in this process's
-/// environment, by which files get the rank that the process had.
+/// What cannot be joined is kept as it is in `out`, with a line. Changes the launchers' rank variables (RANK, ...) in
+/// this process's environment, because names of files take the rank from them.
 joined_traces join_traces(const std::string& sinks, const std::string& out, const std::vector<process_report>& calls,
                           const std::vector<process_report>& probes);
 
 /// Writes what sinks of processes that are gone have not finished (reports, pages, formats that are of no use before
-/// their end) from the JSONL of the same process, where it has one. `sinks` as CUTRACE_SINKS has them. @returns what
-/// the user should know of it
+/// their end) from the JSONL of the same process, where it has one. `sinks` as CUTRACE_SINKS has them. @returns
+/// notes for the user, a line each
 std::vector<std::string> finish_files(const std::string& sinks, std::vector<process_report>& processes);
 
 }  // namespace cutrace_tool

@@ -69,7 +69,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
   return exit_status;
 }
 
-/// What was to be printed has been, or the command has failed.
+/// Writes buffered output. @returns `status`, or exit_command_failure where standard output could not be written
 int flush_output(int status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     return cutrace_tool::exit_command_failure;
   }
   cutrace_tool::end_in_words_without_memory();
-  static char output_buffer[1 << 20];  // so that the reason of an error is known where it is looked at, in the end
+  static char output_buffer[1 << 20];  // most output is first written by flush_output, which then finds errno set
   if (::isatty(STDOUT_FILENO) == 0) std::setvbuf(stdout, output_buffer, _IOFBF, sizeof(output_buffer));
   cutrace_tool::arguments::split(argc, argv);
   CLI::App app{

@@ -15,8 +15,8 @@ namespace cutrace_tool {
 
 namespace {
 
-/// For roff, as it stands: no character is an escape, a hyphen, a typographic quote or the control character '. The
-/// other control character, a point at the begin of a line, is put_text's to escape.
+/// `text` escaped so that roff prints it unchanged: no character acts as an escape, a hyphen, a typographic quote or
+/// the control character '. The other control character, a point at the begin of a line, is escaped by put_text.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -46,7 +46,7 @@ std::string roff(const std::string& text) {
   return out;
 }
 
-/// Words in lines of roff: short ones, none of which begins as a request does.
+/// Wraps the words to short lines of roff. None begins with a bare point, which roff would take for a request.
 void put_text(std::ostream& to, const std::string& text) {
   std::istringstream words(text);
   std::size_t column = 0;
@@ -131,7 +131,7 @@ void put_options(std::ostream& to, const CLI::App& app, bool positional) {
   }
 }
 
-/// A command line, and what it is for, which stands two spaces behind it or more.
+/// Each line: a command line, two spaces or more, and what it is for.
 void put_examples(std::ostream& to, const std::vector<std::string>& examples) {
   if (examples.empty()) return;
   to << ".SH EXAMPLES\n";
@@ -215,7 +215,7 @@ std::string manual_page(const CLI::App& app, const CLI::App& of, const std::stri
 
 void add_man(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("man", "Print a manual page, of the command or of one of its commands");
-  command->group("");  // for those who install it: `man cutrace-run` is what everybody else types
+  command->group("");  // not in the help: the build calls it, users type `man cutrace-run`
   struct wishes {
     std::string name, date;
   };

@@ -26,7 +26,7 @@ namespace {
 std::uint64_t chosen = 0;    ///< bytes; 0: by the machine
 std::uint64_t in_force = 0;  ///< bytes; 0: none yet
 
-/// Of the machine, or of the group that this process is in.
+/// Bytes of the machine, or the limit of the control group at the top of /sys/fs/cgroup where that is less.
 std::uint64_t memory_of_machine() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
   std::uint64_t bytes =
@@ -69,7 +69,7 @@ void limit_memory() {
   cutrace_reading::memory_budget& readers = cutrace_reading::memory_budget::of_process();
   readers.set_limit(chosen != 0 ? in_force / 2
                                 : std::min<std::uint64_t>(in_force / 2, cutrace_reading::memory_budget::default_limit));
-  // Stacks count, and cutrace merge has a thread for each of hundreds of files.
+  // RLIMIT_DATA counts stacks of threads, and cutrace merge has a thread for each of hundreds of files.
   pthread_attr_t small;
   if (::pthread_attr_init(&small) == 0) {
     if (::pthread_attr_setstacksize(&small, std::size_t{1} << 20) == 0)

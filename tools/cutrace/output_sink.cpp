@@ -16,7 +16,7 @@ bool ends_with(const std::string& s, const std::string& end) {
   return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
 
-/// nullptr: no sink's.
+/// Name of the sink that writes files with this extension; nullptr: there is none.
 const char* sink_of_extension(std::string file) {
   if (ends_with(file, ".gz")) file.resize(file.size() - 3);
   constexpr const char* known[][2] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a command writes a trace: a sink in the words of CUTRACE_SINKS, or a file whose name says which.
+// Where a command writes a trace: a sink in the words of CUTRACE_SINKS, or a file whose extension says which sink.
 #pragma once
 
 #include <cutrace/sink.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose program is watched from outside: the command stays in between, and processes of its own write the traces.
+// A run whose program is watched from outside: the command relays records to processes that write traces.
 #pragma once
 
 #include <string>

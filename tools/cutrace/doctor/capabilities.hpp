@@ -13,7 +13,7 @@ struct capabilities {
   std::string unread;  ///< why the capabilities are not known; empty: they are known
   std::uint64_t effective = 0;
 
-  // Numbers of linux/capability.h, of which older ones lack the last two.
+  // Numbers from linux/capability.h, whose older versions lack the last two.
   bool sys_ptrace() const noexcept { return has(19); }
   bool sys_admin() const noexcept { return has(21); }
   bool perfmon() const noexcept { return has(38) || sys_admin(); }

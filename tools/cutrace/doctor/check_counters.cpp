@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Permission for the GPU's performance counters. Activity records, which are all that cutrace takes, are of another
-// kind; the finding says so, since the driver's message ERR_NVGPUCTRPERM makes many think otherwise.
+// Permission for the GPU's performance counters. Activity records, which are all that cutrace takes, do not need it;
+// the finding says so, since the driver's message ERR_NVGPUCTRPERM makes many think otherwise.
 #include "capabilities.hpp"
 #include "checks.hpp"
 

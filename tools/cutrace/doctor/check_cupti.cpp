@@ -55,7 +55,7 @@ finding check_subscriber(const setup& s, const driver_facts& d, const cupti_fact
     f.remedy = c.taken ? "one tool at a time: stop the other one, or take it out of LD_PRELOAD"
                        : "nvidia-smi and dmesg (lines of NVRM) say more";
     if (!c.replaceable) return f;
-    // Only programs with a session of their own meet the other tool.
+    // cutrace run replaces the variable's value: only programs that start a session themselves meet the other tool.
     f.state = state::limited;
     f.what = "CUDA_INJECTION64_PATH loads another tool into programs: " + f.what +
              "; cutrace run puts its own library in that place";

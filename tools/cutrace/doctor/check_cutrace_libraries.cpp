@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcutrace_inject.so, libcutrace_preload.so and libcutrace_watch.so: found, and libraries that the driver or the
-// loader could take. And what this build of the command has.
+// Are libcutrace_inject.so, libcutrace_preload.so and libcutrace_watch.so found, and can they be loaded? And which
+// parts does this build of the command lack?
 #include <dlfcn.h>
 
 #include <initializer_list>
@@ -28,10 +28,10 @@ struct cutrace_library {
   const char* variable;
   const char* file;
   const char* built_where;
-  std::initializer_list<const char*> functions;  ///< by which it is known
+  std::initializer_list<const char*> functions;  ///< exported ones that identify it
 };
 
-/// Why it is of no use; empty where it is.
+/// Why the library at `path` cannot be used; empty where it can.
 std::string fault_of(const setup& s, const cutrace_library& own, const std::string& path) {
   const probe_result r = run_probe(s.patience_seconds, [&](const reporter& t) {
     t.step("loading " + path);

@@ -74,7 +74,7 @@ findings check_device_nodes(const setup& s, const driver_facts& driver) {
   if (!failure.empty()) f.what += (f.what.empty() ? "" : "; ") + failure;
   if (f.state == state::ok) {
     f.what = fmt::format("{}", fmt::join(found, ", ")) + " can be opened";
-  } else if (driver.usable()) {  // what it does not need is not broken
+  } else if (driver.usable()) {  // a driver that works needs no other nodes
     f.state = state::ok;
     f.what += "; the driver works all the same (a stand-in needs none)";
     f.remedy.clear();

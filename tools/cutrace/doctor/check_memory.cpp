@@ -9,7 +9,7 @@ namespace cutrace_tool::doctor {
 namespace {
 
 constexpr unsigned long long mebi = 1ull << 20;
-/// What a session keeps by itself, docs/options.md, CUTRACE_MEMORY_LIMIT.
+/// Bytes that a session keeps at most by default (docs/options.md, CUTRACE_MEMORY_LIMIT).
 constexpr unsigned long long of_a_session = 48 * mebi;
 
 struct bound {
@@ -22,7 +22,7 @@ struct bound {
   }
 };
 
-/// Files of both generations of control groups, as a container sees its own.
+/// Limits of control groups, v2 and v1, at the paths where a container sees its own group.
 void take_groups(const setup& s, bound& b) {
   std::string own = read_file(s, "/proc/self/cgroup").text;
   const std::size_t unified = own.find("0::");

@@ -87,7 +87,7 @@ finding check_kernel(const setup& s) {
   return f;
 }
 
-/// 0 or errno of the method's own filter in a child; -1: there was no answer.
+/// 0 or errno of installing the seccomp filter of method ioctl in a child; -1: there was no answer.
 long long try_to_filter(const setup& s) {
   const probe_result r = run_probe(s.patience_seconds, [](const reporter& t) {
     t.report("error", cutrace::ioctls::install_stop_filter());

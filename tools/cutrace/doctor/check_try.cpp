@@ -13,7 +13,8 @@ namespace cutrace_tool::doctor {
 
 namespace {
 
-/// As any program: it knows nothing of cutrace. Each step is reported, so that a hang has a name.
+/// CUDA work of any program, without a call to cutrace. Each step is reported, so that a finding can name where it
+/// hung.
 void work(const reporter& t) {
   driver_calls cuda;
   t.step("loading libcuda.so.1");
@@ -91,7 +92,7 @@ findings check_try(const setup& s, const driver_facts& driver) {
   std::string library;
   try {
     library = find_inject_library();
-  } catch (const std::exception&) {  // reported by its own check
+  } catch (const std::exception&) {  // check_cutrace_libraries reports it
   }
   if (!driver.usable() || library.empty()) {
     f.state = state::unknown;

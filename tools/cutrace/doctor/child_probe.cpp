@@ -165,7 +165,7 @@ probe_result run_probe(int patience_seconds, const std::function<void(const repo
     return r;
   }
   if (child == 0) be_child(facts, said, work);
-  ::setpgid(child, child);  // whoever of the two comes first
+  ::setpgid(child, child);  // the child calls it, too: either may run first
   facts.close_write();
   said.close_write();
   std::string text;

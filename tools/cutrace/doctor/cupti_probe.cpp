@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By the backend's own code: which library it opens, how it judges it, how it explains a refusal.
+// Calls the code of the CUPTI backend, so that doctor opens, judges and explains libcupti as a traced process would.
 #include "cupti_probe.hpp"
 
 #include <climits>
@@ -23,7 +23,7 @@ namespace cupti = cutrace::cupti;
 
 void CUPTIAPI no_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
-/// As the backend subscribes; `holder` is who has it.
+/// Subscribes as the backend does; `holder` receives the name of a tool that has subscribed already.
 CUptiResult subscribe(const cupti::functions& api, CUpti_SubscriberHandle& handle,
                       [[maybe_unused]] char (&holder)[128]) {
 #if CUPTI_API_VERSION >= 130000
@@ -72,7 +72,7 @@ void use(const reporter& t, const cupti::functions& api) {
   api.cuptiUnsubscribe(handle);
 }
 
-/// Not where the driver does not start: that has been reported.
+/// Opens libcupti, and uses it where CUDA starts: check_driver reports a driver that does not start.
 void ask(const reporter& t, int driver_version, bool driver_usable, bool injected) {
   const bool running = driver_usable && start_cuda(t, injected);
   t.report("began", 1);
@@ -94,7 +94,7 @@ void ask(const reporter& t, int driver_version, bool driver_usable, bool injecte
   if (running) use(t, api);
 }
 
-/// One file alone: two libcuptis in one process get in each other's way.
+/// To be called in a child for each file: two libcuptis in one process get in each other's way.
 void ask_file(const reporter& t, const std::string& path) {
   t.step("loading " + path);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -132,7 +132,7 @@ cupti_facts ask_cupti(const setup& s, const driver_facts& driver) {
   f.built_in = true;
   f.probe = run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, driver.usable(), true); });
   probe_result library = f.probe;
-  if (library.find("began") == nullptr)  // a tool did not let CUDA start: the library is another question
+  if (library.find("began") == nullptr)  // a tool ended or hung the start of CUDA: ask without both
     library = run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, false, false); });
   f.path = library.text("path");
   f.library_failure = library.find("path") == nullptr ? library.failure(s.patience_seconds) : std::string();

@@ -49,7 +49,7 @@ void ask(const reporter& t) {
   if (result == 0) report_devices(t, cuda);
 }
 
-/// "580.95.05" of ".../libcuda.so.580.95.05"; the file of the ABI's own name says nothing.
+/// "580.95.05" of ".../libcuda.so.580.95.05"; empty for a file named libcuda.so.1, which gives no release.
 std::string release_of(const std::string& path) {
   const std::string mark = "libcuda.so.";
   const std::size_t at = path.rfind(mark);

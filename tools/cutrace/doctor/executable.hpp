@@ -18,15 +18,16 @@ struct executable {
   bool elevates = false;       ///< the kernel gives it another user, group or capabilities: it starts "secure"
 
   bool is_static() const noexcept { return elf && !loader; }
-  /// The dynamic loader of such a program rejects cutrace's libraries: at best with a line on stderr; musl's loader
-  /// ends the program.
+  /// Not of this processor and glibc: the program's dynamic loader rejects cutrace's libraries, at best with a line on
+  /// stderr; musl's loader ends the program.
   bool is_foreign() const noexcept {
     return elf &&
            (bits_32 || other_machine || (!loader_path.empty() && loader_path.find("/ld-linux") == std::string::npos));
   }
 };
 
-/// The executable that runs: of a script its interpreter, of `env NAME` that name's; then `by_way_of` says so.
+/// The executable that runs: for a script its interpreter, or NAME where the interpreter is `env NAME`. `by_way_of`
+/// gets "PATH is a script for " for each script on the way.
 executable what_runs(const std::string& name, std::string& by_way_of);
 
 /// `name` as a shell would find it: with a slash a path, else along PATH.
