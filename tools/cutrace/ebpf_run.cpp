@@ -73,7 +73,7 @@ class ebpf_run final : public outside_run {
             if (own_) own_->attach_driver(file, only);
           } catch (const cutrace_ebpf::refused&) {
             throw;
-          } catch (const std::runtime_error&) {  // no library of this machine: the loader passes over it, too
+          } catch (const std::runtime_error&) {  // not a usable library of this machine: the loader skips it, too
           }
         }
       } catch (const cutrace_ebpf::refused& e) {

@@ -132,7 +132,7 @@ cupti_facts ask_cupti(const setup& s, const driver_facts& driver) {
   f.built_in = true;
   f.probe = run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, driver.usable(), true); });
   probe_result library = f.probe;
-  if (library.find("began") == nullptr)  // a tool ended or hung the start of CUDA: ask without both
+  if (library.find("began") == nullptr)  // a tool crashed or hung as CUDA started: ask about libcupti alone
     library = run_probe(s.patience_seconds, [&](const reporter& t) { ask(t, driver.version, false, false); });
   f.path = library.text("path");
   f.library_failure = library.find("path") == nullptr ? library.failure(s.patience_seconds) : std::string();
