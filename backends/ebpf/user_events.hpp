@@ -29,8 +29,7 @@ class CUTRACE_LOCAL user_events {
 
   static bool knows(std::uint16_t kind) noexcept { return kind == CUTRACE_EBPF_PROBE; }
 
-  /// Emits the event of the whole record at `bytes`. `raw_ns`: nanoseconds of CLOCK_MONOTONIC -> of the raw frame
-  /// (the collector's time before its corrections, clock_map.hpp).
+  /// Emits the event of the whole record at `bytes`. `raw_ns`: CLOCK_MONOTONIC in ns -> raw frame (clock.hpp) in ns.
   template <class Clock>
   void emit(const unsigned char* bytes, cutrace::event_emitter& to, Clock raw_ns) const {
     cutrace_ebpf_probe r;

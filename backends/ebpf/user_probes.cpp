@@ -263,7 +263,7 @@ void user_probes::end() {
   }
   if (passed_over != 0)
     notes_.push_back("the kernel passed over probes " + std::to_string(passed_over) +
-                     " times while they were busy: records of these functions are missing");
+                     " times while they were busy: records of theirs may be missing");
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (placed_[i]) continue;
     placed_[i] = true;

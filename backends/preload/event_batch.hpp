@@ -12,7 +12,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace preload CUTRACE_LOCAL {
 
 struct measured_work {
-  std::int64_t start_ns, end_ns;  ///< of the raw frame: before the collector's corrections (clock_map.hpp)
+  std::int64_t start_ns, end_ns;  ///< of the raw frame (clock.hpp)
   std::uint64_t stream, bytes;
   const char* name;
   std::uint32_t correlation, device, context;

@@ -41,7 +41,8 @@ __extension__ typedef __int128 int128;
 }  // namespace clock
 
 /// The one conversion of a process from ticks to nanoseconds, fixed before anything is recorded. Its results are times
-/// of the "raw frame", which begins as CLOCK_MONOTONIC and may drift from it. Immutable, so any thread may use it.
+/// of the "raw frame": nanoseconds that begin as CLOCK_MONOTONIC and may drift from it. They are not yet corrected
+/// (collect/clock_map.hpp) nor counted from the session's begin. Immutable, so any thread may use it.
 struct tick_scale {
   bool use_counter = false;  ///< else ticks are nanoseconds already
   std::uint64_t base_ticks = 0;

@@ -33,7 +33,7 @@ class action_queue {
     return done_ >= ticket;
   }
 
-  /// As `call`, but without a limit of time while `makes_progress()` reports progress, asked each half of
+  /// As `call`, but without a limit of time while `makes_progress()` is true, which is called each half of
   /// `patience_ms`. If it is false twice in a row, `replace()` makes another thread go on; if that fails, the result is
   /// false. (Once is not enough: a process that was stopped finds the first half over when it continues.) `is_slow()`
   /// is called once, if the action takes more than three seconds.

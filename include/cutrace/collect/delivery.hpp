@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step before the sinks: times of the raw frame (clock.hpp: not yet corrected) become session time (corrected,
-// counted from the session's begin), stages and requests are looked up, arguments get their names. This happens late,
-// so that what other threads have reported meanwhile is known. Collector's thread only.
+// The last step before the sinks: times of the raw frame (clock.hpp) become session time (corrected, counted from the
+// session's begin), stages and requests are looked up, arguments get their names. This happens late, so that what other
+// threads have reported meanwhile is known. Collector's thread only.
 #pragma once
 
 #include <array>

@@ -53,7 +53,7 @@ class graph_table {
       n->from_graph = g->add_origin(source);
   }
 
-  /// From `at_ns` (raw frame: before clock corrections, clock.hpp) on, the nodes of `exec` refer to those of `from`.
+  /// From `at_ns` (raw frame, clock.hpp) on, the nodes of `exec` refer to those of `from`.
   CUTRACE_NOINLINE void updated(std::uint32_t exec, std::uint32_t from, std::int64_t at_ns) {
     graph_ref g = at(exec), source = at(from);
     if (source == g) return;

@@ -120,8 +120,7 @@ class ingest {
   /// Events for which there was no memory since the last call. produced() counts them.
   std::uint64_t take_failed() noexcept { return std::exchange(failed_, 0); }
 
-  /// Takes an event of a backend, with times in the raw frame (before clock corrections, clock.hpp), and joins it to
-  /// its call.
+  /// Takes an event of a backend, with times in the raw frame (clock.hpp), and joins it to its call.
   void take(const event& e) {
     begin_one();
     try {

@@ -49,8 +49,8 @@ inline bool comes_from_call(const event& e) noexcept {
   return e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event() || e.kind == event_kind::alarm;
 }
 
-/// Whatever has no shorter form. Times are those of the raw frame (clock.hpp: not yet corrected), stage and requests
-/// are not looked up yet.
+/// Whatever has no shorter form. Times are those of the raw frame (clock.hpp), stage and requests are not looked
+/// up yet.
 struct pending_event : event, pending_more {};
 
 /// A stage or a call: its record, without its times.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stage instances that events may still refer to: all that are open, and those that have ended for as long as GPU
 // records of their calls can come and events wait in the ordering window; beyond that, as many as fit into a part of
-// the memory. All times are of the raw frame (clock.hpp): not yet corrected, not yet counted from the session's begin.
-// Collector's thread only.
+// the memory. All times are of the raw frame (clock.hpp). Collector's thread only.
 #pragma once
 
 #include <algorithm>

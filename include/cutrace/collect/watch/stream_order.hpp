@@ -6,7 +6,7 @@
 // before something that is done is done. A call that leaves no GPU record (waits, host functions, recorded events,
 // written values) is done when a later call on its stream is done, or when a wait of the host that covers it has
 // succeeded. A stream's wait for an event is also done when all before that event is done. Times are of the raw frame
-// (clock.hpp): not yet corrected, not yet counted from the session's begin. Collector's thread only.
+// (clock.hpp). Collector's thread only.
 #pragma once
 
 #include <algorithm>

@@ -62,7 +62,7 @@ class buffer_pool : public activity_buffers {
   /// A zeroed buffer, aligned to small_bytes; `size` is set. nullptr when the limit is reached, or after `close`.
   /// `first`: the thread's first since the last flush, which is small. Others are large until half of the memory is
   /// taken: the rest is for other threads. `thread`: whose records it will hold (see `held`). `now_ns`: raw frame
-  /// (before the collector's corrections, clock.hpp). Any thread.
+  /// (clock.hpp). Any thread.
   unsigned char* take(std::uint32_t thread, std::uint64_t now_ns, bool first, std::size_t& size) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     if (is_closed()) return nullptr;

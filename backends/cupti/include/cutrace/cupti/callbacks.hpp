@@ -20,7 +20,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {
 
 struct callbacks {
-  /// Time in nanoseconds of the raw frame (before the collector's corrections, clock.hpp), for CUPTI. Any thread.
+  /// Time of the raw frame (clock.hpp), for CUPTI. Any thread.
   static std::uint64_t CUPTIAPI timestamp() { return process_state::made().scale.now_ns(); }
 
   /// Each launch runs this code twice, in a program that may have evicted it from the near caches. So where `Writer`,

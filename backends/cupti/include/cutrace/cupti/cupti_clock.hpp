@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For a libcupti that does not take our clock: the distance of CUPTI's own clock from the raw frame (nanoseconds before
-// the collector's corrections, clock.hpp), measured again and again, and an emitter that moves events by that distance.
+// For a libcupti that does not take our clock: the distance of CUPTI's own clock from the raw frame (clock.hpp),
+// measured again and again, and an emitter that moves events by that distance.
 #pragma once
 
 #include <cupti.h>

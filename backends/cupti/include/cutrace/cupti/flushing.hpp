@@ -112,7 +112,7 @@ class flushing {
     writer_->count_loss(ours ? loss_cause::buffer_limit : loss_cause::cupti_dropped, n);
   }
 
-  /// Nanoseconds of the raw frame (before the collector's corrections, clock.hpp).
+  /// Nanoseconds of the raw frame (clock.hpp).
   std::uint64_t now_ns() const noexcept { return writer_->raw_ns(writer_->ticks()); }
 
   process_state* state_ = nullptr;

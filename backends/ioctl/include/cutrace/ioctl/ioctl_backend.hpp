@@ -18,8 +18,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace ioctls {
 
-/// The event of a record; times become those of the raw frame (the collector's time before its corrections,
-/// clock_map.hpp) by `raw_ns`. Names are interned by `to`.
+/// The event of a record; times become those of the raw frame (clock.hpp) by `raw_ns`. Names are interned by `to`.
 template <class Clock>
 event event_of(const trace_record& r, std::uint32_t branch, event_emitter& to, Clock raw_ns) {
   capture c;
