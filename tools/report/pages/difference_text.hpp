@@ -106,18 +106,26 @@ class difference_page {
       s += tested != 0 || rows == 0 ? "; no stage and no GPU operation changed beyond chance"
                                     : "; no stage and no GPU operation changed";
     out_.paragraph({"answer   ", s}, 9, tone::alarm);
-    if (fail_over_ < 0) return;
-    std::string slower;
-    std::size_t n = 0;
-    for_each_slower(d_, fail_over_, [&](const char*, const analysis::difference& d) {
-      if (n++ < 4) append(slower, {n == 1 ? "" : ", ", "\"", label(d.name, 32), "\" ", percent(d.change_share)});
+    if (fail_over_ >= 0) verdict();
+  }
+  void verdict() {
+    // The largest of each group come first: stages around a slow kernel are slower, too, and would fill the line.
+    std::vector<const analysis::difference*> slower, others;
+    std::string_view last;
+    for_each_slower(d_, fail_over_, [&](const char* group, const analysis::difference& d) {
+      (last == group ? others : slower).push_back(&d);
+      last = group;
     });
-    if (n == 0)
+    if (slower.empty()) {
       out_.line({"verdict  passed: nothing is slower by more than ", percent(fail_over_)}, tone::heading);
-    else
-      out_.paragraph({"verdict  FAILED: slower by more than ", percent(fail_over_), ": ", slower,
-                      n > 4 ? joined({" and ", digits(n - 4), " more"}) : std::string()},
-                     9, tone::alarm);
+      return;
+    }
+    slower.insert(slower.end(), others.begin(), others.end());
+    std::string s;
+    for (std::size_t i = 0; i < slower.size() && i < 4; ++i)
+      append(s, {i == 0 ? "" : ", ", "\"", label(slower[i]->name, 32), "\" ", percent(slower[i]->change_share)});
+    if (slower.size() > 4) append(s, {" and ", digits(slower.size() - 4), " more"});
+    out_.paragraph({"verdict  FAILED: slower by more than ", percent(fail_over_), ": ", s}, 9, tone::alarm);
   }
   /// Prints how much this number of runs can prove.
   void trust() {
