@@ -139,6 +139,17 @@ TEST_CASE("prometheus: stages and devices beyond the limit share a series and ar
   CHECK(page.sum("cutrace_kernels_total") == 100);
 }
 
+TEST_CASE("prometheus: work without times, which stands at its call, is counted and measures nothing") {
+  std::vector<cutrace::event> all;
+  all.push_back(sample::called_at(sample::kernel("k", 500, 500, 1), 500));
+  all.push_back(sample::called_at(sample::kernel("k", 900, 900, 2), 800));  // ran for less than a clock's tick
+  all.push_back(sample::called_at(sample::kernel("k", 1000, 3000, 3), 900));
+  const document page = page_of(all);
+  CHECK(page.value("cutrace_untimed_operations_total") == 1);
+  CHECK(page.sum("cutrace_kernels_total") == 3);
+  CHECK(page.sum("cutrace_launch_delay_seconds_count") == 2);
+}
+
 TEST_CASE("prometheus: times of tokens from marks") {
   static const cutrace::request_ref one[] = {sample::request_id(1)}, two[] = {sample::request_id(2)};
   static const cutrace::request_ref both[] = {sample::request_id(1), sample::request_id(2)};

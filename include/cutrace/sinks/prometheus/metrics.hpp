@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All numbers of the Prometheus sink, gathered event by event in bounded memory, and the page that shows them. What
-// each metric means: docs/prometheus.md.
+// All numbers of the Prometheus sink, gathered event by event in bounded memory; page.hpp makes the page that shows
+// them. What each metric means: docs/prometheus.md.
 #pragma once
 
 #include <algorithm>
@@ -226,7 +226,7 @@ struct user_value {
 /// One thread. `now_ns`: any monotonic clock in ns; it only measures for how long a run or a request had no event.
 class metrics {
  public:
-  /// @param stage_limit names of stages with series of their own, and of the program's own counters likewise
+  /// @param stage_limit how many stage names get series of their own, and how many names of the program's counters
   metrics(std::size_t stage_limit, std::uint64_t quiet_ns)
       : stage_labels(stage_limit), user_labels(stage_limit), requests(quiet_ns), runs_(quiet_ns) {}
 
@@ -316,7 +316,7 @@ class metrics {
 
   void add_stage(const event& e, std::uint64_t now_ns) {
     requests.add_stage(e, now_ns);
-    if (e.stage.adopted) return;  // a part of a run that has its own event
+    if (e.stage.adopted) return;  // a run's part on another thread; the run itself has another event
     const std::uint32_t n = stage_labels.number(e.name);
     const analysis::interval v = analysis::interval_of(e);
     stage(n).host.observe(v.length_ns());
@@ -338,12 +338,13 @@ class metrics {
     const bool call_known = e.joined == attribution::by_call || e.joined == attribution::outside_stage;
     if (!call_known && e.joined != attribution::none) ++unattributed;
     if (e.skewed) ++skewed;
-    if (e.start_ns == 0 && e.end_ns == 0) {  // the device had no room for times
-      ++untimed;
-      return;
-    }
     if (CUTRACE_UNLIKELY(e.incomplete)) {  // how long it ran is not known
       ++incomplete;
+      return;
+    }
+    // CUPTI had no room for its times: the collector delivers it as an instant at its call.
+    if (e.start_ns == e.end_ns && e.start_ns == e.call_start_ns) {
+      ++untimed;
       return;
     }
     const analysis::interval v = analysis::interval_of(e);
