@@ -23,7 +23,7 @@ using cutrace::clock::monotonic_ns;
 
 namespace {
 
-constexpr std::size_t waiting_limit = std::size_t{8} << 20;  ///< bytes; the kernel's ring holds what comes then
+constexpr std::size_t waiting_limit = std::size_t{8} << 20;  ///< bytes; beyond, records stay in the kernel's ring
 constexpr std::uint64_t ms = 1000000, look_period_ns = 100 * ms, library_period_ns = 10 * ms;
 
 /// Size of a process's memory in pages, which changes when it maps a library; 0: it is gone.
@@ -107,7 +107,7 @@ bool call_relay::take(const void* record, std::size_t bytes) {
   return true;
 }
 
-/// What concerns no process alone stands in the trace of each that is traced at that moment.
+/// Puts a record that concerns no single process into the trace of each process that is traced at that moment.
 void call_relay::take_for_all(const char* record, std::size_t size) {
   for (auto& [process, w] : writers_) {
     if (w.pipe < 0) continue;
@@ -139,7 +139,7 @@ void call_relay::put_note(writer& w, const std::string& text) {
   put(w, r);
 }
 
-/// Of what is tried again and again.
+/// For what is tried again and again: the same note is kept once.
 void call_relay::note_once(const std::string& text) {
   if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
 }
@@ -149,7 +149,10 @@ void call_relay::flush(writer& w) {
     const ssize_t n = ::write(w.pipe, w.waiting.data() + w.sent, w.waiting.size() - w.sent);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
-    if (n < 0) {  // its writer is gone, and says why by its status
+    if (n < 0) {
+      gave_up_ = true;
+      note_once("the process that writes the trace of process " + std::to_string(w.traced) +
+                " ended before it: what came later is in no trace");
       ::close(w.pipe);
       w.pipe = -1;
       break;
@@ -189,6 +192,7 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   const eb::probe_view user_view = user_probes_ != nullptr ? user_probes_->view() : eb::probe_view();
   t.make = [how, &view, user_view](int records) { return new eb::call_backend(records, how, view, user_view); };
   writer& w = writers_[process];
+  w.traced = process;
   w.process = start_remote_trace(t, w.pipe);
   return w;
 }
@@ -222,12 +226,12 @@ void call_relay::look_at_processes() {
       watched_[process];
       continue;
     }
-    // Probes of its very end may still be at work when it is marked so.
+    // Probes that run at the end of the process may still write when it is marked as ended: wait for the next look.
     if (!watched_[process].ended) {
       watched_[process].ended = true;
       continue;
     }
-    // It had ended before this was read, so that one more reading finds its last record.
+    // The look before has already seen the end, so that one more reading of the ring finds the last record.
     probes_.consume([this](const void* record, std::size_t bytes) { return take(record, bytes); });
     if (waiting_ >= waiting_limit) return;  // later
     if (probes_.look_at(process, t)) report_lost(process, t);
@@ -255,19 +259,18 @@ void call_relay::put_kernel_notes(writer& w) {
                     " times, since they were busy: as many events may be missing");
 }
 
-/// The last words of a trace. Waits for the pipe for as long as it takes something.
+/// Writes the notes at the end of a trace and closes its pipe. Waits for as long as the pipe goes on taking bytes.
 void call_relay::close(writer& w) {
   if (!added_.empty())
-    put_note(
-        w, "no exported symbols, so probes came with the answer of cuGetProcAddress and first calls may be missing: " +
-               fmt::format("{}", fmt::join(added_, ", ")));
+    put_note(w, "not exported, so probed only from cuGetProcAddress's answer on: first calls may be missing: " +
+                    fmt::format("{}", fmt::join(added_, ", ")));
   if (!probes_.left_out().empty())
     put_note(w, "calls of these are not seen, since the kernel cannot probe their first instruction: " +
                     fmt::format("{}", fmt::join(probes_.left_out(), ", ")));
   if (!probes_.same_places().empty())
     put_note(w, "one function under several symbols: " + fmt::format("{}", fmt::join(probes_.same_places(), ", ")));
   if (probes_.links() == eb::link_kind::single)
-    put_note(w, "a link for each function, for want of better ones: calls may be missing that nobody counted");
+    put_note(w, "a link for each function, since better ones are not to be had here: uncounted calls may be missing");
   for (const std::string& note : notes_) put_note(w, note);
   if (kernel_ != nullptr) put_kernel_notes(w);
   if (user_probes_ != nullptr)
@@ -277,7 +280,7 @@ void call_relay::close(writer& w) {
   if (w.pipe >= 0 && !w.waiting.empty()) {
     gave_up_ = true;
     note_once("records of " + std::to_string(w.waiting.size() - w.sent) +
-              " bytes are in no trace: who writes it took nothing for ten seconds");
+              " bytes are in no trace: the process that writes it took nothing for ten seconds");
   }
   if (w.pipe >= 0) ::close(w.pipe);
   w.pipe = -1;
@@ -292,7 +295,7 @@ bool call_relay::finish() {
   if (kernel_ != nullptr) kernel_->detach();  // first: what it recorded later would have no call
   probes_.detach();
   if (user_probes_ != nullptr) user_probes_->end();
-  // What waits for a full pipe is taken as fast as it can be written down.
+  // Reads the ring and fills the pipes, as fast as the writing processes take records.
   patience wait;
   std::size_t before = 0;
   do {
@@ -305,7 +308,8 @@ bool call_relay::finish() {
   if (waiting_ >= waiting_limit) probes_.consume([&](const void*, std::size_t) { return ++given_up != 0; });
   if (given_up != 0) {
     gave_up_ = true;
-    note_once(std::to_string(given_up) + " records are in no trace: who writes it took nothing for ten seconds");
+    note_once(std::to_string(given_up) +
+              " records are in no trace: the process that writes it took nothing for ten seconds");
   }
   for (const std::uint32_t process : probes_.traced()) {
     cutrace_ebpf_target t;
@@ -325,7 +329,7 @@ std::size_t call_relay::attach_mapped(std::uint32_t process) {
   return read_libraries(process, watched_[process], false);
 }
 
-/// Puts probes on those that have none.
+/// Puts probes on those driver libraries of the process that have none.
 std::size_t call_relay::read_libraries(std::uint32_t process, watched& w, bool late) {
   std::size_t functions = 0;
   w.libraries.clear();
@@ -349,8 +353,8 @@ std::size_t call_relay::read_libraries(std::uint32_t process, watched& w, bool l
   return functions;
 }
 
-/// Libraries that came from where nobody looked for them. The table of mappings is long, so that it is read only when
-/// the process's memory has changed, and at most a twentieth of the time.
+/// Looks for driver libraries that were mapped from folders not searched before. The table of mappings is long, so that
+/// it is read only when the process's memory has changed, and at most a twentieth of the time.
 void call_relay::look_for_libraries(std::uint64_t now_ns) {
   for (auto& [process, w] : watched_) {
     if (now_ns < w.next_ns) continue;

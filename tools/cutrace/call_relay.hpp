@@ -37,7 +37,7 @@ class call_relay {
     command_line_ = std::move(command_line);
   }
 
-  /// What the kernel does is recorded, too. `kernel` lives longer than this, `view` says what its records leave out.
+  /// What the kernel does is recorded, too. `kernel` lives longer than this; `view` has what reading its records needs.
   void set_kernel(cutrace_ebpf::kernel_probes& kernel, cutrace_ebpf::kernel_view view) {
     kernel_ = &kernel;
     view_ = std::move(view);
@@ -61,6 +61,7 @@ class call_relay {
 
  private:
   struct writer {
+    std::uint32_t traced = 0;  ///< the process whose trace it is
     pid_t process = -1;
     int pipe = -1;
     std::vector<char> waiting;  ///< bytes that wait for room in the pipe

@@ -81,7 +81,7 @@ bool ioctl_run::carry() {
     }
   }
   ring_.drop();
-  ++carried_;
+  ++(w.pipe >= 0 ? carried_ : writer_gone_);
   return true;
 }
 
@@ -106,7 +106,7 @@ bool ioctl_run::finish() {
   }
   for (auto& [process, w] : writers_)
     if (w.process > 0) ::waitpid(w.process, nullptr, 0);
-  return given_up_ == 0;
+  return given_up_ == 0 && writer_gone_ == 0;
 }
 
 std::vector<std::string> ioctl_run::notes() const {
@@ -117,7 +117,11 @@ std::vector<std::string> ioctl_run::notes() const {
                   " ioctls it is not known which device they went to: their process hides what it has open "
                   "(PR_SET_DUMPABLE)");
   if (given_up_ != 0)
-    all.push_back(std::to_string(given_up_) + " ioctls are in no trace: who writes it took nothing for ten seconds");
+    all.push_back(std::to_string(given_up_) +
+                  " ioctls are in no trace: the process that writes it took nothing for ten seconds");
+  if (writer_gone_ != 0)
+    all.push_back(std::to_string(writer_gone_) +
+                  " ioctls are in no trace: the process that writes it could not start, or ended before the program");
   return all;
 }
 

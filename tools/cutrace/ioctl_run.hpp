@@ -51,6 +51,7 @@ class ioctl_run final : public outside_run {
   std::string refusal_;
   bool tracer_gone_ = false;
   std::uint64_t carried_ = 0, given_up_ = 0;  ///< records
+  std::uint64_t writer_gone_ = 0;             ///< records whose writing process had ended, or was never there
 };
 
 }  // namespace cutrace_tool

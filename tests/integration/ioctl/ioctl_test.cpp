@@ -95,7 +95,7 @@ TEST_CASE("eight threads: every ioctl, with its name, its handles and its error"
   const std::vector<std::string> files = b.with.files(".jsonl");
   REQUIRE(files.size() == 1);
   const std::map<std::string, std::size_t> expected{
-      {"NV_ESC_RM_CONTROL", 8000}, {"NV_ESC_RM_ALLOC", 4000}, {"0xc0044601", 4000}};  // transfers are what is in them
+      {"NV_ESC_RM_CONTROL", 8000}, {"NV_ESC_RM_ALLOC", 4000}, {"0xc0044601", 4000}};  // transfers: named by inner ioctl
   CHECK(names(files[0]) == expected);
   struct stat s {};
   REQUIRE(::stat(files[0].c_str(), &s) == 0);
@@ -227,6 +227,50 @@ TEST_CASE("a command that is killed leaves the program alone, and a trace that c
   }
   REQUIRE(files.size() == 1);  // closed, with its footer: who writes it sees the command's end
   CHECK(ioctls(files[0]) >= subject::words);
+}
+
+/// The child of `command` that writes a trace, or -1.
+pid_t writer_of(pid_t command) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process <= 0 ||
+        content_of("/proc/" + std::to_string(process) + "/status").find("\nPPid:\t" + std::to_string(command) + "\n") ==
+            std::string::npos)
+      continue;
+    std::error_code none;
+    for (const auto& fd : std::filesystem::directory_iterator(entry.path() / "fd", none))
+      if (std::filesystem::read_symlink(fd.path(), none).string().find(".jsonl") != std::string::npos) return process;
+  }
+  return -1;
+}
+
+TEST_CASE("who writes the trace is killed: the program ends as ever, and what is in no trace is counted") {
+  temporary_folder folder;
+  const pid_t command = ::fork();
+  if (command == 0) {
+    ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
+    if (::chdir(folder.path().c_str()) != 0 || std::freopen("errors", "w", stderr) == nullptr) ::_exit(1);
+    ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--strict", "--method", "ioctl", "--sink", "jsonl", "--out", "out",
+            "--", SUBJECT, "/dev/null", "until_notified", nullptr);
+    ::_exit(1);
+  }
+  REQUIRE(appears(folder.file("begun")));
+  REQUIRE(anything_written(folder.file("out")));
+  const pid_t writer = writer_of(command);
+  REQUIRE(writer > 0);
+  ::kill(writer, SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::ofstream(folder.file("enough")) << "\n";
+  int status = 0;
+  ::waitpid(command, &status, 0);
+  CHECK(text_in(folder.file("ended")) == "4 Inappropriate ioctl for device");
+  const std::string errors = content_of(folder.file("errors"));
+  CAPTURE(errors);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+  CHECK(
+      errors.find(" ioctls are in no trace: the process that writes it could not start, or ended before the program") !=
+      std::string::npos);
 }
 
 TEST_CASE("what the program leaves running keeps its ioctls") {
