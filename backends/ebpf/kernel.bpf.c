@@ -245,9 +245,10 @@ STATIC_INLINE void record_span(struct thread_state *s, __u64 begin, __u64 end, _
   bpf_ringbuf_submit(r, wake_after(s, sizeof(*r)));
 }
 
-/* Only threads that another program has met (in a driver call, an ioctl, a page fault) have a state. Why one waits is
- * of interest inside of a call; that its processor was taken from it is of interest everywhere. `preempt` is false for
- * a thread that loses its processor on the way back to user mode: it is ready to run, and has not yielded. */
+/* Only threads that another program has met (in a driver call, an ioctl, a fault on managed memory) have a state. Why
+ * one waits is of interest inside of a call; that its processor was taken from it is of interest everywhere. `preempt`
+ * is false for a thread that loses its processor on the way back to user mode: it is ready to run, and has not
+ * yielded. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switches, bool preempt, struct task_struct *prev, struct task_struct *next,
              unsigned int prev_state) {
@@ -344,18 +345,21 @@ static long look_at_mapping(struct task_struct *task, struct vm_area_struct *map
 /* The processor touched managed memory that lies elsewhere: UVM brings it. */
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_faults, unsigned long address, struct pt_regs *regs, unsigned long error) {
-  struct thread_state *s = state_of_current();
-  if (!s) return 0;
+  struct task_struct *task = bpf_get_current_task_btf();
+  /* A fault on other memory gives the thread no state: it has met no other program then. */
+  if (!bpf_task_storage_get(&threads, task, 0, 0) && !running_target(current_ids() >> 32)) return 0;
   __u32 node = 0;
-  const long why = bpf_find_vma(bpf_get_current_task_btf(), address, look_at_mapping, &node, 0);
+  const long why = bpf_find_vma(task, address, look_at_mapping, &node, 0);
   if (why == -16 /* EBUSY: somebody changes the mappings */) {
     struct cutrace_ebpf_totals *t = all_totals();
     if (t) __sync_fetch_and_add(&t->faults_unreported, 1);
     return 0;
   }
   if (why != 0 || node != 2) return 0;
+  struct thread_state *s = state_of_current();
+  if (!s) return 0;
   const __u64 now = bpf_ktime_get_ns();
-  record_span(s, now, now, CUTRACE_EBPF_FAULT, address, error, innermost(s, bpf_get_current_task_btf(), regs->rsp));
+  record_span(s, now, now, CUTRACE_EBPF_FAULT, address, error, innermost(s, task, regs->rsp));
   return 0;
 }
 

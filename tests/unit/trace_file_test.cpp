@@ -50,7 +50,7 @@ std::vector<json> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The server's run `times` over, written to a sink that is not closed.
+/// Writes the events of sample::server_run() `times` times and leaves the sink open.
 void write_many(cutrace::sink& to, int times) {
   const std::vector<cutrace::event> all = sample::server_run();
   for (int i = 0; i < times; ++i) to.write(sample::view(all));
@@ -83,7 +83,8 @@ struct reported {
   }
 };
 
-/// A session that writes `marks` marks to the sinks of a specification, waiting for room. @returns its end's statistics
+/// Writes `marks` marks to the sinks of a specification. Where the collector lags behind, a mark waits and is not lost.
+/// @returns the statistics of the session after its stop
 cutrace::stats session_of(const std::string& sinks, int marks, reported& errors, void (*midway)(void*) = nullptr,
                           void* user = nullptr) {
   cutrace::session_options o;
@@ -242,7 +243,7 @@ TEST_CASE("parts: each JSONL part can be read alone, and together they hold ever
         const std::vector<json> lines = lines_of(text_of_file(folder.file(names[n])));
         const auto body = [&](const json& line) { return paired ? line["details"] : line; };
         REQUIRE(lines.size() > 1);
-        json header = body(lines.front()), footer = body(lines.back());  // not const: what is missing is null then
+        json header = body(lines.front()), footer = body(lines.back());  // not const: [] gives null for a missing key
         CHECK(header["type"] == "header");
         CHECK(header["host"] == "node-3");
         CHECK(header["part"] == n + 1);
@@ -263,7 +264,8 @@ TEST_CASE("parts: each JSONL part can be read alone, and together they hold ever
         if (n + 1 < names.size()) {
           const std::size_t size = content_of(folder.file(names[n])).size();
           CHECK(size >= 32 * 1024);
-          if (!paired && extension[6] == '\0') CHECK(size < 34 * 1024);  // else by what is held or being compressed
+          // Elsewhere the lines held back (paired) or not yet compressed (.gz) come on top of the limit.
+          if (!paired && extension[6] == '\0') CHECK(size < 34 * 1024);
         }
       }
       CHECK(marks == all.size());
@@ -315,7 +317,7 @@ TEST_CASE("parts: calls and Chrome JSON, complete each") {
   CHECK(kernels >= times * expected);
 }
 
-TEST_CASE("parts: the newest ones stay, and a name with a number keeps it") {
+TEST_CASE("parts: the newest ones stay, and %u gives all of them the same number") {
   const temporary_folder folder;
   std::ofstream(folder.file("t%.0001.jsonl")) << "older\n";
   const auto sink = sink_of("jsonl:" + folder.file("t%%%u.jsonl") + "?rotate=16K&keep=2");
@@ -405,7 +407,7 @@ TEST_CASE("a write that fails: what stands whole in the file counts as written, 
   };
   struct format {
     const char *sink, *extension, *options;
-    const char* in_each;  ///< line of a mark; nullptr: Perfetto's
+    const char* in_each;  ///< text that the file has once for each mark; nullptr: binary (Perfetto)
   };
   for (const format& f : {
          format{"jsonl", ".jsonl", "", "\"type\":\"mark\""},
@@ -429,8 +431,8 @@ TEST_CASE("a write that fails: what stands whole in the file counts as written, 
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     rlimit small = before;
-    // Of compressed text, what is handed to zlib at once (256 KiB) must fit in: Perfetto's packets are denser than
-    // text.
+    // zlib gets 256 KiB at once. The limit must leave room for that much when compressed, so that some marks arrive.
+    // Perfetto's packets compress less well than text.
     small.rlim_cur = zipped ? (f.in_each == nullptr ? 50000 : 25000) : parts ? 40000 : 200000;
     reported errors;
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
@@ -525,6 +527,28 @@ TEST_CASE("the program changes its folder: all of a sink's files stay where it w
 #if !defined(CUTRACE_WITHOUT_PERFETTO)
   CHECK(names_at_end("perfetto:t.pftrace?rotate=16K&keep=2", {"t.0001.pftrace", "t.0002.pftrace"}).size() == 2);
 #endif
+}
+
+TEST_CASE("gzip: a file that a flush could not write is open no more, with and without the thread that compresses") {
+  const temporary_folder folder;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  for (const std::size_t first : {std::size_t(100), std::size_t(300000)}) {  // above 256 KiB a worker thread compresses
+    CAPTURE(first);
+    cutrace::detail::trace_file file;
+    file.open(folder.file("t.gz").c_str());
+    file.write(std::string(first, 'x'));
+    file.flush();
+    CHECK(file.is_open());
+    file.write(std::string(1000, 'y'));
+    rlimit small = before;
+    small.rlim_cur = 1;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    CHECK_THROWS_AS(file.flush(), cutrace::error);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    CHECK_FALSE(file.is_open());
+    CHECK_NOTHROW(file.close());
+  }
 }
 
 TEST_CASE("a pipe whose reader leaves ends its sink, not the program") {

@@ -225,9 +225,10 @@ class trace_file {
   }
   /// Compresses everything so far; afterwards the worker is idle.
   void zip_here() {
-    if (worker_ != nullptr) checked([this] { worker_->wait(); });
-    if (unzipped_.empty()) return;
-    zip(unzipped_);
+    checked([this] {
+      if (worker_ != nullptr) worker_->wait();
+      if (!unzipped_.empty()) zip(unzipped_);
+    });
     unzipped_.clear();
   }
   /// Compresses to the file at once, so that it is known which text can be read whatever happens later. The marker of a
@@ -246,7 +247,7 @@ class trace_file {
     ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(arrived_ - before));
     if (ends_.size() >= ends_.capacity() / 2) ends_.reserve(std::max<std::size_t>(1024, 2 * ends_.capacity()));
   }
-  /// Destroys the worker after its failure, which has closed the file already.
+  /// Destroys the worker after a failure to write, which has closed the file already.
   template <class Action>
   void checked(Action action) {
     try {

@@ -185,6 +185,15 @@ TEST_CASE(
   CHECK(taken_ns("yields") < computes / 2);
 }
 
+TEST_CASE("a thread that only faults on other memory has no preemptions in the trace") {
+  // The child, which makes no call, faults on pages that it shares with its parent.
+  const traced t({"computes"}, with("uvm=1:5", {{"CUTRACE_EBPF_KERNEL", "sched,uvm"}}));
+  const jsonl_trace trace = t.trace();
+  if (!works(trace, "sched") || !works(trace, "uvm")) return;
+  CHECK(trace.of("system").size() > 0);
+  CHECK(t.r.files(".jsonl").size() == 1);
+}
+
 TEST_CASE("faults on managed memory, and on no other") {
   const traced t({"touch", "/dev/zero", "300"}, with("uvm=1:5", {{"CUTRACE_EBPF_KERNEL", "uvm"}}));
   const jsonl_trace trace = t.trace();
