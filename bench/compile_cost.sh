@@ -39,7 +39,7 @@ subject "cutrace/stage.hpp" whole 0 cutrace/stage.hpp
 subject "cutrace/cutrace.hpp" whole 0 cutrace/cutrace.hpp
 subject "cutrace/runtime.hpp, reading alone" reading 0 cutrace/runtime.hpp
 subject "cutrace/runtime.hpp" whole 3 cutrace/runtime.hpp
-for source in runtime text_sinks file_sinks; do  # what cutrace::header_only compiles instead, at the same time
+for source in runtime text_sinks file_sinks; do  # what cutrace::header_only compiles instead, in parallel
   subject "cutrace_$source.cpp of cutrace::header_only" whole 3 "$root/cmake/cutrace_$source.cpp"
 done
 cuda=$(sed -n 's/^CUPTI_INCLUDE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an event costs from the chunk to the file: CPU time of the collector's thread and bytes, for each sink, as the
-// trace grows. The budgets are on collecting, and on what uncompressed Chrome JSON and Perfetto traces add to it.
+// What an event costs from the chunk (the buffer that a thread fills) to the file: CPU time of the collector's thread
+// and bytes, for each sink, as the trace grows. The budgets are on collecting, and on what uncompressed Chrome JSON and
+// Perfetto traces add to it.
 //
 //   sink_cost [--rounds N] [--sink NAME]... [--events N]     all sinks and three sizes by default
 //

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# How the parts of cutrace are compiled once. In the package too, for the one that its build could not make.
+# How the parts of cutrace are compiled once. In the package too: where its build had no CUDA headers, a project that
+# uses the package compiles the CUPTI backend itself.
 
-# cutrace_compile_apart(<target>): what is compiled meets nothing of the program that it comes into. Its copy of fmt has a
-# name of its own, so that a program may have any other one. Nothing of it is exported, and no unique symbol of a template
-# keeps a plug-in loaded that links it.
+# cutrace_compile_apart(<target>): compiles it so that it cannot clash with the program that links it. Its copy of fmt
+# is in a namespace of cutrace's, so that a program may have any other fmt. It exports nothing, and has no unique symbol
+# (STB_GNU_UNIQUE) of a template, which would keep a plug-in that links it from being unloaded.
 function(cutrace_compile_apart target)
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON INTERPROCEDURAL_OPTIMIZATION OFF)
@@ -39,8 +40,9 @@ function(cutrace_archive part)
     set(anchor runtime)
     set(definition CUTRACE_COMPILED)
   endif()
-  # Where g++ sees one class that implements an interface, it compares each object with that one first. A backend's file
-  # does not see the runtime's event writer: the guess would be wrong in each callback.
+  # At a virtual call g++ guesses that the object is of the only class it sees that implements the interface, and
+  # compares first. A backend's file does not see the runtime's class of event writer: the guess would be wrong in each
+  # callback.
   if(NOT part STREQUAL "cutrace")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-devirtualize-speculatively>)
   endif()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hardening of what is installed: of the command, which reads files that it must not trust, and of the shared libraries.
-# Each flag only where neither the caller's flags nor the compiler's defaults say something about it. Static libraries are
-# left to the flags of whoever builds: what a stack protector costs in a launch's callback is theirs to choose.
+# Each flag is added only where the caller's flags do not set it. Shared libraries get RELRO and BIND_NOW alone,
+# installed static ones nothing: what a stack protector costs in a launch's callback is for those who build them to
+# choose.
 option(CUTRACE_HARDENING "Stack protector, FORTIFY, RELRO and BIND_NOW, where the compiler's flags do not say" ON)
 mark_as_advanced(CUTRACE_HARDENING)
 
@@ -14,7 +15,7 @@ function(cutrace_harden target)
     return()
   endif()
   get_target_property(type ${target} TYPE)
-  if(NOT type STREQUAL "SHARED_LIBRARY")  # see above: in a process of somebody's, on the way of each launch
+  if(NOT type STREQUAL "SHARED_LIBRARY")  # see above: a shared library runs in the traced program, in each launch
     if(NOT cutrace_callers_flags MATCHES "stack-protector")
       target_compile_options(${target} PRIVATE -fstack-protector-strong)
     endif()

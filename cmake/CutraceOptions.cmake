@@ -50,7 +50,7 @@ if(CUTRACE_TOP_LEVEL)
       add_compile_options(-Wno-tsan)
     endif()
     if(CUTRACE_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-      # It compares descriptions of types, of which each library that hides its symbols has its own.
+      # This check compares type descriptions, of which each library that hides its symbols has a copy of its own.
       add_compile_options(-fno-sanitize=function)
     endif()
     if(CUTRACE_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

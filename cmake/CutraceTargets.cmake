@@ -27,8 +27,8 @@ endfunction()
 
 set(CUTRACE_SOURCES cutrace_runtime.cpp cutrace_text_sinks.cpp cutrace_file_sinks.cpp)
 if(NOT CUTRACE_MISSING)
-  # Three files and those of the backends, because that takes seconds, and compilers can share them. Caveat: a static
-  # library that links this target carries a copy of its own; the linker keeps one of them.
+  # Three files and those of the backends, because compiling takes seconds, and several files compile at the same time.
+  # Caveat: each static library that links this target contains a copy; the linker keeps one of them.
   add_library(cutrace_header_only INTERFACE)
   add_library(cutrace::header_only ALIAS cutrace_header_only)
   set(build_sources ${PROJECT_SOURCE_DIR}/cmake)
@@ -51,11 +51,11 @@ if(NOT CUTRACE_MISSING)
   set_target_properties(cutrace_cutrace PROPERTIES OUTPUT_NAME cutrace)
   target_link_libraries(cutrace_cutrace INTERFACE $<TARGET_NAME_IF_EXISTS:cutrace::cupti>)
 
-  # What the headers of the runtime and of the sinks that write need. For programs of this tree that include them.
+  # The libraries that the headers of runtime and sinks need, for programs of this tree that include these headers.
   add_library(cutrace_header_needs INTERFACE)
   target_link_libraries(cutrace_header_needs INTERFACE fmt::fmt Boost::headers)
 
-  # Who uses the package with headers alone finds protozero by its own include path, or does without.
+  # A project that uses cutrace::header_only of the package finds protozero in its include path, or does without it.
   if(CUTRACE_WITH_PERFETTO)
     if(NOT CUTRACE_PROTOZERO_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
       foreach(target cutrace_header_only cutrace_header_needs)

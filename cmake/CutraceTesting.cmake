@@ -3,7 +3,7 @@
 
 # cutrace_add_test(<name> [LABELS ...] [FIXTURE <name>] [SETUP <name>] [ENVIRONMENT ...] [NOT_EMULATED ...] COMMAND ...)
 #   FIXTURE: runs after the test that has the same name as SETUP. Exit code 77 means skipped: the reason is printed.
-#   NOT_EMULATED: cases of doctest that cannot run under an emulator (scripts/test-aarch64), as its filters are.
+#   NOT_EMULATED: cases of doctest that cannot run under an emulator (scripts/test-aarch64), as doctest's filters.
 function(cutrace_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FIXTURE;SETUP;TIMEOUT" "LABELS;ENVIRONMENT;NOT_EMULATED;COMMAND")
   if(NOT arg_TIMEOUT)

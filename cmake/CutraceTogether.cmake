@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sources that are compiled as one: nearly all of their time in the compiler is that of headers that their neighbours
-# include, too. All unit and contract tests take 76 s of one core instead of 250 (g++ 12, -O0), the files of the command
-# that report 28 instead of 80. What is changed alone is compiled slower, so it is on in the presets of CI only.
+# include, too. All unit and contract tests take 76 s of one core instead of 250 (g++ 12, -O0), the command's files for
+# reports 28 s instead of 80. One changed file is compiled slower so: it is on for CI and packages alone.
 option(CUTRACE_COMPILE_TOGETHER "Compile neighbours among tests and the command's files as one: quicker as a whole" OFF)
 mark_as_advanced(CUTRACE_COMPILE_TOGETHER)
 
-# cutrace_compile_together(<target> [<group> <regex>]...): its sources whose path matches are one translation unit. Files
-# of tests have a namespace of their own name each, so that their helpers meet no others. (In the folder of the target.)
+# cutrace_compile_together(<target> [<group> <regex>]...): its sources whose path matches are one translation unit. Each
+# file of tests has a namespace of its name, so that its helpers clash with no others. To be called in the target's
+# folder.
 function(cutrace_compile_together target)
   if(NOT CUTRACE_COMPILE_TOGETHER OR CMAKE_VERSION VERSION_LESS 3.18)
     return()

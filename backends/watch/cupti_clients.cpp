@@ -23,7 +23,8 @@ using namespace cutrace::watch;
 using dlsym_function = void*(void*, const char*);
 std::atomic<dlsym_function*> found_dlsym{nullptr};
 
-/// The one behind this library in the loader's order: asked for its next dlsym, the loader would need dlsym.
+/// The dlsym that follows this library in the loader's order. Found in the ELF images, since to ask the loader for it
+/// takes dlsym itself.
 dlsym_function* real_dlsym() noexcept {
   dlsym_function* known = found_dlsym.load(std::memory_order_acquire);
   if (known != nullptr) return known;
@@ -58,13 +59,13 @@ enum result : int { max_limit_reached = 12, not_initialized = 15, multiple_subsc
 /// One function of CUPTI that this library stands before.
 struct door {
   const char* name;
-  std::atomic<void*> asked_for{nullptr};  ///< what dlsym would have answered, first
+  std::atomic<void*> asked_for{nullptr};  ///< what the program's first dlsym for this name found
 
   explicit constexpr door(const char* n) noexcept : name(n) {}
 
-  /// What the caller's reference would be bound to without `own`; null where there is no libcupti. Not kept: a client
-  /// begins once a profile. A function of the caller itself is none: a library that exports the same names and goes on
-  /// to the real ones would call itself.
+  /// What the caller's reference would be bound to without `own`; null where there is no libcupti. Not cached: a
+  /// client begins once a profile. A function of the caller's library does not count: where that exports the same names
+  /// and passes calls on to the real ones, it would call itself.
   void* real(const void* caller, const void* own) noexcept {
     Dl_info from{};
     if (::dladdr(caller, &from) == 0) from = {};
@@ -85,8 +86,8 @@ struct door {
     return usable(found) ? found : nullptr;
   }
 
-  /// What dlsym answers instead of `found`: that itself where another library's was asked for before, since one name
-  /// stands for one. It stays loaded.
+  /// What dlsym answers instead of `found`: `own`, but `found` where another library's function was asked for before,
+  /// since `own` passes calls on to only one. The library of that one stays loaded.
   void* instead_of(void* found, void* own) noexcept {
     void* first = nullptr;
     if (!asked_for.compare_exchange_strong(first, found)) return first == found ? own : found;
@@ -98,7 +99,8 @@ struct door {
 door subscribe("cuptiSubscribe"), subscribe_2("cuptiSubscribe_v2"), take_records("cuptiActivityRegisterCallbacks"),
     enable("cuptiActivityEnable"), disable("cuptiActivityDisable");
 
-/// Kinds of records that the program has asked for: those of the trace go when it takes the records.
+/// Kinds of records that the program has enabled. They are enabled again when it takes CUPTI's records over: the trace
+/// then disables all of its kinds, also those that both have enabled.
 std::atomic<bool> wanted[256];
 
 door* door_of(const char* name) noexcept {
@@ -163,8 +165,8 @@ EXPORTED int cuptiActivityDisable(int kind) {
   return call(disable.real(__builtin_return_address(0), reinterpret_cast<void*>(&cuptiActivityDisable)), kind);
 }
 
-/// The real one looks at who called it, for RTLD_NEXT: it is reached by a jump, for which this file is always
-/// optimised.
+/// For RTLD_NEXT the real one looks at its return address, so it is reached by a tail call (a jump), for which this
+/// file is always optimised.
 EXPORTED void* dlsym(void* handle, const char* name) noexcept {
   dlsym_function* const real = real_dlsym();
   door* const d = door_of(name);
@@ -174,7 +176,7 @@ EXPORTED void* dlsym(void* handle, const char* name) noexcept {
                     : d == &enable      ? reinterpret_cast<void*>(&cuptiActivityEnable)
                     : d == &disable     ? reinterpret_cast<void*>(&cuptiActivityDisable)
                                         : reinterpret_cast<void*>(&cuptiActivityRegisterCallbacks);
-  // By a pseudo handle ours may be found: only where the real one would be without us.
+  // A pseudo handle may find our function: it is the answer only where the real one would be found without us.
   if ((handle == RTLD_NEXT || handle == RTLD_DEFAULT) && d->real(__builtin_return_address(0), own) == nullptr) {
     void* volatile none = real(RTLD_NEXT, name);  // no jump: behind us there is none, and dlerror says so
     return none;

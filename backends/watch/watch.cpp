@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a program leaves without exit: by _exit, exec, or a signal that is left at its default.
 //
-// Its signal handlers are invisible: where they stand, the program reads SIG_DFL, and what it sets replaces them.
+// This library's signal handlers are invisible: the program reads SIG_DFL instead, and what it sets replaces them.
 #include "watch.hpp"
 
 #include <dlfcn.h>
@@ -60,17 +60,17 @@ void on_signal(int signal, siginfo_t*, void* context) {
   action usual{};
   usual.sa_handler = SIG_DFL;
   set(signal, &usual, nullptr);
-  ::sigdelset(&static_cast<ucontext_t*>(context)->uc_sigmask, signal);  // else one that sigsuspend let in would wait
+  ::sigdelset(&static_cast<ucontext_t*>(context)->uc_sigmask, signal);  // else blocked again if it came in sigsuspend
   if (::syscall(SYS_tgkill, ::syscall(SYS_getpid), ::syscall(SYS_gettid), signal) != 0 &&
       ::syscall(SYS_kill, ::syscall(SYS_getpid), signal) != 0)
-    ::syscall(SYS_exit_group, 128 + signal);  // a filter of system calls
+    ::syscall(SYS_exit_group, 128 + signal);  // a seccomp filter forbids both
   errno = before;
 }
 
 bool is_ours(const action& a) noexcept { return (a.sa_flags & SA_SIGINFO) != 0 && a.sa_sigaction == &on_signal; }
 
-/// One thread at a time sets a signal and looks at what stands there. A forked child may find it held for ever: it goes
-/// on after a while.
+/// One thread at a time sets a signal and looks at what stands there. A forked child may find it held for ever: after
+/// a while it goes on without.
 class one_at_a_time {
  public:
   one_at_a_time() noexcept {
@@ -91,7 +91,7 @@ class one_at_a_time {
   sigset_t before_;
 };
 
-/// Puts our handler where the signal is left at its default. One at a time.
+/// Puts our handler where the signal is left at its default. The caller holds one_at_a_time.
 void stand_in(int signal) noexcept {
   const auto set = next_sigaction.get();
   action was{};
@@ -121,12 +121,12 @@ void disarm() noexcept {
   }
 }
 
-/// After the program has set a signal to its default. One at a time.
+/// After the program has set a signal to its default. The caller holds one_at_a_time.
 void has_default(int signal) noexcept {
   if (listener.load(std::memory_order_acquire) != nullptr && ::getpid() != 1) stand_in(signal);
 }
 
-/// What the program reads of a signal that did `was`.
+/// What the program reads as the former handler, where that was `was`.
 handler read_as(handler was) noexcept {
   return reinterpret_cast<void*>(was) == reinterpret_cast<void*>(&on_signal) ? SIG_DFL : was;
 }
@@ -182,7 +182,7 @@ EXPORTED handler bsd_signal(int number, handler to) noexcept { return set_by(nex
 EXPORTED handler ssignal(int number, handler to) noexcept { return set_by(next_ssignal, number, to); }
 EXPORTED handler sysv_signal(int number, handler to) noexcept { return set_by(next_sysv_signal, number, to); }
 EXPORTED handler __sysv_signal(int number, handler to) noexcept { return set_by(next_sysv_signal_too, number, to); }
-/// Also says whether the signal is blocked: not while one at a time sets it.
+/// The real one also returns whether the signal is blocked, so it is called before one_at_a_time blocks all of them.
 EXPORTED handler sigset(int number, handler to) noexcept {
   const handler was = next_sigset.get()(number, to);
   if (shown_of(number) == nullptr || was == SIG_ERR) return was;

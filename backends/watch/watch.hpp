@@ -19,7 +19,7 @@ using listener_function = bool (*)(detail::watched) noexcept;
 /// Of the trace, while there is one.
 inline std::atomic<listener_function> listener{nullptr};
 
-/// Whether the trace has made room, of cupti_takes.
+/// Notifies the trace, if any. @returns for cupti_takes whether the trace has given CUPTI's records up
 inline bool happens(detail::watched what) noexcept {
   const auto call = listener.load(std::memory_order_acquire);
   return call != nullptr && call(what);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What our callback adds to a launch, copy or wait (ENTER and EXIT), beside an empty one: in a tight loop, in a program
 // whose own work has driven our code and data out of the near caches since the last call, and in one whose work has
-// also used so many pages that the processor has forgotten where ours lie, as eager PyTorch does. Needs no GPU: the
-// injection library is loaded with a libcupti that only hands its callback over.
+// also used so many pages that the TLB has lost those of ours, as eager PyTorch does. Needs no GPU: the injection
+// library is loaded with a libcupti that only hands its callback over.
 //
 //   callback_cost          prints the costs, by pairs
-//   callback_cost --paced  a launch each 15 us, as a decoding loop makes them: what the collector's thread does
-//   meanwhile callback_cost --once   one call between two stores to a marked address, for lines.py
+//   callback_cost --paced  what the collector's thread does: without calls, then with one launch each 15 us
+//   callback_cost --once   one call between two stores to a marked address, for lines.py
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ namespace {
 constexpr int pairs = 41, hot_calls = 2000, cold_calls = 300;
 constexpr std::size_t data_bytes = std::size_t{4} << 20, code_bytes = std::size_t{512} << 10;
 constexpr std::size_t page_bytes = 4096, line_bytes = 64;
-constexpr std::size_t data_pages = 8192, code_pages = 2048;  ///< more than translations of any processor's second level
+constexpr std::size_t data_pages = 8192, code_pages = 2048;  ///< more than the second-level TLB of any processor holds
 
 /// Stores to it bound the call that lines.py looks at, which knows the address.
 void* const window_at = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
@@ -64,7 +64,7 @@ CUpti_CallbackFunc traced() {
   return f;
 }
 
-/// A call as CUPTI records it.
+/// A call as CUPTI reports it to callbacks.
 class recorded_call {
  public:
   /// `parameters`: of that function, all zero.
@@ -89,8 +89,8 @@ class recorded_call {
   static inline std::uint32_t id_ = 0;
 };
 
-/// What a program does between two calls, as far as caches see it: much data, and code in many lines; as far as
-/// translations of addresses do, where `in_pages`: a line in each of many pages of data and code.
+/// What a program does between two calls, as far as caches see it: much data, and code in many lines. With `in_pages`
+/// also as far as the TLB sees it: a line in each of many pages of data and code.
 class other_work {
  public:
   explicit other_work(bool in_pages) : in_pages_(in_pages) {
@@ -205,7 +205,7 @@ thread_work work_of(const char* name) {
   return w;
 }
 
-/// Prints what the collector's thread does while `run` does its own for some seconds.
+/// Prints what the collector's thread does during `run`, which takes some seconds.
 template <class Run>
 void print_collector(const char* what, Run run) {
   const thread_work before = work_of("cutrace");

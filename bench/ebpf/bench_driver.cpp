@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that do nothing, by the class of their first instruction, among as many others as a driver exports; and one
-// that makes what it is given, for what is done inside of a call.
+// Functions that do nothing, one for each class of first instruction, among as many others as a driver exports; and one
+// that calls what it is given, for what is done inside of a driver call.
 __asm__(
     ".text\n"
     ".macro begin name\n"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs under our probes, beside the same call under probes that do nothing (budget 1.4 times) and the bare
 // one, by the class of its first instruction; and how long it takes to set probes on 700 functions and to take them off
-// (budget 1 s each). Then what ioctls cost that --kernel records (budget 2.5 times the bare ones), by what is read of
-// them and inside of a call of the driver, and any other system call meanwhile. All take turns; medians, and for each
-// ratio the median of the turns' ratios with its 95 % interval and what that says of the budget. Needs root.
+// (budget 1 s each). Then what an ioctl costs that --kernel records (budget 2.5 times the bare one), by how much of its
+// argument is read, also inside of a driver call; and what another system call costs meanwhile. All variants take
+// turns. Printed are medians, and for each ratio its median over the turns, 95 % interval and verdict. Needs root.
 //   ebpf_cost [TURNS] [CALLS]
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -59,9 +59,9 @@ class arguments {
     for (std::string word; std::getline(text_of, word, ',');) words.push_back(word);
     return words;
   }
-  /// The rows that --only names, else `usual`; both parted by commas. Those of Nsight Systems only with --nsys, and
-  /// those of which the backend knows the kinds: it is said of which it does not. Ends the program with a line about a
-  /// name that is no row.
+  /// The rows that --only names, else `usual`; both parted by commas. Rows of Nsight Systems need --nsys. Rows
+  /// with kinds that the backend does not know are left out, with a line on stdout. Ends the program with a line about
+  /// a name that is no row.
   std::vector<const configuration*> chosen(const char* usual) const {
     std::vector<const configuration*> rows;
     for (const std::string& name : list("--only", usual)) {
@@ -86,7 +86,7 @@ class arguments {
 /// What each program knows that measures in children of itself.
 constexpr const char* own_arguments = "--child --rounds --limit --child-limit --only --shorten";
 
-/// The command that makes this very program measure so.
+/// The command that makes this very program measure `name`, as a child.
 inline std::string child_command(const arguments& a, const std::string& name) {
   const std::string runtime = a.text("--runtime");
   return own_path() + " --child " + name + " --shorten " + a.text("--shorten", "1") +

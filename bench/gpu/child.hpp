@@ -19,7 +19,7 @@ struct outcome {
   std::map<std::string, double> values;  ///< by metric
   unsigned long long records = 0, expected = 0, lost = 0;
   std::string complaint;  ///< why it is not ok, or how the program around it ended though it was measured
-  std::string said;       ///< first line that cutrace or the raw twin wrote to stderr, though it went well
+  std::string said;       ///< first line of cutrace or raw CUPTI (raw_cupti.hpp) on stderr, though all went well
 };
 
 struct job {
@@ -59,8 +59,8 @@ inline std::string how_it_ended(int status) {
 
 }  // namespace detail
 
-/// `folder` holds its stderr for the while. What a program had measured before it, or the one around it, ended badly
-/// counts where the latter is foreign: Nsight Systems, say, measures and then cannot write its report.
+/// `folder` holds the child's stderr meanwhile. Where the job is wrapped in a foreign program, what was measured counts
+/// even if either of them ends badly: Nsight Systems, say, measures and then cannot write its report.
 inline outcome run_child(const job& j, int limit_s, const std::string& folder) {
   constexpr std::size_t tail_lines = 8;
   outcome o;

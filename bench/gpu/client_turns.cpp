@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For decode.py: raw CUPTI with records of kernels, copies and sets and an empty callback, and cutrace as it is usual,
-// by turns as CUPTI's client of the script's process; or cutrace with one flush period and another. Processes differ by
-// more than clients do.
+// For decode.py: clients of CUPTI that take turns in the script's one process, since processes differ by more than
+// clients do: the twin (raw CUPTI with records of kernels, copies and sets and an empty callback) and cutrace with its
+// default kinds, or cutrace without and with the watchdog, or cutrace with several flush periods.
 #include <cstdio>
 #include <cstdlib>
 #include <cutrace/cutrace.hpp>

@@ -24,7 +24,8 @@ enum class tracer {
 struct configuration {
   const char* name;
   tracer who;
-  const char* environment;  ///< "NAME=value NAME=value": the options of cutrace, which the raw clients read too
+  /// "NAME=value NAME=value": options of cutrace, which raw clients read too; RAW_CUPTI_ATTRIBUTE: see raw_cupti.hpp
+  const char* environment;
 };
 
 // clang-format off

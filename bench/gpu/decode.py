@@ -6,11 +6,12 @@
 #   python3 decode.py [--tokens N] [--parts N] [--kineto] [--pair LIBRARY]
 #                     [--turns LIBRARY [--neighbours N [--watchdog]] [--periods MS,MS,...]]
 #
-# --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by the second instance.
-# --turns has the raw twin and cutrace by turns as CUPTI's client (libclient_turns.so), each on a graph of its own, and
-# prints the rates of each. With --neighbours the eager loop alone, in N pairs of turns that follow each other, and the
-# ratio of the two: a machine whose speed drifts drifts little within a pair. With --periods N rounds of cutrace alone,
-# which asks for records so often, each compared with the last period of the list.
+# --pair replays the graph by cutrace::graph_exec (libgraph_pair.so), one replay in 100 by its second instance, which is
+# recorded node by node. --turns has the twin (a bare CUPTI client, raw_cupti.hpp) and cutrace by turns as CUPTI's
+# client (libclient_turns.so), each on a graph of its own, and prints the rates of each. With --neighbours it runs the
+# eager loop alone, in N pairs of turns that follow each other, and prints the median ratio within a pair, in which a
+# machine's speed drifts little; with --watchdog it compares cutrace with the watchdog and without. With --periods it
+# runs N rounds of cutrace alone, once with each flush period, and compares each with the last period of the list.
 import argparse
 import contextlib
 import ctypes
@@ -80,8 +81,8 @@ def paired(library, model):
 
 
 def by_turns(library, model, options):
-    """Medians of the turns of each client, by client and state. Who comes first alternates. The eager loop, whose speed
-    is the processor's, varies more than the graph's."""
+    """Medians of the turns of each client, by client and state. Who comes first alternates. The eager loop, which the
+    CPU limits, varies more than the graph, and has more turns."""
     clients, rates = ctypes.CDLL(library), {}
     for state, turns in (("eager", 10), ("graph", 4)):
         for turn in range(2 * turns):
@@ -184,7 +185,7 @@ def main():
             torch.cuda.synchronize()
     if options.kineto:
         gpu = sum(1 for e in profiled.profiler.kineto_results.events() if "CUDA" in str(e.device_type()))
-        print(f"records {gpu} 0 0")  # how many there should be is not known; rounds.hpp takes none for a failure
+        print(f"records {gpu} 0 0")  # 0 expected: not known; rounds.hpp fails a tracer that saw no record
     print(f"measured eager {eager:.2f}")
     print(f"measured graph {replayed:.2f}")
     # A graph that does not compute would be fast. Tokens may part where the matrix library chose another algorithm

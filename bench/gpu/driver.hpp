@@ -62,7 +62,7 @@ struct driver {
     check(cuMemAllocAsync(&kept, block_bytes, stream), "cuMemAllocAsync");
   }
 
-  /// In each thread that calls anything of this but the first.
+  /// To be called first in each thread that uses this object, except in the one that called start().
   void use() const { check(cuCtxSetCurrent(context), "cuCtxSetCurrent"); }
   driver with_own_stream() const {
     driver other = *this;
@@ -101,8 +101,8 @@ struct driver {
     }
     return graph;
   }
-  /// A kernel that waits for as many cycles of its processor as its parameter, an std::uint64_t, says. The stand-in
-  /// executes nothing, and knows the name.
+  /// A kernel that spins for as many SM clock cycles as its parameter, an std::uint64_t, says. The stand-in driver
+  /// (backends/sim) takes the name and executes nothing.
   CUfunction busy_kernel() const {
     static const char image[] =
         ".version 7.0\n.target sm_70\n.address_size 64\n"

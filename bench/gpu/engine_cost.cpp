@@ -29,7 +29,7 @@ struct step_of {
     return "step." + std::to_string(ms) + "." + std::to_string(launches) + "." + std::to_string(waits);
   }
 };
-/// Without those in which the host cannot launch as fast.
+/// Leaves out steps whose kernels are shorter than 4 us: the host cannot launch as fast.
 std::vector<step_of> all_steps() {
   std::vector<step_of> all;
   for (const unsigned ms : {1u, 5u, 20u})
@@ -102,7 +102,7 @@ class engine {
                     host_work = std::vector<char>(std::size_t{2} << 20);
 };
 
-/// ns of one, over `ns` after a tenth of it that is left out.
+/// Mean ns of a call of `one`, over `ns` of such calls, after a warm-up of a tenth of that time.
 template <class One>
 double cost(std::uint64_t ns, One one) {
   const auto repeat = [&](std::uint64_t for_ns) {
@@ -130,9 +130,9 @@ int child(const std::string& name, std::uint64_t shorten) {
   });
 }
 
-/// What may be CUPTI's client for a turn. None with latency timestamps: once they were on, launches stay dearer in that
-/// process, although they were switched off again: with a client that had them among these, all launches took a quarter
-/// more in the end.
+/// What may be CUPTI's client for a turn. None has latency timestamps (+latency): once on, they make launches dearer
+/// for the rest of the process, even when switched off again. With such a client among these, all launches took a
+/// quarter more in the end.
 struct client {
   const char* name;
   bench::tracer who;
@@ -238,7 +238,7 @@ int by_turns(const bench::arguments& a) {
   std::unique_ptr<engine> e;
   const auto measured = [&](const client& c) {
     turn(c, lost, [&] {
-      if (e == nullptr) {  // CUDA starts behind the first client
+      if (e == nullptr) {  // CUDA starts after the first client
         gpu.start();
         bench::stay_on_processor();
         e.reset(new engine(gpu));

@@ -6,8 +6,8 @@
 //
 // FAULT: illegal, trap, misaligned, hang. WORK: launch, graph (ten nodes, the seventh of which faults). PERIOD: ms
 // between plain flushes until the error was returned, 0: none. FLUSHES after it: p plain, f forced, w waits for 300 ms;
-// "f" unless given; with h before them the call that returns the error stands in its callback meanwhile. OTHERS:
-// streams with work of their own.
+// "f" unless given; if they begin with h, the call that returns the error is held in its exit callback during them.
+// OTHERS: how many further streams have work.
 #include <cuda.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -201,7 +201,7 @@ struct program {
     replay(instance);
     replay(instance);
   }
-  /// Of another stream, until the context is lost.
+  /// Launches and waits on another stream until the context is lost or `stop` is set.
   void keep_busy(const std::atomic<bool>& stop) const {
     CUstream own{};
     std::uint64_t cycles = 30000;

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
       o.window_ms = 5000;  // room for the longest period
       o.flush_period_ms = period;
       cutrace::session trace(o);
-      if (graph == nullptr) {  // CUDA starts behind the first session
+      if (graph == nullptr) {  // CUDA starts after the first session
         gpu.start();
         bench::stay_on_processor();
         graph = gpu.chain(kernels_a_step);

@@ -29,7 +29,7 @@ void replay(const bench::driver& gpu, CUgraphExec exec, int replays) {
   gpu.synchronize();
 }
 
-/// The records that there must be.
+/// Returns how many records there must be.
 unsigned long long measure(const bench::driver& gpu, const bench::traced& tracing, int shorten) {
   unsigned long long expected = 0;
   for (const size& s : sizes) {
@@ -37,7 +37,7 @@ unsigned long long measure(const bench::driver& gpu, const bench::traced& tracin
     const int replays = s.replays / shorten > 0 ? s.replays / shorten : 1;
     const double ns = bench::measure(parts, replays, [&](int n) {
       if (tracing.staged()) {
-        CUTRACE_STAGE("replays", n);  // any number will do for a request
+        CUTRACE_STAGE("replays", n);  // any number will do as request id
         replay(gpu, exec, n);
       } else {
         replay(gpu, exec, n);
@@ -60,7 +60,7 @@ int take_turns(int shorten) {
   bench::counted n;
   bool started = false;
   const auto measure = [&](const char* client) {
-    if (!started) gpu.start();  // behind the first client, as elsewhere
+    if (!started) gpu.start();  // after the first client, as elsewhere
     started = true;
     for (const size& s : sizes) {
       const CUgraphExec exec = gpu.chain(s.nodes);
@@ -96,7 +96,7 @@ int take_turns(int shorten) {
   return 0;
 }
 
-/// The budgets, the same for each size but one node.
+/// The budgets: the same for each size, none for a graph of one node.
 void print_budgets(const bench::rounds& r) {
   for (const size& s : sizes) {
     if (s.nodes == 1) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cutrace::graph_exec for a script: decode.py replays PyTorch's graph by it. Functions return null or a CUresult.
+// cutrace::graph_exec for a script: decode.py replays PyTorch's graph by it.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -19,7 +19,7 @@ using pair = cutrace::graph_exec<CUgraphExec>;
 
 extern "C" {
 
-/// `graph` is a cudaGraph_t. Lives as long as the process.
+/// `graph` is a cudaGraph_t. Null on failure. The result lives as long as the process.
 void* graph_pair_make(void* graph, unsigned long long one_in) {
   const auto instantiate = find<CUresult (*)(CUgraphExec*, CUgraph, unsigned long long)>("cuGraphInstantiateWithFlags");
   if (instantiate == nullptr) return nullptr;
@@ -36,6 +36,7 @@ void* graph_pair_make(void* graph, unsigned long long one_in) {
 
 int graph_pair_has_second(void* p) { return static_cast<pair*>(p)->has_twin(); }
 
+/// Returns a CUresult.
 int graph_pair_launch(void* p, void* stream) {
   static const auto launch = find<CUresult (*)(CUgraphExec, CUstream)>("cuGraphLaunch");
   return static_cast<pair*>(p)->launch([&](CUgraphExec e) { return launch(e, static_cast<CUstream>(stream)); });

@@ -8,10 +8,10 @@
 //               [--shorten N]
 //   launch_cost --child CONFIGURATION          one measurement, as the table of configurations.hpp says
 //
-// COMMAND measures the same loops of driver calls, in full: "python3 kineto.py LIBRARY", where LIBRARY is
-// liblaunch_loop.so. It is run again with "none" behind it, since a call from a Python process does not cost the same.
-// With LIBCUDART the calls of the other configurations are those of the runtime API. --shorten divides their number, to
-// try out the program.
+// COMMAND measures the same loops of driver calls, never shortened: "python3 kineto.py LIBRARY", where LIBRARY is
+// liblaunch_loop.so. It is run again, untraced, with "none" behind it, since a call from a Python process does not cost
+// the same. With LIBCUDART the other configurations make calls of the runtime API. --shorten divides the number of
+// calls, to try out the program.
 #include "arguments.hpp"
 #include "calls.hpp"
 #include "runtime_calls.hpp"
@@ -20,8 +20,8 @@
 
 namespace {
 
-/// A budget on what a launch has more than untraced, beside those on a whole launch: the ratio of two differences, each
-/// to the untraced run of its round.
+/// A budget on what tracing adds to a launch, besides those on the whole time of a launch: the ratio of two
+/// differences, each to the untraced run of its round.
 void print_added(const bench::rounds& r, const char* what, const char* theirs, const char* their_base) {
   const bench::paired cutrace = r.pairs("launch", "cutrace", "none"), other = r.pairs("launch", theirs, their_base);
   if (cutrace.ours.empty() || cutrace.ours.size() != other.ours.size()) return;

@@ -18,7 +18,7 @@ class CUTRACE_LOCAL raw_cupti {
  public:
   enum class form {
     records,  ///< the kinds of the options alone
-    twin      ///< besides, what cutrace always has on: descriptions, and a callback at ENTER and EXIT
+    twin      ///< also what cutrace always has on: descriptions (below), and a callback at ENTER and EXIT
   };
 
   /// Before CUDA starts, or while it does (injection). False with a line when CUPTI is not usable. `works`: bits of the
@@ -57,7 +57,7 @@ class CUTRACE_LOCAL raw_cupti {
     std::uint64_t records;  ///< kernels and whole graphs
     std::uint64_t dropped;  ///< by CUPTI
   };
-  /// Flushes; what came since the last time, by any object of this class.
+  /// Flushes, and returns what came since the last call, to all objects of this class.
   static counts finish() {
     api().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     std::size_t dropped = 0;
@@ -71,7 +71,7 @@ class CUTRACE_LOCAL raw_cupti {
 
   struct kind {
     CUpti_ActivityKind id;
-    unsigned groups;  ///< bits, 0: a description
+    unsigned groups;  ///< bits, 0: a description (of a device, context or stream)
   };
   // clang-format off
   static constexpr kind kinds[] = {
@@ -136,7 +136,7 @@ class CUTRACE_LOCAL raw_cupti {
         return false;
     }
     if ((wanted.groups & ~known) == 0) return true;
-    // Else the twin would do less than it is compared for.
+    // Else the twin would record less than the cutrace that is compared with it.
     std::fprintf(stderr, "raw CUPTI: a group of CUTRACE_KINDS is not in the table of raw_cupti.hpp\n");
     return false;
   }

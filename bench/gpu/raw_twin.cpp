@@ -37,7 +37,7 @@ void say_records() {
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
   try {
     static bench::raw_cupti* const raw = new bench::raw_cupti();  // CUPTI may call it until the process is gone
-    // Behind the handlers of libcupti, so that it runs before them.
+    // start loads libcupti: say_records is registered after its exit handlers, and so runs before them.
     if (!raw->start(bench::raw_cupti::form::twin)) return 1;
     std::atexit(&say_records);
     record_in_windows(*raw);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contenders measured in rounds, one process a measurement: CUPTI leaves a residue when it is switched off. Each round
+// Contenders measured in rounds, one process a measurement: CUPTI slows a process even when it is off again. Each round
 // begins with another contender, and every other one goes backwards, so that none always follows the same neighbour.
 //
 // A contender may measure the same in several states: it then calls its metrics "STATE.METRIC", and wherever a name of
@@ -24,7 +24,7 @@ namespace bench {
 struct contender {
   std::string name;
   std::vector<job> jobs;  ///< one process each
-  bool counts = false;    ///< its tracer says how many records it saw, and none would mean that it was not there
+  bool counts = false;    ///< its tracer prints how many records it saw; 0 means that it did not trace
 };
 
 struct round_options {
@@ -53,8 +53,8 @@ class rounds {
   /// For what foreign programs write; gone with this object.
   const std::string& folder() const { return folder_; }
 
-  /// A contender that fails is left out of what follows, one in a foreign program after its third failure or when it
-  /// does not end. That is said on stderr as it comes, and why in print_endings.
+  /// A contender that fails is left out of later rounds; one in a foreign program (a profiler: job::wrapped) only after
+  /// its third failure or a timeout. Failures are printed on stderr as they come, and again by print_endings.
   void run(const std::vector<contender>& all) {
     for (const contender& c : all) lanes_.push_back({c});
     const auto begin = std::chrono::steady_clock::now();
@@ -111,7 +111,7 @@ class rounds {
     const lane* l = find(name);
     return l != nullptr ? l->failures : 0;
   }
-  /// Whether any contender failed, or a tracer missed a record that it should have seen.
+  /// Whether no contender failed, and each tracer saw all records that it should have seen and no others.
   bool clean() const {
     for (const lane& l : lanes_)
       if (l.failures != 0 || l.records < l.expected || l.too_many() || l.lost != 0 || l.saw_nothing()) return false;
@@ -145,7 +145,7 @@ class rounds {
     bool failed = false;  ///< for good
     double last_s = 0;    ///< that it took in this round
     unsigned long long records = 0, expected = 0, lost = 0;
-    std::string said = {}, ended = {};  ///< first line of its own; how it first ended badly
+    std::string said = {}, ended = {};  ///< outcome::said, the first one; how it first ended badly
 
     bool too_many() const { return expected != 0 && records > expected; }
     bool saw_nothing() const { return who.counts && !failed && records == 0; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of driver.hpp by way of CUDA's runtime API, from a libcudart that is opened at run time: what most programs
-// call, and what tracing by runtime names costs something for.
+// The calls of driver.hpp by way of CUDA's runtime API, from a libcudart that is opened at run time: most programs call
+// this API, and recording the names of its functions (CUTRACE_KINDS=+runtime) adds a cost to it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sampling mode costs: inside a window, between windows, and over a whole cycle; per launch of one thread and of
 // four, and per replay of a graph of 100 nodes. Beside it the least that a CUPTI client in this place can do: the raw
-// twin, with everything on, and with everything off that had been on (CUPTI leaves a residue, which is not ours).
+// twin, with everything on, and with everything off that had been on (what CUPTI still costs then is not cutrace's).
 //
 //   sampling_cost [--rounds N] [--limit SECONDS] [--shorten N] [--only NAMES]
 //   sampling_cost --child none|always|raw|sampled|both            one measurement
 //
 // Processes differ by more than the one per cent that is allowed between windows. So the twin and cutrace take turns in
 // one process ("both"), as one CUPTI client after the other, a segment of 30 ms in each state: drift and what a process
-// happens to be like are the same for all, and the ratio of a process's medians is a pair. What that could hide, since
-// both share whatever the other leaves behind, the processes of one tracer each would show, with wider intervals. For
-// launches, whose cost drifts within a process, too, the two take quick turns besides.
+// happens to be like are the same for all, and the ratio of a process's medians is a pair. But each also bears the
+// costs that the other leaves behind. Processes with one tracer each ("raw", "sampled") would show these, with wider
+// intervals. For launches, whose cost drifts within a process, too, the two take quick turns as well.
 #include <memory>
 
 #include "arguments.hpp"
@@ -81,11 +81,11 @@ struct durations {
         window_ms(std::max(10u, 15 / shorten)),
         period_ms(std::max(40u, 1500 / shorten)) {}
   std::uint64_t segment_ns;
-  unsigned window_ms, period_ms;  ///< one per cent, as 200 ms in 20 s; its edges come 13 times as often
+  unsigned window_ms, period_ms;  ///< 1 %, like 200 ms in 20 s, but windows begin 13 times as often
 };
 constexpr int turns = 6;
 
-/// CUDA is started behind the first tracer, and used by all.
+/// CUDA is started after the first tracer, and used by all.
 class program {
  public:
   explicit program(unsigned shorten) : times(shorten) {}
@@ -121,8 +121,8 @@ void take_turns(program& p, int count, const char* on, const char* off, counted&
 }
 
 /// Launches while nothing is recorded, the two clients in quick turns: each has everything on for a moment and off
-/// again, and is then measured for 8 ms. What differs by a hundredth is seen only between neighbours; reported is the
-/// median of their ratios, as a thousand times the raw client's.
+/// again, and is then measured for 8 ms. A difference of one per cent shows only between adjacent turns. Printed is
+/// 1,000 times the median of the ratios cutrace / raw CUPTI, and 1,000 for raw CUPTI.
 void measure_neighbours(program& p, int pairs, unsigned shorten, counted& n) {
   const std::uint64_t segment_ns = 8000000 / shorten;
   std::vector<double> ratios[bench::segments::launches];
@@ -155,7 +155,7 @@ void measure_neighbours(program& p, int pairs, unsigned shorten, counted& n) {
   }
 }
 
-/// A whole period by the clock for each work, wherever in it that begins.
+/// Runs each work for the length of one whole sampling period, wherever in a period that begins.
 void measure_cycle(program& p) {
   const std::string windows = std::to_string(p.times.window_ms) + "ms/" + std::to_string(p.times.period_ms) + "ms";
   cutrace::session trace(null_sink(windows.c_str()));

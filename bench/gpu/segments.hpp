@@ -100,7 +100,8 @@ class segments {
                       }});
   }
 
-  /// A segment of each work, `ns` long, or as long as was set. What settles after a change of state is not measured.
+  /// A segment of each work (launches, replays), `ns` long. 0: as long as the constructor was given, after a fifth of
+  /// it unmeasured, in which a change of state settles.
   void measure(const std::string& state, std::uint64_t ns = 0) {
     for (const work& w : works_) {
       if (ns == 0) kernels_ += w.run(ns_ / 5).operations * w.kernels;
@@ -111,7 +112,7 @@ class segments {
     }
   }
 
-  /// The works whose parts are launches.
+  /// How many works, from the first, are launches.
   static constexpr std::size_t launches = 2;
   /// One work for so long: what an operation costs.
   double cost(std::size_t which, std::uint64_t ns) {
@@ -122,7 +123,7 @@ class segments {
   }
   const char* metric(std::size_t which) const { return works_[which].metric; }
 
-  std::uint64_t kernels() const { return kernels_; }  ///< that have run, of all
+  std::uint64_t kernels() const { return kernels_; }  ///< launched so far, by all works
   /// The median of the segments of each state and work.
   void print() const {
     for (const auto& c : costs_) print_measured(c.first.c_str(), median(c.second));

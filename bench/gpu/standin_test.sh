@@ -34,7 +34,7 @@ exit 3
 SCRIPT
 chmod +x "$work/nsys"
 
-# The stand-in driver does not carry the real one.
+# A substitute for CUDA's runtime: the real libcudart does not run on the stand-in driver.
 export CUDART=$build/bench/gpu/libfake_cudart.so
 export ROUNDS=2 LIMIT=0 SHORTEN=50 REQUESTS=24 NSYS=$work/nsys PYTHONDONTWRITEBYTECODE=1
 expect 0 parts "$here/run" --no-build "$build" launch runtime graphs instances engine sampling tokens
@@ -81,8 +81,8 @@ has parts '^nsys was measured, and then ended badly, in round 1$'
 has parts '^    \| cannot make a report$'
 lacks parts 'FAILED|MISSING|MORE|LOST|NO |NOT |did not end well| says: '
 
-# PyTorch is not needed for the script's way through. The stand-in for it calls no CUDA, so that no tracer gets in: that
-# must not go unseen either.
+# The script decode.py runs on a stand-in for PyTorch, too. That calls no CUDA, so that no tracer is loaded: this must
+# be reported as well.
 if command -v python3 >/dev/null; then
   PYTHONPATH=$here/../../tests/support/fake_torch expect 1 decode "$here/run" --no-build "$build" decode decode-others python
   has decode "^cutrace +$number x$number $interval +$number x$number $interval"

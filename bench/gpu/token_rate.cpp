@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// End to end: tokens a second of a program that generates text, untraced, traced, under the raw twin and under other
-// profilers. Two kinds of program: the inference server, which has cutrace's session in it, and a script that knows
-// nothing of tracing and gets its tracer by injection.
+// End to end: tokens a second of a program that generates text, untraced, traced, under the twin (a bare CUPTI client,
+// raw_cupti.hpp) and under other profilers. Two kinds of program: the inference server, which has cutrace's session in
+// it, and a script that knows nothing of tracing and gets its tracer by injection.
 //
 //   token_rate --server COMMAND --twin LIBRARY [...]
 //   token_rate --decode COMMAND --twin LIBRARY --inject LIBRARY [...]
@@ -21,8 +21,8 @@
 
 namespace {
 
-/// What goes before a command so that it runs as the row says; where cutrace traces it with this sink, or, if there is
-/// none, that of the row, or the null sink.
+/// What goes before a command so that it runs as the row says. Where cutrace traces it: with `sink`; if that is empty,
+/// with the row's sink; if the row names none, with the null sink.
 std::string prefix_of(const bench::configuration& c, const bench::arguments& a, const std::string& folder,
                       const std::string& sink) {
   const bool linked = a.text("--decode").empty();  // the program has a session of its own

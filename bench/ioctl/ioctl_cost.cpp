@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an ioctl costs under `cutrace run --method ioctl`, beside a bare one and, where there is one, beside strace: on
-// a device that is taken for NVIDIA's, on another one, with a word that the filter lets through, and of a system call
-// that is no ioctl. The three ways take turns; medians of the runs, and their ratio to the bare ones of the same turn.
+// What an ioctl costs under `cutrace run --method ioctl`, beside a bare one and, where strace exists, one under it: on
+// a device that is taken for NVIDIA's, on another one, with a command word (request code) that the seccomp filter lets
+// through, and of a system call that is no ioctl. The three ways take turns; medians of the runs, and their ratio to
+// the bare ones of the same turn.
 //   ioctl_cost [TURNS] [CALLS]
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What measuring a launch by CUDA events adds to it, beside the same launch recorded without: sessions with and without
-// CUTRACE_GPU_EVENTS take turns in one process. On whatever libcuda.so.1 the loader finds: the stand-in's, whose own
-// cost for an event is not a real driver's, or a real one. Starts itself again with the library preloaded.
+// CUTRACE_GPU_EVENTS take turns in one process. On whatever libcuda.so.1 the loader finds: the stand-in driver's, whose
+// own cost for an event is not a real driver's, or a real one. Starts itself again with the library preloaded.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr int launches = 1000;  // far fewer than there are events
+constexpr int launches = 1000;  // far fewer than the CUDA events that a context gets (event_pool.hpp)
 constexpr int pairs = 21, rounds = 5;
 
 struct counting_sink : cutrace::sink {
@@ -30,7 +30,7 @@ struct cost {
   double launch_ns, whole_ns;  ///< of one: the call, and with the wait for the GPU behind all of them
 };
 
-/// Made in the first session: a call before it would open one that stays.
+/// Made in the first session: a driver call before it would make the preloaded library open a session that stays.
 const test_support::gpu_device& device() {
   static const test_support::gpu_device gpu;
   return gpu;
@@ -55,7 +55,7 @@ cost measure(bool by_events) {
   const CUstream stream = own_stream();
   gpu.launch(stream, 10);
   DO(cuStreamSynchronize, stream);
-  ::usleep(50000);  // the events are there
+  ::usleep(50000);  // meanwhile the CUDA events are created
   std::vector<double> launch, whole;
   for (int i = 0; i < rounds; ++i) {
     const std::uint64_t begin = cutrace::clock::monotonic_ns();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hooked call costs, beside the same call bare between two reads of a clock (clock_gettime, by which the budget
-// goes; and the counter, which is what it really reads). All are timed in short turns within one burst, so that they
-// meet the same clock speed and the same collector beside them; bursts fit the pool, so that no figure hides a full
-// one. Starts itself again with the library preloaded.
+// What a hooked call costs, beside the same call unhooked between two reads of a clock: clock_gettime, which the budget
+// is about, and the processor's counter, which a hook really reads. All are timed in short turns within one burst, so
+// that they meet the same clock speed and the same running collector. A burst fits into the pool of chunks (buffers of
+// records), so that no figure includes calls whose records were dropped. Starts itself again with the library
+// preloaded.
 #include <dlfcn.h>
 #include <unistd.h>
 

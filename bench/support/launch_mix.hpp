@@ -127,7 +127,7 @@ class launch_mix : public cutrace::backend {
     }
 
     void hand_over() {
-      // As many buffers as a memory limit of 11 MiB would allow.
+      // Bounds what waits to be decoded, as a backend's buffer budget does; here the thread waits and loses nothing.
       while (mix_.in_flight_.load(std::memory_order_acquire) >= buffer_limit) usleep(200);
       mix_.in_flight_.fetch_add(1, std::memory_order_relaxed);
       const cutrace::activity_buffer b{records_->records.data(), records_->records.size() * sizeof(record), records_,

@@ -61,7 +61,7 @@ inline const char* verdict(const ratio& r, double budget, bound b = bound::at_mo
   return r.low >= budget ? "pass" : r.high < budget ? "fail" : "unresolved";
 }
 
-/// The start of a line; without a budget it is all of it.
+/// Prints the start of a line, without its end. A comparison without a budget has nothing more to print.
 inline void print_ratio(const char* what, const std::vector<double>& ours, const std::vector<double>& reference,
                         const char* unit) {
   const ratio r = bootstrap(ours, reference);

@@ -68,7 +68,7 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
     report_untraced(o.on_error, o.on_error_user, e.what());
     return s != nullptr ? s.release() : shared_state();
   }
-  // Events, statistics and options cross by pointer, and their layout may differ between versions.
+  // Session and runtime exchange events, statistics and options by pointer; layouts may differ between versions.
   if (std::strcmp(owner->version, CUTRACE_VERSION_STRING) != 0) {
     write_error_line(
         "cutrace: this process is traced by version %s, a session of version %s does nothing; markers of both are "

@@ -38,11 +38,11 @@ struct session_options {
   std::uint32_t flush_period_ms = 0;      ///< how often GPU records are fetched, 0: 100; CUTRACE_FLUSH_PERIOD_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   std::uint32_t sink_deadline_ms =
-      30000;  ///< at the end, for one call of a sink, which is then left behind; CUTRACE_SINK_DEADLINE_MS
+      30000;  ///< at the end: a sink that takes longer over one call gets no more events; CUTRACE_SINK_DEADLINE_MS
   error_handler on_error = nullptr;
   void* on_error_user = nullptr;
   const char* watchdog = nullptr;  ///< longer GPU work counts as hung: "10s,except=KERNEL"; CUTRACE_WATCHDOG
-  bool control = false;            ///< answer `cutrace explain`, as the watchdog does; CUTRACE_CONTROL ("1")
+  bool control = false;            ///< answer `cutrace explain`; `watchdog` implies it; CUTRACE_CONTROL ("1")
   alarm_handler on_alarm = nullptr;
   void* on_alarm_user = nullptr;
 };
@@ -58,7 +58,7 @@ struct session_options {
 class session {
  public:
   /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert. Does not throw: a variable
-  /// that cannot be used, or a machine without room for a trace, gives one line on stderr and an inert session.
+  /// that cannot be used, or a lack of memory or threads, gives one line on stderr and an inert session.
   CUTRACE_LOCAL session();
   /// @throws config_error for an option that cannot be used; the message names it and the accepted values. What the
   /// environment asks for never throws, as above (the line goes to `on_error` if there is one).
@@ -68,13 +68,13 @@ class session {
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
-  /// False once stopped, and for a session that is inert: CUTRACE=0, an unusable variable, no room, a forked child, or
-  /// another version's runtime.
+  /// False once stopped, and for a session that is inert: CUTRACE=0, an unusable variable, a lack of memory or
+  /// threads, a forked child, or another version's runtime.
   CUTRACE_LOCAL bool active() const noexcept;
 
   /// Adds a sink that the caller keeps alive until the session has stopped. @throws config_error with the message of
-  /// what sink::open threw, or when a sink holds up the trace and no thread can take over: no sink of the trace may be
-  /// destroyed then.
+  /// what sink::open threw, or when a sink hangs and no new thread can be started to serve the others: the trace ends
+  /// then, and none of its sinks may be destroyed.
   CUTRACE_LOCAL void add_sink(sink&);
   /// Adds a sink that the session owns. The reference is valid until the session is destroyed. @throws as add_sink
   template <class Sink, class... Arguments>

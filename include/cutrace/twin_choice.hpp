@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cutrace::graph_exec asks before and after it launches a graph of which it has two instances. The backend that
-// records graphs answers.
+// What cutrace::graph_exec asks before and after it launches a graph of which it has two instances. The second
+// one is called twin (graph_exec.hpp says why there are two). The backend that records graphs answers.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class twin_step : std::uint32_t {
 };
 enum class twin_choice : std::uint32_t {
   first,       ///< launch the first instance; report no end
-  first_held,  ///< launch the first instance; report the end
+  first_held,  ///< launch the first instance; report the end, before which no window opens
   twin,        ///< launch the second instance, whose nodes are recorded; report the end
 };
 

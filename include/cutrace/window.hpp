@@ -4,8 +4,8 @@
 //   static cutrace::one_in sampled(100);
 //   cutrace::window recorded(session, sampled());   // this request in full, 99 without
 //
-// A window is the process's: what other threads do meanwhile is recorded, too. Opening one takes a millisecond, and the
-// time that CUPTI needs to switch kinds and callbacks on, where none is open; closing it waits for nothing.
+// A window is the process's: what other threads do meanwhile is recorded, too. Where none is open, opening one takes a
+// millisecond and the time that CUPTI needs to switch activity kinds and callbacks on; closing it waits for nothing.
 #pragma once
 
 #include <atomic>

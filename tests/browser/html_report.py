@@ -3,7 +3,7 @@
 stay text. Screenshots stay in the folder.
 
     html_report.py <chromedriver> <chromium> <make_reports> <folder> [a real trace's report]
-    html_report.py <chromedriver> <chromium> <make_reports> <folder> --events N     prints the time that N events load
+    html_report.py <chromedriver> <chromium> <make_reports> <folder> --events N  prints how long N events take to load
 """
 import os
 import subprocess
@@ -22,7 +22,7 @@ def check(what, condition, *seen):
 
 
 def opened(browser, path):
-    """Opens the page; what holds for each of them."""
+    """Opens the page and checks what must hold for every page."""
     browser.open(path)
     name = os.path.basename(path)
     alert = browser.alert()
@@ -140,7 +140,7 @@ def attack(browser, folder):
     check("the details show it", browser.text("#details h3") == image, browser.text("#details h3"))
     check("still no image", browser.run("return document.querySelectorAll('img').length") == 0)
     check("still no alert", browser.alert() is None)
-    # The policy holds even for a script that has come in: what carries no nonce does not run, and nothing goes out.
+    # The policy stops an injected script, too: without the nonce it does not run, and its image is not loaded.
     browser.run("const s = document.createElement('script'); s.textContent = 'window.came_in = 1'; document.body.append(s);"
                 "const i = new Image(); i.src = 'http://127.0.0.1:9/x.png'; document.body.append(i)")
     check("the policy stops a foreign script", browser.run("return window.came_in === undefined"))

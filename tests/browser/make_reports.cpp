@@ -49,7 +49,7 @@ std::vector<cutrace::event> attack() {
   return all;
 }
 
-/// A decode loop: a stage, a call a kernel, kernels on two streams, a wait that leaves the GPU idle.
+/// A decode loop: a stage, one call for each kernel, kernels on two streams, a wait that leaves the GPU idle.
 void write_many(const std::string& path, std::uint64_t events, std::size_t limit) {
   cutrace::html_options o;
   o.path = path;

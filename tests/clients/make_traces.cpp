@@ -41,7 +41,7 @@ void write_trace(const std::string& folder, const std::vector<event>& events) {
   const std::string report_path = folder + "/report.txt";
   ascii_options o;
   o.path = report_path.c_str();
-  o.memory_limit_bytes = std::size_t{256} << 20;  // nothing is folded, so its figures are exact
+  o.memory_limit_bytes = std::size_t{256} << 20;  // nothing is folded (merged to fit), so its figures are exact
   ascii_sink report(o);
   jsonl_sink lines(folder + "/trace.jsonl");
   chrome_sink rows(folder + "/trace.json");

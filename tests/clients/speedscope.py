@@ -52,7 +52,8 @@ class Rows:
 
     def misread(self, row):
         """Slices that end where another one begins or ends, and that speedscope takes to end after it: it adds microseconds
-        up in floating point, where 0.1 + 0.2 is more than 0.3. It then nests the one in the other, for good."""
+        up in floating point, where 0.1 + 0.2 is more than 0.3. It then nests the one in the other, and may leave one of
+        them open to the end of the profile."""
         slices = self.slices[row]
         first = float(min(ts for ts, _, _ in slices))
         at = {ts: float(ts) - first for ts, _, _ in slices}
@@ -75,7 +76,7 @@ def opened(browser, page, path, script):
     with open(path, "rb") as trace, open(script, "w", encoding="ascii") as file:
         data = base64.b64encode(trace.read()).decode()
         file.write(f'speedscope.loadFileFromBase64("trace.json", "{data}")')
-    browser.open("/")  # or the next page would only be another part of the one that is open
+    browser.open("/")  # or only the fragment of the URL would change, which loads nothing
     browser.console()
     browser.open(f"{page}#localProfilePath={script}")
     for _ in range(600):
@@ -126,7 +127,7 @@ def trace(browser, page, name, path, folder):
     left = [m for m in complaints if "was still open at end of profile" in m]
     check(f"{name}: nothing but ends and their consequences is complained of", len(ends) + len(left) == len(complaints),
           *[m for m in complaints if m not in ends and m not in left][:3])
-    # One for each such slice; where both have one name, two.
+    # One for each misread slice; two where it and the one nested in it have the same name.
     check(f"{name}: complaints are those of misread slices", len(ends) <= 2 * misread and len(left) <= misread, len(ends), len(left),
           misread)
     longest = max(rows.slices, key=lambda row: len(rows.slices[row]))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A marker that is linked in and switched off: the test follows the machine code of `marked` past a closed gate.
+// A marker that is linked in and switched off: the test follows the machine code of `marked` past a closed gate
+// (the variable that says whether markers record).
 #include <cutrace/stage.hpp>
 
 void body();

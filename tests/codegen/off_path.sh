@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Follows the machine code of a function with one marker past a closed gate, and counts what lies on the way: one load
-# of the gate from memory, two branches (the gate; at the end, "was it off?", a local variable), no call of ours, no
-# thread-local storage, no locked instruction.
+# Follows the machine code of a function with one marker past a closed gate (the variable that says whether markers
+# record), and counts what lies on the way: one load of the gate from memory, two branches (on the gate; at the end of
+# the scope on a local variable, "was it off?"), no call into cutrace, no thread-local storage, no locked instruction.
 # off_path.sh <compiler> <source folder> <objdump>
 set -u
 compiler=$1 source=$2 objdump=$3

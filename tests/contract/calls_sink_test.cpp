@@ -58,7 +58,7 @@ TEST_CASE("calls sink, compressed, keeps the contract of sinks") {
   sink_contract::check_sink_contract(s);
 }
 
-TEST_CASE("calls: lines stand in the order of their times") {
+TEST_CASE("calls: a line has the time at which its event ended") {
   cutrace::event outer = sample::stage("outer", 1000, 9000, 1), inner = sample::api("cuInit", 2000, 3000, 1);
   CHECK(line_of(inner).substr(0, 10) == "[0.000003]");
   CHECK(line_of(outer).substr(0, 10) == "[0.000009]");

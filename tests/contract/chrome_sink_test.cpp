@@ -106,7 +106,7 @@ void check_trace(cutrace::sink&, const std::string& path, const sink_contract::e
       ++rows;
     fits = fits && e.end_ns != std::numeric_limits<std::int64_t>::max();
   }
-  if (fits) check_rows_nest(trace);  // a slice of 2^64 ns has no duration that a signed number can report
+  if (fits) check_rows_nest(trace);  // no signed number holds the duration of a slice of 2^64 ns
   check_document(trace, rows);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("chrome sink, compressed, keeps the contract of sinks") {
 
 TEST_CASE("chrome: header in Kineto's order, rank as HTA's expression finds it, name last") {
   const std::string text = text_of(sample::server_run());
-  std::smatch rank;
+  std::smatch rank;  // HTA (Holistic Trace Analysis) reads the rank with this expression
   REQUIRE(std::regex_search(text, rank, std::regex(R"re("rank":\s+(\d+))re")));
   CHECK(rank[1] == "3");
   CHECK(text.find("\"baseTimeNanoseconds\": 1790000000123456789,") < text.find("\"traceEvents\""));
@@ -345,7 +345,7 @@ TEST_CASE("chrome: times are exact beyond 2^53 ns and below zero") {
   CHECK(with(trace, "name", "small").at(0)["ts"] == "-0.005");
 }
 
-TEST_CASE("chrome: names, shapes and stages that crowd each other out of what is kept stay their own") {
+TEST_CASE("chrome: more names, shapes and stages than are cached: each event has its own") {
   std::vector<std::string> names;
   for (int i = 0; i < 1000; ++i)
     names.push_back("name " + std::to_string(i) + std::string(i % 10 == 0 ? 2000 : 0, '"'));

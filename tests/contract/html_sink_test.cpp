@@ -231,7 +231,7 @@ TEST_CASE("html: idle gaps have the cause that the host gives them") {
 }
 
 TEST_CASE("html: a device's idle time that cannot be known is marked") {
-  // Windows of 1 ms, of 40 kernels each; the second one is delivered behind everything.
+  // Windows of 1 ms, of 40 kernels each; `all` lacks the second one, `late` has it behind everything.
   sink_contract::events all;
   std::uint64_t id = 1;
   for (std::int64_t w = 0; w < 500; ++w) {
@@ -252,7 +252,7 @@ TEST_CASE("html: a device's idle time that cannot be known is marked") {
   }
 }
 
-TEST_CASE("html: what does not fit is joined, and loses neither its course nor its count") {
+TEST_CASE("html: slices that do not fit are joined; busy time and counts stay right") {
   constexpr std::uint64_t n = 200000;
   sink_contract::events all;
   for (std::uint64_t i = 0; i < n; ++i) {

@@ -21,7 +21,7 @@ namespace {
 using json = nlohmann::json;
 using types = std::map<std::string, std::string>;
 
-/// "kernel", "M process_name", "ac2g s": what may be compared.
+/// "kernel", "M process_name", "ac2g s": events of both files are compared when they share this name.
 std::string category_of(const json& e) {
   const std::string phase = e["ph"];
   if (phase == "X") return e["cat"];
@@ -29,7 +29,7 @@ std::string category_of(const json& e) {
                                       : phase + " " + e["name"].get<std::string>();
 }
 
-/// JSON knows one type of number; a count that becomes a fraction, or an id that becomes text, is another one.
+/// JSON has one type for all numbers: a count may become a fraction, but an id that becomes text is another type.
 std::string type_of(const json& value) { return value.is_number() ? "number" : value.type_name(); }
 
 void add_types(const json& object, const std::string& before, types& to) {
@@ -45,7 +45,7 @@ void add_types(const json& object, const std::string& before, types& to) {
 std::map<std::string, types> types_by_category(const json& trace) {
   std::map<std::string, types> all;
   for (const json& e : trace["traceEvents"]) {
-    // What is no event of the program: its ids are words there, which viewers cannot take for ids.
+    // Kineto's own entries, not events of the program: their pid is a string, which viewers cannot use as an id.
     if (e["pid"].is_string() && e["name"] != "Record Window End") continue;
     add_types(e, "", all[category_of(e)]);
   }

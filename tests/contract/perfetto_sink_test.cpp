@@ -202,7 +202,7 @@ TEST_CASE("perfetto: each part can be read alone, and together they hold every e
   for (std::size_t n = 1; n <= parts; ++n) {
     const std::string file = content_of(folder.file((n < 10 ? "t.000" : "t.00") + std::to_string(n) + ".pftrace"));
     together += file;
-    const trace t(file);  // throws where a number is used that this part does not say
+    const trace t(file);  // throws where an interning id is used that this part does not define
     CHECK(t.unclosed == 0);
     CHECK(t.bytes == file.size());
     CHECK(t.snapshots.size() >= 1);
@@ -268,7 +268,7 @@ TEST_CASE("perfetto: names of 100 KB are cut, what fails is said with its result
   CHECK(value_of(f.slices.at(0).args, "result_name") == "CUDA_ERROR_OUT_OF_MEMORY");
 }
 
-TEST_CASE("perfetto: a kernel has queue, context, shape, and its launch in both forms") {
+TEST_CASE("perfetto: a kernel has queue and context, and its launch shape as fields and as arguments") {
   const trace t = trace_of(sample::server_run());
   const auto& gemm = named(t.gpu_slices, "gemm(float const*, float const*, float*, int)");
   CHECK(gemm.event_id == 3);

@@ -98,7 +98,7 @@ inline std::string failure_of(const subject& s, const std::string& path, bool wr
 inline void check_failures(const subject& s) {
   const temporary_folder folder;
   SUBCASE("full disk, small and large traces") {
-    // /dev/full has no extension that could ask for anything, so there it stands behind a link that has one.
+    // The extension asks for compression, and /dev/full has none: a link that has the extension points to it.
     const std::string path = s.extension.empty() ? "/dev/full" : folder.file("dev-full" + s.extension);
     if (!s.extension.empty()) REQUIRE(::symlink("/dev/full", path.c_str()) == 0);
     for (const bool much : {false, true}) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks for bombs: traces that take more memory or time than their size allows. Coverage leads libFuzzer past them,
 // since a loop that runs a million times looks like one that runs 128 times. Here an input is kept for what it cost,
-// and the dearest ones are changed on. Without sanitizers, so that there are hundreds of inputs a second.
+// and the costliest ones are mutated further. Without sanitizers, so that there are hundreds of inputs a second.
 //
 //   read_bombs jsonl|chrome|perfetto [-max_total_time=SECONDS] [-runs=N] [-seed=N] [-memory_mb=N] [-time_ms=N]
 //              [-content_mb=N] [-input=FILE] FOLDER...
 //
 // FOLDER: seeds of read_fuzz. Exit 1: one took more than -memory_mb (256, twice what the readers may keep) or -time_ms
-// (2000); FILE (default: bomb) holds it. -content_mb: what an input unpacks to at most (8 of JSONL, else 1). Lines
-// without an end are looked for with 64 and -memory_mb=512: the longest that is read takes the parser 320 MiB.
+// (2000); FILE (default: bomb) holds it. -content_mb: what an input unpacks to at most (8 of JSONL, else 1). To look
+// for lines without an end: -content_mb=64 -memory_mb=512, since the parser takes 320 MiB for the longest line.
 #include <malloc.h>
 
 #include <algorithm>
@@ -61,9 +61,9 @@ void operator delete(void* at, std::size_t, std::align_val_t) noexcept { operato
 namespace {
 
 struct tried {
-  fuzz::input_bytes input;  ///< as read_fuzz has it: what is made of it, and the file
+  fuzz::input_bytes input;  ///< as read_fuzz takes it: a byte that chooses what is made of the trace, then the file
   std::size_t memory = 0;
-  double memory_a_byte = 0;  ///< of what it unpacks to; what a small one takes anyway does not count
+  double memory_a_byte = 0;  ///< of what it unpacks to, plus a constant: else the smallest inputs would rank first
   double ms = 0;
 };
 
@@ -94,12 +94,12 @@ void run(tried& t) {
   t.memory_a_byte = memory_a_byte(t);
 }
 
-/// The dearest inputs by one measure. A child takes the place of its parent, so that no family drives out the others.
+/// The costliest inputs by one measure. A child takes the place of its parent, so that no family drives out the others.
 template <class Cost>
 class ranking {
  public:
   explicit ranking(Cost cost) : cost_(cost) {}
-  /// The dearest of `some`.
+  /// The costliest of `some` that are drawn at random.
   std::size_t any(fuzz::random& r, int some) const {
     std::size_t best = fuzz::below(r, all_.size());
     for (int n = 1; n < some; ++n) {
@@ -160,13 +160,13 @@ int main(int argc, char** argv) {
     if (input.size() > 1) seeds.push_back({std::move(input)});
   if (seeds.empty()) return std::fputs("read_bombs: there are no seeds\n", stderr), 2;
 
-  // A list of requests took 40 times what its line has, so a line must be longer than what is changed otherwise; not so
-  // long that the parser's memory, 20 times the line, passes for a bomb.
+  // A list of requests in readers without a limit takes 40 times its line's size, the parser 20 times. Lines of 8 MiB
+  // are long enough for the former to exceed 256 MiB, and too short for the latter.
   if (format == "jsonl") fuzz::content_limit = std::size_t{8} << 20;
   if (content_mb != 0) fuzz::content_limit = static_cast<std::size_t>(content_mb) << 20;
   cutrace_reading::memory_budget::of_process().set_limit(std::size_t{128} << 20);
   ranking heavy([](const tried& t) { return t.memory; });
-  // The heaviest soon are as large as they may be, and cannot grow.
+  // The heaviest inputs soon reach content_limit and cannot grow, so memory a byte is ranked as well.
   ranking dense([](const tried& t) { return t.memory_a_byte; });
   ranking slow([](const tried& t) { return t.ms; });
   fuzz::random random(seed);
@@ -190,7 +190,7 @@ int main(int argc, char** argv) {
   std::uint64_t made = 0;
   fuzz::input_bytes room(fuzz::content_limit + 65536);
   for (; made < runs && (runs != ~std::uint64_t{0} || std::time(nullptr) < end); ++made) {
-    // What is dense must grow by many steps, so the densest are changed on most.
+    // An input becomes denser in many steps, so the densest are picked most often.
     const std::size_t from = fuzz::below(random, 6), of_heavy = heavy.any(random, 1), of_dense = dense.any(random, 4),
                       of_slow = slow.any(random, 1);
     const fuzz::input_bytes& parent = from == 0   ? seeds[fuzz::below(random, seeds.size())].input
@@ -214,6 +214,6 @@ int main(int argc, char** argv) {
     dense.add(t, from >= 4 ? of_dense : SIZE_MAX);
     slow.add(t, from == 1 ? of_slow : SIZE_MAX);
   }
-  std::printf("%zu seeds, %llu inputs made of them: the dearest took %.0f MiB, the slowest %.0f ms\n", seeds.size(),
+  std::printf("%zu seeds, %llu inputs made of them: the costliest took %.0f MiB, the slowest %.0f ms\n", seeds.size(),
               static_cast<unsigned long long>(made), heavy.most() / (1 << 20), slow.most());
 }

@@ -94,7 +94,8 @@ void work() {
   TRACE(cuptiActivityFlushAll, 1);
 }
 
-/// One record of each kind that no program makes the stand-in write, and of more than one value of what names a part.
+/// Records of the kinds that no program makes the stand-in write. A kind with variants has one record for each value of
+/// the member that selects the variant.
 class other_records {
  public:
   template <class Record, class Fill>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: activity buffers of any content must neither crash the decoder nor make it read outside of them.
-// The first input byte chooses how trusting the stepping library is, the second CUPTI's version and whether its clock
-// is another one; names and details, which records point to, are replaced by good pointers, because a decoder cannot
-// report a bad one. Details must be freed once or not at all. scripts/fuzz runs it for long; random_driver.cpp where
-// there is no libFuzzer.
+// The first input byte chooses how carefully `next`, the fake cuptiActivityGetNextRecord, steps; the second CUPTI's
+// version and how far its clock is off; names and details, which records point to, are replaced by good pointers,
+// because a decoder cannot recognise a bad one. Details must be freed once or not at all. scripts/fuzz runs it for
+// long; random_driver.cpp where there is no libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -141,7 +141,7 @@ CUptiResult next(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** r) {
     std::memcpy(&kind, *r, sizeof(kind));
     const std::size_t step = step_of(kind);
     if (step == 0) return CUPTI_ERROR_INVALID_KIND;
-    at = step_mode >= 128 ? last + (kind * 2654435761u) % 300 : last + step;  // wild: not even forward
+    at = step_mode >= 128 ? last + (kind * 2654435761u) % 300 : last + step;  // wild: 0 to 299 bytes
   }
   // A careful library stops here; a careless one returns a record beyond the end.
   if (at >= valid && step_mode % 4 < 2) return CUPTI_ERROR_MAX_LIMIT_REACHED;
@@ -153,7 +153,7 @@ CUptiResult next(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** r) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
-  // 11.8, every number of CUDA 12, 13.0 and its update, one to come, and none: cuptiGetVersion failed.
+  // 11.8, every number of CUDA 12, 13.0 and its update, 13.2, a future one, and 0: cuptiGetVersion failed.
   constexpr std::uint32_t versions[] = {18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 130000, 130001, 130200, 999999, 0};
   constexpr std::int64_t distances[] = {0, 1234567890, INT64_MAX, INT64_MIN};
   if (size < 2) return 0;

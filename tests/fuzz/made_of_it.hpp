@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of traces that were read, as the command makes it, and thrown away: reports in all forms, answers to
-// "why", and files of each sink.
+// Sinks that make of a trace what the command makes of it, and throw the result away: reports in all forms, answers of
+// `cutrace why`, and files of each sink.
 #pragma once
 
 #include <cutrace/sink.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a libFuzzer target where there is no libFuzzer, without its knowledge of coverage: every seed whole and cut off
-// at every length, then seeds with bits, bytes and numbers changed, pieces left out, doubled and joined.
+// Runs a libFuzzer target where there is no libFuzzer, without its knowledge of coverage: every seed cut off at lengths
+// up to 4096 bytes, then seeds with bits, bytes and numbers changed, pieces left out, doubled and joined.
 //
 //   NAME [-runs=N] [-max_total_time=SECONDS] [-seed=N] [-cuts=N] [-input=FILE] FOLDER...
 //
-// FILE: the input at hand, while it runs. -cuts: each seed is cut off at so many lengths only, for large ones
+// FILE: the input at hand, while it runs. -cuts: at most so many lengths of each seed, for large seeds
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -101,7 +101,7 @@ class mutator {
         b.erase(b.begin() + static_cast<std::ptrdiff_t>(at), b.begin() + static_cast<std::ptrdiff_t>(at + n));
         return;
       }
-      case 6:  // how the library steps, and its version
+      case 6:  // the bytes that decode_fuzz takes for its choices
         b[0] = static_cast<std::uint8_t>(random_());
         b[1] = static_cast<std::uint8_t>(random_());
         return;

@@ -33,8 +33,8 @@ void seed(const std::string& folder, const std::string& name, const std::string&
     sink.close(sample::summary(events.size()));
   }
   std::filesystem::create_directories(folder);
-  // The first byte chooses what the fuzzer does with the file (read_fuzz.cpp). Of each four files one is in the same
-  // folder, so the choice moves on by one more after each four.
+  // The first byte chooses what the fuzzer does with the file (read_fuzz.cpp). Every fourth file is of the same kind:
+  // without `written / 4`, that kind would get only two of the eight choices.
   const char all = static_cast<char>(how | (written + written / 4) % 8 << 2);
   ++written;
   std::ofstream(folder + "/" + name, std::ios::binary) << all << content_of(path);

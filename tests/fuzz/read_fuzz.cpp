@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds the readers of trace files with bytes that nothing good has written. The first byte says whether they are to be
-// taken for the target's own format or recognised by their content, and what is made of the trace: a report, a file of
-// some sink (made_of_it.hpp); the rest is the file. Whatever it holds, the sink sees one open, events that can be
-// followed to their last text, and one close, or the reader throws a reading_error. Memory has a budget here;
-// scripts/fuzz limits the time, and the memory of the process.
+// Feeds the readers of trace files with bytes that no good program has written. The first byte says whether they are to
+// be taken for the target's own format or recognised by their content, and what is made of the trace: a report, a file
+// of some sink (made_of_it.hpp); the rest is the file. Whatever it holds, the sink sees one open, events whose texts
+// can all be read, and one close, or the reader throws a reading_error. Memory has a budget here; scripts/fuzz limits
+// the time, and the memory of the process.
 //
 // READ_FORMAT: jsonl, chrome or perfetto.
 #include <cstddef>
@@ -132,7 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   try {
     if (input[0] % 4 == 0) {
       const cutrace_reading::outcome o = cutrace_reading::read({file.path()}, sink);
-      // To a file that lacks something the reader adds events of the kind `window`: what it has is known for that time.
+      // Where parts are missing or a file was full, the reader adds `window` events, which it does not count.
       if (o.events > sink.events || sink.events - o.events > sink.windows) broken("not as many events as were said");
     } else {
       cutrace_reading::complaints problems;

@@ -57,7 +57,7 @@ inline std::string zipped(const std::string& s) {
 
 using random = std::mt19937_64;
 inline std::size_t below(random& r, std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(r() % n); }
-/// Mostly few, at times a sixteenth of what there is room for.
+/// A number of repetitions: mostly below 16, at times up to a sixteenth of content_limit.
 inline std::size_t many(random& r) {
   std::size_t powers = 1;
   while (content_limit >> (powers + 4) != 0) ++powers;
@@ -150,8 +150,8 @@ inline std::string with_value(std::string_view s, const proto_field& f, const st
 
 /// A field, by its index in each of the messages that it lies in, from the outermost on.
 using place = std::vector<std::size_t>;
-/// Some of each kind: all fields with the same tags around them. A trace has few that describe and many that happen,
-/// and it is the few that tables are made of.
+/// Up to 16 places of each kind of field, a kind being the tags from the outermost message down to the field. A trace
+/// has few descriptions and many events; choosing by kind meets the descriptions often, which fill the reader's tables.
 using kinds = std::map<std::string, std::vector<place>>;
 
 inline void list_kinds(random& r, std::string_view s, std::string& tags, place& at, kinds& all) {
@@ -176,7 +176,7 @@ inline void list_kinds(random& r, std::string_view s, std::string& tags, place& 
   at.pop_back();
 }
 
-/// Those of any kind, each as likely. Empty: there is none.
+/// The places of one kind, which is drawn with equal chances. Empty: there is none.
 inline std::vector<place> any_kind(random& r, const std::string& s) {
   kinds all;
   std::string tags;
@@ -249,7 +249,7 @@ inline void change_kind(random& r, std::string& s) {
     });
 }
 
-/// Packets, each with another number, as no repetition has: a new entry of a table, a new sequence.
+/// Copies of a packet in which one number counts up, so that each makes a new entry of a table or a new sequence.
 inline void count_up(random& r, std::string& s) {
   const place at = any_place(r, s);
   const std::vector<proto_field> packets = fields_of(s);
@@ -275,7 +275,7 @@ inline std::size_t mark_at(random& r, const std::string& s, const char* marks) {
   return at == std::string::npos ? from : at;
 }
 
-/// Objects in objects, by the field in front of one; whole or torn off.
+/// Wraps an object in many objects with the same field in front; mostly with their closing braces, else torn off.
 inline void nest(random& r, std::string& s) {
   const std::size_t at = s.find('{', below(r, s.size()));
   if (at == std::string::npos || at == 0) return;

@@ -26,7 +26,7 @@ class workplace {
   void trace(const std::string& name, const std::string& set) {
     std::ofstream(folder_.file(name), std::ios::binary) << written_by("jsonl", set);
   }
-  /// Standard output of the command, which must succeed. What it complains of goes to `complaints`, or must not be.
+  /// Standard output of the command, which must succeed. Standard error goes to `complaints`, or must be empty.
   std::string run(const std::vector<std::string>& words, std::string* complaints = nullptr) const {
     std::vector<std::string> all{command_};
     all.insert(all.end(), words.begin(), words.end());

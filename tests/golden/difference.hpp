@@ -95,7 +95,7 @@ class unified_diff {
     std::string out = std::string(1, s.mark) + (begin != 0 ? "..." : "") + content.substr(begin, most_columns);
     return out + (begin + most_columns < content.size() ? "...\n" : "\n");
   }
-  /// The line of the other text that this one of a changed block stands for: the one as far from the block's begin.
+  /// The counterpart of a changed line: the line of the other text at the same distance from the changed block's begin.
   const std::string& counterpart(const std::vector<std::string>& other, std::size_t i) const {
     static const std::string none;
     const char mark = steps_[i].mark;

@@ -41,8 +41,8 @@ files options(const context&);
 files variables(const context&);
 
 /// What a sink writes over a set of events. `sink` is its word for CUTRACE_SINKS, "jsonl?form=paired". Sets are
-/// "sample", "marked sample", whose late events are marked as readers want them, "random N", whose seed is N, "hostile
-/// names" and "extreme values".
+/// "sample", "marked sample", where `late` is set on events out of order, or readers would complain, "random N", whose
+/// seed is N, "hostile names" and "extreme values".
 std::string written_by(const std::string& sink, const std::string& set);
 
 /// The version of the library, wherever it stands as a word of its own, becomes VERSION.

@@ -158,7 +158,7 @@ int write(const std::string& data, const context& c) {
   return 0;
 }
 
-/// What programs may be reported from outside, said once for the process and the commands that it runs.
+/// Fixes the variables that change what programs print, for this process and the commands that it runs.
 void fix_environment() {
   std::vector<std::string> drop{"COLUMNS", "LINES", "LANG", "LANGUAGE", "NO_COLOR", "CUDA_VISIBLE_DEVICES"};
   for (char** e = environ; *e != nullptr; ++e)
@@ -182,7 +182,7 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   golden::fix_environment();
-  // The sample process has a number, and a sink may take it for its own process where this one has the same.
+  // The sample events have a fixed pid. A sink takes that process for its own if this process has the same pid: fork.
   if (::getpid() == static_cast<pid_t>(sample::pid)) {
     const pid_t child = ::fork();
     int status = 0;

@@ -48,8 +48,8 @@ std::string life_of(const std::string& word, const events& all, std::size_t batc
   return at == text.npos ? text : text.replace(at, path.size(), "PATH");
 }
 
-/// The tracks of counters, each with a word that stands for its number: the sink takes numbers from where names lie in
-/// memory, which no two runs share.
+/// The tracks of counters, each with a word that stands for its number: the sink makes numbers from the addresses of
+/// names, which differ from run to run.
 std::map<std::string, std::string> counter_tracks(std::string_view file) {
   constexpr std::uint64_t track_descriptor = 60, uuid = 1, counter = 8;
   std::map<std::string, std::string> words;

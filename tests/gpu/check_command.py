@@ -2,9 +2,9 @@
 # check_command.py [OPTIONS] FOLDER: do the traces (*.jsonl) that `cutrace run` left in a folder hold what they must? Prints
 # what they hold, and one line last.
 #
-#   --kernels FILE     a JSON file with "kernels", and "names" of them perhaps, from somebody who counted as well
+#   --kernels FILE     a JSON file of another counter: "kernels", their number, and perhaps "names", the number of each
 #   --stage NAME=N     N stages of this name, and GPU time in them; with NAME=N:0, no matter about GPU time
-#   --graphs N         N replays that are reported as a whole, and no kernel of theirs
+#   --graphs N         N replays of graphs that are reported as a whole (graph_launch)
 import argparse
 import collections
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_layers.py FOLDER: traces (*.jsonl) of one program in FOLDER/{ebpf,kernel,ioctl,all}/trace, by the methods of those
 # names of `cutrace run` (kernel: ebpf --kernel). Prints what each saw, and one line last. Launches must be as many in all,
-# and in the joined trace each must be CUPTI's and the probes'; what names a call as the one it was made in must name one
-# that is there.
+# and in the joined trace each must be CUPTI's and the probes'; the call that an ioctl or system event
+# names as the one it was made in must be in the trace.
 import collections
 import json
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# check_report.py FOLDER RUNS: reports (naive.N.json, graphs.N.json) and what the server printed itself (*.out). Prints
-# lines "what|how it went".
+# check_report.py FOLDER RUNS: reports on the inference server with planted faults (naive.N.json, N from 1 to RUNS) and
+# without (graphs.N.json), and what the server printed itself (*.out). Prints lines "what|how it went".
 import json
 import pathlib
 import re

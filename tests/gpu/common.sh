@@ -42,7 +42,7 @@ build_targets() { # <option or target...>: all targets where none is named
   cuda_include=$(grep -m1 CUPTI_INCLUDE_DIR: "$build/CMakeCache.txt" | cut -d= -f2)
 }
 
-# Reads a JSONL trace of the inference server beside what the program counted itself.
+# The program that compares a JSONL trace of the inference server with what the server counted itself.
 build_check_trace() {
   g++ -std=c++17 -O1 "$root/tests/support/check_trace.cpp" -o "$build/check_trace" || note check_trace "FAILED: does not build"
 }
@@ -51,7 +51,7 @@ compile() { # <output> <source or option...>
   g++ -std=c++17 -O2 -DFMT_HEADER_ONLY -I"$build/include" -I"$root/include" -I"$root/backends/cupti/include" \
     -I"$build/backends/cupti/include" -I"$cuda_include" -o "$@" -pthread -ldl
 }
-# <name...>: programs of tests/integration, or of a folder of their name, side by side, with the runtime compiled once.
+# <name...>: programs of tests/integration, or of a folder of their name, in parallel, with the runtime compiled once.
 build_programs() {
   local name waiting=() started=$SECONDS
   printf '#include <cutrace/runtime.hpp>\n#include <cutrace/cupti/register.hpp>\n' >"$build/runtime.cpp"
@@ -72,7 +72,7 @@ build_programs() {
   echo "== programs built in $((SECONDS - started)) s"
 }
 
-# <program> <limit in s> <argument...>: one that says a line a scenario, "ok" or "FAIL".
+# <program> <limit in s> <argument...>: one that prints a line for each scenario, "ok" or "FAIL".
 scenarios() {
   local program=$1 limit=$2 what="$1${3:+ ${*:3}}" said
   shift 2

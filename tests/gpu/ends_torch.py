@@ -78,7 +78,7 @@ def main():
     if how == "jax.profiler":
         return profiled_by_jax(142)
     work(2000)
-    if how == "threads":  # what signals the threads of the driver and of CUPTI let in
+    if how == "threads":  # which signals the threads of the driver and of CUPTI block
         for thread in sorted(os.listdir("/proc/self/task"), key=int):
             with open("/proc/self/task/%s/status" % thread) as file:
                 lines = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)

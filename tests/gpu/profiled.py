@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# profiled.py RESULT.json SCRIPT ARGUMENTS...: runs a script as it is under PyTorch's own profiler, which knows nothing of
-# cutrace, and writes how many kernels that saw, in all and by name.
+# profiled.py RESULT.json SCRIPT ARGUMENTS...: runs a script as it is under PyTorch's own profiler, which knows nothing
+# of cutrace, and writes how many kernels the profiler saw, in all and by name.
 import collections
 import json
 import os

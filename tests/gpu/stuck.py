@@ -5,9 +5,10 @@
 #   stuck.py --program PATH --out FOLDER [--parts faults,hangs,alive,torch,nccl] [--only REGEX] [--jobs N]
 #            [--faults N] [--hangs N] [--many N] [--inject LIBRARY] [--loaded]
 #
-# --loaded: other work keeps the machine busy. Flushes then come too late for the culprit to be the only candidate, which
-# is counted all the same. --many: runs of an illegal address, of a failed assertion and of the first hang, where one case is waited for, instead
-# of N. --jobs: programs at a time; of faults one at a time is nearest to what users see.
+# --loaded: other work keeps the machine busy. cutrace's flushes of CUPTI's records may then come too late for the
+# culprit (the work that faulted) to be the only candidate: runs in which it is are counted, but not required. --many:
+# number of runs, instead of N, of "waited illegal", "waited assert", the first hang and torch's "index". --jobs:
+# programs that run at a time; 1 is nearest to what users see of faults. Forms and kinds of faults: stuck/faults.hpp.
 import argparse
 import concurrent.futures
 import json
@@ -133,7 +134,7 @@ class Score:
 
 
 def noticed_by(form):
-    """The call that returned the error: one that polls is not recorded, its error is seen all the same."""
+    """The call that the block must name: a poll that returned the error, although other polls are not recorded."""
     return "cuEventQuery" if "poll" in form.split() else ""
 
 
@@ -154,6 +155,7 @@ def score_fault(score, run, form, code, status):
 
 
 def score_hang(score, run):
+    # A head is the first unfinished work of a stream, or a call that does not return.
     heads = [a for a in run.alarms if a.get("alarm") in ("hang", "stage")]
     right = [any(matches(a, want) for a in heads) for want in run.expected]
     wrong = [a for a in heads if not any(matches(a, want) for want in run.expected + run.allowed)]
@@ -272,7 +274,7 @@ def plan_torch(suite):
             run = Run(o, "torch.%s.%d" % (name, i), command, dict(environment, CUTRACE_WATCHDOG=None), limit=120)
             if run.status == 77:
                 return lambda score: suite.notes.append("%s: %s" % (name, run.out.strip().splitlines()[-1]))
-            form = "waited" if name == "index" else "unproved"  # nothing was before it that had not been waited for
+            form = "waited" if name == "index" else "unproved"  # "index": all work before the culprit was waited for
             return lambda score: score_fault(score, run, form, None, run.status if untraced is None else untraced)
 
         suite.plan("torch", name, (o.many or o.faults) if name == "index" else o.faults, work)

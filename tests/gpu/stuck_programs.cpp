@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs whose GPU faults, that hang, or that are slow but alive, each with a session of cutrace. What a trace must
-// say of each is printed ("expects {...}"); stuck.py runs them and compares. On a GPU kernels really fault and hang; on
-// the stand-in driver they do so by its fault language.
+// say of each is printed ("expects {...}"); stuck.py runs them and compares. On a GPU kernels really fault and hang;
+// the stand-in driver simulates it, as asked by cutrace_sim_set_faults().
 //
 //   stuck_programs fault KIND FORM [poll]      KIND: illegal, misaligned, trap, assert; FORM: see faults.hpp
 //   stuck_programs hang NAME                   never ends: to be killed

@@ -81,7 +81,7 @@ def fault(how):
     else:
         launch, name = write_far(torch), "^write_far$"
         offset = [0]
-        # A graph keeps its arguments: one that is captured faults at its first replay.
+        # A graph keeps its arguments: illegal-graph captures the bad offset and faults at the first replay.
         if how.endswith("graph"):
             launch(x, 0)
 
@@ -138,7 +138,7 @@ def collective(rank, meeting_file):
     torch.cuda.synchronize()
     torch.cuda.nvtx.range_pop()
     if rank == 1:
-        time.sleep(600)  # as if it had gone another way
+        time.sleep(600)  # as if it had taken another branch of the program
     torch.cuda.nvtx.range_push("decode")
     expect("cuLaunchKernel", "nccl", {"stage_like": "^(decode|nccl.*)$"})  # the range of NCCL's own is the inner one
     print("expects_in_block (?m)stage (\"nccl\\w+\" in )?\"decode\"$")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each public header as the only include of a translation unit, twice in it, with all warnings as errors; the light
-# ones without exceptions and RTTI too, and compiled to nothing.
+# Each public header as the only include of a translation unit, twice in it, with all warnings as errors; those of
+# light_headers.txt also without exceptions and RTTI, and with CUTRACE_DISABLE.
 # alone.sh every|outer <compiler> <standard> <folder of public_headers.txt> <include flags...>
 #   outer: those that applications, sinks and backends of other people include
 set -u

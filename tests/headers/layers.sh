@@ -42,7 +42,7 @@ room $here/nvtx "NVTX" "cutrace/($light|(marker|nvtx)/[a-z0-9_]+)"
 collector="cutrace/($light|session|sink|backend|(marker|base|collect|collect/watch)/[a-z0-9_]+)"
 room $here/collect "collector" "$collector"
 room $here/collect/watch "what faulted and what hangs, a part of the collector" "$collector"
-# The runtime's owner names sinks once, by their words: it makes those that CUTRACE_SINKS asks for.
+# The runtime reaches sinks by name alone, through their registry: it makes those that CUTRACE_SINKS asks for.
 room $here/run "runtime" "cutrace/($light|session|sink|backend|(marker|base|collect|collect/watch|nvtx|run)/[a-z0-9_]+|sinks/sink_registry)"
 room $here/analysis "analysis: pure functions over events" "cutrace/($light|analysis/[a-z0-9_]+)"
 # Sinks see events and what writes text and files; nothing of the way the events came.
@@ -85,8 +85,8 @@ without "Boost is the collector's" 'boost/' "${all[@]}"
 while read -r header; do
   without "the light side" '(fmt|boost|cuda|cupti|iostream|string|vector)' "$source/include/$header"
 done <"$source/tests/headers/light_headers.txt"
-# The environment of a traced program is its caller's, who may have fewer rights. The stand-ins for the driver are none of
-# ours, and the generator runs when cutrace is built.
+# The environment comes from the caller, who may have fewer rights than the program (setuid): only environment(), which
+# checks that, reads it. The stand-ins for the driver are exempt: they play foreign libraries.
 if grep -rnE '\bgetenv\(' "$source/$here" "$source/backends" --include='*.[ch]pp' --include='*.h' |
   grep -vE "^$source/($here/base/process_info.hpp|backends/sim/(cu|nvml))"; then
   echo "FAILED: the above read the environment; detail::environment() does, in base/process_info.hpp"

@@ -13,7 +13,7 @@ for flag in "$@"; do
   case $flag in -I*) includes+=("${flag#-I}") ;; esac
 done
 
-# Every include of ours that is not ours, wherever it stands, each only where this machine has it.
+# Every foreign header that one of our headers includes, in whatever #if; each only where this machine has it.
 prelude() {
   while read -r header; do
     for folder in "${includes[@]}"; do

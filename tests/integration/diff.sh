@@ -12,7 +12,7 @@ for run in 1 2 3 4 5 6; do
   CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:$run.jsonl \
     "$server" --device sim --requests 12 --arrival-us 200 >server.txt 2>&1 || { cat server.txt; exit 1; }
 done
-for run in 4 5 6; do  # marked late, as a file has them that are out of the order of their ends
+for run in 4 5 6; do  # marked `late` (out of the order of ends), since other durations move the ends
   jq -c 'if .type == "kernel" and .name == "matmul" then .dur_ns = (.dur_ns * 1.2 | floor) else . end
          | if .type | IN("header", "footer") then . else .late = true end' $run.jsonl >slow$run.jsonl
 done

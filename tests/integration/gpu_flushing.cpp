@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a session comes by the records that CUPTI keeps: plainly each period while CUPTI has a buffer, and by force only
-// after a fatal error and where work that runs holds back too much memory. Work that was unfinished then is delivered
-// without times; everything else has its own.
+// How a running session obtains the records that CUPTI keeps: by a plain flush each period while CUPTI has a buffer, by
+// a forced flush only on request, after a fatal error, and where unfinished work holds back too much memory. A forced
+// flush delivers unfinished work without times; all other work has its times.
 #include <cuda.h>
 
 #include <algorithm>
@@ -122,7 +122,7 @@ void idle(const test_support::gpu_device& gpu) {
   t.session.stop();
 }
 
-/// Beside a kernel of 2.5 s: some of its own thread, and those of another one.
+/// While a kernel of 2.5 s runs, its thread and another one launch short kernels.
 void long_kernel(const test_support::gpu_device& gpu) {
   counted_backend backend;
   traced t(backend, 0, 20, 100);
@@ -219,7 +219,7 @@ void held_back(const test_support::gpu_device& gpu) {
          std::to_string(known ? endless->duration_ns() / 1000000 : 0) + " ms");
 }
 
-/// What has not ended is asked for by the program.
+/// The program asks for unfinished work (flush_unfinished).
 void asked_for(const test_support::gpu_device& gpu) {
   counted_backend backend;
   traced t(backend, 0, 20, 100);
@@ -249,10 +249,10 @@ void asked_for(const test_support::gpu_device& gpu) {
   report(known, "and gets it without times, but with its stage and requests", count(all.size(), "kernels"));
 }
 
-/// Beside a kernel of 1.5 s another thread makes more calls than the ring that joins them has room for.
+/// Beside a kernel of 1.5 s another thread makes more calls than the correlation ring (from ids to calls) holds.
 void overtaken(const test_support::gpu_device& gpu) {
   counted_backend backend;
-  traced t(backend, std::size_t{1} << 20, 20, 100);  // a ring of 4,096
+  traced t(backend, std::size_t{1} << 20, 20, 100);  // a ring of 4,096 calls
   const CUstream busy = make_stream();
   CU(cutrace_sim_set_kernel_duration)("empty", 1500000000ull);
   {
@@ -266,7 +266,7 @@ void overtaken(const test_support::gpu_device& gpu) {
     for (int i = 0; i < 20000; ++i) {
       gpu.launch(stream, 1);
       if (i % 20 == 19) DO(cuStreamSynchronize, stream);
-      // The collector comes to copy the call before the ring goes round; a sanitizer makes it slower than the launches.
+      // Lets the collector copy the call before the ring overwrites it; a sanitizer makes it slower than the launches.
       if (i % 100 == 99) std::this_thread::sleep_for(milliseconds(sanitized ? 8 : 2));
     }
   }).join();
@@ -306,7 +306,7 @@ void fault(const test_support::gpu_device& gpu) {
 
 }  // namespace
 
-/// `overtaken`: that alone, since the ring is as large as the first session of a process asks for.
+/// With an argument only `overtaken` runs: the first session of a process decides how large the ring is.
 int main(int argc, char**) {
   const test_support::gpu_device gpu;
   if (argc > 1) {

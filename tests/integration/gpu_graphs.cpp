@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<graph_work> gpu;
   if (!early) {
     gpu.reset(new graph_work);
-    gpu->run();  // before the session: a graph that GRAPH_TRACE must not meet
+    gpu->run();  // before the session: with GRAPH_TRACE on, CUPTI would crash in its next replay
   }
   cutrace::session_options o;
   o.backend = "cupti";

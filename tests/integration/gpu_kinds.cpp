@@ -98,7 +98,7 @@ void cuda_events(const test_support::gpu_device& gpu) {
   report(ok, "CUDA events are joined to their call, stage and request", all);
 }
 
-/// What one session asked of CUPTI costs the next one nothing.
+/// The details that one session switches on in CUPTI are off in the next one.
 void latency_of_one_session(const test_support::gpu_device& gpu) {
   std::string all;
   bool ok = true;
@@ -123,8 +123,8 @@ void latency_of_one_session(const test_support::gpu_device& gpu) {
   report(ok, "kernels have the times of queueing where they were asked for", all);
 }
 
-/// One wait in each stage, after a kernel on the stream that is waited for (in "event" and "stream waits" on the one
-/// where the event was recorded).
+/// One wait in each stage but the last. Where the record of the wait names a stream, the stage has a kernel on it; in
+/// "stream waits" that is the stream which waits.
 void wait_in_all_ways(const test_support::gpu_device& gpu) {
   const auto launch_ptsz = test_support::resolve<decltype(&cuLaunchKernel)>(false, "cuLaunchKernel_ptsz");
   const auto wait_ptsz = test_support::resolve<decltype(&cuStreamSynchronize)>(false, "cuStreamSynchronize_ptsz");
@@ -193,7 +193,7 @@ void wait_in_all_ways(const test_support::gpu_device& gpu) {
   DO(cuStreamDestroy, first);
 }
 
-/// "legacy default stream: Stream Sync of its kernel's stream by cuStreamSynchronize", in the order of their begin.
+/// As "context: Context Sync, context synchronize, of no stream by cuCtxSynchronize for 0", in the order of begin.
 std::vector<std::string> waits_of(const char* kinds, const test_support::gpu_device& gpu, bool& consistent) {
   const bool recorded = std::strcmp(kinds, "+sync") == 0;
   cutrace::session trace(with_kinds(kinds));
@@ -277,7 +277,7 @@ void runtime_names(const test_support::gpu_device& gpu) {
   DO(cuMemAlloc, &p, 4096);
   IN_RUNTIME_CALL(cudaMemset_v3020, [&] {
     DO(cuMemsetD8, p, 0, 64);
-    // Of functions in each other the program wrote the outer one.
+    // Of nested runtime calls the outer one gives the name: it is the one in the program's source.
     IN_RUNTIME_CALL(cudaMemsetAsync_v3020, [&] { DO(cuMemsetD8, p, 1, 64); });
     DO(cuMemsetD8, p, 2, 64);
   });
@@ -340,7 +340,7 @@ void runtime_names_in_windows() {
   o.sample = "requests";
   cutrace::session trace(o);
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
-  const auto pass = [] { std::this_thread::sleep_for(std::chrono::milliseconds(25)); };  // until switched off
+  const auto pass = [] { std::this_thread::sleep_for(std::chrono::milliseconds(25)); };  // until the window is closed
   bool opened = true;
   for (int i = 0; i < 3; ++i) {
     std::unique_ptr<cutrace::window> w(new cutrace::window(trace, true, 10000));
@@ -378,7 +378,7 @@ void real_runtime_names() {
   const auto set = reinterpret_cast<int (*)(void*, int, std::size_t)>(dlsym(library, "cudaMemset"));
   const auto release = reinterpret_cast<int (*)(void*)>(dlsym(library, "cudaFree"));
   void* p = nullptr;
-  test_support::must(release(nullptr), "cudaFree(0)");  // so that the library has begun
+  test_support::must(release(nullptr), "cudaFree(0)");  // initialises the library
   cutrace::session trace(with_kinds("+runtime"));
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
   allocate_and_free();

@@ -314,7 +314,7 @@ CUptiResult subscribe(CUpti_SubscriberHandle& handle, std::string& holder) {
   return r;
 }
 
-/// A tool that comes second is refused and reported by whom, and loses us nothing; after the session it may have CUPTI.
+/// A tool that comes second is refused, learns by whom, and costs us no record; after the session it may have CUPTI.
 int clients() {
   CUpti_SubscriberHandle other = nullptr;
   std::string holder;

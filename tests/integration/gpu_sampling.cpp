@@ -62,7 +62,7 @@ struct seen {
   bool balanced;
   std::string losses;
 
-  /// `busy`: when the program launched something, to report a window that was lost from one in which nothing was done.
+  /// `busy`: when the program launched something, to distinguish a lost window from one in which nothing was done.
   /// `longest_ns`: what a launch took at most.
   seen(const std::vector<cutrace::event>& events, const cutrace::stats& s, const std::vector<std::int64_t>& busy = {},
        std::int64_t longest_ns = 0)
@@ -85,7 +85,7 @@ struct seen {
       without_kernel += c.second.second == 0 ? 1 : 0;
       without_call += c.second.first == 0 ? 1 : 0;
     }
-    // A call's begin is read before it is let in; the thread may have waited for its processor meanwhile.
+    // A call's begin may be read before the window admits the call; the thread may lose its processor in between.
     const std::int64_t slack_ns = std::max<std::int64_t>(5000000, longest_ns);
     std::vector<int> work(windows.size());
     for (const cutrace::event& e : events) {
@@ -104,8 +104,8 @@ struct seen {
       empty += work[i] == 0 && launched ? 1 : 0;
     }
   }
-  /// A thread that the system takes its processor from in the middle of a launch, at a window's edge, is in it with one
-  /// half: on a busy machine, each of `cut` threads that launch all the time at each edge.
+  /// A thread that loses its processor during a launch at a window's edge leaves half of it: a call or a kernel alone.
+  /// `cut`: how many threads launch all the time; on a busy machine each of them may do so at each edge.
   bool whole(std::size_t cut = 0) const {
     const std::size_t most = cut == 0 ? windows.size() / 2 : windows.size() * cut;
     return balanced && without_kernel <= most && without_call <= most && empty == 0 && outside == 0;
@@ -141,7 +141,7 @@ struct load {
           if (i % 2 == 1) DO(cuGraphLaunch, x, s);
           longest_ns[i] = std::max(longest_ns[i], monotonic_ns() - begin);
           if (step % 4 == 3) DO(cuStreamSynchronize, s);
-          // The stand-in launches in a tenth of a GPU's time, more than activity buffers hold on a busy machine.
+          // The stand-in launches ten times as fast as a driver: a busy machine would run out of activity buffers.
           std::this_thread::sleep_for(std::chrono::microseconds(500));
           if (i == 3 && step % 64 == 63) {  // graphs are made and destroyed in and between windows
             DO(cuGraphExecDestroy, x);

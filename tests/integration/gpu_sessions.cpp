@@ -103,8 +103,8 @@ void one_after_another(device_work& gpu) {
   report(ok, "four sessions inside one stage, 20 launches in each and 30 after each", found);
 }
 
-/// What a session that begins late says of devices, contexts and streams is what one that began before CUDA was
-/// reported.
+/// What a trace says of devices, contexts and streams: a session that begins late must describe them as one that began
+/// before CUDA did.
 struct descriptions {
   std::vector<cutrace::event> devices, contexts, streams;
   explicit descriptions(const cutrace::memory_sink& sink) {
@@ -206,8 +206,8 @@ void context_goes_first(device_work& gpu) {
   report(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
 }
 
-/// Before CUDA starts, by a thread that polls on one processor: threads of cutrace and CUPTI that shared it took a
-/// third of an engine's speed.
+/// Begins a session before CUDA starts, on a thread bound to one processor. Threads of cutrace and CUPTI must not be
+/// bound to it: beside a busy thread they took a third of an inference engine's speed.
 std::unique_ptr<cutrace::session> begun_while_bound() {
   cpu_set_t before, one, now;
   CPU_ZERO(&before);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// cutrace::graph_exec: single replays recorded node by node, while the graph's first instance is never recorded so and
-// other threads launch and make graphs. One scenario a process, since whole graphs can be had only before CUDA starts.
-// Runs on the stand-in driver in each test run and on a real one in tests/gpu/run.
+// cutrace::graph_exec: single replays recorded node by node, with a second instance of the graph (its twin), while the
+// first one is never recorded so and other threads launch and make graphs. One scenario a process, since records of
+// whole graphs can be had only before CUDA starts. Runs on the stand-in driver in each test run and on a real one in
+// tests/gpu/run.
 //
 //   gpu_twin untraced|whole|windows|blocked [LAUNCHES]
 #include <cuda.h>

@@ -62,7 +62,7 @@ struct replayed_graph {
     }
   }
 
-  /// Of the device, taken since the context exists, by whomever: another tenant's share counts, too.
+  /// Device memory taken since the context was made, by any process: another tenant's share counts, too.
   std::int64_t taken_bytes() const {
     std::size_t now = 0, total = 0;
     DO(cuMemGetInfo, &now, &total);

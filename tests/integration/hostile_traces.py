@@ -143,14 +143,14 @@ def cleared_slices(n):
 
 
 def first_again(n):
-    """A further file begins n times, with a million sequences and many tracks."""
+    """The packet that begins a further part of the trace, n times, after a far sequence number and many tracks."""
     out = [clocks(), packet(field(8, 1), sequence=(1 << 20) - 1)]
     out += [track(1 + i, 3 + i) for i in range(n)]
     return b"".join(out) + clocks() * n
 
 
 def table_size(n):
-    """What a hash table of libstdc++ has that grew to a size of TIME, or ten times that."""
+    """Buckets of a libstdc++ hash table that holds what a case of TIME has (4,200), or ten times as much."""
     return 42043 if n > 10000 else 5087
 
 
@@ -214,7 +214,7 @@ def unclosed(n):
 
 
 def far_brace(n):
-    """Chrome JSON of one line, whose first elements are divided in a way of their own."""
+    """Chrome JSON of one line, whose first elements are separated by a comma and a tab, the last two by a comma."""
     return ('{"traceEvents":[' + '{"ph":"M"},\t' * n + '{"ph":"M"},{"ph":"M"}]}\n').encode()
 
 
@@ -269,8 +269,8 @@ MEMORY = [
     (nested_details, 200000), (far_numbers, 2000), (many_texts, 30000), (many_names, 30000), (long_requests, 300000),
     (long_rows, 300), (long_notes, 300), (open_operations, 10000), (first_again, 2000),
 ]
-# File and size: ten times that takes thirty times as long at most, and no more than a few seconds of a processor. What
-# fits into a processor's caches and what does not differ by up to 18 times here; a search of all by each takes 100.
+# File and size: ten times that takes thirty times as long at most, and no more than a few seconds of a processor.
+# Linear work takes up to 18 times as long here, since it outgrows the processor's caches, quadratic work 100 times.
 MOST_SECONDS, MOST_TIMES = 5, 30
 TIME = [
     (nested_details, 20000), (far_numbers, 200), (cleared_tables, 1000), (cleared_slices, 1000), (first_again, 1000),
@@ -319,7 +319,7 @@ def main():
         return [c for c in cases if not names or c[0].__name__ in names]
 
     def make(which, n):
-        # By another process: what this one once had would count as the command's.
+        # By another process: memory that this one once had would count as the command's.
         subprocess.run([sys.executable, __file__, "--write", which.__name__, str(n), FILE], check=True)
         return f"{which.__name__} {n}"
 

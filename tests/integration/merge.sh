@@ -13,7 +13,7 @@ for rank in 0 1 2; do
 done
 wait
 [ -s 0.jsonl ] && [ -s 1.jsonl ] && [ -s 2.jsonl ] || { cat server*.txt; exit 1; }
-# The third as if it came from another host, 10 s later, so that it is the second, where its process has the number of the first.
+# The third as if it came from another host, 10 s later and with the first's pid, so that it gets another pid.
 pid=$(head -n 1 0.jsonl | jq .pid)
 jq -c --argjson pid "$pid" '. as $e | (if .pid then .pid = $pid else . end)
   | if .type == "header" then .host = "elsewhere" | .boot_id = "another" | .clocks.monotonic_ns += 12345 | .clocks.realtime_ns += 10000000000 else . end

@@ -53,14 +53,14 @@ run 0 transformer_inference --device cpu --layers 2 --vocabulary 1000 --tokens 3
 has out ' parameters, 2 layers, float32, on CPU$'
 times 0 'range .*'
 
-# The helpers of tests/gpu/run_command: who counts, and who compares with a trace.
+# Helpers of tests/gpu/run_command: profiled.py counts kernels, check_command.py compares the counts with a trace.
 gpu=$1/tests/gpu
 (cd "$work" && PYTHONPATH=$fake python3 "$gpu/profiled.py" counted.json "$examples/simple_inference.py" --batches 2) >"$work/out" 2>&1 ||
   { complain "profiled.py failed"; cat "$work/out"; }
 has out "$digest"
 [ "$(cat "$work/counted.json")" = '{"kernels": 1, "names": {"empty": 1}}' ] || complain "counted $(cat "$work/counted.json")"
 PYTHONPATH=$fake python3 "$gpu/prefill_agrees.py" >"$work/out" 2>&1 || { complain "prefill_agrees.py failed"; cat "$work/out"; }
-has out '^5 of 5 prompts'  # on the fake they all end in 0; that it runs is what is seen here
+has out '^5 of 5 prompts'  # the fake's tokens are all 0: this checks only that the script runs
 mkdir "$work/trace"
 cat >"$work/trace/t.jsonl" <<'JSON'
 {"type":"kernel","name":"empty","dur_ns":5,"stage":"batch","attribution":"by_call"}
@@ -88,7 +88,7 @@ compare 1 'lost events: 3, not 0; GPU work without a known call'
 sed -i '$d' "$work/trace/t.jsonl"
 compare 1 'files without a footer: 1, not 0; GPU work without a known call'
 
-# What cannot be: said in one line, with the status of a skipped test or of a wrong argument.
+# What cannot run says so in one line, and exits as a skipped test (77) or with the status of a wrong argument (2).
 run 2 transformer_inference --device cpu --graphs
 run 2 transformer_inference --prompt 1000 --tokens 25
 has err 'prompt and tokens are 1025, the KV cache has --context 1024$'

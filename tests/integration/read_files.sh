@@ -44,7 +44,7 @@ if [ -s t.pftrace ]; then
   expect 0 - "$command" convert t.pftrace -o p1.jsonl
   expect 0 - "$command" convert p1.jsonl -o p2.pftrace
   expect 0 - "$command" convert p2.pftrace -o p2.jsonl
-  # Only GPU rows say their process, so descriptions may come at another place; the kind nvtx and such do not occur.
+  # Without descriptions, which the reader places anew. Events of kind nvtx, which it makes stages, do not occur here.
   cmp <(grep -v '"type":"\(process\|thread\|device\|header\|footer\)"' p1.jsonl | sort) \
     <(grep -v '"type":"\(process\|thread\|device\|header\|footer\)"' p2.jsonl | sort) || fail "Perfetto changes when it is converted again"
 fi
@@ -63,7 +63,7 @@ expect 0 - "$command" convert "$data/kineto_h200_steps.json.gz" -o jsonl:torch.j
 expect 0 - "$command" cut t.jsonl -o decode.jsonl --stage decode
 jq -e -s '[.[] | select(.type | IN("kernel","stage","api")) | .stage] | length > 0 and all(. == "decode")' decode.jsonl >out.txt ||
   fail "cutting a stage leaves others"
-# A millisecond from the thousandth kernel on, wherever that ran.
+# One millisecond, from the begin of the thousandth kernel in the file.
 from=$(jq -r 'select(.type == "kernel") | .ts_ns' t.jsonl | sed -n 1000p)
 to=$((from + 1000000))
 begin=$(head -n 1 t.jsonl | jq .clocks.trace_ns)
@@ -124,7 +124,7 @@ expect 4 'line ' "$command" convert <(head -n 20 t.jsonl; echo '{garbage'; tail 
 cmp -s t.jsonl x.jsonl && fail "the broken line left no trace"
 [ "$(grep -c '"type":"kernel"' x.jsonl)" -eq "$(grep -c '"type":"kernel"' t.jsonl)" ] || fail "a broken line took others along"
 
-# A file that lacks something: no page says that nothing is lost, nor does what is made of it.
+# A file that lacks events: neither its report nor one on a file made from it says that nothing is lost.
 for sink in 'jsonl:full.jsonl?max=100K' 'jsonl:r.jsonl?rotate=100K'; do
   CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=$sink "$server" --device sim --requests 12 --arrival-us 200 >/dev/null 2>&1
 done

@@ -201,7 +201,7 @@ int main() {
       std::puts(json({{"record", quoted("memset")},
                       {"call", call(m.correlationId)},
                       {"bytes", number(m.bytes)},
-                      {"value", m.graphNodeId == 0 ? number(m.value) : "null"},  // CUPTI says that of an earlier set
+                      {"value", m.graphNodeId == 0 ? number(m.value) : "null"},  // in graphs CUPTI gives an earlier one
                       {"memory", number(m.memoryKind)},
                       {"flags", number(m.flags)},
                       {"stream", stream(m.streamId)},
@@ -212,7 +212,7 @@ int main() {
                     .c_str());
     }
   }
-  // Synchronisations are records of the host: their order among the others depends on the moment, their own does not.
+  // Synchronisations are records of the host: their place among the others differs between runs, their order does not.
   std::vector<item> waits;
   for (std::size_t i = 0; i < syncs.size(); ++i) waits.push_back({syncs[i].start, 3, i});
   std::sort(waits.begin(), waits.end(), [](const item& x, const item& y) { return x.start < y.start; });

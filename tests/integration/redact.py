@@ -84,7 +84,7 @@ def varint(n):
 def search(trace, paths):
     found = 0
     text = open(trace, encoding="utf-8").read()
-    # Those of a program, not the constants of CUDA's headers.
+    # Addresses have at least 9 digits here; shorter numbers may be constants of CUDA's headers.
     addresses = {int(h, 16) for h in re.findall(r'"(?:0x)([0-9a-f]{9,16})"', text)}
     hashes = {hash_text(name) for name in re.findall(rf"{SECRET}-request-\d+", text)}
     uuid = re.search(r'"uuid": ?"([^"]+)"', text)[1]
@@ -96,7 +96,7 @@ def search(trace, paths):
             data = gzip.decompress(data)
         what = {SECRET.encode(), b"request zq may", uuid.encode(), bytes.fromhex(uuid.replace("-", ""))}
         for n in addresses | hashes:
-            # Numbers stand as such in binary files alone: five bytes of a varint could be anything.
+            # Varints and raw words are searched for in binary files alone: elsewhere so few bytes could be anything.
             what |= {b"0x%x" % n, b"%d" % n} | ({varint(n), struct.pack("<Q", n)} if ".pftrace" in path else set())
         for secret in sorted(what):
             at = data.find(secret)
@@ -116,7 +116,7 @@ def same(a, b, where, bad):
                 continue  # the hash of that name
             same(a[key], b.get(key), f"{where}.{key}", bad)
     elif isinstance(a, list) and isinstance(b, list):
-        if len(a) != len(b) and where != ".notes":  # of complaints of either reading
+        if len(a) != len(b) and where != ".notes":  # reading either file adds complaints of its own
             bad.append((where, a, b))
         for i, (x, y) in enumerate(zip(a, b)):
             same(x, y, f"{where}[{i}]", bad)

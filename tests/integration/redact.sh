@@ -14,7 +14,7 @@ run() { # <sinks> <environment...>
     >server.txt 2>&1 || { cat server.txt; exit 1; }
 }
 run jsonl:t.jsonl
-# Even the name of the file is one: complaints quote it.
+# Even the file's name is a secret: complaints quote it.
 input=s3cr3t-input.jsonl
 "$python" "$here/redact.py" --plant t.jsonl >$input || fail "no secrets"
 
@@ -25,7 +25,7 @@ for format in $formats; do
   expect 4 - "$command" convert $input -o "plain.$format"
   expect 4 - "$command" convert $input --redact -o "less.$format"
   all+=("less.$format")
-  # The search finds them where they are: a trace in each format that has any, the report and metrics have few.
+  # The search must find secrets in each format that is not redacted; only the report and metrics may hold none.
   case $format in
     prom | txt) ;;
     *) "$python" "$here/redact.py" --search $input "plain.$format" >/dev/null && fail "nothing is found in plain.$format" ;;

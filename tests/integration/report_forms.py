@@ -5,8 +5,8 @@
 report_forms.py TRACE.jsonl TEXT JSON CSV_FOLDER HTML
 report_forms.py --hostile TRACE.jsonl > TRACE_WITH_OTHER_NAMES
 report_forms.py --kineto KINETO.json.gz JSON         PyTorch's own events, in exact decimals
-report_forms.py --live LIVE_TEXT TEXT LIVE_HTML HTML    what a program printed of itself, and what a file of it says
-report_forms.py --time TRACE.jsonl JSON [FROM_NS TO_NS]    times of the report on that, or on what was chosen of it
+report_forms.py --live LIVE_TEXT TEXT LIVE_HTML HTML    a program's live report, and the report on its file
+report_forms.py --time TRACE.jsonl JSON [FROM_NS TO_NS]    times in the report on the trace or that part of it
 """
 import collections
 import csv
@@ -59,8 +59,8 @@ DESCRIPTIONS = ("header", "footer", "process", "thread", "device", "context", "s
 
 
 def recorded_time(events, from_ns, to_ns):
-    """The time that a trace covers: its windows; else all of it, but for parts that are not there and what came after
-    a file was full. Of that, what was asked for."""
+    """The time that a trace covers: its windows; else all of it, but for missing parts of a rotated file and what came
+    after a file was full. Of that, what lies between from_ns and to_ns."""
     windows = [(e["ts_ns"], e["ts_ns"] + e["dur_ns"]) for e in events if e["type"] == "window"]
     if not windows:
         heads = [i for i, e in enumerate(events) if e["type"] == "header"]
@@ -84,7 +84,7 @@ def recorded_time(events, from_ns, to_ns):
 
 
 def compare_time(events, report, from_ns, to_ns):
-    # What was asked for is since the trace began.
+    # The arguments count from the beginning of the trace.
     begin = events[0]["clocks"]["trace_ns"]
     from_ns, to_ns = max(from_ns + begin, -2**63), min(to_ns + begin, 2**63 - 1)
     recorded = recorded_time(events, from_ns, to_ns)
@@ -276,14 +276,14 @@ def tables_of(text):
     return found
 
 
-ROOM = r"\n *GPU work whose stage had to make room: ([\d,]+) operation.*"
+ROOM = r"\n *GPU work whose stage was forgotten: ([\d,]+) operation.*"
 
 
 def what_both_know(live, whole):
-    """The tables of stages without what the file may know more of, as the live table says: requests that it has at
-    least, and GPU work whose stage it does not know, but whose call is in the file."""
+    """The tables of stages without what the live table may lack and the file has: requests that the live table counts
+    as ">=N", and the GPU columns where it does not know the stage of some work, whose call is in the file."""
     room, of_file = (sum(int(n.replace(",", "")) for n in re.findall(ROOM, table)) for table in (live, whole))
-    check(room >= of_file, "work whose stage had to make room: live", room, "read", of_file)
+    check(room >= of_file, "work whose stage was forgotten: live", room, "read", of_file)
     cut = {line.split()[1] for line in live.split("\n") if re.search(r" >=[\d,]+$", line)}
 
     def rows(table):
@@ -323,7 +323,7 @@ def compare_live(live, whole, live_page, page):
         check(live["gaps"] == whole["gaps"], "page, gaps")
     causes, of_file = ({i[0]: i[2] for i in p["idle"]} for p in (live, whole))
     check(abs(sum(causes.values()) - sum(of_file.values())) <= 1, "idle time", causes, of_file)
-    # Of a trace in pieces the report says for how much time it may be wrong.
+    # Where causes were found in pieces of the trace, the report says for how much time they may be wrong.
     found = re.search(r"found in [\d,]+ pieces .*? for ([\d.,]+) ?(\w+) of it", " ".join(notes.split()))
     check(bool(found) == in_logs, "how much time may have another cause:", notes)
     uncertain = float(found[1].replace(",", "")) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[found[2]] if found else 0

@@ -59,7 +59,7 @@ cp "$server" "$red.program"
 plain "$command" bpf --list 'uprobe:main' --library "./$red.program"
 plain "$command" doctor "./$red.program"
 
-# Nothing but the head and the end; and the rows of a table.
+# A trace of a header and a footer alone; and --top, which limits the rows of a table.
 { head -n 1 t.jsonl; tail -n 1 t.jsonl | jq -c '.produced = 0 | .delivered = 0 | .kinds = {} | .lines = 1'; } >nothing.jsonl
 check nothing.jsonl
 [ "$("$command" report t.jsonl --json --top 2 | jq '.gpu_operations | length')" -eq 2 ] || fail "--top 2 has other rows"
@@ -72,7 +72,7 @@ times() { # <what> <trace> [from ns] [to ns]: r.json against the events
   "$python" "$here/report_forms.py" --time "${@:2:1}" r.json "${@:3}" || fail "times of $1"
 }
 last_ns=$(jq -s '(map(select(.dur_ns) | .ts_ns + .dur_ns) | max) - .[0].clocks.trace_ns' t.jsonl)
-# A busy machine may let long pass before the first event: of no part may there be none.
+# On a busy machine the first event may come late: shares count from the first kernel, so that no part is empty.
 first_ns=$(jq -s '(map(select(.type == "kernel") | .ts_ns) | min) - .[0].clocks.trace_ns' t.jsonl)
 for share in '0 1' '2 3' '3 11' '7 8'; do
   from=$((first_ns + (last_ns - first_ns) * ${share% *} / 11)) to=$((first_ns + (last_ns - first_ns) * ${share#* } / 11))
@@ -120,8 +120,8 @@ grep -q '"type":"window"' windows.jsonl || fail "no windows"
 "$command" report windows.jsonl --json=r.json
 times "windows" windows.jsonl
 
-# What a program reports of itself while it ends is what a file of it says: whole, in windows, and so long that its
-# causes of idle time are found in one piece after the other.
+# The report that a program writes when it ends agrees with the report on its file: of a whole trace, of windows, and of
+# one so long that causes of idle time are found in one piece after the other.
 live() { # <what> <environment...> -- <arguments of the server...>
   local what=$1 environment=()
   shift
@@ -135,7 +135,7 @@ live 'a whole trace' -- --workers 3 --arrival-us 200
 live 'windows' CUTRACE_SAMPLE=10ms/20ms -- --requests 40 --arrival-us 2000
 live 'a long trace' -- --workers 3 --arrival-us 200 --requests 150
 grep -q 'causes of idle time were found in' live.txt || fail "a long trace in one piece"
-# Too little memory, where the machine is not so busy that the server is slow. What that must do is in unit tests.
+# Too little memory, unless a busy machine slows the server: so unit tests, not these, demand what losses must lead to.
 live 'a trace with losses' CUTRACE_MEMORY_LIMIT=3M -- --workers 3 --arrival-us 200 --requests 150
 live 'windows that come late' CUTRACE_SAMPLE=10ms/20ms CUTRACE_MEMORY_LIMIT=5M -- --workers 3 --arrival-us 200 --requests 150
 
@@ -147,7 +147,7 @@ for lines in 40 400 4000; do
   "$command" report short.jsonl --json=r.json 2>/dev/null
   times "the first $lines lines" short.jsonl
 done
-# The same trace in formats that repeat less of it has the same stages, gaps and requests.
+# The same trace in formats that keep fewer fields has the same stages, gaps and requests.
 same='[.stages[] | [.name, .count, .host_ns, .gpu_ns, .requests]], .request_times, .idle_causes, [.idle_blames[] | [.cause, .stage, .call, .ns]]'
 "$command" report t.jsonl --json | jq -c "$same" >as_jsonl.txt
 for other in t.json t.pftrace; do
@@ -155,7 +155,7 @@ for other in t.json t.pftrace; do
   "$command" report $other --json | jq -c "$same" >as_other.txt
   cmp -s as_jsonl.txt as_other.txt || fail "$other: $(diff as_jsonl.txt as_other.txt | cut -c1-1500)"
 done
-# Where stages had to make room and events came late, too.
+# Where stages were forgotten for lack of memory and events came late, too.
 CUTRACE=1 CUTRACE_MEMORY_LIMIT=3M CUTRACE_SINKS=jsonl:few.jsonl,chrome:few.json \
   "$server" --device sim --workers 3 --arrival-us 200 --requests 150 --graphs >server.txt 2>&1
 for file in few.jsonl few.json; do

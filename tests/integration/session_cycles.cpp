@@ -82,7 +82,7 @@ struct footprint {
   std::size_t files = entries_of("/proc/self/fd");
 };
 
-constexpr bool resident_memory_is_ours = !sanitized;  // else freed memory is kept aside, and shadows grow
+constexpr bool resident_memory_is_ours = !sanitized;  // sanitizers keep freed memory, and shadow memory
 
 constexpr std::size_t memory_limit = 16u << 20;
 
@@ -127,7 +127,7 @@ void many_sessions(const gpu_device& gpu, int sessions) {
                            ", " + std::to_string(empty) + " sessions without kernels");
   report(unbalanced == 0, std::to_string(unbalanced) + " sessions where produced is not delivered and lost");
   report(unreadable == 0, std::to_string(unreadable) + " sessions with unreadable records");
-  // What ended threads still had comes back in a session of its own.
+  // Buffers that the ended threads still had come back in one more session.
   cutrace::session(null_session()).stop();
   report(pool.out() == 0, std::to_string(pool.out()) + " buffers are out when all is quiet");
   report(pool.bytes() <= pool.limit_bytes(),
@@ -136,12 +136,12 @@ void many_sessions(const gpu_device& gpu, int sessions) {
          std::to_string(after.threads) + " threads and " + std::to_string(after.files) + " files, " +
              std::to_string(warm.threads) + " and " + std::to_string(warm.files) + " after the first tenth");
   const std::uint64_t grown = after.resident > warm.resident ? after.resident - warm.resident : 0;
-  // All that cutrace may own can be untouched at first, when the machine is busy.
+  // On a busy machine cutrace may touch all its memory, up to the limit, only after the first measurement.
   report(!resident_memory_is_ours || grown < memory_limit,
          "resident memory grew by " + std::to_string(grown >> 10) + " KiB after the first tenth");
 }
 
-/// Takes a while over each batch of events, as a disk that is full of other writers' data.
+/// Takes a while over each batch of events, like a sink whose disk is busy with other writers.
 class slow_sink final : public cutrace::sink {
  public:
   const char* name() const noexcept override { return "slow"; }

@@ -181,7 +181,7 @@ TEST_CASE("copies and sets move bytes and leave records") {
   CHECK(out[10] == 0xabcdef01u);
   CHECK(out[12] == 0xabcdef01u);
   CHECK(out[13] == 91u);
-  CHECK(CU(cuMemcpyHtoD)(a + 8, in.data(), bytes) == CUDA_ERROR_INVALID_VALUE);  // leaves the allocation
+  CHECK(CU(cuMemcpyHtoD)(a + 8, in.data(), bytes) == CUDA_ERROR_INVALID_VALUE);  // ends beyond the allocation
   void* pinned = nullptr;
   REQUIRE(CU(cuMemAllocHost)(&pinned, bytes) == CUDA_SUCCESS);
   REQUIRE(CU(cuMemcpyDtoHAsync)(pinned, b, bytes, nullptr) == CUDA_SUCCESS);
@@ -233,7 +233,7 @@ TEST_CASE("a synchronous copy returns when it is done, an asynchronous one befor
   REQUIRE(CU(cuMemFree)(d) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what exists already is asked to those who come late") {
+TEST_CASE("a late client gets records of the devices, contexts and streams that exist already") {
   program& p = start();
   CUstream s = nullptr;
   REQUIRE(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
@@ -467,7 +467,7 @@ TEST_CASE("hand-built graph: copies and sets run on launch") {
   REQUIRE(CU(cuGraphAddEmptyNode)(&n4, graph, &n3, 1) == CUDA_SUCCESS);
   REQUIRE(CU(cuGraphAddMemcpyNode)(&n5, graph, nullptr, 0, &down, p.context) == CUDA_SUCCESS);
   REQUIRE(CU(cuGraphAddDependencies)(graph, &n4, &n5, nullptr, 1) == CUDA_SUCCESS);
-  CHECK(CU(cuGraphAddDependencies)(graph, &n5, &n1, nullptr, 1) == CUDA_ERROR_INVALID_VALUE);  // a circle
+  CHECK(CU(cuGraphAddDependencies)(graph, &n5, &n1, nullptr, 1) == CUDA_ERROR_INVALID_VALUE);  // a cycle
   CUgraphExec exec = nullptr;
   REQUIRE(CU(cuGraphInstantiate)(&exec, graph, 0) == CUDA_SUCCESS);
   REQUIRE(CU(cuGraphLaunch)(exec, nullptr) == CUDA_SUCCESS);

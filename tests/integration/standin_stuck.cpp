@@ -30,7 +30,7 @@ struct program {
   CUfunction good = nullptr, bad = nullptr;
   CUstream stream = nullptr, other = nullptr;
 
-  /// A context that nothing has happened to; CUPTI's client stays.
+  /// Makes a fresh context with `faults`; the subscription to CUPTI is that of the first one.
   explicit program(const char* faults) {
     static CUpti_SubscriberHandle subscriber = nullptr;
     if (subscriber == nullptr) {
@@ -62,7 +62,7 @@ void flush(bool forced) { CUPTI(cuptiActivityFlushAll)(forced ? CUPTI_ACTIVITY_F
 
 struct counts {
   std::size_t timed = 0, untimed = 0;
-  std::string first;  ///< without times
+  std::string first;  ///< name of the first kernel without times
 };
 counts kernels() {
   counts n;

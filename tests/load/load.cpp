@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A generator of servers: threads that open stages for requests and launch, at a rate, in batches, by graphs, with open
 // spans, with threads that come and go. What it did stands in memory of its own, and a sink compares every event with
-// that: stage, requests, thread, call and times. What is missing must be counted, to the unit.
+// that: stage, requests, thread, call and times. Every missing event must be counted.
 //
 //   load threads=32 rate=2000 seconds=5 [batch=0] [text=0] [launches=1] [graph=0] [spans=0] [life=0] [hand=0]
 //        [busy_ms=0 busy_rate=0] [memory=48] [window=0] [flush=0] [complete=0] [prompt=0] [exact=0]
 //   load seed=7            a load drawn from that seed
 //
-//   rate      units a second and thread; 0: as fast as it goes
+//   rate      units (a stage with its launches) a second and thread; 0: as fast as it goes
 //   batch     requests of a unit; 0: one number. text=1: one text
 //   launches  kernels of a unit. graph=N: a graph of N kernels besides
 //   spans     spans that are open all the time, each with the requests of a unit
 //   life      units after which a thread ends and another one takes over
 //   hand=1    each unit's kernels are launched by another thread, which adopts its stage
+//   memory    limit of the session, in MiB; window, flush: ms, 0: the session's default
 //   busy_ms   one more thread has kernels of that length on the GPU, one after another, and does `busy_rate` units a
 //             second beside them
 //   complete=1  nothing may be lost or lacking
@@ -95,8 +96,8 @@ struct plan {
   }
 };
 
-/// What a unit of work was. Written by its thread, read by the sink: stages and calls by their numbers of requests,
-/// kernels by their form.
+/// What a unit of work was. Written by its thread, read by the sink, which finds the unit of a stage or call by its
+/// request ids, and that of a kernel by its `form`.
 struct unit {
   std::atomic<std::uint32_t> thread, launcher;
   std::atomic<std::int64_t> begin_ns, end_ns;
@@ -128,7 +129,7 @@ class truth {
 
 constexpr std::uint64_t ids_a_unit = 2048;
 
-/// A kernel's unit stands in its form: a grid of n blocks would take longer the more units there have been.
+/// Encodes a unit's number in a kernel's grid and dynamic shared memory. The grid alone would make late units slow.
 struct form {
   static constexpr std::uint64_t blocks = 1024;
   static unsigned grid(std::uint64_t n) { return static_cast<unsigned>(n % blocks + 1); }
@@ -211,7 +212,7 @@ class checker final : public cutrace::sink {
     if (long_one && e.duration_ns() + slack_ns < plan_["busy_ms"] * 1000000) ++wrong["a long kernel that is short"];
   }
 
-  /// 0: they do not fit together.
+  /// The unit that the event's requests name; 0: they are not those of one unit.
   std::uint64_t unit_of(const cutrace::event& e) const {
     const long batch = plan_["batch"];
     if (plan_["text"] != 0) {
@@ -281,7 +282,7 @@ class server {
     use(cutrace::request::batch(ids.data(), ids.size()));
   }
 
-  /// One thread at a time does the work of a place, for `life` units or all of them.
+  /// Runs place `place` of `threads`: one thread at a time works there, for `life` units each or for all of them.
   void lead(long place) {
     const long life = plan_["life"];
     std::uint64_t done = 0;
@@ -409,8 +410,8 @@ class growth {
   std::thread watch_;
 };
 
-/// What the same load takes without a trace, by this program in another process; on a GPU, by the least client of
-/// CUPTI.
+/// Memory that the same load takes without a trace, by this program in another process; on a GPU, with the minimal
+/// client of CUPTI (raw_client.hpp).
 std::int64_t untraced_growth(const plan& p) {
   plan same = p;
   same.of["trace"] = 0;
@@ -486,7 +487,7 @@ int main(int argc, char** argv) {
   cutrace::session trace(o);
   checker& seen = trace.emplace_sink<checker>(p, units);
   work.run(&seen.busy_thread);
-  // What comes only at the end would not have come by itself.
+  // All that comes by itself is delivered in this time; what only stop() fetches is then late.
   if (p["prompt"] != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   const cutrace::stats running = trace.stats();
   trace.stop();
@@ -507,7 +508,7 @@ int main(int argc, char** argv) {
   const std::uint64_t host_done = work.units + parts + work.spans, host_seen = seen.stages + seen.spans;
   const std::uint64_t lost_chunks = s.lost[static_cast<std::size_t>(cutrace::loss_cause::chunk_full)];
   const std::uint64_t lost_buffers = s.lost[static_cast<std::size_t>(cutrace::loss_cause::buffer_limit)];
-  // Other calls, synchronisations and descriptions are lost with them.
+  // At most, since lost calls of other functions, synchronisations and descriptions are counted, too.
   report(host_seen <= host_done && host_done - host_seen + (all_calls - seen.calls) <= lost_chunks,
          "stages and calls are there or counted",
          std::to_string(host_seen) + " of " + std::to_string(host_done) + " stages, " + std::to_string(seen.calls) +
@@ -532,7 +533,7 @@ int main(int argc, char** argv) {
   if (p["prompt"] != 0) report(seen.late == 0, "records come within the window", std::to_string(seen.late) + " late");
   if (p["exact"] != 0) report(seen.timeless == 0, "all have their times", std::to_string(seen.timeless) + " have none");
   if (p["complete"] != 0) report(s.lost_total() + s.lacking == 0, "nothing is lost or lacking");
-  // What a drawn load takes without a trace lacks what CUPTI takes for itself when records pile up.
+  // The untraced run of a drawn load lacks what CUPTI itself takes when records pile up: 24 MiB are allowed for it.
   const std::int64_t limit = static_cast<std::int64_t>(s.memory_limit_bytes) + (p["seed"] != 0 ? 24 << 20 : 4 << 20);
   if (!sanitized) {
     report(owned <= limit, "memory",

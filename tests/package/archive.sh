@@ -22,13 +22,13 @@ for program in cxx20 with_sim own_fmt few_sections one_file_disabled through_lib
   [[ $said =~ $names ]] || grep -qE "$names" <<<"$said" || fail "$program has not the backends $names: $said"
 done
 
-# Markers alone bring the runtime as before; nothing of it comes along where they are compiled to nothing.
+# A program with markers alone has the runtime in it; where they are compiled to nothing, it has nothing of cutrace.
 "$build/markers_alone" || fail "markers_alone"
 "$nm" "$build/markers_alone" | grep -q ' cutrace_runtime_v' || fail "markers_alone: the runtime is not in the program"
 "$build/all_disabled" || fail "all_disabled"
 "$nm" "$build/all_disabled" | grep cutrace && fail "all_disabled: something of cutrace is in the program"
-# Neither a symbol of fmt's own name in an archive, nor one of Boost's that a program may have, too, nor a library of fmt
-# behind a program.
+# An archive has no symbol in fmt's own inline namespace (fmt::vN) and no global one of Boost's, since a program may
+# define them, too; and a program needs no shared library of fmt.
 for archive in $(find "$prefix" -name 'libcutrace*.a'); do
   "$nm" "$archive" | grep -E '_ZN[A-Z]*3fmt[0-9]+v[0-9]+' | head -3 | grep . && fail "$archive has fmt's own names"
   "$nm" -C "$archive" | grep ' [A-Zu] .*boost::' | grep -v cutrace | head -3 | grep . && fail "$archive has Boost's own names"

@@ -33,7 +33,7 @@ refused "component 'cupti' needs: .*(CUDA with CUPTI headers|not part of this bu
   -DCMAKE_DISABLE_FIND_PACKAGE_CUPTI=ON
 refused "component 'header_only' needs: .*fmt >= 8" -DWANTED=header_only -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
 refused "component 'header_only' needs: .*Boost headers" -DWANTED=header_only -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
-# So does the compiled library where it does not fit, and nowhere else.
+# The compiled library needs both only where it cannot be linked (here: a sanitizer) and headers take its place.
 refused "component 'cutrace' needs: .*fmt >= 8" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON \
   -DCMAKE_CXX_FLAGS=-fsanitize=address
 text=$(configure -DWANTED="cutrace;sim" -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON) ||

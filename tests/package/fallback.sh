@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Flags of a project with which the compiled library cannot be linked: configuring says so in one line, and the program
-# has the runtime by headers. One of them is built and run.
+# compiles the runtime from the headers. The program is built and run with the last of these flags.
 # fallback.sh <cmake> <project> <build folder> <prefix> <configure arguments...>
 set -u
 cmake=$1 project=$2 build=$3 prefix=$4
@@ -11,7 +11,7 @@ unset CMAKE_PREFIX_PATH cutrace_DIR cutrace_ROOT CUTRACE CUTRACE_SINKS CUTRACE_B
 common=(-DCMAKE_PREFIX_PATH="$prefix" "$@")
 failed=0
 
-form() { # <form> <reason or nothing> <configure arguments...>: configures twice, since answers are kept
+form() { # <form> <reason or nothing> <configure arguments...>: configures twice, since CMake caches answers
   local text lines
   for _ in first again; do
     text=$("$cmake" -S "$project" -B "$build" "${common[@]}" "${@:3}" 2>&1) ||
@@ -31,7 +31,7 @@ form STATIC_LIBRARY "" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0
 form INTERFACE_LIBRARY "is compiled for libstdcxx and no sanitizer" -DCMAKE_CXX_FLAGS=-D_GLIBCXX_USE_CXX11_ABI=0
 form INTERFACE_LIBRARY "is compiled for" -DCMAKE_CXX_FLAGS= -DFOLDER_OPTIONS=-D_GLIBCXX_DEBUG
 form INTERFACE_LIBRARY "has no -fsanitize=thread" -DFOLDER_OPTIONS= -DCMAKE_CXX_FLAGS_DEBUG=-fsanitize=thread
-# The flags of another configuration are none of this one.
+# The flags of Debug, set above, do not count in Release.
 form STATIC_LIBRARY "" -DCMAKE_BUILD_TYPE=Release
 form INTERFACE_LIBRARY "has no -fsanitize=address" -DCMAKE_CXX_FLAGS="-O0 -fsanitize=address"
 "$cmake" --build "$build" || exit 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a program pays for cutrace when it is built for the first time: at most 3 s are meant, above 8 s it fails, so that a
-# busy machine does not. (Headers alone take half a minute.)
+# The time that cutrace adds to the first build of a program: the target is 3 s; the test fails above 8 s, since a busy
+# machine takes longer. (Headers alone take half a minute.)
 # first_build.sh <cmake> <project> <build folder> <prefix> <configure arguments...>
 set -u
 cmake=$1 project=$2 build=$3 prefix=$4

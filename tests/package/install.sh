@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs (without debug information, which names source files by right), moves what was installed, and looks for traces of
-# this machine in it.
+# Installs (without debug information, which may name source files), moves what was installed, and looks in it for paths
+# of this machine.
 # install.sh <cmake> <build folder> <source folder> <final prefix>
 set -u
 cmake=$1 build=$2 source=$3 prefix=$4
@@ -17,7 +17,7 @@ for file in include/cutrace/{cutrace,runtime,sinks/html/assets}.hpp; do
   [ -f "$prefix/$file" ] || { echo "FAILED: $file is not installed"; failed=1; }
 done
 echo "$(find "$prefix" -type f | wc -l) files"
-# The command finds what lies in its installation; a program without CUDA shows that it got so far.
+# The command finds the libraries of its installation; a program without CUDA is enough to show it.
 if [ -x "$prefix/bin/cutrace" ] && compgen -G "$prefix/lib*/libcutrace_inject.so" "$prefix/lib/*/libcutrace_inject.so" >/dev/null; then
   "$prefix/bin/cutrace" run --out "$prefix.out" -- true || { echo "FAILED: the installed command does not run"; failed=1; }
   if compgen -G "$prefix/lib*/libcutrace_preload.so" "$prefix/lib/*/libcutrace_preload.so" >/dev/null; then
@@ -28,14 +28,14 @@ if [ -x "$prefix/bin/cutrace" ] && compgen -G "$prefix/lib*/libcutrace_inject.so
 else
   echo "skipped: no command or no injected library was installed"
 fi
-# Every public header is there, and below one folder: a name beside it could be anybody's.
+# Every public header is there, and below one folder: a file beside it could clash with another project's.
 while read -r header; do
   [ -f "$prefix/include/$header" ] || { echo "FAILED: $header is not installed"; failed=1; }
 done < <(cd "$source/include" && find . -name '*.hpp' | sed 's,^\./,,')
 outside=$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name cutrace)
 [ -z "$outside" ] || { echo "FAILED: installed outside of include/cutrace: $outside"; failed=1; }
 
-# Each command of the help has a manual page, without warnings of those who read them; completions and documents.
+# Each command of the help has a manual page that mandoc and man read without warnings; completions and documents exist.
 if [ -x "$prefix/bin/cutrace" ]; then
   for page in cutrace $("$prefix/bin/cutrace" --help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z]+) .*/cutrace-\1/p'); do
     file=$prefix/share/man/man1/$page.1

@@ -25,7 +25,7 @@ files() {
     -path /var/tmp -o -name __pycache__ \) -prune -o -print 2>/dev/null | sort
 }
 
-# What stands there before and after. With apt-get, dependencies come first, so that only the packages differ.
+# The machine's files, before and after. With apt-get, dependencies come first, so that only the packages differ.
 if [ $with_apt -eq 1 ]; then
   echo "== apt-get install $packages/*.deb"
   DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$packages"/*.deb || row 'apt-get install' FAILED

@@ -55,7 +55,7 @@ echo '#include <cutrace/runtime.hpp>' >"$work/runtime.cpp"
   "$source"/tests/package/every_sink/{main,part}.cpp "$@" -ldl -pthread -o "$work/program" &&
   (cd "$work" && ./program) || fail "a program with the include/ of $name"
 
-# What would spoil the header stops its making.
+# An asset that would spoil the generated header is refused.
 refused() { # <pattern> <new text of an asset>
   printf '%s\n' "$2" >"$clone/assets/html/page.js"
   said=$("$cmake" -DOUTPUT="$work/assets.hpp" -P "$clone/cmake/CutraceAssets.cmake" 2>&1) && fail "not refused: $2"

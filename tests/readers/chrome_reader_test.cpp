@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chrome JSON of ours, and exactly what it does not keep; and a file that PyTorch's profiler wrote on an H200, counted
-// by a second implementation.
+// Chrome JSON of cutrace, read back with exactly the losses that docs/files.md lists; and a file that PyTorch's
+// profiler wrote on an H200, counted by a second implementation.
 #include <cutrace/sinks/chrome.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ cutrace::text keep(const std::string& s) {
   return s.empty() ? cutrace::text{} : sample::text_of(*all.insert(s).first);
 }
 
-/// What docs/files.md lists.
+/// Events as they are read back: without what docs/files.md lists as not kept.
 class as_kept {
  public:
   events of(const events& all) {
@@ -200,7 +200,7 @@ TEST_CASE("Chrome JSON with hostile names and numbers is read") {
   }
 }
 
-TEST_CASE("lanes of a thread are its own again") {
+TEST_CASE("slices that were spread over several rows have their thread again") {
   // Two slices of one thread that overlap partly have two rows.
   const events all = {sample::base(event_kind::thread, "worker (a)", 0, 0, 77),
                       sample::stage("a", 1000, 3000, 1, 0, 0, 77), sample::stage("b", 2000, 4000, 2, 0, 0, 77)};
@@ -340,7 +340,7 @@ TEST_CASE("an event whose arguments stand before its category is read twice, how
   }
 }
 
-TEST_CASE("a line of many elements and an end of commas takes linear time") {  // minutes, if each looks at the end
+TEST_CASE("a line of many elements and of trailing commas takes linear time") {  // minutes, if each element strips them
   for (const std::string element : {"1,", "{}  {}  1,"}) {
     std::string line;
     for (int i = 0; i < 100000; ++i) line += element;
@@ -373,7 +373,7 @@ TEST_CASE("a file that PyTorch wrote on an H200") {
   CHECK(all_complaints(o) == "");
   CHECK(o.whole);
 
-  // Their times are microseconds beyond 2^42: doubles report them to a nanosecond only.
+  // PyTorch's times are microseconds above 2^41: doubles hold them to half a nanosecond only.
   using exact_json =
       nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
   const exact_json file = exact_json::parse(text_of_file(path));

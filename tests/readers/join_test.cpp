@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two traces of one process as one: calls meet by CUPTI's number, whatever its wraps; what was made in a call is
-// reported as made in the joined one, with its stage; what has no partner stays.
+// Two traces of one process as one: calls are matched by CUPTI's number, of which probes see 32 bits that wrap; what
+// was made in a probed call refers to the joined call and gets its stage; a call without a partner stays.
 #include "trace/join.hpp"
 
 #include <map>
@@ -18,7 +18,7 @@ using namespace cutrace_reading;
 using reading_test::events;
 using reading_test::kept_trace;
 
-constexpr std::uint64_t own = join_table::probe_epoch << 32;  ///< of probed calls without a partner
+constexpr std::uint64_t own = join_table::probe_epoch << 32;  ///< marks probed calls without a partner
 
 event probed(const char* name, std::int64_t start_ns, std::int64_t end_ns, std::uint32_t id, std::uint32_t joined,
              std::uint32_t parent = 0) {
@@ -114,7 +114,7 @@ TEST_CASE("join: two calls of CUPTI with one number, of which a probe saw one") 
   CHECK_FALSE(table.take_partner(0));
 }
 
-TEST_CASE("join: a number that two probed calls were reported belongs to one of them") {
+TEST_CASE("join: a number that CUPTI gave to two probed calls belongs to one of them") {
   join_table table;
   table.add_probed(1, 0, 9);
   table.add_probed(2, 1, 9);

@@ -28,13 +28,13 @@ trace_facts facts(const char* boot, std::uint64_t monotonic_ns, std::uint64_t re
   return f;
 }
 
-/// A process as a file has it; every one uses the same numbers unless it is reported otherwise.
+/// A process and its trace file. All processes have the same pid, ids and times unless a test sets others.
 struct process {
   std::string file, host = "node-1", boot = "boot-1";
   std::uint32_t pid = 100;
   std::int32_t rank = 0;
   std::uint64_t monotonic_ns = 1000000000, realtime_ns = realtime;
-  unsigned char gpu = 1;  ///< of its UUID
+  unsigned char gpu = 1;  ///< each byte of its UUID
   int steps = 200;
 
   void write() const {
@@ -95,23 +95,23 @@ TEST_CASE("merge: clocks of one boot differ by MONOTONIC, of others by REALTIME"
                                            facts("b", 90000, realtime + 1000650), facts("b", 91000, realtime + 5)};
   const clock_plan plan = plan_clocks(traces, {"0", "1", "2", "3"});
   CHECK(plan.first == 1);
-  CHECK(plan.places[1].offset_ns == -40);  // its beginning is 0
+  CHECK(plan.places[1].offset_ns == -40);  // the trace that began first: its start is time 0
   CHECK(plan.places[1].error_ns == 0);
   CHECK(plan.places[0].offset_ns == 3000);
   CHECK(plan.places[0].by_monotonic);
   CHECK(plan.places[0].error_ns == 200);
   CHECK(plan.places[2].offset_ns == 651);
   CHECK(!plan.places[2].by_monotonic);
-  CHECK(plan.places[3].offset_ns == 651 + 1000);  // within their boot by MONOTONIC
+  CHECK(plan.places[3].offset_ns == 651 + 1000);  // traces 2 and 3 are of one boot: MONOTONIC between them
   CHECK(plan.places[3].error_ns == 300);
   CHECK(plan.places[3].representative == 2);
 }
 
-TEST_CASE("merge: clocks that do not say") {
+TEST_CASE("merge: traces whose header lacks the real time, or the boot and its clock") {
   CHECK_THROWS_AS(plan_clocks({facts("a", 1, realtime), facts("", 0, 0)}, {"0", "1"}), reading_error);
   CHECK_THROWS_AS(plan_clocks({facts("a", 1, 0), facts("b", 2, realtime)}, {"0", "1"}), reading_error);
   CHECK(plan_clocks({facts("a", 10, 0), facts("a", 30, 0)}, {"0", "1"}).places[1].offset_ns == 20);
-  // Other tools report REALTIME only; a boot that is not named is nobody's.
+  // Other tools report REALTIME only; a trace without a boot id shares its boot with no other.
   const clock_plan plan = plan_clocks({facts("", 0, realtime + 5), facts("", 0, realtime)}, {"0", "1"});
   CHECK(plan.first == 1);
   CHECK(plan.places[0].offset_ns == 5);

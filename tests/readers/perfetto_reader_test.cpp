@@ -29,7 +29,7 @@ std::string plain(cutrace::text t) {
 }
 cutrace::text printable(cutrace::text t) { return t.size == 0 ? cutrace::text{} : keep(plain(t)); }
 
-/// What docs/files.md lists.
+/// Events as the reader gives them back: without what docs/files.md lists as not kept.
 class as_kept {
  public:
   explicit as_kept(bool arguments) : arguments_(arguments) {}
@@ -125,7 +125,7 @@ class as_kept {
       default:
         break;
     }
-    // The call is found again by its number, where it stands in the file and makes GPU work.
+    // The reader finds the call by its correlation id, if the file has the call and the call starts GPU work.
     if (gpu) {
       const bool known = cutrace::detail::knows_call(e);
       const auto call = calls_.find(e.correlation_id);
@@ -165,7 +165,7 @@ events comparable(events all) {
   });
   return all;
 }
-/// Sync events, memory and descriptions stand at times that the file has not.
+/// The file does not keep when descriptions were made, nor when the calls of sync and memory events began.
 events timeless(events all) {
   for (event& e : all) {
     if (e.kind >= event_kind::process && e.kind <= event_kind::device) e.start_ns = e.end_ns = 0;
@@ -228,8 +228,8 @@ TEST_CASE("an alarm of a kernel keeps its grid and block, as three numbers that 
     write_text(folder.file("t.pftrace"), std::string(bytes).replace(at, text.size(), broken));
     kept_trace kept;
     const outcome o = cutrace_reading::read({folder.file("t.pftrace")}, kept);
-    CHECK((all_complaints(o).find("no three numbers: \"" + std::string(broken) + '"') == std::string::npos) ==
-          (broken == text));
+    CHECK((all_complaints(o).find("not three numbers, as 64x1x1: \"" + std::string(broken) + '"') ==
+           std::string::npos) == (broken == text));
   }
 }
 
@@ -341,8 +341,8 @@ TEST_CASE("a Perfetto trace that is cut anywhere") {
   CHECK(before > 20);
 }
 
-/// Memory stays in proportion to what was given, wherever the numbers begin.
-TEST_CASE("a table of numbers against one in a map") {
+/// Memory stays in proportion to the number of entries, wherever their numbers begin.
+TEST_CASE("the table of interned ids against a std::map") {
   std::mt19937_64 random(1);
   using table = cutrace_reading::interned_table<std::uint64_t>;
   for (int round = 0; round < 200; ++round) {
@@ -357,7 +357,7 @@ TEST_CASE("a table of numbers against one in a map") {
         std::uint64_t* const given = t.add(n);
         CHECK((given != nullptr) == (n != 0 && n < table::limit));
         if (given == nullptr) continue;
-        CHECK(*given == 0);  // given again, it is a new one
+        CHECK(*given == 0);  // a number that is added again has a new entry
         *given = expected[n] = i + 1;
       }
       for (const auto& [n, value] : expected) {

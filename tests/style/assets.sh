@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of the HTML report parse, each alone and all of them as the one script that they are in the page: there a
-# name that two of them declare is an error.
+# The scripts of the HTML report parse, each alone and all of them joined, as the page has them: there a name that two
+# of them declare is an error.
 set -u
 source=$1
 command -v node >/dev/null || { echo "skipped: no node here"; exit 77; }

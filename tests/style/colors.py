@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of the HTML page's timeline, as they are seen without one kind of cone, too: of two that mean different things
-none is like another, and no kernel's is like that of copies or sets of memory.
+"""Colours of the HTML page's timeline are far enough apart, also to eyes without one kind of cone: any two of PALETTE
+(names), any two of OWNER (owners of time, see breakdown.hpp), and each of PALETTE from those of copies and memsets.
 
   colors.py ROOT
 

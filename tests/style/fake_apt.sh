@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # apt-get and apt-cache of setup.sh's machines: each package has a component, and installing it puts the one file there
 # that scripts/setup looks for. Files in $CUTRACE_SETUP_MACHINE say what goes wrong: offline, no-<package>,
-# unreachable-<package>. npm, once installed, only pretends too: offline-npm.
+# unreachable-<package>; offline-npm is for npm, which is a fake as well once it is installed.
 set -u
 machine=$CUTRACE_SETUP_MACHINE
 sources=$machine/etc/apt/sources.list.d
@@ -62,7 +62,7 @@ echo "npm $1" >>"$CUTRACE_SETUP_MACHINE/log"
 }
 
 case "${0##*/} $*" in
-  "apt-cache show "*) ;; # content with names that others only depend on
+  "apt-cache show "*) ;; # succeeds, as the real one, for a name that others only depend on
   "apt-cache policy "*)
     echo "$2:"
     if offered "$2"; then echo "  Candidate: 1.0"; else echo "  Candidate: (none)"; fi

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every Python file compiles with the Python at hand, names its licence and says what it is for. What PyTorch, JAX and
-# CuPy make of it is shown elsewhere (examples.python, tests/gpu/run_command).
+# Every Python file compiles with the Python at hand and names its licence. Whether the examples run in PyTorch, JAX and
+# CuPy is tested elsewhere (examples.python, tests/gpu/run_command).
 set -u
 source=$1
 . "$(dirname "$0")/files.sh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the paired form of a JSONL trace with a parser that is not ours: each line is an object, each begin has one
-// end of the same op_id and name, the end is as far from it as it says, and operation 0 encloses all others.
+// end of the same op_id and name, `dur_ns` later, and operation 0, the trace itself, is there.
 //
 //   check_pairs TRACE.jsonl
 #include <cstdint>

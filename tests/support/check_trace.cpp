@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a JSONL trace of the inference server with a parser that is not ours: nothing lost, every GPU operation has
-// a call, a thread and a stage, those inside request stages their requests, all others a named origin; none starts
-// before its call by more than the clock's bound; kernels, copies and bytes are what the program itself counted.
+// a call and a thread, those in request stages have requests, those outside of stages are listed by their call; none
+// starts before its call by more than the footer's clock_error_ns; kernels, copies and bytes as the program counted.
 //
 //   check_trace TRACE.jsonl [PROGRAM_OUTPUT]     the output holds a line "counted {...}"
 #include <cstdint>
@@ -91,7 +91,7 @@ json read_counted(const char* path) {
 void check_footer(const json& footer, const sums& s) {
   expect(footer.at("lost_total") == 0, "records were lost: " + footer.at("lost").dump());
   expect(footer.at("produced") == footer.at("delivered"), "produced is not delivered");
-  // Late is no fault: the window is bounded, and an event that came after it was full stands a little further down.
+  // Late events are no fault: the window in which the collector sorts is bounded; what misses it stands further down.
   for (const auto& q : footer.at("quality").items())
     if (q.key() != "late") expect(q.value() == 0, "quality " + q.key() + " " + q.value().dump());
   const std::int64_t bound = footer.at("clock_error_ns");

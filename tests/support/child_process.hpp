@@ -26,7 +26,7 @@ struct finished_process {
   int signal = 0;
   std::string output;
   std::string errors;
-  std::string wrote;  ///< what stderr says of files, without which it is in `errors`
+  std::string wrote;  ///< the lines "cutrace: wrote ..." of stderr, which `errors` lacks
 };
 
 /// `environment` is added to that of the test; an empty value removes a variable. Output goes to files in `folder`,

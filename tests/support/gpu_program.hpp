@@ -48,7 +48,7 @@ inline CUfunction kernel_of(CUmodule module, const char* name) {
 }
 inline CUfunction empty_kernel() { return kernel_of(kernels(), "empty"); }
 
-/// The primary context of a device, current for the calling thread, and the kernel in it.
+/// The primary context of a device, current for the calling thread, and two kernels in it.
 class gpu_device {
   using duration_setter = void (*)(const char* name, unsigned long long ns);
   static duration_setter set_duration() {
@@ -71,7 +71,7 @@ class gpu_device {
     spinning = kernel_of(module, "spin");
   }
   void use() const { DO(cuCtxSetCurrent, context); }
-  /// One that takes `ns`. On the stand-in kernels take what it was last asked for: one thread at a time.
+  /// Launches a kernel that takes `ns`. The stand-in keeps one duration for each name: one thread at a time.
   void spin(CUstream stream, std::uint64_t ns) const {
     if (is_standin()) set_duration()("spin", ns);
     void* parameters[] = {&ns};

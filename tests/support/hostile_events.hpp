@@ -84,7 +84,7 @@ inline std::vector<cutrace::event> named_events() {
 /// Times, devices, streams and numbers at their limits.
 inline std::vector<cutrace::event> extreme_events() {
   using namespace cutrace;
-  constexpr std::int64_t exact = std::int64_t{1} << 53;  // doubles stop to count in ones here
+  constexpr std::int64_t exact = std::int64_t{1} << 53;  // above it doubles skip integers
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   static const double not_a_number = std::numeric_limits<double>::quiet_NaN();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One packet sequence of a Perfetto trace as its reader for tests keeps it: defaults, clocks, and what numbers mean.
+// One packet sequence of a Perfetto trace as perfetto_trace.hpp keeps it: defaults, clocks, and what interned ids mean.
 #pragma once
 
 #include <cstdint>

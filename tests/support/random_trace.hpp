@@ -25,7 +25,7 @@ struct stage {
   std::uint32_t thread;
   std::vector<std::uint64_t> requests;  ///< own or of the nearest enclosing stage that names any
 };
-/// On a thread that adopted the stage.
+/// Time of a stage on another thread, which adopted it.
 struct part {
   std::int64_t start, end;
   std::uint64_t stage;

@@ -8,7 +8,7 @@
 
 namespace test_support {
 
-/// The program's. `alignment` 0: that of malloc. From malloc or aligned_alloc. @throws std::bad_alloc
+/// Defined by the program, with memory of malloc or aligned_alloc. `alignment` 0: malloc's. @throws std::bad_alloc
 void* allocate(std::size_t bytes, std::size_t alignment);
 
 }  // namespace test_support

@@ -100,8 +100,7 @@ inline cutrace::event ioctl(std::string_view name, std::int64_t start_ns, std::i
   e.ioctl_.transferred = true;
   return e;
 }
-/// What the kernel did; `arguments` must outlive the event.
-/// Of work that hangs, and where it stands among the heads.
+/// Names one of two candidates for the cause; the one of `rank` 1 is the likeliest.
 inline cutrace::event alarm(std::string_view what, std::string_view work, std::string_view name, std::int64_t at_ns,
                             std::uint32_t rank) {
   cutrace::event e = base(cutrace::event_kind::alarm, name, at_ns, at_ns);
@@ -120,6 +119,7 @@ inline cutrace::event alarm(std::string_view what, std::string_view work, std::s
   return e;
 }
 
+/// What Linux did, or a probe saw; `arguments` must outlive the event.
 inline cutrace::event system(std::string_view category, std::string_view name, std::int64_t start_ns,
                              std::int64_t end_ns, std::uint32_t thread, std::uint64_t enclosing = 0,
                              const cutrace::argument* arguments = nullptr, std::uint32_t argument_count = 0) {

@@ -31,7 +31,7 @@ category of(const char* function) { return analysis::category_of_call(sample::te
 constexpr const char* functions[] = {"cuInit",         "cuMemAlloc_v2",       "cuMemcpyHtoD_v2",
                                      "cuLaunchKernel", "cuStreamSynchronize", "cuEventRecord"};
 
-/// Host calls, stages and GPU work on several threads, streams and devices; out of order where asked.
+/// Host calls, stages and GPU work on several streams and devices; in the order of their ends where asked.
 std::vector<event> random_trace(std::mt19937& random, std::size_t count, bool by_end) {
   std::vector<event> list;
   std::uniform_int_distribution<std::int64_t> start(-50, 950), length(0, 40);
@@ -201,7 +201,7 @@ TEST_CASE("devices: busy is the union over streams, kernels that of kernels") {
 
 TEST_CASE("devices: in a trace of windows what lies in the folded past is estimated, and marked") {
   analysis::bounds limits;
-  limits.row_intervals = 4;
+  limits.row_intervals = 4;  // when full, the oldest half is folded: only its length is kept
   for (const bool windows : {false, true})
     for (const int kernels : {3, 50}) {
       breakdown b(0, limits);

@@ -30,7 +30,7 @@ using random_trace::tick;
 
 bool has(const std::string& name, const char* part) { return name.find(part) != std::string::npos; }
 
-/// The definition of idle_gap.hpp, with a loop over ticks.
+/// The definition of idle_gaps.hpp, with a loop over ticks.
 idle_cause cause_of(const random_trace::trace& t, std::int64_t a, std::int64_t b, const random_trace::work& next) {
   if (next.call == SIZE_MAX) return idle_cause::unknown;
   const random_trace::call& launch = t.calls[next.call];
@@ -306,13 +306,14 @@ TEST_CASE("analysis.idle: nested stages, stages of one name in two places, calls
                                       at(sample::stage("copy_in", 164 * us, 188 * us, 7), "a.cpp", 3)});
   CHECK(two.stage == "copy_in");
   CHECK(two.site == "a.cpp:1");
-  // Adopted from another thread, and stages within what was adopted.
+  // The launching thread adopted a stage of thread 77.
   CHECK(blame_in_stages({adopted(sample::stage("serve", 95 * us, 188 * us, 5)),
                          on(77, sample::stage("serve", 20 * us, 299 * us, 5))})
             .stage == "serve");
 }
 
-TEST_CASE("analysis.idle: outside of any stage no other thread is chosen from, and what others did is listed") {
+TEST_CASE(
+    "analysis.idle: outside of any stage no stage of another thread is blamed; what other threads did is listed") {
   const blamed b = blame_in_stages({on(77, sample::stage("tokenize", 101 * us, 180 * us, 5)),
                                     on(78, sample::stage("log", 120 * us, 130 * us, 6)),
                                     span(on(79, sample::stage("queue_wait", 99 * us, 189 * us, 7)))});
@@ -451,8 +452,8 @@ TEST_CASE("analysis.idle: many logs of a live trace say what one does") {
 
 namespace {
 
-/// Threads that each go on as `server` does, with waits of any length, on one device; of each stretch of `burst_us` the
-/// events of one thread after the other are delivered, as of a program whose trace is read late.
+/// Three threads that each go on as `server` does, with waits of any length, on one device. Events come in bursts of
+/// `burst_us`, in each burst thread by thread, as when the records of threads are read late.
 std::vector<event> in_bursts(std::uint32_t seed, std::int64_t burst_us) {
   std::mt19937 random(seed);
   const auto below = [&random](std::int64_t n) {
@@ -505,7 +506,7 @@ TEST_CASE("analysis.idle: many logs of a trace that comes in bursts say for how 
       wrong += burst_us == 500 ? by_cause / 2 : 0;
     }
   CHECK(wrong > 0);
-  CHECK(uncertain < all / 3 / 7);
+  CHECK(uncertain < all / 3 / 7);  // less than a seventh of what the bursts of 500 us have
 }
 
 TEST_CASE("analysis.idle: work that comes after its gap was counted is taken out of it") {

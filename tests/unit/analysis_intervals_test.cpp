@@ -116,6 +116,7 @@ TEST_CASE("the incremental union is exact in any order and names each new piece 
   }
 }
 
+/// Folded: the oldest intervals, of which a full set keeps only a histogram (interval_set.hpp).
 TEST_CASE("a bounded union is exact while nothing reaches into what it folded") {
   interval_set set(8, 16);
   for (std::int64_t i = 0; i < 1000; ++i) set.insert({10 * i, 10 * i + 4});

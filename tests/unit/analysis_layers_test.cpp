@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of the layers against a model that asks at each tick which holds, and the table of ioctls with its callers.
+// Times of the layers (user code, driver call, kernel, waiting) against a model that finds the layer of each tick, and
+// the table of ioctls with the calls that made them.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stages cost: own and inclusive GPU time, GPU idle inside, adopted parts, requests; against a plain model.
+// What stages cost: own and inclusive GPU time, GPU idle inside, adopted parts (on threads that continue a stage),
+// requests; against a plain model.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ struct model {
 
 constexpr const char* names[] = {"request", "prefill", "decode", "sample"};
 
-/// A stage with GPU work that may outlast it, and stages inside of it. Delivered by end.
+/// A stage with GPU work that may outlast it, and stages inside of it. Not in order of delivery.
 void build(std::mt19937& random, interval at, std::size_t level, std::vector<std::uint64_t> path,
            std::vector<std::string> around, std::vector<event>& events, model& truth, std::uint64_t& next_id) {
   const std::string name = names[level];
@@ -110,6 +111,7 @@ TEST_CASE("own, inclusive and idle times equal the model's, in order of delivery
   }
 }
 
+/// Of windows: recorded only at times. Folded past: old intervals, kept only as a histogram (interval_set.hpp).
 TEST_CASE("in a trace of windows GPU work of a stage that lies in the folded past is estimated, and marked") {
   analysis::bounds limits;
   limits.row_intervals = 4;

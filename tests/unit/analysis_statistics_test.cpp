@@ -71,7 +71,7 @@ TEST_CASE("statistics: permutations as counted one by one") {
 TEST_CASE("statistics: of many runs, ways to part them are drawn at random") {
   std::mt19937 random(5);
   CHECK(permutation_p(normal(random, 40, 100, 2), normal(random, 40, 103, 2)) < 0.001);
-  std::size_t low = 0;  // under chance alone p is uniform, here from 0 to a half: in the direction that was measured
+  std::size_t low = 0;  // without a difference p is uniform from 0 to 0.5: it is one-sided, in the direction measured
   for (int i = 0; i < 200; ++i) low += permutation_p(normal(random, 10, 100, 2), normal(random, 10, 100, 2)) < 0.05;
   CHECK(low >= 8);  // a tenth of 200 is to be expected
   CHECK(low <= 36);
@@ -87,7 +87,7 @@ TEST_CASE("statistics: ranks as counted pair by pair, and p as permutations of r
     CHECK(t.greater == doctest::Approx(naive_greater(a, b)));
     CHECK(std::isnan(t.p) == (a.size() < 8 || b.size() < 8));
   }
-  // By chance alone: how often a random parting of the same values is as far from one half.
+  // p by definition: how often a random split of the same values has a `greater` at least as far from one half.
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
@@ -123,7 +123,7 @@ TEST_CASE("statistics: the interval holds the change that was planted, most of t
 }
 
 TEST_CASE("statistics: Benjamini and Hochberg") {
-  // Their own example, 1995: of 15 p-values four fall at 0.05.
+  // The example of their paper of 1995: of 15 p-values four are significant at a false discovery rate of 0.05.
   const values p = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
                     0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
   const values q = adjusted_for_many(p);

@@ -51,7 +51,7 @@ work_class class_of(const random_trace::work& w) {
 }
 
 struct subject {
-  /// @param in_windows up to three, of which the last may reach beyond the trace
+  /// @param in_windows only up to three windows of the trace are recorded; the last may reach beyond the trace
   subject(std::uint32_t seed, bool in_windows) : truth(random_trace::make(seed, seed % 4 == 0)) {
     recorded = line();
     if (!in_windows) recorded.set(0, length);
@@ -116,7 +116,7 @@ TEST_CASE("analysis.trace: each owner's time is what nobody before it has, all o
       true);
 }
 
-/// Where ticks of the clock are longer than calls. Late ones are put into their place by another path.
+/// A call shorter than a tick of the clock has no length. If one call is late, other code sorts all of them.
 TEST_CASE("analysis.trace: calls without length count, beside others at that moment") {
   for (const bool late : {false, true}) {
     trace_analysis analysis;
@@ -407,6 +407,7 @@ TEST_CASE("analysis.trace: copies, their bytes and the time that no kernel hides
       true);
 }
 
+/// Multiplex window: a stretch of idle time that is long enough for the work of a second tenant of the GPU.
 TEST_CASE("analysis.trace: context switches and multiplex windows") {
   for_each_trace(5000, [](const subject& s) {
     auto stretches = idle_finder(s.analysis.log(), 1, 10 * tick).find().stretches;

@@ -46,14 +46,14 @@ class program {
     table.add(e);
     now_ += 1000;
   }
-  /// The call returns when its work is done, which comes first, therefore.
+  /// The call returns only when its work is done, so the event of the work is delivered before that of the call.
   void copy_and_wait(std::uint64_t handle, std::uint64_t stream) {
     ++correlation_;
     work(stream);
     --correlation_;
     call("cuMemcpyHtoDAsync", handle);
   }
-  /// Its work ran on `stream` of the device as the backend numbers it.
+  /// `handle`: the stream as the program names it. `stream`: the same one as the backend numbers it.
   void launch(std::uint64_t handle, std::uint64_t stream) {
     call("cuLaunchKernel", handle);
     work(stream);

@@ -42,7 +42,7 @@ class server {
   explicit server(const plan& p) {
     for (std::uint64_t i = 0; i < 200; ++i)
       request(i + 1, static_cast<std::int64_t>(i) * 60 * ms, i + 1 == slow ? p : plan());
-    if (p.straggler)  // its batches are slow in other company, too
+    if (p.straggler)  // batches with request 9000, the straggler, are slow without request 77, too
       for (std::int64_t k = 0; k < 10; ++k) batch({9000, 9001}, 13000 * ms + k * 10 * ms, 6000 * us);
     std::stable_sort(events_.begin(), events_.end(),
                      [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
@@ -160,8 +160,8 @@ answer why(const std::vector<event>& events, const std::function<std::uint32_t(c
   return w;
 }
 
-/// Request 77 is the slowest (but for those that share the straggler's batches); its first cause is that part, and all
-/// three forms say so with these words.
+/// Request 77 is the slowest (but for those that share the straggler's batches); its first cause is the part
+/// `expected`, and all three forms say so, with `words`.
 answer planted(const plan& p, request_part expected, std::int64_t least_excess_ns,
                const std::vector<std::string>& words) {
   const server s(p);
@@ -222,7 +222,7 @@ TEST_CASE("analysis.why: a host whose thread was switched out") {
   p.own_us = 15000;
   p.preempted = true;
   const answer w = planted(p, request_part::own_code, 14 * ms, {"switched out for 15.0 ms"});
-  CHECK(w.report.not_looked_at.size() == 2);  // the kernel's events are there
+  CHECK(w.report.not_looked_at.size() == 2);  // not a third one: the trace has scheduler events
 }
 
 TEST_CASE("analysis.why: another request's prefill in the way") {
@@ -274,7 +274,7 @@ TEST_CASE("analysis.why: a batch mate whose batches are slow everywhere") {
   const answer w = planted(
       p, request_part::gpu_batch, 25 * ms,
       {"\"decode\" (server.cpp:80) 30.0 ms in 5 pieces, usually 3.50 ms", "Request 9000 took part in 5 of them"});
-  REQUIRE(w.first().mates.size() == 1);  // not those who are slow in its company alone
+  REQUIRE(w.first().mates.size() == 1);  // not 1077, which is in no batch without request 77
   CHECK(w.first().mates[0].name == "9000");
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("a small trace, line by line") {
   // init [0, 100) = 100; the copy's call [200, 400) without the copy = 100; launch [400, 440) = 40; waiting [440, 760)
   // without gemm = 10 + 10; the stage [200, 900) without any call, [760, 900) = 140; neither call nor stage, [100, 200)
   // and [900, 1000) = 200. Host alone: the same calls whole. A column of the timeline is 1000 / 76 = 13.2 ns, so the
-  // copy begins in column 19 (of which under half), and ends in column 26.
+  // copy fills columns 19 to 26 (counted from 0), and the stage ends in column 68, of which it covers under half.
   const request_ref one[] = {sample::request_id(7)};
   const std::vector<event> all = {
       sample::device(0, "NVIDIA H200"),
@@ -183,7 +183,7 @@ LOSSES AND NOTES
 }
 
 TEST_CASE("the answer and the mark are about the same row") {
-  // The GPU works 31 of 60; of 100 it would not be what there is most of.
+  // The GPU works for 31 ns: the largest share of a trace of 60 ns, but not of one of 100 ns.
   const std::vector<event> all = {
       sample::api("cuDevicePrimaryCtxRetain", 0, 20, 1),
       sample::kernel("k", 20, 51, 2),
@@ -272,7 +272,7 @@ TEST_CASE("the report is as wide as its terminal, within reason, or as was asked
   CHECK(width_on_terminal(132) == 132);
   CHECK(width_on_terminal(40) == 80);
   CHECK(width_on_terminal(500) == 200);
-  CHECK(width_on_terminal(0) == 100);  // a terminal that does not know
+  CHECK(width_on_terminal(0) == 100);  // a terminal that does not know its width
   CHECK(width_on_terminal(132, 90) == 90);
   CHECK(width_on_terminal(132, 10) == 80);
 }
@@ -346,7 +346,7 @@ TEST_CASE("a trace larger than the memory limit: what is approximate is said, wh
   const std::string text = report(all, ended(2000000, all.size()), options);
   check_lines(text, 100);
   CHECK(has(text, "GPU at work: kernel"));
-  CHECK(has(text, "1.00 ms   50.0 %"));  // unions of the GPU were never reached into
+  CHECK(has(text, "1.00 ms   50.0 %"));  // nothing came late into the folded (coarsely kept) past of the GPU
   CHECK(has(text, "memory limit: times of stages marked with ~ are approximate"));
   CHECK(has(text, "memory limit: names beyond the table share the row \"(other names)\""));
   CHECK(has(text, "memory limit: streams beyond"));

@@ -99,10 +99,10 @@ TEST_CASE("on a page for a terminal that takes UTF-8 names stay as they are, but
     CHECK(ascii::escaped("\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x9a\x80 e\xcc\x81") ==
           "\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x9a\x80 e\xcc\x81");
     CHECK(ascii::escaped("a\nb\x1b[2J\x7f") == "a\\nb\\x1b[2J\\x7f");
-    CHECK(ascii::escaped("\xc2\x9b\x32J") == "\\u{9b}2J");  // a control of its own: CSI
+    CHECK(ascii::escaped("\xc2\x9b\x32J") == "\\u{9b}2J");  // CSI as one C1 control character
     CHECK(ascii::escaped("\xe2\x80\xae"
-                         "evil\xe2\x80\x8b") == "\\u{202e}evil\\u{200b}");  // turns the line, has no width
-    CHECK(ascii::escaped("\xcc\x81") == "\\u{301}");                        // would sit on what is before
+                         "evil\xe2\x80\x8b") == "\\u{202e}evil\\u{200b}");  // right-to-left override, zero-width space
+    CHECK(ascii::escaped("\xcc\x81") == "\\u{301}");                        // combining: drawn over what is before it
     CHECK(ascii::escaped("\xed\xa0\x80 \xc0\xaf \xe0\x80\xaf \xf4\x90\x80\x80") ==
           "\\xed\\xa0\\x80 \\xc0\\xaf \\xe0\\x80\\xaf \\xf4\\x90\\x80\\x80");  // surrogate, overlong, beyond
     CHECK(ascii::columns_of("\xc3\xa4\xe6\xbc\xa2\xf0\x9f\x9a\x80 e\xcc\x81") == 7);
@@ -176,7 +176,7 @@ TEST_CASE("a page never exceeds its width, and has colour only where asked") {
   CHECK(colored.text() == "\x1b[1;31m0123456789\x1b[0m\nx\n");
 }
 
-TEST_CASE("ascii: kernels by their short names, with what distinguishs rows") {
+TEST_CASE("ascii: kernels by their short names, with what distinguishes rows") {
   const auto shown = [](const std::vector<std::string>& full) {
     std::vector<cutrace::analysis::operation> rows;
     for (const std::string& name : full) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of a row: checked against a slow model that remembers every slice.
+// Lanes, into which a row of a viewer is split so that no slices of a lane overlap partly: checked against a slow model
+// that remembers every slice.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -59,7 +59,7 @@ TEST_CASE("corrections pull a frame that runs wrong back to CLOCK_MONOTONIC, for
   c.sample(wrong);
   for (const auto& m : moments) {
     const std::int64_t miss = static_cast<std::int64_t>(c.apply(m.first) - m.second);
-    CHECK(std::abs(miss) < 2000);  // uncorrected it grows by 100 ns a millisecond, to 8,000 and more
+    CHECK(std::abs(miss) < 2000);  // uncorrected it grows by 100 ns a millisecond, to 8,000 ns and more
   }
   CHECK(c.error_ns() > 0);
 }
@@ -69,7 +69,8 @@ TEST_CASE("an offset is that of the line between its measurements, in whatever o
   std::mt19937_64 random(17);
   clock_offset line;
   std::vector<clock_offset::point> points;
-  // As plain as it gets: the same times come again and again, so kept results are asked for, and every step has an end.
+  // Keeps no results. The times below come near the same points again and again, so `line` also answers from the
+  // results that it keeps, and at both ends of the times that each is valid for.
   const auto expected = [&points](std::uint64_t raw) -> std::int64_t {
     std::size_t i = 1;
     while (i + 1 < points.size() && raw >= points[i].raw_ns) ++i;

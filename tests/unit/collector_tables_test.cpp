@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collector's tables answer from what was asked last; they must not do so when that has changed.
+// The collector's tables keep their last answers, and must not give them again once the content has changed. A stage is
+// adopted when another thread continues it (context.hpp).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ const auto nothing_awaited = [](std::uint32_t, std::int64_t) { return false; };
 
 }  // namespace
 
-TEST_CASE("a stage stays until it has ended and all has been delivered that came before that was known") {
+TEST_CASE("a stage stays until its end is known and all events up to that moment have been delivered") {
   stage_table stages = strict_table();
   REQUIRE(stages.find(1) == nullptr);
   open(stages, 1)->word = 77;
@@ -49,16 +50,16 @@ TEST_CASE("a stage stays until it has ended and all has been delivered that came
   CHECK(stages.find(1) != nullptr);  // open
   stages.close(1, 2000);
   stages.release(nothing_awaited, 2000, 9000);
-  CHECK(stages.find(1) != nullptr);  // what was read until 2000 does not include all of its time
+  CHECK(stages.find(1) != nullptr);  // records are complete up to 2000, which is not past the end of the stage
   stages.release(nothing_awaited, 2001, 2001);
-  REQUIRE(stages.find(1) != nullptr);  // events of 2001 wait
+  REQUIRE(stages.find(1) != nullptr);  // events that end at 2001 may not be delivered yet
   CHECK(stages.find(1)->word == 77);
   stages.release(nothing_awaited, 3000, 2002);
   CHECK(stages.find(1) == nullptr);
   CHECK(stages.used_bytes() == 0);
 }
 
-TEST_CASE("a stage stays while GPU records of its calls can come, and no longer than its own thread's") {
+TEST_CASE("a stage stays while GPU records of its calls can come, and records of other threads do not keep it") {
   stage_table stages = strict_table();
   std::uint32_t held_thread = 7;
   std::int64_t held_since = 1500;
@@ -80,11 +81,11 @@ TEST_CASE("a stage stays while GPU records of its calls can come, and no longer 
   CHECK(stages.find(1) == nullptr);  // nothing on the GPU
   CHECK(stages.find(2) != nullptr);
   CHECK(stages.find(3) == nullptr);
-  CHECK(stages.find(4) != nullptr);  // of several threads, one of which may be the one
+  CHECK(stages.find(4) != nullptr);  // of several threads, of which one may be the awaited one
   CHECK(std::count(asked.begin(), asked.end(), stage_table::no_thread) == 0);
-  held_since = 1701;  // a younger buffer
+  held_since = 1701;  // the buffer awaited now began after the stages ended
   stages.release(awaited, 3000, 3000);
-  CHECK(stages.find(2) != nullptr);  // what came in time waits
+  CHECK(stages.find(2) != nullptr);  // events that end at 3000 may not be delivered yet
   stages.release(awaited, 4000, 3001);
   CHECK(stages.find(2) == nullptr);
   CHECK(stages.find(4) == nullptr);
@@ -397,7 +398,7 @@ TEST_CASE("the text of a request ends in NUL, whatever its size") {
   }
 }
 
-TEST_CASE("where a stage was said to stand is asked again once another one stands there") {
+TEST_CASE("a remembered place is looked up again once another stage has that place") {
   std::mt19937_64 random(41);
   stage_table stages = strict_table();
   std::vector<std::pair<std::uint64_t, std::uint32_t>> reported;

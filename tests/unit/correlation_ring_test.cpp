@@ -92,7 +92,7 @@ TEST_CASE("calls that will be overwritten before long are passed once, half a ri
     if (id % 7 != 0) r.put(id, 5, id, 3, 1);  // others make no GPU work
     if (id % 1000 == 0) pass();
   }
-  // All but the newest half, and 4,096 by which the ring knows the newest: each once, in order.
+  // All but the newest half ring, where the ring knows its newest id to within 4,096: each once, in order.
   REQUIRE(passed.size() > 5 * size * 6 / 7 - size - 4096);
   std::uint32_t expected = 0;
   for (const std::uint32_t id : passed) {
@@ -202,13 +202,14 @@ TEST_CASE("a trace may begin at any id, and after any number of calls since the 
       if (id == 0) continue;
       r.put(id, 5, id, 3, 1);
       REQUIRE(r.find(id, c) == attribution::by_call);
-      CHECK(c.epoch == (((first >> 31 != 0 ? 0xffu : 0u) + (id < first ? 1u : 0u)) & 0xff));  // nearest to 0
+      // The first id is taken as signed: the epoch of a large one is -1, its lower 8 bits 0xff.
+      CHECK(c.epoch == (((first >> 31 != 0 ? 0xffu : 0u) + (id < first ? 1u : 0u)) & 0xff));
       if (i % 100 == 0)
         r.pass_old(
             upto, [](const ring::call&) { return false; }, [&](std::uint32_t, const ring::call&) { ++passed; });
     }
     CHECK(passed > 90000);
-    // A trace later, in which one of the first calls comes behind the next one.
+    // Later traces: in each, the first two calls come in the wrong order.
     std::uint32_t last = first + 99999;
     for (const std::uint32_t gap : {10u, 0x7ffffff0u, 0x80000010u, 0xb0000000u}) {
       CAPTURE(gap);

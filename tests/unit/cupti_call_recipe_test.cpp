@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recipes of the callback against the tables that they are made from.
+// The recipes of the callback (16 bytes a function: what to do at a call, where its arguments lie) against the tables
+// that they are made from. Plain values lie in the parameter structure itself.
 #include <cupti.h>
 #include <doctest/doctest.h>
 
@@ -41,7 +42,8 @@ TEST_CASE("a recipe reads what the tables read, of every function of plain value
 }
 
 TEST_CASE("the short way reads what the tables read, of each function that it may be taken for") {
-  // Pointers in each place where one may lie, and values behind them.
+  // The short way: short_word, for functions of up to four values of 8 bytes. Pointers in each place where one may lie,
+  // and values behind them.
   alignas(8) unsigned char behind[512];
   std::mt19937 random(7);
   for (unsigned char& byte : behind) byte = static_cast<unsigned char>(random());
@@ -118,7 +120,7 @@ TEST_CASE("a recipe knows what a call waits for, of every function that waits") 
     const function_entry* f = find_driver(id);
     if (f == nullptr || f->work != function_work::synchronize) continue;
     CAPTURE(f->symbol);
-    CHECK(f->words <= 6);  // where a seventh would have its place, a wait has those of its stream and event
+    CHECK(f->words <= 6);  // a seventh place would lie in the word that holds those of stream and event
     std::uint64_t ours[word_limit] = {}, tables[word_limit] = {};
     call_recipe r;
     r.set(call_recipe::waits, f);

@@ -617,7 +617,7 @@ TEST_CASE("cupti decode: pages of managed memory that move are copies, page faul
   r.address = 0x7f0000000000;
   r.srcId = cpu;
   r.dstId = 2;
-  r.streamId = 77;  // said to be invalid
+  r.streamId = 77;  // CUPTI documents the field as invalid
   r.processId = 12;
   const event in = d.one(r);
   CHECK(in.kind == event_kind::memcpy);
@@ -667,7 +667,7 @@ TEST_CASE("cupti decode: pages of managed memory that move are copies, page faul
   CHECK(d.one(r).counter.value == 5);  // of its own device
 
   r.counterKind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
-  r.value = 0x55aa;  // where in the program
+  r.value = 0x55aa;  // the program counter of the access
   const event host = d.one(r);
   CHECK(string_of(host.name) == "CPU page faults");
   CHECK(host.counter.value == 1);

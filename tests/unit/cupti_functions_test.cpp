@@ -284,7 +284,7 @@ TEST_CASE("cupti functions: work that makes no GPU record, and calls that only a
   for (auto id : {CUPTI_DRIVER_TRACE_CBID_cuEventRecord, CUPTI_DRIVER_TRACE_CBID_cuEventRecord_ptsz,
                   CUPTI_DRIVER_TRACE_CBID_cuEventRecordWithFlags}) {
     CHECK(driver(id)->work == function_work::event);
-    CHECK_FALSE(driver(id)->makes_gpu_work);  // a launch without a GPU record would be missed
+    CHECK_FALSE(driver(id)->makes_gpu_work);  // else it would count as a launch whose GPU record is missing
   }
   CHECK(driver(CUPTI_DRIVER_TRACE_CBID_cuEventCreate)->work == function_work::none);
   for (auto id : {CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent, CUPTI_DRIVER_TRACE_CBID_cuCtxPushCurrent_v2,

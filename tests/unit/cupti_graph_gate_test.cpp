@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches apart from the moments in which graphs are recorded another way.
+// Launches are kept apart from the moments in which the way of recording graphs is changed.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// On a thread of its own, which has left it when this returns unless `stays`.
+/// Runs `action` on a new thread, which has ended, and so left any gate, when this returns.
 template <class Action>
 void elsewhere(Action action) {
   std::thread t(action);
@@ -61,7 +61,7 @@ TEST_CASE("a holder gives up when somebody stays inside, and a second one at onc
     CHECK_FALSE(gate.try_hold(1ms));
     CHECK_FALSE(gate.holds());
   });
-  CHECK_FALSE(gate.try_hold(1ms));  // who is inside himself
+  CHECK_FALSE(gate.try_hold(1ms));  // this thread is inside, too
   gate.leave();
   REQUIRE(gate.try_hold(1ms));
   elsewhere([&] { CHECK_FALSE(gate.try_hold(1ms)); });

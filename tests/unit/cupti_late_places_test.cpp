@@ -69,7 +69,7 @@ TEST_CASE("cupti late places: what CUPTI describes is not described again, and w
   d.emit(at(event_kind::kernel, 0, 1, 13));
   d.emit(at(event_kind::kernel, 0, 1, 0));
   d.emit(at(event_kind::memcpy, 0, 0, 0));   // a migration of managed memory
-  d.emit(at(event_kind::memory, 0, 3, 20));  // these may know less of their device
+  d.emit(at(event_kind::memory, 0, 3, 20));  // these two are not GPU work; a sync record does not name its device
   d.emit(at(event_kind::sync, 0, 4, 21));
   d.settle();
   CHECK(reported(out.events) == "context0/1/7 stream0/1/13 other0/1/13 other0/1/0 other0/0/0 other0/3/20 other0/4/21 ");

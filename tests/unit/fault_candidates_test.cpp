@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which work a fault is blamed on: random streams, faults and flushes, against a model of what CUPTI gives times to
-// (docs/cupti.md, 51). One name alone must be the right one.
+// (docs/cupti.md, 51). If one kernel alone is named, it must be the culprit. Head: a stream's first unfinished work.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -39,7 +39,8 @@ struct run {
   };
   std::vector<flush> flushes;
 
-  /// Gives times to what a flush finds ended that begins until `kept` after the fault.
+  /// Gives times to the kernels before the culprit that had ended when a flush began, if the flush began no later than
+  /// `kept` after the fault.
   void set_times(std::int64_t kept) {
     for (std::size_t i = 0; i < culprit; ++i)
       for (const flush& f : flushes)
@@ -117,7 +118,7 @@ TEST_CASE("the head is the only candidate where flushes followed one another sin
   flush_each(r, 13 * ms, 2 * ms);
   CHECK(blamed(r) == numbers{1});
   r = five();
-  flush_each(r, 13 * ms + 100 * us, 2 * ms);  // one behind it may have faulted 10 ms after the begin
+  flush_each(r, 13 * ms + 100 * us, 2 * ms);  // kernel 2, called more than 3 ms before, may have faulted at once
   CHECK(blamed(r) == numbers{1, 2, 3, 4});
   r.result = illegal;
   CHECK(blamed(r) == numbers{1});
@@ -173,7 +174,7 @@ TEST_CASE("flushes that are too far apart, or of which one took long, prove noth
   CHECK(blamed(none) == numbers{1});
 }
 
-TEST_CASE("a launch is under way while a thread is in one, but for so long that its stream must be full") {
+TEST_CASE("a launch is under way while a thread is in one, unless for so long that its stream must be full") {
   static thread_registry threads;
   bench b(threads);
   const char* const names[] = {"cuLaunchKernel", "cuGraphLaunch", "cuStreamSynchronize"};
@@ -247,7 +248,7 @@ TEST_CASE("of random faults the culprit is among the candidates, and is the one 
     not_the_first += named.size() > 1 && named.front() != r.culprit;
   }
   CHECK(alone > 500);
-  CHECK(not_the_first > 100);  // times were lost, so the rule was needed
+  CHECK(not_the_first > 100);  // times before the culprit were lost: naming the head alone would be wrong
 }
 
 }  // namespace fault_candidates_test

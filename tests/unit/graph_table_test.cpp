@@ -66,7 +66,7 @@ TEST_CASE("an update holds from its time on, also when the updating graph is gon
   CHECK(name_of(t, node(2, 0), 300) == "three");
 }
 
-TEST_CASE("nodes of a child graph keep their stage, and an update of the whole says nothing about them") {
+TEST_CASE("nodes of a child graph keep their stage; after an update of the whole graph it is not known") {
   graph_table t;
   t.added(node(1, 0), 7, named("outer"));
   t.copied(node(10, 0), node(1, 0));

@@ -98,7 +98,7 @@ TEST_CASE("UVM's words are plain numbers") {
   CHECK(uvm_name(37) == "UVM_REGISTER_GPU");
   CHECK(uvm_name(51) == "UVM_MIGRATE");
   CHECK(uvm_name(80) == "UVM_DISCARD");
-  CHECK(uvm_name(0xc020462a).empty());  // what the word means is the device's to say
+  CHECK(uvm_name(0xc020462a).empty());  // the device decides what a word means
   CHECK(name_of(51).empty());
 }
 
@@ -198,12 +198,12 @@ TEST_CASE("what differs between driver branches") {
   CHECK(name_of(0xc018465f, 470) == "NV_ESC_RM_NVLOG_CTRL");
   CHECK(status_place(ioctl_device::control, {0, 0x57, 64}, 580) == 56);
   CHECK(status_place(ioctl_device::control, {0, 0x57, 56}, 570) == 48);
-  CHECK(status_place(ioctl_device::control, {0, 0x57, 56}, 560) == 48);  // between two that are known: the older one
+  CHECK(status_place(ioctl_device::control, {0, 0x57, 56}, 560) == 48);  // not in the tables: the nearest older branch
   CHECK(status_place(ioctl_device::uvm, {0, 34, 0}, 595) == 8);
   CHECK(status_place(ioctl_device::uvm, {0, 34, 0}, 580) == 16);
-  CHECK(name_of(0xc0004632, 0) == "NV_ESC_RM_CONFIG_GET");  // gone since, and still the only meaning it ever had
+  CHECK(name_of(0xc0004632, 0) == "NV_ESC_RM_CONFIG_GET");  // not in the newest branch, but it has no other name
   CHECK(text_of(control_name(0x107, 535)) == "NV0000_CTRL_CMD_SYSTEM_SET_MEMORY_SIZE");
-  CHECK(text_of(control_name(0x107, 550)) == "NV0000_CTRL_CMD_SYSTEM_SET_MEMORY_SIZE");  // has none of its own
+  CHECK(text_of(control_name(0x107, 550)) == "NV0000_CTRL_CMD_SYSTEM_SET_MEMORY_SIZE");  // not in 550: the older name
   CHECK(text_of(control_name(0x107, 580)) != "NV0000_CTRL_CMD_SYSTEM_SET_MEMORY_SIZE");
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("a block that is shorter than the one that is known has no status to r
 }
 
 TEST_CASE("bytes that were not read are never looked at") {
-  // Of its own size each, so that ASan sees the byte behind it.
+  // Each size in an allocation of just that size, so that ASan reports a read of the byte behind the block.
   for (std::size_t size = 0; size <= 48; ++size) {
     const block b(size);
     for (const std::uint32_t request : {0xc020462au, 0xc030462bu, 0xc01046d3u, 0xc0384627u, 51u, 0x30000001u}) {
@@ -264,7 +264,8 @@ TEST_CASE("the driver's branch") {
   CHECK(driver_branch("NVRM version: none\nGCC 123.4.5\n") == 0);
 }
 
-/// Lookups search by halves: every table must be in order, and no two rows of a branch may say different things.
+/// Lookups are binary searches: tables must be sorted, and rows of one number that begin at different branches must
+/// not overlap.
 template <class Row, std::size_t N>
 void in_order(const Row (&table)[N]) {
   for (std::size_t i = 0; i < N; ++i) {

@@ -106,7 +106,7 @@ TEST_CASE("what has no name is reported in hex, an unknown status too") {
   CHECK(string_of(decoded_event(r, to).name) == "0x1388");
 }
 
-TEST_CASE("a failed system call has its errno, a far status its own word") {
+TEST_CASE("a failed system call has its errno; a status that lies far into the block is read by itself") {
   recording_emitter to;
   trace_record r = record_of(51, ioctl_device::uvm);
   r.result = -EINVAL;

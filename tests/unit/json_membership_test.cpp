@@ -68,7 +68,7 @@ TEST_CASE("a request set that is announced and not there is left out") {
   CHECK(plain(e) == "{\"stage_id\":5}");
 }
 
-TEST_CASE("where only the number of requests is known, it stands") {
+TEST_CASE("where only the number of requests is known, it is written") {
   membership_fields fields;
   event e;
   e.stage_id = 5;

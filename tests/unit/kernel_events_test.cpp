@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of the programs in the kernel, as bytes, and what becomes of them: ioctls that succeeded, errors of the GPU,
-// interrupts and the rest, which no machine without a GPU makes.
+// Records of the eBPF programs in the kernel, as bytes, and the events made of them: ioctls that succeeded, errors of
+// the GPU, interrupts and the rest, which no machine without a GPU makes.
 #include "backends/ebpf/kernel_events.hpp"
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ kernel_view view_580() {
   return v;
 }
 
-/// Of a record that the compiler shall not look into: where it does, it warns of reads that belong to other kinds.
+/// A record's bytes, hidden from the optimiser: it would warn of reads past their end, made for other kinds only.
 template <class Record>
 const unsigned char* start_of(const Record& r) {
   const void* p = &r;
@@ -71,7 +71,7 @@ event reported(const Record& r, keeping_emitter& to) {
 
 void put(__u8* block, std::size_t at, std::uint32_t value) { std::memcpy(block + at, &value, sizeof(value)); }
 
-/// With what follows them.
+/// Records with the parameter blocks that follow them.
 struct ioctl_record : cutrace_ebpf_ioctl {
   __u8 entry[CUTRACE_EBPF_BLOCK], exit[CUTRACE_EBPF_BLOCK];
 };
@@ -187,7 +187,7 @@ TEST_CASE("kernel: an error of the GPU") {
   REQUIRE(to.arguments.size() == 2);
   CHECK(to.arguments[0].string_value() == std::string("0000:3b:00.0"));
   CHECK(to.arguments[1].string_value() == std::string("GPU has fallen off the bus."));
-  std::memset(r.text, 'x', sizeof(r.text));  // without an end
+  std::memset(r.text, 'x', sizeof(r.text));  // no terminating NUL
   std::memset(r.device, 'y', sizeof(r.device));
   keeping_emitter long_one;
   reported(r, long_one);

@@ -68,7 +68,7 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
     std::mt19937_64 random(shapes);
     order_window w;
     w.configure(16000000, 64 << 20);
-    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: what gives one from another
+    std::vector<std::vector<std::uint64_t>> given(3001);  // by end: values that the work must keep
     std::int64_t end = 1;
     std::size_t wrong = 0, taken = 0;
     std::set<const cutrace::detail::work_shape*> in_use;
@@ -84,7 +84,7 @@ TEST_CASE("GPU work shares a shape within its part of the window and nowhere els
         in_use.insert(work.shape);
         ++taken;
       }
-      wrong += in_use.size() != b.shapes.size();  // none of a bucket that is gone, be it still intact
+      wrong += in_use.size() != b.shapes.size();  // no work uses a shape of an earlier bucket
       if (shapes == 1) wrong += in_use.size() != 1;
     };
     const int rounds = shapes == 1 ? 1000 : 3;  // blocks, and so addresses of shapes, come again
@@ -132,7 +132,7 @@ TEST_CASE("two launches by turns are two shapes, whatever they differ in") {
     }
     w.drain([&](order_window::bucket& b) { apart += b.shapes.size() == 2; });
   }
-  CHECK(apart >= 7);  // the last one has the same slot: the name's size is no part of it
+  CHECK(apart >= 7);  // the hash leaves out the name's size: with the last change, one slot for two shapes
 }
 
 TEST_CASE("blocks go round, and no more of them are kept than was asked for") {

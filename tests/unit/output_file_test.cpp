@@ -40,7 +40,7 @@ std::string read_all(int fd) {
   return all;
 }
 
-/// No launcher has started this process, while it lives.
+/// While this lives, the process looks as if no launcher (mpirun, srun) had started it.
 struct without_ranks {
   static constexpr const char* names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "LOCAL_RANK"};
   std::map<std::string, std::string> before;
@@ -76,7 +76,7 @@ TEST_CASE("output file: patterns in paths") {
   CHECK(expand_path("/%r") == "/");
   ::setenv("LOCAL_RANK", "2", 1);
   CHECK(expand_path("a.%r.b") == "a.2.b");
-  ::setenv("RANK", "17", 1);  // of the whole job: before that of the machine
+  ::setenv("RANK", "17", 1);  // rank in the whole job: goes before that on the machine
   CHECK(expand_path("a.%r.b") == "a.17.b");
   ::setenv("RANK", "x", 1);
   CHECK(expand_path("a.%r.b") == "a.2.b");
@@ -223,7 +223,7 @@ TEST_CASE("output file: a unique name is the first that is free, whatever lies t
   CHECK(content_of(folder.file("t-2.json.tmp")) == "unfinished");
   output_file at_once;
   at_once.open(pattern.c_str());
-  CHECK(at_once.path() == folder.file("t-2.json"));  // as a reader sees it, that name is free
+  CHECK(at_once.path() == folder.file("t-2.json"));  // opened without .tmp, it needs only its own name free
 }
 
 /// Descriptors of this process that lead to a file.
@@ -258,7 +258,7 @@ TEST_CASE("output file: the program closes its descriptor and takes the number f
     CHECK(content_of(path) == "before after");
     CHECK(content_of(folder.file("own")).empty());
     const std::vector<int> left = descriptors_of(folder.file("own"));
-    CHECK(left.size() == 1);  // not closed for the program
+    CHECK(left.size() == 1);  // the program's descriptor stays open
     for (const int fd : left) ::close(fd);
     std::filesystem::remove(path);
   }
@@ -310,7 +310,7 @@ static bool is_root() {
   return false;
 }
 
-/// The process is this user's while it lives.
+/// While this lives, the process runs as `user`.
 struct as_user {
   explicit as_user(uid_t user) { REQUIRE(::seteuid(user) == 0); }
   ~as_user() { CHECK(::seteuid(0) == 0); }
@@ -323,7 +323,7 @@ TEST_CASE("output file: no file is written through a link, or into a file, that 
   const auto place = [&folder](const char* name) { return folder.file(name); };
   for (const uid_t we : {uid_t{0}, writing_user}) {
     CAPTURE(we);
-    // Each of another user's, who may read what we would write, or choose what is overwritten.
+    // The links and files below are another user's, who could read what we write or choose what we overwrite.
     for (const char* name : {"precious", "new"}) std::filesystem::remove(place(name));
     std::ofstream(place("precious")) << "precious";
     std::filesystem::create_directories(place("ours/deep"));
@@ -440,7 +440,7 @@ TEST_CASE("output file: what descriptors name is written directly, whoever made 
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
   const int given = ::open(folder.file("given").c_str(), O_RDWR | O_CREAT, 0666);
-  if (::geteuid() == 0) CHECK(::fchown(given, other_user, other_user) == 0);  // as the shell of who called sudo made it
+  if (::geteuid() == 0) CHECK(::fchown(given, other_user, other_user) == 0);  // under sudo, the caller's shell made it
   for (const publish when : {publish::at_once, publish::at_close}) {
     for (const std::string& path : {"/dev/fd/" + std::to_string(ends[1]), "/proc/self/fd/" + std::to_string(given),
                                     fifo, "/dev/fd/" + std::to_string(given), std::string("/dev/null")}) {

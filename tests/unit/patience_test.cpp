@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets on is waited for, however long it takes.
+// A process that makes progress is waited for, however long it takes.
 #include "cutrace/patience.hpp"
 
 #include <doctest/doctest.h>

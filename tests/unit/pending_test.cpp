@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short forms in which events wait: what one holds comes out as it went in, and what it has no place for it
-// refuses.
+// The short forms of events that wait in the order window: what a form holds comes out as it went in, and an event
+// with more than that is refused.
 #include <doctest/doctest.h>
 
 #include <cstring>

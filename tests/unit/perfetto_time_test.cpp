@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of a Perfetto trace: clamped to what readers hold, and the same bytes as protozero's varints.
+// Times of a Perfetto trace: clamped to what readers can represent (int64, from 0), and the same bytes as protozero's
+// varints.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -25,7 +26,7 @@ std::string varint(std::uint64_t n) {
 
 }  // namespace
 
-TEST_CASE("perfetto times: those that a reader does not hold are the nearest that it does") {
+TEST_CASE("perfetto times: times beyond a reader's range become the nearest in it") {
   for (const std::int64_t offset : edges) {
     const cutrace::detail::trace_clock clock(static_cast<std::uint64_t>(offset), 0);
     for (const std::int64_t ns : edges) {

@@ -25,7 +25,7 @@ TEST_CASE("this process is named by its program") {
 }
 
 TEST_CASE("a file of /proc that cannot be read to its end throws nothing") {
-  CHECK(cutrace_tool::content_of("/proc/self/mem").empty());  // EIO, as ESRCH of a process that has ended meanwhile
+  CHECK(cutrace_tool::content_of("/proc/self/mem").empty());  // fails with EIO; after the process's end: ESRCH
   CHECK(cutrace_tool::content_of("/no/such/file").empty());
   CHECK(!cutrace_tool::content_of("/proc/self/environ").empty());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of stages and their GPU time: against a slow union, and when they are settled.
+// Runs of stages (a run: one execution) and their GPU time: against a slow union, and when a run is settled, that is
+// counted as final.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +24,9 @@ struct seen {
 
 }  // namespace
 
-TEST_CASE("a short union is exact in the order of ends with few stretches open, and never too large") {
+TEST_CASE(
+    "a short union (its newest stretches are kept) is exact for short intervals in the order of their ends, and never "
+    "too long") {
   const unsigned seed = std::random_device()();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -47,7 +50,7 @@ TEST_CASE("a short union is exact in the order of ends with few stretches open, 
     if (hostile)
       CHECK(short_one.length_ns() <= right);
     else
-      CHECK(short_one.length_ns() == right);  // parts reach back 15, over three stretches at most
+      CHECK(short_one.length_ns() == right);  // at most 14 long, ends 5 apart: reaches two older ones
     CHECK(short_one.length_ns() >= 0);
   }
 }

@@ -195,7 +195,7 @@ TEST_CASE("metrics server: clients that stall, flood or hang up hold up nobody e
   static_cast<void>(::send(flood, much.data(), much.size(), MSG_NOSIGNAL));
   CHECK(rest_of(flood).find("HTTP/1.1 431 ") == 0);
   CHECK(body_of(get(port)).size() == 8 << 20);
-  for (int i = 0; i < 20; ++i) stalled.push_back(connected(port));  // all places taken: they make room by themselves
+  for (int i = 0; i < 20; ++i) stalled.push_back(connected(port));  // served one by one: each is dropped after 0.5 s
   CHECK(body_of(get(port)).size() == 8 << 20);
   for (const int fd : stalled) ::close(fd);
 }
@@ -223,7 +223,7 @@ TEST_CASE("metrics server: a forked child keeps no port and ends by itself") {
   REQUIRE(::pipe(go) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool kept = listening_at(port) != -1;  // where the program is killed, that would hold the port
+    const bool kept = listening_at(port) != -1;  // if so, the port stays taken after the parent was killed
     ::close(go[1]);
     char c = 0;
     static_cast<void>(!::read(go[0], &c, 1));
@@ -240,18 +240,21 @@ TEST_CASE("metrics server: a forked child keeps no port and ends by itself") {
   CHECK(status == 0);
 }
 
-// ThreadSanitizer takes what this program does, and what the server survives, for the race that it is.
+// Not under ThreadSanitizer: closing a descriptor that another thread uses is a race, which it reports, though the
+// server survives it.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define CUTRACE_TEST_TSAN 1
 #endif
 #endif
 #if !defined(__SANITIZE_THREAD__) && !defined(CUTRACE_TEST_TSAN)
-TEST_CASE("metrics server: a program that closes all descriptors gets its own back, and the sink says so") {
+TEST_CASE(
+    "metrics server: a program that closes all descriptors keeps what it opens under the same number, and the sink "
+    "fails aloud") {
   metrics_server server;
   server.start(":0", "a 1\n");
   const std::uint16_t port = port_of(server.url());
-  // As daemons do, but with one number only, so that the test keeps its files.
+  // Daemons close all descriptors; here only the server's is closed, so that the test keeps its files.
   const int fd = listening_at(port);
   REQUIRE(fd >= 0);
   ::close(fd);

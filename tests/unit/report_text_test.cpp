@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report about a file: its first screen has the four answers, no line is too long, nothing needs colour, and no
-// trace, however odd, breaks it.
+// The report about a file: its first screen answers where the time went, why the GPU is idle, what to fix first and
+// what was lost; no line is too long, nothing needs colour, and no trace, however odd, breaks it.
 #include <doctest/doctest.h>
 
 #include <random>

@@ -135,7 +135,7 @@ TEST_CASE("request_done: of random traces the same numbers as the report's, when
         for (std::uint32_t k = 0; e.incomplete && k < e.request_count; ++k) untimed[e.requests[k].id] = true;
       }
     request_watch_limits limits;
-    // Kernels take up to 60 ticks and begin up to 90 after their call; 0: all settle at the end.
+    // Kernels take up to 60 ticks and begin up to 90 after their call. With every third seed all settle at the end.
     limits.settle_ns = seed % 3 == 0 ? INT64_MAX / 4 : 320 * tick;
     limits.quiet_ns = limits.give_up_ns = INT64_MAX / 4;
     request_watch watch(limits);

@@ -23,7 +23,7 @@ using cutrace::event_kind;
 
 namespace {
 
-/// A backend whose calls and GPU work the test says by hand.
+/// A backend whose calls and GPU work the test reports by hand.
 struct emitting_backend : cutrace::backend {
   cutrace::event_writer* writer = nullptr;
   std::uint32_t correlation = 1000;

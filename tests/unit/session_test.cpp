@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions, markers and the road from one to the sinks, on this process's real runtime.
+// Sessions, markers and the way of an event from a marker to the sinks, on this process's real runtime.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -290,7 +290,7 @@ TEST_CASE("a sink that throws gets nothing more and is counted, the others go on
   CHECK(found);
 }
 
-TEST_CASE("a sink that joins late is reported what was described before") {
+TEST_CASE("a sink that joins late receives what was described before") {
   cutrace::session trace(quiet());
   { CUTRACE_STAGE("before"); }
   CHECK(trace.flush());

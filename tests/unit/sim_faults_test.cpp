@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault language of the stand-in libraries.
+// The fault language (CUTRACE_SIM_FAULTS) of the stand-in libraries for libcuda and CUPTI.
 #include <doctest/doctest.h>
 
 #include "../../backends/sim/cuda/faults.hpp"

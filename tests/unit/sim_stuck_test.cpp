@@ -26,7 +26,7 @@ issued launch(manual_gpu& g, stream* s, const char* name, std::uint64_t duration
   return g.machine.issue(s, k);
 }
 
-/// Moves the clock, a little at a time: what happens at a moment happens then.
+/// Moves the clock in steps of 1 us, so that what is due runs at its time.
 void pass(manual_gpu& g, std::uint64_t ns) {
   for (const std::uint64_t end = g.time_ns + ns; g.time_ns < end;) {
     g.time_ns += std::min<std::uint64_t>(1000, end - g.time_ns);
@@ -64,7 +64,7 @@ TEST_CASE("sim stuck: what is behind a wait for a value goes on once the host wr
   CHECK(behind.open->start_ns >= written);
   CHECK(behind.open->end_ns == behind.open->start_ns + 500);
   CHECK(g.machine.query(s) == status::ok);
-  CHECK(launch(g, s, "k", 10).open == nullptr);  // as if nothing had been
+  CHECK(launch(g, s, "k", 10).open == nullptr);  // its times are known at once again
 }
 
 TEST_CASE("sim stuck: a stream's write comes in its order, and releases another's wait") {
@@ -242,7 +242,7 @@ TEST_CASE("sim stuck: a fault loses the context: what had ended stays, nothing e
   CHECK(g.machine.query(before) == status::ok);
   CHECK(g.machine.query(s) == status::not_ready);
   CHECK(g.machine.query(late) == status::not_ready);
-  CHECK(g.machine.query(other) == status::not_ready);  // would have ended at 10000
+  CHECK(g.machine.query(other) == status::not_ready);  // would have ended after 10,000 ns
   CHECK(runs == 0);
   pass(g, 60000);
   CHECK(g.machine.query(before) == status::context_lost);

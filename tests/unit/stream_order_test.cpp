@@ -120,7 +120,7 @@ TEST_CASE("a wait for an event is done when what was before the event is") {
   const auto k2 = t.call(role::work, a), w = t.call(role::wait_event, b, e1), k3 = t.call(role::work, b);
   CHECK(t.on(b) == ids{w, k3});
   t.ended(k1, 14);
-  CHECK(t.on(a) == ids{k2});  // the recorded event stands right behind what is done
+  CHECK(t.on(a) == ids{k2});  // the event record behind k1 is done with it
   CHECK(t.on(b) == ids{k3});
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a handle that is given out again is another stream") {
     t.call(role::stream_gone, b);
   }
   CHECK(t.on(b).empty());
-  CHECK(t.order.streams().size() < 5000);  // those of one log are forgotten together
+  CHECK(t.order.streams().size() < 5000);  // gone ones are forgotten once per 1,024 calls
   CHECK(t.order.bytes() < 4u << 20);
 }
 
@@ -290,8 +290,8 @@ TEST_CASE("random programs: what is left is what a model of draining streams has
     struct item {
       std::uint32_t id;
       role what;
-      std::uint64_t on;        // of a wait
-      std::uint32_t upto = 0;  // that must be done there
+      std::uint64_t on;        // of a wait: the stream of the awaited event
+      std::uint32_t upto = 0;  // id of the event's record: all before it there must be done
     };
     std::map<std::uint64_t, std::vector<item>> queues;  // what has not ended
     std::map<std::uint64_t, std::pair<std::uint64_t, std::uint32_t>> events;

@@ -92,7 +92,7 @@ cutrace::session_options quiet() {
 TEST_CASE("arguments of what a probe saw reach the sink with names, kinds and texts") {
   cutrace::session trace(quiet());
   cutrace::memory_sink* sink = nullptr;
-  const std::vector<event> all = reported(600, 3, sink, trace);  // more than a slice of the delivery
+  const std::vector<event> all = reported(600, 3, sink, trace);  // delivered in slices of 64
   REQUIRE(all.size() == 600);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const event& e = all[i];

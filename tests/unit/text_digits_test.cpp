@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and texts at a cursor, against the standard library's.
+// Numbers and texts written at a pointer (the cursor), against the standard library's.
 #include <doctest/doctest.h>
 
 #include <cstdint>

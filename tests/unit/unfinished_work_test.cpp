@@ -102,7 +102,7 @@ struct run {
   explicit run(std::size_t memory = 0) : trace(quiet(memory)), sink(trace.emplace_sink<cutrace::memory_sink>()) {
     trace.add_backend(backend);
   }
-  /// What the sink has of a call, in nanoseconds since the session began.
+  /// The kernel that the call with this correlation id launched, if the sink has received it.
   std::optional<event> of(std::uint32_t id) const {
     for (const event& e : sink.events())
       if (e.kind == event_kind::kernel && (e.correlation_id & 0xffffffffu) == id) return e;
@@ -163,7 +163,7 @@ TEST_CASE("unfinished work: a wait that returned shows that what was launched be
     r.backend.unfinished(a, 1, 7);
     r.backend.unfinished(b, 1, 8);
     r.backend.unfinished(later, 1, 7);
-    r.backend.waited(waiting, sync_kind::stream_wait_event, 1, 7);  // no wait of the host's
+    r.backend.waited(waiting, sync_kind::stream_wait_event, 1, 7);  // the stream waits, not the host
     r.backend.waited(waiting, sync_kind::stream, 2, 7);
     r.deliver();
     CHECK_FALSE(r.of(a));

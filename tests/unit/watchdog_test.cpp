@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of stages and requests, as the watchdog keeps them. What it says of the GPU is tested with programs
-// (integration.stuck_programs).
+// The watchdog's bounds of stages and requests: for how long a stage may be open. Its alarms of GPU work are tested
+// with whole programs (integration.stuck_programs).
 #include <doctest/doctest.h>
 
 #include <cutrace/cutrace.hpp>
@@ -102,10 +102,10 @@ TEST_CASE("a stage that is open for longer than its bound is reported once, othe
     }
     CHECK(a.count() == 1);
     {
-      CUTRACE_STAGE("slow two");  // another one, which the alarm of the first does not cover
+      CUTRACE_STAGE("slow two");  // gets an alarm too, although "slow one" was reported
       std::this_thread::sleep_for(1s);
     }
-    CHECK(a.count() == 1);  // in the trace alone: blocks follow each other after five seconds
+    CHECK(a.count() == 1);  // only the trace has it: on_alarm is called for stages every 5 s at most
     std::this_thread::sleep_for(5s);
     CUTRACE_STAGE("slow three");
     REQUIRE(a.comes(2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sink that analyses the trace that is read into it; report and diff make something of the results.
+// A sink that analyses the trace that is read into it; `cutrace report`, `why` and `diff` present the results.
 #pragma once
 
 #include <cstdint>

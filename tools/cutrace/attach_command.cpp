@@ -67,9 +67,10 @@ class held_process {
   held_process& operator=(const held_process&) = delete;
   ~held_process() { ::close(fd_); }
 
-  /// Readable at its end, though its parent has not yet asked for it.
+  /// A pidfd, readable once the process has ended, even before its parent has waited for it.
   int fd() const noexcept { return fd_; }
-  /// What was learnt of the number so far was about this process. @throws usage_error where it has ended
+  /// Where it returns, all that was read by the process's number so far was about this process, not about a later one
+  /// with the same number. @throws usage_error where the process has ended
   void check_alive() const {
     pollfd end{fd_, POLLIN, 0};
     if (::poll(&end, 1, 0) != 0) throw usage_error("process " + std::to_string(process_) + " has ended");
@@ -148,7 +149,7 @@ int attach(attach_options& o) {
       throw usage_error(e.what());
     }
     if (!probes->trace(process)) throw usage_error("the kernel takes no further process");
-    held.check_alive();  // else its number may be another one's, whose rights nobody has looked at
+    held.check_alive();  // else its number may be another process's, whose rights were not checked
     const std::uint64_t end_ns =
         duration_ms != 0 ? cutrace::clock::monotonic_ns() + std::uint64_t{duration_ms} * 1000000 : ~std::uint64_t{0};
     relay_until(relay, probes->wake_fd(), held, end_ns);
@@ -206,14 +207,14 @@ void add_attach(CLI::App& app, int& exit_status) {
       ->type_name("LIST")
       ->allow_extra_args(false);
   attach_app->add_option("--out", o->outputs.out, "Folder of the files. Default: cutrace-out")->type_name("DIR");
-  attach_app->add_option("--name", o->outputs.name, "What their names begin with. Default: the process's name")
+  attach_app->add_option("--name", o->outputs.name, "What the names of files begin with. Default: the process's name")
       ->type_name("NAME");
   attach_app->add_flag("--quiet", o->outputs.quiet, "No report, no list of files; warnings remain");
   attach_app->add_flag("--strict", o->outputs.strict,
                        "Exit with 3 where the trace is not whole: lost events, nothing traced");
   attach_app->footer(
       "The process goes on as if nothing had been; calls that are open at the begin or at the end are not recorded.\n"
-      "It needs root, or CAP_BPF and CAP_PERFMON; files are of the user who called.\n"
+      "It needs root, or CAP_BPF and CAP_PERFMON; files belong to the user who called it.\n"
       "\n"
       "Examples:\n"
       "  sudo cutrace attach 4711 --duration 10s\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cutrace bpf`: which functions and tracepoints can be probed here, and a script for bpftrace that does the same.
+// `cutrace bpf`: which functions and tracepoints can be probed here, or a bpftrace script in place of `--method ebpf`.
 #pragma once
 
 namespace CLI {

@@ -104,7 +104,7 @@ listing look(const pattern& p, const eb::kernel_catalog& kernel, const std::stri
   return l;
 }
 
-/// What else there is, for a name that is not: all names of the kinds that were asked for.
+/// Where no name fits: text with the names nearest to it, out of all names of the kinds that were asked for.
 std::string near(const pattern& p, const eb::kernel_catalog& kernel, const listing& l) {
   std::vector<std::string> names;
   std::string plain = p.glob;

@@ -22,8 +22,8 @@ namespace {
 constexpr const char* six_registers = "arg0, arg1, arg2, arg3, arg4, arg5";
 constexpr const char* six_words = "0x%llx, 0x%llx, 0x%llx, 0x%llx, 0x%llx, 0x%llx";
 
-/// "cuA*, cuB*, ...": bpftrace makes one link of each pattern, and knows no classes of characters. Those of a capital
-/// letter are the driver's API.
+/// "cuA*, cuB*, ...", a pattern for each letter behind "cu", since bpftrace knows no classes of characters. It makes
+/// one link of each pattern. Only capital letters occur: the driver's API.
 std::string attach_points(const std::string& kind, const std::string& driver,
                           const std::vector<std::string>& functions) {
   std::set<char> letters;

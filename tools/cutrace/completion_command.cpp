@@ -155,7 +155,7 @@ std::string zsh(const CLI::App& app) {
     if (c.runs_program) s += " \\\n      '(-)--[the program]' '*::program:_normal'";
     s += "\n    ;;\n";
   }
-  // As a file that zsh loads at the first completion, it is the function itself.
+  // zsh may load the script as the body of a function _cutrace at the first completion: then the script completes, too.
   return s + "  esac\n}\nif [[ $funcstack[1] = _cutrace ]]; then _cutrace \"$@\"; else compdef _cutrace cutrace; fi\n";
 }
 

@@ -27,7 +27,7 @@ struct cut_arguments {
 };
 
 int run_cut(cut_arguments& w) {
-  w.choice.parsed();  // what is no choice is said before a file is made
+  w.choice.parsed();  // refuses a wrong choice before a file is made
   if (w.choice.empty())
     throw usage_error(
         "nothing says what to cut out: give --from, --to, --stage, --request or --device (cutrace convert writes all)");

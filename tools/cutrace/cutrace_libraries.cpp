@@ -22,7 +22,7 @@ std::vector<std::filesystem::path> candidates(const char* file_name) {
   return all;
 }
 
-/// `variable`: its name and what it says.
+/// `variable`: name of the environment variable that overrides the search; `named`: its value, nullptr where not set.
 std::string find_library(const char* file_name, const char* variable, const char* named,
                          const std::string& built_where) {
   std::error_code none;

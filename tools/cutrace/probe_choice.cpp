@@ -105,7 +105,7 @@ void find_libraries(std::vector<chosen_probe>& probes, const std::string& execut
         check_function(c.spec, *c.library);
         continue;
       }
-      // The program may bring another one: then it is the end that says whether there was such a function.
+      // With no driver found, the program may still load one: a function that it lacks is then reported at the end.
       if (driver != nullptr) check_function(c.spec, *driver);
     } catch (const usage_error&) {
       throw;

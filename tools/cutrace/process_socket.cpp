@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says of the process is taken for what it might have made up: the kernel alone says who is at the other
-// end.
+// A process can make up the paths that /proc shows of it, so they are not believed: only the kernel's SO_PEERCRED says
+// which process is at the other end.
 #include "cutrace/process_socket.hpp"
 
 #include <dirent.h>
@@ -95,8 +95,8 @@ std::set<std::string> sockets_in(const std::string& descriptors) {
   return numbers;
 }
 
-/// Those that are listening control sockets, of the kernel's list: "Num RefCount Protocol Flags Type St Inode Path"
-/// (proc(5), /proc/net/unix), the flag 0x10000 being that of a socket that listens (__SO_ACCEPTCON).
+/// Those of `numbers` that are control sockets and listen. A line of the kernel's list is "Num RefCount Protocol Flags
+/// Type St Inode Path" (proc(5), /proc/net/unix); the flag 0x10000 (__SO_ACCEPTCON) marks a socket that listens.
 std::vector<process_socket> listening_of(const std::string& task, const std::set<std::string>& numbers) {
   std::vector<process_socket> found;
   std::ifstream file(task + "/net/unix");
@@ -221,7 +221,7 @@ std::string read_all(int process, int fd, clock::time_point end) {
     if (::poll(&p, 1, static_cast<int>(std::min<decltype(left)>(left, 1000000))) <= 0) continue;
     const ssize_t n = ::recv(fd, some, sizeof(some), MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (n <= 0) return all;  // ECONNRESET, too: it did not wait for what it was sent
+    if (n <= 0) return all;  // ECONNRESET, too: closed without reading the request
     all.append(some, static_cast<std::size_t>(n));
     if (all.size() > answer_most) throw usage_error(name_of(process) + " sends more than cutrace would: not believed");
   }
@@ -268,7 +268,7 @@ process_answer ask_process(int process, const process_socket& socket, const std:
     throw usage_error("\"" + socket.path + "\" is not the control socket of " + name_of(process) + " but of " +
                       name_of(peer.pid) + ": not believed");
   const std::string line = request + "\n";
-  static_cast<void>(::send(to.fd(), line.data(), line.size(), MSG_NOSIGNAL));  // an answer may have come before
+  static_cast<void>(::send(to.fd(), line.data(), line.size(), MSG_NOSIGNAL));  // may fail after an early answer
   const std::string all = read_all(process, to.fd(), end);
   if (all.empty()) throw_no_answer(process, ECONNRESET);
   const std::size_t first = std::min(all.find('\n'), all.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control socket of another process, which is found through its descriptors: whatever folder it chose, and also
-// where it has a file system or a network of its own.
+// where that process has another mount or network namespace.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ struct process_socket {
   std::string path;  ///< as that process calls it
 };
 
-/// One socket for each runtime of the process. There are several runtimes only where versions of cutrace met that do
-/// not know each other.
+/// One socket for each runtime of the process. There are several runtimes only where the process has incompatible
+/// versions of cutrace.
 /// @throws usage_error with the reason where there is none: no such process, not ours to ask, not traced, no socket
 std::vector<process_socket> find_process_sockets(int process);
 

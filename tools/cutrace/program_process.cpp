@@ -22,8 +22,8 @@ namespace cutrace_tool {
 
 namespace {
 
-/// All that a process may send, whatever it means to the program, which may send it to the group that this process is
-/// in. By the other two the terminal stops what is in its background.
+/// All signals: any may be meant for the program, or be sent by it to its whole group, which includes this process. Not
+/// SIGTTIN and SIGTTOU: by them the terminal stops background processes, this one included.
 sigset_t handled_signals() {
   sigset_t all;
   ::sigfillset(&all);
@@ -139,8 +139,8 @@ bool program_process::reap(ending& e, const std::function<void()>& pause) {
       return true;
     }
     if (!WIFSTOPPED(status)) continue;
-    // Stopped from the terminal, so that the shell shall have it back: it waits for this process. Whoever stops the
-    // program alone (SIGSTOP) wants to continue it alone.
+    // Stopped from the terminal: this process stops, too, since the shell waits for it before it takes the terminal
+    // back. Whoever stops the program alone (SIGSTOP) wants to continue it alone.
     const int by = WSTOPSIG(status);
     if (by != SIGTSTP && by != SIGTTIN && by != SIGTTOU) continue;
     pause();
@@ -185,10 +185,10 @@ program_process::ending program_process::wait(unsigned tick_ms, const std::funct
       asked_by = got;
       asked_to_end = clock::now();
     }
-    // The terminal's own (Ctrl-C, Ctrl-Z, a new size) reach the whole group, and so the program, from the kernel.
+    // Signals of the terminal (Ctrl-C, Ctrl-Z, a new size) reach the whole group, and so the program, from the kernel.
     if (info.si_code == SI_KERNEL) continue;
     const bool queued = info.si_code == SI_QUEUE;
-    // What the program sends to its group, or to its parent, is not meant for itself, nor is that our stderr is gone.
+    // Not for the program: what it sends to its group or parent, and SIGPIPE of this process, whose stderr is gone.
     if ((info.si_code == SI_USER || queued) && (info.si_pid == ::getpid() || is_below(info.si_pid, child_))) continue;
     if (queued)
       ::sigqueue(child_, got, info.si_value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The traced program as a child: started with its own standard streams, in the command's process group, so that the
-// terminal treats both as one job; signals reach it once; its end is the command's.
+// terminal treats both as one job; a signal reaches it once; the command ends as it did.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ struct start_gate {
   std::function<int(pid_t)> in_parent;  ///< meanwhile; not 0: an errno, and the child is killed
 };
 
-/// Seconds after which a program that ends in an orderly way on a signal has ended.
+/// Seconds that a program may take to end after SIGINT or SIGTERM before `outlives` is called.
 constexpr int patience_after_signal_s = 5;
 
 class program_process {

@@ -23,7 +23,7 @@ namespace cutrace_tool {
 
 namespace {
 
-constexpr int records_end = 3;  ///< of the pipe
+constexpr int records_end = 3;  ///< descriptor of the pipe's reading end
 constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
                                               "PMI_RANK", "LOCAL_RANK",           "WORLD_SIZE",
                                               "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
@@ -31,21 +31,21 @@ constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK"
 const remote_trace* being_written = nullptr;
 cutrace::detail::remote_backend* made = nullptr;
 
-/// The life of the process.
+/// All that the writing process does.
 [[noreturn]] void write(const remote_trace& t, int pipe) {
   if (pipe != records_end && ::dup2(pipe, records_end) < 0) ::_exit(exit_command_failure);
   if (::syscall(SYS_close_range, records_end + 1, ~0u, 0) != 0)
     for (int fd = records_end + 1; fd < 4096; ++fd) ::close(fd);
   drop_capabilities();
   ::umask(077);
-  // What the terminal sends is for the program and the command, whose end is this one's.
+  // The terminal's signals are for the program and the command; this process ends when the command closes the pipe.
   ::setsid();
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(s, SIG_IGN);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   try {
-    // The process may be gone by now; then its launcher's variables are taken to be the command's.
+    // The traced process may be gone by now; then the launcher variables of the command are used in place of its own.
     const std::string folder = "/proc/" + std::to_string(t.process);
     const std::string environment = content_of(folder + "/environ");
     if (!environment.empty())
@@ -80,7 +80,7 @@ cutrace::detail::remote_backend* made = nullptr;
     say("cutrace: process " + std::to_string(t.process) + " is not traced: " + e.what());
     ::_exit(exit_command_failure);
   }
-  std::exit(0);  // the trace is the command's: it ends with this process
+  std::exit(0);  // not _exit: a trace of `cutrace run` ends in an exit handler
 }
 
 }  // namespace

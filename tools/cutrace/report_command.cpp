@@ -115,7 +115,8 @@ void add_report(CLI::App& app, int& exit_status) {
                     "Kernels in text with return type, namespaces, template arguments and parameters");
   w->view.add_options(*command, "Rows of each table; 10 in text, all else");
   command->footer(
-      "Several options of choice hold together; the report is on what was chosen then, as if there had been no more.\n"
+      "Several of --from, --to, --stage, --request and --device apply together; the report is as if the trace held "
+      "nothing else.\n"
       "What the numbers mean: docs/analyses.md. Exit code: that of cutrace convert.\n"
       "Examples:\n"
       "  cutrace report cutrace-out/server.jsonl            the first screen says what to fix first\n"

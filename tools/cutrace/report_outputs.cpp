@@ -46,9 +46,10 @@ void write_whole_file(const std::string& path, const std::string& text) {
 }
 
 void report_outputs::add_options(CLI::App& command) {
-  command.add_flag("--json{-}", json,
-                   "All numbers as one JSON document on standard output, or in FILE with --json=FILE; no text then, as "
-                   "with the next two");
+  command.add_flag(
+      "--json{-}", json,
+      "All numbers as one JSON document on standard output, or in FILE with --json=FILE. With --json, --csv "
+      "or --html no text is printed");
   command.add_option("--csv", csv, "A folder with a CSV file for each table")->type_name("DIR");
   command.add_option("--html", html, "A page for a browser: findings, timeline, tables that sort; FILE ends in .html")
       ->type_name("FILE");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `--probe` options of one command: names are looked up with all rights, libraries and programs as the user.
+// The `--probe` options of one command: names are looked up with all rights, libraries as the invoking user.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace cutrace_tool {
 
 class requested_probes {
  public:
-  /// Before rights are given up. @throws usage_error for a name that means nothing
+  /// To be made before root's rights are given up. @throws usage_error for a name that means nothing
   explicit requested_probes(const std::vector<std::string>& wanted);
   ~requested_probes();
   requested_probes(const requested_probes&) = delete;
   requested_probes& operator=(const requested_probes&) = delete;
 
-  /// Finds the libraries of a program that is about to start. Call as the user who called. @throws usage_error
+  /// Finds the libraries of a program that is about to start. Call as the invoking user. @throws usage_error
   void find_libraries(const std::string& executable, const std::map<std::string, std::string>& environment);
   /// Finds the libraries of a process that runs. @throws usage_error
   void find_libraries(std::uint32_t process);

@@ -43,9 +43,9 @@ namespace {
 
 constexpr unsigned progress_ms = 500, relay_ms = 20;
 
-/// The program is left alone, and watched.
+/// Nothing is put into the program: it is watched from outside.
 bool is_outside(const std::string& method) { return method == "ioctl" || method == "ebpf"; }
-/// It is traced from inside and watched.
+/// The program is traced from inside and watched from outside.
 bool is_joined(const std::string& method) { return method == "all"; }
 
 void check(const run_options& o) {
@@ -89,8 +89,8 @@ bool says_something(const run_environment& environment, const char* name) {
   return found != environment.variables.end() && !found->second.empty();
 }
 
-/// Processes whose traces have ended while they go on, by --duration: each is reported once, when it has been so for a
-/// while, since one that is about to exit is so, too.
+/// Processes that go on after --duration has ended their traces. Each is reported once, when it is seen so for the
+/// second time: at the first, it may be about to exit.
 struct ended_traces {
   bool trusted = true;
 
@@ -140,7 +140,7 @@ std::string about_running(const std::string& program, int signal, bool off,
 
 void warn(const std::string& text) { say("cutrace: " + text); }
 
-/// Probes of the kernel, else the ioctls by ptrace, else nothing; what there is instead is said.
+/// Probes of the kernel, else the ioctls by ptrace, else nothing. A warning says what is used instead.
 std::unique_ptr<outside_run> watch_joined(const run_options& options, run_environment& environment,
                                           const std::string& file, const std::string& library, requested_probes* own) {
   const bool children = options.children == "on";
@@ -181,7 +181,7 @@ int run(const run_options& options) {
     throw usage_error(file + " runs with other rights than yours (" + other_rights(file) +
                       "), and a traced program gets none: --method ioctl would change what it does. Run a copy without "
                       "them, as the user whose rights it has.");
-  // Root's rights are for the probes: files and program are the user's who called.
+  // Root's rights are for the probes: files and program belong to the invoking user.
   const invoking_user user = ebpf ? find_invoking_user() : invoking_user();
   requested_probes own(options.probes);
   if (ebpf)
@@ -317,7 +317,7 @@ void add_run(CLI::App& app, int& exit_status) {
       ->type_name("LIST")
       ->allow_extra_args(false);
   run_app->add_option("--out", o->out, "Folder of the files. Default: cutrace-out")->type_name("DIR");
-  run_app->add_option("--name", o->name, "What their names begin with. Default: the program's or script's name")
+  run_app->add_option("--name", o->name, "What the names of files begin with. Default: the program's or script's name")
       ->type_name("NAME");
   run_app
       ->add_option(

@@ -61,11 +61,12 @@ void check_kinds(const std::string& kinds) {
     throw usage_error(std::string("--kinds: ") + e.what());
   }
 #else
-  static_cast<void>(kinds);  // the backend says it
+  static_cast<void>(kinds);  // a backend with CUPTI checks them
 #endif
 }
 
-/// The program writes its trace, and who hears the probes another one, both where they are read from in the end.
+/// The program writes one trace, and the process that gets the probes' records another. Both go to `status_folder`,
+/// from which they are read and joined in the end.
 void join_layers(run_environment& made, const std::string& status_folder) {
   std::string& sinks = made.variables["CUTRACE_SINKS"];
   for (cutrace::sink_spec& spec : cutrace::detail::parse_sink_specs(sinks.c_str(), "--sink"))
@@ -140,17 +141,17 @@ run_environment compose_environment(const run_options& options, const std::strin
     made.notes.push_back("LD_PRELOAD takes no path with a space or a colon, " + watch +
                          ": where the program leaves by _exit or a signal, its trace stays open");
   } else if (ours) {
-    // Behind all others: what the program would call without it, they have wrapped already.
+    // Behind all others: their wrappers get each call first, as they would without this library.
     preloaded += (preloaded.empty() ? "" : ":") + watch;
-    // Where AddressSanitizer's runtime is a library (gcc), it ends the program when another one comes before it. It
-    // works behind ours; what the user says comes last and counts.
+    // Where AddressSanitizer's runtime is a library (gcc), it ends the program when another one comes before it,
+    // although it works behind ours. An option that the user gives comes later in the list, and so prevails.
     std::string& sanitizer = v["ASAN_OPTIONS"];
     const std::string order = "verify_asan_link_order=0";
     if (sanitizer.compare(0, order.size(), order) != 0) sanitizer = order + (sanitizer.empty() ? "" : ":" + sanitizer);
   }
   if (preloaded.empty()) v.erase("LD_PRELOAD");
 
-  if (outside) {  // the program is left alone: what an outer `cutrace run` composed, and what this one did, goes
+  if (outside) {  // the program is left alone: variables of an outer `cutrace run` and of this one are removed
     if (v.count("CUTRACE_RUN") != 0)
       for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE_BACKEND"})
         v.erase(variable);

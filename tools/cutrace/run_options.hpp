@@ -10,7 +10,7 @@ namespace cutrace_tool {
 struct run_options {
   std::vector<std::string> sinks;
   std::string out = "cutrace-out";
-  std::string name;  ///< of the process in the trace (--name)
+  std::string name;  ///< that names of files begin with (--name)
   std::string method = "cupti";
   std::string kinds, graphs, nvtx;
   std::string children = "on";

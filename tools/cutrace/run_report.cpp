@@ -51,7 +51,7 @@ std::string causes(const process_report& p) {
   return text;
 }
 
-/// The backend that the method asks for, where it has no GPU time.
+/// Whether a process has the backend of `method`, one without GPU time.
 bool has_backend(const process_report& p, const std::string& method) {
   return p.backend.compare(0, method.size() + 1, method + ":") == 0;
 }

@@ -52,7 +52,7 @@ std::vector<word> words_of(const std::string& list) {
 /// Whether it names an address and no file.
 bool serves(const word& w) { return w.sink == "prometheus" && cutrace::prometheus::is_address(w.path); }
 
-/// The program would only find it out when it uses CUDA. A folder in whose name a pattern stands is not known yet.
+/// Without this, a missing folder would show only when the program uses CUDA. A name with a pattern is not known yet.
 void check_folder(const word& w) {
   const std::filesystem::path parent = std::filesystem::path(w.path).parent_path();
   std::error_code none;
@@ -95,7 +95,7 @@ std::string compose_sinks(const std::vector<std::string>& lists, const std::stri
   }
   if (all.empty()) throw usage_error(std::string(option) + " names no sink");
   try {
-    static_cast<void>(cutrace::make_sinks(all.c_str(), option));  // each may be good, and two want one thing
+    static_cast<void>(cutrace::make_sinks(all.c_str(), option));  // two lists may both want standard output
   } catch (const std::exception& e) {
     throw usage_error(e.what());
   }

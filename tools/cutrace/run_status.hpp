@@ -14,12 +14,12 @@ struct sink_report {
   std::string name, path, failure;
   std::uint64_t lost = 0;
   std::uint64_t bytes = 0;  ///< of its file, finished or not
-  bool finished = false;    ///< the file has its name
+  bool finished = false;    ///< the file has its final name, without .tmp
 };
 
 struct process_report {
   std::uint32_t id = 0;
-  unsigned image = 1;  ///< how many programs this process has executed by then
+  unsigned image = 1;  ///< number of this program among those that the process has executed, from 1
   std::int32_t rank = -1;
   cutrace::detail::run_state state = cutrace::detail::run_state::starting;
   bool alive = false;

@@ -12,8 +12,8 @@
 
 namespace cutrace_tool {
 
-/// @param width, top as the user has them, 0: not said. Columns are the terminal's that standard output is; 100
-/// elsewhere, and at most, since lines that are longer are hard to read.
+/// @param width, top as the user has them, 0: not said. Without a width, columns are those of the terminal on standard
+/// output, at most 100, since longer lines are hard to read; without a terminal 100.
 inline cutrace::report_options terminal_options(unsigned width, unsigned top) {
   cutrace::report_options options;
   winsize size{};

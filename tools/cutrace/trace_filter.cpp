@@ -40,7 +40,7 @@ std::int64_t parse_time(const std::string& text, const char* option) {
 
 bool trace_choice::wants(const event& e) const {
   if (e.is_description()) return true;
-  // Half-open, as all times; an instant belongs to its moment.
+  // Half-open, as all times; an event without duration is inside where its one time is.
   const bool inside =
       e.start_ns == e.end_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
   if (!inside) return false;
@@ -156,22 +156,22 @@ void filter_sink::write(cutrace::event_view events) {
     window.start_ns = std::max(window.start_ns, choice_.from_ns);
     if (window.end_ns > choice_.to_ns) {
       window.end_ns = choice_.to_ns;
-      window.late = true;  // others that end later have gone before
+      window.late = true;  // events that end later were passed on before it
     }
   }
   pass_on();
 }
 
-/// Of a trace that was recorded all the time, what is chosen of it.
+/// For a trace that was recorded all the time: adds a window, the part of that time that was chosen.
 void filter_sink::add_window(std::int64_t stop_ns) {
   event e{};
   e.kind = event_kind::window;
   e.process_id = process_id_;
   e.name = {"recorded", 8};
-  e.late = true;  // what lies partly within has gone before
+  e.late = true;  // events that end after it were passed on before
   e.start_ns = std::max(first_ns_, choice_.from_ns);
   e.end_ns = std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));  // may be empty
-  described_ += 1;                                                                        // nobody asked for it
+  described_ += 1;                                                                        // not counted as chosen
   batch_.assign(1, e);
   pass_on();
 }

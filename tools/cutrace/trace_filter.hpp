@@ -79,7 +79,7 @@ class filter_sink : public cutrace::sink {
   std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
   std::uint32_t process_id_ = 0;
   std::int64_t begin_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of events that are no descriptions
-  std::set<std::string> stages_, requests_;                           ///< as many as a message names
+  std::set<std::string> stages_, requests_;                           ///< at most one more than a message names
   std::set<std::uint32_t> devices_;
 
  public:

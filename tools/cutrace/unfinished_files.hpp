@@ -5,8 +5,8 @@
 namespace cutrace_tool {
 
 /// From here on SIGINT, SIGTERM and SIGHUP remove the regular files that are open for writing, and end the process as
-/// they would anyhow. Files that it was started with, such as a redirected standard output, stay; so does a signal that
-/// is ignored. Once, before the first file is opened.
+/// they would anyhow. Files that the process was started with, such as a redirected standard output, stay. A signal
+/// that is ignored stays ignored. Call once, before the first file is opened.
 void remove_unfinished_files_when_interrupted();
 
 }  // namespace cutrace_tool

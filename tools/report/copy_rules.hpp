@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules on copies. They can win exposed time, in which a copy ran and no kernel did; it is split among the rules, never
-// counted twice, and lies outside of every idle gap.
+// Rules on copies. What they win (the time that a fix can save) is exposed time, in which a copy ran and no kernel did;
+// it is split among the rules, never counted twice, and lies outside of every idle gap.
 #pragma once
 
 #include <algorithm>

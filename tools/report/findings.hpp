@@ -25,7 +25,7 @@ namespace analysis {
 // Rule: everything on one stream although independent work was in flight at the same time and its kernels leave most of
 // the device empty.
 //
-// Independent are kernels of different sets of requests or, outside of stages, of different threads, while both are in
+// Independent are kernels of different sets of requests or, without requests, of different threads, while both are in
 // flight (between the first and the last kernel of each). T is the time of those kernels on one stream. On streams of
 // their own they would take no less than the longest group alone, and no less than the area they fill of the device,
 // sum(duration * min(1, blocks / multiprocessors)). Won: at most T - max(longest group, area).

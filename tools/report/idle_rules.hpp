@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules on the time in which a device had nothing to do. Each gap has one cause, so what these findings win is disjoint
-// and together at most the idle time of the active span.
+// Rules on the time in which a device had nothing to do. Each gap has one cause, so what these findings win (the time
+// that a fix can save) is disjoint and together at most the idle time of the active span.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-/// A cause of fewer gaps is start-up or shut-down, not the loop.
+/// A cause of fewer gaps is taken for start-up or shut-down, not for the program's main loop.
 constexpr std::uint64_t least_repeats = 3;
 
 /// Time that the calls of one name spend waiting, in all stages. One pass over the calls.
@@ -74,8 +74,8 @@ class idle_rules {
   }
 
   /// The host waited for the device, and so could not give it the next work in time. Won: the gaps. But without the
-  /// wait the host still needs its own time between two launches; a thread that never waits gains at most the time that
-  /// it waited. So: min(gaps, time in those calls).
+  /// wait the host still needs its own time between two launches; a thread that no longer waits gains at most the time
+  /// that it waited. So: min(gaps, time in those calls).
   void waits(std::uint32_t device, bool by_copy, finding_kind k, std::vector<finding>& list) {
     gap_places gaps(log_);
     std::vector<std::string> calls;

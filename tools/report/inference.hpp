@@ -36,7 +36,7 @@ inline const inference_names& by_words() noexcept {
   return none;
 }
 
-/// Exact mean and maximum, percentiles within 1/32.
+/// Exact mean and maximum; percentiles within 1/32 of their value.
 struct time_distribution {
   duration_histogram times;
   std::uint64_t sum_ns = 0, shortest_ns = UINT64_MAX, longest_ns = 0;
@@ -64,7 +64,7 @@ struct stage_distribution {
 struct inference_bin {
   interval when;
   std::uint64_t batches = 0,
-                served = 0;   ///< stages, but no spans, with other requests than the enclosing one; their requests
+                served = 0;   ///< batches: stages (no spans) whose requests are not the parent's; served: these
   std::uint64_t largest = 0;  ///< largest batch
   std::uint64_t tokens = 0;
   double mean_batch() const noexcept {

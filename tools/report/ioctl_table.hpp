@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ioctls that the driver's library made, as a trace gives them: by name and command, with their time, their failures,
 // and the program's driver API call that made them; and, for layers.hpp, the intervals of ioctls and those in which
-// threads were switched out. About 20 bytes an ioctl, 16 a switch.
+// threads were switched out. Keeps about 20 bytes for each ioctl, 16 for each interval switched out.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
 struct ioctl_row {
-  std::string name;     ///< of the escape or UVM command
+  std::string name;     ///< of the escape (NV_ESC_* of /dev/nvidia*) or UVM command
   std::string command;  ///< control command or class of the object, empty: none
   std::uint64_t count = 0;
   std::uint64_t failed = 0;  ///< the system call failed, or the driver's status in the argument is an error
@@ -96,7 +96,7 @@ class ioctl_table {
     count_object(r, failed);
   }
 
-  /// Spans of the scheduler: "switched out".
+  /// Keeps the intervals in which a thread was switched out: "sched" events that have a duration.
   CUTRACE_NOINLINE void add_system(const event& e) {
     const text& of = e.system.category;
     const interval v = interval_of(e);

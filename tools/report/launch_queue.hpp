@@ -19,8 +19,8 @@ namespace analysis {
 // How long work waits from its launching call until the device starts it.
 //
 //   delay = start of the work - end of its call (HTA's launch delay, there max(0, .)). Negative values are not clipped
-//   but counted apart: `during_call` where the work starts while its call still runs (an eager device), `skew` where it
-//   seems to start before the call began, which no clock should show.
+//   but counted apart: `during_call` where the work starts while its call still runs, `skew` where it seems to start
+//   before the call began: the times of host and device then disagree.
 //   Outliers as in HTA: calls longer than 50 us, delays longer than 100 us. Short kernels: GPU time < time of the call.
 
 struct launch_report {

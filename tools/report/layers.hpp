@@ -2,7 +2,7 @@
 // How the time of a thread, and of the stages on it, divides among the layers that it went through. Only of traces that
 // have ioctls: without them the layer between call and GPU is not seen.
 //
-// At each moment between a thread's first and last sign of life exactly one of these holds, the first that does:
+// Each moment between a thread's first and last event counts for the first of these layers that applies:
 //   waiting      the thread was switched out, or is in a call that waits (category sync) and in no ioctl
 //   kernel       in an ioctl
 //   driver call  in any other call of the driver or runtime
@@ -133,7 +133,7 @@ class layer_sweep {
   };
 };
 
-/// @param log sealed
+/// @param log after `seal`
 CUTRACE_ONE_COPY inline layer_report find_layers(const trace_log& log, const ioctl_table& ioctls,
                                                  const stage_report& costs) {
   layer_report r;

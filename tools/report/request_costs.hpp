@@ -2,8 +2,8 @@
 // What each request cost. What was measured for a batch stays apart from what was measured for the request alone; the
 // share of a batch is an estimate and is called one.
 //
-//   span       first start .. last end of the stages that name the request, of their parts that other threads adopted,
-//              and of their GPU work; its length is the latency
+//   span       first start .. last end of the stages that name the request, of their parts that other threads adopted
+//              (adopted_stage in context.hpp), and of their GPU work; its length is the latency
 //   host       union of those stages, without parts that other threads adopted
 //   idle       the part of `host` in which no GPU was at work
 //   alone      GPU time of stages that serve no other request; in batches: GPU time of stages that serve several

@@ -12,9 +12,9 @@
 //   launching      a call that launches or copies
 //   other_calls    any other call
 //   own_code       one of its stages is open on some thread, with no call in it
-//   span           a span of it is open, which may be a queue
+//   span           a span of it (cutrace::span in stage.hpp) is open, in which it may only wait in a queue
 //   between        nothing of it is open
-//   not_recorded   the trace was paused or sampled at this moment; no other part has such time
+//   not_recorded   the trace was paused, or sampling left this moment out; no other part has such time
 // So all parts together are the request's latency. A nested stage serves the requests of the enclosing stage, unless
 // it names requests of its own.
 #pragma once
@@ -71,12 +71,13 @@ struct request_account {
   std::uint32_t request = 0;  ///< number, see stage_log
   interval span;
   std::array<std::int64_t, request_part_count> ns{};
-  bool unended = false;  ///< a stage of it did not end, or lies partly outside of what was recorded
+  bool unended = false;  ///< the trace has no end of one of its stages
   std::int64_t time_ns(request_part p) const noexcept { return ns[static_cast<std::size_t>(p)]; }
 };
 
-/// Indexes of a sealed log: GPU work, calls and adopted parts by stage instance, and instances by request. Takes 4
-/// bytes for each piece of GPU work, 8 for each call in a stage and 4 for each pair of instance and request.
+/// Indexes of a sealed trace_log: GPU work, calls and adopted parts (continued on other threads, context.hpp) by stage
+/// instance, and instances by request. Takes 4 bytes for each piece of GPU work, 8 for each call in a stage and 4 for
+/// each pair of instance and request.
 class request_index {
  public:
   struct call_place {
@@ -204,7 +205,7 @@ class request_accounts {
   }
 
   /// Only `time_ns(request_part::behind_others)` of the account, computed from GPU work alone. For 1,000 requests in
-  /// ten million events and an index without calls, the inference tables take 0.56 s so, 0.75 s with whole accounts.
+  /// ten million events and an index without calls, the inference tables take 0.56 s, with whole accounts 0.75 s.
   CUTRACE_ONE_COPY std::int64_t behind_others_ns(std::uint32_t request) {
     const trace_log& log = index_.log();
     std::vector<interval> own, behind;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each stage cost, from a sealed trace: host, queue, transfer and execution, and the idle time inside of it.
+// What each stage cost, from a trace_log after `seal`: host, queue, transfer, execution, and idle time inside of it.
 //
 // All are lengths of unions over the instances of the stage, in ns:
-//   host        the instances themselves and their adopted parts
+//   host        the instances themselves and their adopted parts (continued on other threads, context.hpp)
 //   calls       host calls made in the stage or in stages nested in it
 //   queue       [end of the launching call, start of the work) of work of the stage and of nested ones
 //   execution   kernels of the stage and of nested ones; transfer: copies; own: all work of the stage alone
@@ -70,7 +70,7 @@ class busy_line {
   std::size_t near_start_ = 0, near_end_ = 0;
 };
 
-// All intervals of a sealed trace in the order of their start: devices, calls and stages merged, not copied.
+// All intervals of a sealed trace_log in the order of their start: devices, calls and stages merged, not copied.
 
 /// Merges lists that are each sorted by start, with a heap of their heads: O(n log k) for k lists.
 class by_start {
@@ -367,8 +367,8 @@ class stage_cost_finder {
     return r;
   }
 
-  /// Distinct requests of each stage's name: one pass over all instances that have a record, as a program's own report
-  /// counts them. GPU work also names those of a stage whose record was lost.
+  /// Distinct requests of each stage's name. Instances without a record do not count: GPU work names their requests,
+  /// too, but the sinks in the traced program (stages.hpp) count records of stages only.
   void count_requests() {
     const stage_log& stages = log_.stages();
     std::vector<bool> recorded(stages.size());

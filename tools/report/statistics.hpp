@@ -76,7 +76,7 @@ CUTRACE_NOINLINE inline double permutation_p(const std::vector<double>& a, const
     scale += std::fabs(x);
   }
   for (std::size_t i = a.size(); i < all.size(); ++i) observed += all[i];
-  const double limit = observed - 1e-12 * scale;  // the sum of the second group decides, whatever order it is taken in
+  const double limit = observed - 1e-12 * scale;  // 1e-12: rounding depends on the order of summation
   std::uint64_t hits = 0, tried = 0;
   if (ways_to_part(a.size(), b.size()) <= 20000) {
     detail_permutation::count(all, 0, b.size(), 0, limit, hits, tried);

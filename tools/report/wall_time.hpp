@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the wall time went, from a sealed trace: the same tables as breakdown.hpp gives, exact for any length.
+// Where the wall time went, from a trace_log after `seal`: the tables of breakdown.hpp, but exact for any length.
 //
 // time(owner) = length of union(owner) without the union of all owners before it in the enumeration; `nothing` is the
 // rest, so that all owners together are 100 % of the time recorded. Host alone: the same computation with the owners of

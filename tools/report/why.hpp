@@ -40,8 +40,10 @@ struct why_cause {
   std::int64_t ns = 0, typical_ns = 0;  ///< time of the request; median of the cohort
   bool unusual = false;
   std::vector<why_share> shares;  ///< what took `ns`
-  std::vector<why_share> mates;   ///< gpu_batch: other requests of its batches whose batches are slow everywhere
-  std::vector<why_share> others;  ///< span, between, own_code: open stages elsewhere in the longest stretch
+  std::vector<why_share> mates;   ///< gpu_batch: other requests of its batches that are slow in general (by_batch)
+  /// span, between, own_code: other stages and spans that were open in the longest span, in the longest gap, or in
+  /// the stage whose own code took longest beyond its median.
+  std::vector<why_share> others;
   std::int64_t preempted_ns = 0;  ///< own_code: its threads were switched out; 0 without kernel events
   /// gpu_alone, gpu_batch: mean GPU clock while kernels of the request ran, and while any kernels of the trace ran. 0
   /// unless the trace has samples and the former is lower by more than a twentieth.
@@ -72,8 +74,8 @@ struct why_report {
   std::vector<why_row> rows;  ///< by their first start
   std::vector<std::string> not_looked_at;
 
-  /// How many of `causes` pages put into sentences: the first, and the next ones that stand out by at least a twentieth
-  /// of the latency.
+  /// How many of `causes` the pages describe in a sentence: the first, and the next ones that stand out by at least a
+  /// twentieth of the latency.
   std::size_t shown_causes() const noexcept {
     std::size_t n = causes.empty() ? 0 : 1;
     while (n != 0 && n < causes.size() && causes[n].stands_out() &&
@@ -387,7 +389,7 @@ class why_finder {
     return typical_gpu_[name] = median(std::move(times));
   }
 
-  /// The stages of the batches that the request shared, and other requests of them whose batches are slow everywhere.
+  /// The stages of the batches that the request shared, and those requests in them whose batches are slow in general.
   void by_batch(why_cause& c, std::uint32_t request) {
     std::map<std::uint32_t, why_share> stages;
     std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> with;  // by other request: excess, batches shared

@@ -59,7 +59,7 @@ class call_ring {
     entries_.swap(larger);
   }
   static constexpr std::size_t first_size = 1024;
-  std::size_t size_ = std::size_t{1} << 16;  // a GPU's queue holds some thousand
+  std::size_t size_ = std::size_t{1} << 16;  // a stream's queue holds about a thousand launches
   std::vector<entry> entries_;
 };
 

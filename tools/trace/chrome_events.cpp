@@ -73,7 +73,7 @@ bool chrome_reader::make_slice(event& e, const chrome_fields& f) {
     case word_key("ac2g"):
     case word_key("fwdbwd"):
       return false;             // shadows of other events
-    case word_key("overhead"):  // of Kineto's
+    case word_key("overhead"):  // of Kineto itself
       e.kind = event_kind::overhead;
       break;
     default:
@@ -212,7 +212,7 @@ bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
   return false;
 }
 
-/// Requests and the stage, and out: at once, or with its block.
+/// Sets stage and requests, and delivers: at once (a file of cutrace) or with the block (Kineto).
 void chrome_reader::deliver(event& e, const chrome_fields& f) {
   const bool gpu = e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
   if (ours_) {
@@ -229,7 +229,7 @@ void chrome_reader::deliver(event& e, const chrome_fields& f) {
     if (e.kind == event_kind::api) {
       calls_.add(e);
     } else if (gpu) {
-      e.call_start_ns = e.start_ns;  // the call itself may stand a little later
+      e.call_start_ns = e.start_ns;  // until call_ring::finish: the call may come later in the file
     }
     to_.begin() = e;
     return to_.add(at_);
@@ -242,7 +242,7 @@ void chrome_reader::deliver(event& e, const chrome_fields& f) {
       externals_[f.external_id % external_size] = {f.external_id, e.name};
     }
   } else if (gpu) {
-    e.stage_id = f.external_id;  // its name with the block
+    e.stage_id = f.external_id;  // join_stage sets its name
   } else if (e.kind == event_kind::api) {
     calls_.add(e);
   }

@@ -152,7 +152,7 @@ void chrome_reader::begin_events(const std::string& path) {
   to_.expect_no_order();
   if (!ours_) {
     calls_.keep(block_limit);
-    return;  // opened with the first block, which says when it begins
+    return;  // deliver_block opens the sink: the first block shows when the trace begins
   }
   to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); });
   if (has_path_) rows_.look_through(path);
@@ -174,8 +174,8 @@ void chrome_reader::read_event(std::string_view text) {
   arguments_.clear();
   if (!read_fields(object, f)) return;
   if (f.args_wait) {
-    // The whole document, not the object alone: that would go on behind the strings of the first time, in a buffer
-    // which has room for each string of the document once.
+    // Not object.reset(): it keeps the unescaped strings of the first pass in the parser's buffer, which has room for
+    // each string of the document once. rewind() empties the buffer.
     document.rewind();
     if (document.get_object().get(object) != simdjson::SUCCESS || !read_fields(object, f)) return;
   }
@@ -252,7 +252,7 @@ void chrome_reader::read_field(std::string_view key, json_value& v, chrome_field
     case word_key("dur"):
       return watch.check(key, read_time(v, f.dur_ns));
     case word_key("args"):
-      // The category says how to read them; who sorts keys puts it behind.
+      // The category says how to read "args"; a writer that sorts keys puts it after them.
       f.args_wait = ours_ && f.category.empty() && !f.args_wait;
       if (f.args_wait) return;
       f.goes_by_fields =

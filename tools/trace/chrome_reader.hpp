@@ -31,7 +31,7 @@ class chrome_reader {
   void finish();
 
  private:
-  /// Most events of one block: 170 MiB, and 20 MiB for the calls among them.
+  /// Most events of one block: 144 MiB, and 20 MiB for the calls among them.
   static constexpr std::size_t block_limit = std::size_t{1} << 19;
 
   void read_head(std::string_view key, std::string_view text);

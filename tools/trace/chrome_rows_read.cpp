@@ -20,7 +20,7 @@ constexpr std::string_view metadata = "{\"ph\":\"M\"", device = "{\"id\":";
 
 }  // namespace
 
-/// The sink writes each on a line of its own, all names together at the end.
+/// The sink writes each name on a separate line, all names together at the end of the file.
 void chrome_row_names::look_through(const std::string& path) {
   input in(path);
   byte_window window(in);
@@ -44,7 +44,7 @@ void chrome_row_names::look_through(const std::string& path) {
       }
       looked_at = 0;
       const std::string_view line(window.data(), static_cast<std::size_t>(newline - window.data()));
-      // Names that begin before the part that is looked at.
+      // The first whole line is a name: names may begin before the part that is looked at.
       if (from_the_middle && !first && starts_with(line, metadata)) {
         too_short = tail < std::uint64_t{1} << 30;
         from_the_middle = false;
@@ -118,7 +118,7 @@ void chrome_row_names::add(std::uint64_t pid, std::uint64_t tid, std::string_vie
   if (starts_with(value, "spans")) spans_.insert({pid, tid});
 }
 
-/// "thread 42 (worker)", and "thread 42 (worker) (2)" of further lanes.
+/// "thread 42 (worker)", and "thread 42 (worker) (2)" of further lanes (rows for slices that overlap).
 bool chrome_row_names::thread_of(std::uint64_t pid, std::uint64_t tid, std::uint32_t& thread) const {
   constexpr std::string_view word = "thread ";
   const auto at = rows_.find({pid, tid});

@@ -51,9 +51,9 @@ void feed::part_begins(std::uint32_t part) {
   part_ = std::max(part_, part);
 }
 
-/// Where parts are missing, or what came after a file was full, the time in which that was is unknown, not idle.
+/// Adds windows of what was recorded, if parts are missing or a file was full: time outside them is unknown, not idle.
 void feed::add_windows() {
-  if (kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] != 0) return;  // it says itself what it has
+  if (kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] != 0) return;  // the trace itself has them
   if (pieces_.empty()) {
     if (!closed_ || totals_.missing.empty()) return;  // without an end, the trace ends with its newest event
     pieces_.push_back({facts_.start.trace_ns, newest_ns()});
@@ -72,10 +72,10 @@ void feed::add_windows() {
     e.late = true;
     add(last_place_);
   }
-  events_ = events;  // not of the file
+  events_ = events;  // windows made here do not count
 }
 
-/// Of the same thing and with the same words: the bytes of the event, whose texts are interned.
+/// False for a description that a further part repeats: the same bytes, since equal texts are interned once.
 bool feed::is_new(const cutrace::event& e) {
   if (described_.size() >= 65536) return true;
   cutrace::event words = e;

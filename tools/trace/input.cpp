@@ -104,7 +104,7 @@ std::size_t input::inflate(char* to, std::size_t room) {
       z.stream.next_in = z.in.data();
       z.stream.avail_in = static_cast<uInt>(n);
       if (n == 0) {
-        if (!z.between) broken_ = "the compressed file ends before its end";
+        if (!z.between) broken_ = "the compressed file is cut short";
         z.ended = true;
         break;
       }

@@ -164,7 +164,8 @@ class joining {
       ++without_probe_[std::string(e.name.data, e.name.size)];
   }
 
-  /// "only CUPTI saw: cuLibraryGetKernel 8". The driver calls itself past what it exports.
+  /// "only CUPTI saw: cuLibraryGetKernel 8". The driver makes these inside itself, past the exported functions
+  /// that have the probes.
   std::string names_without_probe() const {
     std::string text;
     for (const auto& [name, count] : without_probe_)
@@ -198,7 +199,7 @@ class joining {
     e.request_total = s.request_total;
   }
 
-  /// The sum of both, calls that both have once.
+  /// The sum of both traces; what both have counts once.
   cutrace::stats totals() const {
     cutrace::stats t = traces_.totals(calls_file).totals;
     const cutrace::stats& o = traces_.totals(probes_file).totals;

@@ -15,8 +15,8 @@
 
 namespace cutrace_reading {
 
-/// Numbers are numbers; JSON's null is a floating-point value that is not finite, "0x..." a 64-bit word. `texts`: keeps
-/// other texts, which are broken values where it is nullptr.
+/// Numbers are numbers; JSON's null is a floating-point value that is not finite, "0x..." a 64-bit word. `texts`
+/// keeps other texts; where it is nullptr, they are values of the wrong type.
 inline value_state read_argument(json_value& v, text_pool* texts, cutrace::argument& a) {
   const std::string_view token = v.raw_json_token();
   if (!token.empty() && token[0] == '"') {

@@ -66,12 +66,13 @@ bool json_splitter::delimit_line(std::size_t& size) {
   no_newline_before_ = here + size;
   while (size != 0 && std::strchr(" \t\r,", from_.data()[size - 1]) != nullptr && from_.data()[size - 1] != '\0')
     --size;
-  // Else it goes on in the next line; what comes before that is not looked for again, which would take quadratic time.
+  // No brace at the end: the element goes on in the next line. This line is not searched again, or time would be
+  // quadratic.
   if (size < 2 || from_.data()[size - 1] != '}') {
     several_until_ = no_newline_before_;
     return false;
   }
-  // Several elements in a line have an end of one within, so an even count of braces says nothing; look for it.
+  // A line that begins and ends with a brace may still have several elements: look for the end of one inside it.
   const std::string_view line(from_.data(), size);
   if (line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos) return true;
   several_until_ = no_newline_before_;
@@ -79,7 +80,7 @@ bool json_splitter::delimit_line(std::size_t& size) {
 }
 
 /// Size of the value at the front, by its brackets. @returns false where it does not end, or has a line break in a
-/// text; `size` is how far was looked then
+/// text; `size` is then the number of bytes looked through
 bool json_splitter::delimit(std::size_t& size) {
   std::size_t at = 0, depth = 0;
   bool in_text = false;
@@ -131,8 +132,9 @@ bool json_splitter::delimit(std::size_t& size) {
   }
 }
 
-/// Behind an element for whose end so many bytes were looked through in vain. What stands in its next line may be good;
-/// where more was looked through to no use than there is, all of it is passed over, or time would be quadratic.
+/// Goes on behind an element whose end was not found in `looked_at` bytes: at its next line, which may be good. Once
+/// such searches took more than 8 times the bytes so far (and 16 MiB), all of `looked_at` is dropped, or time would be
+/// quadratic.
 bool json_splitter::pass_over(std::size_t looked_at) {
   in_vain_ += looked_at;
   if (in_vain_ > piece_limit + 8 * from_.offset()) drop(std::min(looked_at, from_.size()));

@@ -54,8 +54,8 @@ class json_splitter {
   std::uint64_t line_ = 1;
   std::size_t taken_ = 0;                ///< size of the piece at the front, which the next call drops
   std::uint64_t no_newline_before_ = 0;  ///< offset up to which there is no line break
-  std::uint64_t several_until_ = 0;      ///< offset of the end of a line that has several elements
-  std::uint64_t in_vain_ = 0;            ///< bytes that were looked through without an end
+  std::uint64_t several_until_ = 0;      ///< offset before which no line is taken for one element
+  std::uint64_t in_vain_ = 0;            ///< bytes searched without finding the end of an element
   state state_ = state::begin;
   bool bare_ = false;  ///< the document is an array
 };

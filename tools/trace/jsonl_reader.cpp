@@ -216,7 +216,7 @@ void jsonl_reader::read_field(std::string_view key, json_value& v, jsonl_line& f
   if (!f.is_header && !f.is_footer) read_unknown(key, v);
 }
 
-/// What a line of any kind may have, but what its kind says.
+/// Fields that lines of any kind may have, not those of one kind.
 bool jsonl_reader::read_line_field(std::string_view key, json_value& v, jsonl_line& f, field_watch& watch) {
   switch (word_key(key)) {
     case word_key("v"):
@@ -289,7 +289,7 @@ void jsonl_reader::deliver(jsonl_line& f) {
   to_.add(at_);
 }
 
-/// All is known when an event begins but its end. It is delivered then, so that the order is that of ends.
+/// The line of a begin has all but the end. The event is delivered with the line of its end, so in the order of ends.
 void jsonl_reader::deliver_pair(jsonl_line& f) {
   if (!f.ends) return begin_operation(f);
   const auto at = open_.find(f.op_id);

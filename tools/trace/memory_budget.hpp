@@ -41,8 +41,8 @@ class memory_budget {
     give(bytes);
     throw out_of_memory(
         "reading this needs more than " + std::to_string(limit() >> 20) +
-        " MiB for names, tables and what is open alone, as no trace of a real program does; if this one "
-        "is to be trusted, --memory-limit gives more");
+        " MiB for names, tables and unfinished operations, more than traces of real programs; if you trust this file, "
+        "--memory-limit gives more");
   }
   void give(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 

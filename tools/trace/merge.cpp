@@ -62,7 +62,7 @@ class merging {
     const trace_facts& first = sources_.facts(plan_.first);
     trace_facts& all = common_;  // sinks may keep what it points to
     all = first;
-    // The first one keeps its number; of the others the file that was named before.
+    // The process that began first keeps its id; of others that share one, the one whose file was named first.
     all.process_id = ids_.task(plan_.first, first.process_id);
     for (std::size_t i = 0; i < sources_.size(); ++i) ids_.task(i, sources_.facts(i).process_id);
     if (sources_.size() > 1) {

@@ -14,8 +14,8 @@ namespace cutrace_reading {
 constexpr std::size_t merge_limit = 512;  ///< files: each takes a thread and a few MiB
 
 /// Opens the sink once, with the process that began first, and closes it with the sum of all totals. Each process is
-/// described by a `process` event that has its name, rank, host, and its own number where that had to change; notes say
-/// how each was placed on the common clock and within what bound. @returns for each file the outcome of its reader
+/// described by a `process` event that has its name, rank, host, and its original id where the id had to change; notes
+/// say how each was placed on the common clock and within what bound. @returns for each file the outcome of its reader
 /// @throws reading_error where a file cannot be read, has no clock, or is a part of another's trace; what the sink
 /// throws
 std::vector<outcome> merge(const std::vector<std::string>& files, cutrace::sink& to);

@@ -7,7 +7,7 @@ namespace cutrace_reading {
 
 namespace {
 
-/// Differences of clocks that a hostile file may have anywhere wrap instead of overflowing.
+/// Wraps instead of overflowing, since a hostile file may have any clocks.
 std::int64_t difference(std::uint64_t a, std::uint64_t b) noexcept { return static_cast<std::int64_t>(a - b); }
 
 bool has_monotonic(const trace_facts& t) noexcept { return !t.boot_id.empty() && t.start.monotonic_ns != 0; }

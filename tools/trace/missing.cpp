@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the readers, where what they are built with was missing.
+// Stands in for the readers where simdjson or zlib was missing when cutrace was built.
 #include "trace/trace_reader.hpp"
 
 namespace cutrace_reading {

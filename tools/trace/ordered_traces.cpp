@@ -133,7 +133,7 @@ std::int64_t ordered_traces::deliver(const std::vector<clock_place>& places, cut
   std::vector<std::int64_t> newest(sources_.size(), INT64_MIN);
   using head = std::pair<std::int64_t, std::size_t>;  // end of the next event, its source
   std::priority_queue<head, std::vector<head>, std::greater<head>> heads;
-  // The next event of a source: late ones and descriptions go as soon as they are reached.
+  // Queues a source's next event by its end. Late events and descriptions keep the source's last end: they come next.
   const auto push = [&](std::size_t i) {
     {
       std::unique_lock<std::mutex> held(lock_);
@@ -164,7 +164,7 @@ std::int64_t ordered_traces::deliver(const std::vector<clock_place>& places, cut
       batch.pop_back();
     }
     if (++at[i] == s.view.size) {
-      flush();  // the view, and arrays that its events refer to, are valid only until then
+      flush();  // the view, and arrays that its events refer to, are valid only until the reader goes on
       at[i] = 0;
       const std::lock_guard<std::mutex> held(lock_);
       s.ready = false;

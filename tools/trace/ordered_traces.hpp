@@ -54,7 +54,7 @@ class ordered_traces {
 /// Adds the counts that add up across traces. `launches_seen` and `clock_error_ns` do not: the caller combines them.
 void add_counts(cutrace::stats& sum, const cutrace::stats& more);
 
-/// Ends a sink's trace that began at `start` and lasted until `stop_ns` of the trace's own time.
+/// Closes a sink whose trace began at `start`, time 0 of the trace, and ended `stop_ns` later.
 void close_at(cutrace::sink& to, const cutrace::clock_anchor& start, std::int64_t stop_ns, const cutrace::stats& totals,
               const std::vector<std::string>& notes, const std::string& missing);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands on a Perfetto trace's own track: its beginning, its end with the totals, its parts, and losses.
+// Reads the track "cutrace" of a Perfetto trace: beginning and end of the trace, totals, its parts (files), and losses.
 #include <cutrace/sinks/perfetto/fields.hpp>
 
 #include "trace/pbf_value.hpp"
@@ -13,7 +13,7 @@ using cutrace::event_kind;
 
 namespace {
 
-/// Value of the enumeration that a key "lost.chunk_full" names.
+/// Sets the count that a key names by `group` and a word of `Enum`, as "lost.chunk_full". @returns false for other keys
 template <class Enum, std::size_t N>
 bool count_of(std::string_view key, std::string_view group, std::uint64_t (&counts)[N], std::uint64_t value) noexcept {
   Enum which{};

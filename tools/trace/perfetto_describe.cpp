@@ -102,7 +102,8 @@ void perfetto_reader::read_defaults(perfetto_sequence& s, pbf p) {
   }
 }
 
-/// "thread 42", "spans", "GPU 0 stream 7 (sync)"; further lanes have " (2)" behind it, and are as the first one.
+/// Parses "thread 42", "spans", "GPU 0 stream 7 (sync)". Further lanes of a row, as "thread 42 (2)", have the first
+/// lane as parent and are copied from it.
 void perfetto_reader::name_track(perfetto_track& t, std::string_view name, std::uint64_t parent) {
   const auto above = tracks_.find(parent);
   if (above != tracks_.end()) {

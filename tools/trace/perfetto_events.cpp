@@ -197,7 +197,7 @@ void perfetto_reader::complete(cutrace::event& e, open_slice& from) {
   if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
 }
 
-// The format does not number instances of stages. A stage is written when it ends, behind what happened in it. So a
+// The format does not number instances of stages. A stage is written when it ends, after what happened in it. So a
 // call or GPU work belongs to the instance of its stage's name and requests that ends next; GPU work whose call lies in
 // an instance that has ended belongs to that one. Where such instances overlap, an event may get the wrong one.
 
@@ -210,7 +210,7 @@ std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::requ
 }
 
 perfetto_reader::stage_instances& perfetto_reader::instances_of(std::uint64_t key) {
-  // Requests come and go: at the limit, those without an open stage are dropped.
+  // Requests come and go: at the limit, entries without an open instance are dropped.
   if (stages_.size() >= stage_limit_ && stages_.count(key) == 0) {
     for (auto at = stages_.begin(); at != stages_.end();) at = at->second.open == 0 ? stages_.erase(at) : std::next(at);
     stage_limit_ = std::max(stage_limit_, 2 * stages_.size());

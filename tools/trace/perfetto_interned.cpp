@@ -100,7 +100,7 @@ void perfetto_reader::read_kernel(perfetto_sequence& s, pbf p) {
   *to = k;
 }
 
-/// "Kernel" and so on, or "Stream 7".
+/// A kind of GPU work ("Kernel" and so on) or a hardware queue ("Stream 7").
 void perfetto_reader::read_specification(perfetto_sequence& s, pbf p) {
   std::uint64_t iid = 0;
   std::string_view name;

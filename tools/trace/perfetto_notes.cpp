@@ -205,7 +205,7 @@ void perfetto_reader::read_described(const Field& field, const parsed_note& n, c
     for (std::uint32_t& number : to) {
       const std::from_chars_result read = std::from_chars(at, end, number);
       if (read.ec != std::errc() || (read.ptr != end) != (&number != &to[2]) || (read.ptr != end && *read.ptr != 'x'))
-        return complain("no three numbers: \"" + std::string(n.text.substr(0, 64)) + "\"");
+        return complain("not three numbers, as 64x1x1: \"" + std::string(n.text.substr(0, 64)) + "\"");
       at = read.ptr == end ? end : read.ptr + 1;
     }
   } else {
@@ -214,7 +214,7 @@ void perfetto_reader::read_described(const Field& field, const parsed_note& n, c
   field.was_read(e);
 }
 
-/// @returns false where its kind has no such field
+/// @returns false where the event's kind has no such field
 bool perfetto_reader::apply_described(cutrace::event& e, const parsed_note& n) {
   const std::string_view name = n.numbered ? cutrace::detail::field_of_note(n.key) : n.name;
   bool found = false;
@@ -310,7 +310,7 @@ void perfetto_reader::apply_host(open_slice& to, const parsed_note& n) {
         break;
     }
   }
-  complain("a note that this kind of event has not");
+  complain("a note that this kind of event does not have");
 }
 
 void perfetto_reader::apply_gpu(open_slice& to, const parsed_note& n) {
@@ -362,7 +362,7 @@ void perfetto_reader::apply_gpu(open_slice& to, const parsed_note& n) {
       if (is_copy) e.memcpy_.destination_device = narrow;
       return;
     default:
-      complain("a note that this kind of event has not");
+      complain("a note that this kind of event does not have");
   }
 }
 

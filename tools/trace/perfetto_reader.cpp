@@ -50,7 +50,8 @@ void perfetto_reader::finish() {
   open_trace();
 }
 
-/// The next packet at the front of the window, and its size with its frame. Empty: something else, to be passed over.
+/// Finds the packet at the front of the window; `size` includes its tag and length. An empty `packet` is an unknown
+/// field, to be skipped. @returns false where no further packet can be read
 bool perfetto_reader::next_packet(byte_window& from, std::string_view& packet, std::size_t& size) {
   at_ = {from.offset(), 0};
   while (true) {

@@ -45,9 +45,9 @@ class perfetto_reader {
   /// One note of an event: a debug annotation, or an argument of GPU work.
   struct parsed_note {
     cutrace::detail::note key = cutrace::detail::note::none;
-    std::string_view name;  ///< where `key` is none
+    std::string_view name;  ///< where `numbered` is false
     cutrace::argument_kind kind = cutrace::argument_kind::word;
-    bool is_text = false, numbered = false;
+    bool is_text = false, numbered = false;  ///< numbered: the name is an interned id, which `key` stands for
     std::uint64_t value = 0;
     std::string_view text;
     interned_text* interned = nullptr;

@@ -48,9 +48,9 @@ struct interned_queue {
   std::uint64_t stream = 0;
 };
 
-/// Entries by number. Writers number entries consecutively, from any first number on and for several sequences at once,
-/// so most entries are in an array indexed by number. A number far beyond the count of entries goes into a separate
-/// map: else a few bytes of a file could demand an array of any size.
+/// Entries by number. Writers count up, in one count for all sequences: the numbers of one sequence begin anywhere and
+/// have gaps, but mostly fit an array. A number far beyond the count of entries goes into a separate map: else a few
+/// bytes of a file could demand an array of any size.
 template <class T>
 class interned_table {
  public:
@@ -103,7 +103,7 @@ struct perfetto_track {
     stream_sync,
     context_sync,
     counter,
-    about
+    about  ///< the trace itself: beginning, end, losses
   } what = kind::unknown;
   std::uint32_t process = 0, thread = 0, device = 0;
   std::uint64_t id = 0;  ///< stream or context

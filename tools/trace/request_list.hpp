@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the event that is read: ids and names, in the feed's arrays. Consecutive events mostly serve the same
-// requests, which then share one array, as sinks expect. Beyond `limit` requests of an event are only counted.
+// requests, which then share one array, as sinks expect. Requests of an event beyond `limit` are only counted.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace cutrace_reading {
 
 class request_list {
  public:
-  /// More than a marker records of a batch (marker/stage_write.hpp).
+  /// More than a marker records of the requests of one stage (request_limit in marker/stage_write.hpp).
   static constexpr std::size_t limit = 4096;
 
   explicit request_list(feed& to) : to_(to) {}
@@ -59,7 +59,7 @@ class request_list {
     return finish();
   }
 
-  /// FNV-1a, as markers make ids of texts (marker/stage_write.hpp).
+  /// FNV-1a, as markers make the id of a request from its name (hash_text in marker/record.hpp).
   static std::uint64_t hash(std::string_view s) noexcept {
     std::uint64_t h = 14695981039346656037u;
     for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the names of copies and sets as Chrome JSON and Perfetto traces spell them
+// Parses the names of memcpys and memsets as Chrome JSON and Perfetto traces spell them
 // (sinks/common/kineto_names.hpp): "Memcpy HtoD (Pinned -> Device)".
 #pragma once
 

@@ -21,7 +21,7 @@ class text_pool {
     table_.resize(4096);
   }
 
-  /// The text of the pool that equals `s`, NUL-terminated. Beyond the limit new texts become `overflow_text`: not_kept.
+  /// The text of the pool that equals `s`, NUL-terminated. Beyond the limit, new texts become `overflow_text`.
   cutrace::text intern(std::string_view s) {
     if (s.empty()) return {};
     if (s.size() > 0xFFFFFFFFu) s = s.substr(0, 0xFFFFFFFFu);
@@ -37,6 +37,7 @@ class text_pool {
     return add(s, mixed, at);
   }
 
+  /// How often `overflow_text` was returned.
   std::uint64_t not_kept() const noexcept { return not_kept_; }
   static constexpr std::string_view overflow_text = "(too many names)";
 

@@ -20,7 +20,7 @@ const char* to_string(format f) noexcept;
 
 /// For a line on a terminal.
 struct progress {
-  std::uint64_t bytes;      ///< read so far, as they stand in the files
+  std::uint64_t bytes;      ///< read so far, before decompression
   std::uint64_t all_bytes;  ///< of all files, 0 where one of them has no size
   std::uint64_t events;
 };

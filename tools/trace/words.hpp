@@ -31,7 +31,7 @@ constexpr std::uint64_t word_key(std::string_view s) noexcept {
   return (first * 0x9E3779B97F4A7C15u) ^ (last * 0xC2B2AE3D27D4EB4Fu) ^ (n * 0x165667B19E3779F9u);
 }
 
-/// Value of `Enum`, one of the first `N`, that to_string calls by this word. @returns false where there is none
+/// Finds the one of the first `N` values of `Enum` whose to_string is `word`. @returns false where there is none
 template <class Enum, std::size_t N>
 bool value_of(std::string_view word, Enum& value) noexcept {
   for (std::size_t i = 0; i < N; ++i) {

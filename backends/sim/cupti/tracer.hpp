@@ -26,7 +26,7 @@ namespace standin {
 constexpr std::size_t domains = CUPTI_CB_DOMAIN_SIZE;
 constexpr std::size_t callbacks_in_domain = 1024;  // more than any domain has
 
-/// One exported function, for the fault language.
+/// One exported function, for faults by its name (CUTRACE_SIM_FAULTS, see faults.hpp).
 struct entry {
   const char* name;
   entry* next;
@@ -73,7 +73,7 @@ class tracer {
   std::vector<std::unique_ptr<CUpti_Subscriber_st>> former;
   std::atomic<CUpti_Subscriber_st*> listening{nullptr};
   std::atomic<bool> enabled[domains][callbacks_in_domain]{};
-  std::atomic<std::uint8_t> api_choice[callbacks_in_domain]{};  ///< 0: as the kind, 1: on, 2: off
+  std::atomic<std::uint8_t> api_choice[callbacks_in_domain]{};  ///< 0: as the DRIVER kind, 1: on, 2: off
   std::atomic<bool> system_thread_ids{false};
   std::atomic<bool> latency_timestamps{false};
   std::atomic<bool> all_sync_records{true};
@@ -106,7 +106,7 @@ std::uint32_t thread_id(bool system);
 std::vector<std::uint64_t>& external_ids(std::size_t kind);
 CUptiResult& last_error();
 
-/// The path of every call: link, fault, body, last error.
+/// The steps of every call: link to libcuda, fault by its name, body, last error.
 CUptiResult call_fault(entry&);
 template <class Body>
 CUptiResult run(entry& e, Body body) noexcept {

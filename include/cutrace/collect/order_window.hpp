@@ -250,7 +250,7 @@ class order_window {
   }
 
   /// The work_shape of `e`: one that the bucket has already, if it was used recently, else a new one. A kernel that
-  /// finds its shape takes 64 bytes of the window, one that adds it 168: if only the last shape were remembered,
+  /// finds its shape takes 136 bytes of the window, one that adds it 224: if only the last shape were remembered,
   /// launches of several shapes by turns would make the window overflow that much earlier. (Time: 141 ns an event with
   /// 256 entries in `shapes_`, 137 with one, bench/sink_cost, null.)
   CUTRACE_INLINE const work_shape* shape_of(bucket& b, const event& e) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices work of the GPU that does not end: the bound is the user's word that nothing takes longer. Off unless asked
-// for. A forced flush costs the times of what is unfinished, so one is made only where nothing was seen to end for the
-// bound on a stream with unfinished work.
+// Notices GPU work that does not end within the bound that the user sets. Off by default. A forced flush makes CUPTI
+// hand over the records of unfinished work, whose times are then lost for good. So one is made only where a stream with
+// unfinished work, or a call, has made no progress for the bound.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ namespace detail CUTRACE_LOCAL {
 
 class watchdog {
  public:
-  /// `health` gives lines on the state of the devices, for the end of a block. All references must outlive this.
+  /// `health` returns lines on the state of the devices, for the end of an alarm's text. All references must outlive
+  /// this.
   watchdog(const watchdog_settings& s, const tick_scale& scale, collector& c, backend_pump& pump,
            std::function<std::string()> health)
       : scale_(scale), collector_(c), pump_(pump), health_(std::move(health)), shortest_ms_(s.bound_ms) {
@@ -68,7 +69,7 @@ class watchdog {
       const clock_type::time_point asleep = clock_type::now();
       if (changed_.wait_for(hold, period, [this] { return ends_; })) return;
       hold.unlock();
-      // A process that was stopped stands still without hanging.
+      // A process that was stopped (SIGSTOP, a debugger) has made no progress either, but nothing in it hangs.
       const bool stopped =
           clock_type::now() - asleep > period + std::chrono::milliseconds(std::max(shortest_ms_ / 4, 200u));
       if (stopped)

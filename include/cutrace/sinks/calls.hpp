@@ -29,8 +29,8 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// Formatted text at the end of a string. fmt::format_to would compile the whole formatter into this program, and code
-// that lets its buffer grow into each call site; with append_formatted a call site is a list of arguments and a call.
+// Formatted text at the end of a string. fmt::format_to would compile the whole formatter into this program, and into
+// each call site code that enlarges its buffer; with append_formatted a call site is a list of arguments and a call.
 
 CUTRACE_ONE_COPY inline void append_formatted(std::string& out, fmt::string_view form, fmt::format_args values) {
   out += fmt::vformat(form, values);
@@ -90,7 +90,7 @@ constexpr std::size_t shown_name_bytes = 200;  // a mangled or templated kernel 
 inline void append_name(std::string& out, std::string_view name) { append_printable(out, name, shown_name_bytes); }
 inline void append_name(std::string& out, text name) { append_name(out, view_of(name)); }
 
-/// "[0.001234] ": seconds since the session began, microseconds cut off.
+/// "[0.001234] ": seconds since the session began; what is below a microsecond is cut off.
 inline void append_time(std::string& out, std::int64_t ns) {
   std::uint64_t n = static_cast<std::uint64_t>(ns);
   if (ns < 0) n = 0 - n;
@@ -309,12 +309,12 @@ inline void append_system(std::string& out, const event& e) {
   append_membership(out, e);
 }
 
-/// ", address 0x7f32a4000000, bytes 64 B": a field of an event kind that has no line of its own.
+/// ", address 0x7f32a4000000, bytes 64 B": a field of an event kind that has no line format of its own.
 template <class Field>
 void append_field(std::string& out, const event& e, const Field& field) {
   constexpr field_form form = Field::form;
   if constexpr (form == field_form::triple || form == field_form::uuid || form == field_form::payload) {
-    return;  // kinds with these have lines of their own
+    return;  // kinds with these have a line format of their own
   } else {
     if (!field.is_there(e)) return;
     out.append(", ").append(field.name).append(" ");
@@ -344,7 +344,7 @@ void append_field(std::string& out, const event& e, const Field& field) {
   }
 }
 
-/// Stages, ranges and other named times of the host, and kinds without a line of their own.
+/// Stages, ranges and other named times of the host, and kinds without a line format of their own.
 inline void append_host(std::string& out, const event& e) {
   append_time(out, e.end_ns);
   out += to_string(e.kind);

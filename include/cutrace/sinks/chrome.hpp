@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chrome Trace Event JSON in the shape of PyTorch's Kineto: opens in ui.perfetto.dev, speedscope and HTA (Holistic
 // Trace Analysis) as it is. Streamed to "<path>.tmp" as events come, in bounded memory, and renamed when complete: a
-// cut file of this format is of no use to any viewer. Rows: threads under the process, streams under pid = device; see
-// sinks/chrome/rows.hpp.
+// truncated file of this format is of no use to any viewer. Rows: threads under the process, streams under pid =
+// device; see sinks/chrome/rows.hpp.
 #pragma once
 
 #include <cstdint>
@@ -209,7 +209,7 @@ class chrome_sink : public sink {
     const std::uint64_t owner = is_stage ? e.stage.parent : e.stage_id;
     const detail::row_place at = rows_.host(row, e.process_id, e.start_ns, clamped_end(e), owner);
     const std::string_view stage = is_stage ? stages_.fields_of_stage(e) : stages_.fields(e);
-    // Not for a marker's stage, whose fields put_stage_args writes by hand: such stages are as many as calls.
+    // Nothing here for a marker's stage: put_stage_args writes its fields, faster, as such stages are frequent.
     if (!is_stage)
       detail::with_field_list(e.kind, [&](const auto& list) { detail::write_fields(json_, e, list, "arguments"); });
     else if (e.stage.origin != stage_origin::marker)

@@ -87,8 +87,8 @@ enum class jsonl_form : std::uint8_t {
 
 struct jsonl_options {
   jsonl_form form = jsonl_form::events;
-  /// Paired form: lines kept back to bring them into the order of time. A line stands in its place if no more than this
-  /// many lines were written between it and the end of its event; the beginning of a longer event comes late, and the
+  /// Paired form: lines kept back to bring them into the order of time. A line stands in its place if at most this
+  /// many lines have times between its own and the end of its event; the beginning of a longer event comes late, the
   /// rest stays in order. flush() does not write what is kept back; 0 keeps nothing back, for readers that follow live.
   std::size_t hold_lines = 16384;
   file_limits file = {};
@@ -141,7 +141,7 @@ class jsonl_sink : public sink {
   }
 
   void close(const trace_summary& summary) override {
-    if (!file_.is_open()) return;  // it failed before and said so
+    if (!file_.is_open()) return;  // opening or writing failed before, which was reported
     begin_footer(summary.stop.trace_ns);
     detail::summary_fields(json_, summary);
     end_footer();

@@ -56,8 +56,8 @@ class request_done_sink final : public sink {
     report();
   }
 
-  /// Where no event comes, time goes on all the same, by the time since the last write: an event recorded at most so
-  /// long after the last one would have come by now.
+  /// Where no event comes, the horizon (events that end before it have come) moves on by the time since the last write:
+  /// an event that ends before the new horizon would have come by now.
   void flush() override {
     if (horizon_ns_ == INT64_MIN) return;
     watch_.advance(horizon_ns_ + std::max<std::int64_t>(0, now_ns() - written_at_ns_));

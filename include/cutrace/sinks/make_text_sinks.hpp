@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sinks for people, ascii, calls and html, as sink_registry.hpp names them. Compiled in one source file of a
 // program; in more it does no harm. With CUTRACE_WITHOUT_HTML the name "html" remains, and says what is missing: for
-// programs that include a clone, which lacks the generated header of that sink.
+// programs that use the headers of a git clone, which lacks the generated header of the html sink.
 #pragma once
 
 #include <cstdint>

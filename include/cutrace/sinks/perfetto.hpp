@@ -88,7 +88,7 @@ class perfetto_sink : public sink {
   }
 
   void close(const trace_summary& summary) override {
-    if (!file_.is_open()) return;  // it failed before and said so
+    if (!file_.is_open()) return;  // opening or writing failed before, which was reported
     part_->gpu.write_devices();
     write_clocks(summary.stop, 1);
     write_about(summary.stop.trace_ns, "trace ends", [&](protozero::pbf_writer& e) {

@@ -24,10 +24,10 @@
 CUTRACE_BEGIN_NAMESPACE
 
 struct prometheus_options {
-  /// An address to serve at (prometheus_address.hpp), else a file: %p is the process id, %h the host's name, "-"
+  /// An address to serve at (prometheus/address.hpp), else a file: %p is the process id, %h the host's name, "-"
   /// standard output. Pipes and standard output get one page, at the end.
   std::string to = "cutrace-%h-%p.prom";
-  std::size_t stages = 32;         ///< most names of stages, and most of counters, with own series
+  std::size_t stages = 32;         ///< most stage names, and most counter names, that get series of their own
   std::uint32_t every_s = 5;       ///< seconds between two versions of the file
   std::uint32_t settle_ms = 2000;  ///< how long late GPU records of a stage that ended are waited for
   bool readable_by_all = false;    ///< the file gets mode 0644 instead of 0600: for collectors of another user
@@ -73,8 +73,8 @@ class prometheus_sink : public sink {
     file_.write(text(true));
     file_.close();
     in_file_ = taken_;
-    // By its own path as the pattern, or %u would choose another name. At once, so that no other process takes the
-    // name.
+    // The pattern is now the file's path, since %u would choose another name. Opened at once, so that no other process
+    // takes the name.
     open_file(detail::pattern_of_path(file_.path()).c_str());
   }
 
@@ -82,7 +82,7 @@ class prometheus_sink : public sink {
   std::uint64_t arrived() const noexcept override { return serves_ ? UINT64_MAX : in_file_; }
 
   void close(const trace_summary& summary) override {
-    if (metrics_ == nullptr || (!serves_ && !file_.is_open())) return;  // it failed before and said so
+    if (metrics_ == nullptr || (!serves_ && !file_.is_open())) return;  // a failure, reported before
     metrics_->settle_all();
     for (std::size_t i = 0; i < loss_cause_count; ++i)
       metrics_->lost[i] = std::max(metrics_->lost[i], summary.totals.lost[i]);

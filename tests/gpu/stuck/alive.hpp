@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that are slow, or idle, but alive: a watchdog with a bound of two seconds has nothing to say. Each takes
-// less than five seconds (with the environment variable STUCK_LONG the first one twenty).
+// some five seconds (with the environment variable STUCK_LONG the first one twenty).
 #pragma once
 
 #include "gpu.hpp"
@@ -17,7 +17,7 @@ inline bool before(const std::chrono::steady_clock::time_point& t) { return std:
 /// As a server does between requests.
 inline void idle() { pause_ms(3800); }
 
-/// A thousand kernels of 20 ms launched ahead.
+/// 200 kernels of 20 ms (1,000 with STUCK_LONG), launched ahead without a wait between them.
 inline void ahead(gpu& g) {
   STUCK_DECODE;
   g.many_busy(g.stream, std::getenv("STUCK_LONG") != nullptr ? 1000 : 200, 20 * ms);

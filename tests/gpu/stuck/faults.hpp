@@ -84,7 +84,7 @@ class faults {
     culprit(g_.stream);
     meet(g_.stream);
   }
-  /// Not waited for, but their records have come.
+  /// The kernels before the culprit were not waited for, but their records have come.
   void returned() {
     prefill(50);
     pause_ms(300);
@@ -96,14 +96,14 @@ class faults {
     MUST(cuStreamSynchronize, g_.stream);
     culprit_and_more();
   }
-  /// As queued, after a while in which nothing was done.
+  /// As queued, but with a pause instead of a wait for the kernels before the culprit.
   void rested() {
     prefill(50);
     pause_ms(300);
     culprit_and_more();
   }
-  /// Nothing is done for a while, then a step of 40 ms begins, at the end of which it is. Nobody waits for what is
-  /// before it.
+  /// After a pause a step of 40 ms begins, and the culprit is at its end. Nobody waits for the kernels before the
+  /// culprit.
   void late() {
     pause_ms(300);
     {
@@ -112,8 +112,8 @@ class faults {
     }
     culprit_and_more();
   }
-  /// In the middle of a step of 40 ms, while the driver loads another kernel, which may hold a flush up until it is
-  /// too late for the times of what ended meanwhile.
+  /// In the middle of a step of 40 ms, while the driver loads another kernel. The loading may hold up cutrace's flush
+  /// of CUPTI's records until the times of the work that ended meanwhile are lost.
   void loading() {
     const CUfunction other = gpu::load("busy");
     must(gather(g_.stream, false), "cuLaunchKernel");

@@ -158,7 +158,7 @@ class gpu {
 
   /// A kernel of that length.
   CUresult busy(CUstream s, std::uint64_t ns) {
-    const std::lock_guard<std::mutex> hold(lock_);  // on the stand-in the name has the duration
+    const std::lock_guard<std::mutex> hold(lock_);  // the stand-in has one duration for all kernels of a name
     set_duration("busy", ns);
     void* p[] = {&ns};
     return launch("busy", s, p);
@@ -251,7 +251,8 @@ inline long stream_id(CUcontext context, CUstream s) {
   return ask != nullptr && ask(context, s, 0, &id) == 0 ? static_cast<long>(id) : -1;
 }
 
-/// The head of a stream or the culprit, issued by this thread in "decode". To be called before it is issued.
+/// Prints the work that the trace must report: the head of the stream (its first unfinished work) or the culprit of a
+/// fault, which this thread issues in "decode". To be called before the work is issued.
 inline void expect(const gpu& g, CUstream s, const char* work, const char* name, const char* call) {
   std::printf(
       "expects {\"work\":\"%s\",\"name\":\"%s\",\"call\":\"%s\",\"stream\":%ld,\"tid\":%ld,\"stage\":\"decode\","

@@ -64,7 +64,8 @@ inline void event(gpu& g) {
   wait_for_ever(g.stream);
 }
 
-/// A thread holds a mutex and waits for one that wants it before it launches. Nothing of CUDA's is unfinished.
+/// A thread holds a mutex and waits for a second thread, which needs this mutex to launch. Nothing of CUDA's is
+/// unfinished.
 inline void deadlock_host(gpu& g) {
   static std::mutex access;
   static std::condition_variable launched;

@@ -19,13 +19,14 @@ std::size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// Of a program whose functions are called like the driver's: this one.
+/// The script for this test program in the place of libcuda: list_test.cpp has functions with names as the driver's.
 said script(std::vector<std::string> more, const std::map<std::string, std::string>& environment = {}) {
   more.insert(more.end(), {"--print-bpftrace", "--library", OWN_PATH});
   return said(more, environment);
 }
 
-TEST_CASE("all functions of the driver's API at entry and return, and the bounds that it needs") {
+TEST_CASE(
+    "the script probes all functions of the driver's API at entry and return, and raises bpftrace's limits for that") {
   const said s = script({});
   REQUIRE_MESSAGE(s.ended.exit_status == 0, s.ended.errors);
   const std::string& text = s.ended.output;

@@ -19,7 +19,7 @@ using nlohmann::json;
 using environment = std::map<std::string, std::string>;
 using words = std::vector<std::string>;
 
-/// Variables of the shell in which the tests run do not reach the command, those of this list, unless `more` sets them.
+/// Empties the variables of this list, which the shell of the tests may have set, unless `more` sets them.
 inline environment clean(environment more) {
   for (const char* name :
        {"LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE", "CUTRACE_BACKEND",
@@ -51,9 +51,9 @@ struct outcome {
     return what(id).find(part) != std::string::npos;
   }
   std::string remedy(const std::string& id) const { return finding(id).at("remedy"); }
-  /// State of a method of which the worst finding is "unknown", "clock" left aside: that one looks at this machine's
-  /// processor, also where all else is a made folder, and a time stamp counter that is not invariant is worse
-  /// ("limited").
+  /// State of a method whose worst finding other than "clock" is "unknown". "clock" looks at the real processor even on
+  /// a made machine. Where the processor's time stamp counter is not invariant, "clock" is "limited", which is worse
+  /// than "unknown".
   std::string unknown_at_worst() const { return state("clock") == "ok" ? "unknown" : "limited"; }
   const json& method(const std::string& name) const {
     for (const json& m : report.at("methods"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that were named: those that nothing can be brought into are reported before they run.
+// Programs that were named: those into which no library can be injected or preloaded are reported before they run.
 #include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,7 +127,7 @@ TEST_CASE("doctor: programs that become another user") {
   const temporary_folder folder;
   const std::string file = folder.file("setuid");
   write_elf(file, ELFCLASS64, machine_of(own), PT_INTERP);
-  // One's own program with the bit set stays what it is.
+  // A setuid program that belongs to the user who runs it gets no other rights.
   ::chmod(file.c_str(), 04755);
   CHECK(run(on_standin(), {file}).state("program.preload") == "ok");
   if (::getuid() != 0) {

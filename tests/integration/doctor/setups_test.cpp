@@ -157,7 +157,7 @@ TEST_CASE("doctor: CUPTI is taken by a tool that CUDA_INJECTION64_PATH brings, w
   CHECK(o.state("try") == "ok");
   CHECK(o.process.exit_status == 0);
   CHECK(o.method("cupti").at("machine") == "limited");
-  // One that ends each process says nothing of libcupti.
+  // A tool that ends each process proves nothing about libcupti.
   const outcome ends = run(on_standin({{"CUDA_INJECTION64_PATH", OTHER_TOOL}, {"OTHER_TOOL_ENDS", "1"}}));
   CHECK(ends.state("cupti.library") == "ok");
   CHECK(ends.state("cupti.subscriber") == "limited");

@@ -140,7 +140,7 @@ TEST_CASE("a process that gets the number of one that has ended is not traced in
     r = std::make_unique<run>(
         run::line{{CUTRACE_COMMAND, "attach", std::to_string(first), "--duration", "1s", "--out", out}});
   });
-  // Its rights have been looked at; its probes are being loaded.
+  // Once `out` is there, the command has checked its right to trace `first` and begins to load the probes.
   for (int patience = 0; patience < 10000 && !std::filesystem::exists(out); ++patience) ::usleep(500);
   ::kill(first, SIGKILL);
   ::waitpid(first, nullptr, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // However program and command end: the program ends as it would, nothing is left in the kernel, and the trace can be
-// read. And whose rights everything has.
+// read. Also with whose rights the program runs and the files are made.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -132,7 +132,7 @@ TEST_CASE("the command is killed: the program goes on as if nothing had been") {
   ::usleep(100000);
   std::ofstream(go.file("go")) << "go";
   CHECK(b.prints(" calls\n"));
-  // Who writes the trace hears that its pipe is closed, and ends it.
+  // The process that writes the trace finds its pipe closed, and completes the trace.
   bool closed = false;
   for (int patience = 0; patience < 2500 && !closed; ++patience) {
     closed = b.files().size() == 1 && jsonl_trace(b.files()[0]).footers == 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs in the kernel report an ioctl, byte by byte, before anything is decoded: this process makes ioctls
-// on nodes that every machine has, in NVIDIA's place. The null device changes nothing and refuses; the master of pseudo
-// terminals writes into the block.
+// What the BPF programs report of an ioctl, byte by byte, before anything is decoded: this process makes ioctls on
+// device nodes that every machine has, in place of NVIDIA's. /dev/null refuses them and leaves the block (the memory
+// that the ioctl's argument points to) as it is; /dev/ptmx writes into the block.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -28,7 +28,7 @@ using bytes = std::vector<unsigned char>;
 
 struct reported {
   cutrace_ebpf_ioctl head;
-  bytes entry, exit, inner_entry, inner_exit;  ///< what was read of them
+  bytes entry, exit, inner_entry, inner_exit;  ///< the bytes that were read of each block
 };
 
 /// The programs in the kernel, which trace this process.
@@ -76,7 +76,7 @@ class tracing {
     return all[0];
   }
 
-  long result = 0;  ///< of the last one
+  long result = 0;  ///< of the last ioctl
 
  private:
   static reported read(const unsigned char* record, std::uint16_t kind) {
@@ -102,7 +102,7 @@ struct opened {
   const int fd;
 };
 
-/// Each byte another one.
+/// Bytes that count up from `first`.
 bytes counted(std::size_t size, unsigned first) {
   bytes all(size);
   for (std::size_t i = 0; i < size; ++i) all[i] = static_cast<unsigned char>(first + i);

@@ -58,7 +58,7 @@ TEST_CASE("functions of a library of the user, each call in its call of the driv
   std::size_t inside = 0;
   for (const json& e : sums) {
     CHECK(e.at("dur_ns").get<long>() > 0);
-    if (e.count("enclosing") == 0) {  // before the first one
+    if (e.count("enclosing") == 0) {  // before the first call of the driver
       CHECK(word(e, "arg0") == ~std::uint64_t{0});
       CHECK(e.at("result") == 4);
       continue;
@@ -154,7 +154,7 @@ TEST_CASE("functions that do not return, and those that are too deep") {
 
 TEST_CASE("a library that the program links is found by its name alone") {
   const std::string mine = MINE, folder = mine.substr(0, mine.rfind('/')), name = mine.substr(mine.rfind('/') + 1);
-  const probed p({"uprobe:" + name + ":mine_add"}, {"mine", "3"});  // by the program's own path
+  const probed p({"uprobe:" + name + ":mine_add"}, {"mine", "3"});  // along the program's RUNPATH
   CHECK(of_probe(p.trace(), "mine_add").size() == 4);
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("what cannot be probed, and a driver without such a function") {
   temporary_folder folder;
   const std::string copy = folder.file("libcuda.so.999");
   std::filesystem::copy_file(std::string(DRIVER_FOLDER) + "/libcuda.so.1", copy);
-  // Nobody could look into the library before: then the end gives.
+  // The library is not known before the program runs, so that a missing function is reported only at the end.
   const probed late({"uprobe:cuGone", "uprobe:cuLeaf"}, {"late", "60"},
                     {{"SUBJECT_LIBRARY", copy}, {"LD_LIBRARY_PATH", ""}});
   if (late.r.ended.exit_status == 125) return;  // this machine has a libcuda, in which it was looked for

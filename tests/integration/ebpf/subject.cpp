@@ -90,8 +90,8 @@ struct asked {
   }
   ~asked() { ::close(fd); }
 };
-/// Each round: one in cuAsk, three in and below cuAskNested, one of them wrapped outside of any call; and one on a
-/// device that is nobody's.
+/// Each round: one in cuAsk, three in and below cuAskNested, one that is wrapped, outside of any call, and one on a
+/// device that is not traced.
 void ioctls(const char* device, long count, long n) {
   library();
   std::vector<std::thread> all;
@@ -108,7 +108,7 @@ void ioctls(const char* device, long count, long n) {
   for (std::thread& t : all) t.join();
 }
 
-/// Managed memory as far as the kernel's side knows it: a mapping of the device.
+/// Touches what the BPF programs take for managed memory, a mapping of the device, and then other memory.
 void touch(const char* device, long pages) {
   leaves(1);
   const int fd = ::open(device, O_RDWR | O_CLOEXEC);
@@ -154,7 +154,7 @@ void shares_a_processor(bool yields) {
   leaves(1);
 }
 
-/// Until the interrupts of a disk have come.
+/// Writes each number through to the disk, so that the disk makes interrupts.
 void write_through(long n) {
   leaves(1);
   const int fd = ::open("written", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -208,7 +208,7 @@ void hidden(long n) {
   must(CU(cuGetProcAddress_v2)("cuLeaf", &f, 13000, 0, nullptr) == 0, "a function with a symbol");
   reinterpret_cast<decltype(&cuLeaf)>(f)(1);
   must(CU(cuGetProcAddress_v2)("cuHidden", &f, 13000, 0, nullptr) == 0, "a function without a symbol");
-  ::usleep(500000);  // probes come with the answer
+  ::usleep(500000);  // the function gets its probes after cuGetProcAddress has returned it
   for (long i = 0; i < n; ++i)
     must(reinterpret_cast<decltype(&cuLeaf)>(f)(static_cast<std::uint64_t>(i)) == static_cast<std::uint64_t>(i) + 7,
          "its result");
@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
     leaves(10);
     CU(cuWaitForEver)();
   }
-  if (what == "until") {  // a file is there
+  if (what == "until") {  // until a file is there
     const std::string go = argv[2];
     library();
     std::printf("%d\n", static_cast<int>(::getpid()));
@@ -285,7 +285,7 @@ int main(int argc, char** argv) {
     std::printf("%ld calls\n", calls);
     return 23;
   }
-  if (what == "later") {  // than a file is there, the library is loaded
+  if (what == "later") {  // the library is loaded after a file is there
     std::printf("%d\n", static_cast<int>(::getpid()));
     std::fflush(nullptr);
     while (::access(argv[2], F_OK) != 0) ::usleep(1000);

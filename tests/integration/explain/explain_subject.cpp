@@ -27,7 +27,7 @@ void stay(long number = ::getpid()) {
   }
 }
 
-/// A socket with such a name, made by hand. `answer` is what each client gets.
+/// A socket made by hand, with a name as control sockets have. `answer` is what each client gets.
 int by_hand(const char* answer) {
   const std::string path = std::string(std::getenv("XDG_RUNTIME_DIR")) + "/cutrace-1.sock";
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
@@ -35,7 +35,7 @@ int by_hand(const char* answer) {
   to.sun_family = AF_UNIX;
   path.copy(to.sun_path, sizeof(to.sun_path) - 1);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0 || ::listen(fd, 4) != 0) return 1;
-  if (answer == nullptr) {  // of the parent, open in its child
+  if (answer == nullptr) {  // the child has the parent's socket open
     const pid_t child = ::fork();
     if (child == 0) ::pause();
     stay(child);

@@ -24,7 +24,7 @@ std::set<std::string> used_functions() {
   return all;
 }
 
-/// Functions whose failure takes nothing from anybody.
+/// Functions whose failure costs no record and is not reported.
 const std::set<std::string> harmless = {
     "cuptiSubscribe",        // the newer form is used
     "cuptiEnableDomain",     // unsubscribing ends the callbacks as well
@@ -77,7 +77,7 @@ bool is_run(const std::string& function, std::size_t choice, std::size_t choices
   return !sanitized || number % choices == choice;
 }
 
-/// GPU work lies where the program ran.
+/// GPU work has times within the program's run.
 void check_times(const outcome& o) {
   const std::int64_t end = o.trace->footer.at("ts_ns");
   for (const char* type : {"kernel", "memcpy", "memset"})
@@ -138,7 +138,7 @@ TEST_CASE("faults: a function of CUPTI fails once, sooner or later") {
     }
 }
 
-TEST_CASE("faults: all of them answer with an error that means something else elsewhere") {
+TEST_CASE("faults: each function of CUPTI answers with an error that other functions use for something ordinary") {
   for (const std::string& f : used_functions())
     for (std::size_t i = 0; i < 4; ++i) {
       if (!is_run(f, i, 4)) continue;
@@ -201,7 +201,7 @@ TEST_CASE("faults: names of the runtime API cannot be had, some of them or all")
     CHECK(named(good) == 4);
     CHECK(good.calls.find(", by cudaMalloc") != std::string::npos);
     CHECK(good.of("api") == clean(h).of("api"));
-    // The driver's functions come first: so many calls later it is the runtime's turn.
+    // The driver's functions come first: after `hooked` or `asked` calls for them it is the runtime's turn.
     const std::string detail = good.trace->header.at("backend_detail");
     const std::size_t hooked = std::stoul(detail.substr(detail.rfind(", ") + 2));
     const std::size_t asked = CUPTI_DRIVER_TRACE_CBID_SIZE - 1 + 64;
@@ -215,10 +215,10 @@ TEST_CASE("faults: names of the runtime API cannot be had, some of them or all")
       CHECK(o.lines[0].find("of the runtime domain, calls lack names of the runtime API") != std::string::npos);
       CHECK(o.of("api") == clean(h).of("api"));
       CHECK(o.gpu_work() == clean(h).gpu_work());
-      CHECK(named(o) == 4);  // that of another function is missing
+      CHECK(named(o) == 4);  // the name of another function is missing
     }
   }
-  // After the one window they are switched off, second to the driver's.
+  // After the only window the callbacks of the driver's domain are switched off, then those of the runtime's.
   for (const std::string kinds : {"+runtime", "+event"}) {
     CAPTURE(kinds);
     const outcome o = traced(

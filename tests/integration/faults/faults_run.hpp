@@ -97,7 +97,7 @@ inline outcome with_faults(how h, const std::string& text, const words& argument
   return traced(h, {{"CUTRACE_SIM_FAULTS", text}}, arguments);
 }
 
-/// The traced program is the untraced one.
+/// The traced program behaved as the untraced one.
 inline void check_unchanged(const outcome& o, const finished_process& as) {
   CHECK_FALSE(o.process.hung);
   CHECK(o.process.signal == 0);

@@ -9,7 +9,7 @@ using namespace faults;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-/// No GPU time, one line that says why; stages are there, calls only where CUPTI could report them.
+/// No GPU time and no calls, one line that says why; stages are there.
 void check_stages_only(const outcome& o, const std::vector<std::string>& parts) {
   check_numbers(o);
   CAPTURE(o.all_lines());
@@ -158,7 +158,7 @@ TEST_CASE("faults: the libcupti that the program has loaded already is used, not
   for (const how h : both) {
     CAPTURE(name_of(h));
     // Its version differs from the driver's, so that the line about it says which one it is.
-    // The loader must not find it by its inner name, which is that of the other one.
+    // The copy's SONAME is that of the stand-in: the loader must not find the copy by it.
     const environment env = {{"CUTRACE_CUPTI_LIBRARY", ""},
                              {"CUTRACE_SIM_FAULTS", "version=22"},
                              {"FAULTY_RUN_HIDE", "libcupti.so." CUDA_MAJOR}};

@@ -36,7 +36,7 @@ const std::vector<bad_option> bad_options = {
     {"CUTRACE_BACKEND", "cuda", {"CUTRACE_BACKEND=\"cuda\"", "auto", "none", "cupti"}},
 };
 
-/// With one that works, "jsonl:trace.jsonl", before or behind them.
+/// Each is listed beside a sink that works, "jsonl:trace.jsonl", once before it and once behind it.
 const std::vector<bad_option> bad_sinks = {
     {"CUTRACE_SINKS", "perfeto:x.pftrace", {"CUTRACE_SINKS", "\"perfeto\"", "did you mean \"perfetto\"?", "accepted"}},
     {"CUTRACE_SINKS", "calls:/nonexistent/c", {"/nonexistent/c", "No such file"}},

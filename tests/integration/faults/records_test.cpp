@@ -18,7 +18,7 @@ void check_attributed(const outcome& o) {
     }
 }
 
-/// Work without times, which is there from its call on.
+/// How much work has a record that never completed; such work lasts from its call on.
 std::size_t incomplete(const outcome& o) {
   std::size_t n = 0;
   for (const char* type : {"kernel", "memcpy", "memset"})
@@ -31,7 +31,7 @@ std::size_t incomplete(const outcome& o) {
   return n;
 }
 
-/// Runs with a fault of records, which is no reason to say anything.
+/// Runs with a fault in records, which must cause no message.
 outcome quiet(how h, const std::string& fault, const words& arguments = {}) {
   const outcome o = with_faults(h, fault, arguments);
   CAPTURE(fault);
@@ -152,7 +152,7 @@ TEST_CASE("faults: activity buffers run out, which is counted") {
   const words arguments = {"--threads=150", "--rounds=" + std::to_string(rounds)};
   const finished_process as = untraced(how::own_session, arguments);
   for (const how h : both)
-    for (const char* version : {"", "version=18"}) {  // 18: such a release must be given a buffer to throw away
+    for (const char* version : {"", "version=18"}) {  // 18: a release that crashes when it gets no buffer
       CAPTURE(name_of(h));
       CAPTURE(version);
       const outcome o = traced(h,

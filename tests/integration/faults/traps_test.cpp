@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What long lives and hard ends bring: correlation ids that start again at 0, a CUDA error that loses the context, a
-// CUPTI that hangs, a clock that is off.
+// What can go wrong in long runs and at an abrupt end: correlation ids that start again at 0, a CUDA error that loses
+// the context, a CUPTI that hangs, a clock that is off.
 #include <unistd.h>
 
 #include "faults_run.hpp"
@@ -19,7 +19,7 @@ TEST_CASE("faults: correlation ids start again at 0 in the middle of the work") 
     for (const json& e : clean(h).trace->of("api"))
       if (e.at("name") == "cuMemAlloc") allocations.push_back(e.at("correlation"));
     REQUIRE(allocations.size() == 4);
-    const std::uint64_t first = (std::uint64_t{1} << 32) - (allocations[1] - 1);  // of the ids, which begin with 1
+    const std::uint64_t first = (std::uint64_t{1} << 32) - (allocations[1] - 1);  // first id, 1 in a clean run
     const outcome o = with_faults(h, "correlation=" + std::to_string(first));
     check_unchanged(o, plain_output());
     check_numbers(o);
@@ -156,7 +156,7 @@ TEST_CASE("faults: CUPTI meets a fatal error and ends itself, which is one line;
 }
 
 TEST_CASE("faults: managed memory is recorded on request, once CUDA has been initialised") {
-  // The work goes on longer than a flush takes to come, for the session that begins before CUDA does.
+  // The work outlasts a flush period: a session that begins before CUDA enables managed memory at the next flush.
   const words arguments = {"--rounds=60", "--launches=20", "--pause-ms=20"};
   for (const how h : both) {
     CAPTURE(name_of(h));
@@ -214,7 +214,7 @@ TEST_CASE("faults: managed memory cannot be recorded: one line, and the rest is 
     }
 }
 
-TEST_CASE("faults: managed memory is waited for, also where a later kind cannot be had") {
+TEST_CASE("faults: managed memory is enabled once CUDA is initialised, also where a later kind is refused") {
   const words arguments = {"--rounds=60", "--launches=20", "--pause-ms=20"};
   // A session of the program's own enables before CUDA is initialised: three kinds of descriptions, kernels, and then
   // whole graphs.
@@ -234,7 +234,7 @@ TEST_CASE("faults: managed memory is waited for, also where a later kind cannot 
 }
 
 TEST_CASE("faults: a call into CUPTI that never returns does not keep the program from ending") {
-  // The flush that comes every 250 ms, or the last one: there is little to wait for before it.
+  // The periodic flush (each 100 ms) hangs, or, where the program ends before the first period does, the last one.
   for (const char* arguments : {"--linger-ms=600", "--linger-ms=0"}) {
     CAPTURE(arguments);
     const outcome o =

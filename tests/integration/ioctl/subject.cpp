@@ -122,7 +122,7 @@ int processes(char* self) {
   one_round(open_device());
   std::fflush(stdout);
   std::thread([&] { ::execv(self, words); }).join();
-  return 1;  // never: the thread has executed it for all
+  return 1;  // never reached: the thread's exec replaces the whole process
 }
 
 volatile sig_atomic_t traps = 0, users = 0;

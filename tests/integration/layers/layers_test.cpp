@@ -149,7 +149,7 @@ TEST_CASE("a program that has a session of its own, with CUPTI's callbacks in it
 }
 #endif
 
-TEST_CASE("numbers that wrap meet") {
+TEST_CASE("correlation ids that wrap at 2^32 are joined all the same") {
   const run r = traced({"work", "500"}, {"--strict"}, {{"CUTRACE_SIM_FAULTS", "correlation=4294967100"}});
   CAPTURE(r.ended.errors);
   CHECK(r.ended.exit_status == 0);
@@ -224,7 +224,7 @@ TEST_CASE(
   for (const json& e : t.of("ioctl")) CHECK_FALSE(e.contains("enclosing"));
 }
 
-TEST_CASE("what cannot be joined in the end is refused with what to do") {
+TEST_CASE("a sink that traces cannot be joined for is refused, with what to do") {
   const run served({"--method", "all", "--sink", "prometheus:127.0.0.1:0"}, {SUBJECT, "none"});
   CHECK(served.ended.exit_status == 125);
   CHECK(served.says("use --method cupti"));

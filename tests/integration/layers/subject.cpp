@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA program on the stand-in driver that knows nothing of cutrace: threads that launch, calls in which other calls
-// and ioctls are made, children, and an end as it is reported.
+// and ioctls are made, children, and the end that its arguments name.
 //   subject threads COUNT CALLS | nested COUNT CALLS | children CALLS | exec CALLS | exit STATUS | signal NUMBER | none
 #include <dlfcn.h>
 #include <fcntl.h>

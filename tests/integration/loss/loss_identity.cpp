@@ -3,7 +3,7 @@
 //
 //   loss_identity --pool room|smallest|wait --load plain|mixed --stages N      N for each thread
 //
-// pool   room      all of it finds a chunk: nothing may be lost
+// pool   room      chunks (buffers of records) for all of it: nothing may be lost
 //        smallest  1 MiB: what does not fit is lost and counted
 //        wait      1 MiB, and threads wait for the collector (so they may with `room`): nothing may be lost
 // load   plain     stages with a number, one record each

@@ -131,7 +131,7 @@ traced 'CUTRACE_DURATION="5"' '"10s"' CUTRACE_SINKS=jsonl:b.jsonl CUTRACE_DURATI
 traced 'CUTRACE_BACKEND="cuda"' 'accepted: auto' CUTRACE_SINKS=jsonl:b.jsonl CUTRACE_BACKEND=cuda
 traced '"html:t.html.gz"' 'leave .gz out' CUTRACE_SINKS=html:t.html.gz
 
-# Nothing of it is a mistake.
+# None of these is a mistake.
 expect 0 - "$command" run --quiet sh -c 'test "$*" = "-la -- x"' sh -la -- x
 expect 0 - "$command" run --quiet -- sh -c 'exit 0'
 for file in t.jsonl c.json; do

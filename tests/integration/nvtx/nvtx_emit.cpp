@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose stages another tool is notified of, or not: by its argument and CUTRACE_NVTX.
+// A program whose stages another tool receives as NVTX ranges, or not: by its argument and CUTRACE_NVTX.
 #include <nvtx3/nvToolsExt.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ int all() {
   return 0;
 }
 
-/// Sessions that report and sessions that do not, with stages across their ends: each range ends exactly once.
+/// Sessions that emit NVTX and sessions that do not, with stages across their ends: each range ends exactly once.
 int turns() {
   const auto quiet = options(false, "null"), reported = options(true, "null");
   auto trace = std::make_unique<cutrace::session>(quiet);

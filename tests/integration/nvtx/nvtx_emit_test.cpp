@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages as NVTX ranges of the domain "cutrace": what a tool is notified of them. Each test runs nvtx_emit.cpp with an
+// Stages as NVTX ranges of the domain "cutrace": what a tool receives of them. Each test runs nvtx_emit.cpp with an
 // argument, and recorder_tool.cpp writes down what it hears.
 #include <doctest/doctest.h>
 

@@ -273,7 +273,7 @@ int threads() {
 
 /// Many threads at once, each with its own nesting, and spans that other threads end.
 int crowd() {
-  nvtxInitialize(nullptr);  // NVTX's own first call is no example for ThreadSanitizer: a volatile notifies who is ready
+  nvtxInitialize(nullptr);  // before the threads: ThreadSanitizer takes the volatile in NVTX's first call for a race
   std::vector<std::thread> all;
   std::vector<nvtxRangeId_t> ids(8 * 50);
   for (std::size_t t = 0; t < 8; ++t)

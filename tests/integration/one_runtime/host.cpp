@@ -5,12 +5,13 @@
 //   cuda          starts CUDA: the driver loads the injected library here
 //   work          stages of the program, with kernels
 //   load=PATH     loads a plug-in with RTLD_LOCAL
-//   call=N mark=N open=N,SINKS end=N     functions of plug-in N, in the order of loading; end: its session's
+//   call=N mark=N open=N,SINKS end=N     functions of plug-in N (from 0, as loaded); end: closes its session
 //   call_inside=N the same, inside a stage of the program
 //   close=N       unloads plug-in N and prints whether it is gone
 //   session=SINKS stop                   the program's own session
 //   race=N,SINKS,SINKS                   program and plug-in N open sessions at once
-//   owners        prints how many objects have markers of this contract, and how many runtimes they know
+//   owners        prints how many objects (program, libraries) have markers of this CUTRACE_ABI_VERSION, and how many
+//                 runtimes own them
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -79,7 +80,7 @@ void load(const std::string& path) {
   plugins.push_back({path, handle, entry()});
 }
 
-/// Both ways to ask must agree: the loader's list, and the process's mappings.
+/// The loader's list and the process's mappings must agree on whether the plug-in is gone.
 void close_plugin(const plugin& p) {
   need(dlclose(p.handle) == 0, "dlclose");
   void* still = dlopen(p.path.c_str(), RTLD_NOW | RTLD_NOLOAD);

@@ -40,7 +40,7 @@ json one(const jsonl_trace& t, const std::string& type, const std::string& name)
   return {};
 }
 
-/// Each kernel of this name was launched in a stage of that name and belongs to its requests.
+/// Each kernel named `kernel` was launched in the stage `stage` and belongs to `requests`.
 void check_kernels(const jsonl_trace& t, const std::string& kernel, const std::string& stage, const json& requests,
                    std::size_t times = 1) {
   CAPTURE(kernel);
@@ -158,7 +158,7 @@ TEST_CASE("an injected program that opens a session of its own") {
   CHECK(own.footers == 1);
   CHECK(own.of("process").size() == 1);
   CHECK(own.count("stage", "host_work") >= 1);
-  // What waited in the ordering window when it joined is delivered to it, too.
+  // The joining session also gets the events that the collector still held to order them (CUTRACE_WINDOW_MS).
   CHECK(own.count("stage", "host_work") <= 2);
 }
 

@@ -18,10 +18,10 @@ void shared_template_step(Number request) {
   CUTRACE_MARK("shared_mark");
 }
 
-/// What a plug-in exports. `work` passes markers and launches kernels through `launch`; `mark` passes one mark.
+/// What a plug-in exports. `work` opens stages and launches kernels through `launch`; `mark` sets one mark.
 struct plugin_functions {
   void (*work)(launch_function launch);
   void (*mark)();
-  bool (*open)(const char* sinks);  ///< as `close`, null in plug-ins that hold markers only
+  bool (*open)(const char* sinks);  ///< null, like `close`, in plug-ins that hold markers only
   void (*close)();
 };

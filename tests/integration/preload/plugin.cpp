@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is linked with libcuda and loaded while the program runs: its slots are filled behind the program's
-// back.
+// A library that is linked with libcuda and loaded while the program runs: the loader fills its GOT slots
+// then, and the preload library must hook them.
 #include "shapes.hpp"
 
 extern "C" std::uint64_t plugin_calls(std::uint64_t v) {

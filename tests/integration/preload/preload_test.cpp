@@ -40,7 +40,7 @@ const std::vector<std::string> situations = {"plain",
 
 using counts = std::map<std::string, std::uint64_t>;
 
-/// Both forms have one name where the table of functions knows them: as a program writes it.
+/// cuGetProcAddress_v2 is recorded as cuGetProcAddress where the library was built with the table of CUDA's functions.
 std::string plain(const std::string& name) { return name == "cuGetProcAddress_v2" ? "cuGetProcAddress" : name; }
 
 /// What a subject said: lines without the numbers of processes, and the counts of each process.
@@ -139,7 +139,7 @@ TEST_CASE("the same under sanitizers, which have nothing to say") {
 #include "sanitizers.inc"
   };
   for (const sanitizer& s : sanitizers) {
-    // Our library's memory is its own affair, since its atomics are not seen.
+    // ThreadSanitizer ignores our library, which is not instrumented: it does not see its atomics.
     std::map<std::string, std::string> options = {
         {"ASAN_OPTIONS", "detect_stack_use_after_return=1"},
         {"TSAN_OPTIONS", "ignore_noninstrumented_modules=1:die_after_fork=0"}};
@@ -235,7 +235,7 @@ TEST_CASE("a function that was added after the build is traced, by its symbol an
   REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors);
   REQUIRE(run.traces.size() == 1);
   CHECK(run.traces.begin()->second.count("api", "cuAddedAfterwards") == 50);
-  // An older driver does not have it, and that is what the program is reported.
+  // An older driver lacks it, and reports that to the program.
   CHECK(traced_run("by_address", "added").ended.exit_status == 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of a driver that never was, one for each way in which the ABI passes arguments and results. Each answers
-// with what follows from its arguments, so that a caller can say whether all of them arrived.
+// Functions of an invented driver, one for each way in which the ABI passes arguments and results. Each returns a value
+// computed from its arguments, so that a caller can check whether all of them arrived.
 #pragma once
 
 #include <cstdint>

@@ -286,7 +286,7 @@ std::uint64_t repeated(std::uint64_t (*what)(unsigned)) {
   return sum;
 }
 
-/// Each begins with another kind of call, since the first one of a thread does more behind the program's back.
+/// Each begins with another kind of call, since the hooks do more in a thread's first call.
 std::uint64_t threads() {
   std::uint64_t (*const first[8])(unsigned) = {
       eleven, floating, by_value,   nested,
@@ -349,7 +349,7 @@ int main(int argc, char** argv) {
     fork_early();
     return 0;
   }
-  if (what == "threads at once") {  // the first call of the process is made by eight
+  if (what == "threads at once") {  // eight threads make the process's first calls
     finish(threads(), "");
     return 0;
   }

@@ -42,7 +42,7 @@ int end_of(pid_t child) {
   return WEXITSTATUS(status);
 }
 
-/// Threads that pass markers until they are reported to stop, or for ever.
+/// Threads that open and close stages until `end` stops them, or for ever.
 struct noise {
   explicit noise(int n) {
     for (int i = 0; i < n; ++i)
@@ -278,7 +278,7 @@ int blocked_sink_holds_up(const std::string& end, const std::string& where) {
   return 7;
 }
 
-/// A sink that is given up, and returns after that: its trace is nobody's any more, and must still be there.
+/// A sink that returns after the session has stopped waiting for it and is gone: its trace must still be in memory.
 struct late_sink : cutrace::sink {
   static inline std::atomic<bool> may_return{false}, returned{false};
   void write(cutrace::event_view events) override {
@@ -349,7 +349,7 @@ int exit_in_handler(const std::string& when) {
   static char ends = 0;
   if (when == "begin") o.on_error_user = &ends;
   if (when == "begin") {
-    o.backend = "auto";  // "joins that trace" is asked to the first session's handler
+    o.backend = "auto";  // "joins that trace" is reported to the first session's handler
     trace = new cutrace::session(o);
     cutrace::session second;
     return 9;
@@ -360,7 +360,6 @@ int exit_in_handler(const std::string& when) {
   std::exit(3);
 }
 
-/// As many threads as asked for, all alive at once; each passes a few markers in two rounds.
 /// A sink that keeps the collector from reading until it is let go.
 struct holding_sink : cutrace::sink {
   void write(cutrace::event_view events) override {
@@ -371,7 +370,8 @@ struct holding_sink : cutrace::sink {
   std::atomic<bool> holds{false}, free{false};
 };
 
-/// With `before_a_pass`, the collector does not read while the threads live.
+/// `count` threads, all alive at once, each with a few stages in two rounds. With `before_a_pass`, the collector makes
+/// no pass (reads nothing) while they live.
 int many_threads(int count, bool before_a_pass) {
   cutrace::session trace;
   holding_sink* held = nullptr;
@@ -495,7 +495,7 @@ int start_at_once(int rounds) {
   return 0;
 }
 
-/// What a write to one of the standard streams shall do to this program: nobody reads it, and SIGPIPE would end it.
+/// cutrace writes to a standard stream that is a pipe without a reader: SIGPIPE must not end this program.
 int unread(int stream) {
   int both[2];
   need(::pipe(both) == 0 && ::dup2(both[1], stream) == stream, "a pipe");

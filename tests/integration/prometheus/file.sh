@@ -24,7 +24,7 @@ else
   echo "skipped: promtool is not here (Debian: prometheus)"
 fi
 python=
-for one in python3 /usr/bin/python3; do # packages are for the distribution's own
+for one in python3 /usr/bin/python3; do # Debian's packages are for /usr/bin/python3
   [ -z "$python" ] && "$one" -c 'import prometheus_client' 2>/dev/null && python=$one
 done
 if [ -n "$python" ]; then

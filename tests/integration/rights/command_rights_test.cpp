@@ -96,7 +96,7 @@ TEST_CASE("with file capabilities no library comes from the environment, and the
     CHECK(p.errors.find("CUTRACE_PRELOAD_LIBRARY, CUTRACE_INJECT_LIBRARY") != std::string::npos);
     CHECK(p.errors.find("library loaded") == std::string::npos);
   }
-  // What was given beyond those of probes writes nowhere else.
+  // A capability beyond those of probes (cap_dac_override) does not let it write where the caller may not.
   const auto out = run_as_nobody(
       g, {command, "run", "--quiet", "--method", "preload", "--out", g.owners + "/out", "--", "/bin/true"});
   CHECK(out.exit_status == 125);
@@ -164,7 +164,7 @@ TEST_CASE("root reads another user's trace with that user's rights, and says so"
   auto p = command({"report", others});
   CHECK(p.exit_status == 0);
   CHECK(says(p));
-  // What is written is that user's, and where they may not write nothing is.
+  // Output belongs to that user, and none is written where that user may not write.
   p = command({"convert", others, "-o", g.owners + "/out.jsonl"});
   CHECK(p.exit_status == 0);
   CHECK(owner_of(g.owners + "/out.jsonl") == owner);
@@ -178,7 +178,7 @@ TEST_CASE("root reads another user's trace with that user's rights, and says so"
     CAPTURE(words[0]);
     CHECK(says(command(words)));
   }
-  // Root's, and those of who called by sudo, are read as before.
+  // Traces of root, and of the user who called sudo, are read without giving up rights.
   p = command({"report", roots});
   CHECK(p.exit_status == 0);
   CHECK_FALSE(says(p));

@@ -64,7 +64,7 @@ TEST_CASE("what parses another user's file is nobody, without capabilities, and 
                     "no library");
   CHECK_THROWS_WITH(cutrace_ebpf::parse_without_rights("file", [](cutrace_ebpf::found_facts&) { ::abort(); }),
                     "file: cannot be read: the process that parses it ended early");
-  // What a process that was taken over hands over is checked like the file.
+  // A hostile file may take over the process that parses it: what that hands over is checked like the file.
   facts.bytes() = std::string("f\1\2", 3);
   facts.for_each([](char, std::uint64_t, std::uint64_t, const char*) { FAIL("not whole"); });
   facts.bytes() = std::string(30, 'f');

@@ -19,7 +19,7 @@ namespace rights {
 constexpr uid_t nobody = 65534;  ///< who starts programs
 constexpr uid_t owner = 65533;   ///< whose rights they have
 
-/// Where not: said, and nothing is looked at.
+/// Where it is not, a message says so, and the test checks nothing.
 inline bool is_root() {
   if (::geteuid() == 0) return true;
   MESSAGE("skipped: only root can give a program the rights of another user");
@@ -39,7 +39,7 @@ struct ground {
       REQUIRE(::chown(path.c_str(), who, who) == 0);
     }
   }
-  /// A copy that anybody may start; `mode` with S_ISUID makes it the user's.
+  /// A copy that belongs to `of`; with S_ISUID in `mode` it runs with the rights of `of`, whoever starts it.
   std::string copy(const std::string& program, uid_t of, mode_t mode) const {
     const std::string to = folder.file(std::filesystem::path(program).filename().string() + std::to_string(mode));
     std::filesystem::copy_file(program, to, std::filesystem::copy_options::overwrite_existing);

@@ -92,7 +92,7 @@ void look_at_signals() {
   std::fflush(stdout);
 }
 
-/// One that is killed by a signal: the number.
+/// The number of the signal that killed the child, else 0.
 int signal_of(pid_t child) {
   int status = 0;
   return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -136,7 +136,7 @@ void suspended() {
   say("sigsuspend has returned\n");
 }
 
-/// One that is waited for, and so never ends the program.
+/// Blocks a signal that the program then takes by sigwait, so that it never ends the program.
 void block(int signal) {
   sigset_t one;
   ::sigemptyset(&one);
@@ -235,7 +235,7 @@ int main(int argc, char** argv) {
     ::sigaction(SIGTERM, &a, nullptr);
     ::raise(SIGTERM);
   }
-  if (how == "chained") {  // by the C library's own function, which shows our handler: the program's goes on to it
+  if (how == "chained") {  // libc's own sigaction returns cutrace's handler, which the program's handler then calls
     static struct sigaction before;
     const auto set = reinterpret_cast<int (*)(int, const struct sigaction*, struct sigaction*)>(
         dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), "sigaction"));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python program that uses CUDA's driver and leaves as its argument says; run_leaves_test.cpp compares it with itself
-untraced. Each process prints how many copies of zeros ("memset") it has done on the GPU; where LEAVES_AT is set, on
-stderr when it has nothing more to do."""
+untraced. Each process prints how many memsets it has done on the GPU. Where LEAVES_AT is set, the program also writes
+to stderr when it has nothing more to do (ms since 1970)."""
 import ctypes
 import multiprocessing
 import os

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   gpu.launch(nullptr, 7);
   DO(cuStreamSynchronize, nullptr);
   if (how == "quiet") return std::printf("no profile\n") > 0 ? 0 : 1;
-  ::usleep(200000);  // the first events that time a GPU stand by then
+  ::usleep(200000);  // by then the first events of --gpu-events exist
   CUpti_SubscriberHandle subscriber{};
   if (how == "subscribes" || how == "subscribes_too") {
     CUptiResult r = CUPTI_SUCCESS;

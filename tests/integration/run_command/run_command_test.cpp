@@ -218,7 +218,7 @@ TEST_CASE("sixteen ranks write into one folder: none is lost, none is torn") {
                             std::to_string(t.header.at("pid").get<int>()) + ".jsonl");
   }
   CHECK(ranks.size() == 16);
-  // Too many for whole reports: a line each, with the way to them.
+  // Too many for whole reports: a line each, with the report's path.
   CHECK(count(r.ended.errors, "; report ") == 16);
   CHECK(count(r.ended.errors, "WHERE THE TIME WENT") == 0);
   CHECK(r.says(", rank 15)"));

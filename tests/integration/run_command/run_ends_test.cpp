@@ -147,12 +147,12 @@ TEST_CASE("killed: the command knows what had been seen, and the file holds whol
   CHECK(!t.torn);
   CHECK(t.of("kernel").size() >= 2000);
   CHECK(r.says("its trace was not closed: it was killed"));
-  CHECK(r.says(",0"));  // thousands of events, of which it speaks
+  CHECK(r.says(",0"));  // the number of events: thousands, with a comma
   CHECK(r.says("(not complete)"));
   CHECK(r.file_count() == 1);
 }
 
-TEST_CASE("the system call by which a process leaves, made by itself, leaves a trace that was not closed") {
+TEST_CASE("a program that ends by a bare exit_group leaves a trace that was not closed") {
   const run r({"--sink", "jsonl"}, {SUBJECT, "leaves", "5"});
   CHECK(r.ended.exit_status == 5);
   CHECK(r.says("or left before the trace could end"));
@@ -169,7 +169,7 @@ TEST_CASE("a program that closes all descriptors: the trace is whole, and its ow
   CHECK(r.says("nothing lost"));
 }
 
-TEST_CASE("a child that outlives the program is notified of") {
+TEST_CASE("a child that outlives the program is reported") {
   const run r({"--sink", "jsonl"}, {SUBJECT, "outlived"});
   CHECK(r.ended.exit_status == 0);
   CHECK(r.says("still runs"));

@@ -16,7 +16,7 @@ using run_support::run;
 namespace {
 
 const std::vector<std::string> methods = {"cupti", "preload"};
-/// A busy machine may not give 200 ms.
+/// On a busy machine the default wait of 200 ms may be too short.
 const std::map<std::string, std::string> patient = {{"CUTRACE_LEAVE_WAIT_MS", "20000"}};
 
 std::size_t calls(const jsonl_trace& t, const char* name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that profile themselves by CUPTI: who of the two gets nothing, and that it is said once, aloud.
+// Programs that profile themselves by CUPTI: whether the program or cutrace gets no records, and that one line says so.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -66,7 +66,7 @@ TEST_CASE("left to the program, CUPTI gives it the profile that it has untraced;
       CHECK(count_of(r.ended.errors, "CUPTI") == 0);
       const jsonl_trace t(r.files(".jsonl").at(0));
       CHECK(t.complete());
-      CHECK(t.of("kernel").size() >= 25);  // those after the rest
+      CHECK(t.of("kernel").size() >= 25);  // those after the pause of 200 ms
     }
 }
 

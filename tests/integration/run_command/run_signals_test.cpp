@@ -179,7 +179,7 @@ TEST_CASE("what the program sends to its group does not end the command") {
   CHECK(WEXITSTATUS(status) == 7);
 }
 
-TEST_CASE("who called ignores SIGCHLD: the command ends with the program, which finds it ignored") {
+TEST_CASE("the caller ignores SIGCHLD: the command ends with the program, which finds it ignored") {
   const auto deaf = [] { ::signal(SIGCHLD, SIG_IGN); };
   for (const char* method : {"cupti", "preload", "ioctl"}) {
     INFO(method);
@@ -314,7 +314,7 @@ TEST_CASE("Ctrl-C of a terminal reaches the program once") {
 TEST_CASE("Ctrl-Z gives the terminal back, and the job goes on") {
   const temporary_folder folder;
   terminal t;
-  // A shell in small: the command is a job of its own in the foreground.
+  // A minimal shell, with job control: the command runs as its foreground job.
   if (no_terminal(t, [&] {
         ::signal(SIGTTOU, SIG_IGN);
         const pid_t job = ::fork();

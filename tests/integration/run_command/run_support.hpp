@@ -61,7 +61,7 @@ struct run {
 
  private:
   void start(const std::vector<std::string>& words, std::map<std::string, std::string> environment) {
-    // Not from the shell in which the tests run: an empty value removes the variable.
+    // The shell of the test run may have set these: an empty value removes the variable.
     for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                              "CUTRACE_SINKS", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUTRACE"})
       environment.emplace(name, "");

@@ -59,7 +59,7 @@ bool start_all(int n, const char* what, bool ranks) {
   return good;
 }
 
-/// All but the standard streams, as daemons do it; then a file of its own, which may get one of those numbers.
+/// Closes all descriptors but the standard streams, as daemons do; then opens files, which may get those numbers.
 int close_all() {
   work(10);
   rest(30);
@@ -105,7 +105,7 @@ int signals() {
   std::printf("ready\n");
   std::fflush(stdout);
   while (seen[SIGTERM] == 0) rest(5);
-  rest(50);  // one that comes twice
+  rest(50);  // a signal that is delivered twice comes again in this time
   for (const int s : all) std::printf("%d:%d ", s, static_cast<int>(seen[s]));
   std::printf("\n");
   return 0;
@@ -156,13 +156,13 @@ int main(int argc, char** argv) {
     ::raise(number);
     return 1;
   }
-  if (what == "killed") {  // long after it has worked
+  if (what == "killed") {  // after the trace file has got the first launches
     work(2000);
     rest(1800);
     work(1);
     return ::raise(SIGKILL);
   }
-  if (what == "leaves") return work(5), ::syscall(SYS_exit_group, number), 1;  // nobody sees it coming
+  if (what == "leaves") return work(5), ::syscall(SYS_exit_group, number), 1;  // no exit handler runs
   if (what == "children") return start_all(number, "work", false) ? 0 : 1;
   if (what == "ranks") return start_all(number, "work", true) ? 0 : 1;
   if (what == "works_and_has_children") return work(7), start_all(number, "work", false) ? 0 : 1;

@@ -21,10 +21,10 @@ for name in $needed; do
     *) fail "it needs $name, of which the program may have another version" ;;
   esac
 done
-# The slot by which markers find it.
+# An ELF note leads markers of other objects to the library's slot, a gate and a pointer (cutrace/marker/slot.hpp).
 readelf -n "$library" 2>/dev/null | grep -qi cutrace || fail "it has no note of its slot"
 
-# All names of fmt that the library uses itself, defined by the program as a way to die.
+# A library loaded before it defines all names of fmt that it uses, as functions that abort.
 nm "$library" | awk '$3 ~ /^_ZN(K)?3fmt/ {print $3}' | sort -u >"$work/names"
 [ "$(wc -l <"$work/names")" -ge 20 ] || fail "only $(wc -l <"$work/names") names of fmt were found in it"
 {

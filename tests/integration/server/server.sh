@@ -19,19 +19,19 @@ ls ./*.tmp >/dev/null 2>&1 && fail "an unfinished file is left"
 for file in report.txt calls.txt report.html; do [ -s "$file" ] || fail "$file is empty"; done
 grep -q "(name lost)\|(unknown function)" trace.jsonl calls.txt && fail "a name was lost"
 
-# The program was notified of each request once, with time on the GPU, and that nothing of it is missing.
+# The program was notified of each request once; its costs hold time on the GPU and are complete.
 requests=$(sed -n 's/^counted .*"requests": *\([0-9]*\).*/\1/p' out.txt)
 reported=$(grep -c '^costs of request' out.txt)
 [ "$reported" -gt 0 ] && [ "$reported" -eq "$requests" ] || fail "$reported of $requests requests were reported"
 [ "$(grep '^costs of request' out.txt | sed 's/:.*//' | sort -u | wc -l)" -eq "$reported" ] || fail "a request was reported twice"
-# Where the machine stood still, records came late, and a stage may have been settled before.
+# Where records came late (the machine stalled), a request's costs may have been reported without them.
 if tail -n 1 trace.jsonl | grep -q '"late":0[,}]'; then
   grep '^costs of request' out.txt | grep 'GPU: 0.000 ms alone\|(incomplete)' && fail "the costs of a request are incomplete"
 fi
 
 "$check_trace" trace.jsonl out.txt || fail "trace.jsonl"
 "$check_pairs" pairs.jsonl || fail "pairs.jsonl"
-# Both forms of the trace hold the same calls and kernels, and so does the text of calls.
+# Both forms of the trace hold the same number of calls, stages and pieces of GPU work.
 for type in api kernel memcpy memset stage; do
   events=$(grep -c "^{\"v\":1,\"type\":\"$type\"" trace.jsonl)
   pairs=$(grep -c "\"phase\":\"B\".*\"details\":{\"v\":1,\"type\":\"$type\"" pairs.jsonl)

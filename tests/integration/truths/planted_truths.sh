@@ -5,8 +5,8 @@
 #
 #   planted_truths.sh CUTRACE PLANTED_TRUTHS PYTHON [RECORDINGS]
 #
-# RECORDINGS: a folder into which the two traces of tests/data that come from here are written anew: a thread whose
-# processor is taken from it needs the right to load BPF programs, a GPU that two processes share needs a GPU.
+# RECORDINGS: a folder for new copies of the two traces of tests/data that this script makes: preempted needs the right
+# to load BPF programs, other_process needs a GPU.
 set -u
 command=$1 programs=$2 python=$3 recordings=${4:-}
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -23,8 +23,8 @@ keep() { # <trace> <name>: as a recording without a machine's paths
   [ -z "$recordings" ] || sed "s|$root/|/src/|g" "$1" | gzip -9n >"$recordings/$2.jsonl.gz"
 }
 truths=0
-# Another program may take the processor for longer than the planted cause lasts, and then is the cause in truth: what
-# does not hold in one recording must in one of two others.
+# Another program may take the processor for longer than the planted cause lasts, and is then rightly named as cause: a
+# check that fails is repeated on up to two more recordings.
 steadily() { # <command...>
   local before=$failed attempt
   truths=$((truths + 1))
@@ -47,7 +47,7 @@ idle_once() { # <program> <kind of the first finding> <stage, or -> [words of it
   jq -e --arg kind "^($kind)\$" --arg stage "$stage" --arg site "$site" \
     '.findings[0] | (.kind | test($kind)) and .stage == $stage and (.site | endswith($site)) and ($site != "" or .site == "")' r.json >/dev/null ||
     fail "$name: not $kind in \"$stage\" at $site: $(jq -c '[.findings[] | [.kind, .stage, .site]]' r.json) $(sed -n '/^answer/,/^STAGES/p' r.txt)"
-  # What the table of causes and the gaps blame is the same.
+  # The table of causes (idle_blames) blames the same stage as the first finding.
   [ "$kind" != host_bound ] || jq -e --arg stage "$stage" \
     '([.idle_blames[] | select(.cause == "host_wait")][0].stage == $stage)' r.json >/dev/null ||
     fail "$name: the table of causes blames $(jq -c '.idle_blames[0]' r.json)"
@@ -73,7 +73,7 @@ idle lock host_bound acquire 'Meanwhile, in the longest: "checkpoint" on thread'
 idle span host_bound - 'outside of any stage' '"queue_wait" (a span)'
 idle synchronising synchronisation decode cuStreamSynchronize
 idle blocking_copies blocking_copies decode cuMemcpyDtoH
-# The driver fills its buffer within the call: how much of that the device's copy hides differs.
+# The driver fills its staging buffer within the call; how much of that overlaps with the device's copy differs.
 idle pageable_copies 'pageable_copies|host_bound' load
 
 why() { steadily why_once "$@"; }
@@ -128,7 +128,7 @@ if trace slow_other_process && ! grep -q '^stand-in' lines.txt; then
 fi
 why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies through a buffer within the call
 
-# As a user asks, and gets it wrong.
+# Options of `cutrace why`, and mistakes in using them.
 "$command" why t.jsonl >r.txt || fail "without an option: $(cat r.txt)"
 slowest=$("$command" why t.jsonl --slowest 80 --json | jq -r '.requests | max_by(.latency_ns).request')
 grep -q "^request $slowest took" r.txt || fail "without an option it is not the slowest, $slowest: $(head -n 2 r.txt)"

@@ -27,7 +27,7 @@ thread_local bool is_first_thread = false;
 thread_local std::size_t bytes_before = 0;
 
 void* get(std::size_t bytes, std::size_t alignment) noexcept {
-  // Of those of one size in a row only the first: there are thousands of nodes of queues.
+  // Of allocations of one size in a row only the first is counted and may fail: queues make thousands of nodes.
   const bool is_first = bytes != bytes_before || memory.until_failure == 0;
   bytes_before = bytes;
   if (is_first && memory.until_failure >= 0 && (is_first_thread || !memory.only_first_thread) &&

@@ -34,7 +34,8 @@ struct call {
 #define CALL(name) \
   { #name, SYS_##name }
 
-/// What the runtime's threads and sinks of files do while they trace and when they end. The page has the same list.
+/// What the runtime's threads and sinks of files do while they trace and when they end. docs/one-runtime.md has the
+/// same list.
 const std::vector<call> of_the_runtime = {
     CALL(futex),         CALL(write),           CALL(read),     CALL(openat), CALL(close),     CALL(fstat),
     CALL(clock_gettime), CALL(getpid),          CALL(gettid),   CALL(tgkill), CALL(prlimit64), CALL(mmap),

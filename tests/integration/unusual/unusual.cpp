@@ -83,7 +83,7 @@ std::vector<std::string> bound_threads(int given) {
   return bound;
 }
 
-/// The thread that opens the session polls on one processor, where nobody else gets in.
+/// A SCHED_FIFO thread bound to one processor opens the session: a thread that inherited both might never run.
 int real_time() {
   cpu_set_t before, one;
   CPU_ZERO(&before);
@@ -105,7 +105,7 @@ int real_time() {
   return 0;
 }
 
-/// All of them, with a value of the program's own in each.
+/// The program takes all thread-specific keys before the session, and keeps a value in each.
 int all_keys() {
   static unsigned char mine[4096];
   std::memset(mine, 0x11, sizeof(mine));
@@ -325,7 +325,7 @@ struct parents final : cutrace::sink {
 };
 cutrace::context of_first, of_second;
 
-/// The same with spans, whose context each part adopts that runs.
+/// The same with spans: each part of a fiber, up to its next suspension, adopts the context of the fiber's span.
 int adopting_fibers() {
   cutrace::session trace;
   parents& marks = trace.emplace_sink<parents>();

@@ -194,7 +194,7 @@ TEST_CASE("a filter of system calls that refuses some to all threads" * doctest:
     words.insert(words.end(), refused.begin(), refused.end());
     run(r, words);
     if (r.process.output == "no seccomp here\n") continue;
-    CHECK(r.trace().complete() == (refused[0] != "write"));  // then it has no end, and nothing can be said
+    CHECK(r.trace().complete() == (refused[0] != "write"));  // without it: no footer, and no line on stderr
   }
 }
 

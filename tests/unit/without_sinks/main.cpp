@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that was built without protozero and without the header of the HTML report's page: its sinks work, and the
-// names "perfetto" and "html" say what is missing.
+// A program that was built without protozero and without the header of the HTML report's page: its other sinks work,
+// and the names "perfetto" and "html" say what is missing.
 #include <cstdio>
 #include <cutrace/sinks/make_file_sinks.hpp>
 #include <cutrace/sinks/make_text_sinks.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of a report as CSV (RFC 4180): a head of column names, CR LF behind each record, quotes around fields that
-// need them. UTF-8; wrong UTF-8 and control characters become U+FFFD, since RFC 4180 does not allow them, but for tab
-// and line breaks, which readers take. A text that begins with = + - @, tab or CR and is no number gets a ' in front:
-// no formula.
+// need them. UTF-8; wrong UTF-8 and control characters become U+FFFD, since RFC 4180 does not allow them. Tab and line
+// breaks stay, since readers accept them. A text that begins with = + - @, tab or CR and is no number gets a ' in
+// front, so that no spreadsheet runs it as a formula.
 #pragma once
 
 #include <cstddef>

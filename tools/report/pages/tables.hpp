@@ -33,7 +33,7 @@ struct report {
   const std::vector<analysis::finding>& found;
   const trace_info& info;
   const trace_summary& end;
-  std::size_t top = SIZE_MAX;  ///< rows of each table by name, request or gap
+  std::size_t top = SIZE_MAX;  ///< at most so many rows in a table of names, requests or gaps
 };
 
 template <class Item>

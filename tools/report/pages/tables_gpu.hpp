@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables for machines about the devices: idle time and its causes, activity, overlap, copies, launches,
-// queues, memory, tenants, and the plain numbers. `Out` is described in tables.hpp.
+// queues, memory, tenants; and the trace's calls by depth and its counts. `Out` is described in tables.hpp.
 #pragma once
 
 #include <algorithm>

@@ -141,7 +141,7 @@ void for_each_request_time(const analysis::inference_report& r, Line&& line) {
   line("time per output token", r.per_output_token);
   line("GPU time alone", r.gpu_alone);
   line("GPU time in batches", r.gpu_in_batches);
-  line(r.accounted == r.requests ? "behind others' work" : "the same, of some", r.behind_others);
+  line(r.accounted == r.requests ? "behind others' work" : "behind others, some", r.behind_others);
 }
 
 /// How many tokens there are, and what they were counted from.
@@ -235,8 +235,8 @@ CUTRACE_NOINLINE inline void print_depth(page& out, const analysis::depth_report
 
 /// The report, lines of at most `options.width` columns.
 /// @param a after `finish`, whose result is `r`
-/// @param who, end process and totals as the file gives them; of a file without a footer, `end` counts what was read
-///        as delivered
+/// @param who, end process and totals as the file gives them; of a file without a footer, the events that were read
+///        are the delivered ones of `end`
 CUTRACE_NOINLINE inline std::string report_text(const analysis::trace_analysis& a, const analysis::trace_results& r,
                                                 const std::vector<analysis::finding>& found, const ascii::identity& who,
                                                 const trace_summary& end, const report_options& options = {}) {

@@ -44,7 +44,7 @@ class gpu_tables {
     print_devices(out_, rows, recorded_ns_, r_.idle.lengths);
   }
 
-  /// Classes that occur; the diagonal is all time of the class, beside others or not.
+  /// A matrix of the classes that occur; its diagonal is all time of the class, with or without overlap.
   void overlap() {
     for (const analysis::device_activity& a : r_.devices) {
       std::vector<std::size_t> seen;

@@ -31,7 +31,7 @@ class layer_tables {
     out_.paragraph(
         "    Each moment of a thread counts once, for the innermost: driver is without ioctls, waiting is switched out "
         "or "
-        "in a call that synchronises. GPU is beside that: work of the thread's or stage's own calls.",
+        "in a call that synchronises. GPU time is counted separately: work of the thread's or stage's own calls.",
         4);
     ioctls(top);
     objects();

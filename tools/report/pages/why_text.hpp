@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a request took as long as it did, as text: the answer in one sentence, its life on one line for each stage, where
-// its time went compared with the cohort, the causes in words, and what the trace cannot show.
+// Why a request took as long as it did, as text: the answer in one sentence, a time line of each of its stages, where
+// its time went compared with the cohort (other requests, see why.hpp), the causes, and what the trace cannot show.
 #pragma once
 
 #include <algorithm>

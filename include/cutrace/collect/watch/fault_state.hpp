@@ -20,7 +20,7 @@ class fault_state {
   struct call {
     std::uint32_t function = 0;
     std::int32_t result = 0;
-    std::int64_t at_ns = 0;             ///< raw frame, as the next
+    std::int64_t at_ns = 0;             ///< raw frame (clock.hpp), as both below
     std::int64_t flushed_since_ns = 0;  ///< begin of the unbroken series of plain (not forced) flushes, less than
                                         ///< times_kept_ns(result) apart, up to the error; 0: none
     std::int64_t held_up_since_ns = INT64_MAX;  ///< begin of the plain flush that the fault held up, if any

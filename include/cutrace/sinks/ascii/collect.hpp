@@ -23,7 +23,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace ascii {
 
-/// A row of the timeline, and the union of what is in it.
+/// A row of the timeline, and the union of what is in it. A `color` is the number of a category or of a stage.
 struct chart_row {
   CUTRACE_NOINLINE explicit chart_row(const analysis::bounds& limits) : colors(512), busy(limits.row_intervals) {}
   analysis::timeline_row colors;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first lines of the ASCII report: what was traced, whether all of it is there, and the answer in one sentence;
-// then where the wall time went.
+// then where the wall time went and why the GPU was idle. And its last part: losses and notes.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ CUTRACE_NOINLINE inline std::vector<std::string> shortened(const collection& dat
         joined({"memory limit: WHY THE GPU IS IDLE is approximate, off by at most ", duration(data.idle.off_ns())}));
   const std::int64_t off_ns = std::max(time.uncertain_ns, host.uncertain_ns);
   if (off_ns == 0 && (time.approximate || host.approximate))
-    list.push_back("memory limit: WHERE THE TIME WENT is approximate: what lay in windows long past is estimated");
+    list.push_back("memory limit: WHERE THE TIME WENT is approximate, for times long past are estimated");
   if (off_ns > 0)
     list.push_back(joined({"memory limit: WHERE THE TIME WENT is approximate, off by at most ", duration(off_ns)}));
   if (std::any_of(stages.begin(), stages.end(), [](const analysis::stage_time& s) { return s.approximate; }))
@@ -114,8 +114,8 @@ class quality_section {
         "GPU operations without a known call",
         "GPU operations that seem to start before their call, by more than the clock's bound",
         "events delivered late, after later ones",
-        "events without the name and requests of their stage, which had to make room: raise CUTRACE_MEMORY_LIMIT",
-        "events without their requests, which had to make room: raise CUTRACE_MEMORY_LIMIT",
+        "events without the name and requests of their stage, forgotten for lack of memory: raise CUTRACE_MEMORY_LIMIT",
+        "events without their requests, forgotten for lack of memory: raise CUTRACE_MEMORY_LIMIT",
         "GPU operations that had not ended when they were asked for: their times are not known"};
     constexpr const char* reasons[] = {"",
                                        "",
@@ -179,7 +179,7 @@ struct identity {
   static const char* text_or_empty(const char* s) noexcept { return s != nullptr ? s : ""; }
 };
 
-/// The report's words for an owner of time.
+/// The report's words for an owner of time: what a moment of the trace counts for (breakdown.hpp).
 inline const char* words_of(analysis::owner o) noexcept {
   constexpr const char* words[] = {"kernel",
                                    "transfer",
@@ -438,7 +438,7 @@ class answer {
       append(s, {", most of it in stage \"", label(worst->name, 32), "\" (", duration(worst->host_ns), ")"});
   }
 
-  /// Whether the stage consists of spans alone. Spans may have been waiting and do not show host work.
+  /// Whether all runs of the stage are spans (cutrace::span) that no thread adopted. A span may be a mere wait.
   static bool only_spans(const analysis::stage_time& t) noexcept { return t.spans == t.calls && t.adopted_parts == 0; }
 
   CUTRACE_NOINLINE void append_spans(std::string& s) const {

@@ -35,8 +35,8 @@ class stage_digits {
   const std::vector<analysis::stage_time>& rows_;
 };
 
-/// '.' nothing, ':' less than half of the column, else the letter of the colour with the largest share: a stage where
-/// there are `digits`, else a category.
+/// '.' nothing, ':' less than half of the column, else what has the largest share of the column: the digit of a stage
+/// where there are `digits`, else the letter of a category.
 CUTRACE_NOINLINE inline std::string chart_text(const chart_row& row, analysis::interval window, std::size_t columns,
                                                const stage_digits* digits) {
   const std::vector<analysis::timeline_cell> cells = row.colors.cells(window, columns);
@@ -193,7 +193,7 @@ void print_stages(page& out, const std::vector<Row>& rows, std::size_t top, bool
     out.line(
         {"    GPU work in no stage: ", counted(rest.outside_operations, "operation"), ", ", duration(rest.outside_ns)});
   if (rest.unknown_operations > 0)
-    out.line({"    GPU work whose stage had to make room: ", counted(rest.unknown_operations, "operation"), ", ",
+    out.line({"    GPU work whose stage was forgotten: ", counted(rest.unknown_operations, "operation"), ", ",
               duration(rest.unknown_ns)},
              tone::alarm);
   out.paragraph({"    Host: union over threads.",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a Chrome JSON trace: which (pid, tid) a slice goes to, and what the rows are called. Rows follow PyTorch's
 // Kineto: threads under the process, streams under pid = index of the device. Both numbers are unsigned 32-bit: viewers
-// turn anything else into 0.
+// turn anything else into 0. Where slices of a row overlap, it is split into lanes, each with its own tid (lane.hpp).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "args" of Chrome JSON slices under Kineto's keys (libkineto output_json.cpp, CuptiActivity.h); keys of our own are
-// lower case with underscores. Written at a cursor, into room that the caller made: see text_digits.hpp.
+// "args" of Chrome JSON slices under Kineto's keys (libkineto output_json.cpp, CuptiActivity.h); cutrace's own keys are
+// lower case with underscores. Written at a cursor, into room that the caller made: see text_buffer.hpp.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// Single fields of a JSON object at a cursor: see text_digits.hpp. Keys are literals that bring their punctuation
+// Single fields of a JSON object at a cursor: see text_buffer.hpp. Keys are literals that bring their punctuation
 // along, so that a field is one move and a number.
 
 /// `key` is a literal with comma, quotes and colon.
@@ -44,7 +44,7 @@ inline char* put_triple(char* to, const char (&key)[N], const std::uint32_t (&v)
   *to++ = ']';
   return to;
 }
-/// A word of ours, in quotes: to_string of an enumeration.
+/// to_string of an enumeration, in quotes: such a word needs no escaping.
 template <std::size_t N>
 inline char* put_word(char* to, const char (&key)[N], const char* word) noexcept {
   to = put_literal(to, key);

@@ -27,7 +27,7 @@ CUTRACE_NOINLINE inline std::string place_words(const analysis::finding& f, cons
   return s;
 }
 
-/// What the thread that launched after such gaps did in them, and what other threads did meanwhile.
+/// Of host_bound: what the thread that launched after the gaps did in them, and what other threads did meanwhile.
 CUTRACE_NOINLINE inline std::string host_bound_words(const analysis::finding& f) {
   std::string s = " in which the host is busy ";
   s += f.call.empty() ? "with its own code" : "elsewhere";

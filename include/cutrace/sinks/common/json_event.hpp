@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of one event in the canonical JSON form (docs/jsonl.md): what a kind has, under one name and one type.
+// The fields of one event in the canonical JSON form (docs/jsonl.md): a field has one name and one type in all kinds.
 #pragma once
 
 #include <cstddef>
@@ -146,8 +146,8 @@ inline void put_payload(json_text& json, const stage_data& s) {
   json.end_raw(put_argument_value(json.begin_raw(64), argument{{}, s.payload_kind, s.payload}));
 }
 
-/// @param arguments_key  the field's name for the arguments of a call or probe: "args" in JSONL, where Chrome JSON has
-/// its own
+/// @param arguments_key  the field's name for the arguments of a call or probe: "args" in JSONL, "arguments" in Chrome
+/// JSON, where "args" is the object that holds the fields of a slice
 template <class Field>
 inline void write_field(json_text& json, const event& e, const Field& field, std::string_view arguments_key) {
   if (!field.is_there(e)) return;

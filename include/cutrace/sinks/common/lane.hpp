@@ -22,9 +22,10 @@ class slice_lane {
   /// `nesting`: slices may lie within each other (calls of a thread). Otherwise they may only follow each other (GPU).
   explicit slice_lane(bool nesting) : nesting_(nesting) { move_to(least_room); }
 
-  /// Takes the half-open slice if it fits. `owner` names what directly encloses it (a stage), 0 nothing: neighbours
-  /// with one owner are never parted by a later slice, so joining them loses nothing. `late_apart`: a slice that comes
-  /// late (it ends before one placed earlier) does not fit either if another slice begins at its end.
+  /// Takes the half-open slice if it fits. `owner` names what directly encloses it (a stage), 0 nothing: no later slice
+  /// encloses only one of two neighbours with the same owner once they are not `recent`, so joining them loses nothing.
+  /// `late_apart`: a slice that comes late (it ends before one placed earlier) must not touch the next one either, for
+  /// viewers that take equal times in the order of the file.
   CUTRACE_INLINE bool place(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t owner, bool late_apart = false) {
     if (newest_end_ns_ > start_ns) return place_between(start_ns, end_ns, owner, late_apart);
     add(end_, start_ns, end_ns, owner);

@@ -29,7 +29,7 @@ class busy_curve {
   void add(analysis::interval v) {
     busy_.insert(v, [this](analysis::interval where, std::int64_t ns) {
       if (ns == where.length_ns()) return bins_.add(where);
-      // In the past that interval_set has folded only the busy amount is known: it is put at the begin.
+      // interval_set keeps the past as a histogram: only the amount inside `where` is known. It is put at the begin.
       bins_.add({where.start_ns, where.start_ns + ns});
     });
   }

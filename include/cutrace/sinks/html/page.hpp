@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTML report as a file: one page that loads nothing. Its policy allows only the style and the script that carry
-// this file's own nonce; names stand in the page as JSON and base64, never as markup.
+// The HTML report as a file: one page that loads nothing. Its Content-Security-Policy allows only the style and the
+// script that carry this file's own nonce; names stand in the page as JSON and base64, never as markup.
 #pragma once
 
 #include <cstddef>
@@ -102,7 +102,7 @@ CUTRACE_NOINLINE inline std::string fresh_nonce() {
   return s;
 }
 
-/// Names, contexts, shapes and the index of the rows: what the packed events refer to.
+/// What the packed events refer to: names, contexts (a stage with its requests), launch shapes, and the rows' index.
 class model_writer {
  public:
   model_writer(detail::json_text& json, const collection& data) : json_(json), t_(data.events) {}

@@ -28,7 +28,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace html {
 
-/// The owner of time whose color a gap of cause `c` has.
+/// The owner (breakdown.hpp: what a nanosecond is counted for) whose colour a gap of cause `c` has.
 inline analysis::owner looks_of(analysis::idle_cause c) noexcept {
   constexpr analysis::owner of[] = {analysis::owner::host_stage,  analysis::owner::host_sync,
                                     analysis::owner::host_launch, analysis::owner::host_memory,
@@ -152,7 +152,7 @@ class summary_writer {
       json_.value("memory limit: some events of the timeline do not show their stage and requests");
   }
 
-  /// [title, what, advice, ns to win, [[start, end, words] of each proof]]
+  /// [title, what, advice, ns that a fix can win, [[start, end, words] of each proof]]
   CUTRACE_NOINLINE void findings() {
     json_.key("findings");
     json_.begin_array();
@@ -201,7 +201,8 @@ class summary_writer {
     json_.end_array();
   }
 
-  /// [words, on the GPU, ns, permille, events, host alone ns, its permille, bottleneck, number of the owner]
+  /// [words, whether on the GPU, ns, permille, events, ns of the host alone (whatever the GPU did), permille of those,
+  /// whether it is the bottleneck, number of the owner]
   CUTRACE_NOINLINE void owners() {
     const auto shares = analysis::permille_of(time_);
     const auto host_shares = analysis::permille_of(host_);

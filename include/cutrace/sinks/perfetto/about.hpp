@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets that a Perfetto trace has few of: clocks, descriptions of processes, threads and GPUs, what is known at the
-// beginning and the totals at the end. Built with protozero, one std::string each, without the packet's own frame.
+// beginning and the totals at the end. Built with protozero, as parts of a packet that the caller has begun.
 #pragma once
 
 #include <cstddef>

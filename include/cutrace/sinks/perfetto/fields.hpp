@@ -37,7 +37,7 @@ constexpr field process_pid = 1, process_cmdline = 2, process_name = 6;
 constexpr field thread_pid = 1, thread_tid = 2, thread_name = 5;
 }  // namespace track
 
-namespace event_field {  // track_event.proto; the last two from gpu_track_event.proto
+namespace event_field {  // track_event.proto; gpu_correlation and its fields: gpu_track_event.proto
 constexpr field category_iids = 3, debug_annotations = 4, type = 9, name_iid = 10, track_uuid = 11, categories = 22,
                 name = 23, counter_value = 30, correlation_id = 52, gpu_correlation = 3000;
 constexpr std::uint32_t slice_begin = 1, slice_end = 2, instant = 3, counter = 4;

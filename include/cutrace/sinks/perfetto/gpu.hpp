@@ -27,9 +27,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// Kernels of a Perfetto trace: name, shape of the launch, stage. A program launches its kernels in few shapes, so what
-// readers of arguments want stands once for each combination, and each launch only has its number (and grid and block
-// in their own fields, for readers of those). One thread at a time.
+// Kernels of a Perfetto trace: name, shape of the launch, stage. A program launches its kernels in few shapes, so their
+// arguments (sizes, registers, stage, ...) are written once for each combination, and each launch only has the number
+// of its combination (and grid and block in their own fields, for readers of those). One thread at a time.
 
 class kernel_numbers {
   /// All members before the first that differs from launch to launch.
@@ -172,7 +172,7 @@ class perfetto_gpu {
  private:
   static constexpr std::size_t packet_room =
       perfetto_sequence::head_room + 24 * number_field_room + perfetto_state::common_room + 16 * note_room;
-  /// First event_id of work without a correlation id, beyond all correlation ids (32 bits and their epochs).
+  /// First event_id of work without a correlation id, beyond all correlation ids (32 bits, and 8 that count wraps).
   static constexpr std::uint64_t first_free_number = std::uint64_t{1} << 62;
   static constexpr std::uint32_t device_limit = 64;  ///< GpuInfo lists all devices up to the last one
   static constexpr std::size_t context_limit = 1024;

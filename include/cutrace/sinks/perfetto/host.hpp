@@ -307,7 +307,7 @@ class perfetto_host {
     return to + sizeof(bits);
   }
 
-  /// Whether the event is an adopted part of a stage, and the thread of a span.
+  /// Notes that the event is an adopted part of a stage (one continued on another thread), and the thread of a span.
   CUTRACE_INLINE static char* put_part(char* to, const event& e) noexcept {
     if (CUTRACE_UNLIKELY(e.stage.adopted)) to = put_note<track_note>(to, note::adopted, 1);
     if (CUTRACE_UNLIKELY(e.stage.span) && e.thread_id != 0) to = put_note<track_note>(to, note::thread, e.thread_id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One packet sequence of a Perfetto trace: the rows of a viewer that share a clock of deltas, a default track and the
-// numbers that stand for names. Each lane of a thread and each stream has its own, so that packets stay small.
+// One packet sequence of a Perfetto trace: packets that share a clock of deltas (a time is the distance from the packet
+// before), a default track and the numbers that stand for names. Each lane of a thread and each stream has a sequence,
+// so that packets stay small.
 #pragma once
 
 #include <algorithm>
@@ -134,7 +135,8 @@ struct perfetto_sequence {
   known_numbers names, texts, kernels;
   std::vector<std::uint32_t> contexts;  ///< CUDA contexts that the sequence has described
 
-  /// The clock of deltas takes steps up to this; one time from far in the future must not make all others late.
+  /// The clock of deltas takes steps up to this: after one time from far in the future, all packets would be earlier
+  /// than the clock and need absolute times.
   static constexpr std::uint64_t longest_step_ns = std::uint64_t{1} << 42;  // 73 minutes
   static constexpr std::size_t head_room = 5 * number_field_room;
 

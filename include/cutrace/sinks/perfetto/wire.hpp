@@ -29,7 +29,7 @@ CUTRACE_INLINE char* put_tag(char* to) noexcept {
   constexpr std::uint32_t tag = Field << 3u | static_cast<std::uint32_t>(Type);
   static_assert(tag < 0x200000, "three bytes");
   constexpr std::size_t size = tag < 0x80 ? 1 : tag < 0x4000 ? 2 : 3;
-  // By memcpy: g++ 12 makes one store of stores byte by byte, and loads its constant from memory.
+  // memcpy, since g++ 12 merges byte-by-byte stores into one, whose constant it loads from memory.
   constexpr unsigned char bytes[] = {(tag & 0x7Fu) | (size > 1 ? 0x80u : 0u),
                                      (tag >> 7u & 0x7Fu) | (size > 2 ? 0x80u : 0u), tag >> 14u};
   std::memcpy(to, bytes, size);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of stages (one run: one time that a stage was executed) until all of their GPU work is known, so that each run
-// becomes one observation for each device: its time on that GPU; and one of the time in which it ran on the host and no
-// GPU was at work. A stage ends on the host before its work ends on the GPU, and records of GPUs come late; so each
-// entry (a run, or its part on one device) waits until nothing was heard of it for a while. Fixed memory.
+// Keeps runs of stages (a run: one execution of a stage) until all of their GPU work is known. Then each run becomes
+// one observation for each device, of its time on that GPU, and one of the time in which it ran on the host and no GPU
+// of the process was at work (metrics.hpp). A stage ends on the host before its work ends on the GPU, and records of
+// GPUs come late; so each entry (a run, or its part on one device) waits until nothing was heard of it for a while.
+// Fixed memory.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +16,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace prometheus {
 
-/// Length of a union whose parts come roughly in the order of their ends. Exact unless a part begins before the end of
-/// a stretch that has been counted already, to keep no more than `kept_most`; what of it lies between older stretches
-/// is left out then, so the length is never too large.
+/// Length of a union of intervals that come roughly in the order of their ends. Only its `kept_most` newest stretches
+/// are kept; of older ones, only the sum of their lengths. What an interval that comes late adds among the older ones
+/// is left out, so the length is never too large.
 class short_union {
  public:
   void add(analysis::interval v) noexcept {
@@ -68,14 +69,14 @@ struct run {
   std::uint32_t stage = 0;      ///< number of the stage's label
   std::uint32_t device = none;  ///< number of the device's label; none: no GPU work yet
   bool ended = false;           ///< the stage's own event has come
-  bool whole = false;           ///< `host` is that event's time; in a run with several devices true in one entry
+  bool whole = false;           ///< `host` is that event's time; true in only one of a run's entries
   analysis::interval host;
   short_union gpu;
   static constexpr std::uint32_t none = UINT32_MAX;
 };
 
-/// Set-associative: an id has eight places. Where they are taken, the run that ended and was silent longest is
-/// settled early; its later work would become an observation of its own.
+/// Set-associative: an id has eight places. Where they are taken, the run that ended and was silent longest is settled
+/// early (handed to `settled`, its place reused); its later work would become an observation of its own.
 class run_table {
  public:
   explicit run_table(std::uint64_t quiet_ns) : quiet_ns_(quiet_ns), slots_(new run[slot_count]()) {}
@@ -96,8 +97,7 @@ class run_table {
       if (set[i].id == id) set[i].ended = true;
     }
   }
-  /// Settles entries of runs that ended of which nothing more was heard for quiet_ns; where no end has come, for a
-  /// minute at least.
+  /// Settles the entries that were silent for quiet_ns; those of runs whose end has not come, for a minute at least.
   template <class Settled>
   void settle(std::uint64_t now_ns, Settled&& settled) {
     for (std::size_t i = 0; i < slot_count; ++i) {

@@ -52,8 +52,8 @@ CUTRACE_NOINLINE inline bool asks_this_machine(std::string_view request) {
   return true;
 }
 
-/// The whole answer to a request whose head is complete. Pure. `only_local`: the page is this machine's alone, and a
-/// browser on it that asks by another name was sent here by a page from elsewhere, which would read the answer (DNS
+/// The whole answer to a request whose head is complete. Pure. `only_local`: the server listens on loopback; a browser
+/// that asks for it by another host name was sent by a web page from elsewhere, which would read the answer (DNS
 /// rebinding).
 CUTRACE_NOINLINE inline std::string answer_to(std::string_view request, const std::string& page,
                                               bool only_local = false) {
@@ -136,7 +136,8 @@ class metrics_server {
   void publish(std::string text) {
     if (state_ == nullptr) return;
     if (state_->failed.load(std::memory_order_acquire))
-      throw error(("metrics are no longer served at " + url_ + ": the program closed the descriptor").c_str());
+      throw error(("metrics are no longer served at " + url_ + ": the program closed its descriptor, or memory ran out")
+                      .c_str());
     std::shared_ptr<const std::string> next = std::make_shared<const std::string>(std::move(text));
     const std::lock_guard<std::mutex> lock(state_->mutex);
     state_->page.swap(next);

@@ -104,7 +104,7 @@ TEST_CASE("what is asked of the GPU's records is refused, and other preloaded li
   const std::string watch =
       std::string(PRELOADED_LIBRARY).substr(0, std::string(PRELOADED_LIBRARY).rfind('/')) + "/libcutrace_watch.so";
   CHECK(r.ended.output == std::string(PRELOADED_LIBRARY) + ":libdl.so.2:libm.so.6:" + watch + "\n");
-  // One that another run had put there goes.
+  // A preload library that an outer run has put there is removed.
   const run inner({"--quiet"}, {"/bin/sh", "-c", "echo $LD_PRELOAD-$CUTRACE_BACKEND"},
                   {{"LD_PRELOAD", "libm.so.6 " PRELOADED_LIBRARY}, {"CUTRACE_BACKEND", "preload"}});
   CHECK(inner.ended.output == "libm.so.6:" + watch + "-\n");

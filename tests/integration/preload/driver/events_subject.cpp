@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose GPU time is measured by CUDA events, in one of several situations; it knows nothing of it. What it
-// prints must not depend on whether it is measured. It waits a little once a context is there, so that its events are.
+// A program whose GPU time is measured by CUDA events, in one of several situations. It is not aware of that, and must
+// print the same when it is not measured. It waits a little in a new context, until the backend has made its events.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +55,7 @@ void streams() {
   synchronize();
 }
 
-/// Our thread asks after events of one stream all the while another one is captured, in the mode that forbids it.
+/// The backend's thread queries events of `busy` while `s` is captured, in the mode that forbids such queries.
 void capture() {
   const gpu_device gpu;
   settle();
@@ -74,7 +74,7 @@ void capture() {
   CUgraphExec exec{};
   DO(cuGraphInstantiate, &exec, graph, 0);
   for (int i = 0; i < 3; ++i) DO(cuGraphLaunch, exec, s);
-  // The legacy stream would have to wait for a stream that blocks it, and may not be used meanwhile.
+  // The legacy stream synchronises with blocking streams, and may not be used while one is captured.
   const CUstream blocking = new_stream(CU_STREAM_DEFAULT);
   DO(cuStreamBeginCapture, blocking, CU_STREAM_CAPTURE_MODE_RELAXED);
   gpu.launch(blocking, 2);
@@ -85,7 +85,7 @@ void capture() {
   DO(cuStreamSynchronize, busy);
 }
 
-/// More contexts than are kept at once, one after the other; ended with work in flight and without.
+/// More contexts, one after the other, than the backend keeps (8); ended with work in flight and without.
 void contexts() {
   CUdevice device{};
   DO(cuInit, 0);
@@ -115,7 +115,7 @@ void contexts() {
   }
 }
 
-/// Nothing that a program can see of its own state is another one.
+/// What a program can read of its state (errno, context, capture mode) is as without measuring.
 void state() {
   const gpu_device gpu;
   settle();
@@ -137,7 +137,7 @@ void state() {
   }).join();
 }
 
-/// Further ahead of the GPU than there are events.
+/// More launches in flight than the backend has events for.
 void crowd() {
   const gpu_device gpu;
   settle();

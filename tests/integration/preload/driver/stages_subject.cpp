@@ -9,7 +9,7 @@
 int main() {
   cutrace::session trace;
   const test_support::gpu_device gpu;
-  ::usleep(200000);  // its events are there
+  ::usleep(200000);  // by then the backend has made its events
   for (std::uint64_t i = 0; i < 3; ++i) {
     CUTRACE_STAGE("work", i + 1);
     gpu.launch(nullptr, 10);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # As much of PyTorch as examples/python and bench/gpu/decode.py use, without numbers: tensors have a shape, operations
-# check theirs. So those scripts are run to their end where there is neither PyTorch nor a GPU.
+# check it. So those scripts are run to their end where there is neither PyTorch nor a GPU.
 #   FAKE_TORCH_NO_GPU=1   torch.cuda.is_available() is false
 #   FAKE_TORCH_SHOW=1     prints each NVTX range, each capture and each replay to stderr
 import contextlib

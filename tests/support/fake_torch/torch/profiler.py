@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A profiler that saw one kernel, and a copy where it writes a file.
+# A profiler that saw one kernel; the file that it writes has a copy (memcpy) as well.
 import json
 
 

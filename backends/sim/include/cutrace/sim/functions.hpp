@@ -128,7 +128,7 @@ inline std::int32_t result_code(status s) {
     case status::captured_event:
       return 907;
     case status::context_lost:
-      return 719;  // whatever the fault was: this face has none
+      return 719;  // whatever the fault was: sim::gpu injects none
   }
   return 999;
 }

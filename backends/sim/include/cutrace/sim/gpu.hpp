@@ -29,7 +29,7 @@ using dimensions = std::array<std::uint32_t, 3>;
 
 class gpu {
  public:
-  /// `o.time` is ignored: the GPU lives in real time, in the session's frame while there is one.
+  /// `o.time` is ignored: the model's clock is real time, in step with the session's clock while there is one.
   explicit gpu(options o = {}) : machine_(with_clock(o)), context_(machine_.create_context(0, true, 0)) {}
   gpu(const gpu&) = delete;
   gpu& operator=(const gpu&) = delete;
@@ -234,7 +234,7 @@ class gpu {
     return done(call, what, {to, from, bytes});
   }
 
-  /// The host waits; the wait itself is recorded by the GPU of it.
+  /// Blocks the host, and records the wait as a `sync` event beside the call.
   status block(const recorder::call& c, const machine::until& u, sync_kind kind, std::uint32_t stream_id) {
     if (u.what != status::ok) return u.what;
     gpu_work w{};
@@ -307,7 +307,7 @@ class gpu {
   std::unordered_set<std::string> names_;
 };
 
-/// The GPU that backends without one of their own serve: one in each object (executable or library) that uses it.
+/// The GPU of each sim_backend that is given none: one in each object (executable or library) that uses it.
 inline gpu& default_gpu() {
   static gpu g;
   return g;

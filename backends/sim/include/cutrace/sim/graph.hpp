@@ -119,8 +119,8 @@ class graph {
   }
 
   /// Puts the nodes of child graphs in the place of the nodes that hold them, as the driver does while it instantiates:
-  /// they get new ids. `dissolving(node, graph&)` is called with the node before it goes, then with null when the
-  /// graph, whose nodes have moved by then, goes.
+  /// they get new ids. Calls `dissolving(node, graph&)` before a node that holds a child graph goes, and
+  /// `dissolving(nullptr, graph&)` before this child graph goes, when its nodes have their new owner and ids.
   template <class Dissolving>
   void inline_children(Dissolving dissolving) {
     for (std::size_t i = 0; i < nodes_.size();) {
@@ -188,7 +188,7 @@ struct graph_exec {
   std::uint64_t end_ns = 0;                       ///< of the last launch: launches of one instance never overlap
   moment_ptr open;                                ///< instead of `end_ns`, where that could not be computed
   std::uint64_t flags = 0;
-  std::uint32_t made_traced = 0;  ///< for the driver: see standin_tracer::traces_graphs when it was instantiated
+  std::uint32_t made_traced = 0;  ///< standin_tracer::traces_graphs at its instantiation; for the stand-in libcuda
 
   graph_exec(const graph& source, std::uint32_t& last_id) : instance(source.clone(last_id)) {}
 

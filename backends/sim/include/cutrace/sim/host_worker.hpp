@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs functions, each once the model's clock has reached its turn, with equal times in the order in which they came:
-// host functions of streams and graphs, and what else happens at a moment. One thread, started with the first function.
-// With a clock that does not run by itself (tests), the owner calls `run_due` instead.
+// Runs each function once the model's clock has reached its time; those of equal times in the order in which they were
+// added. Serves host functions of streams and graphs, and writes of values and waits for them. One thread, started with
+// the first function. With a clock that does not run by itself (tests), the owner calls `run_due` instead.
 #pragma once
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 // something of that is not known, because of a host function, a value in memory or a kernel without end, the work is
 // put aside, and gets its times once all is known (machine_jobs.hpp).
 //
-// What it does: bytes of copies and sets really move: at issue, which is a legal order for programs without races, or
-// when the work is placed that was put aside (from pageable memory at issue all the same). Kernels execute nothing. All
-// functions may be called from any thread. None blocks but `await`.
+// Bytes of copies and sets really move: at issue, which is a legal order for programs without races. Those of work that
+// was put aside move when it is placed, but copies from pageable memory move at issue even then. Kernels execute
+// nothing. All functions may be called from any thread. None blocks but `await`.
 #pragma once
 
 #include <atomic>
@@ -149,18 +149,18 @@ class machine {
   graph* clone_graph(const graph*);
   bool destroy_graph(graph*);
   bool alive(const graph* g) const { return find(graphs_, g); }
-  /// Null when a dependency or an address does not belong.
+  /// Null when a dependency is of another graph, or the work is invalid.
   graph_node* add_node(graph*, const work&, const std::vector<graph_node*>& after);
   /// A whole clone of `child` in the place of one node; null when a graph is to become its own child.
   graph_node* add_child(graph*, const graph* child, const std::vector<graph_node*>& after);
   graph_exec* instantiate(const graph*);
-  /// For those who want to look on: `graph_exec::finish` is theirs to call before the first launch.
+  /// For callers that report the steps: they call `graph_exec::finish` themselves, before the first launch.
   graph_exec* begin_instance(const graph*);
   bool destroy_exec(graph_exec*);
   bool alive(const graph_exec* e) const { return find(execs_, e); }
   launched launch(graph_exec*, stream*);
   status begin_capture(stream*, bool global = false);
-  /// A call that waits or asks: breaks captures that are `global`, and says whether there was one.
+  /// For a call that is unsafe during a capture: breaks captures that are `global`. @returns whether there was one
   bool break_captures();
   /// `result` is the finished graph, null on failure.
   status end_capture(stream*, graph*& result);
@@ -216,7 +216,7 @@ class machine {
     std::uint64_t ready_ns = 0;
     std::vector<moment_ptr> after;  ///< not known yet
     std::uint64_t latency_ns = 0;   ///< between their ends and this work
-    moment_ptr when;                ///< of work that is put aside, or that ends when somebody says so
+    moment_ptr when;                ///< of work that is put aside, or whose end is not known when it is placed
     bool spans = false;             ///< a whole graph: it begins with the first of its nodes
     std::uint64_t first_ns = never_ns;
   };
@@ -225,7 +225,7 @@ class machine {
     interval time;
     moment_ptr open;
   };
-  /// After what the next work of a stream comes.
+  /// What the next work of a stream has to wait for.
   struct front {
     std::uint64_t at_ns = 0;
     std::vector<moment_ptr> open;
@@ -262,7 +262,7 @@ class machine {
   std::vector<engines> engines_;
   memory memory_;
   std::condition_variable changed_;
-  std::atomic<std::uint64_t> changes_{0};  ///< what `await` waits for may have become known
+  std::atomic<std::uint64_t> changes_{0};  ///< counted up when what `await` waits for may have become known
   std::vector<job> aside_;                 ///< in the order of their issue
   struct counted_fault {
     kernel_fault what;

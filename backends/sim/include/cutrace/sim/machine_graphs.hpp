@@ -69,7 +69,7 @@ inline machine::launched machine::launch(graph_exec* e, stream* s) {
     const std::lock_guard<std::mutex> hold(lock_);
     if (s->capturing != nullptr) {
       s->capturing->broken = true;
-      r.what = status::capture_unsupported;  // the launch of a graph becomes no node
+      r.what = status::capture_unsupported;  // the model does not capture graph launches
       return r;
     }
     if (s->kind == stream_kind::legacy && s->owner->blocking_captures != 0) {
@@ -90,7 +90,7 @@ inline machine::launched machine::launch(graph_exec* e, stream* s) {
   return r;
 }
 
-/// Each node comes after its own ones, the first ones after `f`, and the stream's next work after all of them.
+/// Each node comes after its dependencies and after `f`, and the stream's next work after all nodes.
 inline void machine::launch_nodes(graph_exec& e, stream& s, const front& f,
                                   std::vector<std::pair<const work*, movement>>& moves, launched& r) {
   movement none;

@@ -113,7 +113,7 @@ inline machine::outcome machine::place(job& j) {
   return o;
 }
 
-/// A kernel without end takes no place from others: of the device's 128 it would be one.
+/// A kernel that faults or never ends takes no slot from other kernels: it would be only one of 128 (by default).
 inline machine::outcome machine::place_kernel(job& j) {
   if (j.misfortune < 0) return {engines_[j.device].place_kernel(j.ready_ns, j.duration_ns), nullptr};
   if (j.when == nullptr) j.when = std::make_shared<moment>();
@@ -164,7 +164,7 @@ inline bool machine::holds(const value_work& v, const movement& m) {
   }
 }
 
-/// The host writes values without a word: they are looked at each 50 us, after a while each ms.
+/// The host writes values without a notification, so they are polled: each 50 us, after a while each ms.
 inline void machine::poll(const moment_ptr& when, std::uint64_t since_ns, const std::shared_ptr<loss>& lost,
                           const value_work& v, const movement& m) {
   const std::uint64_t at = std::max(since_ns, now());

@@ -124,7 +124,8 @@ class memory {
     return l;
   }
 
-  /// The bytes behind [address, address + bytes); no data when a device range is left. @throws std::bad_alloc
+  /// The bytes behind [address, address + bytes); no data where device addresses are not all in one live
+  /// allocation. @throws std::bad_alloc
   view look(std::uint64_t address, std::uint64_t bytes) {
     const location l = find(address);
     if (l.kind == memory_kind::unknown) return {};

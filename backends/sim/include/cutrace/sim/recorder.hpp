@@ -31,8 +31,8 @@ class recorder final : public activity_buffers {
     std::uint64_t stage = 0;
   };
 
-  /// Clock of the model: the writer's raw frame shifted to continue where CLOCK_MONOTONIC was, so that times given to
-  /// the writer are exact in its own frame, and never go back when a session starts or ends.
+  /// Clock of the model: the writer's raw frame (clock.hpp), shifted to continue where CLOCK_MONOTONIC was. So times
+  /// given to the writer are exact in its raw frame, and the clock never goes back when a session starts or ends.
   std::uint64_t now() {
     const std::lock_guard<std::mutex> hold(clock_lock_);
     return source() + offset_;
@@ -85,7 +85,7 @@ class recorder final : public activity_buffers {
   }
 
   /// Keeps GPU work until it has ended by the model's clock. `begin` and `end` are times of that clock; with `open`
-  /// they will stand there.
+  /// they are taken from there once known.
   void work(const call& c, gpu_work w, moment_ptr open = nullptr) {
     if (c.session == 0) return;
     w.correlation = c.correlation;
@@ -149,7 +149,7 @@ class recorder final : public activity_buffers {
     }
   }
 
-  /// Work that is not reported yet is in no buffer, but on its way all the same.
+  /// There are no buffers here: all work that is not reported yet is listed as one buffer.
   void list(void (*take)(void*, const held&), void* to) const override {
     const std::lock_guard<std::mutex> hold(pending_lock_);
     std::uint64_t since_ns = none;

@@ -46,7 +46,7 @@ struct gpu_event {
   moment_ptr open;  ///< instead of `at_ns`, where that could not be computed
   std::shared_ptr<const loss> lost;
   const stream* where = nullptr;
-  capture* captured = nullptr;  ///< recorded in that capture, not in time
+  capture* captured = nullptr;  ///< the capture that it was last recorded in, so that it has no time; else null
   std::uint64_t captured_id = 0;
   std::vector<graph_node*> tips;
 };

@@ -9,7 +9,7 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace sim {
 
-/// Answer of the model. The faces translate it into CUresult codes.
+/// Answer of the model. Its two faces, sim::gpu and the stand-in libcuda, translate it into CUresult codes.
 enum class status : std::uint8_t {
   ok,
   out_of_memory,
