@@ -150,9 +150,6 @@ void call_relay::flush(writer& w) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
     if (n < 0) {
-      gave_up_ = true;
-      note_once("the process that writes the trace of process " + std::to_string(w.traced) +
-                " ended before it: what came later is in no trace");
       ::close(w.pipe);
       w.pipe = -1;
       break;
@@ -161,7 +158,12 @@ void call_relay::flush(writer& w) {
     carried_ += static_cast<std::size_t>(n);
     waiting_ -= static_cast<std::size_t>(n);
   }
-  if (w.pipe < 0) waiting_ -= w.waiting.size() - w.sent;
+  if (w.pipe < 0 && w.sent < w.waiting.size()) {
+    gave_up_ = true;
+    note_once("records of process " + std::to_string(w.traced) +
+              " are in no trace: the process that writes it could not start, or ended before it had them all");
+    waiting_ -= w.waiting.size() - w.sent;
+  }
   if (w.pipe < 0 || w.sent == w.waiting.size()) {
     w.waiting.clear();
     w.sent = 0;

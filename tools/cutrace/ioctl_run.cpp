@@ -32,6 +32,11 @@ void check_machine() {
     throw usage_error(std::string("--method ioctl needs Linux 5.3 or newer; this is ") + u.release);
 }
 
+/// A record stands for one ioctl, or for those that found no room.
+std::uint64_t ioctls_of(const io::trace_record& r) {
+  return r.kind == io::trace_record::what::lost ? static_cast<std::uint64_t>(r.result) : 1;
+}
+
 }  // namespace
 
 ioctl_run::ioctl_run(std::map<std::string, std::string> writers, bool children)
@@ -80,8 +85,11 @@ bool ioctl_run::carry() {
       w.pipe = -1;
     }
   }
+  if (w.pipe >= 0)
+    ++carried_;
+  else
+    writer_gone_ += ioctls_of(*first);
   ring_.drop();
-  ++(w.pipe >= 0 ? carried_ : writer_gone_);
   return true;
 }
 
@@ -99,7 +107,7 @@ bool ioctl_run::finish() {
     ::usleep(1000);
     relay();
   }
-  for (; ring_.front() != nullptr; ring_.drop()) ++given_up_;
+  for (; ring_.front() != nullptr; ring_.drop()) given_up_ += ioctls_of(*ring_.front());
   for (auto& [process, w] : writers_) {
     if (w.pipe >= 0) ::close(w.pipe);
     w.pipe = -1;
@@ -120,8 +128,9 @@ std::vector<std::string> ioctl_run::notes() const {
     all.push_back(std::to_string(given_up_) +
                   " ioctls are in no trace: the process that writes it took nothing for ten seconds");
   if (writer_gone_ != 0)
-    all.push_back(std::to_string(writer_gone_) +
-                  " ioctls are in no trace: the process that writes it could not start, or ended before the program");
+    all.push_back(
+        "at least " + std::to_string(writer_gone_) +
+        " ioctls are in no trace: the process that writes it could not start, or ended before it had them all");
   return all;
 }
 

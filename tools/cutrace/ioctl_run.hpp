@@ -50,8 +50,9 @@ class ioctl_run final : public outside_run {
   std::map<std::uint32_t, writer> writers_;  ///< by the traced process
   std::string refusal_;
   bool tracer_gone_ = false;
-  std::uint64_t carried_ = 0, given_up_ = 0;  ///< records
-  std::uint64_t writer_gone_ = 0;             ///< records whose writing process had ended, or was never there
+  std::uint64_t carried_ = 0;      ///< records
+  std::uint64_t given_up_ = 0;     ///< ioctls that the writing process did not take in time
+  std::uint64_t writer_gone_ = 0;  ///< ioctls whose writing process had ended, or was never there
 };
 
 }  // namespace cutrace_tool

@@ -41,8 +41,8 @@ struct beside {
     words.insert(words.end(), program_words.begin(), program_words.end());
     command = ::fork();
     if (command == 0) {
-      const int out = ::open(folder.file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(out, 1);
+      ::dup2(::open(folder.file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+      ::dup2(::open(folder.file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
       ::setenv("LD_LIBRARY_PATH", DRIVER_FOLDER, 1);
       ::setpgid(0, 0);
       std::vector<char*> arguments;
@@ -140,6 +140,25 @@ TEST_CASE("the command is killed: the program goes on as if nothing had been") {
   }
   CHECK(closed);
   CHECK(jsonl_trace(b.files().at(0)).count("api", "cuLeaf") > 0);
+}
+
+TEST_CASE("who writes the trace is killed: the program ends as ever, and it is said that records are in no trace") {
+  temporary_folder go;
+  const beside b({"until", go.file("go")});
+  pid_t writer = -1;
+  for (int patience = 0; patience < 5000 && (writer = run_support::writer_of(b.command)) < 0; ++patience)
+    ::usleep(2000);
+  REQUIRE(writer > 0);
+  ::kill(writer, SIGKILL);
+  ::usleep(100000);
+  std::ofstream(go.file("go")) << "go";
+  const int status = b.end();
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 23);
+  CHECK(content_of(b.folder.file("stdout")).find(" calls\n") != std::string::npos);
+  const std::string errors = content_of(b.folder.file("stderr"));
+  CAPTURE(errors);
+  CHECK(errors.find("records of process " + std::to_string(b.program) + " are in no trace") != std::string::npos);
 }
 
 /// Whether other users can use what was built: not in /root, where only root can look.

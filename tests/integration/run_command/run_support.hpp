@@ -2,10 +2,14 @@
 // What the tests of `cutrace run` share: the command with its options, and the files that it left.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -71,5 +75,20 @@ struct run {
 
 /// Kernels of a trace.
 inline std::size_t kernels(const std::string& file) { return jsonl_trace(file).of("kernel").size(); }
+
+/// The child of `command` that writes a trace, or -1.
+inline pid_t writer_of(pid_t command) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process <= 0 ||
+        content_of("/proc/" + std::to_string(process) + "/status").find("\nPPid:\t" + std::to_string(command) + "\n") ==
+            std::string::npos)
+      continue;
+    std::error_code none;
+    for (const auto& fd : std::filesystem::directory_iterator(entry.path() / "fd", none))
+      if (std::filesystem::read_symlink(fd.path(), none).string().find(".jsonl") != std::string::npos) return process;
+  }
+  return -1;
+}
 
 }  // namespace run_support

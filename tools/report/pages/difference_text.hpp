@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/pages/text.hpp"
@@ -109,12 +111,17 @@ class difference_page {
     if (fail_over_ >= 0) verdict();
   }
   void verdict() {
-    // The largest of each group come first: stages around a slow kernel are slower, too, and would fill the line.
+    // What grew most of each group comes first: stages around a slow kernel are slower, too, and would fill the line.
     std::vector<const analysis::difference*> slower, others;
     std::string_view last;
     for_each_slower(d_, fail_over_, [&](const char* group, const analysis::difference& d) {
-      (last == group ? others : slower).push_back(&d);
-      last = group;
+      if (last != group) {
+        last = group;
+        slower.push_back(&d);
+        return;
+      }
+      others.push_back(&d);
+      if (d.total_change_ns > slower.back()->total_change_ns) std::swap(slower.back(), others.back());
     });
     if (slower.empty()) {
       out_.line({"verdict  passed: nothing is slower by more than ", percent(fail_over_)}, tone::heading);
