@@ -67,7 +67,7 @@ TEST_CASE("a full table says so instead of failing") {
   CHECK(std::string(t.at(t.add(0, "7", 1, "f.cpp", 1)).name.data) == "7");  // known ones stay
 }
 
-TEST_CASE("names longer than any line are cut, and an unknown id is readable") {
+TEST_CASE("names beyond 16,384 bytes are cut, and an unknown id is readable") {
   site_table t;
   const std::string name(20000, 'x');
   CHECK(t.at(t.add(0, name.data(), name.size(), "f.cpp", 1)).name.size == 16384);
