@@ -232,6 +232,7 @@ class thread_stages {
     for (auto& list : of_thread_) {
       if (!stages.parts().empty()) sort_nearly(list, [this](std::uint32_t e) { return when(e).start_ns; });
       outer_first(list);
+      if (!stages.parts().empty()) mark_outermost_parts(list);
     }
   }
 
@@ -309,15 +310,17 @@ class thread_stages {
 
  private:
   static constexpr std::uint32_t part_flag = 1u << 31;
+  static constexpr std::uint32_t outermost_flag = 1u << 30;  ///< of a part around which no stage is open on the thread
+  static constexpr std::uint32_t place_mask = outermost_flag - 1;
   /// Stages are nested, so that those around a time are found a few places before it. Scopes that interleave (fibers)
   /// may have more between them; the search stops after so many places.
   static constexpr std::size_t looked_back = 256;
 
   interval when(std::uint32_t e) const noexcept {
-    return (e & part_flag) != 0 ? stages_.parts()[e & ~part_flag].when : stages_[e].when;
+    return (e & part_flag) != 0 ? stages_.parts()[e & place_mask].when : stages_[e].when;
   }
   std::uint32_t stage_of(std::uint32_t e) const noexcept {
-    return (e & part_flag) != 0 ? stages_.parts()[e & ~part_flag].instance : e;
+    return (e & part_flag) != 0 ? stages_.parts()[e & place_mask].instance : e;
   }
 
   /// Of stages that begin at the same time, the outer one comes first; of stages with equal times, the one with the
@@ -335,6 +338,17 @@ class thread_stages {
     }
   }
 
+  /// A part may lie in a stage of the thread that adopted it; not all formats of files say how deep.
+  CUTRACE_ONE_COPY void mark_outermost_parts(std::vector<std::uint32_t>& list) {
+    open_.clear();
+    for (std::uint32_t& e : list) {
+      while (!open_.empty() && when(open_.back()).end_ns <= when(e).start_ns) open_.pop_back();
+      if (open_.empty() && (e & part_flag) != 0) e |= outermost_flag;
+      open_.push_back(e);
+    }
+    open_.clear();
+  }
+
   /// Sets `open_` to the stages at places before `first` that run at `t_ns`, the outermost first.
   void open_around(const std::vector<std::uint32_t>& list, std::size_t first, std::int64_t t_ns) {
     open_.clear();
@@ -344,7 +358,8 @@ class thread_stages {
       last = list[--i];
       if (when(last).end_ns <= t_ns) continue;
       open_.push_back(last);
-      if ((last & part_flag) != 0 || stages_[last].parent == 0) break;  // at top level: nothing before it is still open
+      // The outermost one of the thread: nothing before it is still open.
+      if ((last & part_flag) != 0 ? (last & outermost_flag) != 0 : stages_[last].parent == 0) break;
     }
     if (looked == looked_back && (last & part_flag) == 0) {
       for (std::uint32_t n = stages_.parent_of(last), level = 0; n != stage_log::none && level < 64;
