@@ -65,6 +65,7 @@ struct event_ticket {
   static std::uint32_t of(std::uint32_t context, std::uint16_t index, std::uint16_t generation) noexcept {
     return 1u << 30 | context << 24 | static_cast<std::uint32_t>(index) << 12 | (generation & 0xfffu);
   }
+  static std::uint32_t cause(std::uint32_t t) noexcept { return t & 0xff; }  ///< where it is not timed
   static std::uint32_t context(std::uint32_t t) noexcept { return t >> 24 & 0x3f; }
   static std::uint16_t index(std::uint32_t t) noexcept { return static_cast<std::uint16_t>(t >> 12 & 0xfff); }
   static std::uint16_t generation(std::uint32_t t) noexcept { return static_cast<std::uint16_t>(t & 0xfff); }
@@ -80,9 +81,10 @@ enum class untimed : std::uint32_t {
   many_contexts,
   lost,
   context_ended,
-  ended
+  ended,
+  no_context
 };
-constexpr std::size_t untimed_count = 8;
+constexpr std::size_t untimed_count = 9;
 constexpr const char* untimed_names[untimed_count] = {"while their stream was captured into a graph",
                                                       "before the events of their context were made",
                                                       "with all events in flight",
@@ -90,7 +92,8 @@ constexpr const char* untimed_names[untimed_count] = {"while their stream was ca
                                                       "in more contexts than are kept",
                                                       "whose events failed",
                                                       "whose context ended before they did",
-                                                      "not done, or called, at the end of the trace"};
+                                                      "not done, or called, at the end of the trace",
+                                                      "of threads without a current context"};
 
 }  // namespace CUTRACE_LOCAL
 CUTRACE_END_NAMESPACE

@@ -30,7 +30,8 @@ class event_timer {
   /// Before a call. The ticket goes to `end` or to `drop`; for 0 both do nothing.
   std::uint32_t begin(const hook& h, const call_frame& f) noexcept {
     unsigned long long id = 0;
-    if (driver_.context_id(nullptr, &id) != 0) return 0;  // the call will fail, too
+    // A launch succeeds all the same: its stream gives it a context.
+    if (driver_.context_id(nullptr, &id) != 0) return because(untimed::no_context);
     std::uint32_t number = 0;
     event_context* c = find(id, number);
     if (CUTRACE_UNLIKELY(c == nullptr)) return want(id);
@@ -59,7 +60,7 @@ class event_timer {
   /// Behind a call that succeeded; `words` are its arguments.
   void end(std::uint32_t ticket, const timed_call& t, std::uint32_t correlation, const std::uint64_t* words) noexcept {
     if (ticket == 0) return;
-    if ((ticket & event_ticket::not_timed) != 0) return count(static_cast<untimed>(ticket & (untimed_count - 1)));
+    if ((ticket & event_ticket::not_timed) != 0) return count(static_cast<untimed>(event_ticket::cause(ticket)));
     event_context& c = contexts_[event_ticket::context(ticket)];
     const std::uint16_t index = event_ticket::index(ticket);
     timed_work& w = c.pool->work[index];

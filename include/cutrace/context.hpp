@@ -31,8 +31,10 @@ class context {
     context c;
     detail::thread_state* t = s.running_ ? detail::this_thread() : nullptr;
     if (t == nullptr) return c;
-    if (!s.frame_.announced_in(t->trace_number.load(std::memory_order_relaxed)))
+    if (!s.frame_.announced_in(t->trace_number.load(std::memory_order_relaxed))) {
+      detail::open_frames(t, t->top);  // where the span began, unless it has moved: its own may be gone
       detail::write_open(t, s.frame_, nullptr, {});
+    }
     c.take(s.frame_);
     return c;
   }

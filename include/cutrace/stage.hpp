@@ -112,7 +112,7 @@ class span {
     if (!running_) return;
     running_ = false;
     detail::thread_state* t = detail::this_thread();
-    if (t == nullptr) return;  // tracing was switched off meanwhile
+    if (CUTRACE_UNLIKELY(t == nullptr)) return end_while_off();
     detail::write_stage(t, frame_, detail::end_ticks(t, frame_), origin_);
   }
 
@@ -120,6 +120,12 @@ class span {
 
  private:
   friend class context;
+  /// This thread may not have been notified of stages yet, as another one was of the begin.
+  CUTRACE_LOCAL CUTRACE_NOINLINE void end_while_off() noexcept {
+    detail::thread_state* t = detail::thread_while_off();
+    if (t != nullptr) detail::write_stage(t, frame_, detail::end_ticks_notifying(t, frame_), origin_);
+  }
+
   detail::stage_frame frame_{};
   std::uint32_t origin_ = 0;
   bool running_ = false;

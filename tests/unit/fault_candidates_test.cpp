@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which work a fault is blamed on: random streams, faults and flushes, against a model of what CUPTI gives times to
 // (docs/cupti.md, 51). If one kernel alone is named, it must be the culprit. Head: a stream's first unfinished work.
+// Then what is said of calls that stand on streams.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -8,12 +9,14 @@
 #include <cstdint>
 #include <cutrace/collect/collector.hpp>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace fault_candidates_test {
 
 namespace {
 
+using cutrace::event;
 using cutrace::event_kind;
 using cutrace::function_info;
 using cutrace::text;
@@ -59,7 +62,28 @@ struct bench {
   delivery events{tables, correction, sinks};
   work_watch watch;
   explicit bench(thread_registry& threads) : watch(tables, order, unfinished, events, threads) {}
+
+  /// A call on a stream, at base_ns.
+  void call(std::uint32_t correlation, stream_use::role what, std::uint64_t stream, std::uint32_t function,
+            std::uint64_t handle = 0, std::uint32_t flags = 0, std::uint64_t value = 0) {
+    issued_call& c = order.add();
+    c.correlation = correlation;
+    c.thread = 1;
+    c.what = what;
+    c.function = static_cast<std::uint16_t>(function);
+    c.begin_ns = base_ns;
+    c.handle = handle;
+    c.value = value;
+    c.flags = flags;
+    order.set_now(base_ns);
+    order.take(stream, 1, false);
+  }
 };
+void name_function(std::uint32_t id, const char* name) {
+  function_info f{};
+  f.name = name;
+  runtime_core::own().functions.add(id, false, f);
+}
 
 /// Numbers of the kernels that are named.
 std::vector<std::size_t> blamed(const run& r) {
@@ -178,11 +202,7 @@ TEST_CASE("a launch is under way while a thread is in one, unless for so long th
   static thread_registry threads;
   bench b(threads);
   const char* const names[] = {"cuLaunchKernel", "cuGraphLaunch", "cuStreamSynchronize"};
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    function_info f{};
-    f.name = names[i];
-    b.core.functions.add(4000 + i, false, f);
-  }
+  for (std::uint32_t i = 0; i < 3; ++i) name_function(4000 + i, names[i]);
   const auto now = [&](std::uint64_t ticks) { return static_cast<std::int64_t>(b.core.scale.to_ns(ticks)); };
   const std::uint64_t begin = cutrace::clock::ticks(b.core.scale.use_counter);
   CHECK_FALSE(b.watch.is_launch_under_way(now(begin)));
@@ -196,6 +216,87 @@ TEST_CASE("a launch is under way while a thread is in one, unless for so long th
     t->leave_call();
     CHECK_FALSE(b.watch.is_launch_under_way(now(begin)));
   }
+}
+
+TEST_CASE("after a misaligned address what ended last is named, whatever calls stand on streams") {
+  using role = stream_use::role;
+  for (const role other : {role::none, role::graph, role::host_function}) {
+    CAPTURE(static_cast<int>(other));
+    bench b(runtime_core::own().threads);
+    b.call(1, other == role::graph ? other : role::work, 0x10, 0);
+    event e;
+    e.kind = event_kind::kernel;
+    e.name = text{"k", 1};
+    e.context = 1;
+    e.stream = 1;
+    e.correlation_id = 1;
+    e.end_ns = base_ns + 10 * ms;
+    b.order.ended(e);
+    if (other == role::host_function) b.call(2, other, 0x20, 0);
+    fault_state fault;
+    fault.begin();
+    fault.hold(0, fault_state::misaligned_address, static_cast<std::uint64_t>(base_ns + 100 * ms),
+               [&fault] { fault.set_reported(); });
+    CHECK(b.watch.of_fault(fault.first()).alarms.size() == 1);
+  }
+}
+
+TEST_CASE("a fault that came after the collector last looked at its clock waits for its records") {
+  fault_state fault;
+  fault.begin();
+  fault.hold(0, trap, 1000 * ms + 1, [&fault] {
+    CHECK_FALSE(fault.is_due(1000 * ms));
+    CHECK_FALSE(fault.is_due(1080 * ms));
+    CHECK(fault.is_due(1081 * ms));
+    fault.set_reported();
+  });
+}
+
+TEST_CASE("a host that waits for a stream on which a function stands is not called stuck by itself") {
+  static thread_registry threads;
+  bench b(threads);
+  name_function(4010, "cuStreamSynchronize");
+  name_function(4011, "cuLaunchHostFunc");
+  name_function(4012, "cuMemAlloc_v2");
+  traced_thread* const t = threads.attach(nullptr, b.core.scale.use_counter);
+  REQUIRE(t != nullptr);
+  const std::uint64_t begin = cutrace::clock::ticks(b.core.scale.use_counter);
+  const std::int64_t begin_ns = static_cast<std::int64_t>(b.core.scale.to_ns(begin));
+  t->enter_call(4010, begin, 0);
+  work_watch::bounds bounds;
+  bounds.bound_ns = 10000 * ms;
+  b.call(1, stream_use::role::host_function, 0x10, 4011);
+  b.order.settle();
+  b.order.streams()[0].progress_ns = begin_ns + ms;  // the host waits for longer than the stream stands still
+  std::int64_t now = begin_ns + bounds.bound_ns;
+  CHECK_FALSE(b.watch.is_suspicious(bounds, now));
+  CHECK(b.watch.of_hang(bounds, 2, true, now, now).alarms.empty());
+  now += ms;
+  REQUIRE(b.watch.is_suspicious(bounds, now));
+  const work_watch::report r = b.watch.of_hang(bounds, 2, true, now, now);
+  CAPTURE(r.text);
+  REQUIRE(r.alarms.size() == 1);
+  CHECK(r.text.find("host_function cuLaunchHostFunc\n") != std::string::npos);
+  now += bounds.bound_ns;
+  CHECK_FALSE(b.watch.is_suspicious(bounds, now));
+  t->enter_call(4012, begin, 0);  // which needs no stream
+  CHECK(b.watch.is_suspicious(bounds, now));
+}
+
+TEST_CASE("what a stream waits for in memory") {
+  name_function(4020, "cuStreamWaitValue32_v2");
+  name_function(4021, "cuStreamBatchMemOp_v2");
+  const auto said = [](std::uint32_t function, std::uint32_t flags) {
+    bench b(runtime_core::own().threads);
+    b.call(1, stream_use::role::wait_value, 0x10, function, 0x7000, flags, 0x2);
+    return b.watch.of_now(true, 0, base_ns + ms);
+  };
+  CHECK(said(4020, 0).find("waits for the value at 0x7000 to be at least 0x2\n") != std::string::npos);
+  CHECK(said(4020, 3).find("waits for the value at 0x7000 to be without some bit outside of 0x2\n") !=
+        std::string::npos);
+  const std::string batch = said(4021, 0);
+  CHECK(batch.find("memory operations of a batch, one of which may be a wait\n") != std::string::npos);
+  CHECK(batch.find("0x7000") == std::string::npos);
 }
 
 TEST_CASE("of random faults the culprit is among the candidates, and is the one where there is one") {

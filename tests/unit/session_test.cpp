@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cutrace/analysis/breakdown.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <string>
@@ -169,6 +171,40 @@ TEST_CASE("a huge batch keeps its count, and as many ids as fit") {
   check_identity(trace.stats());
 }
 
+TEST_CASE("a stage that is announced while it runs announces those around it first") {
+  cutrace::session trace(quiet());
+  trace.emplace_sink<cutrace::memory_sink>();
+  const std::uint64_t ids[] = {6, 8};
+  const auto outer_is_known = [] {
+    const cutrace::detail::thread_state* t = cutrace::detail::this_thread();
+    const cutrace::detail::stage_frame* outer = t->top;
+    while (outer->outer != nullptr) outer = outer->outer;
+    return outer->announced_in(t->trace_number.load());
+  };
+  {
+    CUTRACE_STAGE("outer");
+    CUTRACE_STAGE("middle", 7);
+    CHECK_FALSE(outer_is_known());
+    CUTRACE_STAGE("with text", "chat");
+    CHECK(outer_is_known());
+  }
+  {
+    CUTRACE_STAGE("outer");
+    CUTRACE_STAGE_BATCH("batch", ids, 2);
+    CHECK(outer_is_known());
+  }
+  {
+    CUTRACE_STAGE("outer");
+    CUTRACE_STAGE_DYNAMIC("of run time");
+    CHECK(outer_is_known());
+  }
+  CUTRACE_STAGE("outer");
+  cutrace::span s = CUTRACE_SPAN("span", 7);
+  CHECK_FALSE(outer_is_known());
+  CHECK(cutrace::context::of(s));
+  CHECK(outer_is_known());
+}
+
 TEST_CASE("a stage handed to another thread keeps its identity there") {
   cutrace::session trace(quiet());
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
@@ -258,6 +294,47 @@ TEST_CASE("paused, nothing is recorded; a stage that is open meanwhile still end
   named(all, "open while paused");
   named(all, "seen again");
   check_identity(trace.stats());
+}
+
+TEST_CASE("a span that ends while paused is recorded to its end, also on a thread without a marker before") {
+  cutrace::session trace(quiet());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  cutrace::span here = CUTRACE_SPAN("ended here", 1), there = CUTRACE_SPAN("ended there", 2);
+  trace.pause();
+  here.end();
+  std::thread([&there] { there.end(); }).join();
+  cutrace::span unseen = CUTRACE_SPAN("unseen");
+  unseen.end();
+  trace.resume();
+  trace.stop();
+  const std::vector<event> all = of_kind(sink.events(), event_kind::stage);
+  CHECK(all.size() == 2);
+  named(all, "ended here");
+  named(all, "ended there");
+  check_identity(trace.stats());
+}
+
+TEST_CASE("a trace in windows without any window is unknown, not idle") {
+  std::string reported;
+  cutrace::session_options o = quiet();
+  o.sample = "requests";
+  o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
+  o.on_error_user = &reported;
+  cutrace::session trace(o);
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  { CUTRACE_STAGE("between windows"); }
+  trace.stop();
+  const std::vector<event> all = sink.events();
+  REQUIRE(of_kind(all, event_kind::window).size() == 1);
+  CHECK(of_kind(all, event_kind::stage).empty());
+  CHECK(reported.find("before a window was opened") != std::string::npos);
+  cutrace::analysis::breakdown time;
+  for (const event& e : all) time.add(e);
+  const cutrace::analysis::breakdown_table table = time.everything(0);
+  CHECK(table.window.length_ns() >= 5000000);
+  CHECK(table.recorded_ns == 0);
+  CHECK(table.pieces == 1);
 }
 
 TEST_CASE("a sink that throws gets nothing more and is counted, the others go on") {

@@ -220,6 +220,14 @@ TEST_CASE("after a forced flush all without a record is done, and what stood bef
   CHECK(wb < empty_copy);
 }
 
+TEST_CASE("after a forced flush what stands behind unfinished work without a record is not done") {
+  bench t;
+  const auto k1 = t.call(role::work, a), k2 = t.call(role::work, a), empty_copy = t.call(role::work, a);
+  t.order.all_recorded(t.last + 1, {k2});
+  CHECK(t.on(a) == ids{k2, empty_copy});
+  CHECK(k1 < k2);
+}
+
 TEST_CASE("calls of other threads that are read later stand where they belong, also when ids wrap") {
   bench t;
   t.last = 0xfffffff0u;

@@ -6,6 +6,7 @@
 #include <cutrace/cutrace.hpp>
 #include <cutrace/run/settings.hpp>
 #include <cutrace/sinks/memory.hpp>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -153,6 +154,39 @@ TEST_CASE("a bound of a request holds for each stage that serves it, by number o
     REQUIRE(b.comes(1));
   }
   CHECK(has(b.texts[0], "a stage of request 8 may be open for 300.0 ms\n"));
+}
+
+TEST_CASE("an alarm after the end of the session that asked for it is in the trace, and its handler is not called") {
+  alarms a;
+  auto first = std::make_unique<cutrace::session>(watched_by(a, "60s,stage=slow:200ms"));
+  cutrace::session_options o;
+  o.backend = "none";
+  o.sinks = "null";
+  cutrace::session second(o);
+  cutrace::memory_sink& sink = second.emplace_sink<cutrace::memory_sink>();
+  first.reset();
+  {
+    CUTRACE_STAGE("slow");
+    std::this_thread::sleep_for(1s);
+  }
+  second.flush();
+  CHECK(alarms_in(sink).size() == 1);
+  CHECK(a.count() == 0);
+}
+
+TEST_CASE("a span that ends while the session is paused is no alarm, whichever thread ends it") {
+  alarms a;
+  {
+    cutrace::session trace(watched_by(a, "60s,stage=queue:300ms"));
+    cutrace::span here = CUTRACE_SPAN("queue", 1), there = CUTRACE_SPAN("queue", 2);
+    std::this_thread::sleep_for(50ms);
+    trace.pause();
+    here.end();
+    std::thread([&there] { there.end(); }).join();
+    trace.resume();
+    std::this_thread::sleep_for(1s);
+  }
+  CHECK(a.count() == 0);
 }
 
 TEST_CASE("stages that end in time are no alarm, however many there are") {

@@ -146,9 +146,9 @@ class collector final : private event_emitter {
   /// GPU work that ended before `raw_ns` is no part of the trace. Any thread.
   void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
 
-  /// A piece of the trace, from `start_ns` (raw frame, clock.hpp) until now, is complete. Any thread; does not wait.
-  CUTRACE_NOINLINE void record_window(std::uint64_t start_ns) noexcept {
-    event e = moment(event_kind::window, {"recorded", 8}, core_.scale.now_ns());
+  /// A piece of the trace (times in the raw frame, clock.hpp) is complete. Any thread; does not wait.
+  CUTRACE_NOINLINE void record_window(std::uint64_t start_ns, std::uint64_t end_ns) noexcept {
+    event e = moment(event_kind::window, {"recorded", 8}, end_ns);
     e.start_ns = static_cast<std::int64_t>(start_ns);
     guarded([&] { actions_.call([this, e] { ingest_.take(e); }, 0, core_.wake); });
   }

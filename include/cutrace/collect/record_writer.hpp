@@ -150,15 +150,17 @@ class record_writer final : public event_writer {
   }
 
   void graph(const graph_change& c) noexcept override {
-    thread_state* t = this_thread();
+    const bool adds = c.what == graph_change::action::node_added;
+    // A program without stages shall not pay for each of its nodes.
+    if (!adds && !core_.stages_captured.load(std::memory_order_relaxed)) return;
+    // Copies and updates count while the gate is shut, too: replays that are recorded later refer to them.
+    thread_state* t = adds ? this_thread() : thread_while_off();
     if (t == nullptr) return;
     std::uint64_t stage = 0;
-    if (c.what == graph_change::action::node_added) {
+    if (adds) {
       stage = current_stage(t);
       if (stage == 0) return;  // nothing to remember
       core_.stages_captured.store(true, std::memory_order_relaxed);
-    } else if (!core_.stages_captured.load(std::memory_order_relaxed)) {
-      return;  // a program without stages shall not pay for each of its nodes
     }
     record* r = reserve(t, 1);
     if (r == nullptr) return;

@@ -120,6 +120,7 @@ CUTRACE_INLINE void begin_frame(thread_state* t, stage_frame& f, std::uint32_t s
 }
 
 /// As begin_frame, for stages that bring text or a batch along: both are copied now, since the caller may change them.
+/// The stages around are announced before: else the collector would not know them while this one runs.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_frame& f, std::uint32_t site,
                                                          const char* dynamic_name, const void* data, std::size_t size,
                                                          std::uint64_t word, request_form form,
@@ -128,6 +129,7 @@ CUTRACE_LOCAL CUTRACE_NOINLINE inline void begin_copying(thread_state* t, stage_
   begin_frame(t, f, site, form, form == request_form::text ? hash_text(static_cast<const char*>(data), size) : word,
               flags);
   f.begin = clock::ticks(t->use_counter);
+  open_frames(t, f.outer);
   write_open(t, f, dynamic_name, q);
 }
 

@@ -34,6 +34,15 @@ CUTRACE_INLINE thread_state* this_thread() noexcept {
   return attach_thread();
 }
 
+/// State of this thread also while tracing is off, for the end of a stage that began before: without its end it would
+/// seem to run for ever. nullptr as with table::attach_thread.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* thread_while_off() noexcept {
+  slot& own = own_slot();
+  const table* owner = own.owner.load(std::memory_order_acquire);
+  if (tls_state == nullptr && owner != nullptr) tls_state = owner->attach_thread(&own);
+  return tls_state;
+}
+
 /// Asks for a cache line that will be written soon. The collector has read the line last, so that it lies in another
 /// core's cache: a plain prefetch would bring it for reading only. Saves 4 % of a stage's cost.
 CUTRACE_INLINE void prepare_write(record* r) noexcept {

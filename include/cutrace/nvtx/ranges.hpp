@@ -218,6 +218,7 @@ class started_ranges {
       s.open.erase(found);
     }
     detail::thread_state* t = detail::this_thread();
+    if (t == nullptr) t = detail::thread_while_off();
     if (t != nullptr) write_range(t, r.frame, r.more, clock::ticks(t->use_counter), r.origin);
   }
 

@@ -124,8 +124,7 @@ class nvtx_emitter {
     return nullptr;
   }
 
-  /// From here on nothing new is shown. Scopes that were shown report their end themselves; spans may not, since
-  /// tracing is off.
+  /// From here on nothing new is shown. Scopes that were shown report their end themselves; spans may live on for ever.
   CUTRACE_NOINLINE void close() noexcept {
     if (!on_.exchange(false, std::memory_order_acq_rel)) return;
     std::lock_guard<std::mutex> hold(mutex_);

@@ -511,7 +511,8 @@ class runtime_owner {
   CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session, bool environments,
                                     std::unique_lock<std::mutex>& hold) {
     sessions_.reserve(sessions_.size() + 1);  // before there is a trace, which needs a session to end
-    trace_.reset(new trace(runtime_core::own(), writer(), s, &status_));
+    // A trace of the program's own must not overwrite what the block says of the command's, which has failed or ended.
+    trace_.reset(new trace(runtime_core::own(), writer(), s, session == commands_session_ ? &status_ : nullptr));
     end_at_exit_again();
     environment_sinks_open_ = environments;
     handler_session_ = session;
@@ -572,6 +573,7 @@ class runtime_owner {
     if (at == sessions_.end()) return;
     if (sessions_.size() == 1) return finish();
     sessions_.erase(at);
+    if (session == handler_session_) trace_->drop_alarm_handler();
     trace_->close_session(session);
     say_files(session);
     end_if_abandoned();
@@ -586,13 +588,14 @@ class runtime_owner {
   /// Ends the trace, with all sessions that are open. `backend_deadline_ms`: instead of the settings'; 0: theirs.
   CUTRACE_NOINLINE void finish(std::uint32_t backend_deadline_ms = 0) {
     if (trace_ == nullptr) return;
+    const bool of_command = std::find(sessions_.begin(), sessions_.end(), commands_session_) != sessions_.end();
     trace_->stop_all(sessions_, backend_deadline_ms);
     early_end::own().disarm();  // threads that leave meanwhile wait for this
     sessions_.clear();
     last_ = trace_->totals();
     abandoned_ = trace_->left_a_sink();
     say_files(0);
-    if (!trace_->abandoned()) status_.set_state(run_state::ended);
+    if (of_command && !trace_->abandoned()) status_.set_state(run_state::ended);
     if (abandoned_)
       keep_for_ever(std::move(trace_));  // a thread of it stands in a sink
     else

@@ -104,6 +104,7 @@ class trace {
     if (settings_.samples.gated() && !settings_.samples.open({})) {
       resting_ = in_pieces_ = true;
       open_ = false;
+      open_since_ns_ = 0;
     }
     turn_gate([this] { ended_ = false; });  // now: what a backend saw while it started is no part of the trace
     if (!has_backend()) no_backend(settings_.backend);
@@ -183,6 +184,12 @@ class trace {
     return met;
   }
 
+  /// The session of the alarm handler leaves, others go on. The handler is not called any more when this returns: the
+  /// collector's thread, which calls it, has forgotten it.
+  CUTRACE_NOINLINE void drop_alarm_handler() {
+    patiently([this] { collector_->set_alarm_handler(nullptr, nullptr); });
+  }
+
   /// A session that is not the last one leaves: its sinks close, the others go on.
   CUTRACE_NOINLINE void close_session(std::uint64_t session) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
@@ -205,6 +212,7 @@ class trace {
     core_.fault.end();
     const bool backends_stopped = pump_.stop(deadline_ms != 0 ? deadline_ms : settings_.stop_deadline_ms);
     turn_gate([&] { ended_ = true; });
+    if (in_pieces_ && open_since_ns_ == 0) record_no_window();
     nvtx_output().close();
     patiently([this] { collector_->deliver_rest(); });
     last_ = collector_->snapshot();
@@ -317,7 +325,14 @@ class trace {
     if (open)
       open_since_ns_ = now;
     else if (in_pieces_)
-      collector_->record_window(open_since_ns_);
+      collector_->record_window(open_since_ns_, core_.scale.now_ns());
+  }
+  /// The gate was never open. Readers take a trace without any window as recorded throughout, so it gets an empty one.
+  CUTRACE_NOINLINE void record_no_window() {
+    const std::uint64_t now = core_.scale.now_ns();
+    collector_->record_window(now, now);
+    core_.errors.report("session", "the program ended before a window was opened: nothing of it was recorded",
+                        !settings_.by_command);
   }
 
   /// The trace begins for its sinks when its backend runs: the time that the backend took to start is no time of the
@@ -417,7 +432,7 @@ class trace {
   std::unique_ptr<control_socket> control_;
   std::mutex gate_mutex_;
   std::uint32_t open_gate_ = gate_on;
-  std::uint64_t open_since_ns_ = 0;
+  std::uint64_t open_since_ns_ = 0;                                      ///< 0: never
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
   bool in_pieces_ = false;                                               ///< the gate was shut before the end
   bool gpu_expected_ = false;

@@ -258,9 +258,41 @@ TEST_CASE("who writes the trace is killed: the program ends as ever, and what is
         std::string::npos);
 }
 
-TEST_CASE("what the program leaves running keeps its ioctls") {
-  const run r({"--method", "ioctl", "--sink", "jsonl", "--quiet"}, {SUBJECT, "/dev/null", "daemon"}, devices);
-  CHECK(r.ended.exit_status == 0);
+TEST_CASE("records that find no room until the program has ended are counted in its trace") {
+  temporary_folder folder;
+  std::ofstream(folder.file("program.sh"))
+      << "kill -STOP $PPID\n" SUBJECT " /dev/null rounds 1 6000 >/dev/null\necho >ended\n";
+  const pid_t command = ::fork();
+  if (command == 0) {
+    ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
+    if (::chdir(folder.path().c_str()) != 0 || std::freopen("errors", "w", stderr) == nullptr) ::_exit(1);
+    ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--strict", "--method", "ioctl", "--sink", "jsonl", "--out", "out",
+            "--", "sh", "program.sh", nullptr);
+    ::_exit(1);
+  }
+  const bool ended = appears(folder.file("ended"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the tracer ends, too
+  ::kill(command, SIGCONT);
+  REQUIRE(ended);
+  int status = 0;
+  ::waitpid(command, &status, 0);
+  const std::string errors = content_of(folder.file("errors"));
+  CAPTURE(errors);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+  const std::vector<std::string> files = test_support::files_with(folder.file("out"), ".jsonl");
+  REQUIRE(files.size() == 1);
+  const jsonl_trace trace(files[0]);
+  CHECK(trace.of("ioctl").size() + trace.footer.at("lost_total").get<std::size_t>() == 6000 * subject::words);
+}
+
+TEST_CASE("what the program leaves running keeps its ioctls, and a warning says that it is not traced any more") {
+  const run r({"--method", "ioctl", "--sink", "jsonl", "--quiet", "--strict"},
+              {"/bin/sh", "-c", SUBJECT " /dev/null daemon; while [ ! -e begun ]; do sleep 0.1; done; sleep 0.3"},
+              devices);
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 3);
+  CHECK(r.says(" still runs, and is not traced any more"));
   REQUIRE(appears(r.folder.file("begun")));
   std::ofstream(r.folder.file("enough")) << "\n";
   REQUIRE(appears(r.folder.file("ended")));

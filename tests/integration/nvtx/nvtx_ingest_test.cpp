@@ -298,7 +298,8 @@ TEST_CASE("a program with its own session and NVTX: before, across, after, pause
   // The pop of the range that was pushed in the pause has not ended the one around it.
   CHECK(one(first, "mark", "after the pause").at("stage") == "inner");
   CHECK(encloses(stage(first, "registered before"), stage(first, "popped with data")));
-  CHECK(first.of("stage").size() == 3);
+  stage(first, "ended in the pause");
+  CHECK(first.of("stage").size() == 4);
   CHECK(first.of("mark").size() == 1);
   CHECK(second.complete());
   stage(second, "registered before");

@@ -29,7 +29,9 @@ int main() {
   nvtxRangePushA("popped with data");
   nvtxRangePopPayload(nullptr, nullptr, 0);
   nvtxRangePushA("inner");
+  started = nvtxRangeStartA("ended in the pause");
   trace->pause();
+  nvtxRangeEnd(started);
   nvtxRangePushA("pushed in the pause");
   nvtxMarkA("in the pause");
   trace->resume();

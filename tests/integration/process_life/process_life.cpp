@@ -11,10 +11,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <cutrace/collect/status_block.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/jsonl.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <cwchar>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -531,6 +534,24 @@ int small_files() {
   return 7;
 }
 
+/// The trace that the command wants cannot begin. That of the program's own session can, and is not the command's.
+int own_session() {
+  {
+    cutrace::session_options o;
+    o.sinks = "null";
+    cutrace::session own(o);
+    need(own.active(), "a session with sinks of its own");
+    pass(100);
+  }
+  cutrace::detail::status_block block;
+  std::ifstream in(std::getenv("CUTRACE_RUN") + ("/" + std::to_string(::getpid()) + ".1.status"), std::ios::binary);
+  need(in.read(reinterpret_cast<char*>(&block), sizeof(block)).good(), "status");
+  need(block.state_now() == cutrace::detail::run_state::untraced, "the command's trace was never made");
+  need(std::strstr(block.message, "no/such/folder") != nullptr, "why");
+  need(block.stages == 0, "stages are not the command's");
+  return 7;
+}
+
 int plain() {
   cutrace::session trace;
   pass(100);
@@ -548,6 +569,7 @@ int main(int argc, char** argv) {
   if (what == "unread") return unread(std::atoi(how.c_str()));
   if (what == "wide_errors") return wide_errors();
   if (what == "small_files") return small_files();
+  if (what == "own_session") return own_session();
   if (what == "fork_before_session") return fork_before_session();
   if (what == "fork_while_tracing") return fork_while_tracing(how);
   if (what == "leak") return leak(how);

@@ -121,6 +121,11 @@ TEST_CASE("a limit on the size of files ends no program: SIGXFSZ is kept from it
   CHECK(r.process.exit_status == 7);
 }
 
+TEST_CASE("cutrace run hears why its trace could not begin, also where the program has a trace of its own") {
+  run_result r;
+  run(r, {"own_session"}, 7, {{"CUTRACE_SINKS", "jsonl:/no/such/folder/t.jsonl"}, {"CUTRACE_RUN", r.folder.path()}});
+}
+
 TEST_CASE("fork before the session: each process has a trace of its own") {
   run_result r;
   run(r, {"fork_before_session"}, 0, {{"CUTRACE_SINKS", "jsonl:%p.jsonl"}});

@@ -44,7 +44,7 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
     }
     const auto* k = reinterpret_cast<const CUpti_ActivityKernel9*>(record);
     ++kernels;
-    wrong += k->start == 0 || k->end < k->start ? 1 : 0;
+    wrong += k->start == 0 || k->end < k->start || k->queued != 0 ? 1 : 0;  // `queued` is for who asks for it
   }
   std::free(buffer);
 }

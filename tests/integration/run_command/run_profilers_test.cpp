@@ -46,6 +46,8 @@ TEST_CASE("a program that registers buffers of its own gets the records, and a l
       const run r({"--sink", "jsonl"}, {program, how});
       CHECK(plain.ended.output == "25 kernels, 0 with wrong times, 0 other records, 0 buffers are out\n");
       CHECK(r.ended.output == plain.ended.output);
+      const run detailed({"--sink", "null"}, {program, how}, {{"CUTRACE_KINDS", "+latency,+unified"}});
+      CHECK(detailed.ended.output == plain.ended.output);  // what the trace asked CUPTI for ends with its records
       CHECK(r.ended.exit_status == 0);
       CHECK(count_of(r.ended.errors, "takes CUPTI's records for itself") == 1);
       CHECK(count_of(r.ended.errors, way_out) == 1);

@@ -95,7 +95,7 @@ class fault_state {
   bool is_due(std::uint64_t now_ns) const noexcept {
     const std::uint32_t step = step_.load(std::memory_order_acquire);
     if (step == none || step == reported) return false;
-    return step == records_are_here || now_ns - static_cast<std::uint64_t>(first_.at_ns) > patience_ns;
+    return step == records_are_here || now_ns > static_cast<std::uint64_t>(first_.at_ns) + patience_ns;
   }
   /// The first call that returned an error that loses the context, once there is one.
   const call& first() const noexcept { return first_; }

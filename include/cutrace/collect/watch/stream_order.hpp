@@ -145,15 +145,17 @@ class stream_order {
     if (!awaited_.empty()) identify(e);
   }
   /// All records of calls before `upto` have been handed over: a call that leaves records is done, with all before it,
-  /// unless it is in `unfinished_ids` (sorted): ids of work whose record had no times.
+  /// unless it is in `unfinished_ids` (sorted: ids of work whose record had no times) or stands behind one that is.
   void all_recorded(std::uint32_t upto, const std::vector<std::uint32_t>& unfinished_ids) {
     settle();
     for (known_stream& s : streams_) {
       std::size_t n = 0;
-      for (std::size_t i = 0; i < s.calls.size() && is_before(s.calls[i].correlation, upto); ++i)
-        if (s.calls[i].leaves_record() &&
-            !std::binary_search(unfinished_ids.begin(), unfinished_ids.end(), s.calls[i].correlation))
-          n = i + 1;
+      for (std::size_t i = 0; i < s.calls.size() && is_before(s.calls[i].correlation, upto); ++i) {
+        if (!s.calls[i].leaves_record()) continue;
+        // What stands behind it and has no record is of a kind that is not traced, or of 0 bytes.
+        if (std::binary_search(unfinished_ids.begin(), unfinished_ids.end(), s.calls[i].correlation)) break;
+        n = i + 1;
+      }
       drop(s, n);
     }
     settle();

@@ -379,9 +379,10 @@ class work_watch : alarm_text {
   void add_ended(const std::vector<view>& all_views, const fault_state::call& f, std::vector<suspect>& all) {
     constexpr std::int64_t recent_ns = 1000000000;
     if (f.result != fault_state::misaligned_address) return;
-    std::int64_t first_ns = all_views.empty() ? f.at_ns - recent_ns : f.at_ns;
+    std::int64_t first_ns = f.at_ns;
     for (const view& v : all_views)
       if (!v.work.empty()) first_ns = std::min(first_ns, v.work.front()->work.call_start_ns);
+    if (first_ns == f.at_ns) first_ns -= recent_ns;  // no work is known to be unfinished, though calls may be
     order_.for_each_finished([&](std::uint32_t context, std::uint64_t stream, const finished_work& last) {
       const auto of_stream = std::find_if(all_views.begin(), all_views.end(), [&](const view& v) {
         return !v.work.empty() && v.work.front()->work.context == context && v.work.front()->work.stream == stream;
@@ -498,9 +499,11 @@ class work_watch : alarm_text {
     append(s, "%.120s on stream %llu", printable(name), static_cast<unsigned long long>(stream));
     return s;
   }
-  /// Flags as in cuda.h, CUstreamWaitValue_flags.
-  static std::string what_is_awaited(const issued_call& c) {
-    static constexpr const char* const how[] = {"at least", "equal to", "with a bit of", "without some bit of"};
+  /// Flags as in cuda.h, CUstreamWaitValue_flags. A batch's arguments are its length and the address of its parts.
+  std::string what_is_awaited(const issued_call& c) const {
+    static constexpr const char* const how[] = {"at least", "equal to", "with a bit of", "without some bit outside of"};
+    if (starts_with(tables_.functions.name_of(c.function, false), "cuStreamBatchMemOp"))
+      return "memory operations of a batch, one of which may be a wait";
     std::string s;
     append(s, "waits for the value at 0x%llx to be %s 0x%llx", static_cast<unsigned long long>(c.handle),
            how[c.flags & 3], static_cast<unsigned long long>(c.value));
@@ -533,16 +536,21 @@ class work_watch : alarm_text {
     });
     return longest;
   }
-  /// A thread that has been in a call for the bound, while no GPU work ended and none is unfinished; or nullptr.
+  /// A thread that has been in a call for the bound, while no GPU work ended and none is unfinished; or nullptr. A
+  /// thread that waits for the GPU is none while a stream has something that may hold it up.
   traced_thread* stuck_call(const bounds& b, std::int64_t now_ns) {
-    for (const known_stream& s : order_.streams())
+    bool streams_wait = false;
+    for (const known_stream& s : order_.streams()) {
       if (leaves_records(s)) return nullptr;
+      streams_wait = streams_wait || !s.calls.empty();
+    }
     if (now_ns - std::max(order_.newest_end_ns(), anew_ns_) < b.bound_ns) return nullptr;
     traced_thread* found = nullptr;
     threads_.for_each([&](traced_thread& t) {
       const standing c = call_of(t, now_ns);
       const std::uint64_t word = t.in_call.load(std::memory_order_relaxed);
-      if (c.function != 0 && now_ns - c.since_ns >= b.bound_ns && t.alarmed_call != word) found = &t;
+      if (c.function == 0 || (streams_wait && is_host_wait(c.function))) return;
+      if (now_ns - c.since_ns >= b.bound_ns && t.alarmed_call != word) found = &t;
     });
     return found;
   }

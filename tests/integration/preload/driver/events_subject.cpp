@@ -163,6 +163,16 @@ void threads() {
   for (std::thread& t : all) t.join();
 }
 
+/// A stream gives a launch its context where the thread has none.
+void no_context() {
+  const gpu_device gpu;
+  settle();
+  const CUstream s = new_stream();
+  gpu.launch(s, 5);
+  std::thread([&gpu, s] { gpu.launch(s, 10); }).join();
+  DO(cuStreamSynchronize, s);
+}
+
 void forks() {
   const gpu_device gpu;
   settle();
@@ -190,9 +200,9 @@ void leaves() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)()> all = {{"streams", streams}, {"capture", capture}, {"contexts", contexts},
-                                                 {"state", state},     {"crowd", crowd},     {"threads", threads},
-                                                 {"forks", forks},     {"leaves", leaves}};
+  const std::map<std::string, void (*)()> all = {
+      {"streams", streams}, {"capture", capture},       {"contexts", contexts}, {"state", state},  {"crowd", crowd},
+      {"threads", threads}, {"no_context", no_context}, {"forks", forks},       {"leaves", leaves}};
   const auto which = all.find(argc > 1 ? argv[1] : "");
   if (which == all.end()) return 2;
   which->second();

@@ -54,7 +54,8 @@ const char* const causes[] = {"while their stream was captured",
                               "in more contexts than are kept",
                               "whose events failed",
                               "whose context ended",
-                              "not done, or called, at the end"};
+                              "not done, or called, at the end",
+                              "of threads without a current context"};
 
 std::uint64_t missing(const std::string& note) {
   std::uint64_t n = 0;
@@ -93,7 +94,8 @@ void check_account(const jsonl_trace& trace) {
 }  // namespace
 
 TEST_CASE("a program prints and returns the same, measured or not") {
-  for (const char* situation : {"streams", "capture", "contexts", "state", "crowd", "threads", "forks", "leaves"}) {
+  for (const char* situation :
+       {"streams", "capture", "contexts", "state", "crowd", "threads", "no_context", "forks", "leaves"}) {
     CAPTURE(situation);
     const environment quick = {{"CUTRACE_SIM_KERNEL_NS", "20000"}};
     const run with = measured(situation, quick), without = plain(situation, quick);
@@ -161,6 +163,13 @@ TEST_CASE("contexts come and go") {
   for (const nlohmann::json& e : work_of(trace)) seen.insert(e.at("context").get<std::uint64_t>());
   CHECK(seen.size() >= 8);
   CHECK(count_of(note_of(trace), causes[4]) == 0);  // those that have ended make room
+}
+
+TEST_CASE("launches of a thread without a current context are counted") {
+  const jsonl_trace trace = trace_of(measured("no_context"));
+  check_account(trace);
+  CHECK(count_of(note_of(trace), causes[8]) == 10);
+  CHECK(work_of(trace).size() == 5);
 }
 
 TEST_CASE("events are bounded: what finds none is counted") {

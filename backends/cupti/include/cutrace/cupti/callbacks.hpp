@@ -156,10 +156,12 @@ struct callbacks {
 
   CUTRACE_ONE_COPY static void after(process_state& p, event_writer& w, CUpti_CallbackId cbid,
                                      const CUpti_CallbackData& call, unsigned traits, std::uint64_t end) noexcept {
-    const bool done = *call.correlationData != 0 && result_of(call) == 0;
-    if ((traits & call_recipe::waits) != 0 && done && end != 0)
+    const bool succeeded = result_of(call) == 0;
+    if ((traits & call_recipe::waits) != 0 && succeeded && end != 0)
       waits::record(p.api, w, p.recipes[cbid], call, *call.correlationData, end);
-    if ((traits & call_recipe::updates_graph) != 0 && done) graph_callbacks::on_update(p.api, w, call.functionParams);
+    // Also where the call is not recorded: replays that are recorded later run what it put into the graph.
+    if ((traits & call_recipe::updates_graph) != 0 && succeeded)
+      graph_callbacks::on_update(p.api, w, call.functionParams);
     if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.leave();
     if ((traits & call_recipe::only_result) != 0) note_result(p, w, cbid, call);
   }
@@ -184,7 +186,8 @@ struct callbacks {
     const std::uint64_t flushes = p.flushes.load(std::memory_order_relaxed);
     const bool first = flushes != flushes_seen;
     flushes_seen = flushes;
-    *buffer = p.buffers.take(w != nullptr ? w->thread_number() : activity_buffers::any, now, first, *size);
+    const bool own = w != nullptr && p.buffer_a_thread.load(std::memory_order_relaxed);
+    *buffer = p.buffers.take(own ? w->thread_number() : activity_buffers::any, now, first, *size);
     if (*buffer != nullptr) {
       if (w != nullptr) w->work_begins();
       return;

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cupti.h>
-#include <unistd.h>  // usleep
+#include <unistd.h>  // getpid, usleep
 
 #include <algorithm>
 #include <atomic>
@@ -75,7 +75,7 @@ class cupti_backend final : public backend {
         if (std::chrono::steady_clock::now() >= until) break;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
-      recording_.clear();
+      recording_.forget_kinds();
       return true;
     }
     if (!active_ || !recording_.any_kind() || !flushing_.may_force()) return flush(deadline_ms);
@@ -110,7 +110,7 @@ class cupti_backend final : public backend {
     disable_kinds(p);
     if (recording_.any_kind()) flushing_.force();
     wait_for_buffers(p);
-    leave_details(p);
+    if (!lets_go_) leave_details(p);
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
     p.writer.store(nullptr, std::memory_order_release);
@@ -144,6 +144,10 @@ class cupti_backend final : public backend {
     p.node_windows.store(false, std::memory_order_release);
     p.kernels_on.store(false, std::memory_order_release);
     disable_kinds(p);
+    managed_waits_ = false;
+    leave_details(p);
+    if (options_.has(record_group::sync) && p.api.cuptiActivityEnableAllSyncRecords != nullptr)
+      p.api.cuptiActivityEnableAllSyncRecords(1);
     p.buffers.close();
     lets_go_ = true;
     std::uint8_t off = 0;
@@ -161,6 +165,7 @@ class cupti_backend final : public backend {
   /// before kinds.
   bool begin(std::string& detail) {
     process_state& p = process_state::get();
+    p.process = ::getpid();
     if (!open_library(p, detail) || !subscribe(p, detail)) return false;
     if (!mismatch_.empty()) writer_->report("cupti", mismatch_.c_str());
     active_ = true;  // from here on there is something to stop
@@ -246,11 +251,12 @@ class cupti_backend final : public backend {
   /// Where a session begins before CUDA does, managed memory is asked for again at each flush and each poll.
   void begin_managed_memory() noexcept {
     process_state& p = process_state::get();
+    std::lock_guard<std::mutex> hold(p.switching);
+    if (lets_go_) return;  // meanwhile
     const kind& k = *std::find_if(std::begin(kinds), std::end(kinds), is_managed_memory);
     const CUptiResult r = enable(p, k);
     managed_waits_ = is_too_early(r);
     if (managed_waits_) return;
-    std::lock_guard<std::mutex> hold(p.switching);
     if (r == CUPTI_SUCCESS) recording_.add_kind(k);
     complain("cuptiActivityEnable, no records of UNIFIED_MEMORY_COUNTER", r);
   }
@@ -316,8 +322,8 @@ class cupti_backend final : public backend {
     if (!active_ || p.exiting.load(std::memory_order_acquire)) return;
     complain(on ? "CUPTI cannot be switched on for a window, which lacks something"
                 : "CUPTI cannot be switched off between windows and slows the program down",
-             recording_.set(p, subscriber_, on));
-    if (on || p.version >= 130001) return;
+             recording_.set(p, subscriber_, on, !lets_go_));
+    if (on || lets_go_ || p.version >= 130001) return;
     writer_->report("cupti",
                     "kernels are recorded between windows, too, and cost their time, since switching them off can "
                     "deadlock in this CUPTI; 13.0 Update 1 has no such fault");
@@ -395,9 +401,12 @@ class cupti_backend final : public backend {
 #if CUPTI_API_VERSION >= 21
     // A kernel without end holds back its own thread's buffer alone. Before CUDA 12.3 all threads share one.
     size = sizeof(on);
-    if (p.version >= 21 && zeroed == CUPTI_SUCCESS)
+    if (p.version >= 21 && zeroed == CUPTI_SUCCESS) {
+      const CUptiResult r = p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &on);
+      p.buffer_a_thread = r == CUPTI_SUCCESS;
       complain("cuptiActivitySetAttribute(PER_THREAD_ACTIVITY_BUFFER), a long kernel holds back all threads' records",
-               p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &on));
+               r);
+    }
 #endif
     if (p.api.cuptiSetThreadIdType != nullptr)
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
@@ -433,8 +442,8 @@ class cupti_backend final : public backend {
   recording_switch recording_;
   std::string mismatch_;  ///< warning that library and driver are of different CUDA major versions; else empty
   bool active_ = false;
-  std::atomic<bool> lets_go_{false};  ///< a client of the program takes the records
-  bool managed_waits_ = false;        ///< managed memory waits for CUDA to be initialised
+  std::atomic<bool> lets_go_{false};        ///< a client of the program takes the records
+  std::atomic<bool> managed_waits_{false};  ///< managed memory waits for CUDA to be initialised
   flushing flushing_;
 };
 

@@ -3,6 +3,8 @@
 // which its callbacks work.
 #pragma once
 
+#include <unistd.h>  // getpid
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -53,9 +55,11 @@ struct alignas(64) process_state {
   std::atomic<std::uint64_t> flushes{0};     ///< so far; after each one threads get a new buffer
   /// Since when GPU work has named a place that is not described, CLOCK_MONOTONIC; 0: there is none (late_places.hpp).
   std::atomic<std::uint64_t> places_wait_since_ns{0};
+  std::atomic<bool> buffer_a_thread{false};  ///< each thread has a buffer of its own; else all share one
   bool clock_registered = false;
   bool kernels_left_on = false;  ///< CONCURRENT_KERNEL was not switched off at the end of a session
   std::mutex switching;          ///< held while CUPTI is switched off and on
+  pid_t process = 0;             ///< of the newest session
   cupti_clock clock;             ///< of CUPTI, where it does not take ours
 
   graph_gate graphs;                      ///< for calls with call_recipe::uses_graph_gate
@@ -64,8 +68,10 @@ struct alignas(64) process_state {
   std::atomic<bool> kernels_on{false};
 
   /// Runs before libcupti's exit handlers: once those have run, switching CUPTI would crash the program. A thread that
-  /// hangs while it switches CUPTI must not hold up the exit for more than two seconds.
+  /// hangs while it switches CUPTI must not hold up the exit for more than two seconds. A forked child has no session,
+  /// and the thread that may have held `switching` does not exist in it.
   void begin_exit() {
+    if (::getpid() != process) return;
     for (int i = 0; i < 2000; ++i) {
       if (switching.try_lock()) {
         exiting.store(true, std::memory_order_release);

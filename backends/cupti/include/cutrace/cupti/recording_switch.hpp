@@ -20,11 +20,12 @@ namespace cupti CUTRACE_LOCAL {
 class recording_switch {
  public:
   void clear() noexcept {
-    kinds_ = on_ = 0;
+    forget_kinds();
     calls_rest_ = false;
     calls_.clear();
     runtime_calls_.clear();
   }
+  void forget_kinds() noexcept { kinds_ = on_ = 0; }
   void add_kind(const kind& k) noexcept {
     kinds_ |= 1u << k.bit;
     on_ |= 1u << k.bit;
@@ -43,8 +44,8 @@ class recording_switch {
 
   /// Begins or ends a window. Callbacks of calls go on first and off last, so that no GPU work is recorded whose call
   /// was not seen; in between there is some time for calls under way. Returns the last failure; what failed is tried
-  /// again at the next window.
-  CUptiResult set(process_state& p, CUpti_SubscriberHandle subscriber, bool on) {
+  /// again at the next window. Not `with_kinds`: calls alone, where a client of the program takes the records.
+  CUptiResult set(process_state& p, CUpti_SubscriberHandle subscriber, bool on, bool with_kinds) {
     CUptiResult why = CUPTI_SUCCESS;
     const auto note = [&why](CUptiResult r) { why = r != CUPTI_SUCCESS ? r : why; };
     if (on && calls_rest_) {
@@ -60,7 +61,7 @@ class recording_switch {
     // longer may be recorded by node, after which its launches stay slower.
     const bool alone = on && p.node_windows && p.graphs.try_hold(std::chrono::milliseconds(100));
     for (const kind& k : kinds) {
-      if (!k.enabled(kinds_)) continue;
+      if (!with_kinds || !k.enabled(kinds_)) continue;
       if (k.enabled(on_) != on && k.may_rest(p.version)) note(turn(p, k, on));
       // While records of kernels stay on, so do callbacks: a kernel launched between windows is known by its call.
       if (k.enabled(on_) && k.group == kind::of(record_group::kernel)) calls_rest_ = false;
@@ -69,6 +70,10 @@ class recording_switch {
     if (alone) p.graphs.release();
     if (!calls_rest_) return why;
     note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    // Replays in later windows run what an update put into their graph in between.
+    for (const std::uint32_t cbid : calls_)
+      if ((p.recipes[cbid].traits() & call_recipe::updates_graph) != 0)
+        note(p.api.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid));
     if (runtime_calls_.empty()) return why;
     runtime_calls::end(p);
     note(p.api.cuptiEnableDomain(0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));

@@ -56,11 +56,15 @@ class record_ring {
   std::atomic<std::uint64_t>& hidden() noexcept { return head_->hidden; }
   const std::atomic<std::uint64_t>& hidden() const noexcept { return head_->hidden; }
 
+  /// Number of records that found no room and that no record counts yet: the reader counts what is left at the end.
+  std::atomic<std::uint64_t>& lost() noexcept { return head_->lost; }
+
  private:
   struct positions {
     alignas(64) std::atomic<std::uint64_t> written{0};
     alignas(64) std::atomic<std::uint64_t> read{0};
     alignas(64) std::atomic<std::uint64_t> hidden{0};
+    alignas(64) std::atomic<std::uint64_t> lost{0};
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
   std::size_t bytes() const noexcept {

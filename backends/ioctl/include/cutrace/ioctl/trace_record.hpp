@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <cutrace/clock.hpp>
 #include <cutrace/event.hpp>
 #include <type_traits>
 
@@ -34,6 +36,17 @@ struct trace_record {
   std::uint8_t entry[block_bytes], exit[block_bytes], inner_entry[block_bytes], inner_exit[block_bytes];
 };
 static_assert(std::is_trivially_copyable<trace_record>::value && sizeof(trace_record) % 8 == 0, "copied as bytes");
+
+/// Counts `n` records of a process that are lost, now.
+inline trace_record lost_record(std::uint32_t process, std::uint64_t n) noexcept {
+  trace_record r;
+  std::memset(static_cast<void*>(&r), 0, sizeof(r));
+  r.kind = trace_record::what::lost;
+  r.process = process;
+  r.begin_ns = r.end_ns = clock::monotonic_ns();
+  r.result = static_cast<std::int64_t>(n);
+  return r;
+}
 
 }  // namespace ioctls
 CUTRACE_END_NAMESPACE

@@ -196,22 +196,19 @@ class tracer {
   }
 
   void note(const trace_record& r) {
-    if (lost_ != 0) report_lost();
+    report_lost();
     if (!ring_.push(r)) {
       lost_of_ = r.process;
-      ++lost_;
+      ring_.lost().fetch_add(1, std::memory_order_relaxed);
     }
   }
   /// As soon as there is room again. All lost records are counted in the trace of the last one's process.
   void report_lost() {
-    if (lost_ == 0) return;
-    trace_record r;
-    std::memset(static_cast<void*>(&r), 0, sizeof(r));
-    r.kind = trace_record::what::lost;
-    r.process = lost_of_;
-    r.begin_ns = r.end_ns = clock::monotonic_ns();
-    r.result = static_cast<std::int64_t>(lost_);
-    if (ring_.push(r)) lost_ = 0;
+    const std::uint64_t lost = ring_.lost().load(std::memory_order_relaxed);
+    if (lost == 0) return;
+    // Taken before the push: the command, which may be at its end, must not count them twice.
+    ring_.lost().store(0, std::memory_order_relaxed);
+    if (!ring_.push(lost_record(lost_of_, lost))) ring_.lost().store(lost, std::memory_order_relaxed);
   }
 
   std::uint32_t bytes_of(ioctl_device device, std::uint32_t request) const noexcept {
@@ -236,7 +233,6 @@ class tracer {
   std::uint32_t branch_;
   pid_t only_;
   std::unordered_map<pid_t, traced> threads_;  ///< that have made an ioctl of interest
-  std::uint64_t lost_ = 0;
   std::uint32_t lost_of_ = 0;
 };
 
