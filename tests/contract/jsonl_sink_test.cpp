@@ -266,4 +266,32 @@ TEST_CASE("jsonl: the paired form keeps its order within the lines it may hold")
   CHECK(out_of_order(10) == std::set<std::string>{"long"});  // nothing but the stage that is too long for ten lines
 }
 
+TEST_CASE("jsonl: what the paired form keeps back counts for the limits of the file and of its parts") {
+  const temporary_folder folder;
+  const auto write = [&](const char* name, const cutrace::file_limits& limits) {
+    cutrace::jsonl_options options;
+    options.form = cutrace::jsonl_form::paired;
+    options.file = limits;
+    cutrace::jsonl_sink sink(folder.file(name), options);
+    sink.open(sample::info());
+    for (std::int64_t i = 0; i < 2000; ++i) {
+      const cutrace::event e = sample::stage("short", 10 * i, 10 * i + 5, static_cast<std::uint64_t>(i + 1));
+      sink.write({&e, 1});
+    }
+    sink.close(sample::summary(0));
+    return sink.left_out();
+  };
+  cutrace::file_limits whole, parts;
+  whole.max_bytes = parts.rotate_bytes = 64 * 1024;
+  CHECK(write("t.jsonl", whole) > 1000);
+  const auto size = [&](const char* name) { return content_of(folder.file(name)).size(); };
+  CHECK(size("t.jsonl") >= 64 * 1024);
+  CHECK(size("t.jsonl") < 70 * 1024);
+  CHECK(write("p.jsonl", parts) == 0);
+  for (const char* part : {"p.0001.jsonl", "p.0002.jsonl"}) {
+    CHECK(size(part) >= 64 * 1024);
+    CHECK(size(part) < 70 * 1024);
+  }
+}
+
 }  // namespace jsonl_sink_test

@@ -84,6 +84,22 @@ TEST_CASE("a run on two devices has an entry for each, and its host time once") 
   CHECK(out.runs[0].gpu.length_ns() + out.runs[1].gpu.length_ns() == 30);
 }
 
+TEST_CASE("the end of a run keeps the entries of all its devices, however long one of them was silent") {
+  run_table table(1000);
+  seen out;
+  table.work(5, 2, 1, {0, 10}, 100, out);
+  table.work(5, 2, 3, {5, 25}, 100, out);
+  table.end(5, 2, {0, 5000}, 5100, out);
+  table.settle(5200, out);
+  CHECK(out.runs.empty());
+  table.work(5, 2, 1, {4000, 4010}, 5300, out);
+  table.work(5, 2, 3, {4000, 4020}, 5300, out);
+  table.settle(6300, out);
+  REQUIRE(out.runs.size() == 2);
+  CHECK(out.runs[0].gpu.length_ns() == 20);
+  CHECK(out.runs[1].gpu.length_ns() == 40);
+}
+
 TEST_CASE("a stage that goes on is not settled for being quiet a while") {
   run_table table(1000);
   seen out;

@@ -347,6 +347,25 @@ TEST_CASE("parts: by time, as soon as there is something in them") {
   CHECK(files_in(folder).size() == 2);
 }
 
+TEST_CASE("parts: by time, also those that have reached the limit of bytes") {
+  for (const char* name : {"jsonl", "chrome", "calls"}) {
+    INFO(name);
+    const temporary_folder folder;
+    const auto sink = sink_of(std::string(name) + ":" + folder.file("t.txt") + "?rotate=1s&keep=1&max=16K");
+    sink->open(sample::info());
+    const std::uint64_t begin = cutrace::clock::monotonic_ns();
+    write_many(*sink, 100);
+    const std::uint64_t left_out = sink->left_out();
+    CHECK(left_out != 0);
+    while (cutrace::clock::monotonic_ns() - begin < 1100000000u) ::usleep(10000);
+    sink->flush();
+    write_many(*sink, 1);
+    CHECK(sink->left_out() == left_out);
+    sink->close(sample::summary(0));
+    CHECK(files_in(folder) == std::vector<std::string>{"t.0002.txt"});
+  }
+}
+
 TEST_CASE("a limit of bytes: what exceeds it is counted as lost, said once, and the file has its end") {
   for (const char* sink : {"jsonl", "chrome", "calls"}) {
     const temporary_folder folder;

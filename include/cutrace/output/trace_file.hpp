@@ -176,6 +176,7 @@ class trace_file {
   const std::string& path() const noexcept { return file_.path(); }
   /// Bytes of this part that were given, before compression.
   std::uint64_t written() const noexcept { return given_; }
+  bool is_compressed() const noexcept { return compressed_; }
   bool has_parts() const noexcept { return limits_.parts(); }
   std::uint32_t part() const noexcept { return part_; }
   /// Name of the next part, without its folder.

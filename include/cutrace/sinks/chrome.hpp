@@ -90,7 +90,7 @@ class chrome_sink : public sink {
       write_event(e);
       file_.event_ends(out_.size());
       if (CUTRACE_UNLIKELY(out_.size() >= full)) out_.drop_front(file_.write_blocks(out_.view()));
-      if (CUTRACE_UNLIKELY(file_.part_is_full(out_.size()))) next_part(e.end_ns);
+      if (CUTRACE_UNLIKELY(file_.part_is_full(out_.size()) && !file_.is_full(out_.size()))) next_part(e.end_ns);
     }
     if (file_.has_parts() && events.size != 0) newest_ns_ = events.data[events.size - 1].end_ns;
   }
@@ -137,7 +137,6 @@ class chrome_sink : public sink {
 
   /// In the next part rows keep their numbers and names; totals stand in the last part only.
   CUTRACE_NOINLINE void next_part(std::int64_t ts_ns) {
-    if (file_.is_full(out_.size())) return;
     json_.begin_object();
     json_.field("next", file_.next_name());
     end_part(ts_ns);

@@ -47,6 +47,9 @@ class paired_lines {
     while (!heap_.empty()) pop(write);
   }
 
+  /// Of the lines that are kept back.
+  std::size_t bytes() const noexcept { return bytes_; }
+
  private:
   struct line {
     std::int64_t ts_ns;
@@ -117,7 +120,7 @@ class jsonl_sink : public sink {
 
   void write(event_view events) override {
     for (const event& e : events) {
-      if (CUTRACE_UNLIKELY(file_.is_full())) {
+      if (CUTRACE_UNLIKELY(file_.is_full(held()))) {
         file_.leave_out(1);
         continue;
       }
@@ -127,7 +130,7 @@ class jsonl_sink : public sink {
         write_pair(e);
       }
       if (file_.has_parts()) newest_ns_ = e.end_ns;
-      if (CUTRACE_UNLIKELY(file_.part_is_full() && !file_.is_full())) next_part();
+      if (CUTRACE_UNLIKELY(file_.part_is_full(held()) && !file_.is_full(held()))) next_part();
     }
   }
 
@@ -243,6 +246,9 @@ class jsonl_sink : public sink {
     file_.write(line);
     if (ends) file_.event_ends();
   }
+
+  /// What is kept back, for the limits of the file. How little it will be when compressed is not known.
+  std::size_t held() const noexcept { return file_.is_compressed() ? 0 : paired_.bytes(); }
 
   void finish_line() {
     if (form_ == jsonl_form::paired) json_.end_object();

@@ -94,7 +94,9 @@ class run_table {
     r.whole = true;
     run* set = set_of(id);
     for (std::size_t i = 0; i < ways; ++i) {
-      if (set[i].id == id) set[i].ended = true;
+      if (set[i].id != id) continue;
+      set[i].ended = true;
+      set[i].heard_ns = now_ns;  // only now the entries of other devices may be settled once they are quiet
     }
   }
   /// Settles the entries that were silent for quiet_ns; those of runs whose end has not come, for a minute at least.
