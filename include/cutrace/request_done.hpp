@@ -37,7 +37,8 @@ struct request_done {
   bool unfinished =
       false;  ///< a stage of it had not ended: the trace ended first, or the stage was waited for no longer
   bool work_missing = false;  ///< a launch of it has no GPU record, or one without times: its GPU times are too small
-  bool approximate = false;   ///< there were more intervals than are kept: a union was estimated
+  bool approximate = false;   ///< a union was estimated, as there were more intervals than are kept, or the trace was
+                              ///< paused inside of a stage: the time not recorded counts in it, too
 
   std::int64_t wall_ns() const noexcept { return end_ns - start_ns; }
   /// Nothing is known to be missing.

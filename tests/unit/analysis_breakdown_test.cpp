@@ -234,6 +234,27 @@ TEST_CASE("devices: what work without times occupies is neither busy nor idle") 
   CHECK(list[1].active == analysis::interval{150, 450});
 }
 
+TEST_CASE("devices: work without times counts in a bounded breakdown, too, and is marked as estimated once folded") {
+  analysis::bounds limits;
+  limits.row_intervals = 16;
+  for (const bool windows : {false, true})
+    for (const int count : {10, 100}) {
+      breakdown b(0, limits);
+      for (int i = 0; i < count; ++i) {
+        event unfinished = sample::kernel("u", 100 * i, 100 * i + 50, 1);
+        unfinished.incomplete = true;
+        b.add(unfinished);
+        b.add(sample::kernel("k", 100 * i, 100 * i + 20, 2, 8, 0));
+      }
+      if (windows) b.add(sample::base(event_kind::window, "recorded", 0, 10000));
+      const std::vector<analysis::device_time> list = b.devices();
+      REQUIRE(list.size() == 1);
+      CHECK(list[0].approximate == (count == 100));
+      CHECK(b.devices_approximate() == (count == 100));
+      if (!windows || count == 10) CHECK(list[0].unfinished_ns == 30 * count);
+    }
+}
+
 TEST_CASE("the bottleneck is the GPU where it works half of the time, else what the host did while it was idle") {
   breakdown b;
   b.add(sample::kernel("k", 0, 100, 1));
@@ -247,6 +268,20 @@ TEST_CASE("the bottleneck is the GPU where it works half of the time, else what 
   CHECK(analysis::largest_host_owner(b.everything(281), false) == owner::host_memory);
   CHECK(analysis::bottleneck(b.host(281)) == owner::nothing);
   CHECK(analysis::largest_host_owner(breakdown().everything(100), false) == owner::nothing);
+}
+
+TEST_CASE("a span may be waiting and owns no time, but the thread that adopted a part of it is in that part") {
+  event span = sample::stage("request", 0, 1000, 1), part = sample::stage("request", 200, 800, 1);
+  span.stage.span = part.stage.span = part.stage.adopted = true;
+  breakdown b;
+  b.add(part);
+  b.add(span);
+  const breakdown_table all = b.everything(1000), host = b.host(1000);
+  for (const breakdown_table& t : {all, host}) {
+    CHECK(t.time_ns(owner::host_stage) == 600);
+    CHECK(t.time_ns(owner::nothing) == 400);
+    CHECK(t.events(owner::host_stage) == 0);
+  }
 }
 
 TEST_CASE("what began before the window counts from its start only") {

@@ -256,6 +256,22 @@ TEST_CASE("difference: a row that could not be tested is not reported as unchang
   CHECK(nlohmann::json::parse(difference_json(tested, {"a"}, {"b"}, -1))["gpu_operations"][0]["tested"] == true);
 }
 
+TEST_CASE("difference: too few durations for a test do not count as tested where ranks and mean disagree") {
+  const auto run = [](const std::vector<std::int64_t>& durations) {
+    trace_profile p;
+    small_random random(1);
+    std::int64_t at = 0;
+    for (const std::int64_t ns : durations) {
+      p.of(profile_group::stages)["load"].add({at, at + ns}, 0, 1000, random);
+      at += ns;
+    }
+    return p;
+  };
+  const trace_difference d = find_difference({run({10, 10, 100})}, {run({11, 11, 20})});
+  CHECK(row(d, profile_group::stages, "load")->change_share < -0.6);
+  CHECK(!row(d, profile_group::stages, "load")->was_tested());
+}
+
 TEST_CASE("difference: the halves of a run differ by what was planted") {
   trace_analysis a;
   std::int64_t now = 0;

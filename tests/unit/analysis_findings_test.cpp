@@ -144,6 +144,18 @@ TEST_CASE("analysis.findings: many tiny kernels") {
   CHECK(found.typical_ns <= 2100);
 }
 
+TEST_CASE("analysis.findings: gaps before copies alone are not those of tiny kernels") {
+  std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+  for (std::int64_t i = 0; i < 200; ++i) {
+    const std::int64_t at = i * 142 * us;
+    const std::uint64_t id = static_cast<std::uint64_t>(i) + 1;
+    events.push_back(sample::api("cuMemcpyHtoDAsync_v2", at, at + 40 * us, id));
+    events.push_back(sample::called_at(
+        sample::memcpy(copy_direction::host_to_device, 5000000, at + 42 * us, at + 142 * us, id), at));
+  }
+  for (const finding& f : analysed(events).found) CHECK(f.is != finding_kind::launch_bound);
+}
+
 TEST_CASE("analysis.findings: allocation in the loop") {
   fault f;
   f.kernel_ns = 100 * us;
@@ -170,6 +182,22 @@ TEST_CASE("analysis.findings: the GPU waits for the host") {
 TEST_CASE("analysis.findings: one stream only") {
   const finding found = first(finding_kind::single_stream, planted::two_requests(false), planted::two_requests(true));
   CHECK(found.count >= 398);
+}
+
+TEST_CASE("analysis.findings: one stream only, for requests that take turns") {
+  std::vector<request_ref> requests;
+  for (std::uint64_t r = 0; r < 16; ++r) requests.push_back(sample::request_id(500 + r));
+  std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+  for (std::uint64_t i = 1; i <= 160; ++i) {
+    const std::int64_t at = static_cast<std::int64_t>(i) * 201 * us;
+    const auto placed = [&](event e) { return sample::in_stage(e, "decode", i, &requests[i % 16], 1); };
+    events.push_back(placed(sample::api("cuLaunchKernel", at, at + 5 * us, i)));
+    events.push_back(placed(sample::stage("decode", at, at + 6 * us, i)));
+    events.push_back(placed(sample::called_at(sample::kernel("gemm", at + 10 * us, at + 210 * us, i), at)));
+  }
+  const outcome o = analysed(events);
+  REQUIRE(!o.found.empty());
+  CHECK_MESSAGE(o.found[0].is == finding_kind::single_stream, list_of(o.found));
 }
 
 TEST_CASE("analysis.findings: copies and kernels that never overlap") {

@@ -653,6 +653,31 @@ TEST_CASE("analysis.idle: the cause of a gap before work whose call another log 
   CHECK(live.uncertain_ns >= live.report.of(idle_cause::unknown).ns);
 }
 
+TEST_CASE("analysis.idle: the cause of a gap stays uncertain while its thread is silent for some logs") {
+  // The thread fills the gap with launches for another device, another one with calls of one log and more, and the work
+  // that ends the gap comes last.
+  std::vector<event> events = {launch(0, 5, 1), kernel(0, 10, 0, 1)};
+  for (std::int64_t i = 0; i < 97; ++i) {
+    const std::int64_t t = 20 + 10 * i;
+    const auto id = static_cast<std::uint64_t>(10 + i);
+    events.push_back(launch(t, t + 9, id));
+    events.push_back(kernel(t + 2, t + 3, t, id));
+    events.back().device = 1;
+    events.back().stream = 9;
+  }
+  events.push_back(launch(990, 995, 5000));
+  for (event& e : events) e.thread_id = 1;
+  for (std::int64_t i = 0; i < 4000; ++i)
+    events.push_back(on(2, sample::api("cuCtxGetCurrent", 996 * us + 10 * i, 996 * us + 10 * i + 5, 0)));
+  events.push_back(on(1, kernel(1040, 1050, 990, 5000)));
+  const watched one = watch(events, 0), many = watch(events, 40000);
+  REQUIRE(one.of_device[0].ns == 1030 * us);
+  REQUIRE(many.of_device[0].ns == 1030 * us);
+  CHECK(one.uncertain_ns == 0);
+  if (one.report.of(idle_cause::launch_latency).ns != many.report.of(idle_cause::launch_latency).ns)
+    CHECK(many.uncertain_ns >= 1030 * us);
+}
+
 TEST_CASE("analysis.idle: a window that is open for many logs") {
   std::vector<event> events = {sample::base(event_kind::window, "recorded", 0, 10 * us)};
   for (event e : server(2000)) {

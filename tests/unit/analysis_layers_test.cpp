@@ -34,7 +34,8 @@ std::map<std::uint32_t, layer_times> naive(const layer_sweep& s, std::uint32_t o
     for (std::size_t i = 0; i < s.stages.size(); ++i) {
       const interval v = s.stages[i].when;
       if (v.start_ns > t || t >= v.end_ns) continue;
-      if (stage == s.stages.size() || v.start_ns >= s.stages[stage].when.start_ns) stage = i;
+      const interval last = stage == s.stages.size() ? interval{INT64_MIN, 0} : s.stages[stage].when;
+      if (v.start_ns != last.start_ns ? v.start_ns > last.start_ns : v.end_ns <= last.end_ns) stage = i;
     }
     layer l = layer::user_code;
     if (covers(s.calls, t)) l = layer::driver_call;

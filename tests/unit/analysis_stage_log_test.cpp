@@ -96,4 +96,48 @@ TEST_CASE(
   CHECK(parts_in_stages > 1000);
 }
 
+TEST_CASE("stages of a thread: what is around hundreds of others is found, own stages and adopted parts alike") {
+  struct around_many {
+    const char* what;
+    bool adopted, span;  // the one around
+    bool parts_inside;
+  };
+  for (const around_many& c : {around_many{"a part around own stages", true, false, false},
+                               around_many{"an own stage around parts", false, false, true},
+                               around_many{"an own stage around own stages", false, false, false},
+                               around_many{"a part of a span that began on the thread", true, true, false}}) {
+    CAPTURE(c.what);
+    constexpr std::int64_t inside = 600, end = 10 * inside + 1000;
+    name_table names;
+    stage_log log;
+    std::vector<std::uint32_t> order;
+    const auto add = [&](scope s, std::uint16_t thread, bool span = false) {
+      cutrace::event e = sample::stage("stage", s.begin, s.end, s.id, s.parent);
+      e.stage.adopted = s.adopted;
+      e.stage.span = span;
+      log.add(e, {s.begin, s.end}, thread, 0, names);
+      if (!s.adopted) order.push_back(log.of(e, names));
+    };
+    add({0, c.adopted ? 2 * end : end, 1, 0}, c.adopted && !c.span ? others : worker, c.span);
+    if (c.adopted) add({0, end, 1, 0, true}, worker, c.span);
+    for (std::int64_t i = 0; i < inside; ++i) {
+      const auto id = static_cast<std::uint64_t>(100 + i);
+      add({10 * i + 1, 10 * i + 8, id, c.parts_inside ? 0u : 1u}, c.parts_inside ? others : worker);
+      if (c.parts_inside) add({10 * i + 2, 10 * i + 7, id, 0, true}, worker);
+    }
+    thread_stages stages(log, order, others + 1);
+    std::size_t hint = 0;
+    for (const std::int64_t t : {std::int64_t{0}, std::int64_t{2009}, 10 * inside + 500})
+      CHECK(log[stages.at(worker, t, hint)].id == 1);
+    CHECK(log[stages.at(worker, 2005, hint)].id == 300);
+    CHECK(stages.at(worker, end, hint) == stage_log::none);
+    std::vector<stage_piece> pieces;
+    stages.innermost(worker, {10 * inside, 2 * end}, stage_log::none, hint, pieces);
+    REQUIRE(pieces.size() == 2);
+    CHECK(log[pieces[0].stage].id == 1);
+    CHECK(pieces[0].when.end_ns == end);
+    CHECK(pieces[1].stage == stage_log::none);
+  }
+}
+
 }  // namespace analysis_stage_log_test

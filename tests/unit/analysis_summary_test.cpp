@@ -71,6 +71,24 @@ TEST_CASE("an address that is handed out again without a free counts once") {
   CHECK(s.numbers().device.live_bytes == 40);
 }
 
+TEST_CASE("an address that comes back as another kind of memory leaves the total that it was in") {
+  summary s;
+  event pinned = sample::memory(memory_operation::allocate, 0x1000, 100, 1, 1);
+  pinned.memory.memory = memory_kind::pinned;
+  s.add(pinned);
+  s.add(sample::memory(memory_operation::allocate, 0x1000, 10, 2, 2));
+  trace_numbers n = s.numbers();
+  CHECK(n.host.live_bytes == 0);
+  CHECK(n.host.peak_live_bytes == 100);
+  CHECK(n.device.live_bytes == 10);
+  CHECK(n.device.peak_live_bytes == 10);
+  pinned.memory.operation = memory_operation::free;
+  s.add(pinned);
+  n = s.numbers();
+  CHECK(n.host.live_bytes == 0);
+  CHECK(n.device.live_bytes == 0);
+}
+
 TEST_CASE("more live allocations than the bounds hold are said to be approximate") {
   analysis::bounds limits;
   limits.live_allocations = 2;

@@ -569,6 +569,34 @@ TEST_CASE("analysis.trace: requests: what was measured alone, in batches, and th
       true);
 }
 
+TEST_CASE("analysis.trace: a request none of whose stages has ended has no latency") {
+  trace_analysis a;
+  const request_ref ended = sample::request_id(1), open = sample::request_id(2);
+  const auto launch = [&](const request_ref& r, std::int64_t at, std::uint64_t id) {
+    a.add(sample::in_stage(sample::api("cuLaunchKernel", at, at + 10, id), "decode", id, &r, 1));
+    a.add(sample::in_stage(sample::called_at(sample::kernel("gemm", at + 20, at + 80, id), at), "decode", id, &r, 1));
+  };
+  launch(ended, 100, 1);
+  a.add(sample::in_stage(sample::stage("decode", 100, 200, 1), "decode", 1, &ended, 1));
+  launch(open, 300, 2);
+  const trace_results r = a.finish(1000);
+  CHECK(r.inference.requests == 2);
+  CHECK(r.inference.latency.count() == 1);
+  CHECK(r.inference.latency.mean_ns() == 100);
+}
+
+TEST_CASE("analysis.trace: times of marks are clamped as all times are") {
+  trace_analysis a;
+  const request_ref one = sample::request_id(1);
+  a.add(sample::in_stage(sample::stage("decode", 0, 100, 1), "decode", 1, &one, 1));
+  for (const std::int64_t at : {INT64_MIN + 1, INT64_MAX})
+    a.add(sample::in_stage(sample::mark("token", at), "decode", 1, &one, 1));
+  const trace_results r = a.finish(1000);
+  CHECK(r.inference.tokens == 2);
+  CHECK(r.inference.between_tokens.longest_ns == std::uint64_t{1} << 61);
+  CHECK(r.inference.per_output_token.longest_ns == std::uint64_t{1} << 61);
+}
+
 TEST_CASE("analysis.trace: percentiles lie within a bucket of the nearest rank") {
   for_each_trace(8000, [](const subject& s) {
     for (const operation& o : s.analysis.gpu_operations().top(100)) {

@@ -37,19 +37,14 @@ struct plan {
        low_clock = false;
 };
 
-class server {
- public:
-  explicit server(const plan& p) {
-    for (std::uint64_t i = 0; i < 200; ++i)
-      request(i + 1, static_cast<std::int64_t>(i) * 60 * ms, i + 1 == slow ? p : plan());
-    if (p.straggler)  // batches with request 9000, the straggler, are slow without request 77, too
-      for (std::int64_t k = 0; k < 10; ++k) batch({9000, 9001}, 13000 * ms + k * 10 * ms, 6000 * us);
+/// Collects the events of a trace.
+struct builder {
+  /// In the order of delivery.
+  const std::vector<event>& events() {
     std::stable_sort(events_.begin(), events_.end(),
                      [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+    return events_;
   }
-  const std::vector<event>& events() const noexcept { return events_; }
-
- private:
   event placed(event e, const char* stage, std::uint64_t id, const std::vector<std::uint64_t>& requests) {
     lists_.emplace_back();
     for (const std::uint64_t r : requests) lists_.back().push_back(sample::request_id(r));
@@ -79,7 +74,21 @@ class server {
     stage("decode", at, at + 60 * us + gpu_ns, id, requests, 80);
     return at + 60 * us + gpu_ns;
   }
+  std::vector<event> events_;
+  std::deque<std::vector<request_ref>> lists_;
+  std::uint64_t correlation_ = 0, stages_ = 0;
+};
 
+class server : public builder {
+ public:
+  explicit server(const plan& p) {
+    for (std::uint64_t i = 0; i < 200; ++i)
+      request(i + 1, static_cast<std::int64_t>(i) * 60 * ms, i + 1 == slow ? p : plan());
+    if (p.straggler)  // batches with request 9000, the straggler, are slow without request 77, too
+      for (std::int64_t k = 0; k < 10; ++k) batch({9000, 9001}, 13000 * ms + k * 10 * ms, 6000 * us);
+  }
+
+ private:
   void request(std::uint64_t id, std::int64_t at, const plan& p) {
     stage("queue_wait", at, at + p.queue_ms * ms, ++stages_, {id}, 10, true);
     at += p.queue_ms * ms;
@@ -132,10 +141,6 @@ class server {
       at = batch(mates, at + 50 * us, p.straggler ? 6000 * us : 700 * us);
     }
   }
-
-  std::vector<event> events_;
-  std::deque<std::vector<request_ref>> lists_;
-  std::uint64_t correlation_ = 0, stages_ = 0;
 };
 
 struct answer {
@@ -164,7 +169,7 @@ answer why(const std::vector<event>& events, const std::function<std::uint32_t(c
 /// `expected`, and all three forms say so, with `words`.
 answer planted(const plan& p, request_part expected, std::int64_t least_excess_ns,
                const std::vector<std::string>& words) {
-  const server s(p);
+  server s(p);
   const answer w = why(s.events(), [&](const why_finder& f) { return f.by_latency().at(p.straggler ? 2 : 0); });
   CAPTURE(w.text);
   CHECK(w.report.name == "77");
@@ -278,6 +283,139 @@ TEST_CASE("analysis.why: a batch mate whose batches are slow everywhere") {
   CHECK(w.first().mates[0].name == "9000");
 }
 
+/// Request 7 of 31, with the events that `add` gives it; the others are a decode step each. `add(builder, time)`.
+template <class Add>
+answer seventh(Add&& add) {
+  builder b;
+  for (std::int64_t r = 0; r < 30; ++r) b.batch({100 + static_cast<std::uint64_t>(r)}, r * 100 * ms, 1 * ms);
+  add(b, 3000 * ms);
+  return why(b.events(), [](const why_finder& f) {
+    for (const std::uint32_t r : f.by_latency())
+      if (f.name_of_request(r) == "7") return r;
+    return f.by_latency().at(0);
+  });
+}
+
+TEST_CASE("analysis.why: what was in the way has the name of its own stage, kernel and process") {
+  enum { other_process, without_stage, in_turn };
+  const auto of = [](int kind) {
+    return seventh([&](builder& b, std::int64_t at) {
+      const std::uint64_t own = ++b.stages_;
+      b.kernel("decode", own, {7}, at, at + 12 * ms, at + 13 * ms);
+      b.stage("decode", at - 1 * us, at + 10 * us, own, {7}, 80);
+      const auto other = [&](const char* kernel, std::int64_t from, std::int64_t to) {
+        return sample::called_at(sample::kernel(kernel, from, to, ++b.correlation_, 9), at - 100 * us);
+      };
+      if (kind == without_stage) {
+        b.events_.push_back(other("tiny_fill", at + 10 * us, at + 20 * us));
+        b.events_.push_back(other("huge_gemm", at + 20 * us, at + 12 * ms));
+      }
+      for (const char* name : {"heartbeat", "train_step"}) {
+        if (kind != other_process) continue;
+        const bool first = name[0] == 'h';
+        const std::uint64_t id = ++b.stages_;
+        event work = other("gemm", first ? at + 10 * us : at + 20 * us, first ? at + 20 * us : at + 12 * ms);
+        event stage = sample::stage(name, at - 110 * us, at - 90 * us, id);
+        for (event* e : {&work, &stage}) {
+          *e = b.placed(*e, name, id, {});
+          e->process_id = e->thread_id = e->context = 5151;
+          b.events_.push_back(*e);
+        }
+      }
+      for (std::int64_t i = 0; kind == in_turn && i < 36; ++i)
+        b.events_.push_back(b.placed(other("gemm", at + i * 300 * us + 10 * us, at + i * 300 * us + 310 * us), "decode",
+                                     ++b.stages_, {500 + static_cast<std::uint64_t>(i % 12)}));
+    });
+  };
+  const answer process = of(other_process), kernel = of(without_stage), turns = of(in_turn);
+  for (const answer* w : {&process, &kernel, &turns}) {
+    CAPTURE(w->text);
+    CHECK(w->first().is == request_part::behind_others);
+    REQUIRE(w->first().shares.size() >= 2);
+  }
+  CHECK(process.first().shares[0].name == "train_step of process 5151");
+  CHECK(process.first().shares[0].ns == 11980 * us);
+  CHECK(process.first().shares[1].name == "heartbeat of process 5151");
+  CHECK(process.first().shares[1].ns == 10 * us);
+  CHECK(kernel.first().shares[0].name == "huge_gemm");
+  CHECK(kernel.first().shares[1].name == "tiny_fill");
+  CHECK(turns.first().shares[0].count == 3);  // of one request, though eleven others came in between
+}
+
+TEST_CASE("analysis.why: a launch is not late while the GPU is busy") {
+  const answer w = seventh([](builder& b, std::int64_t at) {
+    b.events_.push_back(
+        sample::called_at(sample::kernel("other", at, at + 20 * ms, ++b.correlation_, 9), at - 10 * us));
+    const std::uint64_t behind = ++b.stages_, late = ++b.stages_;
+    b.kernel("prefill", behind, {7}, at + 1 * us, at + 20 * ms, at + 21 * ms);
+    b.stage("prefill", at, at + 10 * us, behind, {7}, 50);
+    b.kernel("decode", late, {7}, at + 22 * ms, at + 32 * ms, at + 33 * ms);
+    b.stage("decode", at + 22 * ms - 1 * us, at + 22 * ms + 10 * us, late, {7}, 80);
+  });
+  for (const why_cause& c : w.report.causes) {
+    if (c.is != request_part::launch_delay) continue;
+    REQUIRE(!c.shares.empty());
+    CHECK(c.shares[0].name == "decode");
+    CHECK(c.shares[0].ns == c.ns);
+    return;
+  }
+  FAIL("no launch_delay");
+}
+
+TEST_CASE("analysis.why: a mate whose batches are slow with this request only is no reason") {
+  const answer w = seventh([](builder& b, std::int64_t at) {
+    for (std::int64_t k = 0; k < 20; ++k) b.batch({8, 9}, at + k * 20 * ms, 1 * ms);
+    b.batch({7, 8}, at + 1000 * ms, 15 * ms);
+    b.batch({8, 9}, at + 1020 * ms, 1 * ms);
+  });
+  CAPTURE(w.text);
+  CHECK(w.first().is == request_part::gpu_batch);
+  CHECK(w.first().mates.empty());
+}
+
+TEST_CASE("analysis.why: a stage continued on another thread counts there, too") {
+  const auto with_part = [](builder& b, std::uint64_t request, std::int64_t at, std::int64_t part_ns) {
+    const std::uint64_t id = ++b.stages_, last = ++b.stages_;
+    b.stage("handle", at, at + 200 * us, id, {request}, 10);
+    b.stage("handle", at + 100 * us, at + 100 * us + part_ns, id, {request}, 10);
+    b.events_.back().stage.adopted = true;
+    b.events_.back().thread_id = sample::worker_thread;
+    b.stage("respond", at + part_ns + 1 * ms, at + part_ns + 1500 * us, last, {request}, 20);
+  };
+  const answer own = seventh([&](builder& b, std::int64_t at) {
+    with_part(b, 200, at, 1 * ms);
+    with_part(b, 7, at + 100 * ms, 50 * ms);
+    with_part(b, 201, at + 200 * ms, 1 * ms);
+  });
+  CAPTURE(own.text);
+  CHECK(own.first().is == request_part::own_code);
+  REQUIRE(!own.first().shares.empty());
+  CHECK(own.first().shares[0].name == "handle");
+  CHECK(own.first().shares[0].ns == 50200 * us);
+  CHECK(own.first().shares[0].typical_ns == 1200 * us);
+  CHECK(own.report.rows[0].host_ns == 50100 * us);
+  const answer hole = seventh([&](builder& b, std::int64_t at) { with_part(b, 7, at, 50 * ms); });
+  for (const why_cause& c : hole.report.causes)
+    if (c.is == request_part::between) CHECK(c.shares.at(0).ns == 900 * us);
+}
+
+TEST_CASE("analysis.why: a sentence names something, however evenly the time is spread") {
+  std::vector<std::string> names;
+  for (int i = 0; i < 25; ++i) names.push_back("kernel_" + std::to_string(i));
+  const answer w = seventh([&](builder& b, std::int64_t at) {
+    const std::uint64_t id = ++b.stages_;
+    for (std::int64_t i = 0; i < 25; ++i) {
+      const std::int64_t from = at + 100 * us + i * 2 * ms;
+      b.kernel("forward", id, {7}, at + i * us, from, from + 2 * ms);
+      b.events_.back().name = sample::text_of(names[static_cast<std::size_t>(i)]);
+    }
+    b.stage("forward", at, at + 60 * us, id, {7}, 30);
+  });
+  CAPTURE(w.text);
+  CHECK(w.first().is == request_part::gpu_alone);
+  CHECK(w.json["causes"][0]["what"].get<std::string>().find("Its own kernels: \"kernel_") == 0);
+}
+
 TEST_CASE("analysis.why: nothing of it is open, and what another thread does meanwhile") {
   plan p;
   p.hole_ms = 20;
@@ -287,7 +425,7 @@ TEST_CASE("analysis.why: nothing of it is open, and what another thread does mea
 }
 
 TEST_CASE("analysis.why: a usual request has no cause") {
-  const server s{plan()};
+  server s{plan()};
   const answer w = why(s.events(), [](const why_finder& f) { return f.by_latency().at(100); });
   CHECK(w.text.find("no part of it took longer than in 90 % of the others") != std::string::npos);
   CHECK(w.json["ended"] == true);

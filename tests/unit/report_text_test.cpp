@@ -120,6 +120,50 @@ TEST_CASE("report.text: random traces, all rows of the first screen, any width")
   CHECK(full > (sanitized ? 10 : 50));
 }
 
+TEST_CASE("report.text: work of all classes overlaps in as many tables as have room") {
+  std::vector<event> events;
+  std::int64_t at = 10000;
+  const auto add = [&](event e) {
+    e.start_ns = at;
+    e.end_ns = at + 5000;
+    events.push_back(sample::called_at(e, at - 5000));
+    at += 10000;
+  };
+  add(sample::kernel("gemm", 0, 0, 1));
+  add(sample::kernel("ncclDevKernel_AllReduce", 0, 0, 2));
+  std::uint64_t id = 2;
+  for (const copy_direction d : {copy_direction::host_to_device, copy_direction::device_to_host,
+                                 copy_direction::device_to_device, copy_direction::peer, copy_direction::unknown})
+    add(sample::memcpy(d, 1000, 0, 0, ++id));
+  add(sample::memset(100, 0, 0, 8));
+  event unfinished = sample::kernel("last", 0, 0, 9);
+  unfinished.incomplete = true;
+  add(unfinished);
+  for (const std::size_t width : {80u, 89u, 90u, 100u, 108u, 160u}) {
+    CAPTURE(width);
+    report_options o;
+    o.width = width;
+    const std::string text = report_of(events, 0, o);
+    check_lines(text, width);
+    std::string columns;
+    for (const std::string& line : lines_of(text))
+      if (line.find("OVERLAP ON GPU 0") == 0) columns += line.substr(16);
+    for (const char* name : {"compute", "comm.", "HtoD", "DtoH", "DtoD", "peer", "other", "memset", "unfin."})
+      CHECK(has(columns, name));
+  }
+}
+
+TEST_CASE("report.text: percentiles of latencies leave out requests none of whose stages has ended") {
+  static const request_ref requests[] = {sample::request_id(1), sample::request_id(2)};
+  std::vector<event> events;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const event call = sample::api("cuLaunchKernel", 10000, 15000, i + 1);
+    events.push_back(sample::in_stage(call, "decode", i + 1, &requests[i], 1));
+  }
+  events.push_back(sample::in_stage(sample::stage("decode", 5000, 25000, 1), "decode", 1, &requests[0], 1));
+  CHECK(has(report_of(events), "Latency of all 1: p50 20.0 us"));
+}
+
 TEST_CASE("report.text: the numbers are those of the analyses") {
   const std::string text = report_of(planted::two_requests(false));
   CHECK(has(text, "one stream only"));

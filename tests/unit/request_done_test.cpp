@@ -273,6 +273,34 @@ TEST_CASE("request_done: losses while it was open, late events, stages that neve
   CHECK(d.end_ns == 50);
 }
 
+TEST_CASE("request_done: of a stage that reaches over a pause the numbers are approximate") {
+  // Each stage lies at [5, 60): in one window, in windows without a pause between, over a pause of which the second
+  // window is known or still open, behind all windows.
+  struct recorded {
+    std::vector<analysis::interval> windows;
+    bool exact;
+  };
+  const std::vector<recorded> cases = {{{{0, 100}}, true},
+                                       {{{0, 30}, {30, 100}}, true},
+                                       {{{0, 30}, {40, 100}}, false},
+                                       {{{0, 30}}, false},
+                                       {{{1, 3}}, true},
+                                       {{}, true}};
+  for (const recorded& c : cases) {
+    request_watch watch(quick());
+    one_request r(7);
+    for (const analysis::interval w : c.windows)
+      watch.add(sample::base(event_kind::window, "recorded", w.start_ns, w.end_ns));
+    for (const event& e : r.events) watch.add(e);
+    watch.add(end_mark(r, 60));
+    watch.advance(10000);
+    REQUIRE(watch.done().size() == 1);
+    CAPTURE(c.windows.size());
+    CHECK(watch.done()[0].approximate == !c.exact);
+    CHECK(watch.done()[0].exact() == c.exact);
+  }
+}
+
 TEST_CASE("request_done: memory is bounded, whatever never ends is reported early") {
   request_watch_limits limits = quick();
   limits.requests = 64;

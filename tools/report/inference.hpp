@@ -97,14 +97,15 @@ class inference_marks {
     const std::string_view name(e.name.data, e.name.size);
     const bool begin = is_request_begin(name), token = is_token(name);
     if (!begin && !token) return;
+    const std::int64_t at_ns = time_of(e.start_ns);
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       token_times& t = of_[e.requests[i].id];
       if (begin) {
-        t.begin(e.start_ns);
+        t.begin(at_ns);
         continue;
       }
       if (t.tokens == 0 && name == "first_token") first_named_.insert(e.requests[i].id);
-      at_.push_back({e.start_ns, t.token(e.start_ns)});
+      at_.push_back({at_ns, t.token(at_ns)});
     }
   }
   struct token_mark {
@@ -235,7 +236,7 @@ class inference_finder {
     for (const request_cost& c : costs_) {
       if (c.stages == 0) continue;
       ++r_.requests;
-      r_.latency.add(c.span.length_ns());
+      if (!c.span.empty()) r_.latency.add(c.span.length_ns());  // empty: none of its stages has ended
       r_.gpu_alone.add(c.execution_alone_ns + c.transfer_alone_ns);
       r_.gpu_in_batches.add(c.execution_in_batches_ns + c.transfer_in_batches_ns);
       all.push_back(c.request);

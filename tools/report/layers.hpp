@@ -19,6 +19,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -93,12 +94,13 @@ class layer_sweep {
       changes.emplace_back(stages[i].when.end_ns, i);
     }
     std::sort(changes.begin(), changes.end());
-    std::set<std::pair<std::int64_t, std::size_t>> open;  // by their begin
+    // By their begin. Of those that begin at the same time, the one that ends first is the inner one.
+    std::set<std::tuple<std::int64_t, std::int64_t, std::size_t>> open;
     std::size_t next_change = 0;
     for (std::int64_t now_ns = all.start_ns; now_ns < all.end_ns;) {
       for (; next_change < changes.size() && changes[next_change].first <= now_ns; ++next_change) {
         const std::size_t i = changes[next_change].second;
-        const std::pair<std::int64_t, std::size_t> key{stages[i].when.start_ns, i};
+        const std::tuple key{stages[i].when.start_ns, -stages[i].when.end_ns, i};
         if (!open.insert(key).second) open.erase(key);
       }
       std::int64_t next_ns = all.end_ns;
@@ -109,7 +111,7 @@ class layer_sweep {
                       : in_wait.covers  ? layer::waiting
                       : in_call.covers  ? layer::driver_call
                                         : layer::user_code;
-      const std::uint32_t stage = open.empty() ? outside : stages[open.rbegin()->second].stage;
+      const std::uint32_t stage = open.empty() ? outside : stages[std::get<2>(*open.rbegin())].stage;
       add_ns(result[stage].ns[static_cast<std::size_t>(l)], next_ns - now_ns);
       now_ns = next_ns;
     }

@@ -179,7 +179,7 @@ class difference_finder {
     if (result_.repeated || !d.on_both_sides()) return d;
     const rank_test t = mann_whitney(last[0]->sample, last[1]->sample);
     // Where a few outliers move the mean against the shift of the ranks, the change of the mean is not significant.
-    d.p = (t.greater - 0.5) * d.change_ns < 0 ? 1.0 : t.p;
+    d.p = !std::isnan(t.p) && (t.greater - 0.5) * d.change_ns < 0 ? 1.0 : t.p;
     return d;
   }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/stage_log.hpp>
@@ -217,7 +218,10 @@ class why_finder {
       ++row.count;
       row.batches += log_.stages().served(n) > 1;
       row.span = s.span;
-      if (s.ended) row.host.push_back(s.when), add_ns(row.host_ns, s.when.length_ns());
+      std::vector<interval> open;
+      for (const host_place& p : places_of(n, false)) open.push_back(p.when);
+      row.host.insert(row.host.end(), open.begin(), open.end());
+      add_ns(row.host_ns, union_length_ns(std::move(open)));
       for (const std::uint32_t i : index_.works(n)) row.gpu.push_back(log_.work()[i].when);
     }
     for (why_row& row : r.rows) {
@@ -410,15 +414,12 @@ class why_finder {
     for (const auto& m : with) {
       if (2 * m.second.first < excess || excess == 0) continue;
       why_share s;
-      std::uint64_t elsewhere = 0;
       for (const std::uint32_t n : index_.instances(m.first)) {
-        if (log_.stages().served(n) <= 1) continue;
-        const stage_log::request_list list = log_.stages().requests_of(n);
-        elsewhere += std::find(list.begin(), list.end(), request) == list.end();
+        if (log_.stages().served(n) <= 1 || serves(n, request)) continue;
         add_ns(s.ns, gpu_of(n));
         add_ns(s.typical_ns, typical_gpu(log_.stages()[n].name));
       }
-      if (elsewhere == 0 || 5 * s.ns < 6 * s.typical_ns) continue;
+      if (s.ns == 0 || 5 * s.ns < 6 * s.typical_ns) continue;
       s.name = name_of_request(m.first);
       s.count = m.second.second;
       c.mates.push_back(std::move(s));
@@ -446,9 +447,10 @@ class why_finder {
     return std::find(list.begin(), list.end(), request) != list.end();
   }
 
-  /// Work of others that ran while work of the request waited, by stage and the requests that it served.
+  /// Work of others that ran while work of the request waited, by process, stage (without one: by name or kind) and the
+  /// requests that it served.
   void by_others(why_cause& c, std::uint32_t request) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, why_share> found;  // by stage's name and list of requests
+    std::map<std::array<std::uint32_t, 4>, why_share> found;
     const auto waits = waits_of(request);
     std::uint32_t own_process = 0;
     for (const std::uint32_t n : index_.instances(request))
@@ -463,7 +465,9 @@ class why_finder {
         for (std::size_t k = at; k < d.second.size() && d.second[k].start_ns < w.when.end_ns; ++k) {
           const stage_instance& stage = log_.stages()[w.stage];
           const std::uint32_t process = log_.lanes()[w.lane].process;
-          why_share& s = found[{process == own_process ? stage.name : UINT32_MAX - process, stage.requests}];
+          const bool staged = w.stage != stage_log::none;
+          const std::uint32_t work = w.name != 0 ? w.name : UINT32_MAX - static_cast<std::uint32_t>(w.is);
+          why_share& s = found[{process, staged, staged ? stage.name : work, stage.requests}];
           if (s.count++ == 0) name_company(s, w, process == own_process ? 0 : process);
           add_ns(s.ns, clip(w.when, d.second[k]).length_ns());
         }
@@ -483,13 +487,22 @@ class why_finder {
       if (s.requests.size() < 8) s.requests.push_back(name_of_request(r));
   }
 
+  /// Stages whose work waited, with the part of the wait in which the device was idle.
   void by_delay(why_cause& c, std::uint32_t request) {
     std::map<std::uint32_t, why_share> found;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<interval>> waits;  // by stage's name and device
     for (const std::uint32_t n : index_.instances(request))
       for (const std::uint32_t i : index_.works(n)) {
         const interval waited = log_.wait_of(log_.work()[i]);
-        if (!waited.empty()) add_ns(count_in(found, n).ns, waited.length_ns());
+        if (waited.empty()) continue;
+        count_in(found, n);
+        waits[{log_.stages()[n].name, log_.lanes()[log_.work()[i].lane].device}].push_back(waited);
       }
+    for (auto& w : waits) {
+      const std::vector<interval> list = merged(std::move(w.second));
+      const std::int64_t busy_ns = intersection_length_ns(list, index_.busy(w.first.second));
+      add_ns(found[w.first.first].ns, union_length_ns(list) - busy_ns);
+    }
     take_most(c.shares, found);
   }
 
@@ -519,21 +532,40 @@ class why_finder {
     take_most(c.shares, found);
   }
 
-  /// Time in which the instance was the innermost of its thread, without its calls. @param where receives the stretches
-  std::int64_t own_of(std::uint32_t n, std::vector<interval>* where = nullptr) {
+  struct host_place {
+    std::uint16_t thread;
+    interval when;
+  };
+  /// Where the instance was open: on its own thread, if it has ended, and on those that adopted it.
+  /// @param at_work without the time of a span, which may only wait
+  std::vector<host_place> places_of(std::uint32_t n, bool at_work) const {
     const stage_instance& s = log_.stages()[n];
-    if (!s.ended || s.span) return 0;
-    std::size_t hint = 0;
-    threads_.innermost(s.thread, s.when, stage_log::none, hint, pieces_);
+    std::vector<host_place> places;
+    if (s.ended && !(at_work && s.span)) places.push_back({s.thread, s.when});
+    if (const std::vector<std::uint32_t>* parts = index_.parts(n))
+      for (const std::uint32_t p : *parts)
+        places.push_back({log_.stages().parts()[p].thread, log_.stages().parts()[p].when});
+    return places;
+  }
+
+  /// Time in which the instance was the innermost of a thread, without its calls. @param where receives the stretches
+  std::int64_t own_of(std::uint32_t n, std::map<std::uint16_t, std::vector<interval>>* where = nullptr) {
+    std::map<std::uint16_t, std::vector<interval>> own;
+    for (const host_place& place : places_of(n, true)) {
+      std::size_t hint = 0;
+      threads_.innermost(place.thread, place.when, stage_log::none, hint, pieces_);
+      for (const stage_piece& p : pieces_)
+        if (p.stage == n) own[place.thread].push_back(p.when);
+    }
     std::int64_t ns = 0;
-    for (const stage_piece& p : pieces_)
-      if (p.stage == n)
-        log_.for_recorded(p.when, piece_, [&](interval v) {
+    for (const auto& t : own)
+      for (const interval whole : merged(t.second))
+        log_.for_recorded(whole, piece_, [&](interval v) {
           ns += v.length_ns();
-          if (where != nullptr) where->push_back(v);
+          if (where != nullptr) (*where)[t.first].push_back(v);
         });
     for (const request_index::call_place at : index_.calls(n))
-      if (at.thread == s.thread)
+      if (own.count(at.thread) != 0)
         log_.for_recorded(log_.threads()[at.thread].calls()[at.call].when, piece_,
                           [&](interval v) { ns -= v.length_ns(); });
     return std::max<std::int64_t>(ns, 0);
@@ -553,15 +585,17 @@ class why_finder {
     std::uint16_t longest_thread = no_thread;
     std::int64_t most = INT64_MIN;
     for (const std::uint32_t n : index_.instances(request)) {
-      const stage_instance& stage = log_.stages()[n];
-      if (!stage.ended || stage.span) continue;
-      const std::int64_t own = own_of(n, &where[stage.thread]), typical = typical_own(stage.name);
+      const std::vector<host_place> places = places_of(n, true);
+      if (places.empty()) continue;
+      const std::int64_t own = own_of(n, &where), typical = typical_own(log_.stages()[n].name);
       why_share& s = count_in(found, n);
-      if (s.count == 1) s.thread_id = log_.thread_id(stage.thread);
+      if (s.count == 1 && places.size() == 1) s.thread_id = log_.thread_id(places[0].thread);
       add_ns(s.ns, own);
       add_ns(s.typical_ns, typical);
-      if (own - typical > most)
-        most = own - typical, longest = stage.when, longest_thread = stage.thread, s.site = log_.site(n);
+      if (own - typical <= most) continue;
+      most = own - typical, longest = {}, s.site = log_.site(n);
+      for (const host_place& p : places)
+        if (p.when.length_ns() >= longest.length_ns()) longest = p.when, longest_thread = p.thread;
     }
     take_most(c.shares, found);
     for (auto& t : where) {

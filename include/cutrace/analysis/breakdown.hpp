@@ -106,7 +106,9 @@ class breakdown {
         d->add_stream(e);
       }
     } else if (e.kind == event_kind::api || e.kind == event_kind::jit ||
-               (e.kind == event_kind::stage && !e.stage.span)) {  // a span may be waiting: no sign of the host at work
+               (e.kind == event_kind::stage && (!e.stage.span || e.stage.adopted))) {
+      // A span may be waiting, which is no sign of the host at work; a thread that adopted a part of it is in that
+      // part.
       const std::size_t o = static_cast<std::size_t>(e.kind == event_kind::stage ? owner::host_stage : host_owner(c));
       if (e.kind != event_kind::stage || !e.stage.adopted) ++count_[o];
       insert_from(all_, o, v);
@@ -136,11 +138,10 @@ class breakdown {
       t.kernel_ns = recorded_part(d.second.kernels);
       t.streams = d.second.streams.size();
       t.approximate = is_estimated(d.second);
-      for (const interval v : unfinished.kept()) {
-        const auto add = [&](interval part) { add_ns(t.unfinished_ns, part.length_ns() - busy.measure_ns(part)); };
-        if (pieces_ == 0) add(v);
-        for (const interval r : recorded_.kept()) add(clip(v, r));
-      }
+      if (pieces_ == 0) t.unfinished_ns = unfinished.length_ns() - busy.shared_ns(unfinished);
+      for (const interval v : unfinished.kept())
+        for (const interval r : recorded_.kept())
+          add_ns(t.unfinished_ns, clip(v, r).length_ns() - busy.measure_ns(clip(v, r)));
       t.active = busy.empty() ? unfinished.span() : busy.span();
       if (!unfinished.empty())
         t.active = {std::min(t.active.start_ns, unfinished.span().start_ns),
@@ -217,7 +218,7 @@ class breakdown {
     return s.uncertain_ns() > 0 || (pieces_ != 0 && (s.folded() || recorded_.folded()));
   }
   bool is_estimated(const device_union& d) const noexcept {
-    return is_estimated(d.busy) || is_estimated(d.kernels) || is_estimated(d.unfinished);
+    return is_estimated(d.busy) || is_estimated(d.kernels) || is_estimated(d.unfinished) || d.unfinished.folded();
   }
 
   device_union* device(std::uint32_t number) {

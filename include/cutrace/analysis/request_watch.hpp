@@ -67,6 +67,9 @@ class request_watch {
         return add_stage(e, v);
       case event_kind::mark:
         return add_mark(e, v);
+      case event_kind::window:
+        recorded_.insert(v);
+        return;
       case event_kind::loss:
         lost_ += e.loss.count;
         return;
@@ -323,7 +326,10 @@ class request_watch {
       if (busy_.folded() && where.start_ns < busy_.settled_until_ns() && busy_ns != 0 && busy_ns != ns)
         c.approximate = true;
     });
-    c.approximate = c.approximate || r.host.approximate();
+    // The trace was paused inside of it. A window is known when it has ended, so that the next one may be open yet.
+    const std::int64_t recorded_ns = recorded_.measure_ns(when);
+    const bool paused = recorded_ns != 0 && recorded_ns != when.length_ns();
+    c.approximate = c.approximate || paused || r.host.approximate();
   }
 
   void report(open_request& r) {
@@ -413,6 +419,7 @@ class request_watch {
   request_watch_limits limits_;
   outer_calls calls_;
   interval_set busy_;
+  interval_set recorded_{4096};  ///< windows that have ended
   std::unordered_map<std::uint64_t, watched_stage> stages_;
   detail::seeded_map<std::uint64_t, open_request> requests_;  ///< their ids may be chosen by a client
   watched_stage* last_stage_ = nullptr;

@@ -130,8 +130,8 @@ class stage_log {
 
   std::size_t memory_bytes() const noexcept {
     return instances_.memory_bytes() + parts_.memory_bytes() + index_bytes * (index_.size() + request_index_.size()) +
-           8 * request_ids_.capacity() + 4 * request_texts_.capacity() + 4 * request_lists_.capacity() +
-           4 * lists_.capacity();
+           index_bytes * list_index_.size() + 8 * request_ids_.capacity() + 4 * request_texts_.capacity() +
+           4 * request_lists_.capacity() + 4 * lists_.capacity();
   }
 
  private:
@@ -148,7 +148,7 @@ class stage_log {
     return n;
   }
 
-  /// Nested stages and consecutive steps mostly serve the same requests: the same list is kept once.
+  /// Nested stages and steps of the same requests name the same list again: it is kept once, and has one number.
   void name_requests(stage_instance& s, const event& e) {
     if (e.request_count == 0 || !requests_) return;
     s.request_total = e.request_total;
@@ -163,16 +163,16 @@ class stage_log {
       last_ids_.push_back(e.requests[i].id);
       found_.push_back(request(e.requests[i]));
     }
-    for (const std::uint32_t last : last_lists_)
-      if (last != 0 && lists_[last + 1] - lists_[last] == found_.size() &&
-          std::equal(found_.begin(), found_.end(), request_lists_.begin() + lists_[last])) {
-        s.requests = last_list_ = last;
-        return;
-      }
-    request_lists_.insert(request_lists_.end(), found_.begin(), found_.end());
-    s.requests = last_list_ = static_cast<std::uint32_t>(lists_.size() - 1);
-    lists_.push_back(static_cast<std::uint32_t>(request_lists_.size()));
-    last_lists_[next_list_++ % last_count] = s.requests;
+    // 0 in the index: new. Lists whose hashes agree are compared, and then only the newer one is found again.
+    std::uint32_t& known = list_index_[detail::hash_bytes(reinterpret_cast<const char*>(found_.data()),
+                                                          found_.size() * sizeof(found_[0]))];
+    if (known == 0 || !std::equal(found_.begin(), found_.end(), request_lists_.begin() + lists_[known],
+                                  request_lists_.begin() + lists_[known + 1])) {
+      request_lists_.insert(request_lists_.end(), found_.begin(), found_.end());
+      known = static_cast<std::uint32_t>(lists_.size() - 1);
+      lists_.push_back(static_cast<std::uint32_t>(request_lists_.size()));
+    }
+    s.requests = last_list_ = known;
   }
 
   std::uint32_t request(const request_ref& r) {
@@ -189,7 +189,7 @@ class stage_log {
     std::uint64_t id = 0;
     std::uint32_t number = 0;
   };
-  static constexpr std::size_t recent_count = 1024, last_count = 8;
+  static constexpr std::size_t recent_count = 1024;
 
   bool requests_;
   chunked<stage_instance> instances_;
@@ -201,11 +201,10 @@ class stage_log {
   detail::seeded_map<std::uint64_t, std::uint32_t> request_index_;
   std::vector<std::uint32_t> request_lists_;  ///< all lists, one after the other
   std::vector<std::uint32_t> lists_;          ///< begin of each in request_lists_, end of the last; list 0 is empty
+  detail::seeded_map<std::uint64_t, std::uint32_t> list_index_;  ///< number of a list, by the hash of its content
   std::vector<std::uint32_t> found_;
   std::vector<std::uint64_t> last_ids_;  ///< of the list that was named last
   std::uint32_t last_list_ = 0;
-  std::uint32_t last_lists_[last_count] = {};
-  std::size_t next_list_ = 0;
   recent recent_[recent_count];
 };
 
@@ -218,7 +217,7 @@ struct stage_piece {
   std::uint32_t stage = stage_log::none;  ///< stage_log number
 };
 
-/// Finds the stages of a thread by time. 4 bytes a stage.
+/// Finds the stages of a thread by time. 8 bytes a stage.
 class thread_stages {
  public:
   /// @param stages must outlive this; nothing is added to it any more
@@ -232,7 +231,7 @@ class thread_stages {
     for (auto& list : of_thread_) {
       if (!stages.parts().empty()) sort_nearly(list, [this](std::uint32_t e) { return when(e).start_ns; });
       outer_first(list);
-      if (!stages.parts().empty()) mark_outermost_parts(list);
+      around_.push_back(places_around(list));
     }
   }
 
@@ -244,7 +243,7 @@ class thread_stages {
     const std::vector<std::uint32_t>& list = of_thread_[thread];
     const std::size_t first = hint =
         search_near(list.size(), hint, [&](std::size_t i) { return when(list[i]).start_ns < v.start_ns; });
-    open_around(list, first, v.start_ns);
+    open_around(thread, first, v.start_ns);
     std::int64_t at_ns = v.start_ns;
     // Up to `until_ns`, from inside out as stages end.
     const auto advance = [&](std::int64_t until_ns) {
@@ -270,7 +269,7 @@ class thread_stages {
   std::uint32_t at(std::uint16_t thread, std::int64_t t_ns, std::size_t& hint) {
     const std::vector<std::uint32_t>& list = of_thread_[thread];
     hint = search_near(list.size(), hint, [&](std::size_t i) { return when(list[i]).start_ns <= t_ns; });
-    open_around(list, hint, t_ns);
+    open_around(thread, hint, t_ns);
     return open_.empty() ? stage_log::none : stage_of(open_.back());
   }
   bool empty(std::uint16_t thread) const noexcept { return of_thread_[thread].empty(); }
@@ -310,11 +309,7 @@ class thread_stages {
 
  private:
   static constexpr std::uint32_t part_flag = 1u << 31;
-  static constexpr std::uint32_t outermost_flag = 1u << 30;  ///< of a part around which no stage is open on the thread
-  static constexpr std::uint32_t place_mask = outermost_flag - 1;
-  /// Stages are nested, so that those around a time are found a few places before it. Scopes that interleave (fibers)
-  /// may have more between them; the search stops after so many places.
-  static constexpr std::size_t looked_back = 256;
+  static constexpr std::uint32_t place_mask = part_flag - 1;
 
   interval when(std::uint32_t e) const noexcept {
     return (e & part_flag) != 0 ? stages_.parts()[e & place_mask].when : stages_[e].when;
@@ -338,42 +333,31 @@ class thread_stages {
     }
   }
 
-  /// A part may lie in a stage of the thread that adopted it; not all formats of files say how deep.
-  CUTRACE_ONE_COPY void mark_outermost_parts(std::vector<std::uint32_t>& list) {
-    open_.clear();
-    for (std::uint32_t& e : list) {
-      while (!open_.empty() && when(open_.back()).end_ns <= when(e).start_ns) open_.pop_back();
-      if (open_.empty() && (e & part_flag) != 0) e |= outermost_flag;
-      open_.push_back(e);
+  /// For each place of a list the place around it, counted from 1: of those before it that end after it, the last one;
+  /// 0: none. What ends no later than a stage that began after it is the innermost one no more, also where scopes
+  /// interleave (fibers).
+  CUTRACE_ONE_COPY std::vector<std::uint32_t> places_around(const std::vector<std::uint32_t>& list) const {
+    std::vector<std::uint32_t> around(list.size());
+    for (std::uint32_t i = 0; i < list.size(); ++i) {
+      around[i] = i;
+      while (around[i] != 0 && when(list[around[i] - 1]).end_ns <= when(list[i]).end_ns)
+        around[i] = around[around[i] - 1];
     }
-    open_.clear();
+    return around;
   }
 
   /// Sets `open_` to the stages at places before `first` that run at `t_ns`, the outermost first.
-  void open_around(const std::vector<std::uint32_t>& list, std::size_t first, std::int64_t t_ns) {
+  void open_around(std::uint16_t thread, std::size_t first, std::int64_t t_ns) {
     open_.clear();
-    std::size_t looked = 0;
-    std::uint32_t last = 0;
-    for (std::size_t i = first; i > 0 && looked < looked_back; ++looked) {
-      last = list[--i];
-      if (when(last).end_ns <= t_ns) continue;
-      open_.push_back(last);
-      // The outermost one of the thread: nothing before it is still open.
-      if ((last & part_flag) != 0 ? (last & outermost_flag) != 0 : stages_[last].parent == 0) break;
-    }
-    if (looked == looked_back && (last & part_flag) == 0) {
-      for (std::uint32_t n = stages_.parent_of(last), level = 0; n != stage_log::none && level < 64;
-           n = stages_.parent_of(n), ++level)
-        if (stages_[n].ended && stages_[n].when.end_ns > t_ns && stages_[n].thread == stages_[last].thread &&
-            std::find(open_.begin(), open_.end(), n) == open_.end())
-          open_.push_back(n);
-    }
+    for (std::size_t place = first; place != 0; place = around_[thread][place - 1])
+      if (when(of_thread_[thread][place - 1]).end_ns > t_ns) open_.push_back(of_thread_[thread][place - 1]);
     std::reverse(open_.begin(), open_.end());
   }
 
   const stage_log& stages_;
   const std::vector<std::uint32_t>& order_;
   std::vector<std::vector<std::uint32_t>> of_thread_;  ///< numbers of stages, or flagged places of parts, by start
+  std::vector<std::vector<std::uint32_t>> around_;     ///< by place in `of_thread_`, see `places_around`
   std::vector<std::uint32_t> open_;
 };
 

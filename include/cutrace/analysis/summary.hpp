@@ -135,9 +135,15 @@ class summary {
     t.gpu_ns += duration_ns(e);
   }
 
+  struct allocation {
+    std::uint64_t bytes = 0;
+    bool host = false;
+  };
+  memory_total& total_of(bool host) noexcept { return host ? numbers_.host : numbers_.device; }
+
   void add_memory(const event& e) {
     numbers_.memory_records = true;
-    memory_total& t = in_host_memory(e) ? numbers_.host : numbers_.device;
+    memory_total& t = total_of(in_host_memory(e));
     if (e.memory.operation == memory_operation::allocate) {
       ++t.allocations;
       t.allocated_bytes += e.memory.bytes;
@@ -145,22 +151,23 @@ class summary {
         numbers_.live_approximate = true;
         return;
       }
-      std::uint64_t& bytes = live_[address_in_process(e, e.memory.address)];
-      t.live_bytes += e.memory.bytes - bytes;  // an address that was handed out again was freed unseen
-      bytes = e.memory.bytes;
+      allocation& a = live_[address_in_process(e, e.memory.address)];
+      total_of(a.host).live_bytes -= a.bytes;  // an address that was handed out again was freed unseen
+      a = {e.memory.bytes, in_host_memory(e)};
+      t.live_bytes += a.bytes;
       t.peak_live_bytes = std::max(t.peak_live_bytes, t.live_bytes);
     } else {
       ++t.frees;
       const auto found = live_.find(address_in_process(e, e.memory.address));
       if (found == live_.end()) return;  // allocated before the trace began
-      t.live_bytes -= std::min(t.live_bytes, found->second);
+      total_of(found->second.host).live_bytes -= found->second.bytes;
       live_.erase(found);
     }
   }
 
   std::size_t live_limit_;
   trace_numbers numbers_;
-  detail::seeded_map<std::uint64_t, std::uint64_t> live_;  ///< bytes by address_in_process
+  detail::seeded_map<std::uint64_t, allocation> live_;  ///< by address_in_process
   std::uint64_t sync_ns_[2] = {};
   std::uint64_t sync_calls_[2] = {};
 };

@@ -157,12 +157,16 @@ class trace_log {
                    thread(before.thread_keys_[l.thread]));
     taken_stages_ = static_cast<std::uint32_t>(stages_.size() - 1);
     last.clear();
+    others_left_out_until_ = before.others_left_out_until_;
     for (std::uint32_t t = 1; t < before.threads_.size(); ++t) {
       const chunked<host_call>& calls = before.threads_[t].calls();
+      const std::int64_t left_out_ns = before.left_out_until(static_cast<std::uint16_t>(t));
       if (!calls.empty()) {
         const std::uint16_t here = thread(before.thread_keys_[t]);
         if (left_out_until_.size() <= here) left_out_until_.resize(here + 1u, INT64_MIN);
-        left_out_until_[here] = calls.back().when.end_ns;
+        left_out_until_[here] = std::max(left_out_ns, calls.back().when.end_ns);
+      } else {  // threads may come and go without end: those that were silent have one time together
+        others_left_out_until_ = std::max(others_left_out_until_, left_out_ns);
       }
       for (std::size_t i = 0; i < calls.size(); ++i) {
         const call_traits& is = before.traits_[calls[i].name].call;
@@ -272,7 +276,8 @@ class trace_log {
   }
   /// Calls of `thread` that ended up to this time may be in an earlier log only.
   std::int64_t left_out_until(std::uint16_t thread) const noexcept {
-    return thread < left_out_until_.size() ? left_out_until_[thread] : INT64_MIN;
+    const bool own = thread < left_out_until_.size() && left_out_until_[thread] != INT64_MIN;
+    return own ? left_out_until_[thread] : others_left_out_until_;
   }
   const stage_log& stages() const noexcept { return stages_; }
   /// Stages up to this number had ended in a log before.
@@ -566,6 +571,7 @@ class trace_log {
   std::vector<thread_calls> threads_;
   std::vector<std::uint64_t> thread_keys_;  ///< process id << 32 | thread id
   std::vector<std::int64_t> left_out_until_;
+  std::int64_t others_left_out_until_ = INT64_MIN;  ///< of threads that have none of their own
   detail::seeded_map<std::uint64_t, std::uint16_t> thread_numbers_;
   detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where the trace has several for that id
   std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;

@@ -55,7 +55,8 @@ CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log
   analysis::duration_histogram latency;
   std::vector<analysis::ranked> order;
   for (const analysis::request_cost& r : all) {
-    latency.add(static_cast<std::uint64_t>(r.span.length_ns()));
+    // Empty: none of its stages has ended.
+    if (!r.span.empty()) latency.add(static_cast<std::uint64_t>(r.span.length_ns()));
     order.push_back({r.span.length_ns(), 0, r.request});
   }
   analysis::rank(order);
@@ -86,7 +87,7 @@ CUTRACE_NOINLINE inline void print_requests(page& out, const analysis::trace_log
   }
   print_left_out(out, order.size(), shown, "request");
   out.paragraph(
-      {"    Latency of all ", count(all.size()), ": p50 ", duration(latency.percentile_ns(50)), ", p90 ",
+      {"    Latency of all ", count(latency.count()), ": p50 ", duration(latency.percentile_ns(50)), ", p90 ",
        duration(latency.percentile_ns(90)), ", p99 ", duration(latency.percentile_ns(99)),
        ". Alone, in batches: GPU time measured.", wide ? " The share of batches is an estimate: time / requests." : ""},
       4);

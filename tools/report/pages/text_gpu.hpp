@@ -51,15 +51,19 @@ class gpu_tables {
       for (std::size_t c = 0; c < analysis::work_class_count; ++c)
         if (a.class_ns[c] > 0) seen.push_back(c);
       if (seen.size() < 2) continue;
-      std::string columns;
-      for (const std::size_t c : seen) append(columns, {{short_name(c), 10}});
-      out_.heading({"OVERLAP ON GPU ", digits(a.device)}, columns);
-      for (const std::size_t c : seen) {
-        std::string line = joined({"    ", {analysis::name_of(static_cast<analysis::work_class>(c)), -14}});
-        const std::size_t end = out_.width() - 10 * seen.size();
-        if (line.size() < end) line.append(end - line.size(), ' ');
-        for (const std::size_t k : seen) append(line, {{duration(a.overlap_ns[c][k]), 10}});
-        out_.line(std::string_view(line));
+      // A narrow page has no room for all columns in one matrix.
+      const std::size_t most = (out_.width() - 18) / 10;
+      for (std::size_t from = 0; from < seen.size(); from += most) {
+        const std::size_t to = std::min(from + most, seen.size());
+        std::string columns;
+        for (std::size_t k = from; k < to; ++k) append(columns, {{short_name(seen[k]), 10}});
+        out_.heading({"OVERLAP ON GPU ", digits(a.device)}, columns);
+        for (const std::size_t c : seen) {
+          std::string line = joined({"    ", {analysis::name_of(static_cast<analysis::work_class>(c)), -14}});
+          line.append(out_.width() - 10 * (to - from) - line.size(), ' ');
+          for (std::size_t k = from; k < to; ++k) append(line, {{duration(a.overlap_ns[c][seen[k]]), 10}});
+          out_.line(std::string_view(line));
+        }
       }
     }
   }

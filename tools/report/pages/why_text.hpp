@@ -52,12 +52,13 @@ CUTRACE_NOINLINE inline std::string share_words(const analysis::why_share& s, bo
   return t;
 }
 
+/// The first one, and of the others those that took at least `least_ns`.
 CUTRACE_NOINLINE inline std::string list_words(const std::vector<analysis::why_share>& list, bool compared,
                                                std::int64_t least_ns = 0) {
   std::string t;
   for (const analysis::why_share& s : list)
-    if (s.ns >= least_ns) append(t, {t.empty() ? "" : "; ", share_words(s, compared)});
-  return t;
+    if (t.empty() || s.ns >= least_ns) append(t, {t.empty() ? "" : "; ", share_words(s, compared)});
+  return t.empty() ? "not known" : t;
 }
 
 /// One sentence for a cause.
