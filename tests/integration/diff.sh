@@ -60,6 +60,7 @@ expect 4 'no footer' "$command" diff cut.jsonl slow4.jsonl --fail-over 0% --allo
 "$command" cut 2.jsonl -o part.jsonl --stage decode >/dev/null 2>&1
 expect 125 'part.jsonl is incomplete (all but stage decode was cut off): a comparison' "$command" diff 1.jsonl part.jsonl
 expect 125 'nothing to compare' "$command" diff
+expect 125 'is the file that is read' "$command" diff 1.jsonl 2.jsonl --json=1.jsonl
 expect 125 'compares two files' "$command" diff 1.jsonl
 expect 125 'compares two files' "$command" diff 1.jsonl 2.jsonl 3.jsonl
 expect 125 'not both' "$command" diff 1.jsonl 2.jsonl --before 3.jsonl

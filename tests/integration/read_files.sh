@@ -78,6 +78,10 @@ jq -e -s --argjson r "$request" '[.[] | select(.type == "kernel") | .requests | 
 expect 0 - "$command" cut t.jsonl -o gpu.jsonl --device 0
 jq -e -s '[.[] | select(.type == "kernel")] | length > 0' gpu.jsonl >out.txt || fail "cutting a device leaves nothing"
 jq -e -s 'all(.type != "api")' gpu.jsonl >out.txt || fail "cutting a device leaves calls"
+jq -c 'if .type == "footer" then {v: 1, type: "alarm", ts_ns: 0, dur_ns: 0, name: "k", late: true, alarm: "stuck",
+  work: "kernel", device: (0, 1), context: 1, stream: 7}, . else . end' t.jsonl >alarmed.jsonl
+expect 0 - "$command" cut alarmed.jsonl -o gpu.jsonl --device 0
+jq -e -s '[.[] | select(.type == "alarm" and .name == "k") | .device] == [0]' gpu.jsonl >out.txt || fail "cutting a device loses its alarms"
 expect 125 'events matches; the trace has device' "$command" cut t.jsonl -o none.jsonl --device 9
 grep -q 'cut out of a trace' none.jsonl || fail "no note of the cut"
 expect 125 'nothing says what to cut out' "$command" cut t.jsonl -o none.jsonl
@@ -115,6 +119,14 @@ expect 125 'No such file' "$command" convert missing.jsonl -o x.json
 expect 125 'it is a folder' "$command" convert . -o x.json
 [ -e x.json ] && fail "a file was written although nothing was read"
 expect 125 'is the file that is read' "$command" convert t.jsonl -o t.jsonl
+# Nor under the names that a sink makes of its file's: of a part, and until the file is complete.
+cp t.jsonl part.0002.jsonl
+cp t.jsonl part.json.tmp
+expect 125 'is the file that is read' "$command" convert part.0002.jsonl -o 'jsonl:part.jsonl?rotate=1M'
+expect 125 'is the file that is read' "$command" convert part.json.tmp -o part.json
+cmp t.jsonl part.0002.jsonl && cmp t.jsonl part.json.tmp || fail "an input was overwritten"
+expect 0 - "$command" convert part.0002.jsonl -o 'jsonl:other.jsonl?rotate=1M'
+expect 0 - "$command" convert part.0002.jsonl -o part.jsonl
 expect 125 'accepted:' "$command" convert t.jsonl -o t.xyz
 expect 125 'accepted:' "$command" convert t.jsonl -o chrome:x.json?form=paired
 expect 125 'different traces' "$command" convert t.jsonl torch.jsonl -o x.jsonl

@@ -28,6 +28,8 @@ def plant(path):
                   backend_detail=f"CUPTI 13.0 (/srv/{SECRET}-lib/libcupti.so.13), driver 580")
     footer["notes"] = [f"cannot write \"/srv/{SECRET} with blanks/t.jsonl\": no room",
                        f"process {SECRET}-program on {SECRET}-host was called with {SECRET}-token",
+                       f"a server, from {SECRET} file.jsonl: begins at 0 ns; the common clock is its own",
+                       f"read from a file with 2 complaints, the first: {SECRET}.jsonl, line 3, byte 9: bad JSON",
                        f"thread {SECRET}-thread-worker 1 of jsonl:{SECRET}/relative.jsonl was late"]
     footer["sinks"] = [{"name": "jsonl", "delivered": 1, "written": 1, "lost": 0, "failed": True,
                         "failure": f"cannot write \"/tmp/{SECRET}.jsonl\": errno 28"}]

@@ -428,4 +428,70 @@ TEST_CASE("a file that PyTorch wrote on an H200") {
   CHECK(kept.info.start.realtime_ns > 1790857026000000000u);
 }
 
+TEST_CASE("a missing part of a Chrome trace is a hole between windows") {
+  const temporary_folder folder;
+  {
+    cutrace::file_limits limits;
+    limits.rotate_bytes = 60000;
+    cutrace::chrome_sink sink(folder.file("t.json"), limits);
+    write(sink, random_trace::trace(3, 300).events());
+  }
+  std::vector<std::string> parts;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path())) parts.push_back(f.path().string());
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() > 3);
+  kept_trace first;
+  cutrace_reading::read({parts[0]}, first);
+  std::int64_t hole_ns = 0;
+  for (const event& e : first.events())
+    if (!e.is_description()) hole_ns = std::max(hole_ns, e.end_ns);
+  parts.erase(parts.begin() + 1);
+  kept_trace kept;
+  cutrace_reading::read(parts, kept);
+  events windows;
+  for (const event& e : kept.events())
+    if (e.kind == event_kind::window) windows.push_back(e);
+  REQUIRE(windows.size() == 2);
+  CHECK(windows[0].start_ns == 0);
+  CHECK(windows[0].end_ns == hole_ns);
+  CHECK(windows[1].start_ns > hole_ns);
+}
+
+TEST_CASE("files of PyTorch's profiler are no parts of one trace") {
+  const temporary_folder folder;
+  const std::string text =
+      R"({"traceEvents": [{"ph":"X","cat":"overhead","name":"o","pid":1,"tid":1,"ts":5.000,"dur":1.250}]})";
+  write_text(folder.file("0.json"), text);
+  write_text(folder.file("1.json"), text);
+  kept_trace kept;
+  CHECK_THROWS_WITH_AS(cutrace_reading::read({folder.file("0.json"), folder.file("1.json")}, kept),
+                       doctest::Contains("cutrace merge"), cutrace_reading::reading_error);
+}
+
+TEST_CASE("GPU work of a merged trace has the call and the process of its own rank") {
+  events all;
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    for (std::uint64_t rank = 0; rank < 8; ++rank) {
+      const auto at = static_cast<std::int64_t>(10000 * i + 10 * rank);
+      event call = sample::api("cuLaunchKernel", at, at + 5, rank << 32 | i);
+      event work = sample::called_at(sample::kernel("gemm", at + 1000, at + 2000, rank << 32 | i), at);
+      call.process_id = work.process_id = call.thread_id = work.thread_id = 100 + static_cast<std::uint32_t>(rank);
+      all.push_back(call);
+      all.push_back(work);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+  events read;
+  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
+  std::size_t kernels = 0;
+  for (const event& e : read) {
+    if (e.kind != event_kind::kernel) continue;
+    ++kernels;
+    CHECK(e.process_id == 100 + (e.correlation_id >> 32));
+    CHECK(e.thread_id == e.process_id);
+    CHECK(e.call_start_ns == e.start_ns - 1000);
+  }
+  CHECK(kernels == 1600);
+}
+
 }  // namespace chrome_reader_test

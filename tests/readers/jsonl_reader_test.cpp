@@ -154,6 +154,29 @@ TEST_CASE("parts are one trace") {
   }
 }
 
+TEST_CASE("a hole ends with the first event behind the missing part that does not come late") {
+  const auto head = [](int part) {
+    return std::string(header).insert(std::string(header).size() - 2, ",\"part\":" + std::to_string(part));
+  };
+  const temporary_folder folder;
+  write_text(folder.file("1.jsonl"), head(1) + mark(5000) + mark(9000));
+  using intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  const auto windows_with = [&](const std::string& third) {
+    write_text(folder.file("3.jsonl"), head(3) + mark(8000, ",\"late\":true") + third);
+    kept_trace kept;
+    cutrace_reading::read({folder.file("1.jsonl"), folder.file("3.jsonl")}, kept);
+    intervals windows;
+    for (const cutrace::event& e : kept.events())
+      if (e.kind == cutrace::event_kind::window) windows.emplace_back(e.start_ns, e.end_ns);
+    return windows;
+  };
+  CHECK((windows_with(mark(50000) + mark(60000) + footer) == intervals{{0, 9000}, {50000, 60000}}));
+  const std::string stop =
+      R"({"v":1,"type":"footer","ts_ns":70000,"dur_ns":0,"produced":1,"clocks":{"trace_ns":70000}})"
+      "\n";
+  CHECK((windows_with(stop) == intervals{{0, 9000}}));
+}
+
 TEST_CASE("files of two traces are refused") {
   const temporary_folder folder;
   cutrace::trace_info other = sample::info();
@@ -185,6 +208,23 @@ TEST_CASE("a trace that is cut anywhere") {
     }
     at = end;
   }
+}
+
+TEST_CASE("what a trace without a footer lost is the sum of its loss events") {
+  const auto loss = [](const char* cause, int count) {
+    return R"({"v":1,"type":"loss","ts_ns":1,"dur_ns":0,"cause":")" + std::string(cause) + R"(","count":)" +
+           std::to_string(count) + "}\n";
+  };
+  const temporary_folder folder;
+  write_text(folder.file("t.jsonl"),
+             header + mark(1) + loss("chunk_full", 500) + loss("buffer_limit", 7) + loss("chunk_full", 20));
+  kept_trace kept;
+  cutrace_reading::read({folder.file("t.jsonl")}, kept);
+  const cutrace::stats& s = kept.totals();
+  CHECK(s.lost[static_cast<std::size_t>(cutrace::loss_cause::chunk_full)] == 520);
+  CHECK(s.lost[static_cast<std::size_t>(cutrace::loss_cause::buffer_limit)] == 7);
+  CHECK(s.delivered == 4);
+  CHECK(s.produced == 4 + 527);
 }
 
 TEST_CASE("a trace that is cut at any of 1,000 bytes holds each whole event before the cut") {

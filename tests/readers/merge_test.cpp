@@ -313,4 +313,26 @@ TEST_CASE("what is enclosed in a call stays with the call of its own process") {
   CHECK(alone.system.enclosing == 0);
 }
 
+TEST_CASE("an alarm stays with the GPU of its work, and no stream stays none") {
+  merged_ids ids;
+  for (std::size_t p = 0; p < 3; ++p) {
+    event work = sample::kernel("k", 0, 10, 7);
+    event alarm = sample::alarm("fault", "kernel", "k", 20, 1);
+    alarm.device = work.device;
+    alarm.context = work.context;
+    alarm.stream = work.stream;
+    event unplaced = sample::alarm("stuck", "call", "c", 20, 1);
+    unplaced.context = unplaced.device = 0;
+    event wait = sample::sync(sync_kind::context, 0, 10, 8, 0xFFFFFFFFu);
+    for (event* e : {&work, &alarm, &unplaced, &wait}) ids.renumber(p, *e);
+    CHECK((work.device == 0) == (p == 0));
+    CHECK(alarm.device == work.device);
+    CHECK(alarm.context == work.context);
+    CHECK(alarm.stream == work.stream);
+    CHECK(unplaced.device == 0);
+    CHECK(wait.device == work.device);
+    CHECK(wait.stream == 0xFFFFFFFFu);
+  }
+}
+
 }  // namespace merge_test

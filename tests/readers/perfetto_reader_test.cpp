@@ -398,4 +398,65 @@ TEST_CASE("broken packets") {
   CHECK(complains(read(whole + std::string("\x0a\x06\x50\x63\x5a\x02\x48\x02", 8)), "an end without its begin"));
 }
 
+TEST_CASE("GPU work that runs long after its call belongs to the run of the stage that made the call") {
+  events all;
+  for (std::uint64_t i = 1; i <= 1500; ++i) {
+    const auto at = static_cast<std::int64_t>(1000 * i);
+    all.push_back(sample::api("cuLaunchKernel", at + 10, at + 20, i));
+    all.push_back(sample::stage("step", at, at + 500, i));
+    if (i <= 500) continue;
+    const std::uint64_t of = i - 500;
+    event work = sample::kernel("k", at + 600, at + 700, of);
+    all.push_back(sample::in_stage(sample::called_at(work, static_cast<std::int64_t>(1000 * of + 10)), "step", of));
+  }
+  const temporary_folder folder;
+  write_text(folder.file("t"), sample_bytes(all));
+  kept_trace kept;
+  CHECK(all_complaints(cutrace_reading::read({folder.file("t")}, kept)) == "");
+  std::map<std::int64_t, std::uint64_t> runs;  // number by begin
+  std::size_t kernels = 0;
+  for (const event& e : kept.events())
+    if (e.kind == event_kind::stage) runs[e.start_ns] = e.stage_id;
+  for (const event& e : kept.events()) {
+    if (e.kind != event_kind::kernel) continue;
+    ++kernels;
+    CHECK(runs[e.call_start_ns - 10] == e.stage_id);
+  }
+  CHECK(runs.size() == 1500);
+  CHECK(kernels == 1000);
+}
+
+TEST_CASE("memory does not grow with the runs of stages, each for another request") {
+  constexpr std::uint64_t runs = 200000, batch = 1000;
+  const temporary_folder folder;
+  {
+    cutrace::perfetto_sink sink(folder.file("t.pftrace"));
+    sink.open(sample::info());
+    for (std::uint64_t from = 0; from < runs; from += batch) {
+      std::vector<cutrace::request_ref> requests;
+      events all;
+      for (std::uint64_t i = from; i < from + batch; ++i) requests.push_back(sample::request_id(i + 5));
+      for (std::uint64_t i = from; i < from + batch; ++i) {
+        const auto at = static_cast<std::int64_t>(1000 * i);
+        const cutrace::request_ref* const of = &requests[i - from];
+        all.push_back(sample::api("cuLaunchKernel", at + 10, at + 20, i + 1));
+        all.push_back(sample::in_stage(sample::stage("step", at, at + 500, i + 1), "step", i + 1, of, 1));
+        all.push_back(sample::in_stage(sample::called_at(sample::kernel("k", at + 600, at + 700, i + 1), at + 10),
+                                       "step", i + 1, of, 1));
+      }
+      sink.write({all.data(), all.size()});
+    }
+    sink.close(sample::summary(3 * runs));
+  }
+  struct watching : cutrace::sink {
+    void write(cutrace::event_view) override {
+      used = std::max(used, cutrace_reading::memory_budget::of_process().used());
+    }
+    std::size_t used = 0;
+  } watch;
+  const std::size_t before = cutrace_reading::memory_budget::of_process().used();
+  cutrace_reading::read({folder.file("t.pftrace")}, watch);
+  CHECK(watch.used - before < std::size_t{16} << 20);
+}
+
 }  // namespace perfetto_reader_test

@@ -14,6 +14,7 @@
 #include "cutrace/analysis_sink.hpp"
 #include "cutrace/exit_status.hpp"
 #include "cutrace/help_format.hpp"
+#include "cutrace/output_sink.hpp"     // refuse_input
 #include "cutrace/report_outputs.hpp"  // write_whole_file
 #include "cutrace/say.hpp"
 #include "cutrace/trace_filter.hpp"
@@ -129,6 +130,7 @@ int run_diff(diff_arguments& w) {
   const double fail_over = w.fail_over.empty() ? -1 : parse_share(w.fail_over);
   std::vector<std::string> files = w.before;
   files.insert(files.end(), w.after.begin(), w.after.end());
+  refuse_input("--json=" + w.json, w.json, files);
   prepare_to_read(files);
   const bool single = w.before.size() == 1 && w.after.size() == 1;
   runs reader(w, single ? kept_durations : 0);

@@ -69,15 +69,14 @@ start_gate ioctl_run::gate() {
   return g;
 }
 
-/// One record, whole or not at all: it is shorter than what a pipe takes at once. False: nothing can be carried now.
-bool ioctl_run::carry() {
-  static_assert(sizeof(io::trace_record) <= 4096, "PIPE_BUF of Linux");
-  const io::trace_record* first = ring_.front();
-  if (first == nullptr) return false;
-  writer& w = writer_of(*first);
+/// One record, whole or not at all: it is shorter than what a pipe takes at once. False: it cannot be carried now.
+bool ioctl_run::carry(const io::trace_record& r) {
+  static_assert(sizeof(r) <= 4096, "PIPE_BUF of Linux");
+  last_ = r.process;
+  writer& w = writer_of(r);
   ssize_t n = 0;
   if (w.pipe >= 0) {
-    while ((n = ::write(w.pipe, first, sizeof(*first))) < 0 && errno == EINTR) {
+    while ((n = ::write(w.pipe, &r, sizeof(r))) < 0 && errno == EINTR) {
     }
     if (n < 0 && errno == EAGAIN) return false;
     if (n < 0) {  // the writing process has ended: its records are dropped from here on
@@ -88,14 +87,12 @@ bool ioctl_run::carry() {
   if (w.pipe >= 0)
     ++carried_;
   else
-    writer_gone_ += ioctls_of(*first);
-  ring_.drop();
+    writer_gone_ += ioctls_of(r);
   return true;
 }
 
 void ioctl_run::relay() {
-  while (carry()) {
-  }
+  while (ring_.front() != nullptr && carry(*ring_.front())) ring_.drop();
   if (!tracer_gone_ && ::waitpid(tracer_.id(), nullptr, WNOHANG) == tracer_.id()) tracer_gone_ = true;
 }
 
@@ -108,6 +105,13 @@ bool ioctl_run::finish() {
     relay();
   }
   for (; ring_.front() != nullptr; ring_.drop()) given_up_ += ioctls_of(*ring_.front());
+  // The tracer found no room for a record that counts them.
+  if (const std::uint64_t lost = ring_.lost().load(std::memory_order_relaxed)) {
+    const io::trace_record r = io::lost_record(last_, lost);
+    bool carried = false;
+    while (!(carried = carry(r)) && wait.lasts(carried_)) ::usleep(1000);
+    if (!carried) given_up_ += lost;
+  }
   for (auto& [process, w] : writers_) {
     if (w.pipe >= 0) ::close(w.pipe);
     w.pipe = -1;

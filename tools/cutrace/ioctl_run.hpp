@@ -36,7 +36,7 @@ class ioctl_run final : public outside_run {
     pid_t process = -1;
     int pipe = -1;
   };
-  bool carry();  ///< hands a record to the process that writes it; false: none can be handed over now
+  bool carry(const cutrace::ioctls::trace_record& r);  ///< to the process that writes it; false: not now
   writer& writer_of(const cutrace::ioctls::trace_record& r);
   writer start_writer(const cutrace::ioctls::trace_record& r) const;
 
@@ -50,6 +50,7 @@ class ioctl_run final : public outside_run {
   std::map<std::uint32_t, writer> writers_;  ///< by the traced process
   std::string refusal_;
   bool tracer_gone_ = false;
+  std::uint32_t last_ = 0;         ///< process of the newest record
   std::uint64_t carried_ = 0;      ///< records
   std::uint64_t given_up_ = 0;     ///< ioctls that the writing process did not take in time
   std::uint64_t writer_gone_ = 0;  ///< ioctls whose writing process had ended, or was never there

@@ -94,6 +94,8 @@ std::string file_of(const process_report& p) {
   return {};
 }
 
+std::string who(const process_report& p) { return p.program + " (pid " + std::to_string(p.id) + "): "; }
+
 /// Gives this process the id and rank of `p`, because names of output files are made from them.
 void take_place_of(const process_report& p) {
   cutrace::detail::remote_process::own().id = p.id;
@@ -111,15 +113,19 @@ class joiner {
     r.sinks.clear();
     const std::string own = file_of(p), probed = other != nullptr ? file_of(*other) : std::string();
     if (other != nullptr && other->state == cutrace::detail::run_state::untraced)
-      to.lines.push_back(r.program + " (pid " + std::to_string(r.id) + "): without what probes saw: " + other->message);
+      to.warnings.push_back(who(r) + "without what probes saw: " + other->message);
+    for (const process_report* from : {&p, other})
+      for (const sink_report& s : from != nullptr ? from->sinks : std::vector<sink_report>())
+        if (!s.failure.empty())
+          to.warnings.push_back(who(r) + std::to_string(s.lost) +
+                                " events could not be kept until the join: " + s.failure);
     if (other != nullptr)
       for (std::size_t i = 0; i < cutrace::loss_cause_count; ++i) r.lost[i] += other->lost[i];
     if (!own.empty() || !probed.empty()) {
       try {
         write(r, own, probed, to);
       } catch (const std::exception& e) {
-        to.lines.push_back(r.program + " (pid " + std::to_string(r.id) +
-                           "): its traces could not be joined: " + e.what() + keep(own) + keep(probed));
+        to.warnings.push_back(who(r) + "its traces could not be joined: " + e.what() + keep(own) + keep(probed));
       }
     }
     to.processes.push_back(std::move(r));
@@ -129,13 +135,18 @@ class joiner {
   void write(process_report& r, const std::string& own, const std::string& probed, joined_traces& to) const {
     take_place_of(r);
     sink_group group(sinks_);
+    std::vector<cutrace_reading::outcome> read;
     if (own.empty() || probed.empty()) {
-      cutrace_reading::read({own.empty() ? probed : own}, group);
+      read.push_back(cutrace_reading::read({own.empty() ? probed : own}, group));
     } else {
-      const cutrace_reading::join_outcome o = cutrace_reading::join(own, probed, group);
-      to.lines.push_back(r.program + " (pid " + std::to_string(r.id) + "): " + o.line);
+      cutrace_reading::join_outcome o = cutrace_reading::join(own, probed, group);
+      to.lines.push_back(who(r) + o.line);
       r.calls = o.counts.both + o.counts.only_probes + o.counts.only_calls;
+      read = std::move(o.of_readers);
     }
+    for (const cutrace_reading::outcome& o : read)
+      if (o.problems.total() != 0 && !r.open())  // else it has a warning of its own
+        to.warnings.push_back(who(r) + "what it wrote is not whole: " + sentence_of(o.problems.kinds().front()));
     r.delivered = group.written();
     r.sinks = group.reports();
   }
@@ -210,10 +221,9 @@ std::vector<std::string> finish_files(const std::string& sinks, std::vector<proc
       cutrace_reading::read({from}, group);
       const std::vector<sink_report> now = group.reports();
       for (std::size_t i = 0; i < made.size() && i < now.size(); ++i) *made[i] = now[i];
-      lines.push_back(p.program + " (pid " + std::to_string(p.id) + "): what it left unfinished was made from " + from);
+      lines.push_back(who(p) + "what it left unfinished was made from " + from);
     } catch (const std::exception& e) {
-      lines.push_back(p.program + " (pid " + std::to_string(p.id) + "): no report can be made from " + from + ": " +
-                      e.what());
+      lines.push_back(who(p) + "no report can be made from " + from + ": " + e.what());
     }
   }
   return lines;

@@ -15,6 +15,7 @@ namespace cutrace_tool {
 struct joined_traces {
   std::vector<process_report> processes;  ///< with the files that they have now
   std::vector<std::string> lines;         ///< what the user should know of it
+  std::vector<std::string> warnings;      ///< what is missing in them, and `processes` do not say
 };
 
 /// Reads both traces of each process, as their status blocks name them, and writes `sinks` (as CUTRACE_SINKS has them).

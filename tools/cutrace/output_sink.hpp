@@ -13,6 +13,9 @@ namespace cutrace_tool {
 /// @throws usage_error
 std::unique_ptr<cutrace::sink> make_output_sink(const std::string& word, const std::vector<std::string>& inputs);
 
+/// `option`: as the message calls it. @throws usage_error where writing the file `path` would overwrite an input
+void refuse_input(const std::string& option, const std::string& path, const std::vector<std::string>& inputs);
+
 /// For the help.
 constexpr const char* output_words =
     "jsonl:FILE, chrome:FILE, perfetto:FILE, html:FILE, calls:FILE, ascii:FILE or prometheus:FILE, with options as in "

@@ -107,7 +107,21 @@ std::uint64_t redact_sink::replacement_of(std::uint64_t address) {
 
 std::string redact_sink::redacted_message(const char* old) {
   if (old == nullptr) return {};
-  std::string s(view(without_paths({old, static_cast<std::uint32_t>(std::strlen(old))})));
+  std::string s = old;
+  // As merge.cpp and feed.cpp write notes. The file's name need not look like a path.
+  static constexpr std::string_view first = " complaints, the first: ";
+  static constexpr std::string_view around_file[][2] = {
+      {", from ", ": begins at "}, {first, ", line "}, {first, ", byte "}};
+  for (const auto& [before, behind] : around_file) {
+    const std::size_t begin = s.find(before), end = s.find(behind, std::min(begin, s.size()));
+    if (end == std::string::npos) continue;
+    const std::string file = s.substr(begin + before.size(), end - begin - before.size());
+    remember(file, text_kind::path);
+    const text now = replacement_of(text_kind::path, {file.data(), static_cast<std::uint32_t>(file.size())});
+    s.replace(begin + before.size(), file.size(), view(now));
+    break;
+  }
+  s = std::string(view(without_paths({s.data(), static_cast<std::uint32_t>(s.size())})));
   for (const auto& [secret, now] : secrets_)
     for (std::size_t at = 0; (at = s.find(secret, at)) != std::string::npos; at += now.size())
       s.replace(at, secret.size(), now);

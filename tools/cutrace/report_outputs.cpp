@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/output_sink.hpp"  // refuse_input
 #include "report/pages/csv.hpp"
 #include "report/pages/json.hpp"
 
@@ -20,14 +21,6 @@ namespace fs = std::filesystem;
 
 bool ends_with(const std::string& s, const std::string& end) {
   return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
-}
-
-void refuse_input(const std::string& option, const std::string& path, const std::vector<std::string>& inputs) {
-  for (const std::string& input : inputs) {
-    std::error_code none;
-    if (fs::equivalent(path, input, none))
-      throw usage_error(option + " " + path + " is the file that is read; choose another name");
-  }
 }
 
 }  // namespace
@@ -56,14 +49,14 @@ void report_outputs::add_options(CLI::App& command) {
 }
 
 void report_outputs::check(const std::vector<std::string>& inputs) const {
-  if (!json.empty() && json != "-") refuse_input("--json", json, inputs);
+  refuse_input("--json=" + json, json, inputs);
   if (!json.empty()) refuse_gz("--json", json);
   if (!html.empty()) {
     refuse_gz("--html", html);
     // Who writes "--html t.jsonl" means a switch, and would lose the trace.
     if (html != "-" && !ends_with(html, ".html") && !ends_with(html, ".htm"))
       throw usage_error("--html " + html + " takes the page's name, which ends in .html, or - for standard output");
-    refuse_input("--html", html, inputs);
+    refuse_input("--html " + html, html, inputs);
   }
   if (json == "-" && html == "-") throw usage_error("--json and --html - cannot both be standard output");
   std::error_code none;

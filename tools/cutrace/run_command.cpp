@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <ctime>
 #include <cutrace/run/settings.hpp>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -116,6 +117,13 @@ struct ended_traces {
 
 bool any_runs(const std::vector<process_report>& processes) {
   return std::any_of(processes.begin(), processes.end(), [](const process_report& p) { return p.runs(); });
+}
+
+/// Whether its trace ended before it did. A process that only waits for its parent has no memory.
+bool outlives_trace(const process_report& p) {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/" + std::to_string(p.id) + "/statm") >> pages;
+  return p.state == cutrace::detail::run_state::ended && pages != 0;
 }
 
 /// For who has asked the program to end and waits. `off`: the program is not traced at all.
@@ -270,7 +278,7 @@ int run(const run_options& options) {
       : progress.wanted() || limited ? progress_ms
                                      : 0,
       tick, [&] { progress.erase(); }, tracer ? tracer->wake_fd() : -1, outlives);
-  const bool all_written = !tracer || tracer->finish();
+  bool all_written = !tracer || tracer->finish();
   progress.erase();
   if (tracer)
     for (const std::string& note : tracer->notes()) say("cutrace: " + note);
@@ -280,6 +288,8 @@ int run(const run_options& options) {
   // A tracer knows its processes itself.
   const bool any_others = !by_tracer && !off && options.children != "off";
   std::vector<process_report> processes = read_at_end(*status, any_others ? &summary.others : nullptr);
+  if (by_tracer)
+    for (process_report& p : processes) p.cut_off = outlives_trace(p);
   const bool some_run = !summary.others.empty() || any_runs(processes);
   if (some_run) folder.keep();
   if (some_run && joined) status->keep();  // what they write is in it
@@ -292,6 +302,8 @@ int run(const run_options& options) {
     processes = std::move(both.processes);
     if (!options.quiet)
       for (const std::string& line : both.lines) say("cutrace: " + line);
+    for (const std::string& line : both.warnings) warn(line);
+    all_written = all_written && both.warnings.empty();
   }
   early.leave_rest(processes);
   const bool all_said = early.any() && processes.empty() && summary.others.empty();

@@ -81,6 +81,7 @@ bool warn(const process_report& p, const run_summary& run) {
   if (p.state == run_state::untraced) warning("not traced: " + p.message);
   if (p.state == run_state::starting && !p.alive) warning("ended before its trace had begun");
   if (p.runs()) warning("still runs; its files in " + run.late_files + " are not complete yet");
+  if (p.cut_off) warning("still runs, and is not traced any more");
   if (p.open() && !p.alive)
     warning(fmt::format(
         "its trace was not closed: it was killed, executed another program, or left before the trace "

@@ -23,6 +23,7 @@ struct process_report {
   std::int32_t rank = -1;
   cutrace::detail::run_state state = cutrace::detail::run_state::starting;
   bool alive = false;
+  bool cut_off = false;  ///< it goes on, untraced: the run that watched it from outside is over
   bool gpu_expected = false;
   std::string program, backend, message;
   std::uint64_t produced = 0, delivered = 0, pending = 0, stages = 0, calls = 0, launches = 0, gpu_records = 0;

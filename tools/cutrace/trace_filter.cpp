@@ -23,6 +23,9 @@ constexpr std::size_t named = 8;
 
 std::string_view view(cutrace::text t) noexcept { return {t.size != 0 ? t.data : "", t.size}; }
 
+/// Alarms of the watchdog name work of a GPU, too.
+bool is_of_device(const event& e) noexcept { return e.is_on_gpu() || (e.kind == event_kind::alarm && e.context != 0); }
+
 }  // namespace
 
 std::int64_t parse_time(const std::string& text, const char* option) {
@@ -45,7 +48,7 @@ bool trace_choice::wants(const event& e) const {
       e.start_ns == e.end_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
   if (!inside) return false;
   if (e.kind == event_kind::loss || e.kind == event_kind::window) return true;
-  if (!devices.empty() && (!e.is_on_gpu() || std::find(devices.begin(), devices.end(), e.device) == devices.end()))
+  if (!devices.empty() && (!is_of_device(e) || std::find(devices.begin(), devices.end(), e.device) == devices.end()))
     return false;
   if (!stages.empty() && std::find(stages.begin(), stages.end(), view(e.stage_name)) == stages.end()) return false;
   if (requests.empty()) return true;
@@ -127,7 +130,7 @@ void filter_sink::pass_on() {
 void filter_sink::note(const event& e) {
   if (e.is_description() || e.kind == event_kind::loss || e.kind == event_kind::window) return;
   begin_ns_ = std::min(begin_ns_, e.start_ns);
-  if (!choice_.devices.empty() && e.is_on_gpu()) devices_.insert(e.device);
+  if (!choice_.devices.empty() && is_of_device(e)) devices_.insert(e.device);
   if (!choice_.stages.empty() && e.stage_name.size != 0 && stages_.size() <= named)
     stages_.insert(std::string(view(e.stage_name)));
   if (choice_.requests.empty()) return;

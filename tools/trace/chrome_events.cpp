@@ -123,6 +123,7 @@ void chrome_reader::make_host(event& e, const chrome_fields& f) {
 }
 
 void chrome_reader::make_gpu(event& e, const chrome_fields& f) {
+  if (ours_) e.process_id = 0;  // a merged trace has several: call_ring::finish sets that of the call
   e.joined = f.has_attribution ? f.attribution : cutrace::attribution::by_call;
   e.correlation_id = f.correlation;
   e.device = f.device;
@@ -214,7 +215,7 @@ bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
 
 /// Sets stage and requests, and delivers: at once (a file of cutrace) or with the block (Kineto).
 void chrome_reader::deliver(event& e, const chrome_fields& f) {
-  const bool gpu = e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+  const bool gpu = call_ring::takes_call(e);
   if (ours_) {
     e.stage_id = f.stage_id;
     e.stage_name = e.kind == event_kind::stage ? e.name : f.stage;
@@ -282,7 +283,7 @@ void chrome_reader::deliver_block() {
   }
   rows_.describe(at_);
   for (event& e : block_) {
-    const bool gpu = e.is_gpu_work() || e.kind == event_kind::sync || e.is_cuda_event();
+    const bool gpu = call_ring::takes_call(e);
     if (gpu && !calls_.join(e)) {
       e.joined = e.correlation_id == 0 ? cutrace::attribution::no_callback : cutrace::attribution::expired;
       e.stage_id = 0;

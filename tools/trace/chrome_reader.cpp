@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/chrome_reader.hpp"
 
+#include <algorithm>
 #include <cutrace/event_fields.hpp>
 #include <limits>
 
@@ -121,11 +122,15 @@ void chrome_reader::read_head(std::string_view key, std::string_view text) {
     deliver_block();
     to_.close(std::move(totals_));
     totals_ = trace_totals();
-  } else if (key == "baseTimeNanoseconds") {
+  } else if (key == "baseTimeNanoseconds" || key == "cutracePart") {
     whole_number n;
     const value_state state = parse_whole(text, n);
-    watch.check(key, state);
-    if (state == value_state::good) base_ns_ = static_cast<std::int64_t>(n.bits);
+    if (state != value_state::good) return watch.wrong(key, state);
+    if (key == "cutracePart") {
+      facts_.part = static_cast<std::uint32_t>(std::min<std::uint64_t>(n.bits, UINT32_MAX));
+    } else {
+      base_ns_ = static_cast<std::int64_t>(n.bits);
+    }
   } else if (key == "distributedInfo" && !ours_) {
     if (!parse(text, object)) return watch.wrong(key, value_state::broken);
     for (auto result : object) {
@@ -151,10 +156,17 @@ void chrome_reader::begin_events(const std::string& path) {
   began_ = true;
   to_.expect_no_order();
   if (!ours_) {
+    if (has_origin_)
+      throw reading_error(
+          "PyTorch's profiler writes each trace into one file; only the parts of one trace can be given together "
+          "(cutrace merge joins the traces of several processes)");
     calls_.keep(block_limit);
     return;  // deliver_block opens the sink: the first block shows when the trace begins
   }
-  to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); });
+  to_.look_ahead([this](cutrace::event& e) {
+    calls_.finish(e);
+    if (call_ring::takes_call(e) && e.process_id == 0) e.process_id = facts_.process_id;
+  });
   if (has_path_) rows_.look_through(path);
   to_.open(facts_);     // of a further part: compares its facts with those of the first
   rows_.describe(at_);  // of a further part: only rows that are new

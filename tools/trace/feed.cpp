@@ -57,7 +57,7 @@ void feed::add_windows() {
   if (pieces_.empty()) {
     if (!closed_ || totals_.missing.empty()) return;  // without an end, the trace ends with its newest event
     pieces_.push_back({facts_.start.trace_ns, newest_ns()});
-  } else {
+  } else if (!begins_behind_hole_) {
     pieces_.back().second = closed_ ? std::max(totals_.stop.trace_ns, newest_ns()) : newest_ns();
   }
   const std::uint64_t events = events_;
@@ -93,11 +93,7 @@ void feed::mark_late(cutrace::event& e, place at) {
 std::size_t feed::prepare(bool all) {
   const std::size_t n =
       all ? batch_.size() : std::max(batch_.size() - std::min(kept_back_limit, batch_.size()), kept_back_);
-  for (std::size_t i = 0; i < n; ++i) {
-    cutrace::event& e = batch_[i];
-    finish_(e);
-    if (!e.is_description() && is_out_of_order(e)) mark_late(e, last_place_);
-  }
+  for (std::size_t i = 0; i < n; ++i) finish_(batch_[i]);
   return n;
 }
 
@@ -142,8 +138,10 @@ void feed::finish() {
   }
   if (!closed_) {
     cutrace::stats& s = totals_.totals;
-    s.produced = s.delivered = events_;
     std::copy(std::begin(kinds_), std::end(kinds_), std::begin(s.by_kind));
+    std::copy(std::begin(lost_), std::end(lost_), std::begin(s.lost));
+    s.delivered = events_;
+    s.produced = events_ + s.lost_total();
     totals_.stop = facts_.start;
     totals_.stop.trace_ns = newest_ns();
     const auto passed = static_cast<std::uint64_t>(newest_ns() - facts_.start.trace_ns);

@@ -80,12 +80,14 @@ class feed {
   }
   void add(place at) {
     cutrace::event& e = batch_.back();
-    if (e.is_description() ? !is_new(e) : !finish_ && is_out_of_order(e)) {
+    if (e.is_description() ? !is_new(e) : is_out_of_order(e)) {
       if (e.is_description()) return void(batch_.pop_back());
       mark_late(e, at);
     }
-    if (CUTRACE_UNLIKELY(begins_behind_hole_) && !e.is_description()) begin_piece(e);
+    if (CUTRACE_UNLIKELY(begins_behind_hole_) && !e.is_description() && !e.late) begin_piece(e);
     ++kinds_[static_cast<std::size_t>(e.kind)];
+    if (CUTRACE_UNLIKELY(e.kind == cutrace::event_kind::loss))
+      lost_[static_cast<std::size_t>(e.loss.cause)] += e.loss.count;
     ++events_;
     last_place_ = at;
     if (batch_.size() >= batch_limit || request_room_.used() > array_limit || argument_room_.used() > array_limit ||
@@ -208,7 +210,7 @@ class feed {
   trace_facts facts_;
   trace_totals totals_;
   std::set<std::string> described_;
-  std::uint64_t kinds_[cutrace::event_kind_count] = {};
+  std::uint64_t kinds_[cutrace::event_kind_count] = {}, lost_[cutrace::loss_cause_count] = {};
   std::uint64_t events_ = 0, out_of_order_ = 0, batches_ = 1;
   std::int64_t newest_ns_ = least;
   /// Stretches of the trace that were read, between holes; none: no hole.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/event.hpp>
+#include <cutrace/sinks/common/arguments.hpp>
 #include <map>
 
 #include "trace/merge_ids.hpp"
@@ -60,8 +61,8 @@ class merged_ids {
  private:
   static bool on_device(const cutrace::event& e) noexcept {
     using cutrace::event_kind;
-    return e.is_on_gpu() || e.kind == event_kind::device || e.kind == event_kind::context ||
-           e.kind == event_kind::stream;
+    return e.is_on_gpu() || (e.kind == event_kind::alarm && e.context != 0) || e.kind == event_kind::device ||
+           e.kind == event_kind::context || e.kind == event_kind::stream;
   }
   /// An id is the index of the thread << 40 | sequence; the index gets a new number.
   std::uint64_t stage(std::size_t process, std::uint64_t id) {
@@ -75,6 +76,7 @@ class merged_ids {
     return static_cast<std::uint32_t>(devices_.of(process, number));
   }
   std::uint64_t stream(std::size_t process, std::uint32_t device, std::uint64_t id) {
+    if (cutrace::detail::is_no_stream(id)) return id;
     return streams_.emplace(device, id_space(1000)).first->second.of(process, id);
   }
   /// The same GPU in two processes has the same UUID, whatever number each gives it.

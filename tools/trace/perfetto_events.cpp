@@ -22,6 +22,9 @@ constexpr std::uint64_t no_stream = 0xFFFFFFFFu;
 constexpr std::uint64_t first_free_number = std::uint64_t{1} << 62;
 constexpr std::size_t depth_limit = 4096;
 
+/// Whether the stage of an event waits for its call (place_in_stage).
+bool is_placed(const cutrace::event& e) noexcept { return e.is_gpu_work() || e.is_cuda_event(); }
+
 }  // namespace
 
 void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) {
@@ -191,10 +194,10 @@ void perfetto_reader::complete(cutrace::event& e, open_slice& from) {
   if (e.kind == event_kind::stage || e.stage_name.size != 0) {
     if (e.kind == event_kind::stage && !e.stage.adopted)
       end_stage(e, from);
-    else
-      e.stage_id = stage_number(e.stage_name, from);
+    else if (!is_placed(e))
+      e.stage_id = stage_number(e.stage_name, from.requests(), from.request_count());
   }
-  if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.capture_stage_name, no_requests_);
+  if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.capture_stage_name, nullptr, 0);
 }
 
 // The format does not number instances of stages. A stage is written when it ends, after what happened in it. So a
@@ -209,38 +212,51 @@ std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::requ
   return sum;
 }
 
-perfetto_reader::stage_instances& perfetto_reader::instances_of(std::uint64_t key) {
-  // Requests come and go: at the limit, entries without an open instance are dropped.
-  if (stages_.size() >= stage_limit_ && stages_.count(key) == 0) {
-    for (auto at = stages_.begin(); at != stages_.end();) at = at->second.open == 0 ? stages_.erase(at) : std::next(at);
-    stage_limit_ = std::max(stage_limit_, 2 * stages_.size());
+/// Requests come and go, and work of the GPU lags behind by some thousands of runs at most: forgets older ones.
+void perfetto_reader::forget_runs() {
+  ended_runs_ = 0;
+  for (auto at = stages_.begin(); at != stages_.end();) {
+    auto& ended = at->second.ended;
+    const auto is_old = [this](const stage_instances::run& r) { return r.number + run_limit / 2 < next_stage_number_; };
+    ended.erase(std::remove_if(ended.begin(), ended.end(), is_old), ended.end());
+    ended.shrink_to_fit();
+    ended_runs_ += ended.size();
+    at = at->second.open == 0 && ended.empty() ? stages_.erase(at) : std::next(at);
   }
-  return stages_[key];
 }
 
-std::uint64_t perfetto_reader::stage_number(cutrace::text name, const open_slice& of) {
-  if (name.data == last_stage_name_ && of.request_count() == 0) return last_stage_number_;
-  stage_instances& known = instances_of(stage_key(name, of.requests(), of.request_count()));
+std::uint64_t perfetto_reader::stage_number(cutrace::text name, const cutrace::request_ref* requests,
+                                            std::size_t count) {
+  if (name.data == last_stage_name_ && count == 0) return last_stage_number_;
+  stage_instances& known = stages_[stage_key(name, requests, count)];
   if (known.open == 0) known.open = next_stage_number_++;
-  last_stage_name_ = of.request_count() == 0 ? name.data : nullptr;
+  last_stage_name_ = count == 0 ? name.data : nullptr;
   return last_stage_number_ = known.open;
 }
 
 void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {
-  stage_instances& known = instances_of(stage_key(e.stage_name, of.requests(), of.request_count()));
+  if (++ended_runs_ > run_limit) forget_runs();
+  stage_instances& known = stages_[stage_key(e.stage_name, of.requests(), of.request_count())];
   e.stage_id = known.open != 0 ? known.open : next_stage_number_++;
   known.open = 0;
-  known.last[known.count++ % known.last.size()] = {e.start_ns, e.end_ns, e.stage_id};
+  known.ended.insert(known.ending_after(e.end_ns), {e.start_ns, e.end_ns, e.stage_id});
   last_stage_name_ = nullptr;
 }
 
+/// Numbers the stage of GPU work when its call has been read. Only work whose call lies in no instance that has ended
+/// opens one: it would stay open for ever where no further one has the same requests.
 void perfetto_reader::place_in_stage(cutrace::event& e) {
-  if (!e.is_gpu_work() || e.stage_name.size == 0 || e.call_name.size == 0) return;
+  if (!is_placed(e) || e.stage_name.size == 0) return;
   const auto found = stages_.find(stage_key(e.stage_name, e.requests, e.request_count));
-  if (found == stages_.end()) return;
-  const std::int64_t call_ns = static_cast<std::int64_t>(e.call_start_ns);
-  for (const stage_instances::ended& s : found->second.last)
-    if (s.number != 0 && s.start_ns <= call_ns && call_ns < s.end_ns) e.stage_id = s.number;
+  if (found != stages_.end()) {
+    stage_instances& known = found->second;
+    for (auto run = known.ending_after(e.call_start_ns); run != known.ended.end(); ++run) {
+      if (run->start_ns > e.call_start_ns) continue;
+      e.stage_id = run->number;
+      return;
+    }
+  }
+  e.stage_id = stage_number(e.stage_name, e.requests, e.request_count);
 }
 
 void perfetto_reader::read_launch(perfetto_sequence& s, open_slice& to, pbf p) {

@@ -3,7 +3,7 @@
 // Memory holds the largest packet and the tables of interned ids.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -87,17 +87,21 @@ class perfetto_reader {
   void complete(cutrace::event& e, open_slice& from);
   /// Instances of stages with one name and one set of requests.
   struct stage_instances {
-    struct ended {
+    struct run {
       std::int64_t start_ns = 0, end_ns = 0;
       std::uint64_t number = 0;
     };
-    std::uint64_t open = 0;   ///< number of the instance that has not ended, 0: none
-    std::uint32_t count = 0;  ///< of ended instances
-    std::array<ended, 4> last{};
+    using runs = counted_vector<run>;
+    /// The first that ends after `ns`.
+    runs::iterator ending_after(std::int64_t ns) noexcept {
+      return std::upper_bound(ended.begin(), ended.end(), ns, [](auto t, const run& r) { return t < r.end_ns; });
+    }
+    std::uint64_t open = 0;  ///< number of the instance that has not ended, 0: none
+    runs ended;              ///< by end_ns
   };
   static std::uint64_t stage_key(cutrace::text name, const cutrace::request_ref* requests, std::size_t count) noexcept;
-  stage_instances& instances_of(std::uint64_t key);
-  std::uint64_t stage_number(cutrace::text name, const open_slice& of);
+  void forget_runs();
+  std::uint64_t stage_number(cutrace::text name, const cutrace::request_ref* requests, std::size_t count);
   void end_stage(cutrace::event& e, const open_slice& of);
   void place_in_stage(cutrace::event& e);
   void read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
@@ -131,12 +135,13 @@ class perfetto_reader {
   std::uint64_t origin_ns_ = 0;  ///< CLOCK_MONOTONIC of session time 0
   std::uint32_t main_process_ = 0;
   place at_;
-  open_slice scratch_, no_requests_;
+  open_slice scratch_;
   std::vector<std::string_view> notes_;  ///< of the event at hand
   const char* last_stage_name_ = nullptr;
   std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
   counted_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
-  std::size_t stage_limit_ = 65536;  ///< size of `stages_` at which entries without an open instance are dropped
+  static constexpr std::size_t run_limit = 16384;
+  std::size_t ended_runs_ = 0;  ///< in all of `stages_`; beyond `run_limit` the older half is forgotten
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };

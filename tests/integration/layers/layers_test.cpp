@@ -224,6 +224,19 @@ TEST_CASE(
   for (const json& e : t.of("ioctl")) CHECK_FALSE(e.contains("enclosing"));
 }
 
+TEST_CASE("a trace that could not be kept or joined is not trusted, and a warning says so where all else is quiet") {
+  const run failed({"--method", "all", "--sink", "jsonl", "--quiet", "--strict"},
+                   {"/bin/bash", "-c", "trap '' XFSZ; ulimit -f 100; exec " SUBJECT " work 3000"});
+  CAPTURE(failed.ended.errors);
+  CHECK(failed.ended.exit_status == 3);
+  CHECK(failed.says("events could not be kept until the join: cannot write"));
+  const run broken({"--method", "all", "--sink", "jsonl", "--quiet", "--strict"},
+                   {"/bin/sh", "-c", SUBJECT " work 10; for f in out/.cutrace-run-*/calls.*; do echo no >$f; done"});
+  CAPTURE(broken.ended.errors);
+  CHECK(broken.ended.exit_status == 3);
+  CHECK(broken.says("its traces could not be joined"));
+}
+
 TEST_CASE("a sink that traces cannot be joined for is refused, with what to do") {
   const run served({"--method", "all", "--sink", "prometheus:127.0.0.1:0"}, {SUBJECT, "none"});
   CHECK(served.ended.exit_status == 125);
