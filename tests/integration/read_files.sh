@@ -79,7 +79,7 @@ expect 0 - "$command" cut t.jsonl -o gpu.jsonl --device 0
 jq -e -s '[.[] | select(.type == "kernel")] | length > 0' gpu.jsonl >out.txt || fail "cutting a device leaves nothing"
 jq -e -s 'all(.type != "api")' gpu.jsonl >out.txt || fail "cutting a device leaves calls"
 jq -c 'if .type == "footer" then {v: 1, type: "alarm", ts_ns: 0, dur_ns: 0, name: "k", late: true, alarm: "stuck",
-  work: "kernel", device: (0, 1), context: 1, stream: 7}, . else . end' t.jsonl >alarmed.jsonl
+  work: "kernel", device: (0, 1), context: 1, stream: 7}, (.lines += 2) else . end' t.jsonl >alarmed.jsonl
 expect 0 - "$command" cut alarmed.jsonl -o gpu.jsonl --device 0
 jq -e -s '[.[] | select(.type == "alarm" and .name == "k") | .device] == [0]' gpu.jsonl >out.txt || fail "cutting a device loses its alarms"
 expect 125 'events matches; the trace has device' "$command" cut t.jsonl -o none.jsonl --device 9
