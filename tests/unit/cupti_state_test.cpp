@@ -203,7 +203,7 @@ TEST_CASE("cupti state: what an update puts into a graph while tracing is paused
   t.gpu.call(update, exec_and_graph);
   w.graph({action::node_copied, first_node(10), first_node(2)});  // instantiated
   t.trace.resume();
-  for (const std::uint64_t exec : {9, 10}) {
+  for (const std::uint64_t exec : {9u, 10u}) {
     t.gpu.replay(first_node(exec));
     REQUIRE(t.trace.flush());
   }
