@@ -140,8 +140,10 @@ class breakdown {
       t.approximate = is_estimated(d.second);
       if (pieces_ == 0) t.unfinished_ns = unfinished.length_ns() - busy.shared_ns(unfinished);
       for (const interval v : unfinished.kept())
-        for (const interval r : recorded_.kept())
-          add_ns(t.unfinished_ns, clip(v, r).length_ns() - busy.measure_ns(clip(v, r)));
+        for (const interval r : recorded_.kept()) {
+          const interval part = clip(v, r);
+          add_ns(t.unfinished_ns, part.length_ns() - busy.measure_ns(part));
+        }
       t.active = busy.empty() ? unfinished.span() : busy.span();
       if (!unfinished.empty())
         t.active = {std::min(t.active.start_ns, unfinished.span().start_ns),

@@ -309,13 +309,12 @@ class thread_stages {
 
  private:
   static constexpr std::uint32_t part_flag = 1u << 31;
-  static constexpr std::uint32_t place_mask = part_flag - 1;
 
   interval when(std::uint32_t e) const noexcept {
-    return (e & part_flag) != 0 ? stages_.parts()[e & place_mask].when : stages_[e].when;
+    return (e & part_flag) != 0 ? stages_.parts()[e & ~part_flag].when : stages_[e].when;
   }
   std::uint32_t stage_of(std::uint32_t e) const noexcept {
-    return (e & part_flag) != 0 ? stages_.parts()[e & place_mask].instance : e;
+    return (e & part_flag) != 0 ? stages_.parts()[e & ~part_flag].instance : e;
   }
 
   /// Of stages that begin at the same time, the outer one comes first; of stages with equal times, the one with the
