@@ -3,7 +3,8 @@
 //
 //   length(t) = pieces of work whose call began at or before t - pieces that have started at or before t
 // as in HTA (Holistic Trace Analysis), which counts by stream. Work whose call is not known is left out; work that
-// seems to start before its call never waits. The mean is over the time from the first call to the last start.
+// seems to start before its call never waits. The mean is over the time from the first call to the last start, as far
+// as it was recorded: outside of that the queue's length is not known.
 #pragma once
 
 #include <algorithm>
@@ -67,14 +68,13 @@ struct queue_report {
   std::uint32_t device = 0;
   std::uint64_t longest = 0;
   double mean = 0;
-  std::int64_t empty_ns = 0;  ///< time of `span` in which nothing waited
-  interval span;              ///< from the first call to the last start
-  std::vector<double> curve;  ///< mean length in equal parts of `span`
+  std::int64_t empty_ns = 0;     ///< time of `recorded_ns` in which nothing waited
+  std::int64_t recorded_ns = 0;  ///< of `span`
+  interval span;                 ///< from the first call to the last start
 };
 
 /// @param launches each piece of work of the device is added to it
-CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const device_work& d, launch_report& launches,
-                                                std::size_t parts = 60) {
+CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const device_work& d, launch_report& launches) {
   queue_report r;
   r.device = d.device;
   std::vector<std::int64_t> called, started;
@@ -92,23 +92,14 @@ CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const devi
   if (called.empty()) return r;
   sort_nearly(called, [](std::int64_t t_ns) { return t_ns; });
   r.span = {called.front(), started.back()};
-  r.curve.assign(parts, 0.0);
-  std::size_t part = 0;  // the part that contains the current time, which only moves forward
-  const double part_ns = static_cast<double>(r.span.length_ns()) / static_cast<double>(parts);
+  std::size_t hint = 0;
   const auto stretch = [&](interval v, std::uint64_t length) {
-    if (v.empty()) return;
-    if (length == 0) r.empty_ns += v.length_ns();
-    r.longest = std::max(r.longest, length);
-    // Each part that the stretch crosses gets its share.
-    double at = static_cast<double>(v.start_ns - r.span.start_ns);
-    const double end = static_cast<double>(v.end_ns - r.span.start_ns);
-    r.mean += (end - at) * static_cast<double>(length);
-    while (at < end) {
-      while (part + 1 < parts && part_ns * static_cast<double>(part + 1) <= at) ++part;
-      const double edge = part + 1 == parts ? end : std::min(end, part_ns * static_cast<double>(part + 1));
-      r.curve[part] += (edge - at) * static_cast<double>(length);
-      at = edge;
-    }
+    log.for_recorded(v, hint, [&](interval known) {
+      r.recorded_ns += known.length_ns();
+      if (length == 0) r.empty_ns += known.length_ns();
+      r.longest = std::max(r.longest, length);
+      r.mean += static_cast<double>(known.length_ns()) * static_cast<double>(length);
+    });
   };
   std::uint64_t length = 0;
   std::int64_t now_ns = r.span.start_ns;
@@ -122,9 +113,7 @@ CUTRACE_ONE_COPY inline queue_report find_queue(const trace_log& log, const devi
     now_ns = std::max(now_ns, start_ns);
     --length;  // the work's call began no later, so it was counted above
   }
-  const double whole = static_cast<double>(r.span.length_ns());
-  if (whole > 0) r.mean /= whole;
-  for (double& mean : r.curve) mean = part_ns > 0 ? mean / part_ns : 0;
+  if (r.recorded_ns > 0) r.mean /= static_cast<double>(r.recorded_ns);
   return r;
 }
 

@@ -7,8 +7,9 @@
 //   kernel       in an ioctl
 //   driver call  in any other call of the driver or runtime
 //   user code    in no call
-// Each moment belongs to the stage that began last among those that cover it on the thread. GPU time is separate: the
-// union of the GPU work that calls of the thread, or of the stage, launched.
+// Of a trace in pieces only the time recorded counts. Each moment belongs to the stage that began last among those that
+// cover it on the thread. GPU time is separate: the union of the GPU work that calls of the thread, or of the stage,
+// launched.
 #pragma once
 
 #include <algorithm>
@@ -67,6 +68,7 @@ class layer_sweep {
   };
   std::vector<interval> calls, waits, ioctls, switched;  ///< in any order; may overlap
   std::vector<stage_piece> stages;
+  std::vector<interval> recorded{{INT64_MIN, INT64_MAX}};  ///< only these moments count; merged
 
   /// From the first begin to the last end of anything.
   interval span() const {
@@ -86,7 +88,8 @@ class layer_sweep {
   CUTRACE_ONE_COPY std::map<std::uint32_t, layer_times> find(std::uint32_t outside) const {
     std::map<std::uint32_t, layer_times> result;
     const interval all = span();
-    cursor in_call(merged(calls)), in_wait(merged(waits)), in_ioctl(merged(ioctls)), off(merged(switched));
+    cursor in_call(merged(calls)), in_wait(merged(waits)), in_ioctl(merged(ioctls)), off(merged(switched)),
+        known(recorded);
     std::vector<std::pair<std::int64_t, std::size_t>> changes;  // begins and ends of stages: time, index
     for (std::size_t i = 0; i < stages.size(); ++i) {
       if (stages[i].when.empty()) continue;
@@ -105,14 +108,14 @@ class layer_sweep {
       }
       std::int64_t next_ns = all.end_ns;
       if (next_change < changes.size()) next_ns = std::min(next_ns, changes[next_change].first);
-      for (cursor* c : {&in_call, &in_wait, &in_ioctl, &off}) next_ns = std::min(next_ns, c->move_to(now_ns));
+      for (cursor* c : {&in_call, &in_wait, &in_ioctl, &off, &known}) next_ns = std::min(next_ns, c->move_to(now_ns));
       const layer l = off.covers        ? layer::waiting
                       : in_ioctl.covers ? layer::kernel
                       : in_wait.covers  ? layer::waiting
                       : in_call.covers  ? layer::driver_call
                                         : layer::user_code;
       const std::uint32_t stage = open.empty() ? outside : stages[std::get<2>(*open.rbegin())].stage;
-      add_ns(result[stage].ns[static_cast<std::size_t>(l)], next_ns - now_ns);
+      if (known.covers) add_ns(result[stage].ns[static_cast<std::size_t>(l)], next_ns - now_ns);
       now_ns = next_ns;
     }
     return result;
@@ -173,8 +176,12 @@ CUTRACE_ONE_COPY inline layer_report find_layers(const trace_log& log, const ioc
     const adopted_part& p = stages.parts()[i];
     sweeps[p.thread].stages.push_back({p.when, stages[p.instance].name});
   }
+  if (log.pieces() != 0)
+    for (layer_sweep& s : sweeps) s.recorded = log.recorded();
   std::vector<std::vector<interval>> work(sweeps.size());
-  for (std::size_t i = 0; i < log.work().size(); ++i) work[log.work()[i].thread].push_back(log.work()[i].when);
+  std::size_t hint = 0;
+  for (std::size_t i = 0; i < log.work().size(); ++i)
+    log.for_recorded(log.work()[i].when, hint, [&](interval v) { work[log.work()[i].thread].push_back(v); });
 
   std::map<std::uint32_t, layer_times> by_stage;
   for (std::size_t t = 1; t < sweeps.size(); ++t) {

@@ -38,7 +38,7 @@ struct switch_report {
   std::uint64_t contexts = 0;  ///< (process, context) pairs that had work
   std::uint64_t switches = 0;
   std::uint64_t overlapping = 0;  ///< switches while work of the context before still ran
-  std::int64_t idle_ns = 0;       ///< sum over switches: from the last end to the next start
+  std::int64_t idle_ns = 0;       ///< sum over switches: from the last end to the next start, as far as recorded
 };
 
 CUTRACE_ONE_COPY inline switch_report find_switches(const trace_log& log, const device_work& d) {
@@ -58,6 +58,7 @@ CUTRACE_ONE_COPY inline switch_report find_switches(const trace_log& log, const 
   std::vector<work_lane> contexts;
   std::uint32_t last = UINT32_MAX;
   std::int64_t until_ns = 0;
+  std::size_t hint = 0;
   for (const std::uint32_t i : d.order) {
     const gpu_work& w = log.work()[i];
     std::uint32_t& c = context_of[w.lane];
@@ -70,7 +71,7 @@ CUTRACE_ONE_COPY inline switch_report find_switches(const trace_log& log, const 
     if (last != UINT32_MAX && c != last) {
       ++r.switches;
       r.overlapping += w.when.start_ns < until_ns;
-      add_ns(r.idle_ns, interval{until_ns, w.when.start_ns}.length_ns());
+      log.for_recorded({until_ns, w.when.start_ns}, hint, [&r](interval v) { add_ns(r.idle_ns, v.length_ns()); });
     }
     until_ns = last == UINT32_MAX ? w.when.end_ns : std::max(until_ns, w.when.end_ns);
     last = c;

@@ -166,6 +166,7 @@ void queue_tables(Out& out, const analysis::trace_results& r) {
     row("longest", q.longest);
     row("mean", q.mean);
     row("empty_ns", q.empty_ns);
+    row("recorded_ns", q.recorded_ns);
     row("start_ns", q.span.start_ns);
     row("end_ns", q.span.end_ns);
   });

@@ -113,7 +113,7 @@ class gpu_tables {
     for (const analysis::queue_report& q : r_.queues)
       out_.paragraph(
           {"  queue of GPU ", digits(q.device), ": ", three_digits(q.mean), " on average, ", count(q.longest),
-           " at most, empty for ", share_of(d(q.empty_ns), d(q.span.length_ns())), " of the time"},
+           " at most, empty for ", share_of(d(q.empty_ns), d(q.recorded_ns)), " of the time"},
           4);
     if (l.skew > 0)
       out_.paragraph(
