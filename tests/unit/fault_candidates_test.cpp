@@ -283,6 +283,104 @@ TEST_CASE("a host that waits for a stream on which a function stands is not call
   CHECK(b.watch.is_suspicious(bounds, now));
 }
 
+TEST_CASE("work that could begin only now does not hang, however long its stream has waited for another one") {
+  static thread_registry threads;
+  bench b(threads);
+  work_watch::bounds bounds;
+  bounds.bound_ns = 10000 * ms;
+  b.call(1, stream_use::role::work, 0x10, 4030);
+  b.call(2, stream_use::role::event_record, 0x10, 4031, 0x77);
+  b.call(3, stream_use::role::wait_event, 0x20, 4032, 0x77);
+  b.call(4, stream_use::role::work, 0x20, 4030);
+  b.order.settle();
+  const auto record_of = [](std::uint32_t id, std::uint64_t stream) {
+    event e;
+    e.kind = event_kind::kernel;
+    e.context = 1;
+    e.stream = stream;
+    e.correlation_id = id;
+    e.name = text{"k", 1};
+    return e;
+  };
+  event first = record_of(1, 10);
+  first.start_ns = base_ns;
+  first.end_ns = base_ns + 9900 * ms;
+  b.order.ended(first);
+  b.order.set_now(first.end_ns + ms);
+  b.order.settle();
+  unfinished_work::entry second{};
+  static_cast<event&>(second.work) = record_of(4, 20);
+  second.work.call_start_ns = base_ns;
+  b.order.unfinished(second.work);
+  b.unfinished.add(second);
+  std::int64_t now = base_ns + bounds.bound_ns + 100 * ms;  // the second kernel has run for 0.2 s
+  if (b.watch.is_suspicious(bounds, now)) CHECK(b.watch.of_hang(bounds, 5, true, now, now).text == "");
+  now = first.end_ns + bounds.bound_ns + 2 * ms;
+  REQUIRE(b.watch.is_suspicious(bounds, now));
+  CHECK(b.watch.of_hang(bounds, 5, true, now, now).alarms.size() == 1);
+}
+
+TEST_CASE("work that was launched a moment ago does not hang, whatever stood before it without records") {
+  static thread_registry threads;
+  bench b(threads);
+  work_watch::bounds bounds;
+  bounds.bound_ns = 10000 * ms;
+  b.call(1, stream_use::role::work, 0x10, 4040);  // of a kind that is not recorded
+  b.order.settle();
+  const std::int64_t now = base_ns + bounds.bound_ns + 100 * ms;
+  issued_call& c = b.order.add();
+  c.correlation = 2;
+  c.thread = 1;
+  c.what = stream_use::role::work;
+  c.begin_ns = now - 10 * ms;
+  b.order.take(0x10, 1, false);
+  unfinished_work::entry late{};
+  late.work.kind = event_kind::kernel;
+  late.work.name = text{"k", 1};
+  late.work.context = 1;
+  late.work.stream = 10;
+  late.work.correlation_id = 2;
+  late.work.call_start_ns = c.begin_ns;
+  REQUIRE(b.watch.is_suspicious(bounds, now));
+  b.order.unfinished(late.work);
+  b.unfinished.add(late);
+  CHECK(b.watch.of_hang(bounds, 3, true, now, now).text == "");
+}
+
+TEST_CASE("a wait for a stream that goes on does not hang, nor does a wait for such a wait") {
+  static thread_registry threads;
+  bench b(threads);
+  work_watch::bounds bounds;
+  bounds.bound_ns = 10000 * ms;
+  for (std::uint32_t id = 1; id <= 100; ++id) b.call(id, stream_use::role::work, 0x10, 4050);
+  b.call(101, stream_use::role::event_record, 0x10, 4051, 0x77);
+  b.call(102, stream_use::role::wait_event, 0x20, 4052, 0x77);
+  b.call(103, stream_use::role::event_record, 0x20, 4051, 0x78);
+  b.call(104, stream_use::role::wait_event, 0x30, 4052, 0x78);
+  b.call(105, stream_use::role::work, 0x30, 4050);
+  b.order.settle();
+  std::int64_t now = base_ns;
+  for (std::uint32_t id = 1; id <= 50; ++id) {
+    event e;
+    e.kind = event_kind::kernel;
+    e.context = 1;
+    e.stream = 10;
+    e.correlation_id = id;
+    e.name = text{"k", 1};
+    e.start_ns = now;
+    e.end_ns = now += 500 * ms;
+    b.order.ended(e);
+    b.order.set_now(now);
+    CAPTURE(id);
+    CHECK_FALSE(b.watch.is_suspicious(bounds, now));
+  }
+  now += bounds.bound_ns;
+  REQUIRE(b.watch.is_suspicious(bounds, now));
+  const work_watch::report r = b.watch.of_hang(bounds, 1, true, now, now);
+  CAPTURE(r.text);
+  CHECK(r.alarms.size() == 2);  // now all of them stand still; the one without work is not reported
+}
+
 TEST_CASE("what a stream waits for in memory") {
   name_function(4020, "cuStreamWaitValue32_v2");
   name_function(4021, "cuStreamBatchMemOp_v2");

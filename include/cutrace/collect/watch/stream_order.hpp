@@ -72,7 +72,7 @@ struct known_stream {
   std::uint64_t more = 0;     ///< number of calls behind `calls`, beyond the limit
   std::uint32_t proved = 0;   ///< all with lower ids are done, by a wait of the host
   bool any_proved = false;
-  std::int64_t progress_ns = 0;  ///< when work last ended, as far as was seen, or came; raw frame
+  std::int64_t progress_ns = 0;  ///< when work or a wait last ended, as far as was seen, or came; raw frame
   bool suspected = false;        ///< of hanging: set by work_watch::is_suspicious, cleared by work_watch::of_hang
   std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
   /// When a flush last lost the times of unfinished work, 0: never; raw frame. From then until later ends are seen, the
@@ -204,6 +204,11 @@ class stream_order {
       if (streams_[i].identified && !streams_[i].free && streams_[i].gpu_context == context && streams_[i].id == stream)
         return static_cast<std::uint32_t>(i);
     return issued_call::no_stream;
+  }
+  /// The stream that the head of `s` waits for by an event, nullptr where it waits for none.
+  const known_stream* awaited_by(const known_stream& s) const noexcept {
+    if (s.calls.empty() || s.calls.front().what != role::wait_event) return nullptr;
+    return find_use(s.calls.front().awaited, s.calls.front().awaited_use);
   }
   /// The stream whose head must end before the head of `s` can begin, though no call says so: the legacy default
   /// stream and blocking ones wait for one another. no_stream: there is none.
@@ -488,7 +493,9 @@ class stream_order {
         s.progress_ns = now_ns_;
       else if (is_done_by(f, c))
         s.progress_ns = std::max(s.progress_ns, f->end_ns);
-      else if (!(c.what == role::wait_event && is_done(s, c)) && !c.follows_at_once())
+      else if (c.what == role::wait_event && is_done(s, c))
+        s.progress_ns = now_ns_;  // what stands behind the wait could not begin before
+      else if (!c.follows_at_once())
         break;
     }
     return drop(s, n);
@@ -501,7 +508,10 @@ class stream_order {
     for (std::size_t i = 0; i < n; ++i) let_go(s.calls[i]);
     s.calls.pop_front(n);
     waiting_ -= n;
-    if (s.calls.empty()) s.more = 0;
+    if (s.calls.empty())
+      s.more = 0;
+    else  // the head has had no time before its call
+      s.progress_ns = std::max(s.progress_ns, s.calls.front().begin_ns);
     s.alarmed = 0;
     if (s.progress_ns > s.patient_since_ns) s.patient_since_ns = 0;
     return true;

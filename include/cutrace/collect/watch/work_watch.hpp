@@ -436,6 +436,11 @@ class work_watch : alarm_text {
   bool is_overdue(const known_stream& s, const bounds& b, std::int64_t now_ns, bool host_waits) const {
     if (s.calls.empty() || s.alarmed == s.calls.front().correlation) return false;
     if (!host_waits && !leaves_records(s)) return false;
+    // A wait is held up only where what it waits for is, which may be a wait, too. Counted, since a call that is read
+    // late may seem to close a circle.
+    std::size_t left = order_.streams().size();
+    for (const known_stream* on = order_.awaited_by(s); on != nullptr && left != 0; on = order_.awaited_by(*on), --left)
+      if (quiet_ns(*on, now_ns) < b.bound_ns) return false;
     if (s.patient_since_ns == 0) return quiet_ns(s, now_ns) >= b.bound_ns;
     const std::size_t lost = s.identified ? unfinished_.count(s.gpu_context, s.id) : 0;
     return (now_ns - s.patient_since_ns) / (static_cast<std::int64_t>(lost) + 1) >= b.bound_ns;
