@@ -270,8 +270,8 @@ class backend {
   virtual backend_status start(event_writer&) = 0;
   /// Hands over what is complete so far. Returns false when `deadline_ms` passed first. Thread of run/backend_pump.hpp.
   virtual bool flush(std::uint32_t deadline_ms) noexcept = 0;
-  /// As flush and, where the backend can, hands over unfinished GPU work, too, without its times: at most once a
-  /// second, else only as flush. Same thread as flush.
+  /// As flush and, where the backend can, hands over unfinished GPU work, too, without its times. Each time that it is
+  /// asked, since what is not handed over is then taken to be done. Same thread as flush.
   virtual bool flush_unfinished(std::uint32_t deadline_ms) noexcept { return flush(deadline_ms); }
   /// Called each `period_ms` (the flush period): hands over what is complete. Same thread as flush.
   virtual bool poll(std::uint32_t period_ms, std::uint32_t deadline_ms) noexcept {

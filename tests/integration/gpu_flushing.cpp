@@ -249,6 +249,27 @@ void asked_for(const test_support::gpu_device& gpu) {
   report(known, "and gets it without times, but with its stage and requests", count(all.size(), "kernels"));
 }
 
+/// The program has asked for unfinished work a moment before work is launched that hangs.
+void asked_before_a_hang(const test_support::gpu_device& gpu) {
+  counted_backend backend;
+  cutrace::session_options o = traced::options(0, 20, 100);
+  std::atomic<int> alarms{0};
+  o.watchdog = "300ms";
+  o.on_alarm = [](const char*, void* to) { ++*static_cast<std::atomic<int>*>(to); };
+  o.on_alarm_user = &alarms;
+  cutrace::session session(o);
+  session.add_backend(backend);
+  const CUstream hangs = make_stream();
+  CU(cutrace_sim_set_kernel_duration)("empty", 2500000000ull);
+  const bool asked = session.flush_unfinished();
+  gpu.launch(hangs, 1);
+  const bool noticed = within(milliseconds(2000), [&] { return alarms != 0; });
+  report(asked && noticed, "a hang is noticed although the program has just asked for unfinished work");
+  CU(cutrace_sim_set_kernel_duration)("empty", 1000);
+  DO(cuStreamSynchronize, hangs);
+  session.stop();
+}
+
 /// Beside a kernel of 1.5 s another thread makes more calls than the correlation ring (from ids to calls) holds.
 void overtaken(const test_support::gpu_device& gpu) {
   counted_backend backend;
@@ -317,6 +338,7 @@ int main(int argc, char**) {
   long_kernel(gpu);
   held_back(gpu);
   asked_for(gpu);
+  asked_before_a_hang(gpu);
   fault(gpu);
   return failures;
 }

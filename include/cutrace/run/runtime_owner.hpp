@@ -312,7 +312,8 @@ class runtime_owner {
         return;
       case session_operation::flush:
       case session_operation::flush_unfinished:
-        if (trace_ != nullptr && !trace_->flush(r.timeout_ms, r.operation == session_operation::flush_unfinished))
+        if (trace_ != nullptr && !(r.operation == session_operation::flush ? trace_->flush(r.timeout_ms, false)
+                                                                           : trace_->flush_unfinished(r.timeout_ms)))
           throw error("not everything arrived in time");
         return;
       case session_operation::get_stats:

@@ -175,6 +175,13 @@ class trace {
     const bool reported = pump_.flush(timeout_ms, unfinished);
     return collector_->call([this] { collector_->deliver_all(); }, timeout_ms) && reported;
   }
+  /// By session::flush_unfinished: at most once a second, else as flush.
+  CUTRACE_NOINLINE bool flush_unfinished(std::uint32_t timeout_ms) {
+    const std::uint64_t now = clock::monotonic_ns();
+    std::uint64_t last = unfinished_asked_ns_.load(std::memory_order_relaxed);
+    const bool again = last == 0 || now - last >= 1000000000;
+    return flush(timeout_ms, again && unfinished_asked_ns_.compare_exchange_strong(last, now));
+  }
 
   /// Calls backend::meets_client of all backends. @returns whether one held CUPTI, or took its records
   CUTRACE_NOINLINE bool meets_client(bool records, std::uint32_t timeout_ms) {
@@ -436,7 +443,8 @@ class trace {
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
   bool in_pieces_ = false;                                               ///< the gate was shut before the end
   bool gpu_expected_ = false;
-  std::size_t reported_at_start_ = 0;  ///< reports of the backend until its start had returned
+  std::atomic<std::uint64_t> unfinished_asked_ns_{0};  ///< CLOCK_MONOTONIC of the last flush_unfinished; 0: none
+  std::size_t reported_at_start_ = 0;                  ///< reports of the backend until its start had returned
   bool stopped_ = false;
   std::atomic<bool> abandoned_{false}, left_a_sink_{false};  ///< see patiently: any thread of a session
   stats last_{};

@@ -78,7 +78,7 @@ class cupti_backend final : public backend {
       recording_.forget_kinds();
       return true;
     }
-    if (!active_ || !recording_.any_kind() || !flushing_.may_force()) return flush(deadline_ms);
+    if (!active_ || !recording_.any_kind()) return flush(deadline_ms);
     flushing_.force();
     return true;
   }

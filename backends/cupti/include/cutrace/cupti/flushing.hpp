@@ -48,9 +48,6 @@ class flushing {
     p.forcing.store(false, std::memory_order_release);
   }
 
-  /// The last forced flush was a second ago or more: requests force no more often than that.
-  bool may_force() const noexcept { return now_ns() - forced_ns_ >= second_ns; }
-
   /// Called once a flush period. `settle_ns`: how long a context or stream waits for CUPTI's description (see
   /// late_places.hpp).
   void turn(std::uint64_t settle_ns) noexcept {
@@ -61,7 +58,7 @@ class flushing {
       writer_->flushed_after_fault();
     } else if (p.buffers.at_cupti() != 0) {
       plain();
-      if (may_force() && is_held_back()) force();
+      if (now_ns() - forced_ns_ >= second_ns && is_held_back()) force();
     } else {
       settle(settle_ns);
     }
