@@ -209,6 +209,17 @@ TEST_CASE("default streams of threads are one a thread, the legacy one is one a 
   CHECK(t.on(1) == ids{k3});
 }
 
+TEST_CASE("the record of a thread's wait for its default stream, which names the legacy one, identifies nothing") {
+  bench t;
+  const auto wait = t.call(role::stream_wait, 0, 0, 1, true);
+  t.order.ended(bench::record(wait, 7, event_kind::sync));  // as CUPTI writes it (docs/cupti.md, 49)
+  const auto k1 = t.call(role::work, 0, 0, 1, true), k2 = t.call(role::work, 0, 0, 1, true);
+  t.ended(k1, 12);
+  CHECK(t.on(2) == ids{k2});
+  t.ended(k2, 12);
+  CHECK(t.on(2).empty());
+}
+
 TEST_CASE("after a forced flush all without a record is done, and what stood before it") {
   bench t;
   const auto w = t.call(role::wait_value, a), k1 = t.call(role::work, a), k2 = t.call(role::work, a);

@@ -356,8 +356,10 @@ class stream_order {
   /// The record of one of a stream's first calls identifies the stream. Records of captured calls never come, so later
   /// calls are tried, too.
   void await(const issued_call& c) {
-    const bool has_record = c.leaves_record() || c.what == role::wait_event || c.what == role::stream_wait;
     known_stream& s = streams_[c.stream];
+    // CUPTI's own record of a thread's wait for its default stream names the legacy one (docs/cupti.md, 49).
+    const bool has_record =
+        c.leaves_record() || c.what == role::wait_event || (c.what == role::stream_wait && s.handle != 2);
     if (!has_record) return;
     if (s.asked >= (c.leaves_record() ? 6 : 2)) {
       if (now_ns_ - s.asked_ns < 2000000000) return;
