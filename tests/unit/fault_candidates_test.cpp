@@ -381,6 +381,61 @@ TEST_CASE("a wait for a stream that goes on does not hang, nor does a wait for s
   CHECK(r.alarms.size() == 2);  // now all of them stand still; the one without work is not reported
 }
 
+TEST_CASE("a stream of a green context does not wait for the legacy default stream") {
+  bench b(runtime_core::own().threads);
+  order_window window;
+  window.configure(500000000, std::size_t{1} << 20);
+  ingest reads(b.tables, window, b.core.errors);
+  const function_info::parameter made[] = {{"phStream", cutrace::argument_kind::output},
+                                           {"greenCtx", cutrace::argument_kind::pointer},
+                                           {"flags", cutrace::argument_kind::unsigned_integer},
+                                           {"priority", cutrace::argument_kind::integer}};
+  function_info f{};
+  f.name = "cuGreenCtxStreamCreate";
+  f.parameters = made;
+  f.parameter_count = 4;
+  b.core.functions.add(4060, false, f);
+  const function_info::parameter launched[] = {{"hStream", cutrace::argument_kind::pointer}};
+  f = {};
+  f.name = "cuLaunchKernel";
+  f.parameters = launched;
+  f.parameter_count = 1;
+  f.makes_gpu_work = true;
+  b.core.functions.add(4061, false, f);
+  traced_thread t;
+  t.index = 1;
+  std::uint64_t id = 0;
+  const auto call = [&](std::uint32_t function, std::uint8_t count, std::uint64_t stream, std::uint64_t context,
+                        std::uint64_t flags) {
+    const record r{make_head(record_type::api, 0, static_cast<cutrace::request_form>(1), count, api_site(function, 0)),
+                   1000,
+                   2000,
+                   ++id,
+                   0,
+                   stream,
+                   context,
+                   flags};
+    reads.read(t, &r, &r + 1);
+  };
+  call(4060, 3, 0x40, 0x1000, 1);
+  call(4061, 1, 0, 0, 0);
+  call(4061, 1, 0x40, 0, 0);
+  reads.order().settle();
+  for (std::uint32_t s = 0; s < reads.order().streams().size(); ++s)
+    CHECK(reads.order().implied_wait(s) == issued_call::no_stream);
+  CHECK(reads.order().streams().size() == 2);
+}
+
+TEST_CASE("requests that are not known any more are at least counted") {
+  event e;
+  e.stage_id = 1;
+  e.stage_name = text{"decode", 6};
+  e.request_total = 4;
+  CHECK(alarm_text::belonging(e, "") == "stage \"decode\", 4 requests, which are not known any more");
+  e.request_total = 1;
+  CHECK(alarm_text::belonging(e, "") == "stage \"decode\", 1 request, which is not known any more");
+}
+
 TEST_CASE("what a stream waits for in memory") {
   name_function(4020, "cuStreamWaitValue32_v2");
   name_function(4021, "cuStreamBatchMemOp_v2");

@@ -39,6 +39,7 @@ struct stream_use {
   role what = role::none;
   std::int8_t stream_word = -1;  ///< index of the stream argument, -1: the default stream
   std::int8_t event_word = -1;
+  std::int8_t flags_word = -1;  ///< of a stream that is made
 
   bool per_thread = false;  ///< the default stream is that of the calling thread
 
@@ -49,6 +50,8 @@ struct stream_use {
       if (std::strcmp(name, "hStream") == 0 || std::strcmp(name, "stream") == 0 || std::strcmp(name, "phStream") == 0)
         use.stream_word = static_cast<std::int8_t>(i);
       if (std::strcmp(name, "hEvent") == 0) use.event_word = static_cast<std::int8_t>(i);
+      if (std::strcmp(name, "flags") == 0 || std::strcmp(name, "Flags") == 0)
+        use.flags_word = static_cast<std::int8_t>(i);
     }
     use.what = role_of(f);
     use.per_thread = f.per_thread_stream;
@@ -65,14 +68,15 @@ struct stream_use {
       role what;
     };
     static constexpr known all[] = {
-        {"cuEventRecord", role::event_record},          {"cuStreamWaitEvent", role::wait_event},
-        {"cuStreamWaitValue", role::wait_value},        {"cuStreamWriteValue", role::write_value},
+        {"cuEventRecord", role::event_record},           {"cuStreamWaitEvent", role::wait_event},
+        {"cuStreamWaitValue", role::wait_value},         {"cuStreamWriteValue", role::write_value},
         {"cuStreamBatchMemOp", role::wait_value},  // it may hold one
-        {"cuLaunchHostFunc", role::host_function},      {"cuStreamAddCallback", role::host_function},
-        {"cuStreamSynchronize", role::stream_wait},     {"cuEventSynchronize", role::event_wait},
-        {"cuCtxSynchronize", role::context_wait},       {"cuStreamCreate", role::stream_created},
-        {"cuStreamDestroy", role::stream_gone},         {"cuEventDestroy", role::event_gone},
-        {"cuStreamBeginCapture", role::begins_capture}, {"cuStreamEndCapture", role::ends_capture}};
+        {"cuLaunchHostFunc", role::host_function},       {"cuStreamAddCallback", role::host_function},
+        {"cuStreamSynchronize", role::stream_wait},      {"cuEventSynchronize", role::event_wait},
+        {"cuCtxSynchronize", role::context_wait},        {"cuStreamCreate", role::stream_created},
+        {"cuStreamDestroy", role::stream_gone},          {"cuEventDestroy", role::event_gone},
+        {"cuStreamBeginCapture", role::begins_capture},  {"cuStreamEndCapture", role::ends_capture},
+        {"cuGreenCtxStreamCreate", role::stream_created}};
     for (const known& k : all)
       if (begins(k.begin)) return k.what;
     return role::none;

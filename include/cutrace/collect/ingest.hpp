@@ -381,7 +381,7 @@ class ingest {
       c.value = word(2);
       c.flags = static_cast<std::uint32_t>(word(3));
     } else if (c.what == role::stream_created) {
-      c.flags = static_cast<std::uint32_t>(word(1));
+      c.flags = static_cast<std::uint32_t>(word(f.use.flags_word));
     }
     if (c.what == role::wait_event || c.what == role::wait_value || c.what == role::host_function) {
       c.holds_stage = true;  // nothing else keeps the stage until the wait is over

@@ -48,6 +48,11 @@ struct alarm_text {
     append(s, "stage \"%.100s\"", printable(e.stage_name));
     s += around;
     if (e.request_total == 0) return s;
+    if (e.request_count == 0) {
+      append(s, ", %u request%s not known any more", e.request_total,
+             e.request_total == 1 ? ", which is" : "s, which are");
+      return s;
+    }
     s += e.request_total == 1 ? ", request " : ", requests ";
     for (std::uint32_t i = 0; i < e.request_count && i < 8; ++i) {
       if (i != 0) s += ", ";
