@@ -426,6 +426,37 @@ TEST_CASE("a stream of a green context does not wait for the legacy default stre
   CHECK(reads.order().streams().size() == 2);
 }
 
+TEST_CASE("work whose call is not known may have faulted, too, and proves nothing of other work") {
+  using cutrace::attribution;
+  for (const attribution second_joined : {attribution::by_call, attribution::no_callback, attribution::expired}) {
+    bench b(runtime_core::own().threads);
+    fault_state::call f;
+    f.result = trap;
+    f.at_ns = base_ns + 300 * ms;
+    f.flushed_since_ns = base_ns + 100 * ms;
+    const auto add = [&](std::uint64_t stream, std::uint32_t id, attribution joined, std::int64_t called) {
+      unfinished_work::entry e{};
+      e.work.kind = event_kind::kernel;
+      e.work.name = text{"k", 1};
+      e.work.context = 1;
+      e.work.stream = stream;
+      e.work.correlation_id = id;
+      e.work.joined = joined;
+      const bool known = joined == attribution::by_call;
+      e.work.call_start_ns = known ? base_ns + called : f.at_ns + 50 * ms;  // else the time at which it was seen
+      b.unfinished.add(e);
+    };
+    add(1, 1, attribution::by_call, 10 * ms);
+    add(1, 2, second_joined, 20 * ms);  // 80 ms before the series of flushes began
+    add(2, 3, second_joined, 20 * ms);
+    const work_watch::report r = b.watch.of_fault(f);
+    CAPTURE(r.text);
+    CAPTURE(static_cast<int>(second_joined));
+    CHECK(r.alarms.size() == 3);
+    CHECK((r.text.find("call is not known") != std::string::npos) == (second_joined != attribution::by_call));
+  }
+}
+
 TEST_CASE("requests that are not known any more are at least counted") {
   event e;
   e.stage_id = 1;

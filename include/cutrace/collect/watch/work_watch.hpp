@@ -205,6 +205,13 @@ class work_watch : alarm_text {
     }
   };
   static std::uint32_t id_of(const entry& e) noexcept { return static_cast<std::uint32_t>(e.work.correlation_id); }
+  static bool is_call_unknown(const event& e) noexcept {
+    return e.joined == attribution::no_callback || e.joined == attribution::expired;
+  }
+  /// Begin of the call; where the call is not known, it may have been at any time.
+  static std::int64_t called_ns(const entry& e) noexcept {
+    return is_call_unknown(e.work) ? INT64_MIN : e.work.call_start_ns;
+  }
 
   std::vector<std::uint32_t> unfinished_ids() const {
     std::vector<std::uint32_t> ids;
@@ -333,7 +340,7 @@ class work_watch : alarm_text {
   /// must have begun after `not_lost_ns`); none did, so the head was running.
   bool is_sharp(const view& v, const fault_state::call& f) const noexcept {
     std::int64_t not_lost_ns = INT64_MAX;
-    for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, v.work[i]->work.call_start_ns);
+    for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, called_ns(*v.work[i]));
     const pending_event& head = v.work.front()->work;
     const finished_work before = order_.last_finished(head.context, head.stream);
     // After a misaligned address, the work that ended last may be the culprit.
@@ -346,12 +353,12 @@ class work_watch : alarm_text {
     constexpr std::int64_t flush_ns = 1000000;
     bool any = false;
     unfinished_.for_each([&](const entry& e) {
-      any = any || (e.work.call_start_ns >= f.held_up_since_ns && e.work.call_start_ns - f.held_up_since_ns < flush_ns);
+      any = any || (called_ns(e) >= f.held_up_since_ns && called_ns(e) - f.held_up_since_ns < flush_ns);
     });
     return any;
   }
   void add_candidates(const view& v, const fault_state::call& f, bool proved, std::vector<suspect>& all) {
-    const auto launched_before = [&](const entry* e) { return e->work.call_start_ns <= f.at_ns; };
+    const auto launched_before = [&](const entry* e) { return called_ns(*e) <= f.at_ns; };
     const std::size_t count = static_cast<std::size_t>(std::count_if(v.work.begin(), v.work.end(), launched_before));
     if (count == 0) return;
     const bool waits = v.head_is_call() && !v.call->leaves_record();
@@ -616,10 +623,14 @@ class work_watch : alarm_text {
     if (work != "call" && !is_stage)
       append(out, "     stream %llu, device %u; %u behind it\n", static_cast<unsigned long long>(e.stream), e.device,
              d.behind);
-    append(out, "     %.60s on thread %u%s, %s%s\n", is_stage ? "open" : printable(e.call_name), e.thread_id,
-           name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str(),
-           is_stage ? " at least" : " ago");
-    out += "     " + belonging(e, stages_around(e.stage_id)) + '\n';
+    if (is_call_unknown(e)) {
+      out += "     its call is not known, so neither are its thread, stage and requests\n";
+    } else {
+      append(out, "     %.60s on thread %u%s, %s%s\n", is_stage ? "open" : printable(e.call_name), e.thread_id,
+             name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str(),
+             is_stage ? " at least" : " ago");
+      out += "     " + belonging(e, stages_around(e.stage_id)) + '\n';
+    }
     if (d.why.size != 0) append(out, "     %.200s\n", printable(d.why));
     if (s.before.size != 0)
       append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
