@@ -457,6 +457,35 @@ TEST_CASE("work whose call is not known may have faulted, too, and proves nothin
   }
 }
 
+TEST_CASE("what the host has waited for by an event, and waits themselves, are no candidates") {
+  bench b(runtime_core::own().threads);
+  const auto add = [&](event_kind kind, std::uint64_t stream, std::uint32_t id) {
+    unfinished_work::entry e{};
+    e.work.kind = kind;
+    e.work.name = text{"k", 1};
+    e.work.context = 1;
+    e.work.stream = stream;
+    e.work.correlation_id = id;
+    e.work.call_start_ns = base_ns;
+    b.order.unfinished(e.work);
+    b.unfinished.add(e);
+  };
+  b.call(1, stream_use::role::work, 0x10, 4070);
+  b.call(2, stream_use::role::event_record, 0x10, 4071, 0x77);
+  add(event_kind::kernel, 10, 1);  // a forced flush returned it, and then it ended
+  b.call(3, stream_use::role::event_wait, 0, 4072, 0x77);
+  b.call(4, stream_use::role::work, 0x20, 4070);
+  add(event_kind::kernel, 20, 4);
+  add(event_kind::sync, 20, 5);
+  fault_state::call f;
+  f.result = trap;
+  f.at_ns = base_ns + 300 * ms;
+  const work_watch::report r = b.watch.of_fault(f);
+  CAPTURE(r.text);
+  REQUIRE(r.alarms.size() == 1);
+  CHECK(r.alarms[0].correlation_id == 4);
+}
+
 TEST_CASE("requests that are not known any more are at least counted") {
   event e;
   e.stage_id = 1;

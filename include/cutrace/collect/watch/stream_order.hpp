@@ -72,6 +72,7 @@ struct known_stream {
   std::uint64_t more = 0;     ///< number of calls behind `calls`, beyond the limit
   std::uint32_t proved = 0;   ///< all with lower ids are done, by a wait of the host
   bool any_proved = false;
+  std::int64_t proved_ns = 0;    ///< when that wait was read, raw frame
   std::int64_t progress_ns = 0;  ///< when work or a wait last ended, as far as was seen, or came; raw frame
   bool suspected = false;        ///< of hanging: set by work_watch::is_suspicious, cleared by work_watch::of_hang
   std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
@@ -461,9 +462,10 @@ class stream_order {
     for (known_stream& s : streams_)
       if (capture != 0 && s.capture == capture) s.capture = 0;
   }
-  static void prove(known_stream& s, std::uint32_t correlation) noexcept {
+  void prove(known_stream& s, std::uint32_t correlation) const noexcept {
     if (s.any_proved && !is_before(s.proved, correlation)) return;
     s.proved = correlation;
+    s.proved_ns = now_ns_;
     s.any_proved = true;
   }
 

@@ -32,6 +32,10 @@ inline bool is_before(std::uint32_t id, std::uint32_t later) noexcept {
   return static_cast<std::int32_t>(later - id) > 0;
 }
 
+inline bool is_call_unknown(const event& e) noexcept {
+  return e.joined == attribution::no_callback || e.joined == attribution::expired;
+}
+
 class unfinished_work {
  public:
   struct entry {
@@ -39,6 +43,9 @@ class unfinished_work {
     std::uint32_t stage_place;
     std::int64_t seen_ns;  ///< when it was seen unfinished, raw
     bool delivered;        ///< already delivered as unfinished, in case a signal ends the process
+
+    /// Begin of the call; where the call is not known, it may have been at any time.
+    std::int64_t called_ns() const noexcept { return is_call_unknown(work) ? INT64_MIN : work.call_start_ns; }
   };
 
   bool empty() const noexcept { return size_ == 0; }

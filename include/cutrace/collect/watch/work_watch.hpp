@@ -205,13 +205,6 @@ class work_watch : alarm_text {
     }
   };
   static std::uint32_t id_of(const entry& e) noexcept { return static_cast<std::uint32_t>(e.work.correlation_id); }
-  static bool is_call_unknown(const event& e) noexcept {
-    return e.joined == attribution::no_callback || e.joined == attribution::expired;
-  }
-  /// Begin of the call; where the call is not known, it may have been at any time.
-  static std::int64_t called_ns(const entry& e) noexcept {
-    return is_call_unknown(e.work) ? INT64_MIN : e.work.call_start_ns;
-  }
 
   std::vector<std::uint32_t> unfinished_ids() const {
     std::vector<std::uint32_t> ids;
@@ -223,7 +216,9 @@ class work_watch : alarm_text {
   std::vector<view> views() {
     settle();
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<const entry*>> work;
-    unfinished_.for_each([&](const entry& e) { work[{e.work.context, e.work.stream}].push_back(&e); });
+    unfinished_.for_each([&](const entry& e) {  // which may be a wait
+      if (e.work.is_gpu_work()) work[{e.work.context, e.work.stream}].push_back(&e);
+    });
     std::vector<view> all;
     const std::vector<known_stream>& streams = order_.streams();
     for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -235,6 +230,11 @@ class work_watch : alarm_text {
       if (found != work.end()) {
         v.work = std::move(found->second);
         work.erase(found);
+        // Seen unfinished, before the host waited for it.
+        const auto is_over = [&s](const entry* e) {
+          return s.any_proved && is_before(id_of(*e), s.proved) && e->seen_ns < s.proved_ns;
+        };
+        v.work.erase(std::remove_if(v.work.begin(), v.work.end(), is_over), v.work.end());
       }
       if (!s.free && (v.call != nullptr || !v.work.empty())) all.push_back(std::move(v));
     }
@@ -340,7 +340,7 @@ class work_watch : alarm_text {
   /// must have begun after `not_lost_ns`); none did, so the head was running.
   bool is_sharp(const view& v, const fault_state::call& f) const noexcept {
     std::int64_t not_lost_ns = INT64_MAX;
-    for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, called_ns(*v.work[i]));
+    for (std::size_t i = 1; i < v.work.size(); ++i) not_lost_ns = std::min(not_lost_ns, v.work[i]->called_ns());
     const pending_event& head = v.work.front()->work;
     const finished_work before = order_.last_finished(head.context, head.stream);
     // After a misaligned address, the work that ended last may be the culprit.
@@ -353,12 +353,12 @@ class work_watch : alarm_text {
     constexpr std::int64_t flush_ns = 1000000;
     bool any = false;
     unfinished_.for_each([&](const entry& e) {
-      any = any || (called_ns(e) >= f.held_up_since_ns && called_ns(e) - f.held_up_since_ns < flush_ns);
+      any = any || (e.called_ns() >= f.held_up_since_ns && e.called_ns() - f.held_up_since_ns < flush_ns);
     });
     return any;
   }
   void add_candidates(const view& v, const fault_state::call& f, bool proved, std::vector<suspect>& all) {
-    const auto launched_before = [&](const entry* e) { return called_ns(*e) <= f.at_ns; };
+    const auto launched_before = [&](const entry* e) { return e->called_ns() <= f.at_ns; };
     const std::size_t count = static_cast<std::size_t>(std::count_if(v.work.begin(), v.work.end(), launched_before));
     if (count == 0) return;
     const bool waits = v.head_is_call() && !v.call->leaves_record();
