@@ -253,6 +253,30 @@ TEST_CASE("calls of other threads that are read later stand where they belong, a
   CHECK(t.on(a) == ids{k3});
 }
 
+TEST_CASE("a stream that was idle for billions of calls is watched again from its next call on") {
+  bench t;
+  const auto first = t.call(role::work, a);
+  t.ended(first, 14);
+  t.call(role::work, b);
+  t.call(role::stream_wait, b);
+  t.call(role::event_record, a, e1);
+  CHECK(t.on(a).empty());
+  for (const std::uint32_t id : {0x40000000u, 0x80000010u}) {  // of other streams
+    t.last = id;
+    const auto other = t.call(role::work, 0x3000);
+    t.ended(other, 99);
+    CHECK(t.on(0x3000).empty());
+  }
+  const auto on_a = t.call(role::work, a), on_b = t.call(role::work, b);
+  CHECK(t.on(a) == ids{on_a});
+  CHECK(t.on(b) == ids{on_b});
+  const auto wait = t.call(role::wait_event, 0x3000, e1), behind = t.call(role::work, 0x3000);
+  CHECK(t.on(0x3000) == ids{behind});  // the event is long over
+  CHECK(wait < behind);
+  t.ended(on_a, 14);
+  CHECK(t.on(a).empty());
+}
+
 TEST_CASE("beyond its limit a stream counts what is behind") {
   bench t;
   t.order.set_limit(100 * sizeof(issued_call));

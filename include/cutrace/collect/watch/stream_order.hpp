@@ -17,6 +17,7 @@
 #include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/collect/watch/unfinished_work.hpp>
 #include <cutrace/event.hpp>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -84,6 +85,7 @@ struct known_stream {
 /// What a GPU was last seen to finish on a stream.
 struct finished_work {
   bool any = false;
+  bool old = false;  ///< so many calls ago that `correlation` cannot be compared with a new one
   std::uint32_t correlation = 0;
   std::int64_t end_ns = 0;  ///< raw frame
   text name{};
@@ -131,7 +133,8 @@ class stream_order {
     newest_end_ns_ = std::max(newest_end_ns_, e.end_ns);
     finished_work& f = finished(e.context, e.stream);
     const std::uint32_t id = static_cast<std::uint32_t>(e.correlation_id);
-    if (!f.any || !is_before(id, f.correlation)) f.correlation = id;
+    if (!f.any || f.old || !is_before(id, f.correlation)) f.correlation = id;
+    f.old = false;
     if (!f.any || e.end_ns >= f.end_ns) {
       f.end_ns = e.end_ns;
       f.name = e.name;
@@ -181,6 +184,7 @@ class stream_order {
       c.what = role::none;  // should memory run out at a later one
     }
     log_.clear();
+    if (newest_ - aged_ >= comparable / 2) forget_old();
     for (bool again = true; again;) {  // what a wait was for may be done now
       again = false;
       for (known_stream& s : streams_) again = prune(s) || again;
@@ -248,6 +252,7 @@ class stream_order {
   /// Calls fit into a cache: with 4,096 an event costs the collector 155 ns instead of 143 (bench/sink_cost, null).
   static constexpr std::size_t log_limit = 1024;
   static constexpr std::size_t event_limit = 65536, node_bytes = 96;
+  static constexpr std::uint32_t comparable = 1u << 30;  ///< ids that are closer than that are compared
 
   struct stream_key {
     std::uint64_t handle;
@@ -269,6 +274,17 @@ class stream_order {
     std::uint32_t place;
     std::uint64_t stage;
   };
+
+  /// Ids that lie 2^31 or more apart seem to be in the other order: what is known of streams that have been idle for
+  /// so long would hide their next calls.
+  CUTRACE_NOINLINE void forget_old() {
+    const auto is_old = [this](std::uint32_t id) { return newest_ - id - comparable < 2 * comparable; };
+    aged_ = newest_;
+    for (auto& f : finished_) f.second.old = f.second.old || is_old(f.second.correlation);
+    for (known_stream& s : streams_) s.any_proved = s.any_proved && !is_old(s.proved);
+    for (auto e = events_.begin(); e != events_.end();)
+      e = is_old(e->second.correlation) ? events_.erase(e) : std::next(e);
+  }
 
   static std::size_t place_of_name(text name) noexcept {  // one address for one text
     return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(name.data) * 0x9E3779B97F4A7C15u >> 51);
@@ -479,7 +495,7 @@ class stream_order {
   }
   /// All nodes of a graph launch share one id: when one has ended, others may still be at work.
   static bool is_done_by(const finished_work* f, const issued_call& c) noexcept {
-    if (f == nullptr || !f->any) return false;
+    if (f == nullptr || !f->any || f->old) return false;
     return is_before(c.correlation, f->correlation) || (c.what == role::work && c.correlation == f->correlation);
   }
   const finished_work* last_finished(const known_stream& s) const {
@@ -535,7 +551,7 @@ class stream_order {
   gpu_stream last_id_{};
   finished_work* last_finished_ = nullptr;
   std::size_t waiting_ = 0, limit_ = 8192;
-  std::uint32_t captures_ = 0, newest_ = 0;
+  std::uint32_t captures_ = 0, newest_ = 0, aged_ = 0;  ///< aged_: `newest_` at the last forget_old
   std::int64_t now_ns_ = 0, newest_end_ns_ = 0;
 };
 
