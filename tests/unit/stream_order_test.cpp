@@ -324,6 +324,21 @@ TEST_CASE("streams that had long queues keep no more memory than the limit") {
   CHECK(t.order.bytes() < (1u << 16) * 4);
 }
 
+TEST_CASE("destroyed streams of which nothing is heard any more do not pile up") {
+  bench t;
+  const auto hangs = t.call(role::work, a);
+  for (std::uint64_t stream = 0x10000; stream < 0x10000 + 20000; ++stream) {
+    t.call(role::host_function, stream);
+    t.call(role::stream_gone, stream);
+    if (stream % 500 == 0) t.order.settle();
+  }
+  t.order.settle();
+  CHECK(t.order.streams().size() < 3000);
+  CHECK(t.order.bytes() < (std::size_t{2} << 20));
+  CHECK(t.on(0x10000 + 19999).size() == 1);  // the latest are still known
+  CHECK(t.on(a) == ids{hangs});
+}
+
 TEST_CASE("random programs: what is left is what a model of draining streams has left") {
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);

@@ -189,8 +189,12 @@ class stream_order {
       again = false;
       for (known_stream& s : streams_) again = prune(s) || again;
     }
-    for (known_stream& s : streams_)
+    std::size_t lingering = 0;
+    for (known_stream& s : streams_) {
       if (s.gone && !s.free && s.calls.empty()) forget(s);
+      lingering += s.gone && !s.free;
+    }
+    if (lingering > gone_limit) forget_lingering(lingering);
     last_finished_ = nullptr;
     if (queue_bytes() <= limit_ * sizeof(issued_call)) return;
     for (known_stream& s : streams_) s.calls.shrink();  // which had kept the memory of its longest queue
@@ -251,7 +255,7 @@ class stream_order {
  private:
   /// Calls fit into a cache: with 4,096 an event costs the collector 155 ns instead of 143 (bench/sink_cost, null).
   static constexpr std::size_t log_limit = 1024;
-  static constexpr std::size_t event_limit = 65536, node_bytes = 96;
+  static constexpr std::size_t event_limit = 65536, gone_limit = 1024, node_bytes = 96;
   static constexpr std::uint32_t comparable = 1u << 30;  ///< ids that are closer than that are compared
 
   struct stream_key {
@@ -363,6 +367,22 @@ class stream_order {
   void forget(known_stream& s) {
     if (s.identified) finished_.erase({s.gpu_context, s.id});
     s.free = true;
+  }
+  /// Where the last call on a destroyed stream leaves no record, nothing may ever show that it is done: of too many
+  /// such streams the older half is forgotten.
+  CUTRACE_NOINLINE void forget_lingering(std::size_t count) {
+    std::vector<known_stream*> all;
+    all.reserve(count);
+    for (known_stream& s : streams_)
+      if (s.gone && !s.free) all.push_back(&s);
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(count / 2);
+    std::nth_element(all.begin(), middle, all.end(), [](const known_stream* x, const known_stream* y) {
+      return is_before(x->calls.front().correlation, y->calls.front().correlation);
+    });
+    for (auto s = all.begin(); s != middle; ++s) {
+      drop(**s, (*s)->calls.size());
+      forget(**s);
+    }
   }
   /// The stream with this index and use, nullptr where it is no more.
   const known_stream* find_use(std::uint32_t stream, std::uint32_t use) const noexcept {
