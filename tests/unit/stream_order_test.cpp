@@ -220,6 +220,15 @@ TEST_CASE("the record of a thread's wait for its default stream, which names the
   CHECK(t.on(2).empty());
 }
 
+TEST_CASE("a wait whose stream CUPTI could not name identifies nothing") {
+  bench t;
+  const auto wait = t.call(role::stream_wait, a);
+  t.order.ended(bench::record(wait, 0, event_kind::sync));
+  const auto k1 = t.call(role::work, a), k2 = t.call(role::work, a);
+  t.ended(k1, 12);
+  CHECK(t.on(a) == ids{k2});
+}
+
 TEST_CASE("after a forced flush all without a record is done, and what stood before it") {
   bench t;
   const auto w = t.call(role::wait_value, a), k1 = t.call(role::work, a), k2 = t.call(role::work, a);
