@@ -359,6 +359,39 @@ TEST_CASE("a session that waits joins the trace that another one began meanwhile
   CHECK(stages == 1);
 }
 
+TEST_CASE("threads that add the first sinks of a session at once begin one trace, which ends with it") {
+  struct closed_sink : cutrace::sink {
+    bool closed = false;
+    const char* name() const noexcept override { return "closed"; }
+    void write(cutrace::event_view) override {}
+    void close(const cutrace::trace_summary&) override { closed = true; }
+  };
+  for (int round = 0; round < 20; ++round) {
+    closed_sink sinks[3];
+    cutrace::session session(unheard());
+    std::atomic<int> ready{0};
+    std::vector<std::thread> threads;
+    for (closed_sink& one : sinks)
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready < 3) std::this_thread::yield();
+        try {
+          session.add_sink(one);
+        } catch (const cutrace::config_error&) {  // it has been stopped
+        }
+      });
+    if (round % 2 != 0) {  // whoever stops the session waits until its trace has begun
+      while (ready < 3) std::this_thread::yield();
+      session.stop();
+    }
+    for (std::thread& t : threads) t.join();
+    session.stop();
+    if (round % 2 == 0)
+      for (const closed_sink& one : sinks) CHECK(one.closed);
+    CHECK_FALSE(session.active());
+  }
+}
+
 TEST_CASE("work that ends while the collector reads is delivered in order, or marked late") {
   constexpr int many = 5000;  // the ordering window has room for some 7,000 of the records
   cutrace::session_options o = traced::quiet();

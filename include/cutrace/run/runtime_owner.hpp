@@ -277,6 +277,8 @@ class runtime_owner {
           return refuse(r, "out of memory");
         }
       case session_operation::end:
+        // Another thread has added the first sink to this very session, and starts its trace.
+        if (sessions_.size() == 1 && sessions_[0] == r.session) changed_.wait(hold, [this] { return !starting_; });
         end(r.session);
         r.abandoned = abandoned_ || (trace_ != nullptr && trace_->left_a_sink());
         return;
@@ -548,20 +550,16 @@ class runtime_owner {
     const auto at = find_idle(session);
     if (at == idle_.end()) return true;
     if (at->refused) return false;
-    if (trace_ != nullptr) {
-      sessions_.push_back(session);
-      idle_.erase(at);
-      return true;
-    }
+    const settings wanted = at->wanted;
+    if (trace_ != nullptr) sessions_.push_back(session);
+    idle_.erase(at);  // now: while the trace starts without the lock, other threads may come here with this session
+    if (trace_ != nullptr) return true;
     try {
-      const settings wanted = at->wanted;
       not_the_program([&] { start_trace(wanted, session, false, hold); });
-      idle_.erase(find_idle(session));
       return true;
     } catch (const untraced& e) {
-      const auto refused = find_idle(session);
-      refused->refused = true;
-      report_untraced(refused->wanted.on_error, refused->wanted.on_error_user, e.what());
+      idle_.push_back({session, wanted, true});
+      report_untraced(wanted.on_error, wanted.on_error_user, e.what());
       return false;
     }
   }
