@@ -333,6 +333,52 @@ TEST_CASE("parts: the newest ones stay, and %u gives all of them the same number
   CHECK(lines_of(content_of(folder.file(names[1]))).back().contains("produced"));
 }
 
+TEST_CASE("parts: more may stay than the 1,024 whose names were once remembered, and no more do") {
+  const temporary_folder folder;
+  cutrace::file_limits limits;
+  limits.rotate_bytes = 1024;
+  limits.keep = 1440;  // a day of minutes
+  limits.max_bytes = 1450;
+  cutrace::detail::trace_file file;
+  file.open(folder.file("t.jsonl").c_str(), cutrace::detail::publish::at_once, limits);
+  for (int part = 1; part <= 1500; ++part) {
+    file.write("x");
+    CHECK_FALSE(file.is_full());
+    file.next_part();
+  }
+  file.close();
+  const std::vector<std::string> names = files_in(folder);
+  REQUIRE(names.size() == 1440);
+  CHECK(names.front() == "t.0062.jsonl");
+  CHECK(names.back() == "t.1501.jsonl");
+}
+
+TEST_CASE("parts: %u takes a name of which no part is left, be it only a later one") {
+  for (const std::string end : {"jsonl", "json.gz"}) {
+    INFO(end);
+    const temporary_folder folder;
+    const std::string spec = (end == "jsonl" ? "jsonl:" : "chrome:") + folder.file("t%u." + end) + "?rotate=8K&keep=2";
+    const auto write = [&](int times) {
+      const auto sink = sink_of(spec);
+      sink->open(sample::info());
+      write_many(*sink, times);
+      sink->close(sample::summary(0));
+    };
+    write(300);
+    const std::vector<std::string> first = files_in(folder);
+    REQUIRE(first.size() == 2);
+    REQUIRE(first[0] != "t.0001." + end);
+    const std::string before = content_of(folder.file(first[1]));
+    write(300);
+    const std::vector<std::string> both = files_in(folder);
+    REQUIRE(both.size() == 4);
+    CHECK(both[0].compare(0, 4, "t-2.") == 0);
+    CHECK(both[1].compare(0, 4, "t-2.") == 0);
+    CHECK(both[2] == first[0]);
+    CHECK(content_of(folder.file(both[3])) == before);
+  }
+}
+
 TEST_CASE("parts: by time, as soon as there is something in them") {
   const temporary_folder folder;
   const auto sink = sink_of("jsonl:" + folder.file("t.jsonl") + "?rotate=1s");

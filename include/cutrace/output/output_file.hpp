@@ -20,6 +20,7 @@
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
 #include <cutrace/output/path_pattern.hpp>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -150,8 +151,9 @@ class output_file {
   /// Opens the file as output_opener does. `pattern`: see expand_path; "-" is standard output. Devices and named pipes
   /// are written directly. What the file held is emptied with the first write: an open that comes to
   /// nothing, since another sink cannot be opened, leaves an older trace as it was, and no file where there was none.
-  /// @throws error, config_error
-  void open(const char* pattern, publish when = publish::at_once) {
+  /// `is_taken`: whether a path that %u made is another trace's though no file has it. @throws error, config_error
+  void open(const char* pattern, publish when = publish::at_once,
+            const std::function<bool(const std::string& path)>& is_taken = {}) {
     if (std::string_view(pattern) == "-") return adopt(STDOUT_FILENO, "standard output");
     const bool unique = is_unique_pattern(pattern);
     bool exists = false, begun = false, regular = false;
@@ -166,7 +168,7 @@ class output_file {
       opened_as_ = when == publish::at_close && regular && !names_descriptor(path_) ? path_ + ".tmp" : path_;
       begun = ::lstat(opened_as_.c_str(), &known) == 0;
       const bool last = !unique || attempt == attempt_limit;
-      if (!last && (exists || begun)) continue;
+      if (!last && (exists || begun || (is_taken && is_taken(path_)))) continue;
       // O_NONBLOCK: a named pipe that nobody reads would block the program here for ever; it gives ENXIO instead.
       const int how = (opened_as_ == path_ ? 0 : O_NOFOLLOW) | (last ? 0 : O_EXCL);
       fd_ = output_opener::open(opened_as_, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | how);

@@ -4,6 +4,7 @@
 // must hold to be read alone. One thread at a time.
 #pragma once
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@
 #include <cutrace/output/output_file.hpp>
 #include <cutrace/output/path_pattern.hpp>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,7 +74,9 @@ class trace_file {
       if (name == "-") throw config_error("standard output cannot be rotated; name a file");
       name.insert(at, number(1));
     }
-    file_.open(name.c_str(), when);
+    // The first part of another trace may be gone, its later ones are its own all the same.
+    const auto has_parts = [this](const std::string& path) { return any_part_of(path); };
+    file_.open(name.c_str(), when, limits.parts() ? has_parts : std::function<bool(const std::string&)>());
     begin();
   }
 
@@ -149,16 +154,14 @@ class trace_file {
     close();
     arrived_ += ends_.size();
     ends_.clear();
-    parts_.push_back({path, bytes()});
     others_bytes_ += bytes();
+    if (limits_.keep != 0) parts_.push_back(bytes());
     if (limits_.keep != 0 && parts_.size() >= limits_.keep) {
-      ::unlink(parts_.front().path.c_str());
-      others_bytes_ -= parts_.front().bytes;
-      parts_.pop_front();
-    } else if (parts_.size() > remembered) {
+      ::unlink(path_of_part(path, part_ + 1 - static_cast<std::uint32_t>(parts_.size())).c_str());
+      others_bytes_ -= parts_.front();
       parts_.pop_front();
     }
-    file_.open(pattern_of_path(path_of_next(path)).c_str(), when_);
+    file_.open(pattern_of_path(path_of_part(path, part_ + 1)).c_str(), when_);
     ++part_;
     begin();
   }
@@ -181,26 +184,38 @@ class trace_file {
   std::uint32_t part() const noexcept { return part_; }
   /// Name of the next part, without its folder.
   std::string next_name() const {
-    const std::string next = path_of_next(file_.path());
+    const std::string next = path_of_part(file_.path(), part_ + 1);
     return next.substr(next.rfind('/') + 1);
   }
 
  private:
-  struct past_part {
-    std::string path;
-    std::uint64_t bytes;
-  };
   static constexpr std::size_t zip_at_once = 256 * 1024;
-  static constexpr std::size_t remembered = 1024;  ///< parts whose names are kept where none are removed
 
   static std::string number(std::uint32_t part) {
     char text[16];
     std::snprintf(text, sizeof(text), ".%04u", static_cast<unsigned>(part));
     return text;
   }
-  std::string path_of_next(std::string path) const {
+  /// Whether a file has the name of a part of the trace whose first part `path` names.
+  bool any_part_of(const std::string& path) const {
+    const std::size_t name_at = path.rfind('/') + 1, number_at = path.size() - behind_number_ - 4;
+    const std::string_view before = std::string_view(path).substr(name_at, number_at - name_at);
+    const std::string_view behind = std::string_view(path).substr(number_at + 4);
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.substr(0, name_at).c_str()), &::closedir);
+    while (const dirent* const entry = folder != nullptr ? ::readdir(folder.get()) : nullptr) {
+      std::string_view name = entry->d_name;
+      if (name.substr(0, before.size()) != before) continue;
+      name.remove_prefix(before.size());
+      const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+      name.remove_prefix(digits);
+      if (digits >= 4 && (name == behind || name == std::string(behind) + ".tmp")) return true;
+    }
+    return false;
+  }
+  /// `path`: of this part.
+  std::string path_of_part(std::string path, std::uint32_t part) const {
     const std::size_t size = number(part_).size();
-    return path.replace(path.size() - behind_number_ - size, size, number(part_ + 1));
+    return path.replace(path.size() - behind_number_ - size, size, number(part));
   }
 
   void begin() {
@@ -285,9 +300,9 @@ class trace_file {
   std::uint64_t begun_ns_ = 0;
   std::uint64_t left_out_ = 0;
   std::uint32_t part_ = 1;
-  std::size_t behind_number_ = 0;  ///< characters of the path behind a part's number
-  std::deque<past_part> parts_;
-  block_worker::owner worker_;  ///< last: it uses the file
+  std::size_t behind_number_ = 0;    ///< characters of the path behind a part's number
+  std::deque<std::uint64_t> parts_;  ///< bytes of the parts before this one that stay, where `keep` says how many
+  block_worker::owner worker_;       ///< last: it uses the file
 };
 
 }  // namespace detail
