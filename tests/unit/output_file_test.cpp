@@ -455,9 +455,40 @@ TEST_CASE("output file: what descriptors name is written directly, whoever made 
     CHECK(::read(ends[0], text, 8) == 4);
     CHECK(::read(reader, text + 4, 4) == 4);
     CHECK(std::string(text) == "texttext");
-    CHECK(content_of(folder.file("given")) == "text");
+    CHECK(content_of(folder.file("given")) == (when == publish::at_once ? "texttext" : "texttexttexttext"));
   }
   for (const int fd : {ends[0], ends[1], reader, given}) ::close(fd);
+}
+
+TEST_CASE("output file: a file behind a descriptor of the program keeps what is in it, and what the program adds") {
+  const temporary_folder folder;
+  for (const int how : {O_TRUNC, O_APPEND}) {
+    CAPTURE(how);
+    std::ofstream(folder.file("log")) << "older\n";
+    const int log = ::open(folder.file("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0600);
+    REQUIRE(log >= 0);
+    for (const publish when : {publish::at_once, publish::at_close}) {
+      output_file file, other;
+      const std::string again = "/proc/self/fd/" + std::to_string(log);
+      CHECK(::write(log, "a\n", 2) == 2);
+      file.open(("/dev/fd/" + std::to_string(log)).c_str(), when);
+      CHECK_THROWS_AS(other.open(again.c_str(), when), cutrace::config_error);
+      file.write("trace\n");
+      file.flush();
+      CHECK(::write(log, "b\n", 2) == 2);
+      for (int fd = 3; fd < 64; ++fd)  // as a daemon does
+        if (fd != log) ::close(fd);
+      file.write("end\n");
+      file.close();
+      other.open(again.c_str(), when);
+      other.write("report\n");
+      other.close();
+      CHECK(::write(log, "c\n", 2) == 2);
+    }
+    ::close(log);
+    const std::string both = "a\ntrace\nb\nend\nreport\nc\na\ntrace\nb\nend\nreport\nc\n";
+    CHECK(content_of(folder.file("log")) == (how == O_APPEND ? "older\n" : "") + both);
+  }
 }
 
 TEST_CASE("output file: leaving without close writes nothing that was not flushed") {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>  // std::rename
@@ -149,8 +150,9 @@ class output_file {
   ~output_file() { release(); }
 
   /// Opens the file as output_opener does. `pattern`: see expand_path; "-" is standard output. Devices and named pipes
-  /// are written directly. What the file held is emptied with the first write: an open that comes to
-  /// nothing, since another sink cannot be opened, leaves an older trace as it was, and no file where there was none.
+  /// are written directly, and so are files that descriptors of the program lead to, from where the program has come
+  /// to. What another file held is emptied with the first write: an open that comes to nothing, since another sink
+  /// cannot be opened, leaves an older trace as it was, and no file where there was none.
   /// `is_taken`: whether a path that %u made is another trace's though no file has it. @throws error, config_error
   void open(const char* pattern, publish when = publish::at_once,
             const std::function<bool(const std::string& path)>& is_taken = {}) {
@@ -185,10 +187,11 @@ class output_file {
     regular_ = regular;
     remember_identity();
     if (regular) claim();
+    if (regular) share(named_descriptor(path_));
     kind_ = kind_of(fd_);
     struct statfs system {};
     allocated_ = 0;
-    allocates_ = regular && ::fstatfs(fd_, &system) == 0 && system.f_type == EXT4_SUPER_MAGIC;
+    allocates_ = regular_ && ::fstatfs(fd_, &system) == 0 && system.f_type == EXT4_SUPER_MAGIC;
   }
 
   /// Writes to a descriptor of the program, which stays open.
@@ -245,6 +248,7 @@ class output_file {
       const int fd = is_ours() ? fd_ : -1;
       if (fd >= 0) give_back_blocks();
       fd_ = -1;
+      close_lock();
       if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) {
         position_ = 0;  // how much of what the system took reached the disk is unknown
         throw_write_error(errno);
@@ -262,8 +266,9 @@ class output_file {
     // long as it lives.
     if (ours && locked_by_ != 0 && locked_by_ == ::getpid()) {
       give_back_blocks();
-      ::flock(fd_, LOCK_UN);
+      if (lock_fd_ < 0) ::flock(fd_, LOCK_UN);
     }
+    close_lock();
     locked_by_ = 0;
     if (fd_ >= 0 && owned_ && created_by_ == ::getpid() && !touched_)
       ::unlink(opened_as_.c_str());  // nothing was ever written to it
@@ -329,15 +334,48 @@ class output_file {
     return false;
   }
 
+  /// The descriptor of this process that the path names, or -1.
+  static int named_descriptor(const std::string& path) noexcept {
+    if (path == "/dev/stdout") return STDOUT_FILENO;
+    if (path == "/dev/stderr") return STDERR_FILENO;
+    for (const std::string_view at : {"/dev/fd/", "/proc/self/fd/"}) {
+      int number = -1;
+      if (path.compare(0, at.size(), at) != 0) continue;
+      const std::from_chars_result r = std::from_chars(path.data() + at.size(), path.data() + path.size(), number);
+      if (r.ec == std::errc() && r.ptr == path.data() + path.size()) return number;
+    }
+    return -1;
+  }
+  /// Problem: a file that a descriptor of the program leads to is the program's, which has written to it and goes on.
+  /// Solution: a copy of that descriptor, whose position is the program's, too; nothing is emptied. The file that was
+  /// opened holds the lock.
+  void share(int descriptor) noexcept {
+    const int flags = descriptor >= 0 ? ::fcntl(descriptor, F_GETFL) : -1;
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return;
+    const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (copy < 0) return;
+    if (fd_ >= 0) lock_fd_ = fd_;
+    fd_ = copy;
+    old_content_ = regular_ = false;
+  }
+  void close_lock() noexcept {
+    if (lock_fd_ >= 0 && is_this_file(lock_fd_)) {
+      if (locked_by_ == ::getpid()) ::flock(lock_fd_, LOCK_UN);
+      ::close(lock_fd_);
+    }
+    lock_fd_ = -1;
+  }
+
   void remember_identity() noexcept {
     struct stat own {};
     ::fstat(fd_, &own);
     device_ = own.st_dev;
     inode_ = own.st_ino;
   }
-  bool is_ours() const noexcept {
+  bool is_ours() const noexcept { return is_this_file(fd_); }
+  bool is_this_file(int fd) const noexcept {
     struct stat now {};
-    return ::fstat(fd_, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+    return ::fstat(fd, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
   }
 
   /// Problem: daemons close all descriptors that they find, ours among them, and the number may soon be a file of their
@@ -348,6 +386,9 @@ class output_file {
     if (regular_) {
       fd_ = output_opener::open(opened_as_, O_WRONLY | O_CLOEXEC | O_NOCTTY);
       failure = errno;
+    } else {
+      share(named_descriptor(path_));
+      if (fd_ >= 0 && is_ours()) return;
     }
     if (fd_ >= 0) keep_off_standard_streams();
     if (fd_ >= 0 && is_ours() && ::lseek(fd_, static_cast<off_t>(position_), SEEK_SET) >= 0) {
@@ -425,6 +466,7 @@ class output_file {
   std::string buffer_;
   std::uint64_t position_ = 0;
   int fd_ = -1;
+  int lock_fd_ = -1;  ///< holds the lock, where fd_ is a copy of the program's descriptor
   descriptor_kind kind_ = descriptor_kind::other;
   bool allocates_ = false;       ///< allocating ahead helps on this file system
   std::uint64_t allocated_ = 0;  ///< end of the blocks asked for ahead
