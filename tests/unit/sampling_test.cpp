@@ -51,8 +51,8 @@ TEST_CASE("sampling: a part of the time") {
   CHECK((sampling::parse_time("10s", ms) && ms == 10000));
   CHECK((sampling::parse_time("5m", ms) && ms == 300000));
   CHECK((sampling::parse_time("86400s", ms) && ms == 86400000));
-  for (const char* wrong :
-       {"", "10", "s", "m", "ms", "-1s", "86401s", "1441m", "1h", "1.5s", "10sm", "10s ", "99999999999999999999s"})
+  for (const char* wrong : {"", "10", "s", "m", "ms", "-1s", "86401s", "1441m", "1h", "1.5s", "10sm", "5mm", "10s ",
+                            "99999999999999999999s"})
     CHECK_MESSAGE(!sampling::parse_time(wrong, ms), wrong);
 
   sampling s;

@@ -68,7 +68,7 @@ struct sampling {
   /// "250ms", "10s", "5m". False for what cannot be used.
   static bool parse_time(const std::string& text, std::uint32_t& ms) {
     std::uint64_t n = 0;
-    const bool minutes = !text.empty() && text.back() == 'm';
+    const bool minutes = text.size() > 1 && text.back() == 'm' && text[text.size() - 2] != 'm';
     if (!milliseconds(minutes ? text.substr(0, text.size() - 1) + "s" : text, n)) return false;
     if (minutes) n *= 60;
     ms = static_cast<std::uint32_t>(n);
