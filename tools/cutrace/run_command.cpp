@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <ctime>
 #include <cutrace/run/settings.hpp>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -99,7 +98,7 @@ struct ended_traces {
     std::vector<process_report> over;
     for (const process_report& p : now) {
       if (p.state != cutrace::detail::run_state::ended || reported_.count({p.id, p.image}) != 0) continue;
-      if (seen_.insert({p.id, p.image}).second || ::kill(static_cast<pid_t>(p.id), 0) != 0) continue;
+      if (seen_.insert({p.id, p.image}).second || !is_running(p.id)) continue;
       reported_.insert({p.id, p.image});
       over.push_back(p);
     }
@@ -119,11 +118,9 @@ bool any_runs(const std::vector<process_report>& processes) {
   return std::any_of(processes.begin(), processes.end(), [](const process_report& p) { return p.runs(); });
 }
 
-/// Whether its trace ended before it did. A process that only waits for its parent has no memory.
+/// Whether its trace ended before it did.
 bool outlives_trace(const process_report& p) {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/" + std::to_string(p.id) + "/statm") >> pages;
-  return p.state == cutrace::detail::run_state::ended && pages != 0;
+  return p.state == cutrace::detail::run_state::ended && is_running(p.id);
 }
 
 /// For who has asked the program to end and waits. `off`: the program is not traced at all.

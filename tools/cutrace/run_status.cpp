@@ -54,7 +54,7 @@ process_report report_of(const status_block& b) {
   r.id = b.process_id;
   r.rank = b.rank;
   r.state = b.state_now();
-  r.alive = ::kill(static_cast<pid_t>(b.process_id), 0) == 0 || errno == EPERM;
+  r.alive = is_running(b.process_id);
   r.gpu_expected = b.gpu_expected.load(std::memory_order_relaxed) != 0;
   r.program = text_of(b.program);
   r.backend = text_of(b.backend);
@@ -87,6 +87,21 @@ std::uint64_t process_report::lost_total() const {
   std::uint64_t n = 0;
   for (const std::uint64_t one : lost) n += one;
   return n;
+}
+
+bool is_running(std::uint32_t process) {
+  if (::kill(static_cast<pid_t>(process), 0) != 0 && errno != EPERM) return false;
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
+  const std::size_t bracket = line.rfind(')');  // proc(5): the name in brackets may hold anything
+  if (bracket == std::string::npos) return true;
+  std::istringstream fields(line.substr(bracket + 1));
+  std::string state, skipped;
+  int threads = 0;
+  fields >> state;
+  for (int i = 0; i < 16; ++i) fields >> skipped;
+  fields >> threads;
+  return state != "Z" || threads > 1;  // with more threads, only `main` has ended, by pthread_exit
 }
 
 run_status::run_status(const std::string& out) {

@@ -46,6 +46,9 @@ struct started_process {
   std::string name;
 };
 
+/// Whether the process runs. One that has ended and that nobody has waited for does not, though its number is taken.
+bool is_running(std::uint32_t process);
+
 class run_status {
  public:
   /// Makes a folder of its own in `out`. @throws usage_error

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How programs end under `cutrace run`, or cannot begin: exit codes, what is said, and what is in the files.
 #include <doctest/doctest.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -150,6 +152,19 @@ TEST_CASE("killed: the command knows what had been seen, and the file holds whol
   CHECK(r.says(",0"));  // the number of events: thousands, with a comma
   CHECK(r.says("(not complete)"));
   CHECK(r.file_count() == 1);
+}
+
+TEST_CASE("killed, and nobody waits for it: it does not count as running, and its files are finished") {
+  // As where the first process of a container waits for none of those that are left to it.
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+  const std::string line = std::string(SUBJECT) + " killed & exec sleep 3";
+  const run r({"--sink", "jsonl,chrome"}, {"/bin/sh", "-c", line});
+  CHECK(::waitpid(-1, nullptr, WNOHANG) > 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+  CHECK(r.says("its trace was not closed"));
+  CHECK_FALSE(r.says("still runs"));
+  CHECK(r.files(".json").size() == 1);
+  CHECK(r.files(".tmp").empty());
 }
 
 TEST_CASE("a program that ends by a bare exit_group leaves a trace that was not closed") {
