@@ -286,6 +286,25 @@ TEST_CASE("doctor: variables that turn tracing off") {
   }
 }
 
+TEST_CASE("doctor: sinks that cannot be made, and variables that nothing reads") {
+  const std::pair<environment, std::pair<std::string, std::string>> all[] = {
+      {{{"CUTRACE_SINKS", "jsonk:t"}}, {"broken", "did you mean \"jsonl\"?"}},
+      {{{"CUTRACE_SINKS", "null,jsonl:t?rotat=5M"}}, {"limited", "unknown option \"rotat\""}},
+      {{{"CUTRACE_SINK", "jsonl:t"}}, {"limited", "did you mean CUTRACE_SINKS?"}}};
+  for (const auto& [variables, expected] : all) {
+    const outcome o = run(on_standin(variables));
+    CAPTURE(o.what("environment.cutrace"));
+    CHECK(o.state("environment.cutrace") == expected.first);
+    CHECK(o.reported("environment.cutrace", expected.second));
+  }
+}
+
+TEST_CASE("doctor --try: choices of what is recorded do not keep its records out") {
+  const outcome o = run(on_standin({{"CUTRACE_START_AFTER", "10s"}, {"CUTRACE_KINDS", "kernel"}}), {"--try"});
+  CAPTURE(o.what("try"));
+  CHECK(o.state("try") == "ok");
+}
+
 TEST_SUITE_END();
 
 }  // namespace setups_test

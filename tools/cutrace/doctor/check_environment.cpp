@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variables that load other tools into each program, and those that turn cutrace off.
 #include <cutrace/run/settings.hpp>
+#include <cutrace/sinks/sink_registry.hpp>
 #include <exception>
 
 #include "checks.hpp"
@@ -69,9 +70,18 @@ finding check_cutrace_variables() {
       return f;
     }
     const std::string backend = cutrace::detail::complete({}).backend;
+    std::vector<std::string> refused;
+    static_cast<void>(
+        cutrace::make_sinks(variable("CUTRACE_SINKS").c_str(), "CUTRACE_SINKS", cutrace::builtin_sinks(), &refused));
 #if CUTRACE_WITH_CUPTI
     cutrace::cupti::options::from_environment();
 #endif
+    const std::string unknown = cutrace::detail::about_unknown_variables();
+    if (!refused.empty() || !unknown.empty()) {
+      f.state = state::limited;
+      f.what = refused.empty() ? unknown : refused.front() + "; the other sinks work without it";
+      f.remedy = "docs/options.md says what each variable takes";
+    }
     if (backend == "auto" || backend == "cupti") return f;
     f.methods = for_cupti;
     f.state = state::broken;

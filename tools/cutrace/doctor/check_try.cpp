@@ -3,11 +3,18 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <cutrace/output/path_pattern.hpp>
+#include <cutrace/run/settings.hpp>
+#include <exception>
 #include <fstream>
 
 #include "../cutrace_libraries.hpp"
 #include "checks.hpp"
 #include "driver_calls.hpp"
+
+#if CUTRACE_WITH_CUPTI
+#include <cutrace/cupti/options.hpp>
+#endif
 
 namespace cutrace_tool::doctor {
 
@@ -42,6 +49,20 @@ void work(const reporter& t) {
     return;
   cuda.free(memory);
   if (byte != 0x5a) t.report("fault", "the byte that came back from the GPU is not the one that was set");
+}
+
+/// Removes variables by which a trace leaves out what is looked for here; one that cannot be used is left, and shows.
+void leave_out_choices() {
+  try {
+    static_cast<void>(cutrace::detail::complete({}));
+#if CUTRACE_WITH_CUPTI
+    cutrace::cupti::options::from_environment();
+#endif
+  } catch (const std::exception&) {
+    return;
+  }
+  for (const char* choice : {"CUTRACE_KINDS", "CUTRACE_SAMPLE", "CUTRACE_START_AFTER", "CUTRACE_DURATION"})
+    ::unsetenv(choice);
 }
 
 struct records {
@@ -110,7 +131,8 @@ findings check_try(const setup& s, const driver_facts& driver) {
   const std::string trace = folder + "/trace.jsonl";
   const probe_result p = run_probe(s.patience_seconds, [&](const reporter& t) {
     ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
-    ::setenv("CUTRACE_SINKS", ("jsonl:" + trace).c_str(), 1);
+    ::setenv("CUTRACE_SINKS", ("jsonl:" + cutrace::detail::pattern_of_path(trace)).c_str(), 1);
+    leave_out_choices();
     work(t);
   });
   judge(s, p, read_trace(trace), f);
