@@ -122,18 +122,21 @@ void print_reports(const std::vector<const process_report*>& worked) {
 void print_files(const std::string& out, const std::vector<process_report>& processes) {
   std::vector<std::string> lines;
   std::uint64_t bytes = 0;
+  std::size_t files = 0;
   for (const process_report& p : processes) {
     for (const sink_report& s : p.sinks) {
       if (s.path.empty() || s.path[0] != '/') continue;
       const bool inside = s.path.compare(0, out.size() + 1, out + "/") == 0;
-      const std::string name = (inside ? s.path.substr(out.size() + 1) : s.path) + (s.finished ? "" : ".tmp");
+      const std::string name = (inside ? s.path.substr(out.size() + 1) : s.path) + (s.finished ? "" : ".tmp") +
+                               (s.parts == 0 ? std::string() : fmt::format(" (the newest of {} parts)", s.parts));
       if (!s.finished && s.bytes == 0) continue;
       lines.push_back(fmt::format("  {:<48} {:>9}{}", name, as_bytes(s.bytes), p.open() ? "  (not complete)" : ""));
       bytes += s.bytes;
+      files += std::max<std::size_t>(s.parts, 1);
     }
   }
   if (lines.empty()) return;
-  say(fmt::format("cutrace: {} file{}, {}, in {}", lines.size(), lines.size() == 1 ? "" : "s", as_bytes(bytes), out));
+  say(fmt::format("cutrace: {} file{}, {}, in {}", files, files == 1 ? "" : "s", as_bytes(bytes), out));
   for (std::size_t i = 0; i < lines.size() && lines.size() <= listed_files; ++i) say(lines[i]);
 }
 

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <cutrace/output/trace_file.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 #include "cutrace/exit_status.hpp"
@@ -43,6 +45,17 @@ std::string text_of(const char (&from)[N]) {
 
 void look_at_file(sink_report& s) {
   struct stat known {};
+  const cutrace::detail::trace_parts parts = cutrace::detail::trace_parts::of(s.path);
+  if (parts.count > 1 || (parts.count == 1 && parts.newest != s.path && parts.newest != s.path + ".tmp")) {
+    constexpr std::string_view unfinished = ".tmp";
+    s.path = parts.newest;
+    s.parts = parts.count;
+    s.bytes = parts.bytes;
+    s.finished = s.path.size() < unfinished.size() ||
+                 s.path.compare(s.path.size() - unfinished.size(), unfinished.size(), unfinished) != 0;
+    if (!s.finished) s.path.resize(s.path.size() - unfinished.size());
+    return;
+  }
   s.finished = ::stat(s.path.c_str(), &known) == 0 && S_ISREG(known.st_mode);
   if (s.finished || (::stat((s.path + ".tmp").c_str(), &known) == 0 && S_ISREG(known.st_mode)))
     s.bytes = static_cast<std::uint64_t>(known.st_size);

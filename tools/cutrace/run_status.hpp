@@ -13,8 +13,9 @@ namespace cutrace_tool {
 struct sink_report {
   std::string name, path, failure;
   std::uint64_t lost = 0;
-  std::uint64_t bytes = 0;  ///< of its file, finished or not
+  std::uint64_t bytes = 0;  ///< of its file, finished or not, or of all its parts that exist
   bool finished = false;    ///< the file has its final name, without .tmp
+  std::size_t parts = 0;    ///< that exist, of which `path` is the newest; 0: the file has no parts
 };
 
 struct process_report {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cutrace/clock.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
@@ -24,6 +26,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -56,6 +59,59 @@ inline std::size_t part_number_at(std::string_view name) noexcept {
   return dot;
 }
 
+/// The parts of a trace that are files now. Those of an earlier trace of this name that come behind do not count.
+struct trace_parts {
+  std::string newest;  ///< path
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+
+  /// `first`: path of the first part, which need not be there any more; `behind`: its characters behind the number.
+  CUTRACE_NOINLINE static trace_parts find(const std::string& first, std::size_t behind) {
+    struct part {
+      std::int64_t written_s, written_ns;
+      unsigned long long number;
+      std::uint64_t bytes;
+      std::string path;
+      bool operator<(const part& p) const noexcept {
+        return std::tie(written_s, written_ns, number) < std::tie(p.written_s, p.written_ns, p.number);
+      }
+    };
+    std::vector<part> all;
+    const std::size_t name_at = first.rfind('/') + 1, number_at = first.size() - behind - 4;
+    const std::string folder = first.substr(0, name_at), end = first.substr(number_at + 4);
+    const std::string begin = first.substr(name_at, number_at - name_at);
+    const std::unique_ptr<DIR, int (*)(DIR*)> files(::opendir(folder.c_str()), &::closedir);
+    while (const dirent* const entry = files != nullptr ? ::readdir(files.get()) : nullptr) {
+      const std::string_view name = entry->d_name;
+      if (name.substr(0, begin.size()) != begin) continue;
+      const std::string_view rest = name.substr(begin.size());
+      const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+      const std::string path = folder + entry->d_name;
+      struct stat s {};
+      if (digits < 4 || (rest.substr(digits) != end && rest.substr(digits) != end + ".tmp") ||
+          ::stat(path.c_str(), &s) != 0)
+        continue;
+      all.push_back({s.st_mtim.tv_sec, s.st_mtim.tv_nsec, std::strtoull(rest.data(), nullptr, 10),
+                     static_cast<std::uint64_t>(s.st_size), path});
+    }
+    trace_parts found;
+    if (all.empty()) return found;
+    const part& last = *std::max_element(all.begin(), all.end());
+    found.newest = last.path;
+    for (const part& p : all) {
+      if (p.number > last.number) continue;
+      ++found.count;
+      found.bytes += p.bytes;
+    }
+    return found;
+  }
+  /// Those of the trace whose first part has this path; none where the path is not of a part.
+  static trace_parts of(const std::string& path) {
+    const std::size_t at = part_number_at(path);
+    return at > 5 && path.compare(at - 5, 5, ".0001") == 0 ? find(path, path.size() - at) : trace_parts();
+  }
+};
+
 class trace_file {
  public:
   /// As output_file::open. Sizes are those on the disk, so compressed ones of a compressed file. @throws error,
@@ -75,7 +131,9 @@ class trace_file {
       name.insert(at, number(1));
     }
     // The first part of another trace may be gone, its later ones are its own all the same.
-    const auto has_parts = [this](const std::string& path) { return any_part_of(path); };
+    const auto has_parts = [this](const std::string& path) {
+      return trace_parts::find(path, behind_number_).count != 0;
+    };
     file_.open(name.c_str(), when, limits.parts() ? has_parts : std::function<bool(const std::string&)>());
     begin();
   }
@@ -195,22 +253,6 @@ class trace_file {
     char text[16];
     std::snprintf(text, sizeof(text), ".%04u", static_cast<unsigned>(part));
     return text;
-  }
-  /// Whether a file has the name of a part of the trace whose first part `path` names.
-  bool any_part_of(const std::string& path) const {
-    const std::size_t name_at = path.rfind('/') + 1, number_at = path.size() - behind_number_ - 4;
-    const std::string_view before = std::string_view(path).substr(name_at, number_at - name_at);
-    const std::string_view behind = std::string_view(path).substr(number_at + 4);
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.substr(0, name_at).c_str()), &::closedir);
-    while (const dirent* const entry = folder != nullptr ? ::readdir(folder.get()) : nullptr) {
-      std::string_view name = entry->d_name;
-      if (name.substr(0, before.size()) != before) continue;
-      name.remove_prefix(before.size());
-      const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-      name.remove_prefix(digits);
-      if (digits >= 4 && (name == behind || name == std::string(behind) + ".tmp")) return true;
-    }
-    return false;
   }
   /// `path`: of this part.
   std::string path_of_part(std::string path, std::uint32_t part) const {

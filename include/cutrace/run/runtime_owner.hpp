@@ -476,8 +476,14 @@ class runtime_owner {
       std::string list;
       for (const written_file& f : files_) {
         struct stat known {};
-        if ((session != 0 && f.session != session) || ::stat(f.path.c_str(), &known) != 0 || !S_ISREG(known.st_mode))
+        if (session != 0 && f.session != session) continue;
+        const trace_parts parts = trace_parts::of(f.path);
+        if (parts.count > 1 || (parts.count == 1 && parts.newest != f.path)) {
+          list += (list.empty() ? "" : ", ") + parts.newest + " (the newest of " + std::to_string(parts.count) +
+                  " parts, " + std::to_string(parts.bytes) + " bytes)";
           continue;
+        }
+        if (::stat(f.path.c_str(), &known) != 0 || !S_ISREG(known.st_mode)) continue;
         list += (list.empty() ? "" : ", ") + f.path + " (" + std::to_string(known.st_size) + " bytes)";
       }
       const auto said = [session](const written_file& f) { return session == 0 || f.session == session; };

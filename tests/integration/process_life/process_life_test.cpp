@@ -2,8 +2,10 @@
 // What a traced process leaves behind, however it lives and ends. Each test runs process_life.cpp with an argument.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -81,6 +83,22 @@ TEST_CASE("the control: a session that is stopped") {
   run(r, {"plain"});
   check_steps(r, 100);
   CHECK(r.trace().events.size() == 100 + 100 + 2);  // and the process and its thread
+}
+
+TEST_CASE("a trace in parts: the line on what was written names the newest of those that are there") {
+  const temporary_folder folder;
+  std::ofstream(folder.file("t.9999.jsonl")) << "of an earlier trace";
+  const auto process = test_support::run_process(
+      {PROGRAM, "plain"}, folder.path(),
+      {{"CUTRACE_SINKS", "jsonl:t.jsonl?rotate=8K&keep=2"}, {"CUTRACE_BACKEND", "none"}, {"CUTRACE", "1"}});
+  CHECK(process.exit_status == 0);
+  CHECK(std::filesystem::remove(folder.file("t.9999.jsonl")));
+  std::vector<std::string> parts = test_support::files_with(folder.path(), ".jsonl");
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() == 2);
+  CHECK(process.wrote.find("/t.0001.jsonl") == std::string::npos);
+  const std::string bytes = std::to_string(std::filesystem::file_size(parts[0]) + std::filesystem::file_size(parts[1]));
+  CHECK(process.wrote.find(parts[1] + " (the newest of 2 parts, " + bytes + " bytes)") != std::string::npos);
 }
 
 TEST_CASE("nobody reads stderr or stdout: the program hears nothing of it") {

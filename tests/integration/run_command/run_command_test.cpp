@@ -85,6 +85,17 @@ TEST_CASE("sinks, names and folder are chosen") {
   CHECK(r.says("5 GPU operations"));
 }
 
+TEST_CASE("a trace in parts: those that are there are counted, and the newest is named") {
+  const run r({"--sink", "jsonl?rotate=64K&keep=2,chrome?rotate=64K"}, {SUBJECT, "work", "2000"});
+  CHECK(r.ended.exit_status == 0);
+  const std::vector<std::string> lines = r.files(".jsonl"), chrome = r.files(".json");
+  REQUIRE(lines.size() == 2);
+  REQUIRE(chrome.size() > 3);
+  CHECK(r.says("cutrace: " + std::to_string(2 + chrome.size()) + " files, "));
+  CHECK(r.says(name_of(lines[1]) + " (the newest of 2 parts)"));
+  CHECK(r.says(name_of(chrome.back()) + " (the newest of " + std::to_string(chrome.size()) + " parts)"));
+}
+
 TEST_CASE("metrics go to a file of the folder, and an address stays one") {
   const run r({"--sink", "prometheus,prometheus::0"}, {SUBJECT, "work", "5"});
   CHECK(r.ended.exit_status == 0);
