@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <cutrace/output/output_file.hpp>
 #include <cutrace/run/settings.hpp>
 #include <memory>
 #include <set>
@@ -134,7 +135,7 @@ std::string about_running(const std::string& program, int signal, bool off,
   std::string files, first;
   for (const process_report& p : processes) {
     for (const sink_report& s : p.sinks) {
-      if (s.path.empty() || s.path[0] != '/') continue;
+      if (s.path.empty() || s.path[0] != '/' || cutrace::detail::output_file::names_descriptor(s.path)) continue;
       files += (files.empty() ? "" : ", ") + s.path;
       if (first.empty() && s.name == "jsonl") first = s.path;
     }

@@ -45,6 +45,7 @@ std::string text_of(const char (&from)[N]) {
 
 void look_at_file(sink_report& s) {
   struct stat known {};
+  if (cutrace::detail::output_file::names_descriptor(s.path)) return;  // of the program, not of this command
   const cutrace::detail::trace_parts parts = cutrace::detail::trace_parts::of(s.path);
   if (parts.count > 1 || (parts.count == 1 && parts.newest != s.path && parts.newest != s.path + ".tmp")) {
     constexpr std::string_view unfinished = ".tmp";

@@ -288,6 +288,14 @@ class output_file {
   /// Bytes that the system took, after a failure too; those in the buffer are not among them.
   std::uint64_t position() const noexcept { return position_; }
 
+  /// Whether the path names a descriptor of the program: renaming a ".tmp" to it would replace the entry in /dev, and
+  /// what is behind it is more than the trace.
+  static bool names_descriptor(const std::string& path) noexcept {
+    for (const char* at : {"/dev/std", "/dev/fd/", "/proc/"})
+      if (path.compare(0, std::string_view(at).size(), at) == 0) return true;
+    return false;
+  }
+
  private:
   static constexpr std::size_t buffer_limit = 64 * 1024;
   static constexpr unsigned attempt_limit = 1000;  ///< names of one pattern
@@ -325,13 +333,6 @@ class output_file {
     struct stat now {};
     if (allocated_ > position_ && ::fstat(fd_, &now) == 0 && ::ftruncate(fd_, now.st_size) != 0) return;  // they stay
     allocated_ = 0;
-  }
-
-  /// Whether the path names a descriptor of the program: renaming a ".tmp" to it would replace the entry in /dev.
-  static bool names_descriptor(const std::string& path) noexcept {
-    for (const char* at : {"/dev/std", "/dev/fd/", "/proc/"})
-      if (path.compare(0, std::string_view(at).size(), at) == 0) return true;
-    return false;
   }
 
   /// The descriptor of this process that the path names, or -1.

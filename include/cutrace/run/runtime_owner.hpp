@@ -468,7 +468,7 @@ class runtime_owner {
   /// Notes the file of a sink that the environment names: its path is printed when the sink has closed.
   CUTRACE_NOINLINE void note_file(const sink& s, std::uint64_t session) {
     const char* path = s.destination();
-    if (path != nullptr && path[0] == '/') files_.push_back({session, path});
+    if (path != nullptr && path[0] == '/' && !output_file::names_descriptor(path)) files_.push_back({session, path});
   }
   /// Prints the files of a session whose sinks have closed. `session` 0: of all sessions.
   CUTRACE_NOINLINE void say_files(std::uint64_t session) noexcept {

@@ -85,6 +85,22 @@ TEST_CASE("sinks, names and folder are chosen") {
   CHECK(r.says("5 GPU operations"));
 }
 
+TEST_CASE("sinks at the program's outputs: the command neither repeats nor lists what is there") {
+  for (const char* sinks : {"ascii:/dev/stderr", "jsonl:/dev/stdout"}) {
+    INFO(sinks);
+    const std::string line =
+        std::string(CUTRACE_COMMAND) + " run --out out --sink " + sinks + " -- " + SUBJECT + " work 5 >text 2>errors";
+    const run r(run::line{{"/bin/sh", "-c", "" + line}});
+    CHECK(r.ended.exit_status == 0);
+    const std::string errors = content_of(r.folder.file("errors")), text = content_of(r.folder.file("text"));
+    CHECK(errors.find("WHERE THE TIME WENT") == errors.rfind("WHERE THE TIME WENT"));
+    CHECK((errors + text).find(sinks[0] == 'a' ? "WHERE THE TIME WENT" : "\"footer\"") != std::string::npos);
+    CHECK(text.find("worked\n") != std::string::npos);
+    CHECK(errors.find("worked\n") == std::string::npos);
+    CHECK(errors.find("1 file") == std::string::npos);
+  }
+}
+
 TEST_CASE("a trace in parts: those that are there are counted, and the newest is named") {
   const run r({"--sink", "jsonl?rotate=64K&keep=2,chrome?rotate=64K"}, {SUBJECT, "work", "2000"});
   CHECK(r.ended.exit_status == 0);
