@@ -241,7 +241,7 @@ int run(const run_options& options) {
     for (const std::string& note : environment.notes) say("cutrace: " + note);
 
   progress_line progress(!options.quiet);
-  const bool limited = says_something(environment, "CUTRACE_DURATION");
+  const bool limited = !by_tracer && says_something(environment, "CUTRACE_DURATION");
   run_summary summary;
   summary.out = out;
   summary.program = options.program[0];

@@ -95,19 +95,21 @@ run_environment compose_environment(const run_options& options, const std::strin
   run_environment made;
   made.variables = own_environment();
   std::map<std::string, std::string>& v = made.variables;
-  std::string inherited;
-  const auto choose = [&](const char* name, const std::string& value) {
+  const bool preload = options.method == "preload", outside = options.method == "ioctl" || options.method == "ebpf";
+  std::string inherited, without_effect;
+  const auto choose = [&](const char* name, const std::string& value, bool only_inside) {
+    std::string& list = only_inside && outside ? without_effect : inherited;
     if (!value.empty())
       v[name] = value;
     else if (v.count(name) != 0 && !v[name].empty())
-      inherited += std::string(inherited.empty() ? "" : ", ") + name + "=" + v[name];
+      list += std::string(list.empty() ? "" : ", ") + name + "=" + v[name];
   };
-  choose("CUTRACE_KINDS", options.kinds);
-  choose("CUTRACE_GRAPHS", options.graphs);
-  choose("CUTRACE_START_AFTER", options.start_after);
-  choose("CUTRACE_DURATION", options.duration);
-  choose("CUTRACE_SAMPLE", {});
-  choose("CUTRACE", {});
+  choose("CUTRACE_KINDS", options.kinds, true);
+  choose("CUTRACE_GRAPHS", options.graphs, true);
+  choose("CUTRACE_START_AFTER", options.start_after, true);
+  choose("CUTRACE_DURATION", options.duration, true);
+  choose("CUTRACE_SAMPLE", {}, true);
+  choose("CUTRACE", {}, false);
 
   const std::string name = options.name.empty() ? name_for_files(options.program) : options.name;
   // Those that an outer `cutrace run` composed are not the user's.
@@ -122,8 +124,10 @@ run_environment compose_environment(const run_options& options, const std::strin
     v["CUTRACE_SINKS"] = compose_sinks({"ascii,jsonl"}, out, name, "--sink", columns);
   }
   if (!inherited.empty()) made.notes.push_back("taken from the environment: " + inherited);
+  if (!without_effect.empty())
+    made.notes.push_back("without effect, since --method " + options.method +
+                         " sees the program from outside: " + without_effect);
 
-  const bool preload = options.method == "preload", outside = options.method == "ioctl" || options.method == "ebpf";
   std::string& preloaded = v["LD_PRELOAD"];
   preloaded = without_own(preloaded);
   std::string by_way_of;

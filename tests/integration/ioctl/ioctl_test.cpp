@@ -324,6 +324,13 @@ TEST_CASE("what the method does not have is refused before the program begins") 
   const run r({"--method", "ioctl"}, {SUBJECT, "/dev/null", "exit", "0"}, {{"CUTRACE_IOCTL_DEVICES", "disk=1:3"}});
   CHECK(r.ended.exit_status == 125);
   CHECK(r.says("CUTRACE_IOCTL_DEVICES"));
+  std::map<std::string, std::string> ignored = devices;
+  ignored.insert({{"CUTRACE_SAMPLE", "requests"}, {"CUTRACE_DURATION", "100ms"}});
+  const run noted({"--method", "ioctl"}, {SUBJECT, "/dev/null", "exit", "0"}, ignored);
+  CHECK(
+      noted.says("without effect, since --method ioctl sees the program from outside: CUTRACE_DURATION=100ms, "
+                 "CUTRACE_SAMPLE=requests\n"));
+  CHECK_FALSE(noted.says("taken from the environment"));
   const run missing({"--method", "ioctl"}, {"/no/such/program"}, devices);
   CHECK(missing.ended.exit_status == 127);
 }
