@@ -359,6 +359,39 @@ TEST_CASE("a session that waits joins the trace that another one began meanwhile
   CHECK(stages == 1);
 }
 
+TEST_CASE("a window that was opened before the first sink closes no other one") {
+  cutrace::session_options o = unheard();
+  o.sample = "requests";
+  cutrace::session trace(o);
+  CHECK_FALSE(trace.open_window());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  { CUTRACE_STAGE("in the first"); }
+  CHECK(trace.open_window());
+  trace.close_window();  // one of the two
+  { CUTRACE_STAGE("in the second"); }
+  trace.close_window();
+  for (int patience = 0; patience < 200; ++patience) {  // closing waits for nothing
+    { CUTRACE_STAGE("outside"); }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(trace.open_window());
+  { CUTRACE_STAGE("in the third"); }
+  trace.close_window();
+  trace.stop();
+  std::vector<std::string> names;
+  std::size_t outside = 0;
+  for (const event& e : sink.events()) {
+    if (e.kind != event_kind::stage) continue;
+    const std::string name(e.name.data, e.name.size);
+    if (name == "outside")
+      ++outside;
+    else
+      names.push_back(name);
+  }
+  CHECK(names == std::vector<std::string>{"in the first", "in the second", "in the third"});
+  CHECK(outside < 100);
+}
+
 TEST_CASE("threads that add the first sinks of a session at once begin one trace, which ends with it") {
   struct closed_sink : cutrace::sink {
     bool closed = false;

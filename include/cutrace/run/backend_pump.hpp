@@ -44,8 +44,16 @@ class backend_pump {
       shared_->gate = std::move(gate);
       shared_->begun = sampling::clock::now();
       start();
+      // Backends record already; a window that the program has opened before keeps them so.
+      if (shared_->open_at(shared_->begun)) shared_->turn_gate(true);
     }
     request(shared::turning, 1000);
+  }
+
+  /// The program has opened `n` windows before there was a trace, which are still to be closed.
+  void add_windows(std::uint32_t n) {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    shared_->windows_wanted += n;
   }
 
   /// Opens a window. True: it is open, until close_window has been called as often as open_window. False: the deadline
@@ -53,8 +61,8 @@ class backend_pump {
   CUTRACE_NOINLINE bool open_window(std::uint32_t deadline_ms) {
     {
       std::lock_guard<std::mutex> hold(shared_->mutex);
-      if (!shared_->samples.gated()) return true;
       ++shared_->windows_wanted;
+      if (!shared_->samples.gated()) return true;
       if (shared_->open && shared_->windows_wanted > 1) return true;  // open, and nobody is about to close it
     }
     static_cast<void>(request(shared::turning, deadline_ms));
@@ -63,7 +71,7 @@ class backend_pump {
   }
   CUTRACE_NOINLINE void close_window() {
     std::lock_guard<std::mutex> hold(shared_->mutex);
-    if (shared_->windows_wanted == 0 || --shared_->windows_wanted != 0) return;
+    if (shared_->windows_wanted == 0 || --shared_->windows_wanted != 0 || !shared_->samples.gated()) return;
     ++shared_->asked;
     shared_->changed.notify_all();
   }

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -307,10 +308,14 @@ class runtime_owner {
         if (trace_ != nullptr) trace_->resume();
         return;
       case session_operation::open_window:
+        if (trace_ == nullptr && !idle_.empty()) ++windows_;
         r.in_window = trace_ != nullptr && trace_->open_window(r.timeout_ms) && !paused_;
         return;
       case session_operation::close_window:
-        if (trace_ != nullptr) trace_->close_window();
+        if (trace_ != nullptr)
+          trace_->close_window();
+        else if (windows_ != 0)
+          --windows_;
         return;
       case session_operation::flush:
       case session_operation::flush_unfinished:
@@ -522,6 +527,7 @@ class runtime_owner {
     sessions_.reserve(sessions_.size() + 1);  // before there is a trace, which needs a session to end
     // A trace of the program's own must not overwrite what the block says of the command's, which has failed or ended.
     trace_.reset(new trace(runtime_core::own(), writer(), s, session == commands_session_ ? &status_ : nullptr));
+    trace_->add_windows(std::exchange(windows_, 0));
     end_at_exit_again();
     environment_sinks_open_ = environments;
     handler_session_ = session;
@@ -573,7 +579,7 @@ class runtime_owner {
   CUTRACE_NOINLINE void end(std::uint64_t session) {
     const auto idle = find_idle(session);
     if (idle != idle_.end()) idle_.erase(idle);
-    if (idle_.empty() && trace_ == nullptr) paused_ = false;
+    if (idle_.empty() && trace_ == nullptr) paused_ = false, windows_ = 0;
     const auto at = std::find(sessions_.begin(), sessions_.end(), session);
     if (at == sessions_.end()) return;
     if (sessions_.size() == 1) return finish();
@@ -640,6 +646,7 @@ class runtime_owner {
   std::vector<std::uint64_t> sessions_;              ///< that share the trace
   std::vector<idle_session> idle_;
   bool paused_ = false;
+  std::uint32_t windows_ = 0;  ///< open, while there is no trace
   std::uint64_t last_session_ = 0;
   std::uint64_t commands_session_ = 0;  ///< 0: `cutrace run` has not traced this process
   status_writer status_;

@@ -247,6 +247,7 @@ class trace {
     pump_.for_each([](backend& b) { b.resume(); });
     turn_gate([&] { paused_ = false; });
   }
+  void add_windows(std::uint32_t n) { pump_.add_windows(n); }
   bool open_window(std::uint32_t timeout_ms) { return pump_.open_window(timeout_ms); }
   void close_window() { pump_.close_window(); }
 
