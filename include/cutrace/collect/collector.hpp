@@ -649,7 +649,12 @@ class collector final : private event_emitter {
     sinks_.fill(s);
     return s;
   }
-  void publish() { published_.publish(stats_now()); }
+  void publish() {
+    const stats all = stats_now();
+    stats of_command = all;
+    if (const std::uint64_t session = published_.command_session()) sinks_.fill(of_command, session);
+    published_.publish(all, of_command);
+  }
 
   static constexpr std::size_t description_limit = 8192;
   runtime_core& core_;

@@ -101,14 +101,16 @@ class sink_set {
     }
   }
 
-  /// Statistics of all sinks, those that have closed included, in the order in which they came.
-  CUTRACE_NOINLINE void fill(stats& s) const noexcept {
+  /// Statistics of all sinks, those that have closed included, in the order in which they came. `session`: of its sinks
+  /// alone; 0: of all.
+  CUTRACE_NOINLINE void fill(stats& s, std::uint64_t session = 0) const noexcept {
     s.sink_count = 0;
     auto done = finished_.begin();
     auto open = members_.begin();
     while (s.sink_count < sink_limit && (done != finished_.end() || open != members_.end())) {
       const bool older = open == members_.end() || (done != finished_.end() && done->order < open->order);
-      s.sinks[s.sink_count++] = older ? (done++)->totals : (open++)->totals;
+      const member& next = older ? *done++ : *open++;
+      if (session == 0 || session == next.session) s.sinks[s.sink_count++] = next.totals;
     }
   }
 
@@ -138,7 +140,10 @@ class sink_set {
   };
 
   void finish(const member& m) {
-    if (finished_.size() == sink_limit) return;
+    if (finished_.size() == sink_limit) {  // the first ones stay
+      if (finished_.back().order < m.order) return;
+      finished_.pop_back();
+    }
     auto at = finished_.end();
     while (at != finished_.begin() && std::prev(at)->order > m.order) --at;
     finished_.insert(at, m);

@@ -108,6 +108,10 @@ class status_writer {
     return 0;
   }
 
+  /// Whose sinks are added here and reported: other sessions of the process may add theirs before.
+  void set_session(std::uint64_t session) noexcept { session_ = session; }
+  std::uint64_t session() const noexcept { return session_; }
+
   /// nullptr: nobody looks.
   status_block* get() const noexcept { return block_; }
 
@@ -186,6 +190,7 @@ class status_writer {
 
  private:
   status_block* block_ = nullptr;
+  std::uint64_t session_ = 0;
   std::uint32_t refused_ = 0;  ///< sinks of the block that were never opened
 };
 
@@ -195,9 +200,12 @@ class published_stats {
  public:
   explicit published_stats(status_writer* command) : command_(command) {}
 
-  /// Collector's thread.
-  CUTRACE_NOINLINE void publish(const stats& s) {
-    if (command_ != nullptr) command_->report(s);
+  /// Session of the sinks that `cutrace run` asked for; 0: none is known.
+  std::uint64_t command_session() const noexcept { return command_ != nullptr ? command_->session() : 0; }
+
+  /// Collector's thread. `of_command`: with the sinks of that session alone.
+  CUTRACE_NOINLINE void publish(const stats& s, const stats& of_command) {
+    if (command_ != nullptr) command_->report(of_command);
     std::lock_guard<std::mutex> hold(mutex_);
     last_ = s;
   }

@@ -408,6 +408,7 @@ class runtime_owner {
   CUTRACE_NOINLINE bool begin_for_command(const settings& first, std::unique_lock<std::mutex>& hold) {
     if (commands_session_ != 0 || trace_ != nullptr || what_command_says() != command_says::trace) return false;
     const std::uint64_t session = commands_session_ = ++last_session_;  // one attempt
+    status_.set_session(session);
     try {
       settings s = first;
       s.by_command = true;

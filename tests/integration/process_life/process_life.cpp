@@ -552,6 +552,33 @@ int own_session() {
   return 7;
 }
 
+/// Sinks of the program's own sessions fail, more of them than are counted; that of the command does not.
+int many_sessions() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    cutrace::session_options o;
+    o.sinks = "";
+    o.on_error = [](const char*, const char*, void*) {};
+    cutrace::session first(o);
+    o.sinks = "jsonl:/dev/full";
+    for (int i = 0; i < 20; ++i) {
+      cutrace::session own(o);
+      pass(10);
+    }
+    std::exit(0);
+  }
+  need(end_of(child) == 0, "the child ended well");
+  cutrace::detail::status_block block;
+  std::ifstream in(std::getenv("CUTRACE_RUN") + ("/" + std::to_string(child) + ".1.status"), std::ios::binary);
+  need(in.read(reinterpret_cast<char*>(&block), sizeof(block)).good(), "status");
+  need(block.state_now() == cutrace::detail::run_state::ended, "the command's trace has ended");
+  need(block.sink_count == 1, "the command has one sink");
+  need(block.sinks[0].failed == 0, "it did not fail");
+  need(block.sinks[0].lost == 0, "it lost nothing");
+  need(block.sinks[0].written > 400, "it has all");
+  return 7;
+}
+
 int plain() {
   cutrace::session trace;
   pass(100);
@@ -570,6 +597,7 @@ int main(int argc, char** argv) {
   if (what == "wide_errors") return wide_errors();
   if (what == "small_files") return small_files();
   if (what == "own_session") return own_session();
+  if (what == "many_sessions") return many_sessions();
   if (what == "fork_before_session") return fork_before_session();
   if (what == "fork_while_tracing") return fork_while_tracing(how);
   if (what == "leak") return leak(how);

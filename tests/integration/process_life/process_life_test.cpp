@@ -144,6 +144,12 @@ TEST_CASE("cutrace run hears why its trace could not begin, also where the progr
   run(r, {"own_session"}, 7, {{"CUTRACE_SINKS", "jsonl:/no/such/folder/t.jsonl"}, {"CUTRACE_RUN", r.folder.path()}});
 }
 
+TEST_CASE("cutrace run hears of its own sinks alone, however many the program's sessions have") {
+  run_result r;
+  run(r, {"many_sessions"}, 7,
+      {{"CUTRACE_SINKS", "jsonl:" + r.folder.file("t.jsonl")}, {"CUTRACE_RUN", r.folder.path()}});
+}
+
 TEST_CASE("fork before the session: each process has a trace of its own") {
   run_result r;
   run(r, {"fork_before_session"}, 0, {{"CUTRACE_SINKS", "jsonl:%p.jsonl"}});
