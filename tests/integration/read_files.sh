@@ -84,6 +84,9 @@ expect 0 - "$command" cut alarmed.jsonl -o gpu.jsonl --device 0
 jq -e -s '[.[] | select(.type == "alarm" and .name == "k") | .device] == [0]' gpu.jsonl >out.txt || fail "cutting a device loses its alarms"
 expect 125 'events matches; the trace has device' "$command" cut t.jsonl -o none.jsonl --device 9
 grep -q 'cut out of a trace' none.jsonl || fail "no note of the cut"
+# A recorded window or a loss, which are chosen by time alone, is no match of anything else.
+expect 125 'events matches; the trace has stage' "$command" cut later.jsonl -o none.jsonl --stage none
+grep -q '"type":"window"' none.jsonl || fail "the window was not kept"
 expect 125 'nothing says what to cut out' "$command" cut t.jsonl -o none.jsonl
 expect 125 'is no time' "$command" cut t.jsonl -o none.jsonl --from soon
 expect 125 'is not before' "$command" cut t.jsonl -o none.jsonl --from 2s --to 1s

@@ -153,7 +153,9 @@ void filter_sink::write(cutrace::event_view events) {
     if (nothing_yet) note(e);
     if (!choice_.wants(e)) continue;
     batch_.push_back(e);
-    described_ += e.is_description();
+    // What is kept whatever else was asked for is no match.
+    const bool by_time = e.kind == event_kind::window || (e.kind == event_kind::loss && !choice_.words().empty());
+    aside_ += by_time || e.is_description();
     if (e.kind != event_kind::window) continue;
     event& window = batch_.back();  // what of it was chosen
     window.start_ns = std::max(window.start_ns, choice_.from_ns);
@@ -174,7 +176,7 @@ void filter_sink::add_window(std::int64_t stop_ns) {
   e.late = true;  // events that end after it were passed on before
   e.start_ns = std::max(first_ns_, choice_.from_ns);
   e.end_ns = std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));  // may be empty
-  described_ += 1;                                                                        // not counted as chosen
+  aside_ += 1;                                                                            // not counted as chosen
   batch_.assign(1, e);
   pass_on();
 }

@@ -73,7 +73,7 @@ class filter_sink : public cutrace::sink {
   trace_choice choice_;
   bool whole_;
   std::vector<cutrace::event> batch_;
-  std::uint64_t kept_ = 0, seen_ = 0, described_ = 0, windows_ = 0;
+  std::uint64_t kept_ = 0, seen_ = 0, aside_ = 0, windows_ = 0;
   std::uint64_t by_kind_[cutrace::event_kind_count] = {};
   std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of the trace
   std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
@@ -85,8 +85,8 @@ class filter_sink : public cutrace::sink {
  public:
   /// Stages, requests or devices that the trace has, whichever were asked for, in words.
   std::string what_exists() const;
-  /// Events kept, without the descriptions, which are always kept.
-  std::uint64_t chosen() const noexcept { return kept_ - described_; }
+  /// Events kept, without descriptions, which are always kept, and without what is chosen by time alone.
+  std::uint64_t chosen() const noexcept { return kept_ - aside_; }
 };
 
 struct chosen_outcome : cutrace_reading::outcome {
