@@ -30,6 +30,8 @@ def plant(path):
                        f"process {SECRET}-program on {SECRET}-host was called with {SECRET}-token",
                        f"a server, from {SECRET} file.jsonl: begins at 0 ns; the common clock is its own",
                        f"read from a file with 2 complaints, the first: {SECRET}.jsonl, line 3, byte 9: bad JSON",
+                       "read from a file with 1 complaints, the first: t.jsonl, line 3, byte 9: the next part, "
+                       f"{SECRET}.2.jsonl, was not given",
                        f"thread {SECRET}-thread-worker 1 of jsonl:{SECRET}/relative.jsonl was late"]
     footer["sinks"] = [{"name": "jsonl", "delivered": 1, "written": 1, "lost": 0, "failed": True,
                         "failure": f"cannot write \"/tmp/{SECRET}.jsonl\": errno 28"}]

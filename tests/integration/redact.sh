@@ -39,6 +39,17 @@ for sink in 'jsonl:paired.jsonl?form=paired' 'perfetto:arguments.pftrace?argumen
 done
 "$python" "$here/redact.py" --search $input "${all[@]}" || fail "secrets are left"
 
+# Of a merged trace: the names and hosts of all of its processes, in their notes, too.
+for n in 1 2; do
+  printf '{"v":1,"type":"%s","schema":"cutrace","pid":%s,"process":"s3cr3t-%s","host":"s3cr3t-host-%s","rank":%s,%s}\n' header \
+    $n $n $n $n '"clocks":{"trace_ns":0,"realtime_ns":1790000000000000000,"monotonic_ns":1000}'
+  printf '{"v":1,"type":"footer","notes":["s3cr3t-%s was started on s3cr3t-host-%s"]}\n' $n $n
+done | split -l 2 --additional-suffix=.jsonl - merge-
+expect 0 - "$command" merge merge-a?.jsonl -o merged.jsonl
+expect 0 - "$command" convert merged.jsonl --redact -o less-merged.jsonl
+grep -q 's3cr3t-2 was started on s3cr3t-host-2' merged.jsonl || fail "nothing to be found: $(cat merged.jsonl)"
+grep -q s3cr3t less-merged.jsonl && fail "secrets of a merged trace: $(grep s3cr3t less-merged.jsonl)"
+
 # What is redacted is a whole trace, and says the same.
 "$command" report $input --json=plain.json >/dev/null 2>&1
 "$command" report less.jsonl --json=less.json >/dev/null 2>&1

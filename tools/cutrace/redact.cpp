@@ -28,6 +28,13 @@ constexpr std::size_t shortest_secret = 4;
 /// No memory is mapped below it; handles as small are constants of CUDA's headers, such as CU_STREAM_LEGACY.
 constexpr std::uint64_t least_address = 4096;
 
+/// "node-1 and 2 more" of a merged trace (merge.cpp) without its end.
+std::string_view without_more(std::string_view s) noexcept {
+  constexpr std::string_view before = " and ", behind = " more";
+  if (s.size() < behind.size() || s.substr(s.size() - behind.size()) != behind) return s;
+  return s.substr(0, s.rfind(before));
+}
+
 /// The first path in `s` from `at` on, or something like one: what begins with '/', with C:\ or C:/, with '~' or '.'
 /// and has a slash, what has a dot behind its last slash, or ":/" (a URL). It ends at the closing quote where it stands
 /// in quotes, else at the next separator.
@@ -108,19 +115,20 @@ std::uint64_t redact_sink::replacement_of(std::uint64_t address) {
 std::string redact_sink::redacted_message(const char* old) {
   if (old == nullptr) return {};
   std::string s = old;
-  // As merge.cpp and feed.cpp write notes. The file's name need not look like a path.
-  static constexpr std::string_view first = " complaints, the first: ";
-  static constexpr std::string_view around_file[][2] = {
-      {", from ", ": begins at "}, {first, ", line "}, {first, ", byte "}};
-  for (const auto& [before, behind] : around_file) {
+  // As merge.cpp, feed.cpp and the readers write notes. The file's name need not look like a path.
+  const auto replace_file = [&](std::string_view before, std::string_view behind) {
     const std::size_t begin = s.find(before), end = s.find(behind, std::min(begin, s.size()));
-    if (end == std::string::npos) continue;
+    if (end == std::string::npos) return false;
     const std::string file = s.substr(begin + before.size(), end - begin - before.size());
     remember(file, text_kind::path);
     const text now = replacement_of(text_kind::path, {file.data(), static_cast<std::uint32_t>(file.size())});
     s.replace(begin + before.size(), file.size(), view(now));
-    break;
-  }
+    return true;
+  };
+  constexpr std::string_view first = " complaints, the first: ";
+  replace_file(", from ", ": begins at ");
+  replace_file(": the next part, ", ", was not given");
+  if (!replace_file(first, ", line ")) replace_file(first, ", byte ");
   s = std::string(view(without_paths({s.data(), static_cast<std::uint32_t>(s.size())})));
   for (const auto& [secret, now] : secrets_)
     for (std::size_t at = 0; (at = s.find(secret, at)) != std::string::npos; at += now.size())
@@ -157,11 +165,26 @@ text redact_sink::redacted_why(const event& e) {
   return store(redacted_message(s.c_str()));
 }
 
+/// Notes of the merged traces hold the parts of a name that merge.cpp made: "server (rank 3, node-2, pid 17)".
+void redact_sink::remember_parts(std::string_view name) {
+  const std::size_t open = name.rfind(" (");
+  if (open == std::string_view::npos || name.back() != ')') return;
+  remember(name.substr(0, open), text_kind::process);
+  std::string_view rest = name.substr(open + 2, name.size() - open - 3);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(", "));
+    if (part.substr(0, 5) != "rank " && part.substr(0, 4) != "pid " && part != "unknown host")
+      remember(part, text_kind::text);
+    rest.remove_prefix(std::min(part.size() + 2, rest.size()));
+  }
+}
+
 void redact_sink::open(const cutrace::trace_info& info) {
   const auto secret = [this](const char* s, text_kind w) {
     if (s != nullptr) remember(s, w);
   };
   secret(info.host_name, text_kind::text);
+  if (info.host_name != nullptr) remember(without_more(info.host_name), text_kind::text);
   secret(info.boot_id, text_kind::text);
   secret(info.process_name, text_kind::process);
   secret(info.command_line, text_kind::text);
@@ -235,6 +258,7 @@ void redact_sink::redact(event& e) {
   switch (e.kind) {
     case event_kind::process:
       remember(view(e.name), text_kind::process);
+      remember_parts(view(e.name));
       e.name = replacement_of(text_kind::process, e.name);
       break;
     case event_kind::thread:

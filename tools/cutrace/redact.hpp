@@ -38,6 +38,7 @@ class redact_sink : public cutrace::sink {
   /// Why the alarm `e` came: it names a request or an address.
   cutrace::text redacted_why(const cutrace::event& e);
   void remember(std::string_view secret, text_kind w);
+  void remember_parts(std::string_view name);
   void redact(cutrace::event& e);
   const cutrace::argument* arguments(const cutrace::argument* old, std::uint32_t count);
 
