@@ -34,7 +34,9 @@ def plant(path):
                        f"{SECRET}.2.jsonl, was not given",
                        f"thread {SECRET}-thread-worker 1 of jsonl:{SECRET}/relative.jsonl was late"]
     footer["sinks"] = [{"name": "jsonl", "delivered": 1, "written": 1, "lost": 0, "failed": True,
-                        "failure": f"cannot write \"/tmp/{SECRET}.jsonl\": errno 28"}]
+                        "failure": f"cannot write \"/tmp/{SECRET}.jsonl\": errno 28"},
+                       {"name": "chrome", "delivered": 1, "written": 1, "lost": 0, "failed": True,
+                        "failure": f"cannot write \"/srv/a long name of {SECRET}"}]  # cut before its end
     out = [header]
     for n, e in enumerate(events[1:-1]):
         if e["type"] == "process":

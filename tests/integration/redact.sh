@@ -41,7 +41,7 @@ done
 
 # Of a merged trace: the names and hosts of all of its processes, in their notes, too.
 for n in 1 2; do
-  printf '{"v":1,"type":"%s","schema":"cutrace","pid":%s,"process":"s3cr3t-%s","host":"s3cr3t-host-%s","rank":%s,%s}\n' header \
+  printf '{"v":1,"type":"header","schema":"cutrace","pid":%s,"process":"s3cr3t-%s","host":"s3cr3t-host-%s","rank":%s,%s}\n' \
     $n $n $n $n '"clocks":{"trace_ns":0,"realtime_ns":1790000000000000000,"monotonic_ns":1000}'
   printf '{"v":1,"type":"footer","notes":["s3cr3t-%s was started on s3cr3t-host-%s"]}\n' $n $n
 done | split -l 2 --additional-suffix=.jsonl - merge-

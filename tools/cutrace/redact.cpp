@@ -37,7 +37,7 @@ std::string_view without_more(std::string_view s) noexcept {
 
 /// The first path in `s` from `at` on, or something like one: what begins with '/', with C:\ or C:/, with '~' or '.'
 /// and has a slash, what has a dot behind its last slash, or ":/" (a URL). It ends at the closing quote where it stands
-/// in quotes, else at the next separator.
+/// in quotes, at the end where that is missing, else at the next separator.
 struct found_path {
   std::size_t begin, size;
 };
@@ -50,6 +50,8 @@ found_path find_path(std::string_view s, std::size_t at) {
     const bool quoted = before == '"' || before == '\'' || before == '`';
     const std::size_t quote = quoted ? s.find(before, begin) : std::string_view::npos;
     std::size_t end = quote != std::string_view::npos ? quote : std::min(s.find_first_of(separators, begin), s.size());
+    // A message that was cut in the middle of a name: messages quote names like that.
+    if (quote == std::string_view::npos && before == '"' && s[begin] == '/') end = s.size();
     std::string_view word = s.substr(begin, end - begin);
     const std::size_t colon = word.find(":/");  // "jsonl:/srv/..."
     const std::size_t slash = word.find('/'), last = word.rfind('/');
