@@ -214,9 +214,10 @@ std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::requ
 
 /// Requests come and go, and work of the GPU lags behind by some thousands of runs at most: forgets older ones.
 void perfetto_reader::forget_runs() {
-  ended_runs_ = 0;
+  ended_runs_ = opened_runs_ = 0;
   for (auto at = stages_.begin(); at != stages_.end();) {
     auto& ended = at->second.ended;
+    if (at->second.of_requests && at->second.used + open_limit < next_stage_number_) at->second.open = 0;
     const auto is_old = [this](const stage_instances::run& r) { return r.number + run_limit / 2 < next_stage_number_; };
     ended.erase(std::remove_if(ended.begin(), ended.end(), is_old), ended.end());
     ended.shrink_to_fit();
@@ -228,10 +229,18 @@ void perfetto_reader::forget_runs() {
 std::uint64_t perfetto_reader::stage_number(cutrace::text name, const cutrace::request_ref* requests,
                                             std::size_t count) {
   if (name.data == last_stage_name_ && count == 0) return last_stage_number_;
-  stage_instances& known = stages_[stage_key(name, requests, count)];
-  if (known.open == 0) known.open = next_stage_number_++;
+  stage_instances* known = &stages_[stage_key(name, requests, count)];
+  if (known->open == 0) {
+    if (++opened_runs_ > open_limit) {
+      forget_runs();
+      known = &stages_[stage_key(name, requests, count)];
+    }
+    known->open = next_stage_number_++;
+    known->of_requests = count != 0;
+  }
+  known->used = next_stage_number_;
   last_stage_name_ = count == 0 ? name.data : nullptr;
-  return last_stage_number_ = known.open;
+  return last_stage_number_ = known->open;
 }
 
 void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {

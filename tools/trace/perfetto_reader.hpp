@@ -97,7 +97,9 @@ class perfetto_reader {
       return std::upper_bound(ended.begin(), ended.end(), ns, [](auto t, const run& r) { return t < r.end_ns; });
     }
     std::uint64_t open = 0;  ///< number of the instance that has not ended, 0: none
-    runs ended;              ///< by end_ns
+    std::uint64_t used = 0;  ///< the next free number when something was last found to belong to `open`
+    bool of_requests = false;
+    runs ended;  ///< by end_ns
   };
   static std::uint64_t stage_key(cutrace::text name, const cutrace::request_ref* requests, std::size_t count) noexcept;
   void forget_runs();
@@ -142,6 +144,9 @@ class perfetto_reader {
   counted_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
   static constexpr std::size_t run_limit = 16384;
   std::size_t ended_runs_ = 0;  ///< in all of `stages_`; beyond `run_limit` the older half is forgotten
+  /// Instances opened since runs were last forgotten. They may never end: the file may have no stages, but their work.
+  static constexpr std::size_t open_limit = 32768;
+  std::size_t opened_runs_ = 0;
   std::string next_part_;
   bool knows_origin_ = false, has_facts_ = false, ended_ = false, part_over_ = false;
 };
