@@ -494,4 +494,26 @@ TEST_CASE("GPU work of a merged trace has the call and the process of its own ra
   CHECK(kernels == 1600);
 }
 
+TEST_CASE("GPU work of a merged trace whose call is not known has the process of its context") {
+  events all;
+  for (std::uint64_t i = 1; i <= 3000; ++i) {
+    for (std::uint64_t rank = 0; rank < 2; ++rank) {
+      const auto at = static_cast<std::int64_t>(10000 * i + 10 * rank);
+      event call = sample::api("cuLaunchKernel", at, at + 5, rank << 32 | i);
+      event work = sample::called_at(sample::kernel("gemm", at + 1000, at + 2000, rank << 32 | i), at);
+      if (i == 1000) call.end_ns += 9000000;  // it ends 900 launches later, so far behind its work
+      call.process_id = work.process_id = call.thread_id = work.thread_id = 100 + static_cast<std::uint32_t>(rank);
+      work.context = 1 + 1000 * static_cast<std::uint32_t>(rank);
+      all.push_back(call);
+      all.push_back(work);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+  events read;
+  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
+  std::size_t of_others = 0;
+  for (const event& e : read) of_others += e.is_gpu_work() && e.process_id != 100 + (e.correlation_id >> 32);
+  CHECK(of_others == 0);
+}
+
 }  // namespace chrome_reader_test
