@@ -426,6 +426,46 @@ TEST_CASE("GPU work that runs long after its call belongs to the run of the stag
   CHECK(kernels == 1000);
 }
 
+TEST_CASE("GPU work of a merged trace belongs to a run of its own rank, whatever the others do for the same request") {
+  const cutrace::request_ref request = sample::request_id(7);
+  events all;
+  for (std::uint64_t i = 1; i <= 300; ++i) {
+    for (std::uint64_t rank = 0; rank < 4; ++rank) {
+      // The runs of the ranks overlap; work of even ones is read before their stages have ended.
+      const auto at = static_cast<std::int64_t>(10000 * i + 100 * rank);
+      const std::int64_t late = rank % 2 == 0 ? 0 : 6000;
+      const std::uint64_t id = rank << 32 | i;
+      event call = sample::api("cuLaunchKernel", at + 10, at + 20, id);
+      event work =
+          sample::in_stage(sample::called_at(sample::kernel("k", at + 1000 + late, at + 2000 + late, id), at + 10),
+                           "step", id, &request, 1);
+      event stage = sample::in_stage(sample::stage("step", at, at + 5000, id), "step", id, &request, 1);
+      call.process_id = work.process_id = stage.process_id = 100 + static_cast<std::uint32_t>(rank);
+      call.thread_id = work.thread_id = stage.thread_id = call.process_id;
+      work.context = 1 + 1000 * static_cast<std::uint32_t>(rank);
+      work.stream = 7 + 1000 * rank;
+      for (const event& e : {call, work, stage}) all.push_back(e);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+  const temporary_folder folder;
+  write_text(folder.file("t"), sample_bytes(all));
+  kept_trace kept;
+  CHECK(all_complaints(cutrace_reading::read({folder.file("t")}, kept)) == "");
+  std::map<std::uint64_t, const event*> runs;
+  for (const event& e : kept.events())
+    if (e.kind == event_kind::stage) CHECK(runs.emplace(e.stage_id, &e).second);
+  CHECK(runs.size() == 1200);
+  std::size_t wrong = 0;
+  for (const event& e : kept.events()) {
+    if (e.kind != event_kind::kernel) continue;
+    const auto run = runs.find(e.stage_id);
+    wrong +=
+        run == runs.end() || run->second->process_id != e.process_id || run->second->start_ns != e.call_start_ns - 10;
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("memory does not grow with the runs of stages, each for another request") {
   constexpr std::uint64_t batch = 1000;
   const temporary_folder folder;

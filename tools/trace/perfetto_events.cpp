@@ -195,19 +195,21 @@ void perfetto_reader::complete(cutrace::event& e, open_slice& from) {
     if (e.kind == event_kind::stage && !e.stage.adopted)
       end_stage(e, from);
     else if (!is_placed(e))
-      e.stage_id = stage_number(e.stage_name, from.requests(), from.request_count());
+      e.stage_id = stage_number(e.process_id, e.stage_name, from.requests(), from.request_count());
   }
-  if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.capture_stage_name, nullptr, 0);
+  if (e.capture_stage_name.size != 0) e.capture_stage_id = stage_number(e.process_id, e.capture_stage_name, nullptr, 0);
 }
 
 // The format does not number instances of stages. A stage is written when it ends, after what happened in it. So a
-// call or GPU work belongs to the instance of its stage's name and requests that ends next; GPU work whose call lies in
-// an instance that has ended belongs to that one. Where such instances overlap, an event may get the wrong one.
+// call or GPU work belongs to the instance of its process, its stage's name and requests that ends next; GPU work whose
+// call lies in an instance that has ended belongs to that one. Where such instances overlap, an event may get the wrong
+// one.
 
-std::uint64_t perfetto_reader::stage_key(cutrace::text name, const cutrace::request_ref* requests,
-                                         std::size_t count) noexcept {
+std::uint64_t perfetto_reader::stage_key(std::uint32_t process, cutrace::text name,
+                                         const cutrace::request_ref* requests, std::size_t count) noexcept {
   std::uint64_t sum =
       cutrace::detail::hash_number(reinterpret_cast<std::uintptr_t>(name.data));  // interned: one address for one text
+  sum = cutrace::detail::hash_number(sum ^ process);
   for (std::size_t i = 0; i < count; ++i) sum = cutrace::detail::hash_number(sum ^ requests[i].id);
   return sum;
 }
@@ -226,26 +228,27 @@ void perfetto_reader::forget_runs() {
   }
 }
 
-std::uint64_t perfetto_reader::stage_number(cutrace::text name, const cutrace::request_ref* requests,
-                                            std::size_t count) {
-  if (name.data == last_stage_name_ && count == 0) return last_stage_number_;
-  stage_instances* known = &stages_[stage_key(name, requests, count)];
+std::uint64_t perfetto_reader::stage_number(std::uint32_t process, cutrace::text name,
+                                            const cutrace::request_ref* requests, std::size_t count) {
+  if (name.data == last_stage_name_ && process == last_stage_process_ && count == 0) return last_stage_number_;
+  stage_instances* known = &stages_[stage_key(process, name, requests, count)];
   if (known->open == 0) {
     if (++opened_runs_ > open_limit) {
       forget_runs();
-      known = &stages_[stage_key(name, requests, count)];
+      known = &stages_[stage_key(process, name, requests, count)];
     }
     known->open = next_stage_number_++;
     known->of_requests = count != 0;
   }
   known->used = next_stage_number_;
   last_stage_name_ = count == 0 ? name.data : nullptr;
+  last_stage_process_ = process;
   return last_stage_number_ = known->open;
 }
 
 void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {
   if (++ended_runs_ > run_limit) forget_runs();
-  stage_instances& known = stages_[stage_key(e.stage_name, of.requests(), of.request_count())];
+  stage_instances& known = stages_[stage_key(e.process_id, e.stage_name, of.requests(), of.request_count())];
   e.stage_id = known.open != 0 ? known.open : next_stage_number_++;
   known.open = 0;
   known.ended.insert(known.ending_after(e.end_ns), {e.start_ns, e.end_ns, e.stage_id});
@@ -256,7 +259,7 @@ void perfetto_reader::end_stage(cutrace::event& e, const open_slice& of) {
 /// opens one: it would stay open for ever where no further one has the same requests.
 void perfetto_reader::place_in_stage(cutrace::event& e) {
   if (!is_placed(e) || e.stage_name.size == 0) return;
-  const auto found = stages_.find(stage_key(e.stage_name, e.requests, e.request_count));
+  const auto found = stages_.find(stage_key(e.process_id, e.stage_name, e.requests, e.request_count));
   if (found != stages_.end()) {
     stage_instances& known = found->second;
     for (auto run = known.ending_after(e.call_start_ns); run != known.ended.end(); ++run) {
@@ -265,7 +268,7 @@ void perfetto_reader::place_in_stage(cutrace::event& e) {
       return;
     }
   }
-  e.stage_id = stage_number(e.stage_name, e.requests, e.request_count);
+  e.stage_id = stage_number(e.process_id, e.stage_name, e.requests, e.request_count);
 }
 
 void perfetto_reader::read_launch(perfetto_sequence& s, open_slice& to, pbf p) {

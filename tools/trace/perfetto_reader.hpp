@@ -85,7 +85,7 @@ class perfetto_reader {
   void end_slice(perfetto_sequence& s, std::uint64_t ns);
   void finish_slice(open_slice& from, std::int64_t end_ns);
   void complete(cutrace::event& e, open_slice& from);
-  /// Instances of stages with one name and one set of requests.
+  /// Instances of stages of one process with one name and one set of requests.
   struct stage_instances {
     struct run {
       std::int64_t start_ns = 0, end_ns = 0;
@@ -101,9 +101,11 @@ class perfetto_reader {
     bool of_requests = false;
     runs ended;  ///< by end_ns
   };
-  static std::uint64_t stage_key(cutrace::text name, const cutrace::request_ref* requests, std::size_t count) noexcept;
+  static std::uint64_t stage_key(std::uint32_t process, cutrace::text name, const cutrace::request_ref* requests,
+                                 std::size_t count) noexcept;
   void forget_runs();
-  std::uint64_t stage_number(cutrace::text name, const cutrace::request_ref* requests, std::size_t count);
+  std::uint64_t stage_number(std::uint32_t process, cutrace::text name, const cutrace::request_ref* requests,
+                             std::size_t count);
   void end_stage(cutrace::event& e, const open_slice& of);
   void place_in_stage(cutrace::event& e);
   void read_gpu_event(perfetto_sequence& s, std::uint64_t ns, pbf p);
@@ -140,8 +142,9 @@ class perfetto_reader {
   open_slice scratch_;
   std::vector<std::string_view> notes_;  ///< of the event at hand
   const char* last_stage_name_ = nullptr;
+  std::uint32_t last_stage_process_ = 0;
   std::uint64_t last_stage_number_ = 0, next_stage_number_ = 1;
-  counted_map<std::uint64_t, stage_instances> stages_;  ///< by name and requests
+  counted_map<std::uint64_t, stage_instances> stages_;  ///< by process, name and requests
   static constexpr std::size_t run_limit = 16384;
   std::size_t ended_runs_ = 0;  ///< in all of `stages_`; beyond `run_limit` the older half is forgotten
   /// Instances opened since runs were last forgotten. They may never end: the file may have no stages, but their work.
