@@ -160,6 +160,11 @@ incomplete 'max' "$events" full.jsonl
 incomplete 'parts' "$events" r.*.jsonl
 incomplete 'the last part alone' "$events" "$(printf '%s\n' r.*.jsonl | tail -n 1)"
 incomplete 'a choice' 'all but stage decode was cut off' chosen.jsonl
+# A choice of anything but time leaves all of the time recorded: its report is that of the same choice in the whole trace.
+numbers() { jq -c '[.trace.recorded_ns, .trace.recorded_pieces, .numbers, .request_times, .requests, .devices]' "$1"; }
+"$command" report t.jsonl --stage decode --json=of-whole.json >/dev/null 2>&1
+"$command" report chosen.jsonl --json=of-chosen.json >/dev/null 2>&1
+cmp <(numbers of-whole.json) <(numbers of-chosen.json) || fail "a choice: $(diff <(numbers of-whole.json) <(numbers of-chosen.json))"
 for output in again.jsonl again.json again.html; do
   "$command" convert full.jsonl -o $output >/dev/null 2>&1
   [ $output = again.html ] || incomplete "converted to $output" "$events" $output

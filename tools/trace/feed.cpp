@@ -52,10 +52,12 @@ void feed::part_begins(std::uint32_t part) {
 }
 
 /// Adds windows of what was recorded, if parts are missing or a file was full: time outside them is unknown, not idle.
-void feed::add_windows() {
+/// Not for what an end says that it lacks (the file was made so from another one): that was lost or left out all along,
+/// and the other one's windows are in the file.
+void feed::add_windows(bool lacks_events) {
   if (kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] != 0) return;  // the trace itself has them
   if (pieces_.empty()) {
-    if (!closed_ || totals_.missing.empty()) return;  // without an end, the trace ends with its newest event
+    if (!closed_ || !lacks_events) return;  // without an end, the trace ends with its newest event
     pieces_.push_back({facts_.start.trace_ns, newest_ns()});
   } else if (!begins_behind_hole_) {
     pieces_.back().second = closed_ ? std::max(totals_.stop.trace_ns, newest_ns()) : newest_ns();
@@ -128,8 +130,9 @@ std::string feed::what_is_missing() const {
 
 void feed::finish() {
   if (!open_) open(trace_facts());
-  if (totals_.missing.empty()) totals_.missing = what_is_missing();
-  add_windows();
+  const std::string lacks = what_is_missing();
+  if (totals_.missing.empty()) totals_.missing = lacks;
+  add_windows(!lacks.empty());
   deliver(true);
   if (texts_.not_kept() != 0) {
     problems_.add("more names than the memory limit allows: " + std::to_string(texts_.not_kept()) +

@@ -189,7 +189,7 @@ class feed {
     begins_behind_hole_ = false;
     pieces_.push_back({e.end_ns, e.end_ns});
   }
-  void add_windows();
+  void add_windows(bool lacks_events);
   std::string what_is_missing() const;
   bool is_new(const cutrace::event& e);
   void mark_late(cutrace::event& e, place at);
