@@ -398,6 +398,27 @@ TEST_CASE("broken packets") {
   CHECK(complains(read(whole + std::string("\x0a\x06\x50\x63\x5a\x02\x48\x02", 8)), "an end without its begin"));
 }
 
+TEST_CASE("times are those of the session, also where work of a GPU comes first") {
+  const temporary_folder folder;
+  cutrace::trace_info info = sample::info();
+  info.start.trace_ns = 1650000;
+  {
+    cutrace::perfetto_sink sink(folder.file("t"));
+    write(sink, {sample::device(0, "NVIDIA H200"), sample::kernel("k", 2000000, 2001000, 7)}, info);
+  }
+  kept_trace kept;
+  CHECK(all_complaints(cutrace_reading::read({folder.file("t")}, kept)) == "");
+  CHECK(kept.info.start.trace_ns == 1650000);
+  std::int64_t begin_ns = 0;
+  bool described = false;
+  for (const event& e : kept.events()) {
+    if (e.kind == event_kind::kernel) begin_ns = e.start_ns;
+    described = described || e.kind == event_kind::device;
+  }
+  CHECK(begin_ns == 2000000);
+  CHECK(described);
+}
+
 TEST_CASE("GPU work that runs long after its call belongs to the run of the stage that made the call") {
   events all;
   for (std::uint64_t i = 1; i <= 1500; ++i) {

@@ -69,6 +69,13 @@ void perfetto_reader::open_trace() {
   waiting_.clear();
 }
 
+/// Before the first event no clock of the session is known, so that the trace cannot be opened.
+void perfetto_reader::describe(const cutrace::event& e) {
+  if (!to_.is_open()) return waiting_.push_back(e);
+  to_.begin() = e;
+  to_.add(at_);
+}
+
 void perfetto_reader::describe(event_kind kind, std::uint32_t process, std::uint32_t thread, std::string_view name) {
   if (described_.size() >= 65536) return;
   cutrace::event e;
@@ -76,10 +83,7 @@ void perfetto_reader::describe(event_kind kind, std::uint32_t process, std::uint
   e.process_id = process;
   e.thread_id = thread;
   e.name = to_.texts().intern(name);
-  if (!described_.emplace(kind, process, thread, e.name.data).second) return;
-  if (!to_.is_open()) return waiting_.push_back(e);
-  to_.begin() = e;
-  to_.add(at_);
+  if (described_.emplace(kind, process, thread, e.name.data).second) describe(e);
 }
 
 void perfetto_reader::read_defaults(perfetto_sequence& s, pbf p) {
@@ -201,7 +205,6 @@ void perfetto_reader::read_track(pbf p) {
 }
 
 void perfetto_reader::read_gpus(pbf p) {
-  open_trace();
   std::uint32_t index = 0;
   for (; p.next(pf::gpu_info::gpus); ++index) {
     const std::string_view one = bytes(p);
@@ -248,8 +251,7 @@ void perfetto_reader::read_gpus(pbf p) {
         g.skip();
       }
     }
-    to_.begin() = e;
-    to_.add(at_);
+    describe(e);
   }
 }
 

@@ -74,6 +74,7 @@ class perfetto_reader {
   bool read_about_note(std::string_view what, const parsed_note& n);
   void read_loss(std::int64_t ns, pbf event);
   void open_trace();
+  void describe(const cutrace::event& e);
   void describe(cutrace::event_kind kind, std::uint32_t process, std::uint32_t thread, std::string_view name);
 
   // perfetto_events.cpp, perfetto_notes.cpp: events
