@@ -36,6 +36,7 @@ struct process {
   std::uint64_t monotonic_ns = 1000000000, realtime_ns = realtime;
   unsigned char gpu = 1;  ///< each byte of its UUID
   int steps = 200;
+  bool sampled = false;
 
   void write() const {
     reading_test::events all;
@@ -56,6 +57,7 @@ struct process {
       all.push_back(sample::stage("step", t, t + 950, outer));
       all.push_back(sample::memory(memory_operation::allocate, 0x1000u * (id % 7 + 1), 4096, t + 960, id));
     }
+    if (sampled) all.push_back(sample::base(event_kind::window, "recorded", 0, 1000 * steps));
     for (event& e : all) {
       if (e.process_id != 0) e.process_id = pid;
       if (e.thread_id != 0) e.thread_id = pid;
@@ -238,6 +240,18 @@ TEST_CASE("merge: processes of one boot that share a GPU") {
   CHECK(device[100] != device[101]);
   CHECK(has_note(trace, "by CLOCK_MONOTONIC of the same boot"));
   CHECK(!has_note(trace, "by CLOCK_REALTIME"));
+}
+
+TEST_CASE("merge: a note says that processes were recorded in windows of their own") {
+  const temporary_folder folder;
+  for (const bool sampled : {false, true}) {
+    std::vector<process> all(2);
+    all[1].pid = 200;
+    all[1].sampled = sampled;
+    kept_trace trace;
+    merge(written(folder, all), trace);
+    CHECK(has_note(trace, "recorded in windows, each process in its own") == sampled);
+  }
 }
 
 TEST_CASE("merge: what cannot be merged, and sinks that fail") {

@@ -99,6 +99,7 @@ class merging {
   bool place(std::size_t i, event& e) {
     const std::uint32_t given = e.process_id;
     ids_.renumber(i, e);
+    in_windows_ = in_windows_ || e.kind == event_kind::window;
     if (e.kind != event_kind::process) return true;
     if (given == sources_.facts(i).process_id) return false;
     if (e.process_id != given)
@@ -132,6 +133,11 @@ class merging {
     all.notes.push_back("merged from " + std::to_string(sources_.size()) +
                         " traces; numbers of processes, threads, "
                         "stages, calls, GPUs, contexts and streams that occur in several were made different");
+    if (in_windows_)
+      all.notes.push_back(
+          "recorded in windows, each process in its own: reports take the time within any of them for recorded, so "
+          "that "
+          "a GPU may have been at work where they show it idle");
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       const trace_totals& s = sources_.totals(i);
       const cutrace::stats& o = s.totals;
@@ -155,6 +161,7 @@ class merging {
   std::deque<std::string> texts_;
   trace_facts common_;
   cutrace::clock_anchor start_{};
+  bool in_windows_ = false;  ///< a trace was paused or sampled, or lacks parts
 };
 
 }  // namespace
