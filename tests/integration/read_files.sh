@@ -158,6 +158,8 @@ events='[0-9]* of [0-9]* events are not in what was read'
 incomplete 'no end' 'no end: the trace was cut short' cut.jsonl
 incomplete 'max' "$events" full.jsonl
 incomplete 'parts' "$events" r.*.jsonl
+parts=(r.*.jsonl)
+expect 4 "between parts 3 and 6 was not given" "$command" convert "${parts[@]:0:2}" "${parts[@]:4}" -o x.jsonl
 incomplete 'the last part alone' "$events" "$(printf '%s\n' r.*.jsonl | tail -n 1)"
 incomplete 'a choice' 'all but stage decode was cut off' chosen.jsonl
 # A choice of anything but time leaves all of the time recorded: its report is that of the same choice in the whole trace.

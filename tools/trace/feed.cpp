@@ -44,6 +44,10 @@ void feed::open(const trace_facts& facts) {
 void feed::part_begins(std::uint32_t part) {
   if (part_ == 0 && further_) part_ = 1;  // not every format numbers the first
   if (part > part_ + 1) {
+    // Of a trace without its first parts nothing is said: whoever writes parts may keep the last ones only.
+    if (part_ != 0)
+      problems_.add(
+          "what lies between parts " + std::to_string(part_) + " and " + std::to_string(part) + " was not given", {});
     if (part_ != 0 && pieces_.empty()) pieces_.push_back({facts_.start.trace_ns, 0});
     if (!pieces_.empty()) pieces_.back().second = newest_ns();
     begins_behind_hole_ = true;
