@@ -289,6 +289,11 @@ TEST_CASE("events that are none") {
     events read;
     CHECK(all_complaints(try_text("{\"traceEvents\":[" + good + "," + good + ", " + good + "]}", &read)) == "");
     CHECK(read.size() == 3);
+    for (const char* between : {" , ", "  ,{}, ", ",\t", "\t,", ",  ", " "}) {
+      CAPTURE(between);
+      static_cast<void>(try_text(head + good + between + good + "\n]}\n", &read));
+      CHECK(read.size() == 2);
+    }
     CHECK(all_complaints(try_text("[" + good + ",\n" + good + "]", &read)) == "");
     CHECK(read.size() == 2);
     CHECK(all_complaints(try_text("[" + good + ",\n" + good + ",\n", &read)) == "");

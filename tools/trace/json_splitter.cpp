@@ -6,6 +6,22 @@
 
 namespace cutrace_reading {
 
+namespace {
+
+/// Whether one object may follow another: nothing but a comma, if that, and blanks between two braces.
+bool has_several(std::string_view line) noexcept {
+  constexpr std::string_view blanks = " \t\r";
+  for (std::size_t at = line.find('}'); at != std::string_view::npos; at = line.find('}', at + 1)) {
+    const std::size_t comma = line.find_first_not_of(blanks, at + 1);
+    if (comma == std::string_view::npos) return false;
+    const std::size_t next = line[comma] == ',' ? line.find_first_not_of(blanks, comma + 1) : comma;
+    if (next != std::string_view::npos && line[next] == '{') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 /// @returns false where the input ends before
 bool json_splitter::fill(std::size_t wanted) {
   while (from_.size() < wanted) {
@@ -73,8 +89,7 @@ bool json_splitter::delimit_line(std::size_t& size) {
     return false;
   }
   // A line that begins and ends with a brace may still have several elements: look for the end of one inside it.
-  const std::string_view line(from_.data(), size);
-  if (line.find("},{") == std::string_view::npos && line.find("}, {") == std::string_view::npos) return true;
+  if (!has_several(std::string_view(from_.data(), size))) return true;
   several_until_ = no_newline_before_;
   return false;
 }
