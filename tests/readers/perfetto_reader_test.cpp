@@ -398,6 +398,14 @@ TEST_CASE("broken packets") {
   CHECK(complains(read(whole + std::string("\x0a\x06\x50\x63\x5a\x02\x48\x02", 8)), "an end without its begin"));
 }
 
+TEST_CASE("device memory that is freed is not allocated") {
+  using operation = cutrace::memory_operation;
+  check_round_trip({sample::base(event_kind::process, "llm_server", 0, 0, 0),
+                    sample::memory(operation::allocate, 0x1000, 4096, 100, 1),
+                    sample::memory(operation::free, 0x1000, 4096, 200, 2)},
+                   false, ".pftrace");
+}
+
 TEST_CASE("times are those of the session, also where work of a GPU comes first") {
   const temporary_folder folder;
   cutrace::trace_info info = sample::info();

@@ -90,6 +90,8 @@ void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) 
   if (type == pf::event_field::instant) {
     begin_slice(scratch_, *track, *category, name, session_ns(ns));
     scratch_.e.correlation_id = correlation;
+    if (scratch_.e.kind == event_kind::memory && !parse(name_text, scratch_.e.memory.operation))
+      complain("unknown word \"" + std::string(name_text.substr(0, 64)) + "\"");
     apply_host_notes(s, scratch_);
     return finish_slice(scratch_, session_ns(ns));
   }
