@@ -76,7 +76,7 @@ class as_kept {
         e.joined = cutrace::attribution::none;
         e.context = 0;
         e.stream = 0;
-        e.memory.memory = cutrace::memory_kind::unknown;
+        if (!cutrace::analysis::in_host_memory(e)) e.memory.memory = cutrace::memory_kind::unknown;
         e.call_start_ns = e.start_ns;
         break;
       case event_kind::kernel:
@@ -198,6 +198,12 @@ TEST_CASE("Chrome JSON with hostile names and numbers is read") {
     for (const cutrace_reading::complaint& c : o.problems.kinds())
       CHECK_MESSAGE(c.what.find("not marked late") != std::string::npos, sentence_of(c));
   }
+}
+
+TEST_CASE("memory of the host is not the device's") {
+  event pinned = sample::memory(cutrace::memory_operation::allocate, 0x2000, 4096, 90, 3);
+  pinned.memory.memory = cutrace::memory_kind::pinned;
+  check_round_trip({sample::base(event_kind::process, "llm_server", 0, 0, 0), pinned}, ".json");
 }
 
 TEST_CASE("slices that were spread over several rows have their thread again") {

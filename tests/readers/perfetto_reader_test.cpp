@@ -92,7 +92,7 @@ class as_kept {
         e.joined = cutrace::attribution::none;
         e.context = 0;
         e.stream = 0;
-        e.memory.memory = cutrace::memory_kind::unknown;
+        if (!cutrace::analysis::in_host_memory(e)) e.memory.memory = cutrace::memory_kind::unknown;
         break;
       case event_kind::memcpy:
         e.name = keep(std::string("memcpy ") + to_string(e.memcpy_.direction));
@@ -398,9 +398,11 @@ TEST_CASE("broken packets") {
   CHECK(complains(read(whole + std::string("\x0a\x06\x50\x63\x5a\x02\x48\x02", 8)), "an end without its begin"));
 }
 
-TEST_CASE("device memory that is freed is not allocated") {
+TEST_CASE("device memory that is freed is not allocated, and memory of the host not the device's") {
   using operation = cutrace::memory_operation;
-  check_round_trip({sample::base(event_kind::process, "llm_server", 0, 0, 0),
+  event pinned = sample::memory(operation::allocate, 0x2000, 4096, 90, 3);
+  pinned.memory.memory = cutrace::memory_kind::pinned;
+  check_round_trip({sample::base(event_kind::process, "llm_server", 0, 0, 0), pinned,
                     sample::memory(operation::allocate, 0x1000, 4096, 100, 1),
                     sample::memory(operation::free, 0x1000, 4096, 200, 2)},
                    false, ".pftrace");

@@ -196,6 +196,7 @@ bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
         starts_with(f.name_text, "free") ? cutrace::memory_operation::free : cutrace::memory_operation::allocate;
     e.memory.address = f.address;
     e.memory.bytes = f.bytes;
+    e.memory.memory = f.memory;
     e.call_start_ns = e.start_ns;
     e.name = {};
     return true;

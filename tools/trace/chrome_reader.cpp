@@ -443,6 +443,9 @@ bool chrome_reader::read_word_arg(std::string_view key, json_value& v, chrome_fi
     case word_key("attribution"):
       f.has_attribution = true;
       return word(f.attribution), true;
+    case word_key("memory"):
+      if (!ours_) return false;
+      return word(f.memory), true;
     case word_key("cuda_sync_kind"):
       f.has_sync = true;
       return word(f.sync), true;

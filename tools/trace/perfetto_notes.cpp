@@ -238,6 +238,10 @@ void perfetto_reader::apply_host(open_slice& to, const parsed_note& n) {
   const bool is_described = cutrace::detail::goes_by_fields(e.kind);
   if (!n.numbered) {
     if (is_described && apply_described(e, n)) return;
+    if (is_memory && n.name == "memory") {
+      if (!parse(n.text, e.memory.memory)) complain("unknown word \"" + std::string(n.text.substr(0, 64)) + "\"");
+      return;
+    }
     cutrace::argument a;
     if (n.name != "arg" + std::to_string(to.arguments.size())) a.name = to_.texts().intern(n.name);
     a.kind = n.kind;

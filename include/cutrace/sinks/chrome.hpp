@@ -330,6 +330,7 @@ class chrome_sink : public sink {
       json_.key("address");
       json_.hex(e.memory.address);
       json_.field("bytes", e.memory.bytes);
+      if (analysis::in_host_memory(e)) json_.field("memory", to_string(e.memory.memory));
     }
     stages_.write(json_, e);
     detail::flag(json_, "late", e.late);

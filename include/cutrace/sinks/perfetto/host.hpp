@@ -87,6 +87,11 @@ class perfetto_host {
       to = put_note<track_note>(to, note::bytes, e.memory.bytes);
       to = put_note<track_note>(to, note::address, e.memory.address);
       to = put_note<track_note>(to, note::device, e.device);
+      if (analysis::in_host_memory(e)) {
+        char* const kind = open_message<pf::event_field::debug_annotations>(to);
+        to = put_bytes<pf::annotation::name>(kind, "memory");
+        to = close_message(kind, put_bytes<pf::annotation::string_value>(to, to_string(e.memory.memory)));
+      }
     } else {
       to = put_number<pf::event_field::name_iid>(to, name);
       to = put_origin(to, e.stage);
