@@ -196,6 +196,16 @@ answer planted(const plan& p, request_part expected, std::int64_t least_excess_n
 
 }  // namespace
 
+TEST_CASE("samples of a clock in a file, where counters have no device, are of the GPU that their name gives") {
+  clock_log clocks;
+  clocks.add(sample::counter("GPU 0 SM clock MHz", 0, 1980));
+  clocks.add(sample::counter("GPU 11 SM clock MHz", 0, 660));
+  clocks.add(sample::counter("GPU x SM clock MHz", 0, 5));
+  clocks.add(sample::counter("my SM clock MHz", 0, 5));
+  CHECK(clocks.mean_mhz(0, {10, 20}) == 1980);
+  CHECK(clocks.mean_mhz(11, {10, 20}) == 660);
+}
+
 TEST_CASE("analysis.why: a long queue") {
   plan p;
   p.queue_ms = 25;
