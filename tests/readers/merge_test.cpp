@@ -254,6 +254,28 @@ TEST_CASE("merge: a note says that processes were recorded in windows of their o
   }
 }
 
+TEST_CASE("merge: of merged traces each process keeps its name") {
+  const temporary_folder folder;
+  std::vector<process> all(3);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].rank = static_cast<std::int32_t>(i);
+    all[i].pid = 100 + static_cast<std::uint32_t>(i);
+    all[i].monotonic_ns += 1000 * i;
+  }
+  const std::vector<std::string> files = written(folder, all);
+  {
+    jsonl_sink two(folder.file("two.jsonl"));
+    merge({files[0], files[1]}, two);
+  }
+  kept_trace trace;
+  merge({folder.file("two.jsonl"), files[2]}, trace);
+  std::map<std::uint32_t, std::string> names;
+  for (const event& e : trace.events())
+    if (e.kind == event_kind::process) names[e.process_id] = std::string(e.name.data, e.name.size);
+  CHECK(names == std::map<std::uint32_t, std::string>{
+                     {100, "llm_server (rank 0)"}, {101, "llm_server (rank 1)"}, {102, "llm_server (rank 2)"}});
+}
+
 TEST_CASE("merge: what cannot be merged, and sinks that fail") {
   const temporary_folder folder;
   std::vector<process> all(2);

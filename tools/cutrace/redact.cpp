@@ -11,6 +11,8 @@
 #include <cutrace/marker/record.hpp>
 #include <type_traits>
 
+#include "trace/merge.hpp"
+
 namespace cutrace_tool {
 
 using cutrace::argument;
@@ -27,13 +29,6 @@ std::string_view view(text t) noexcept { return {t.size != 0 ? t.data : "", t.si
 constexpr std::size_t shortest_secret = 4;
 /// No memory is mapped below it; handles as small are constants of CUDA's headers, such as CU_STREAM_LEGACY.
 constexpr std::uint64_t least_address = 4096;
-
-/// "node-1 and 2 more" of a merged trace (merge.cpp) without its end.
-std::string_view without_more(std::string_view s) noexcept {
-  constexpr std::string_view before = " and ", behind = " more";
-  if (s.size() < behind.size() || s.substr(s.size() - behind.size()) != behind) return s;
-  return s.substr(0, s.rfind(before));
-}
 
 /// The first path in `s` from `at` on, or something like one: what begins with '/', with C:\ or C:/, with '~' or '.'
 /// and has a slash, what has a dot behind its last slash, or ":/" (a URL). It ends at the closing quote where it stands
@@ -186,7 +181,7 @@ void redact_sink::open(const cutrace::trace_info& info) {
     if (s != nullptr) remember(s, w);
   };
   secret(info.host_name, text_kind::text);
-  if (info.host_name != nullptr) remember(without_more(info.host_name), text_kind::text);
+  if (info.host_name != nullptr) remember(cutrace_reading::without_more(info.host_name), text_kind::text);
   secret(info.boot_id, text_kind::text);
   secret(info.process_name, text_kind::process);
   secret(info.command_line, text_kind::text);

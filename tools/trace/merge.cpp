@@ -44,17 +44,17 @@ class merging {
       }
   }
 
-  /// "server (rank 3, node-2, pid 17)": what distinguishes it from the others.
-  std::string identity(std::size_t i) {
+  /// "server (rank 3, node-2, pid 17)": what distinguishes it from the others. `process`: the name, or a part of it.
+  std::string identity(std::size_t i, std::string_view process) {
     const trace_facts& f = sources_.facts(i);
     std::string about;
     const auto add = [&about](const std::string& s) { about += (about.empty() ? "" : ", ") + s; };
     if (f.rank >= 0) add("rank " + std::to_string(f.rank));
     bool hosts = false;
     for (std::size_t k = 0; k < sources_.size(); ++k) hosts = hosts || sources_.facts(k).host_name != f.host_name;
-    if (hosts) add(f.host_name.empty() ? "unknown host" : f.host_name);
+    if (hosts) add(f.host_name.empty() ? "unknown host" : std::string(without_more(f.host_name)));
     if (ids_.task(i, f.process_id) != f.process_id) add("pid " + std::to_string(f.process_id));
-    const std::string name = f.process_name.empty() ? "process" : f.process_name;
+    const std::string name(process.empty() ? "process" : process);
     return about.empty() ? name : name + " (" + about + ")";
   }
 
@@ -66,7 +66,8 @@ class merging {
     all.process_id = ids_.task(plan_.first, first.process_id);
     for (std::size_t i = 0; i < sources_.size(); ++i) ids_.task(i, sources_.facts(i).process_id);
     if (sources_.size() > 1) {
-      all.process_name = identity(plan_.first) + " and " + std::to_string(sources_.size() - 1) + " more";
+      all.process_name =
+          identity(plan_.first, first.process_name) + " and " + std::to_string(sources_.size() - 1) + " more";
       all.rank = -1;
       std::set<std::string> hosts, backends;
       for (std::size_t i = 0; i < sources_.size(); ++i)
@@ -79,11 +80,12 @@ class merging {
     to_.open(all.info());
     std::vector<event> processes(sources_.size());
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      names_.push_back(identity(i));
+      const std::string& name = sources_.facts(i).process_name;
+      names_.push_back(identity(i, name));
       event& e = processes[i];
       e.kind = event_kind::process;
       e.process_id = ids_.task(i, sources_.facts(i).process_id);
-      e.name = kept(names_[i]);
+      e.name = kept(identity(i, without_more(name)));  // of a merged trace: of its first process alone
     }
     to_.write({processes.data(), processes.size()});
   }

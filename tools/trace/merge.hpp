@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/trace_reader.hpp"
@@ -12,6 +13,13 @@
 namespace cutrace_reading {
 
 constexpr std::size_t merge_limit = 512;  ///< files: each takes a thread and a few MiB
+
+/// "server and 2 more", as the head of a merged trace has it, without its end.
+inline std::string_view without_more(std::string_view s) noexcept {
+  constexpr std::string_view before = " and ", behind = " more";
+  if (s.size() < behind.size() || s.substr(s.size() - behind.size()) != behind) return s;
+  return s.substr(0, s.rfind(before));
+}
 
 /// Opens the sink once, with the process that began first, and closes it with the sum of all totals. Each process is
 /// described by a `process` event that has its name, rank, host, and its original id where the id had to change; notes
