@@ -62,8 +62,7 @@ class CUTRACE_LOCAL kernel_events {
     t.request = r.request;
     t.begin_ns = r.begin_ns;
     t.end_ns = r.end_ns;
-    // Results that the kernel keeps to itself (ERESTARTSYS and so on), of a call that is interrupted and begun again.
-    t.result = r.result <= -512 && r.result >= -516 ? -EINTR : r.result;
+    t.result = r.result;
     t.status = r.status;
     t.status_read = r.status_read;
     const cutrace::ioctls::device_node node = view_.devices.find(r.device >> 20, r.device & 0xfffff);

@@ -138,6 +138,18 @@ TEST_CASE("a system call that failed leaves no status") {
   CHECK(d.status_name == nullptr);
 }
 
+TEST_CASE("a call that a signal interrupted: the kernel keeps how it is begun again to itself") {
+  block b(32);
+  for (const int kept : {512, 513, 514, 516}) {
+    CAPTURE(kept);
+    capture c = seen(ioctl_device::control, 0xc020462a, b, b);
+    c.result = -kept;
+    const decoded d = decode(c);
+    CHECK(d.error == EINTR);
+    CHECK_FALSE(d.has_status);
+  }
+}
+
 TEST_CASE("allocation in both of its forms: the class is named, the status stands elsewhere") {
   block entry(48), exit(48);
   for (block* b : {&entry, &exit}) b->word(0, 1).word(4, 2).word(8, 0).word(12, 0x80);

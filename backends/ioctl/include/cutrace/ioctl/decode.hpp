@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -97,6 +98,13 @@ struct decoded {
 
 namespace detail {
 
+/// errno of a system call; 0: it succeeded. Results that the kernel keeps to itself (ERESTARTSYS and so on) are of a
+/// call that a signal interrupted, and that is begun again or fails with EINTR.
+inline std::int32_t error_of(std::int64_t result) noexcept {
+  if (result >= 0 || result <= -4096) return 0;
+  return result <= -512 && result >= -516 ? EINTR : static_cast<std::int32_t>(-result);
+}
+
 inline std::uint32_t field(bytes_view from, std::uint16_t place) noexcept {
   std::uint32_t value = 0;
   if (place != none) static_cast<void>(from.word(place, value));
@@ -126,7 +134,7 @@ inline decoded decode(const capture& c) noexcept {
   const block_place block = own_block(c.device, c.request, 0, c.entry);
   d.number = block.number;
   d.bytes = block.bytes;
-  d.error = c.result < 0 && c.result > -4096 ? static_cast<std::int32_t>(-c.result) : 0;
+  d.error = detail::error_of(c.result);
   d.transferred = is_transfer(c.device, c.request) && c.entry.size >= 16;
   const bytes_view before = d.transferred ? c.inner_entry : c.entry;
   const bytes_view after = d.transferred ? c.inner_exit : c.exit;
