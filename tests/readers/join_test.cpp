@@ -195,6 +195,27 @@ TEST_CASE("join: one event for each call, parents by its number, stages of CUPTI
   CHECK(reported == 2);
 }
 
+TEST_CASE("join: what was made in a call that probes alone saw has the stage of the joined call around it") {
+  const files f;
+  const std::uint64_t stage_id = (std::uint64_t{1} << 40) + 3;
+  write(f.calls, {sample::in_stage(sample::api("cuMemAlloc", 1000, 2000, 5), "load", stage_id, nullptr, 0)}, 1000000);
+  write(f.probes,
+        {made_in(sample::ioctl("NV_ESC_RM_ALLOC", 1500, 1510), 4), probed("cuInnermost", 1400, 1600, 4, 0, 3),
+         probed("cuInner", 1300, 1700, 3, 0, 2), probed("cuMemAlloc", 990, 2010, 2, 5),
+         // A damaged file: calls that enclose each other.
+         made_in(sample::ioctl("NV_ESC_RM_FREE", 2500, 2510), 8), probed("cuA", 2400, 2600, 8, 0, 9),
+         probed("cuB", 2400, 2600, 9, 0, 8)},
+        1000000, sample::pid, "ebpf");
+  kept_trace t;
+  join(f.calls, f.probes, t);
+  std::map<std::string, std::uint64_t> stages;
+  for (const event& e : t.events()) stages[std::string(e.name.data, e.name.size)] = e.stage_id;
+  CHECK(stages.at("cuInner") == stage_id);
+  CHECK(stages.at("cuInnermost") == stage_id);
+  CHECK(stages.at("NV_ESC_RM_ALLOC") == stage_id);
+  CHECK(stages.at("NV_ESC_RM_FREE") == 0);
+}
+
 TEST_CASE("join: traces of two processes are refused") {
   const files f;
   write(f.calls, {sample::api("cuInit", 1, 2, 1)}, 1000000);

@@ -181,15 +181,15 @@ class joining {
 
   /// An event of the probes' trace gets the numbers of the joined one.
   void adopt(event& e) {
-    std::uint64_t parent = 0;
+    std::uint64_t* const in = e.kind == event_kind::api ? &e.api.enclosing : parent_of(e);
     if (e.kind == event_kind::api) {
       e.correlation_id = known_.table.number(id_of(e.correlation_id));
       e.api.joined = 0;
-      parent = e.api.enclosing = known_.table.number(id_of(e.api.enclosing));
-    } else if (std::uint64_t* const in = parent_of(e)) {
-      parent = *in = known_.table.number(id_of(*in));
     }
-    const auto stage = parent != 0 ? known_.stage_of.find(parent) : known_.stage_of.end();
+    if (in == nullptr || *in == 0) return;
+    const std::uint64_t around = known_.table.joined_around(id_of(*in));
+    *in = known_.table.number(id_of(*in));
+    const auto stage = known_.stage_of.find(around);
     if (stage == known_.stage_of.end()) return;
     const kept_stage& s = known_.stages.at(stage->second);
     e.stage_id = stage->second;

@@ -70,6 +70,15 @@ class join_table {
     const std::uint64_t joined = joined_to(probed);
     return joined != 0 ? joined : probe_epoch << 32 | probed;
   }
+  /// Number of the innermost joined call among a probed call and those in which it was made; 0: there is none.
+  std::uint64_t joined_around(std::uint32_t probed) const noexcept {
+    for (std::size_t step = 0; probed != 0 && step < depth_limit; ++step) {
+      if (const std::uint64_t joined = joined_to(probed)) return joined;
+      const auto found = parents_.find(probed);
+      probed = found != parents_.end() ? found->second : 0;
+    }
+    return 0;
+  }
   /// Whether a probe saw CUPTI's call, too. True only for the first call asked about that has the number:
   /// CUPTI also gives it to calls that the driver makes inside of the call, and such inner calls have no partner.
   bool take_partner(std::uint64_t id) noexcept {
@@ -89,6 +98,7 @@ class join_table {
 
  private:
   static constexpr std::size_t page_ids = 4096, mark_ids = 65536;
+  static constexpr std::size_t depth_limit = 16;  ///< of calls in calls, which probes keep; a damaged file has circles
   struct marks {
     std::bitset<mark_ids> seen, taken, named;
   };
