@@ -97,11 +97,18 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend 
       if (offset + size > bytes.size()) break;
       if (head.kind == stream_name) name_function(at<name_record>(bytes, offset));
       if (head.kind == CUTRACE_EBPF_THREAD) name_thread(at<cutrace_ebpf_thread>(bytes, offset));
-      if (head.kind == stream_note) writer().note("ebpf", at<note_record>(bytes, offset).text);
+      if (head.kind == stream_note) take_note(at<note_record>(bytes, offset));
       if (head.kind == stream_lost) count(at<lost_record>(bytes, offset));
       offset += size;
     }
     return offset;
+  }
+
+  void take_note(const note_record& r) {
+    note_.append(r.text, ::strnlen(r.text, sizeof(r.text)));
+    if ((r.head.flags & note_goes_on) != 0) return;
+    writer().note("ebpf", note_.c_str());
+    note_.clear();
   }
 
   void name_function(const name_record& r) {
@@ -169,6 +176,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend 
   kernel_events kernel_;
   std::vector<unsigned char> rest_;  ///< the beginning of a record whose end comes later
   user_events user_;
+  std::string note_;  ///< the beginning of a note whose end comes later
   std::atomic<int> waiting_{0};
   std::atomic<const call_words*> known_[CUTRACE_EBPF_FUNCTIONS] = {};
   std::vector<std::unique_ptr<call_words>> owned_;

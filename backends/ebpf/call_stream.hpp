@@ -26,7 +26,8 @@ struct lost_record {
   cutrace_ebpf_head head;
   std::uint64_t lost[CUTRACE_EBPF_LOSSES];
 };
-/// A line for the notes of the trace.
+/// A line for the notes of the trace, or a part of one: the next such record has more of it.
+constexpr std::uint16_t note_goes_on = 1;  ///< in the head's flags
 struct note_record {
   cutrace_ebpf_head head;
   char text[240];

@@ -134,9 +134,13 @@ void call_relay::put(writer& w, const Record& r) {
 }
 
 void call_relay::put_note(writer& w, const std::string& text) {
-  auto r = eb::make_record<eb::note_record>(eb::stream_note, 0);
-  std::memcpy(r.text, text.data(), std::min(text.size(), sizeof(r.text) - 1));
-  put(w, r);
+  constexpr std::size_t room = sizeof(eb::note_record::text) - 1;
+  for (std::size_t at = 0; at < text.size(); at += room) {
+    auto r = eb::make_record<eb::note_record>(eb::stream_note, 0);
+    std::memcpy(r.text, text.data() + at, std::min(text.size() - at, room));
+    if (text.size() - at > room) r.head.flags = eb::note_goes_on;
+    put(w, r);
+  }
 }
 
 /// For what is tried again and again: the same note is kept once.

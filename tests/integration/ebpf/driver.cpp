@@ -19,6 +19,10 @@ extern "C" {
 
 std::uint64_t cuLeaf(std::uint64_t v) { return v & 3; }
 std::uint64_t cuLeafAgain(std::uint64_t v) __attribute__((alias("cuLeaf")));
+// More names than the record of a note has room for.
+__asm__(
+    ".irp n, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29\n"
+    ".globl cuLeafByName\\n\n.type cuLeafByName\\n, @function\n.set cuLeafByName\\n, cuLeaf\n.endr\n");
 std::uint64_t cuNested(std::uint64_t v) { return cuLeaf(v) + cuMiddle(v); }
 std::uint64_t cuMiddle(std::uint64_t v) { return cuLeaf(v) + 1; }
 std::uint64_t cuDeep(std::uint64_t n) { return n <= 1 ? 0 : cuDeep(n - 1) + 1; }

@@ -140,6 +140,14 @@ TEST_CASE("what cannot be probed is named, and so is what has two names") {
   CHECK(trace.names("api") == std::map<std::string, std::size_t>{{"cuLeaf", 1}});
   CHECK(notes(trace).find("cannot probe their first instruction: cuLocked") != std::string::npos);
   CHECK(notes(trace).find("cuLeafAgain is cuLeaf") != std::string::npos);
+  std::size_t named = 0;
+  for (const json& note : trace.footer.at("notes")) {
+    const std::string text = note.get<std::string>();
+    if (text.find("one function under several symbols: ") == std::string::npos) continue;
+    for (int n = 10; n < 30; ++n)
+      named += text.find("cuLeafByName" + std::to_string(n) + " is cuLeaf") != std::string::npos;
+  }
+  CHECK(named == 20);  // all in one note
 }
 
 TEST_CASE("a library that nobody looked for is found once it is mapped, and a note says so") {
