@@ -103,7 +103,8 @@ class CUTRACE_LOCAL kernel_events {
 
   /// TASK_... of the kernel's sched.h; several bits may be set.
   static const char* state_name(std::uint64_t state) noexcept {
-    if (state == CUTRACE_EBPF_PREEMPTED || state == 0) return "preempted";
+    if (state == CUTRACE_EBPF_PREEMPTED) return "preempted";
+    if (state == 0) return "yielded";  // still ready to run, and it has asked for the switch itself
     if ((state & 0x400) != 0) return "idle";
     if ((state & 1) != 0) return "sleeping";
     if ((state & 2) != 0) return "uninterruptible";

@@ -215,7 +215,7 @@ TEST_CASE("kernel: interrupts, waiting, faults and functions of modules") {
   const std::pair<__u64, const char*> states[] = {
       {1, "sleeping"},  {2, "uninterruptible"}, {0x102, "uninterruptible"},
       {0x402, "idle"},  {0x2001, "sleeping"},   {CUTRACE_EBPF_PREEMPTED, "preempted"},
-      {0, "preempted"}, {8, "stopped"},         {0x20, "ended"},
+      {0, "yielded"},   {8, "stopped"},         {0x20, "ended"},
       {0x8000, "other"}};
   for (const std::pair<__u64, const char*>& one : states) {
     CAPTURE(one.first);

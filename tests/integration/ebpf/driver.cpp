@@ -3,6 +3,7 @@
 // each begins with an instruction that the kernel can probe; one does not.
 #include "driver.hpp"
 
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ int cuAskNested(int device, unsigned request, void* block) {
   return before + inside + ::ioctl(device, request, block);
 }
 int cuSleep(unsigned us) { return ::usleep(us); }
+int cuYield() { return ::sched_yield(); }
 int cuWaitForEver() {
   for (;;) ::pause();
 }

@@ -18,6 +18,7 @@ int cuAsk(int device, unsigned request, void* block);
 /// One ioctl, then cuAsk, then another one.
 int cuAskNested(int device, unsigned request, void* block);
 int cuSleep(unsigned us);
+int cuYield();
 int cuWaitForEver();
 int cuLocked();
 int cuMemGetInfo_v2(std::size_t*, std::size_t*);

@@ -185,6 +185,17 @@ TEST_CASE(
   CHECK(taken_ns("yields") < computes / 2);
 }
 
+TEST_CASE("a thread that yields its processor inside of a call was not preempted there") {
+  const traced t({"yields_in_a_call"}, with("control=1:3", {{"CUTRACE_EBPF_KERNEL", "sched"}}));
+  const jsonl_trace trace = t.trace();
+  if (!works(trace, "sched")) return;
+  std::map<std::string, std::size_t> states;
+  for (const json& e : trace.of("system"))
+    if (e.count("enclosing") != 0) ++states[e.at("args").at("state").get<std::string>()];
+  CHECK(states["yielded"] > 0);
+  CHECK(states["yielded"] > states["preempted"]);  // it yields sooner than its slice ends
+}
+
 TEST_CASE("a thread that only faults on other memory has no preemptions in the trace") {
   // The child, which makes no call, faults on pages that it shares with its parent.
   const traced t({"computes"}, with("uvm=1:5", {{"CUTRACE_EBPF_KERNEL", "sched,uvm"}}));

@@ -137,8 +137,8 @@ void left_and_asks(const char* device) {
   leaves(1);
 }
 
-/// Computes, or yields, for 150 ms on a processor that a child, which does not call the driver, wants as well.
-void shares_a_processor(bool yields) {
+/// Computes, or calls `yields`, for 150 ms on a processor that a child, which does not call the driver, wants as well.
+void shares_a_processor(int (*yields)()) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(::sched_getcpu(), &one);
@@ -147,7 +147,7 @@ void shares_a_processor(bool yields) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(150);
   const pid_t child = ::fork();
   while (std::chrono::steady_clock::now() < until)
-    if (yields && child != 0) ::sched_yield();
+    if (yields != nullptr && child != 0) yields();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);
   ::usleep(20000);
@@ -239,7 +239,9 @@ int main(int argc, char** argv) {
   if (what == "left_and_asks") left_and_asks(argv[2]);
   if (what == "touch") touch(argv[2], number(3));
   if (what == "write") write_through(number(2));
-  if (what == "computes" || what == "yields") shares_a_processor(what == "yields");
+  if (what == "computes") shares_a_processor(nullptr);
+  if (what == "yields") shares_a_processor(&::sched_yield);
+  if (what == "yields_in_a_call") shares_a_processor(CU(cuYield));
   if (what == "sleep") {
     for (long i = 0; i < number(2); ++i) CU(cuSleep)(20000);
     ::usleep(50000);
