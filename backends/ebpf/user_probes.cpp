@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "bpf_parts.hpp"
 #include "probe_permission.hpp"
@@ -206,19 +207,23 @@ int user_probes::load_in_kernel(std::uint32_t number) {
 
 void user_probes::attach(std::uint32_t number, const opened_file& file, std::uint32_t only_process) {
   const chosen_probe& c = wanted_[number - 1];
-  std::uint64_t offset = 0;
-  bool found = false;
+  std::set<std::uint64_t> offsets;  // functions of several source files may have one name, if they are not exported
   elf_file(file, true).all_functions([&](const char* name, std::uint64_t at) {
-    if (c.spec.name != name) return;
-    offset = at;
-    found = true;
+    if (c.spec.name == name) offsets.insert(at);
   });
-  if (!found) return;
+  if (offsets.empty()) return;
   placed_[number - 1] = true;
-  if (begins_with_prefix(file, offset)) return refuse(number, 0, "the kernel cannot probe its first instruction");
+  std::vector<probe_place> places;
+  for (const std::uint64_t at : offsets)
+    if (!begins_with_prefix(file, at)) places.push_back({at, number});
+  if (const std::size_t bad = offsets.size() - places.size())
+    refuse(number, 0,
+           offsets.size() == 1 ? "the kernel cannot probe its first instruction"
+                               : std::to_string(bad) + " of " + std::to_string(offsets.size()) +
+                                     ", since the kernel cannot probe them");
+  if (places.empty()) return;
   const bpf_program* const entry = ::bpf_object__find_program_by_name(uprobes_, "probe_entry");
   const bpf_program* const leave = ::bpf_object__find_program_by_name(uprobes_, "probe_return");
-  const std::vector<probe_place> places{{offset, number}};
   int why = 0;
   if (calls_.links() != link_kind::single) {
     why = places_.add_many(::bpf_program__fd(leave), attach_uprobe_multi, true, file.fd(), places, only_process);

@@ -8,4 +8,7 @@ long mine_add(long, long);
 int mine_calls(void (*)());
 /// Calls itself until so many calls are open.
 long mine_deep(long);
+/// Each by a function mine_twice of its own, which is not exported.
+long mine_doubles(long);
+long mine_doubles_too(long);
 }

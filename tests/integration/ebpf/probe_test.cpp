@@ -77,6 +77,18 @@ TEST_CASE("functions of a library of the user, each call in its call of the driv
   CHECK(inside == 200);
 }
 
+TEST_CASE("several functions of one name, as static ones may be: all of them") {
+  const probed p({std::string("uprobe:") + MINE + ":mine_twice"}, {"mine_doubles", "30"});
+  REQUIRE_MESSAGE(p.r.ended.exit_status == 0, p.r.ended.errors);
+  const jsonl_trace trace = p.trace();
+  CHECK(trace.complete());
+  const std::vector<json> all = of_probe(trace, "mine_twice");
+  CHECK(all.size() == 60);
+  std::map<std::uint64_t, std::size_t> of;
+  for (const json& e : all) ++of[word(e, "arg0")];
+  for (const auto& [value, times] : of) CHECK(times == 2);
+}
+
 TEST_CASE("functions of the driver, which is not around itself") {
   const probed p({"uprobe:cuLeaf", "uprobe:cuNested"}, {"nested", "50"});
   const jsonl_trace trace = p.trace();

@@ -246,6 +246,8 @@ int main(int argc, char** argv) {
     for (long i = 0; i < number(2); ++i) CU(cuSleep)(20000);
     ::usleep(50000);
   }
+  if (what == "mine_doubles")
+    for (long i = 0; i < number(2); ++i) must(mine_doubles(i) == 2 * i && mine_doubles_too(i) == 2 * i, "a double");
   if (what == "left") left(number(2));
   if (what == "children") children(number(2));
   if (what == "hidden") hidden(number(2));
