@@ -93,7 +93,7 @@ bool ioctl_run::carry(const io::trace_record& r) {
 
 void ioctl_run::relay() {
   while (ring_.front() != nullptr && carry(*ring_.front())) ring_.drop();
-  if (!tracer_gone_ && ::waitpid(tracer_.id(), nullptr, WNOHANG) == tracer_.id()) tracer_gone_ = true;
+  if (!tracer_gone_ && ::waitpid(tracer_.id(), &tracer_status_, WNOHANG) == tracer_.id()) tracer_gone_ = true;
 }
 
 bool ioctl_run::finish() {
@@ -118,7 +118,7 @@ bool ioctl_run::finish() {
   }
   for (auto& [process, w] : writers_)
     if (w.process > 0) ::waitpid(w.process, nullptr, 0);
-  return given_up_ == 0 && writer_gone_ == 0;
+  return given_up_ == 0 && writer_gone_ == 0 && tracer_status_ == 0;
 }
 
 std::vector<std::string> ioctl_run::notes() const {
@@ -128,6 +128,12 @@ std::vector<std::string> ioctl_run::notes() const {
     all.push_back("of " + std::to_string(hidden) +
                   " ioctls it is not known which device they went to: their process hides what it has open "
                   "(PR_SET_DUMPABLE)");
+  if (tracer_status_ != 0)
+    all.push_back(
+        "the tracer (cutrace-ioctl) was ended by " +
+        (WIFSIGNALED(tracer_status_) ? "signal " + std::to_string(WTERMSIG(tracer_status_))
+                                     : "status " + std::to_string(WEXITSTATUS(tracer_status_))) +
+        ": from then on ioctls are in no trace, and those on devices of NVIDIA failed in the program (ENOSYS)");
   if (given_up_ != 0)
     all.push_back(std::to_string(given_up_) +
                   " ioctls are in no trace: the process that writes it took nothing for ten seconds");

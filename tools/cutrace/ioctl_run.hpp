@@ -50,6 +50,7 @@ class ioctl_run final : public outside_run {
   std::map<std::uint32_t, writer> writers_;  ///< by the traced process
   std::string refusal_;
   bool tracer_gone_ = false;
+  int tracer_status_ = 0;          ///< of waitpid, once it is gone
   std::uint32_t last_ = 0;         ///< process of the newest record
   std::uint64_t carried_ = 0;      ///< records
   std::uint64_t given_up_ = 0;     ///< ioctls that the writing process did not take in time

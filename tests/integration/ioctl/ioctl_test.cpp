@@ -258,6 +258,37 @@ TEST_CASE("who writes the trace is killed: the program ends as ever, and what is
         std::string::npos);
 }
 
+TEST_CASE("the tracer is killed: the program loses its ioctls, and that is said") {
+  temporary_folder folder;
+  const pid_t command = ::fork();
+  if (command == 0) {
+    ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
+    if (::chdir(folder.path().c_str()) != 0 || std::freopen("errors", "w", stderr) == nullptr) ::_exit(1);
+    ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--strict", "--method", "ioctl", "--sink", "jsonl", "--out", "out",
+            "--", SUBJECT, "/dev/null", "until_notified", nullptr);
+    ::_exit(1);
+  }
+  REQUIRE(appears(folder.file("begun")));
+  REQUIRE(anything_written(folder.file("out")));
+  std::ifstream status_of("/proc/" + text_in(folder.file("begun")).substr(0, text_in(folder.file("begun")).find(' ')) +
+                          "/status");
+  pid_t tracer = 0;
+  for (std::string line; std::getline(status_of, line);)
+    if (line.compare(0, 10, "TracerPid:") == 0) tracer = std::atoi(line.c_str() + 10);
+  REQUIRE(tracer > 0);
+  ::kill(tracer, SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::ofstream(folder.file("enough")) << "\n";
+  int status = 0;
+  ::waitpid(command, &status, 0);
+  CHECK(text_in(folder.file("ended")) == "0 Function not implemented");
+  const std::string errors = content_of(folder.file("errors"));
+  CAPTURE(errors);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+  CHECK(errors.find("the tracer (cutrace-ioctl) was ended by signal 9: from then on") != std::string::npos);
+}
+
 TEST_CASE("records that find no room until the program has ended are counted in its trace") {
   temporary_folder folder;
   std::ofstream(folder.file("program.sh"))
