@@ -3,6 +3,7 @@
 // NVIDIA's, so that each ioctl fails with ENOTTY, and every one must be in the trace, with its name, in the file of its
 // process; and the program must not notice anything.
 #include <doctest/doctest.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -287,6 +288,32 @@ TEST_CASE("the tracer is killed: the program loses its ioctls, and that is said"
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 3);
   CHECK(errors.find("the tracer (cutrace-ioctl) was ended by signal 9: from then on") != std::string::npos);
+}
+
+TEST_CASE("a child that hides its descriptors is reported, unless children are left out") {
+  for (const char* children : {"on", "off"}) {
+    CAPTURE(children);
+    temporary_folder folder;
+    const pid_t command = ::fork();
+    if (command == 0) {
+      ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
+      constexpr unsigned nobody = 65534;  // root can look at everything
+      if (::chdir(folder.path().c_str()) != 0 || std::freopen("errors", "w", stderr) == nullptr) ::_exit(1);
+      if (::getuid() == 0 && (::chown(".", nobody, nobody) != 0 || ::setgroups(0, nullptr) != 0 ||
+                              ::setresgid(nobody, nobody, nobody) != 0 || ::setresuid(nobody, nobody, nobody) != 0))
+        ::_exit(1);
+      ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--method", "ioctl", "--children", children, "--sink", "jsonl",
+              "--out", "out", "--", SUBJECT, "/dev/null", "hidden_child", nullptr);
+      ::_exit(126);
+    }
+    int status = 0;
+    ::waitpid(command, &status, 0);
+    if (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127) return;  // that user may not execute it
+    const std::string errors = content_of(folder.file("errors"));
+    CAPTURE(errors);
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK((errors.find("hides what it has open") != std::string::npos) == (std::string(children) == "on"));
+  }
 }
 
 TEST_CASE("records that find no room until the program has ended are counted in its trace") {

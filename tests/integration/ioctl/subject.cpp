@@ -192,6 +192,19 @@ int own_filter() {
   return 0;
 }
 
+int hidden_child() {
+  const int fd = open_device();
+  one_round(fd);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_DUMPABLE, 0);
+    one_round(fd);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  return 0;
+}
+
 /// Goes on until its folder has a file "enough"; then says how its ioctls end.
 int until_notified() {
   const int fd = open_device();
@@ -223,6 +236,7 @@ int main(int argc, char** argv) {
   if (what == "descriptors") return descriptors();
   if (what == "own_filter") return own_filter();
   if (what == "until_notified") return until_notified();
+  if (what == "hidden_child") return hidden_child();
   one_round(open_device());
   std::printf("about to end\n");
   std::fflush(stdout);

@@ -117,7 +117,8 @@ class tracer {
       return false;
     const std::uint64_t begin_ns = clock::monotonic_ns();
     const device_number number = device_of(thread, call.seccomp.args[0]);
-    if (number.hidden) ring_.hidden().fetch_add(1, std::memory_order_relaxed);
+    if (number.hidden && (only_ == 0 || process_of(thread) == only_))
+      ring_.hidden().fetch_add(1, std::memory_order_relaxed);
     if (!number.character_device) return false;
     const device_node node = devices_.find(number.major, number.minor);
     if (node.kind == ioctl_device::unknown) return false;
