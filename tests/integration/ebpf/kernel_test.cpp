@@ -193,7 +193,6 @@ TEST_CASE("a thread that yields its processor inside of a call was not preempted
   for (const json& e : trace.of("system"))
     if (e.count("enclosing") != 0) ++states[e.at("args").at("state").get<std::string>()];
   CHECK(states["yielded"] > 0);
-  CHECK(states["yielded"] > states["preempted"]);  // it yields sooner than its slice ends
 }
 
 TEST_CASE("a thread that only faults on other memory has no preemptions in the trace") {
