@@ -9,6 +9,7 @@
 
 #include "reading.hpp"
 #include "trace/perfetto_tables.hpp"
+#include "trace/request_list.hpp"
 
 namespace perfetto_reader_test {
 
@@ -51,14 +52,15 @@ class as_kept {
     e.name = printable(e.name);
     e.depth = 0;
     const bool gpu = e.is_gpu_work() || e.is_cuda_event();
-    if (e.kind != event_kind::stage && !gpu) e.stage_name = {};
-    if (gpu && e.stage_id == 0) e.stage_name = {};
-    if (gpu && e.stage_id != 0) e.stage_name = printable(e.stage_name);
+    const bool in_stage = gpu || e.kind == event_kind::alarm;
+    if (e.kind != event_kind::stage && !in_stage) e.stage_name = {};
+    if (in_stage && e.stage_id == 0) e.stage_name = {};
+    if (in_stage && e.stage_id != 0) e.stage_name = printable(e.stage_name);
     if (e.kind == event_kind::stage) e.stage_name = e.name;
     e.stage_id = 0;
     e.capture_stage_id = 0;
     const bool has_requests =
-        gpu || e.kind == event_kind::stage || e.kind == event_kind::mark || e.kind == event_kind::memory;
+        in_stage || e.kind == event_kind::stage || e.kind == event_kind::mark || e.kind == event_kind::memory;
     if (!has_requests) e.request_count = e.request_total = 0;
     switch (e.kind) {
       case event_kind::stage:
@@ -231,6 +233,33 @@ TEST_CASE("an alarm of a kernel keeps its grid and block, as three numbers that 
     CHECK((all_complaints(o).find("not three numbers, as 64x1x1: \"" + std::string(broken) + '"') ==
            std::string::npos) == (broken == text));
   }
+}
+
+TEST_CASE("an alarm keeps the stage and the requests of its work") {
+  cutrace::request_ref requests[3];
+  requests[0].id = 17;
+  requests[1].id = 18;
+  requests[2].name = sample::text_of("chat-0007");
+  requests[2].id = cutrace_reading::request_list::hash("chat-0007");
+  events all = sample::server_run();
+  std::uint32_t count = 0;
+  for (event& e : all) {
+    if (e.kind != event_kind::alarm) continue;
+    e.stage_name = sample::text_of("answer");
+    e.stage_id = 4711;
+    e.requests = requests;
+    e.request_count = ++count;  // a number, then a set
+    e.request_total = count == 2 ? 5 : count;
+  }
+  REQUIRE(count == 2);
+  check_round_trip(late_marked(all), false, ".pftrace");
+  count = 0;
+  for (event& e : all) {
+    if (e.kind != event_kind::alarm) continue;
+    e.requests = requests + 1;
+    e.request_count = e.request_total = ++count == 1 ? 2 : 0;  // with a name, then none
+  }
+  check_round_trip(late_marked(all), false, ".pftrace");
 }
 
 TEST_CASE("Perfetto traces with hostile names and numbers are read without a complaint") {

@@ -298,6 +298,10 @@ void perfetto_reader::apply_host(open_slice& to, const parsed_note& n) {
         break;
     }
   } else if (is_described) {
+    if (e.kind == event_kind::alarm && n.key == note::stage) {
+      e.stage_name = text_of(n);
+      return;
+    }
     if (apply_described(e, n)) return;
   } else if (is_memory) {
     switch (n.key) {

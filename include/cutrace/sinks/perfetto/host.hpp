@@ -37,7 +37,10 @@ class perfetto_host {
     perfetto_sequence& s = lane.sequence;
     if (!state_.packets.is_known(s)) begin_lane(lane);
     const std::uint32_t name = state_.name_number(s, e);
-    const std::uint32_t requests = is_stage ? state_.requests_number(s, e) : 0;
+    // An alarm stands alone: whoever reads it must see whose work it is about.
+    const bool is_alarm = e.kind == event_kind::alarm;
+    const std::uint32_t requests = is_stage || is_alarm ? state_.requests_number(s, e) : 0;
+    const std::uint32_t in_stage = is_alarm && e.stage_id != 0 ? state_.stage_number(s, e.stage_name) : 0;
     const trace_clock& clock = state_.packets.clock;
 
     char* to = state_.packets.out.room(packet_room + room_of_fields(e));
@@ -54,6 +57,8 @@ class perfetto_host {
       to = state_.put_requests<track_note>(to, e, requests);
     } else if (goes_by_fields(e.kind)) {
       to = put_described(to, e);
+      if (in_stage != 0) to = put_text_number_note<track_note>(to, note::stage, in_stage);
+      if (is_alarm) to = state_.put_requests<track_note>(to, e, requests);
     }
     to = perfetto_state::put_quality<track_note>(to, e);
     to = close_messages(packet, begin, to);
