@@ -262,6 +262,25 @@ TEST_CASE("an alarm keeps the stage and the requests of its work") {
   check_round_trip(late_marked(all), false, ".pftrace");
 }
 
+TEST_CASE("texts with control characters and broken bytes are whole, as names are") {
+  events all;
+  event mark = sample::base(event_kind::mark, "mark", 100, 100);
+  mark.stage.origin = cutrace::stage_origin::nvtx;
+  mark.stage.domain = sample::text_of("a\nb\tc\xFF");
+  mark.stage.category_name = sample::text_of("\n\n\n\n");
+  all.push_back(mark);
+  const temporary_folder folder;
+  cutrace::perfetto_sink sink(folder.file("t.pftrace"));
+  write(sink, all);
+  kept_trace kept;
+  cutrace_reading::read({folder.file("t.pftrace")}, kept);
+  event read;
+  for (const event& e : kept.events())
+    if (e.kind == event_kind::mark) read = e;
+  CHECK(plain(read.stage.domain) == "a\\x0ab\\x09c\xEF\xBF\xBD");
+  CHECK(plain(read.stage.category_name) == "\\x0a\\x0a\\x0a\\x0a");
+}
+
 TEST_CASE("Perfetto traces with hostile names and numbers are read without a complaint") {
   for (const events& all : {hostile::named_events(), hostile::extreme_events()}) {
     const temporary_folder folder;

@@ -192,7 +192,7 @@ class perfetto_host {
     const auto add = [&](const auto& field) {
       constexpr field_form form = std::decay_t<decltype(field)>::form;
       room += note_room + field.name.size();
-      if constexpr (form == field_form::text) room += field.of(e).size;
+      if constexpr (form == field_form::text) room += escaped_text_room(field.of(e).size);
       if constexpr (form == field_form::triple) room += triple_room;
       if constexpr (form == field_form::arguments) room += room_of(field.of(e).arguments, field.of(e).argument_count);
     };
@@ -205,10 +205,13 @@ class perfetto_host {
     for (std::uint32_t i = 0; arguments != nullptr && i < count; ++i) {
       room += arguments[i].name.size + note_room;
       if (arguments[i].kind != argument_kind::string) continue;
-      const std::size_t size = std::strlen(arguments[i].string_value());
-      room += 4 * (size < perfetto_text_limit ? size : perfetto_text_limit) + 4;  // an escape takes four characters
+      room += escaped_text_room(std::strlen(arguments[i].string_value()));
     }
     return room;
+  }
+  /// Of what append_perfetto_text makes of a text of this size: an escape takes four characters.
+  static constexpr std::size_t escaped_text_room(std::size_t size) noexcept {
+    return 4 * (size < perfetto_text_limit ? size : perfetto_text_limit) + 4;
   }
 
   static constexpr std::size_t triple_room = 3 * 10 + 3;  ///< "64x1x1"
@@ -345,21 +348,15 @@ class perfetto_host {
     return to;
   }
 
-  /// A text of the program, escaped and cut to its original size, since only this much room was made.
+  /// A text of the program, escaped.
   std::string_view foreign(text t) {
     scratch_.clear();
     append_perfetto_text(scratch_, view_of(t));
-    if (scratch_.size() > t.size) cut_text(scratch_, t.size);
     return scratch_;
   }
   template <class Form>
   char* put_foreign(char* to, note key, text t) {
     return put_text_note<Form>(to, key, foreign(t));
-  }
-  /// Cuts `s` to at most `size` bytes, at the begin of a character.
-  static void cut_text(std::string& s, std::size_t size) {
-    while (size > 0 && (static_cast<unsigned char>(s[size]) & 0xC0u) == 0x80u) --size;
-    s.resize(size);
   }
 
   perfetto_state& state_;
