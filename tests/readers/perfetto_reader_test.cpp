@@ -320,6 +320,20 @@ TEST_CASE("what a Perfetto trace says of itself") {
   CHECK(kept.notes()[0] == "cupti: \"quoted\" note");
 }
 
+TEST_CASE("a request that is named by digits behind a zero stays a name") {
+  const cutrace::request_ref batch[] = {sample::request_name("0017"), sample::request_id(17), sample::request_id(0),
+                                        sample::request_name("00")};
+  events all = {sample::base(event_kind::process, "llm_server", 0, 0)};
+  for (const std::uint32_t count : {4u, 1u}) {
+    event e = sample::base(event_kind::stage, "decode", 100, 200);
+    e.stage_id = 1;
+    e.requests = batch;
+    e.request_count = e.request_total = count;
+    all.push_back(e);
+  }
+  check_round_trip(all, false, ".pftrace");
+}
+
 TEST_CASE("requests of Perfetto traces") {
   const cutrace::request_ref batch[] = {sample::request_id(17), sample::request_name("chat-0007"),
                                         sample::request_id(18)};

@@ -104,7 +104,7 @@ cutrace::text perfetto_reader::text_of(const parsed_note& n) {
   return n.interned->pooled;
 }
 
-/// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name.
+/// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name. No id is written with a zero before it.
 void perfetto_reader::read_requests(interned_text& t) {
   t.is_read = true;
   const auto requests = std::allocate_shared<request_vector>(counting_allocator<request_vector>());
@@ -134,7 +134,8 @@ void perfetto_reader::read_requests(interned_text& t) {
     const std::string_view one = rest.substr(0, comma);
     cutrace::request_ref r;
     const auto parsed = std::from_chars(one.data(), one.data() + one.size(), r.id);
-    if (parsed.ec != std::errc() || parsed.ptr != one.data() + one.size()) {
+    const bool is_id = parsed.ec == std::errc() && parsed.ptr == one.data() + one.size();
+    if (!is_id || (one.size() > 1 && one.front() == '0')) {
       r.id = request_list::hash(one);
       r.name = to_.texts().intern(one);
     }
