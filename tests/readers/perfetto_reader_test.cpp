@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Perfetto traces, and exactly what they do not keep: `as_kept` takes it away from the events that were written.
+#include <cstring>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/output/utf8.hpp>
 #include <cutrace/sinks/perfetto.hpp>
@@ -332,6 +333,36 @@ TEST_CASE("a request that is named by digits behind a zero stays a name") {
     all.push_back(e);
   }
   check_round_trip(all, false, ".pftrace");
+}
+
+TEST_CASE("the end of a Perfetto trace says which sinks failed, and why") {
+  const temporary_folder folder;
+  cutrace::perfetto_sink to(folder.file("t.pftrace"));
+  to.open(sample::info());
+  cutrace::trace_summary summary = sample::summary(0, 0);
+  summary.totals.sink_count = 3;
+  const char* const why[] = {"No space left on device", "the file has reached its limit (max=)", ""};
+  for (std::size_t i = 0; i < 3; ++i) {
+    cutrace::sink_stats& one = summary.totals.sinks[i];
+    std::strcpy(one.name, i == 0 ? "jsonl" : "chrome");
+    one.delivered = 10;
+    one.written = 7;
+    one.lost = 3;
+    one.failed = i == 0;
+    std::strcpy(one.failure, why[i]);
+  }
+  to.close(summary);
+  kept_trace kept;
+  const outcome o = cutrace_reading::read({folder.file("t.pftrace")}, kept);
+  CHECK(all_complaints(o) == "");
+  REQUIRE(kept.totals().sink_count == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const cutrace::sink_stats& one = kept.totals().sinks[i];
+    CHECK(one.written == 7);
+    CHECK(one.lost == 3);
+    CHECK(one.failed == (i == 0));
+    CHECK(std::string(one.failure) == why[i]);
+  }
 }
 
 TEST_CASE("requests of Perfetto traces") {

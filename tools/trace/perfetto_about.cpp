@@ -82,7 +82,11 @@ bool perfetto_reader::read_about_note(std::string_view what, const parsed_note& 
       name.copy(one.name, sizeof(one.name) - 1);
       one.delivered = n.value;
     } else if (s.sink_count != 0) {
-      (field == "written" ? s.sinks[s.sink_count - 1].written : s.sinks[s.sink_count - 1].lost) = n.value;
+      cutrace::sink_stats& one = s.sinks[s.sink_count - 1];
+      if (field == "written") one.written = n.value;
+      if (field == "lost") one.lost = n.value;
+      if (field == "failed") one.failed = n.value != 0;
+      if (field == "failure") one.failure[n.text.copy(one.failure, sizeof(one.failure) - 1)] = '\0';
     }
     return true;
   }

@@ -164,6 +164,9 @@ inline void add_summary(protozero::pbf_writer& event, const trace_summary& summa
     const std::string sink = "sinks." + perfetto_text(view_of(s.sinks[i].name)) + ".";
     notes.add(sink + "delivered", s.sinks[i].delivered);
     notes.add(sink + "written", s.sinks[i].written);
+    // Before "lost": earlier readers take what they do not know for it.
+    if (s.sinks[i].failed) notes.add(sink + "failed", std::uint64_t{1});
+    if (s.sinks[i].failure[0] != '\0') notes.add((sink + "failure").c_str(), view_of(s.sinks[i].failure));
     notes.add(sink + "lost", s.sinks[i].lost);
   }
   for (std::uint32_t i = 0; summary.notes != nullptr && i < summary.note_count; ++i) {
