@@ -296,7 +296,8 @@ function select(s) {
     const more = extras(lane, i);
     if (more.joined) field("Stands for", count(more.joined) + " events, busy for " + duration(lane.busy[i]));
     if (more.context) {
-      if (!named(row)) field("Stage", legible(data.names[more.context[0]]));
+      const stage = data.names[more.context[0]];  // a mark outside of stages may name requests
+      if (!named(row) && !(row.kind === "mark" && stage === "")) field("Stage", legible(stage));
       if (more.context[1]) field("Requests", legible(more.context[1]));
     } else if (!more.joined && !named(row) && row.kind !== "mark") {
       field("Stage", "none");

@@ -289,6 +289,63 @@ TEST_CASE("html: percentiles come from all events of a name") {
   for (std::size_t k = 0; k < 3; ++k) CHECK(row[8 + k].get<double>() == doctest::Approx(expected[k]).epsilon(0.032));
 }
 
+TEST_CASE("html: a mark has the requests that it names, not those of its stage or of another mark") {
+  const cutrace::request_ref first[] = {sample::request_id(1)}, second[] = {sample::request_id(2)};
+  const cutrace::request_ref both[] = {sample::request_id(1), sample::request_id(2)};
+  const cutrace::request_ref named[] = {sample::request_name("chat-7")};
+  const sink_contract::events all = {
+      sample::in_stage(sample::mark("token", 1000), "decode", 50, first, 1),
+      sample::in_stage(sample::mark("token", 2000), "decode", 50, second, 1),
+      sample::in_stage(sample::api("cuLaunchKernel", 3000, 3100, 1), "decode", 50, both, 2),
+      sample::in_stage(sample::mark("token", 4000), "decode", 50, named, 1),
+      sample::in_stage(sample::stage("decode", 0, 5000, 50), "decode", 50, both, 2),
+      sample::in_stage(sample::mark("token", 6000), "", 0, second, 1)};
+  const shown_page page = page_of(all);
+  const auto requests = [&](const shown_event& e) {
+    return e.context == 0 ? std::string("no context") : page.data["contexts"][e.context - 1][1].get<std::string>();
+  };
+  const std::vector<shown_event>* marks = nullptr;
+  const std::vector<shown_event>* calls = nullptr;
+  for (const auto& row : page.rows) {
+    if (row.first.find(" marks") != std::string::npos) marks = &row.second;
+    if (row.first.find(" driver calls") != std::string::npos) calls = &row.second;
+  }
+  REQUIRE(marks != nullptr);
+  REQUIRE(calls != nullptr);
+  REQUIRE(marks->size() == 4);
+  CHECK(requests((*marks)[0]) == "1");
+  CHECK(requests((*marks)[1]) == "2");
+  CHECK(requests((*calls)[0]) == "1, 2");
+  CHECK(requests((*marks)[2]) == "chat-7");
+  CHECK(requests((*marks)[3]) == "2");
+}
+
+TEST_CASE("html: beyond the memory limit an event keeps its stage") {
+  sink_contract::events all;
+  constexpr std::uint64_t n = 20000;
+  std::vector<cutrace::request_ref> requests(n);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    requests[i] = sample::request_id(i + 1);
+    const std::int64_t t = static_cast<std::int64_t>(i) * 10000;
+    all.push_back(sample::in_stage(sample::kernel("gemm", t, t + 5000, i + 1), i % 2 == 0 ? "prefill" : "decode", i + 1,
+                                   &requests[i], 1));
+  }
+  const shown_page page = page_of(all, std::size_t{2} << 20);
+  std::size_t events = 0, wrong = 0;
+  for (const shown_event& e : page.rows.at("GPU 0 stream 7")) {
+    const std::uint64_t i = static_cast<std::uint64_t>(e.start_ns) / 10000;
+    if (e.joined != 0) continue;
+    ++events;
+    const nlohmann::json context = e.context == 0 ? nlohmann::json() : page.data["contexts"][e.context - 1];
+    if (e.context == 0 || page.data["names"][context[0].get<std::size_t>()] != (i % 2 == 0 ? "prefill" : "decode") ||
+        (context[1] != std::to_string(i + 1) && context[1] != "(not kept: memory limit)"))
+      ++wrong;
+  }
+  CHECK(events == n);
+  CHECK(wrong == 0);
+  CHECK(page.data["notes"].dump().find("do not show their requests") != std::string::npos);
+}
+
 TEST_CASE("html: the file has its name only when the report is complete") {
   const temporary_folder folder;
   cutrace::html_options o;

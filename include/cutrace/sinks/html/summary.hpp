@@ -149,7 +149,9 @@ class summary_writer {
                                  ascii::duration(t.resolution_ns()), " as one; tables and charts count each"}));
     if (t.names().refused() > 0) json_.value("memory limit: some names of the timeline are \"(other names)\"");
     if (t.contexts().refused() > 0)
-      json_.value("memory limit: some events of the timeline do not show their stage and requests");
+      json_.value(t.contexts().stages_refused()
+                      ? "memory limit: some events of the timeline do not show their stage and requests"
+                      : "memory limit: some events of the timeline do not show their requests");
   }
 
   /// [title, what, advice, ns that a fix can win, [[start, end, words] of each proof]]

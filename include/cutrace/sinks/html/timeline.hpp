@@ -29,13 +29,15 @@ namespace html {
 /// Texts with numbers from 1 on; texts beyond `limit_bytes` get number 0 and are counted.
 class text_numbers {
  public:
-  explicit text_numbers(std::size_t limit_bytes) : bytes_left_(limit_bytes) {}
+  /// @param reserve_bytes the part of the limit that only `important` texts may use
+  explicit text_numbers(std::size_t limit_bytes, std::size_t reserve_bytes = 0)
+      : bytes_left_(limit_bytes), reserve_bytes_(reserve_bytes) {}
 
-  std::uint32_t number(const std::string& text) {
+  std::uint32_t number(const std::string& text, bool important = false) {
     const auto found = numbers_.find(text);
     if (found != numbers_.end()) return found->second;
     const std::size_t cost = text.size() + 96;  // a node of the map and a pointer
-    if (cost > bytes_left_) {
+    if (cost + (important ? 0 : reserve_bytes_) > bytes_left_) {
       ++refused_;
       return 0;
     }
@@ -51,23 +53,23 @@ class text_numbers {
   detail::seeded_map<std::string, std::uint32_t> numbers_;
   std::vector<const std::string*> texts_;
   std::size_t bytes_left_;
+  std::size_t reserve_bytes_;
   std::uint64_t refused_ = 0;
 };
 
 /// Stages with the requests they serve. An entry: number of the stage's name (four bytes), then text of the requests.
+/// Each request makes new entries, so a long trace reaches the limit; then events keep their stage.
 class context_table {
  public:
-  explicit context_table(std::size_t limit_bytes) : known_(limit_bytes) {}
+  explicit context_table(std::size_t limit_bytes) : known_(limit_bytes, limit_bytes / 8) {}
 
   /// @param stage_name number of the name of e's stage
   std::uint32_t number(const event& e, std::uint32_t stage_name) {
-    if (e.stage_id == 0) return 0;
+    // A mark may name requests of its own: its stage does not say which.
+    if (e.stage_id == 0 || e.kind == event_kind::mark) return find_or_add(e, stage_name);
     recent& r = recent_[(e.stage_id ^ e.stage_id >> 7) % recent_count];
     if (r.stage_id == e.stage_id && r.stage_name == stage_name && r.requests == e.request_total) return r.number;
-    key_.assign(sizeof(stage_name), '\0');
-    std::memcpy(&key_[0], &stage_name, sizeof(stage_name));
-    append_requests(e);
-    r = {e.stage_id, stage_name, e.request_total, known_.number(key_)};
+    r = {e.stage_id, stage_name, e.request_total, find_or_add(e, stage_name)};
     return r.number;
   }
 
@@ -81,6 +83,8 @@ class context_table {
     return std::string_view(entry).substr(sizeof(std::uint32_t));
   }
   std::uint64_t refused() const noexcept { return known_.refused(); }
+  /// Whether of some refused entries the stage is not known either.
+  bool stages_refused() const noexcept { return stages_refused_; }
 
  private:
   static constexpr std::size_t recent_count = 64;
@@ -91,6 +95,19 @@ class context_table {
     std::uint32_t requests = 0;
     std::uint32_t number = 0;
   };
+
+  CUTRACE_NOINLINE std::uint32_t find_or_add(const event& e, std::uint32_t stage_name) {
+    key_.assign(sizeof(stage_name), '\0');
+    std::memcpy(&key_[0], &stage_name, sizeof(stage_name));
+    append_requests(e);
+    std::uint32_t n = known_.number(key_, key_.size() == sizeof(stage_name));
+    if (n == 0 && key_.size() > sizeof(stage_name)) {
+      key_.replace(sizeof(stage_name), std::string::npos, "(not kept: memory limit)");
+      n = known_.number(key_, true);
+    }
+    stages_refused_ = stages_refused_ || n == 0;
+    return n;
+  }
 
   CUTRACE_NOINLINE void append_requests(const event& e) {
     const std::uint32_t shown = e.request_count < shown_requests ? e.request_count : shown_requests;
@@ -109,6 +126,7 @@ class context_table {
   text_numbers known_;
   recent recent_[recent_count];
   std::string key_;
+  bool stages_refused_ = false;
 };
 
 /// grid, block, cluster, registers a thread, static and dynamic shared memory: the first members of kernel_data.
@@ -386,7 +404,7 @@ class timeline {
     if (CUTRACE_UNLIKELY(e.incomplete)) r.name = unfinished_name(e);
     const bool is_stage = e.kind == event_kind::stage;
     const text stage = is_stage ? e.name : e.stage_name;
-    if (e.stage_id != 0) r.context = contexts_.number(e, names_.number(stage));
+    if (e.stage_id != 0 || e.request_total != 0) r.context = contexts_.number(e, names_.number(stage));
     if (e.is_gpu_work()) {
       add_gpu(r, e);
     } else if (e.kind == event_kind::api) {
