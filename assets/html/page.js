@@ -216,9 +216,9 @@ function showTables() {
   section("s-gaps", data.gaps, node => {
     table(node, [
       {title: "Begins at", left: true, key: g => g[1], text: g => duration(g[1] - whole.start), name: g => {
-        const row = rows.find(r => r.kind === "gap" && r.device === g[0]), lane = row.lanes[0];
-        select({row, lane, i: first(lane.start, lane.n, g[1])});
-        zoomTo(selected);
+        const row = rows.find(r => r.kind === "gap" && r.device === g[0]), lane = row && row.lanes[0];
+        if (row) select({row, lane, i: first(lane.start, lane.n, g[1])});
+        showAround(g[1], g[1] + g[2]);  // also where the device's streams found no row of their own
         $("h-timeline").scrollIntoView({block: "start"});
       }},
       {title: "GPU", key: g => g[0], text: g => String(g[0])},
@@ -300,7 +300,7 @@ function select(s) {
       if (!named(row) && !(row.kind === "mark" && stage === "")) field("Stage", legible(stage));
       if (more.context[1]) field("Requests", legible(more.context[1]));
     } else if (!more.joined && !named(row) && row.kind !== "mark") {
-      field("Stage", "none");
+      field("Stage", row.kind === "gpu" && more.call === undefined ? "not known" : "none");
     }
     if (more.bytes !== undefined) {
       field("Bytes", bytes(more.bytes) + " (" + count(more.bytes) + ")");

@@ -257,8 +257,9 @@ function reveal(s) {  // scrolls and moves until the selection is in sight
   }
   redraw();
 }
-function zoomTo(s) {
-  const start = s.lane.start[s.i], end = s.lane.end[s.i], room = Math.max((end - start) * 2, 40 * SMALLEST);
+function zoomTo(s) { showAround(s.lane.start[s.i], s.lane.end[s.i]); }
+function showAround(start, end) {
+  const room = Math.max((end - start) * 2, 40 * SMALLEST);
   show(start - room, end + room);
 }
 
@@ -289,10 +290,10 @@ function step(forward) {  // to the next match in time, over all rows
   const from = selected ? selected.lane.start[selected.i] : forward ? -Infinity : Infinity;
   const order = s => rows.indexOf(s.row) * LANES + s.row.lanes.indexOf(s.lane);
   let best = null;
-  const better = (a, b) => (a.lane.start[a.i] - b.lane.start[b.i] || order(a) - order(b)) * (forward ? 1 : -1) < 0;
+  const better = (a, b) =>
+    (a.lane.start[a.i] - b.lane.start[b.i] || order(a) - order(b) || a.i - b.i) * (forward ? 1 : -1) < 0;
   for (const row of rows) for (const lane of row.lanes) {
-    let i = first(lane.start, lane.n, from);
-    if (!forward) i = Math.min(i, lane.n - 1);
+    let i = forward ? first(lane.start, lane.n, from) : first(lane.start, lane.n, from + 1) - 1;
     for (; i >= 0 && i < lane.n; i += forward ? 1 : -1) {
       if (!lane.hit[i]) continue;
       const s = {row, lane, i};

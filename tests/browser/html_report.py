@@ -164,6 +164,32 @@ def others(browser, folder):
     check("a joined event says so", "Stands for" in browser.text("#details"), browser.text("#details"))
 
 
+def crowd(browser, folder):
+    """The GPU has no row of its own, marks stand at one moment, work has no known call."""
+    opened(browser, f"{folder}/crowd.html")
+    check("the GPU's work is among other streams", "other streams: 3 events" in rows(browser), rows(browser)[-3:])
+    browser.run("document.querySelector('#s-gaps tbody button').click()")
+    browser.run(SETTLE)
+    seen = browser.text("#range")
+    check("a gap without a row is shown, too", seen == "40.0 us from 0 ns", seen)
+    check("the console is silent after a click on a gap", browser.console() == [])
+    browser.type("#search", "same moment")
+    check("marks of one moment are counted", browser.text("#found") == "3 matches", browser.text("#found"))
+    for keys in ("document.getElementById('next').click()", "document.getElementById('previous').click()"):
+        places = []
+        for _ in range(3):
+            browser.run(keys)
+            places.append(browser.run("return selected.i"))
+        check("marks of one moment are visited one by one", places == ([1, 2, 3] if "next" in keys else [2, 1, 1]), keys, places)
+    browser.run("select(null); document.getElementById('search').value = ''")
+    browser.type("#search", "orphan\ue007")
+    check("the stage of work without a call is not known", "Stagenot known" in browser.text("#details"), browser.text("#details"))
+    browser.run("select(null); document.getElementById('search').value = ''")
+    browser.type("#search", "token\ue007")
+    check("a mark outside of stages shows its request", "Requests77" in browser.text("#details") and
+          "Stage" not in browser.text("#details"), browser.text("#details"))
+
+
 def pictures(browser, folder, path):
     opened(browser, path)
     browser.size(1440, 900)
@@ -210,6 +236,7 @@ def main():
         server(browser, folder)
         attack(browser, folder)
         others(browser, folder)
+        crowd(browser, folder)
         pictures(browser, folder, os.path.abspath(sys.argv[5]) if len(sys.argv) > 5 else f"{folder}/server.html")
     finally:
         browser.close()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the HTML reports that tests/browser opens: of a server's run, of names that attack a page, of nothing, of
-// losses alone, of extreme times, and of more events than the memory limit holds.
+// losses alone, of extreme times, of more threads than rows, and of more events than the memory limit holds.
 //
 //   make_reports <folder>               those
 //   make_reports <folder> <events>      one, many.html, of that many events with the default limit
@@ -45,6 +45,27 @@ std::vector<cutrace::event> attack() {
     all.push_back(sample::in_stage(sample::stage(name, t - 10, t + 950, 5000), name, 5000, requests, 1));
     all.push_back(sample::base(event_kind::thread, name, 0, 0, static_cast<std::uint32_t>(t)));
     t += 1000;
+  }
+  return all;
+}
+
+/// More threads than the timeline has rows, so that the GPU has no row of its own; work without a known call; marks at
+/// the same moment.
+std::vector<cutrace::event> crowd() {
+  std::vector<cutrace::event> all;
+  static const cutrace::request_ref request[] = {sample::request_id(77)};
+  all.push_back(sample::in_stage(sample::mark("token", 150), "", 0, request, 1));
+  for (int i = 0; i < 3; ++i) all.push_back(sample::mark("same moment", 200));
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    cutrace::event call = sample::api("cuLaunchKernel", 1000 + i, 2000 + i, i + 1);
+    call.thread_id = 10000 + i;
+    all.push_back(call);
+  }
+  for (std::int64_t t = 10000; t < 40000; t += 10000) {
+    cutrace::event work = sample::kernel("orphan", t, t + 2000, 9000);
+    work.joined = cutrace::attribution::no_callback;
+    work.call_name = {};
+    all.push_back(work);
   }
   return all;
 }
@@ -102,6 +123,7 @@ int main(int argc, char** argv) {
       folder + "losses.html",
       {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::unpaired, 1, 20)}, 4);
   write_report(folder + "extreme.html", hostile::extreme_events(), 0);
+  write_report(folder + "crowd.html", crowd(), 0);
   write_many(folder + "joined.html", 200000, std::size_t{2} << 20);
   return 0;
 }
