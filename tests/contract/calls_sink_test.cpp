@@ -151,4 +151,23 @@ TEST_CASE("calls: head and totals") {
   CHECK(lines_in(text).size() == 3);
 }
 
+TEST_CASE("calls: notes and what is missing are sentences, which are not cut like names") {
+  const std::string note = "sink: /" + std::string(230, 'f') + "/trace.jsonl: no space is left; free some";
+  const std::string missing = "the parts of " + std::string(230, 'h') + " are not there: run the merge again";
+  const char* const notes[] = {note.c_str()};
+  cutrace::trace_summary end = sample::summary(3);
+  end.notes = notes;
+  end.note_count = 1;
+  end.missing = missing.c_str();
+  std::string text;
+  cutrace::detail::calls_footer(text, end);
+  CHECK(text.find("# " + note + "\n") != std::string::npos);
+  CHECK(text.find("# INCOMPLETE: " + missing + "\n") != std::string::npos);
+  cutrace::trace_info info = sample::info();
+  info.backend_detail = note.c_str();
+  text.clear();
+  cutrace::detail::calls_header(text, info);
+  CHECK(text.find(note + "\n") != std::string::npos);
+}
+
 }  // namespace calls_sink_test

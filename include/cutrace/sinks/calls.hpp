@@ -89,6 +89,8 @@ constexpr std::size_t shown_name_bytes = 200;  // a mangled or templated kernel 
 
 inline void append_name(std::string& out, std::string_view name) { append_printable(out, name, shown_name_bytes); }
 inline void append_name(std::string& out, text name) { append_name(out, view_of(name)); }
+/// A note or another line for people, whose end often says what to do.
+inline void append_sentence(std::string& out, std::string_view s) { append_printable(out, s, 4096); }
 
 /// "[0.001234] ": seconds since the session began; what is below a microsecond is cut off.
 inline void append_time(std::string& out, std::int64_t ns) {
@@ -457,7 +459,7 @@ inline void calls_header(std::string& out, const trace_info& i) {
   append_name(out, view_of(i.backend));
   if (!view_of(i.backend_detail).empty()) {
     out += ": ";
-    append_name(out, view_of(i.backend_detail));
+    append_sentence(out, view_of(i.backend_detail));
   }
   out += '\n';
 }
@@ -475,12 +477,12 @@ inline void calls_footer(std::string& out, const trace_summary& summary) {
   out += '\n';
   if (summary.missing != nullptr) {
     out += "# INCOMPLETE: ";
-    append_name(out, view_of(summary.missing));
+    append_sentence(out, view_of(summary.missing));
     out += '\n';
   }
   for (std::uint32_t i = 0; i < summary.note_count; ++i) {
     out += "# ";
-    append_name(out, view_of(summary.notes[i]));
+    append_sentence(out, view_of(summary.notes[i]));
     out += '\n';
   }
 }
