@@ -139,6 +139,18 @@ TEST_CASE("prometheus: stages and devices beyond the limit share a series and ar
   CHECK(page.sum("cutrace_kernels_total") == 100);
 }
 
+TEST_CASE(
+    "prometheus: a counter that the program calls \"other\" has its series; only names beyond the limit are folded") {
+  cutrace::prometheus_options o;
+  o.stages = 2;
+  const document page = page_of({sample::counter("other", 10, 7, 7, false), sample::counter("queue", 20, 3),
+                                 sample::counter("beyond", 30, 9), sample::counter("other", 40, 8, 1, false)},
+                                o);
+  CHECK(page.value("cutrace_user_value", {{"name", "queue"}}) == 3);
+  CHECK(page.value("cutrace_user_count_total", {{"name", "other"}}) == 8);
+  CHECK(page.value("cutrace_folded_names_total") == 1);
+}
+
 TEST_CASE("prometheus: work without times, which stands at its call, is counted and measures nothing") {
   std::vector<cutrace::event> all;
   all.push_back(sample::called_at(sample::kernel("k", 500, 500, 1), 500));

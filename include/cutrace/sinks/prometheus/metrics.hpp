@@ -406,8 +406,9 @@ class metrics {
   }
 
   void add_counter(const event& e) {
-    const std::uint32_t n = user_labels.number(e.name);
-    if (n == label_table::other) return;  // values of different names have no sum; counted as folded
+    const std::uint64_t folded = user_labels.folded();
+    const std::uint32_t n = user_labels.number(e.name);  // that of "other" also where the program calls a counter so
+    if (user_labels.folded() != folded) return;          // values of different names have no sum
     if (n >= user_values.size()) user_values.resize(n + std::size_t{1});
     user_values[n] = {true, e.counter.gauge, e.counter.value};
   }
