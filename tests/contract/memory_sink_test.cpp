@@ -78,6 +78,9 @@ TEST_CASE("memory sink: what does not fit is counted") {
   CHECK(sink.bytes() <= 10 * sizeof(cutrace::event));
   CHECK(sink.events().size() > 0);
   CHECK(sink.events().size() + sink.not_kept() == 10 * all.size());
+  const cutrace::sink& as_the_session_sees_it = sink;
+  CHECK(as_the_session_sees_it.left_out() == sink.not_kept());
+  CHECK(std::string(as_the_session_sees_it.left_out_because()).find("limit") != std::string::npos);
 }
 
 TEST_CASE("memory sink: snapshots while another thread writes") {

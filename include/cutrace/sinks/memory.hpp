@@ -36,6 +36,9 @@ class memory_sink : public sink {
     }
   }
 
+  std::uint64_t left_out() const noexcept override { return not_kept(); }
+  const char* left_out_because() const noexcept override { return "the memory sink's limit is reached"; }
+
   void close(const trace_summary& summary) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     totals_ = summary.totals;
