@@ -61,4 +61,21 @@ TEST_CASE("ascii: the file has its name only when the report is complete") {
   CHECK(::access(folder.file("report.txt").c_str(), F_OK) == 0);
 }
 
+TEST_CASE("ascii: a fault comes first, also after many hangs") {
+  sink_contract::events all;
+  for (int i = 0; i < 20; ++i) all.push_back(sample::alarm("hang", "stage", "serve", 1000 * (i + 1), 1));
+  all.push_back(sample::alarm("fault", "kernel", "gather", 50000, 1));
+  all.push_back(sample::alarm("fault", "kernel", "scatter", 60000, 1));
+  cutrace::ascii_options wide;
+  wide.path = "-";
+  wide.width = 400;
+  cutrace::ascii_sink sink(wide);
+  sink.open(sample::info());
+  sink.write(sample::view(all));
+  const std::string report = sink.report(sample::summary(all.size()));
+  CHECK(report.find("GPU FAULT") != std::string::npos);
+  CHECK(report.find("gather") != std::string::npos);
+  CHECK(report.find("the first of 22 alarms") != std::string::npos);
+}
+
 }  // namespace ascii_sink_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The alarms of a trace (faults, hangs): how many there were, and of each of the first 16 the likeliest candidate (the
-// GPU work, host call or stage that may be the cause).
+// GPU work, host call or stage that may be the cause). The first fault is among them, whatever came before.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,10 @@ class alarm_log {
   void add(const event& e) {
     if (e.kind != event_kind::alarm || e.alarm.rank != 1) return;
     ++count_;
-    if (first_.size() == limit) return;
+    const bool fault = std::string_view(e.alarm.what.data, e.alarm.what.size) == "fault";
+    if (first_.size() == limit && (!fault || has_fault_)) return;
+    if (first_.size() == limit) first_.pop_back();  // hangs alone so far
+    has_fault_ = has_fault_ || fault;
     alarm a;
     a.what = of(e.alarm.what);
     a.work = of(e.alarm.work);
@@ -55,6 +58,7 @@ class alarm_log {
 
   std::vector<alarm> first_;
   std::uint64_t count_ = 0;
+  bool has_fault_ = false;
 };
 
 }  // namespace analysis
