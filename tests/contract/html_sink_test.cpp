@@ -346,6 +346,30 @@ TEST_CASE("html: beyond the memory limit an event keeps its stage") {
   CHECK(page.data["notes"].dump().find("do not show their requests") != std::string::npos);
 }
 
+TEST_CASE("html: names in any script stand in title, answer and notes as they are") {
+  const temporary_folder folder;
+  const auto sink = subject_with(std::size_t{32} << 20).make(folder.file("out"));
+  cutrace::trace_info info = sample::info();
+  info.process_name = "\u6a21\u578b";
+  const sink_contract::events all = {
+      sample::kernel("before", 1000, 2000, 1), sample::stage("\u89e3\u7801", 2500, 19500, 2),
+      sample::stage("\u202egnp", 19500, 19600, 3), sample::api("cuLaunchKernel", 19600, 19700, 4),
+      sample::called_at(sample::kernel("after", 20000, 21000, 4), 19600)};
+  cutrace::trace_summary end = sample::summary(all.size());
+  const char* const notes[] = {"no file \u00e9t\u00e9, nor \u202exyz"};
+  end.notes = notes;
+  end.note_count = 1;
+  sink->open(info);
+  sink->write(sample::view(all));
+  sink->close(end);
+  const std::string page = content_of(folder.file("out"));
+  CHECK(between(page, "<title>", "</title>") == "\u6a21\u578b (pid 4242) - cutrace");
+  const nlohmann::json data = shown_page(folder.file("out")).data;
+  CHECK(data["answer"].get<std::string>().find("\u89e3\u7801") != std::string::npos);
+  CHECK(data["notes"].dump().find("\u00e9t\u00e9, nor \\\\u{202e}xyz") != std::string::npos);
+  CHECK_FALSE(cutrace::ascii::names_in_utf8());
+}
+
 TEST_CASE("html: the file has its name only when the report is complete") {
   const temporary_folder folder;
   cutrace::html_options o;

@@ -50,6 +50,7 @@ inline std::vector<html::whole_trace::table> inference_pages(const analysis::inf
 }
 
 CUTRACE_NOINLINE inline html::whole_trace whole_trace_of(const report& in) {
+  const ascii::utf8_names names(true);
   html::whole_trace w;
   w.answer = ascii::answer_of(in.a, in.r, in.found, in.end);
   w.found = in.found;

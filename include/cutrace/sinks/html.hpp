@@ -68,6 +68,7 @@ class html_sink : public sink {
     if (data_ == nullptr) return;
     const std::unique_ptr<html::collection> data = std::move(data_);  // after a failure nothing is written twice
     data->report.idle.settle(true);
+    const ascii::utf8_names names(true);
     detail::json_text json;
     html::model_writer model(json, *data);
     json.begin_object();

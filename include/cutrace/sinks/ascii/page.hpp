@@ -129,11 +129,22 @@ CUTRACE_NOINLINE inline figure share_of(double part, double whole) {
 // the middle. Pure functions.
 
 /// Whether names that this thread writes may have characters beyond ASCII. True while the thread writes a page for a
-/// terminal that takes UTF-8.
+/// terminal that takes UTF-8, or for a browser.
 inline bool& names_in_utf8() noexcept {
   static thread_local bool wanted = false;
   return wanted;
 }
+/// Sets names_in_utf8 while it lives.
+class utf8_names {
+ public:
+  explicit utf8_names(bool wanted) noexcept : before_(names_in_utf8()) { names_in_utf8() = wanted; }
+  utf8_names(const utf8_names&) = delete;
+  utf8_names& operator=(const utf8_names&) = delete;
+  ~utf8_names() { names_in_utf8() = before_; }
+
+ private:
+  bool before_;
+};
 
 /// Whether the environment says that terminals take UTF-8 (locale(7)).
 inline bool terminal_takes_utf8() noexcept {
@@ -332,12 +343,11 @@ enum class tone : unsigned char { plain, heading, alarm };
 
 class page {
  public:
-  /// @param utf8 names keep characters beyond ASCII while the page lives; false: these are escaped. At most one page
-  /// lives on a thread at a time.
-  page(std::size_t width, bool color, bool utf8 = false) : width_(width), color_(color) { names_in_utf8() = utf8; }
+  /// @param utf8 names keep characters beyond ASCII while the page lives; false: these are escaped. Of several pages of
+  /// a thread the one that was made last decides; it goes first.
+  page(std::size_t width, bool color, bool utf8 = false) : width_(width), color_(color), names_(utf8) {}
   page(const page&) = delete;
   page& operator=(const page&) = delete;
-  ~page() { names_in_utf8() = false; }
 
   std::size_t width() const noexcept { return width_; }
 
@@ -390,6 +400,7 @@ class page {
  private:
   std::size_t width_;
   bool color_;
+  utf8_names names_;
   std::string text_;
 };
 

@@ -134,7 +134,7 @@ class summary_writer {
 
   /// The last section of the terminal report, and what the page lacks for want of memory, a line each.
   CUTRACE_NOINLINE void notes() {
-    ascii::page page(4000, false);
+    ascii::page page(4000, false, true);
     ascii::quality_section(page, end_)
         .print(ascii::shortened(data_.report, limits_, time_, host_, stages_),
                numbers_.launches() > 0 && numbers_.gpu_operations == 0);
