@@ -45,7 +45,7 @@ function share(part, whole) {
 }
 // Control characters would be invisible, and some turn the direction of the text around them.
 const legible = name => name === "" ? "(unnamed)"
-    : name.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
+    : name.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
                    c => "\\u{" + c.codePointAt(0).toString(16) + "}");
 
 function decodeBase64(text) {

@@ -77,7 +77,7 @@ function showHead() {
   $("title").textContent = who + (data.rank !== undefined ? ", rank " + data.rank + " of " + (data.world_size || "?") : "");
   const gpus = [...new Set(data.devices.map(d => legible(d.name)))].join(", ");
   $("sub").textContent = [legible(data.host), gpus, data.backend,
-      "clock " + legible(data.clock) + ", within " + duration(data.clock_error_ns),
+      data.clock ? "clock " + legible(data.clock) + ", within " + duration(data.clock_error_ns) : "clock not known",
       new Date(data.ended_realtime_ms).toLocaleString()].filter(s => s).join("  \u00b7  ");
   const bad = data.lost_total > 0 || data.missing !== undefined;
   $("losses").textContent = data.lost_total > 0 ? count(data.lost_total) + " records LOST"
@@ -98,7 +98,7 @@ function showHead() {
     $("figures").append(li);
   }
   for (const note of data.notes) $("note-list").append(el("li", "", note));
-  $("footer").textContent = "cutrace " + data.version + ". Times are of CLOCK_MONOTONIC, since the session began.";
+  $("footer").textContent = "cutrace " + data.version + ". Times are " + (data.clock ? "of CLOCK_MONOTONIC, since the session began." : "since the trace began.");
 }
 
 // Only in pages that `cutrace report` made, which reads the whole trace. A click on an event that proves a finding

@@ -167,6 +167,9 @@ def others(browser, folder):
 def crowd(browser, folder):
     """The GPU has no row of its own, marks stand at one moment, work has no known call."""
     opened(browser, f"{folder}/crowd.html")
+    check("a character that turns the text is shown escaped", browser.text("h1").startswith("\\u{61c}llm_server"), browser.text("h1"))
+    check("nothing is claimed of an unknown clock", "clock not known" in browser.text("#sub") and "within" not in browser.text("#sub")
+          and "CLOCK_MONOTONIC" not in browser.text("#footer"), browser.text("#sub"))
     check("the GPU's work is among other streams", "other streams: 3 events" in rows(browser), rows(browser)[-3:])
     browser.run("document.querySelector('#s-gaps tbody button').click()")
     browser.run(SETTLE)

@@ -20,12 +20,13 @@ constexpr const char* image = "<img src=x onerror=alert(1)>";
 constexpr const char* script = "</script><script>alert(2)</script>";
 
 void write_report(const std::string& path, const std::vector<cutrace::event>& events, std::uint64_t lost,
-                  const char* process = "llm_server") {
+                  const char* process = "llm_server", const char* clock = "tsc") {
   cutrace::html_options o;
   o.path = path;
   cutrace::html_sink sink(o);
   cutrace::trace_info info = sample::info();
   info.process_name = process;
+  info.clock = clock;
   sink.open(info);
   sink.write(sample::view(events));
   sink.close(sample::summary(events.size(), lost));
@@ -123,7 +124,7 @@ int main(int argc, char** argv) {
       folder + "losses.html",
       {sample::loss(cutrace::loss_cause::cupti_dropped, 3, 10), sample::loss(cutrace::loss_cause::unpaired, 1, 20)}, 4);
   write_report(folder + "extreme.html", hostile::extreme_events(), 0);
-  write_report(folder + "crowd.html", crowd(), 0);
+  write_report(folder + "crowd.html", crowd(), 0, "\u061cllm_server", "");
   write_many(folder + "joined.html", 200000, std::size_t{2} << 20);
   return 0;
 }

@@ -78,4 +78,19 @@ TEST_CASE("ascii: a fault comes first, also after many hangs") {
   CHECK(report.find("the first of 22 alarms") != std::string::npos);
 }
 
+TEST_CASE("ascii: nothing is claimed of a clock that the file does not name") {
+  for (const char* clock : {"tsc", ""}) {
+    CAPTURE(clock);
+    cutrace::trace_info info = sample::info();
+    info.clock = clock;
+    cutrace::trace_summary end = sample::summary(0);
+    end.totals.clock_error_ns = *clock == '\0' ? 0 : 140;
+    cutrace::ascii_sink sink("-");
+    sink.open(info);
+    const std::string report = sink.report(end);
+    CHECK((report.find("of CLOCK_MONOTONIC") != std::string::npos) == (*clock != '\0'));
+    CHECK((report.find("clock not known") != std::string::npos) == (*clock == '\0'));
+  }
+}
+
 }  // namespace ascii_sink_test

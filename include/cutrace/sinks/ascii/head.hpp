@@ -211,9 +211,11 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
   if (who.rank >= 0)
     append(title, {", rank ", digits(static_cast<std::uint32_t>(who.rank)), " of ", signed_digits(who.world_size)});
   out.line(title, tone::heading);
-  out.paragraph({"traced   ", duration(time.window.length_ns()), "; clock ", label(who.clock, 16), ", within ",
-                 duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"},
-                9);
+  const std::string clock = who.clock.empty()  // a file of another tool
+                                ? "clock not known"
+                                : joined({"clock ", label(who.clock, 16), ", within ",
+                                          duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"});
+  out.paragraph({"traced   ", duration(time.window.length_ns()), "; ", clock}, 9);
   if (time.pieces != 0)
     out.paragraph({"recorded ", duration(time.recorded_ns), " of it, in ", counted(time.pieces, "window"),
                    "; shares and idle times below are of the time recorded"},
