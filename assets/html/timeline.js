@@ -237,10 +237,12 @@ function eventAt(x, y) {
     const k = Math.floor((inner - row.y) / HEIGHT[row.kind]);
     if (inner < row.y || k >= row.lanes.length) continue;
     const lane = row.lanes[k];
-    let best = null, least = near;
-    for (let i = Math.max(first(lane.start, lane.n, t) - 2, 0); i < lane.n && lane.start[i] <= t + near; ++i) {
-      const away = t < lane.start[i] ? lane.start[i] - t : Math.max(t - lane.end[i], 0);
-      if (away <= least) { least = away; best = {row, lane, i}; }
+    let best = null, least = near, length = Infinity;
+    // In the last lane events overlap: any earlier one may reach to here.
+    for (let i = k === LANES - 1 ? 0 : Math.max(first(lane.start, lane.n, t) - 2, 0);
+         i < lane.n && lane.start[i] <= t + near; ++i) {
+      const away = t < lane.start[i] ? lane.start[i] - t : Math.max(t - lane.end[i], 0), own = lane.end[i] - lane.start[i];
+      if (away < least || (away === least && own <= length)) { least = away; length = own; best = {row, lane, i}; }
     }
     return best;
   }

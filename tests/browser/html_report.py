@@ -171,6 +171,9 @@ def crowd(browser, folder):
     check("nothing is claimed of an unknown clock", "clock not known" in browser.text("#sub") and "within" not in browser.text("#sub")
           and "CLOCK_MONOTONIC" not in browser.text("#footer"), browser.text("#sub"))
     check("the GPU's work is among other streams", "other streams: 3 events" in rows(browser), rows(browser)[-3:])
+    pointed = browser.run("const row = rows.find(r => r.kind === 'span'), s = eventAt(xOf(150000), AXIS + row.y + HEIGHT.span * 7.5);"
+                          "return s && [s.lane.start[s.i], s.lane.end[s.i]]")
+    check("of spans that overlap in the last lane the one under the pointer is found", pointed and pointed[1] == 190000, pointed)
     browser.run("document.querySelector('#s-gaps tbody button').click()")
     browser.run(SETTLE)
     seen = browser.text("#range")

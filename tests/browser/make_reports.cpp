@@ -51,12 +51,17 @@ std::vector<cutrace::event> attack() {
 }
 
 /// More threads than the timeline has rows, so that the GPU has no row of its own; work without a known call; marks at
-/// the same moment.
+/// the same moment; more spans at once than a row has lanes.
 std::vector<cutrace::event> crowd() {
   std::vector<cutrace::event> all;
   static const cutrace::request_ref request[] = {sample::request_id(77)};
   all.push_back(sample::in_stage(sample::mark("token", 150), "", 0, request, 1));
   for (int i = 0; i < 3; ++i) all.push_back(sample::mark("same moment", 200));
+  for (int i = 0; i < 60; ++i) {  // twelve long spans at once, then short ones
+    const std::int64_t begin = i < 12 ? 300 + i : 1000 + i * 100;
+    all.push_back(sample::stage("wait", begin, i < 12 ? 190000 : begin + 50, 500 + static_cast<std::uint64_t>(i)));
+    all.back().stage.span = true;
+  }
   for (std::uint32_t i = 0; i < 300; ++i) {
     cutrace::event call = sample::api("cuLaunchKernel", 1000 + i, 2000 + i, i + 1);
     call.thread_id = 10000 + i;
