@@ -83,11 +83,25 @@ struct doors {
     } else {
       void* answer = version != nullptr ? cutrace_preload_real_dlvsym(handle, name, version)
                                         : cutrace_preload_real_dlsym(handle, name);
+      if (answer == nullptr && handle == RTLD_DEFAULT) answer = find_among_own(caller, name, version);
       found = reinterpret_cast<std::uintptr_t>(answer);
     }
     // The address decides, not the name alone: other libraries may have such names.
     if (!p.driver.executes(found)) return nullptr;
     return reinterpret_cast<void*>(p.hooked(found, name));
+  }
+
+  /// What RTLD_DEFAULT finds last: functions of the libraries that the caller's own one brought along, which are not
+  /// global where that was opened with RTLD_LOCAL.
+  static void* find_among_own(const void* caller, const char* name, const char* version) noexcept {
+    Dl_info from{};
+    if (::dladdr(caller, &from) == 0) return nullptr;
+    void* const own = ::dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (own == nullptr) return nullptr;
+    void* const found =
+        version != nullptr ? cutrace_preload_real_dlvsym(own, name, version) : cutrace_preload_real_dlsym(own, name);
+    ::dlclose(own);
+    return found;
   }
 
   /// What RTLD_NEXT means for `caller`. The real dlsym would take our library for the caller, so that an interposer of
