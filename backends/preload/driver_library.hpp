@@ -47,6 +47,12 @@ class driver_library {
     std::sort(exports_, exports_ + count_, [](const one& a, const one& b) { return a.address < b.address; });
   }
 
+  /// The library is no longer loaded. With process::scanning held.
+  void forget() noexcept {
+    count_ = 0;
+    image_ = {};
+  }
+
   /// Name under which the function at `address` is exported, the wanted one where it has several; null: none.
   const char* name_of(std::uintptr_t address, const char* wanted) const noexcept {
     const one* at = std::lower_bound(exports_, exports_ + count_, address,

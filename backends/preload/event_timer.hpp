@@ -27,6 +27,9 @@ class event_timer {
   /// With process::scanning held.
   void take(const driver_library& library) noexcept { usable_.store(driver_.take(library), std::memory_order_release); }
 
+  /// The library is no longer loaded: its functions are not called again.
+  void forget() noexcept { usable_.store(false, std::memory_order_release); }
+
   /// Before a call. The ticket goes to `end` or to `drop`; for 0 both do nothing.
   std::uint32_t begin(const hook& h, const call_frame& f) noexcept {
     unsigned long long id = 0;

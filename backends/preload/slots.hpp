@@ -58,7 +58,12 @@ class slots {
     for (const elf_image& i : all)
       if (driver == nullptr && is_driver_library(i)) driver = &i;
     p.scanned = all.seen();
-    if (driver == nullptr) return;
+    if (driver == nullptr) {
+      if (!p.driver.present()) return;
+      p.events.forget();
+      p.driver.forget();
+      return;
+    }
     if (!p.driver.is(*driver)) {
       p.driver.take(*driver);
       p.events.take(p.driver);

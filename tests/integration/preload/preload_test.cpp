@@ -239,6 +239,13 @@ TEST_CASE("a function that was added after the build is traced, by its symbol an
   CHECK(traced_run("by_address", "added").ended.exit_status == 1);
 }
 
+TEST_CASE("a driver that the program drops and opens again is traced, and is not looked into meanwhile") {
+  const traced_run run("dlsym", "reopened");
+  REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors, run.ended.signal);
+  REQUIRE(run.traces.size() == 1);
+  CHECK(run.traces.begin()->second.count("api", "cuInit") == 2);
+}
+
 TEST_CASE("what is no exported symbol is named in the trace") {
   const traced_run run("now", "address");
   REQUIRE(run.traces.size() == 1);

@@ -268,6 +268,16 @@ std::uint64_t added(unsigned i) {
   must(r == shapes::all_of(std::uint64_t{i}, std::uint64_t{5}), "a function that was added");
   return r;
 }
+/// Opens the driver, drops it, and asks for one of its functions while it is not loaded.
+void reopened() {
+  for (int round = 0; round < 2; ++round) {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+    const auto init = reinterpret_cast<decltype(&cuInit)>(dlsym(driver, "cuInit"));
+    must(init != nullptr && init(0) == 0, "cuInit");
+    must(dlclose(driver) == 0, "dlclose");
+    must(dlsym(RTLD_DEFAULT, "cuInit") == nullptr, "a function of a driver that is not loaded");
+  }
+}
 #endif
 
 void finish(std::uint64_t digest, const char* who) {
@@ -349,6 +359,12 @@ int main(int argc, char** argv) {
     fork_early();
     return 0;
   }
+#if !defined(DIRECT)
+  if (what == "reopened") {
+    reopened();
+    return 0;
+  }
+#endif
   if (what == "threads at once") {  // eight threads make the process's first calls
     finish(threads(), "");
     return 0;
