@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <cutrace/base/helper_thread.hpp>
+#include <cutrace/clock.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,15 +40,15 @@ class event_harvest {
     return true;
   }
 
-  /// Waits for the GPU to finish the measured work, at most `deadline_ms` or drain_ms, the shorter one; reports that
-  /// work and ends the thread. Safe to call twice.
+  /// Waits for the GPU to finish the measured work, at most drain_ms or half of `deadline_ms`, the shorter one, so that
+  /// time is left to report that work; ends the thread. Safe to call twice.
   void stop(std::uint32_t deadline_ms) noexcept {
     if (!thread_.joinable()) return;
     timer_.set_on(false);
     const timespec pause{0, 1000000};
-    const std::uint32_t most_ms = std::min(deadline_ms, drain_ms);
-    for (std::uint32_t waited_ms = 0; waited_ms < most_ms && attending() && anything_out() && !exiting(); ++waited_ms)
-      ::nanosleep(&pause, nullptr);
+    // By the clock: on a busy machine each pause takes longer.
+    const std::uint64_t until = clock::monotonic_ns() + std::uint64_t{std::min(deadline_ms / 2, drain_ms)} * 1000000;
+    while (clock::monotonic_ns() < until && attending() && anything_out() && !exiting()) ::nanosleep(&pause, nullptr);
     quit_.store(true, std::memory_order_release);
     timer_.wake_.signal();
     try {

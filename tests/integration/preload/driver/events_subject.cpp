@@ -197,12 +197,22 @@ void leaves() {
   gpu.launch(nullptr, 20);
 }
 
+/// More work than is waited for, and no exit.
+void quits() {
+  const gpu_device gpu;
+  settle();
+  gpu.launch(nullptr, 2000);
+  std::printf("worked\n");
+  std::fflush(stdout);
+  ::_exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> all = {
-      {"streams", streams}, {"capture", capture},       {"contexts", contexts}, {"state", state},  {"crowd", crowd},
-      {"threads", threads}, {"no_context", no_context}, {"forks", forks},       {"leaves", leaves}};
+      {"streams", streams}, {"capture", capture},       {"contexts", contexts}, {"state", state},   {"crowd", crowd},
+      {"threads", threads}, {"no_context", no_context}, {"forks", forks},       {"leaves", leaves}, {"quits", quits}};
   const auto which = all.find(argc > 1 ? argv[1] : "");
   if (which == all.end()) return 2;
   which->second();

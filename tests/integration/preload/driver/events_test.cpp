@@ -179,6 +179,16 @@ TEST_CASE("events are bounded: what finds none is counted") {
   CHECK(work_of(trace).size() > 1000);
 }
 
+TEST_CASE(
+    "a program that leaves by _exit while the GPU is busy: what is not done is counted, within the time there is") {
+  const run r = measured("quits");
+  CHECK(r.ended.errors.find("did not stop within its deadline") == std::string::npos);
+  const jsonl_trace trace = trace_of(r);
+  check_account(trace);
+  CHECK(work_of(trace).size() > 0);
+  CHECK(count_of(note_of(trace), causes[7]) > 0);
+}
+
 TEST_CASE("a driver that refuses events, or fails later, costs their times alone") {
   for (const std::string fault :
        {"cuEventCreate=2", "cuEventRecord=400", "cuEventRecord=400@3", "cuEventQuery=999", "cuEventElapsedTime_v2=1",
