@@ -19,6 +19,7 @@ struct measured_work {
   std::uint32_t grid[3], block[3], shared_bytes;
   event_kind kind;
   copy_direction direction;
+  bool asynchronous;
 };
 
 class event_batch {
@@ -85,13 +86,13 @@ class event_batch {
         e.name = intern(copy_name(w.direction));
         e.memcpy_.bytes = w.bytes;
         e.memcpy_.direction = w.direction;
-        e.memcpy_.asynchronous = true;
+        e.memcpy_.asynchronous = w.asynchronous;
         e.memcpy_.source_device = e.memcpy_.destination_device = w.device;
         break;
       case event_kind::memset:
         e.name = intern("memset");
         e.memset_.bytes = w.bytes;
-        e.memset_.asynchronous = true;
+        e.memset_.asynchronous = w.asynchronous;
         break;
       case event_kind::graph_launch:
         e.name = intern("graph");

@@ -215,6 +215,7 @@ class event_harvest {
     m.shared_bytes = w.shared_bytes;
     m.kind = w.kind;
     m.direction = w.direction;
+    m.asynchronous = w.asynchronous;
     to->add(m);
     ++measured_;
     return true;

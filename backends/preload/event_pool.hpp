@@ -27,6 +27,7 @@ struct timed_work {
   std::uint32_t grid[3] = {}, block[3] = {}, shared_bytes = 0;
   event_kind kind = event_kind::kernel;
   copy_direction direction = copy_direction::unknown;
+  bool asynchronous = false;
   /// Rises each time the pair is given back, so that a thread that comes late sees that the pair is not its own any
   /// more.
   std::atomic<std::uint16_t> generation{0};

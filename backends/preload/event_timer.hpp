@@ -79,6 +79,7 @@ class event_timer {
     w.correlation = correlation;
     w.kind = t.kind;
     w.direction = t.direction;
+    w.asynchronous = t.stream != timed_call::none;
     w.bytes = word(t.bytes);
     w.name = t.kind == event_kind::kernel ? names_.find(word(t.function)) : nullptr;
     for (int i = 0; i < 3; ++i) {

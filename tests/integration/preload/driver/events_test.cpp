@@ -126,6 +126,8 @@ TEST_CASE(
     CHECK(e.at("call") == call.at("name"));
     CHECK(e.at("tid") == call.at("tid"));
     if (call.contains("bytes")) CHECK(e.at("bytes") == call.at("bytes"));
+    if (e.contains("bytes"))
+      CHECK(e.at("async") == (call.at("name").get<std::string>().find("Async") != std::string::npos));
     if (e.at("type") != "kernel") continue;
     ++kernels;
     CHECK(e.at("name") == "empty");
