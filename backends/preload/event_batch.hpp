@@ -15,7 +15,7 @@ struct measured_work {
   std::int64_t start_ns, end_ns;  ///< of the raw frame (clock.hpp)
   std::uint64_t stream, bytes;
   const char* name;
-  std::uint32_t correlation, device, context;
+  std::uint32_t correlation, device, context, source_device, destination_device;
   std::uint32_t grid[3], block[3], shared_bytes;
   event_kind kind;
   copy_direction direction;
@@ -87,7 +87,8 @@ class event_batch {
         e.memcpy_.bytes = w.bytes;
         e.memcpy_.direction = w.direction;
         e.memcpy_.asynchronous = w.asynchronous;
-        e.memcpy_.source_device = e.memcpy_.destination_device = w.device;
+        e.memcpy_.source_device = w.source_device;
+        e.memcpy_.destination_device = w.destination_device;
         break;
       case event_kind::memset:
         e.name = intern("memset");

@@ -216,6 +216,8 @@ class event_harvest {
     m.kind = w.kind;
     m.direction = w.direction;
     m.asynchronous = w.asynchronous;
+    m.source_device = w.source_device >= 0 ? static_cast<std::uint32_t>(w.source_device) : m.device;
+    m.destination_device = w.destination_device >= 0 ? static_cast<std::uint32_t>(w.destination_device) : m.device;
     to->add(m);
     ++measured_;
     return true;

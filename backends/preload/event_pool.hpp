@@ -28,6 +28,7 @@ struct timed_work {
   event_kind kind = event_kind::kernel;
   copy_direction direction = copy_direction::unknown;
   bool asynchronous = false;
+  int source_device = -1, destination_device = -1;  ///< of a copy between devices; -1: not known
   /// Rises each time the pair is given back, so that a thread that comes late sees that the pair is not its own any
   /// more.
   std::atomic<std::uint16_t> generation{0};

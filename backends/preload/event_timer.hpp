@@ -80,6 +80,8 @@ class event_timer {
     w.kind = t.kind;
     w.direction = t.direction;
     w.asynchronous = t.stream != timed_call::none;
+    w.source_device = device_of(word(t.from));
+    w.destination_device = device_of(word(t.to));
     w.bytes = word(t.bytes);
     w.name = t.kind == event_kind::kernel ? names_.find(word(t.function)) : nullptr;
     for (int i = 0; i < 3; ++i) {
@@ -201,6 +203,15 @@ class event_timer {
       if (lives(c) && c.id.load(std::memory_order_relaxed) == id) return &c;
     }
     return nullptr;
+  }
+
+  /// Device of the context with this handle; -1 where it is not known.
+  int device_of(std::uint64_t handle) const noexcept {
+    if (handle == 0) return -1;
+    for (const event_context& c : contexts_)
+      if (lives(c) && reinterpret_cast<std::uintptr_t>(c.handle.load(std::memory_order_relaxed)) == handle)
+        return c.device.load(std::memory_order_relaxed);
+    return -1;
   }
 
   /// Has our thread make the events of the calling thread's context.

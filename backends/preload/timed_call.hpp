@@ -54,6 +54,7 @@ struct timed_call {
   copy_direction direction = copy_direction::unknown;
   std::int8_t stream = none;  ///< index of the word that is the stream; none: the default stream
   std::int8_t function = none, bytes = none;
+  std::int8_t from = none, to = none;  ///< contexts of a copy between devices
   std::int8_t grid[3] = {none, none, none}, block[3] = {none, none, none}, shared = none;
 
   /// `per_thread`: the program asked cuGetProcAddress for the variant for per-thread default streams.
@@ -81,16 +82,17 @@ struct timed_call {
     t.direction = f.direction;
     t.bytes = f.bytes_word;
     t.per_thread = per_thread || ends_with(symbol, "_ptsz") || ends_with(symbol, "_ptds");
-    static constexpr const char* shape_names[7] = {"gridDimX",  "gridDimY",  "gridDimZ",      "blockDimX",
-                                                   "blockDimY", "blockDimZ", "sharedMemBytes"};
-    std::int8_t* const places[7] = {&t.grid[0],  &t.grid[1],  &t.grid[2], &t.block[0],
-                                    &t.block[1], &t.block[2], &t.shared};
+    static constexpr const char* shape_names[9] = {"gridDimX",       "gridDimY",   "gridDimZ",
+                                                   "blockDimX",      "blockDimY",  "blockDimZ",
+                                                   "sharedMemBytes", "srcContext", "dstContext"};
+    std::int8_t* const places[9] = {&t.grid[0],  &t.grid[1], &t.grid[2], &t.block[0], &t.block[1],
+                                    &t.block[2], &t.shared,  &t.from,    &t.to};
     for (std::uint8_t i = 0; i < f.words; ++i) {
       const cupti::function_parameter& p = shape.parameters[i];
       const std::int8_t at = static_cast<std::int8_t>(i);
       if (p.kind == argument_kind::stream && p.size == 8) t.stream = at;
       if (p.kind == argument_kind::handle && p.size == 8 && t.function == none) t.function = at;
-      for (int k = 0; k < 7; ++k)
+      for (int k = 0; k < 9; ++k)
         if (std::strcmp(p.name, shape_names[k]) == 0) *places[k] = at;
     }
     // A launch on several devices at once is not work of one stream. Launches without a stream are older than CUDA 4:

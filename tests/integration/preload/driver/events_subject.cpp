@@ -197,6 +197,21 @@ void leaves() {
   gpu.launch(nullptr, 20);
 }
 
+/// Copies between the memories of two GPUs.
+void peers() {
+  const gpu_device first(0), second(1);
+  settle();
+  CUdeviceptr from{}, to{};
+  first.use();
+  DO(cuMemAlloc, &from, 4096);
+  second.use();
+  DO(cuMemAlloc, &to, 4096);
+  const CUstream s = new_stream();
+  DO(cuMemcpyPeerAsync, to, second.context, from, first.context, 4096, s);
+  DO(cuMemcpyPeer, to, second.context, from, first.context, 4096);
+  synchronize();
+}
+
 /// More work than is waited for, and no exit.
 void quits() {
   const gpu_device gpu;
@@ -212,7 +227,8 @@ void quits() {
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> all = {
       {"streams", streams}, {"capture", capture},       {"contexts", contexts}, {"state", state},   {"crowd", crowd},
-      {"threads", threads}, {"no_context", no_context}, {"forks", forks},       {"leaves", leaves}, {"quits", quits}};
+      {"threads", threads}, {"no_context", no_context}, {"forks", forks},       {"leaves", leaves}, {"quits", quits},
+      {"peers", peers}};
   const auto which = all.find(argc > 1 ? argv[1] : "");
   if (which == all.end()) return 2;
   which->second();

@@ -167,6 +167,21 @@ TEST_CASE("contexts come and go") {
   CHECK(count_of(note_of(trace), causes[4]) == 0);  // those that have ended make room
 }
 
+TEST_CASE("a copy between two GPUs names both") {
+  environment e = usual;
+  e["CUTRACE_SIM_DEVICES"] = "2";
+  const jsonl_trace trace = trace_of(measured("peers", e));
+  check_account(trace);
+  const auto copies = trace.of("memcpy");
+  REQUIRE(copies.size() == 2);
+  for (const nlohmann::json& c : copies) {
+    CHECK(c.at("direction") == "PtoP");
+    CHECK(c.at("device") == 1);
+    CHECK(c.at("source_device") == 0);
+    CHECK(c.at("destination_device") == 1);
+  }
+}
+
 TEST_CASE("launches of a thread without a current context are counted") {
   const jsonl_trace trace = trace_of(measured("no_context"));
   check_account(trace);
