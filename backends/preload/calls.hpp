@@ -157,10 +157,11 @@ struct calls {
     c.correlation = t.next_id;
     c.begin_ticks = clock::ticks(p.use_counter);
     // Entered as GPU work only where GPU records will come: for them the runtime keeps the call's stage and time.
-    const bool timed = CUTRACE_UNLIKELY(f.of->timed && p.measures.load(std::memory_order_relaxed)) && p.events.on();
+    const bool wanted = CUTRACE_UNLIKELY(f.of->timed && p.measures.load(std::memory_order_relaxed));
+    const bool timed = wanted && p.events.on();
     c.stage = w.enter(f.hook_index, c.correlation, c.begin_ticks, timed);
     if (CUTRACE_UNLIKELY(c.stage == api_call::not_recorded)) return;
-    c.timing = CUTRACE_UNLIKELY(timed) ? p.events.begin(*f.of, f) : 0;
+    c.timing = CUTRACE_UNLIKELY(wanted) ? p.events.begin(*f.of, f) : 0;
     ++t.next_id;
     --t.ids_left;
     ++t.depth;

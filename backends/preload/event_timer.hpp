@@ -32,6 +32,7 @@ class event_timer {
 
   /// Before a call. The ticket goes to `end` or to `drop`; for 0 both do nothing.
   std::uint32_t begin(const hook& h, const call_frame& f) noexcept {
+    if (CUTRACE_UNLIKELY(!on())) return usable() ? because(untimed::ended) : 0;  // calls go on while the trace ends
     unsigned long long id = 0;
     // A launch succeeds all the same: its stream gives it a context.
     if (driver_.context_id(nullptr, &id) != 0) return because(untimed::no_context);

@@ -59,15 +59,15 @@ class preload_backend final : public backend {
   bool stop(std::uint32_t deadline_ms) noexcept override {
     if (writer_ == nullptr) return true;
     process& p = process::own();
-    if (harvest_ != nullptr) {
-      p.measures.store(false, std::memory_order_relaxed);
-      harvest_->stop(deadline_ms);
-      report_measured(p);
-      harvest_.reset();
-    }
+    if (harvest_ != nullptr) harvest_->stop(deadline_ms);
     if (thread_calls* t = thread_calls::existing()) calls::thread_ends(*t);
     p.waiting_writer.store(nullptr, std::memory_order_release);
     p.writer.store(nullptr, std::memory_order_release);
+    if (harvest_ != nullptr) {  // no call is recorded any more that could be missing in the account
+      p.measures.store(false, std::memory_order_relaxed);
+      report_measured(p);
+      harvest_.reset();
+    }
     // Calls made while the session was being opened: there was no chunk for their records yet.
     if (const std::uint64_t missed = p.missed.exchange(0)) writer_->count_loss(loss_cause::chunk_full, missed);
     report_unexported(p);

@@ -197,6 +197,17 @@ void leaves() {
   gpu.launch(nullptr, 20);
 }
 
+/// A thread goes on launching while the process ends.
+void goes_on() {
+  static const gpu_device gpu;
+  settle();
+  std::thread([] {
+    gpu.use();
+    for (;;) CU(cuLaunchKernel)(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), ::usleep(100);
+  }).detach();
+  ::usleep(100000);
+}
+
 /// Copies between the memories of two GPUs.
 void peers() {
   const gpu_device first(0), second(1);
@@ -226,9 +237,9 @@ void quits() {
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> all = {
-      {"streams", streams}, {"capture", capture},       {"contexts", contexts}, {"state", state},   {"crowd", crowd},
-      {"threads", threads}, {"no_context", no_context}, {"forks", forks},       {"leaves", leaves}, {"quits", quits},
-      {"peers", peers}};
+      {"streams", streams}, {"capture", capture}, {"contexts", contexts},     {"state", state},
+      {"crowd", crowd},     {"threads", threads}, {"no_context", no_context}, {"forks", forks},
+      {"leaves", leaves},   {"quits", quits},     {"peers", peers},           {"goes_on", goes_on}};
   const auto which = all.find(argc > 1 ? argv[1] : "");
   if (which == all.end()) return 2;
   which->second();

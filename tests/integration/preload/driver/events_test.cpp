@@ -167,6 +167,12 @@ TEST_CASE("contexts come and go") {
   CHECK(count_of(note_of(trace), causes[4]) == 0);  // those that have ended make room
 }
 
+TEST_CASE("calls that come while the trace ends are counted") {
+  const jsonl_trace trace = trace_of(measured("goes_on", {{"CUTRACE_SIM_KERNEL_NS", "20000"}}));
+  check_account(trace);
+  CHECK(count_of(note_of(trace), causes[7]) > 0);
+}
+
 TEST_CASE("a copy between two GPUs names both") {
   environment e = usual;
   e["CUTRACE_SIM_DEVICES"] = "2";
