@@ -16,7 +16,7 @@ struct measured_work {
   std::uint64_t stream, bytes;
   const char* name;
   std::uint32_t correlation, device, context, source_device, destination_device;
-  std::uint32_t grid[3], block[3], shared_bytes;
+  std::uint32_t grid[3], block[3], shared_bytes, value;
   event_kind kind;
   copy_direction direction;
   bool asynchronous;
@@ -93,6 +93,7 @@ class event_batch {
       case event_kind::memset:
         e.name = intern("memset");
         e.memset_.bytes = w.bytes;
+        e.memset_.value = w.value;
         e.memset_.asynchronous = w.asynchronous;
         break;
       case event_kind::graph_launch:

@@ -213,6 +213,7 @@ class event_harvest {
     std::memcpy(m.grid, w.grid, sizeof(m.grid));
     std::memcpy(m.block, w.block, sizeof(m.block));
     m.shared_bytes = w.shared_bytes;
+    m.value = w.value;
     m.kind = w.kind;
     m.direction = w.direction;
     m.asynchronous = w.asynchronous;

@@ -25,6 +25,7 @@ struct timed_work {
   std::uint64_t bytes = 0;
   std::uint32_t correlation = 0;
   std::uint32_t grid[3] = {}, block[3] = {}, shared_bytes = 0;
+  std::uint32_t value = 0;  ///< of a memset
   event_kind kind = event_kind::kernel;
   copy_direction direction = copy_direction::unknown;
   bool asynchronous = false;

@@ -84,6 +84,7 @@ class event_timer {
     w.source_device = device_of(word(t.from));
     w.destination_device = device_of(word(t.to));
     w.bytes = word(t.bytes);
+    w.value = static_cast<std::uint32_t>(word(t.set_value));
     w.name = t.kind == event_kind::kernel ? names_.find(word(t.function)) : nullptr;
     for (int i = 0; i < 3; ++i) {
       w.grid[i] = static_cast<std::uint32_t>(word(t.grid[i]));

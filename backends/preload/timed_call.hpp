@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cutrace/event.hpp>
+#include <initializer_list>
 
 #include "event_driver.hpp"
 #include "signatures.hpp"
@@ -55,6 +56,7 @@ struct timed_call {
   std::int8_t stream = none;  ///< index of the word that is the stream; none: the default stream
   std::int8_t function = none, bytes = none;
   std::int8_t from = none, to = none;  ///< contexts of a copy between devices
+  std::int8_t set_value = none;        ///< of a memset
   std::int8_t grid[3] = {none, none, none}, block[3] = {none, none, none}, shared = none;
 
   /// `per_thread`: the program asked cuGetProcAddress for the variant for per-thread default streams.
@@ -94,6 +96,8 @@ struct timed_call {
       if (p.kind == argument_kind::handle && p.size == 8 && t.function == none) t.function = at;
       for (int k = 0; k < 9; ++k)
         if (std::strcmp(p.name, shape_names[k]) == 0) *places[k] = at;
+      for (const char* name : {"uc", "us", "ui"})  // of 8, 16 and 32 bits
+        if (t.kind == event_kind::memset && std::strcmp(p.name, name) == 0) t.set_value = at;
     }
     // A launch on several devices at once is not work of one stream. Launches without a stream are older than CUDA 4:
     // nobody makes any.

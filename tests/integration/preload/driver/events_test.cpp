@@ -128,6 +128,7 @@ TEST_CASE(
     if (call.contains("bytes")) CHECK(e.at("bytes") == call.at("bytes"));
     if (e.contains("bytes"))
       CHECK(e.at("async") == (call.at("name").get<std::string>().find("Async") != std::string::npos));
+    if (e.at("type") == "memset") CHECK(e.at("value") == call.at("args").at("uc"));
     if (e.at("type") != "kernel") continue;
     ++kernels;
     CHECK(e.at("name") == "empty");
