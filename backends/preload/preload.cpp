@@ -50,6 +50,13 @@ cutrace::event_writer* open_session() {
   return p.writer.load(std::memory_order_acquire);
 }
 
+/// Waits until no thread of ours is in the loader (slots::scan_apart), but not for long.
+thread_local bool forks_alone = false;
+void before_fork() { forks_alone = process::own().scanning.lock_soon(); }
+void after_fork_in_parent() {
+  if (forks_alone) process::own().scanning.unlock();
+}
+
 /// The forked child of a traced process is not traced: its threads are gone, and CUDA does not work in it. A child
 /// forked before the parent's tracing began is a process like any other.
 void after_fork() {
@@ -72,7 +79,7 @@ __attribute__((constructor(101))) void begin() {
   calls::first_call() = &open_session;
   // Names of kernels are kept from the first call on, in case their GPU times will be measured.
   process::own().events.set_learns(cutrace::detail::environment("CUTRACE_GPU_EVENTS") != nullptr);
-  pthread_atfork(nullptr, nullptr, &after_fork);
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork);
   slots::scan(process::own());
   process::own().begun.store(true, std::memory_order_relaxed);
 }

@@ -53,6 +53,8 @@ class preload_backend final : public backend {
   }
 
   bool flush(std::uint32_t deadline_ms) noexcept override {
+    // A library that hands out its functions in its constructors is used without a dlsym, at which it would be found.
+    slots::scan_apart(process::own());
     return harvest_ == nullptr || harvest_->flush(deadline_ms);
   }
 

@@ -14,20 +14,31 @@ class slots {
   /// Hooks the slots of every object that was loaded since the last scan. Changes nothing before the driver's library
   /// is loaded. Any thread.
   static void scan(process& p) noexcept {
-    const loaded_objects::changes now = loaded_objects::now();
-    if (p.scanned_added.load(std::memory_order_acquire) == now.added &&
-        p.scanned_removed.load(std::memory_order_relaxed) == now.removed)
-      return;
-    if (!p.scanning.lock_soon()) return;  // the next scan will
-    const bool done = p.objects.with([&p](loaded_objects& all) { look(p, all); });
-    if (done) {
-      p.scanned_removed.store(p.scanned.removed, std::memory_order_relaxed);
-      p.scanned_added.store(p.scanned.added, std::memory_order_release);
-    }
+    if (is_scanned(p) || !p.scanning.lock_soon()) return;  // the next scan will
+    scan_locked(p);
+    p.scanning.unlock();
+  }
+  /// The same for threads of ours. They ask the loader with process::scanning held, which a fork waits for: else the
+  /// child could find the loader's lock taken, for ever.
+  static void scan_apart(process& p) noexcept {
+    if (!p.scanning.lock_soon()) return;
+    if (!is_scanned(p)) scan_locked(p);
     p.scanning.unlock();
   }
 
  private:
+  static bool is_scanned(const process& p) noexcept {
+    const loaded_objects::changes now = loaded_objects::now();
+    return p.scanned_added.load(std::memory_order_acquire) == now.added &&
+           p.scanned_removed.load(std::memory_order_relaxed) == now.removed;
+  }
+  static void scan_locked(process& p) noexcept {
+    const bool done = p.objects.with([&p](loaded_objects& all) { look(p, all); });
+    if (!done) return;
+    p.scanned_removed.store(p.scanned.removed, std::memory_order_relaxed);
+    p.scanned_added.store(p.scanned.added, std::memory_order_release);
+  }
+
   /// Objects that need no second look, by the address of their dynamic sections.
   class done_set {
    public:

@@ -246,6 +246,15 @@ TEST_CASE("a driver that the program drops and opens again is traced, and is not
   CHECK(run.traces.begin()->second.count("api", "cuInit") == 2);
 }
 
+TEST_CASE("libraries that hand out their functions themselves are found soon after they were loaded") {
+  for (const std::string& linkage : linkages) {
+    CAPTURE(linkage);
+    const traced_run run(linkage, "handed out");
+    REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors, run.ended.signal);
+    compare(account(run.ended.output), run);
+  }
+}
+
 TEST_CASE("what is no exported symbol is named in the trace") {
   const traced_run run("now", "address");
   REQUIRE(run.traces.size() == 1);

@@ -25,6 +25,11 @@
 #include "../../support/forked_leaks.hpp"
 #include "shapes.hpp"
 
+/// What a plug-in hands out while it is being loaded.
+static std::uint64_t (*taken)(std::uint64_t) = nullptr;
+extern "C" void subject_takes(std::uint64_t (*f)(std::uint64_t));
+extern "C" void subject_takes(std::uint64_t (*f)(std::uint64_t)) { taken = f; }
+
 namespace {
 
 void must(bool right, const char* what) {
@@ -259,6 +264,18 @@ std::uint64_t plugins() {
   return sums[0];
 }
 
+/// Calls through libraries from which nothing is looked up, some time after they were loaded.
+std::uint64_t handed_out() {
+  std::uint64_t sum = 1;
+  for (const char* name : {"libshapes_plugin_0.so", "libshapes_plugin_1.so", "libshapes_plugin_2.so"}) {
+    taken = nullptr;
+    must(dlopen(name, RTLD_LAZY | RTLD_LOCAL) != nullptr && taken != nullptr, name);
+    ::usleep(1000000);
+    for (unsigned i = 0; i < 50; ++i) sum = shapes::mixed(sum, taken(i));
+  }
+  return sum;
+}
+
 #if !defined(DIRECT)
 /// A function of a later driver, which the build of the preload library did not know.
 std::uint64_t added(unsigned i) {
@@ -407,6 +424,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (what == "plugins") digest = plugins();
+  if (what == "handed out") digest = handed_out();
   if (what == "threads that end") digest = repeated(ended);
   if (what == "everything") digest = repeated(everything);
   must(digest != 0, "no such situation");
