@@ -78,13 +78,14 @@ class preload_backend final : public backend {
   }
 
  private:
-  /// Functions that were called by pointer and that the driver does not export: tracers by symbol do not see them.
+  /// Functions that the program asked for, called or not, and that the driver does not export: tracers by symbol do not
+  /// see them.
   void report_unexported(const process& p) noexcept {
     try {
       std::string names;
       for (std::uint32_t i = 1; i < p.hooks.count(); ++i)
         if (!p.hooks.at(i).exported) names += std::string(names.empty() ? "" : ", ") + p.hooks.at(i).symbol;
-      if (!names.empty()) writer_->note("preload", ("called, but not exported by the driver: " + names).c_str());
+      if (!names.empty()) writer_->note("preload", ("looked up, but not exported by the driver: " + names).c_str());
     } catch (...) {  // out of memory: the note is left out
     }
     if (p.hooks.refused() != 0)

@@ -24,7 +24,7 @@ class trace:
             self.footers += 1
             self.lost += e["lost_total"]
             for note in e.get("notes", []):
-                _, mark, names = note.partition("preload: called, but not exported by the driver: ")
+                _, mark, names = note.partition("preload: looked up, but not exported by the driver: ")
                 if mark:
                     self.unexported |= set(names.split(", "))
         if e["type"] != "api" or e.get("api") != "driver":

@@ -259,7 +259,7 @@ TEST_CASE("what is no exported symbol is named in the trace") {
   const traced_run run("now", "address");
   REQUIRE(run.traces.size() == 1);
   const std::string notes = run.traces.begin()->second.footer.at("notes").dump();
-  CHECK(notes.find("called, but not exported by the driver: cuHidden") != std::string::npos);
+  CHECK(notes.find("looked up, but not exported by the driver: cuHidden") != std::string::npos);
 }
 
 TEST_CASE("a driver that is too old for events is traced without GPU time, and that is said") {
