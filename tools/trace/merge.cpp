@@ -138,8 +138,7 @@ class merging {
     if (in_windows_)
       all.notes.push_back(
           "recorded in windows, each process in its own: reports take the time within any of them for recorded, so "
-          "that "
-          "a GPU may have been at work where they show it idle");
+          "that a GPU may have been at work where they show it idle");
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       const trace_totals& s = sources_.totals(i);
       const cutrace::stats& o = s.totals;
