@@ -36,7 +36,7 @@ struct process {
   std::uint64_t monotonic_ns = 1000000000, realtime_ns = realtime;
   unsigned char gpu = 1;  ///< each byte of its UUID
   int steps = 200;
-  bool sampled = false;
+  bool sampled = false, clocks = false;
 
   void write() const {
     reading_test::events all;
@@ -57,6 +57,9 @@ struct process {
       all.push_back(sample::stage("step", t, t + 950, outer));
       all.push_back(sample::memory(memory_operation::allocate, 0x1000u * (id % 7 + 1), 4096, t + 960, id));
     }
+    if (clocks)
+      for (const char* name : {"GPU 0 SM clock MHz", "GPU 0 power mW", "GPU 0", "GPUs in use"})
+        for (int i = 0; i < 3; ++i) all.push_back(sample::base(event_kind::counter, name, i, i));
     if (sampled) all.push_back(sample::base(event_kind::window, "recorded", 0, 1000 * steps));
     for (event& e : all) {
       if (e.process_id != 0) e.process_id = pid;
@@ -240,6 +243,30 @@ TEST_CASE("merge: processes of one boot that share a GPU") {
   CHECK(device[100] != device[101]);
   CHECK(has_note(trace, "by CLOCK_MONOTONIC of the same boot"));
   CHECK(!has_note(trace, "by CLOCK_REALTIME"));
+}
+
+TEST_CASE("merge: counters of GPUs name the GPU by its number in the merged trace") {
+  const temporary_folder folder;
+  std::vector<process> all(3);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].pid = 100 + static_cast<std::uint32_t>(i);
+    all[i].gpu = i == 1 ? 9 : 1;
+    all[i].clocks = true;
+  }
+  kept_trace trace;
+  merge(written(folder, all), trace);
+  std::map<std::uint32_t, std::uint32_t> device;
+  std::map<std::uint32_t, std::set<std::string>> names;
+  for (const event& e : trace.events()) {
+    if (e.kind == event_kind::kernel) device[e.process_id] = e.device;
+    if (e.kind == event_kind::counter) names[e.process_id].insert(std::string(e.name.data, e.name.size));
+  }
+  for (std::uint32_t pid = 100; pid < 103; ++pid) {
+    CAPTURE(pid);
+    const std::string gpu = "GPU " + std::to_string(device.at(pid));
+    CHECK(names.at(pid) == std::set<std::string>{gpu + " SM clock MHz", gpu + " power mW", "GPU 0", "GPUs in use"});
+  }
+  CHECK(device[101] != device[100]);
 }
 
 TEST_CASE("merge: a note says that processes were recorded in windows of their own") {

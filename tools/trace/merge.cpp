@@ -2,8 +2,13 @@
 #include "trace/merge.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <deque>
+#include <map>
 #include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "trace/merge_clocks.hpp"
 #include "trace/merge_events.hpp"
@@ -102,11 +107,29 @@ class merging {
     const std::uint32_t given = e.process_id;
     ids_.renumber(i, e);
     in_windows_ = in_windows_ || e.kind == event_kind::window;
+    if (e.kind == event_kind::counter) name_gpu(i, e);
     if (e.kind != event_kind::process) return true;
     if (given == sources_.facts(i).process_id) return false;
     if (e.process_id != given)
       e.name = kept(std::string(e.name.data, e.name.size) + " (pid " + std::to_string(given) + ")");
     return true;
+  }
+
+  /// Of "GPU 0 SM clock MHz" files have the name alone, which must name the GPU by its new number.
+  void name_gpu(std::size_t i, event& e) {
+    constexpr std::string_view begin = "GPU ";
+    const std::string_view name(e.name.data, e.name.size);
+    if (name.substr(0, begin.size()) != begin) return;
+    std::uint32_t device = 0;
+    const char* const last = name.data() + name.size();
+    const std::from_chars_result read = std::from_chars(name.data() + begin.size(), last, device);
+    if (read.ec != std::errc() || read.ptr == last || *read.ptr != ' ') return;
+    const std::uint32_t number = ids_.device_of(i, device);
+    if (number == device) return;
+    const auto known = gpu_names_.try_emplace({number, std::string(read.ptr, last)});
+    if (known.second)
+      known.first->second = kept(std::string(begin) + std::to_string(number) + known.first->first.second);
+    e.name = known.first->second;
   }
 
   std::string clock_note(std::size_t i) const {
@@ -162,6 +185,7 @@ class merging {
   std::deque<std::string> texts_;
   trace_facts common_;
   cutrace::clock_anchor start_{};
+  std::map<std::pair<std::uint32_t, std::string>, cutrace::text> gpu_names_;  ///< by number and what follows it
   bool in_windows_ = false;  ///< a trace was paused or sampled, or lacks parts
 };
 

@@ -21,6 +21,10 @@ class merged_ids {
     return id == 0 ? 0 : static_cast<std::uint32_t>(tasks_.of(process, id));
   }
 
+  std::uint32_t device_of(std::size_t process, std::uint32_t number) {
+    return static_cast<std::uint32_t>(devices_.of(process, number));
+  }
+
   void renumber(std::size_t process, cutrace::event& e) {
     using cutrace::event_kind;
     e.process_id = task(process, e.process_id);
@@ -71,9 +75,6 @@ class merged_ids {
   /// An id is the epoch << 32 | CUPTI's id; the epoch gets a new number.
   std::uint64_t correlation(std::size_t process, std::uint64_t id) {
     return id == 0 ? 0 : epochs_.of(process, id >> 32) << 32 | (id & UINT32_MAX);
-  }
-  std::uint32_t device_of(std::size_t process, std::uint32_t number) {
-    return static_cast<std::uint32_t>(devices_.of(process, number));
   }
   std::uint64_t stream(std::size_t process, std::uint32_t device, std::uint64_t id) {
     if (cutrace::detail::is_no_stream(id)) return id;
