@@ -576,12 +576,13 @@ TEST_CASE("GPU work of a merged trace belongs to a run of its own rank, whatever
   write_text(folder.file("t"), sample_bytes(all));
   kept_trace kept;
   CHECK(all_complaints(cutrace_reading::read({folder.file("t")}, kept)) == "");
+  const std::vector<event> read = kept.events();
   std::map<std::uint64_t, const event*> runs;
-  for (const event& e : kept.events())
+  for (const event& e : read)
     if (e.kind == event_kind::stage) CHECK(runs.emplace(e.stage_id, &e).second);
   CHECK(runs.size() == 1200);
   std::size_t wrong = 0;
-  for (const event& e : kept.events()) {
+  for (const event& e : read) {
     if (e.kind != event_kind::kernel) continue;
     const auto run = runs.find(e.stage_id);
     wrong +=
