@@ -140,6 +140,14 @@ for file in t.jsonl c.json; do
   [ -s err.txt ] && fail "marked.$file: $(cat err.txt)"
 done
 
+# Behind -- stands what begins with - and is no option.
+cp t.jsonl ./-odd.jsonl
+expect 0 - "$command" report -- -odd.jsonl
+grep -q 'GPU' out.txt || fail "no report of -odd.jsonl: $(head -c 300 out.txt)"
+expect 125 'cannot read "missing.jsonl"' "$command" convert -o null t.jsonl -- missing.jsonl
+"$command" doctor -- ls -l >out.txt 2>err.txt
+grep -q 'program .*/ls$' out.txt || fail "doctor does not look at ls: $(cat err.txt)"
+
 expect 0 - "$command" --version --verbose
 grep -q 'reading of trace files' out.txt || fail "no word of what this build has: $(cat out.txt)"
 
