@@ -96,19 +96,22 @@ run_environment compose_environment(const run_options& options, const std::strin
   made.variables = own_environment();
   std::map<std::string, std::string>& v = made.variables;
   const bool preload = options.method == "preload", outside = options.method == "ioctl" || options.method == "ebpf";
+  const bool joined = options.method == "all";
   std::string inherited, without_effect;
-  const auto choose = [&](const char* name, const std::string& value, bool only_inside) {
-    std::string& list = only_inside && outside ? without_effect : inherited;
+  // What a method refuses as an option has no effect as a variable.
+  const auto choose = [&](const char* name, const std::string& value, bool refused) {
+    std::string& list = refused ? without_effect : inherited;
     if (!value.empty())
       v[name] = value;
     else if (v.count(name) != 0 && !v[name].empty())
       list += std::string(list.empty() ? "" : ", ") + name + "=" + v[name];
+    if (refused && joined) v.erase(name);  // or the half of the trace that is made inside would obey it
   };
-  choose("CUTRACE_KINDS", options.kinds, true);
-  choose("CUTRACE_GRAPHS", options.graphs, true);
-  choose("CUTRACE_START_AFTER", options.start_after, true);
-  choose("CUTRACE_DURATION", options.duration, true);
-  choose("CUTRACE_SAMPLE", {}, true);
+  choose("CUTRACE_KINDS", options.kinds, outside || preload);
+  choose("CUTRACE_GRAPHS", options.graphs, outside || preload);
+  choose("CUTRACE_START_AFTER", options.start_after, outside || joined);
+  choose("CUTRACE_DURATION", options.duration, outside || joined);
+  choose("CUTRACE_SAMPLE", {}, outside);
   choose("CUTRACE", {}, false);
 
   const std::string name = options.name.empty() ? name_for_files(options.program) : options.name;
@@ -126,7 +129,10 @@ run_environment compose_environment(const run_options& options, const std::strin
   if (!inherited.empty()) made.notes.push_back("taken from the environment: " + inherited);
   if (!without_effect.empty())
     made.notes.push_back("without effect, since --method " + options.method +
-                         " sees the program from outside: " + without_effect);
+                         (joined    ? " traces the program from its beginning to its end: "
+                          : preload ? " has no records of the GPU: "
+                                    : " sees the program from outside: ") +
+                         without_effect);
 
   std::string& preloaded = v["LD_PRELOAD"];
   preloaded = without_own(preloaded);
@@ -185,7 +191,7 @@ run_environment compose_environment(const run_options& options, const std::strin
                          "; --nvtx on brings them into this trace");
   }
 
-  if (options.method == "all") join_layers(made, status_folder);
+  if (joined) join_layers(made, status_folder);
   v["CUTRACE_RUN"] = status_folder;
   v.erase("CUTRACE_RUN_PID");
   return made;

@@ -246,6 +246,18 @@ TEST_CASE("a sink that traces cannot be joined for is refused, with what to do")
   CHECK(cut.says("cutrace cut"));
 }
 
+TEST_CASE("a time in the environment, which the option would be refused for, limits no half of the trace") {
+  const run r({"--method", "all", "--sink", "jsonl"}, {SUBJECT, "work", "100"},
+              {{"CUTRACE_START_AFTER", "60m"}, {"CUTRACE_DURATION", "1ms"}});
+  CAPTURE(r.ended.errors);
+  REQUIRE(r.ended.exit_status == 0);
+  CHECK(
+      r.says("without effect, since --method all traces the program from its beginning to its end: "
+             "CUTRACE_START_AFTER=60m, CUTRACE_DURATION=1ms\n"));
+  CHECK_FALSE(r.says("time of --duration is over"));
+  CHECK(trace_of(r).of("kernel").size() == 100);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {

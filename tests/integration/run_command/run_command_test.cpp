@@ -145,6 +145,9 @@ TEST_CASE("what the user has set stays where no option speaks, and the command s
   CHECK(replaced.says("CUDA_INJECTION64_PATH=/another/tool.so of the environment is replaced"));
   CHECK(replaced.files(".jsonl").size() == 1);
   CHECK(replaced.file_count() == 1);
+  const run useless({"--method", "preload", "--sink", "null"}, {SUBJECT, "work", "5"}, {{"CUTRACE_KINDS", "kernel"}});
+  CHECK(useless.says("without effect, since --method preload has no records of the GPU: CUTRACE_KINDS=kernel\n"));
+  CHECK_FALSE(useless.says("taken from the environment"));
 }
 
 TEST_CASE("bad options: nothing is started, and the message says what is accepted") {
