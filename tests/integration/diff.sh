@@ -59,6 +59,10 @@ expect 125 'cut.jsonl is incomplete (no end' "$command" diff cut.jsonl slow4.jso
 expect 4 'no footer' "$command" diff cut.jsonl slow4.jsonl --fail-over 0% --allow-incomplete
 "$command" cut 2.jsonl -o part.jsonl --stage decode >/dev/null 2>&1
 expect 125 'part.jsonl is incomplete (all but stage decode was cut off): a comparison' "$command" diff 1.jsonl part.jsonl
+expect 125 'slow4.jsonl: none of the ' "$command" diff slow4.jsonl 4.jsonl --stage decod --fail-over 0%
+expect 125 'the trace has stages decode' "$command" diff 4.jsonl slow4.jsonl --stage decod --fail-over 0%
+expect 125 'the trace has times from 0' "$command" diff 4.jsonl slow4.jsonl --from 1000s --fail-over 0%
+expect 5 - "$command" diff 4.jsonl slow4.jsonl --stage decode --fail-over 5%
 expect 125 'nothing to compare' "$command" diff
 expect 125 'is the file that is read' "$command" diff 1.jsonl 2.jsonl --json=1.jsonl
 expect 125 'compares two files' "$command" diff 1.jsonl

@@ -87,12 +87,17 @@ double parse_share(const std::string& text) {
 class runs {
  public:
   runs(diff_arguments& w, std::size_t keep) : wishes_(w), keep_(keep) {}
-  /// @throws error for an incomplete trace, unless --allow-incomplete was given
+  /// @throws error for an incomplete trace, unless --allow-incomplete was given, and for one without what was chosen:
+  /// to say that nothing became slower would be no answer
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {
       profile_sink profile(keep_);
-      status_ = std::max(status_, status_of(read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet, true)));
+      const chosen_outcome o = read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet, true);
+      if (o.nothing_chosen)
+        throw usage_error(file + ": none of the " + std::to_string(o.events) + " events matches; the trace has " +
+                          o.there_is);
+      status_ = std::max(status_, status_of(o));
       list.push_back(profile.take());
       if (!list.back().missing.empty() && !wishes_.allow_incomplete)
         throw cutrace::error((file + " is incomplete (" + list.back().missing +
