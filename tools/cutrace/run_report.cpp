@@ -102,6 +102,9 @@ bool warn(const process_report& p, const run_summary& run) {
       warning(s.name.empty() ? "a sink cannot be had: " + s.failure
                              : fmt::format("sink {} failed, {} events are missing in it: {}", s.name,
                                            with_commas(s.lost), s.failure));
+    else if (s.lost != 0)
+      warning(fmt::format("sink {} left {} events out: its file has reached its limit (max=)", s.name,
+                          with_commas(s.lost)));
   return good;
 }
 

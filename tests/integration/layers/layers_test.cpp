@@ -237,6 +237,13 @@ TEST_CASE("a trace that could not be kept or joined is not trusted, and a warnin
   CHECK(broken.says("its traces could not be joined"));
 }
 
+TEST_CASE("what the limit of a file kept out of the joined trace is said") {
+  const run r({"--method", "all", "--sink", "jsonl?max=4K", "--strict"}, {SUBJECT, "work", "50"});
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 3);
+  CHECK(r.says(" events out: its file has reached its limit (max=)"));
+}
+
 TEST_CASE("a sink that traces cannot be joined for is refused, with what to do") {
   const run served({"--method", "all", "--sink", "prometheus:127.0.0.1:0"}, {SUBJECT, "none"});
   CHECK(served.ended.exit_status == 125);

@@ -243,6 +243,9 @@ TEST_CASE("strict: a trace that is not whole is a failure of its own, unless the
   const run full({"--strict", "--sink", "jsonl:/dev/full"}, {SUBJECT, "work", "50"});
   CHECK(full.ended.exit_status == 3);
   CHECK(full.says("No space left"));
+  const run limited({"--strict", "--sink", "jsonl?max=4K"}, {SUBJECT, "work", "50"});
+  CHECK(limited.ended.exit_status == 3);
+  CHECK(limited.says(" events out: its file has reached its limit (max=)"));
   // Launches, and no GPU record: its CUPTI drops them all.
   const run empty({"--strict"}, {SUBJECT, "work", "5"}, {{"CUTRACE_SIM_FAULTS", "drop=1000"}});
   CHECK(empty.ended.exit_status == 3);
