@@ -155,6 +155,11 @@ incomplete() { # <what> <words> <file...>
     (.trace.missing | test($words)) and (.answer | test("INCOMPLETE"))' >/dev/null || fail "$what: JSON says nothing of it"
 }
 events='[0-9]* of [0-9]* events are not in what was read'
+sed '1s/"pid":[0-9]*/"pid":4194000/' t.jsonl >other.jsonl
+for words in 'convert t.jsonl' 'cut t.jsonl --stage decode' 'merge t.jsonl other.jsonl'; do
+  # shellcheck disable=SC2086
+  expect 0 'events out: the file has reached its limit (max=)' "$command" $words -o 'jsonl:limited.jsonl?max=100K'
+done
 incomplete 'no end' 'no end: the trace was cut short' cut.jsonl
 incomplete 'max' "$events" full.jsonl
 incomplete 'parts' "$events" r.*.jsonl
@@ -177,7 +182,6 @@ grep -q "^# INCOMPLETE: $events" again.calls.txt || fail "calls say nothing of i
 if "$command" convert full.jsonl -o again.pftrace >/dev/null 2>&1; then
   incomplete 'converted to Perfetto' "$events" again.pftrace
 fi
-sed '1s/"pid":[0-9]*/"pid":4194000/' t.jsonl >other.jsonl
 "$command" merge full.jsonl other.jsonl -o both.jsonl >/dev/null 2>&1
 incomplete 'merged' "$events" both.jsonl
 for format in jsonl json; do

@@ -27,9 +27,10 @@ struct convert_arguments {
 int run_convert(const convert_arguments& w) {
   prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
-  if (!w.redact) return status_of(read_trace(w.files, *to, w.quiet));
   redact_sink redacted(*to, w.files);
-  return status_of(read_trace(w.files, redacted, w.quiet));
+  const int status = status_of(read_trace(w.files, w.redact ? redacted : *to, w.quiet));
+  print_left_out(*to);
+  return status;
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ int run_merge(const merge_arguments& w) {
   } catch (const cutrace_reading::reading_error& e) {
     throw usage_error(e.what());
   }
+  print_left_out(*to);
   int status = 0;
   for (const cutrace_reading::outcome& o : all) {
     print_complaints(o);

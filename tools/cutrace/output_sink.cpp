@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/say.hpp"
 
 namespace cutrace_tool {
 
@@ -84,6 +85,13 @@ std::unique_ptr<cutrace::sink> make_output_sink(const std::string& word, const s
   } catch (const std::exception& e) {
     throw usage_error(e.what());
   }
+}
+
+void print_left_out(const cutrace::sink& to) {
+  const std::uint64_t events = to.left_out();
+  if (events != 0)
+    say(std::string("cutrace: ") + to.name() + " left " + std::to_string(events) +
+        " events out: " + to.left_out_because());
 }
 
 }  // namespace cutrace_tool

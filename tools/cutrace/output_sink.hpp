@@ -22,4 +22,7 @@ constexpr const char* output_words =
     "CUTRACE_SINKS (perfetto:t.pftrace?arguments=yes), or a file that ends in .jsonl, .json, .pftrace, .html, "
     ".calls.txt, .txt or .prom, all but .html and .prom also with .gz; - is standard output";
 
+/// Prints one line on stderr where the limit of its file (max=) kept events out.
+void print_left_out(const cutrace::sink& to);
+
 }  // namespace cutrace_tool
