@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/trace_reader.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "trace/byte_window.hpp"
 #include "trace/chrome_reader.hpp"
@@ -46,7 +50,12 @@ class reading {
   outcome run() {
     std::uint64_t all = 0;
     bool sized = true;
+    std::set<std::pair<dev_t, ino_t>> given;
     for (const std::string& file : files_) {
+      struct stat known {};
+      if (file != "-" && ::stat(file.c_str(), &known) == 0 && S_ISREG(known.st_mode) &&
+          !given.emplace(known.st_dev, known.st_ino).second)
+        throw reading_error("\"" + file + "\" is given twice; each of its events would count twice");
       std::error_code none;
       const std::uintmax_t size =
           std::filesystem::is_regular_file(file, none) ? std::filesystem::file_size(file, none) : 0;

@@ -65,6 +65,8 @@ mistake 125 '"notes.md" is no trace' 'cutrace reads its JSONL' "$command" report
 mistake 4 'the last line is cut' 'the trace was cut short' "$command" report torn.jsonl
 mistake 4 'torn.jsonl.gz' 'cut' "$command" report torn.jsonl.gz
 mistake 125 'are of the same process' 'a file given twice' "$command" merge t.jsonl t.jsonl -o m.jsonl
+mistake 125 '"./t.jsonl" is given twice' 'each of its events would count twice' "$command" report t.jsonl ./t.jsonl
+mistake 125 '"c.json" is given twice' 'each of its events would count twice' "$command" convert c.json c.json -o x.jsonl
 mistake 125 'two traces or more' 'each of a process' "$command" merge t.jsonl -o m.jsonl
 mistake 125 'compares two files' '--before and --after' "$command" diff t.jsonl
 
