@@ -7,6 +7,7 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/run/settings.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "calls.hpp"
@@ -32,9 +33,15 @@ class preload_backend final : public backend {
       p.waiting_writer.store(&w, std::memory_order_release);
     else
       p.record_to(w);
-    const char* gpu_time = "no GPU time by this method unless CUTRACE_GPU_EVENTS=1 is set";
+    std::string gpu_time = "no GPU time by this method unless CUTRACE_GPU_EVENTS=1 is set";
     backend_status status{};
-    if (detail::parse_switch("CUTRACE_GPU_EVENTS", false)) {
+    // No exception may leave this function: where the program has a runtime of its own, that cannot catch it.
+    const char* const wanted = detail::environment("CUTRACE_GPU_EVENTS");
+    const std::optional<bool> measured = wanted != nullptr ? detail::switch_value(wanted) : false;
+    if (!measured) {
+      gpu_time =
+          "CUTRACE_GPU_EVENTS=\"" + std::string(wanted) + "\" cannot be used; accepted: 0 (off, the default), 1 (on)";
+    } else if (*measured) {
       if (p.driver.present() && !p.events.usable()) {
         gpu_time = "no GPU time by CUDA events: the driver lacks functions of CUDA 12.0";
       } else {
@@ -48,7 +55,7 @@ class preload_backend final : public backend {
     std::snprintf(status.detail, sizeof(status.detail), "driver calls by hooks, %s; %s",
                   p.driver.present() ? (std::to_string(p.driver.exported()) + " functions of the driver").c_str()
                                      : "libcuda is not loaded yet",
-                  gpu_time);
+                  gpu_time.c_str());
     return status;
   }
 

@@ -133,6 +133,11 @@ traced 'CUTRACE_DURATION="5"' '"10s"' CUTRACE_SINKS=jsonl:b.jsonl CUTRACE_DURATI
 traced 'CUTRACE_BACKEND="cuda"' 'accepted: auto' CUTRACE_SINKS=jsonl:b.jsonl CUTRACE_BACKEND=cuda
 traced '"html:t.html.gz"' 'leave .gz out' CUTRACE_SINKS=html:t.html.gz
 
+if "$command" run --quiet --method preload true >/dev/null 2>&1; then  # where this build has that method
+  expect 0 - env CUTRACE_GPU_EVENTS=maybe "$command" run --method preload --sink ascii "$program"
+  tr -s ' \n' ' ' <err.txt | grep -qF 'CUTRACE_GPU_EVENTS="maybe" cannot be used' || fail "no word of CUTRACE_GPU_EVENTS: $(cat err.txt)"
+fi
+
 # None of these is a mistake.
 expect 0 - "$command" run --quiet sh -c 'test "$*" = "-la -- x"' sh -la -- x
 expect 0 - "$command" run --quiet -- sh -c 'exit 0'
