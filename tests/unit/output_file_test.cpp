@@ -491,6 +491,34 @@ TEST_CASE("output file: a file behind a descriptor of the program keeps what is 
   }
 }
 
+TEST_CASE("output file: standard output keeps what is in it, whatever the path that leads there is called") {
+  const temporary_folder folder;
+  const std::string log = folder.file("log"), link = folder.file("link");
+  std::filesystem::create_symlink("/dev/stdout", link);
+  for (const std::string& path : {std::string("/dev/stdout"), link, log, std::string("/proc/%p/fd/1")}) {
+    CAPTURE(path);
+    std::ofstream(log) << "older\n";
+    std::fflush(stdout);
+    const int before = ::dup(STDOUT_FILENO), to = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+    REQUIRE(to >= 0);
+    ::dup2(to, STDOUT_FILENO);
+    std::string failure;
+    try {
+      output_file file;
+      file.open(path.c_str());
+      file.write("trace\n");
+      file.close();
+    } catch (const std::exception& e) {
+      failure = e.what();
+    }
+    ::dup2(before, STDOUT_FILENO);
+    ::close(before);
+    ::close(to);
+    CHECK(failure == "");
+    CHECK(content_of(log) == "older\ntrace\n");
+  }
+}
+
 TEST_CASE("output file: leaving without close writes nothing that was not flushed") {
   const temporary_folder folder;
   {

@@ -227,6 +227,16 @@ TEST_CASE("a wait whose stream CUPTI could not name identifies nothing") {
   const auto k1 = t.call(role::work, a), k2 = t.call(role::work, a);
   t.ended(k1, 12);
   CHECK(t.on(a) == ids{k2});
+  const std::size_t before = t.order.bytes();
+  for (int i = 0; i < 20000; ++i) {
+    t.create(b, false);
+    const auto unnamed = t.call(role::stream_wait, b);
+    t.order.settle();
+    t.order.ended(bench::record(unnamed, 0, event_kind::sync));
+    t.call(role::stream_gone, b);
+  }
+  t.order.settle();
+  CHECK(t.order.bytes() < before + 65536);
 }
 
 TEST_CASE("after a forced flush all without a record is done, and what stood before it") {

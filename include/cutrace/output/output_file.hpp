@@ -187,7 +187,7 @@ class output_file {
     regular_ = regular;
     remember_identity();
     if (regular) claim();
-    if (regular) share(named_descriptor(path_));
+    if (regular) share(descriptor_behind(path_));
     kind_ = kind_of(fd_);
     struct statfs system {};
     allocated_ = 0;
@@ -346,6 +346,14 @@ class output_file {
       if (r.ec == std::errc() && r.ptr == path.data() + path.size()) return number;
     }
     return -1;
+  }
+  /// The descriptor of this process that the opened file is behind, or -1. The path may also be a link to /dev/stdout,
+  /// or that descriptor's under another name in /proc.
+  int descriptor_behind(const std::string& path) const noexcept {
+    const int named = named_descriptor(path);
+    for (int standard = STDOUT_FILENO; named < 0 && standard <= STDERR_FILENO; ++standard)
+      if (is_this_file(standard)) return standard;
+    return named;
   }
   /// Problem: a file that a descriptor of the program leads to is the program's, which has written to it and goes on.
   /// Solution: a copy of that descriptor, whose position is the program's, too; nothing is emptied. The file that was

@@ -278,8 +278,10 @@ class runtime_owner {
           return refuse(r, "out of memory");
         }
       case session_operation::end:
-        // Another thread has added the first sink to this very session, and starts its trace.
-        if (sessions_.size() == 1 && sessions_[0] == r.session) changed_.wait(hold, [this] { return !starting_; });
+        // Another thread has added the first sink to this very session, and starts its trace. Not for ever: it may need
+        // a lock that this one's caller holds, as the loader's during dlclose.
+        if (sessions_.size() == 1 && sessions_[0] == r.session)
+          changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
         end(r.session);
         r.abandoned = abandoned_ || (trace_ != nullptr && trace_->left_a_sink());
         return;

@@ -414,9 +414,9 @@ class stream_order {
   CUTRACE_NOINLINE void identify(const event& e) {
     const auto found = awaited_.find(static_cast<std::uint32_t>(e.correlation_id));
     if (found == awaited_.end()) return;
-    if (e.kind == event_kind::sync && e.stream == 0) return;  // CUPTI could not name it: see waits.hpp
     const place_of_stream of = found->second;
     awaited_.erase(found);
+    if (e.kind == event_kind::sync && e.stream == 0) return;  // CUPTI could not name it: see waits.hpp
     if (find_use(of.stream, of.use) == nullptr) return;
     known_stream& s = streams_[of.stream];
     if (s.identified) return;
