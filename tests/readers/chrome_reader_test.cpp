@@ -68,7 +68,7 @@ class as_kept {
         if (e.api.result == 0) e.api.result_name = {};
         break;
       case event_kind::sync:
-        e.name = {};
+        e.name = keep(cutrace::name_of_wait(e.sync.what));
         break;
       case event_kind::memory:
         e.name = {};

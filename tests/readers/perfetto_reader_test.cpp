@@ -78,7 +78,7 @@ class as_kept {
         if (cutrace::analysis::arrow_of_call(e.name) != cutrace::analysis::call_arrow::to_work) e.correlation_id = 0;
         break;
       case event_kind::sync:
-        e.name = {};
+        e.name = keep(cutrace::name_of_wait(e.sync.what));
         e.correlation_id = 0;
         e.thread_id = 0;
         e.joined = cutrace::attribution::none;

@@ -2,6 +2,7 @@
 // Events of Chrome JSON from their fields: what our sink and PyTorch's Kineto mean by their categories.
 #include <algorithm>
 #include <charconv>
+#include <cutrace/names.hpp>
 
 #include "trace/chrome_reader.hpp"
 #include "trace/spoken_names.hpp"
@@ -169,7 +170,7 @@ void chrome_reader::make_gpu(event& e, const chrome_fields& f) {
     case event_kind::sync:
       if (f.has_sync) e.sync.what = f.sync;
       e.sync.event_id = f.event_id;
-      e.name = {};
+      e.name = to_.texts().intern(cutrace::name_of_wait(e.sync.what));
       break;
     default:
       break;

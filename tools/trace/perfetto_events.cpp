@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of a Perfetto trace: slices, instants and counters of the host, and work of the GPU.
 #include <algorithm>
+#include <cutrace/names.hpp>
 #include <cutrace/sinks/perfetto/fields.hpp>
 #include <iterator>
 
@@ -145,8 +146,8 @@ void perfetto_reader::begin_slice(open_slice& to, const perfetto_track& track, s
     case slice_category::cuda_sync:
       e.kind = event_kind::sync;
       e.process_id = main_process_;
-      e.name = {};
       if (name != nullptr) e.sync.what = name->sync;
+      e.name = to_.texts().intern(cutrace::name_of_wait(e.sync.what));
       e.device = track.device;
       e.stream = track.what == perfetto_track::kind::stream_sync ? track.id : no_stream;
       if (track.what == perfetto_track::kind::context_sync) e.context = static_cast<std::uint32_t>(track.id);
