@@ -479,19 +479,27 @@ TEST_CASE("files of PyTorch's profiler are no parts of one trace") {
                        doctest::Contains("cutrace merge"), cutrace_reading::reading_error);
 }
 
-TEST_CASE("GPU work of a merged trace has the call and the process of its own rank") {
+/// Kernels of merged processes with their calls, by their ends. `change(i, rank, call, work)` for each.
+template <class Change>
+events launches_of_ranks(std::uint64_t launches, std::uint64_t ranks, Change change) {
   events all;
-  for (std::uint64_t i = 1; i <= 200; ++i) {
-    for (std::uint64_t rank = 0; rank < 8; ++rank) {
+  for (std::uint64_t i = 1; i <= launches; ++i) {
+    for (std::uint64_t rank = 0; rank < ranks; ++rank) {
       const auto at = static_cast<std::int64_t>(10000 * i + 10 * rank);
       event call = sample::api("cuLaunchKernel", at, at + 5, rank << 32 | i);
       event work = sample::called_at(sample::kernel("gemm", at + 1000, at + 2000, rank << 32 | i), at);
       call.process_id = work.process_id = call.thread_id = work.thread_id = 100 + static_cast<std::uint32_t>(rank);
+      change(i, rank, call, work);
       all.push_back(call);
       all.push_back(work);
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+  return all;
+}
+
+TEST_CASE("GPU work of a merged trace has the call and the process of its own rank") {
+  const events all = launches_of_ranks(200, 8, [](std::uint64_t, std::uint64_t, event&, event&) {});
   events read;
   CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
   std::size_t kernels = 0;
@@ -506,20 +514,10 @@ TEST_CASE("GPU work of a merged trace has the call and the process of its own ra
 }
 
 TEST_CASE("GPU work of a merged trace whose call is not known has the process of its context") {
-  events all;
-  for (std::uint64_t i = 1; i <= 3000; ++i) {
-    for (std::uint64_t rank = 0; rank < 2; ++rank) {
-      const auto at = static_cast<std::int64_t>(10000 * i + 10 * rank);
-      event call = sample::api("cuLaunchKernel", at, at + 5, rank << 32 | i);
-      event work = sample::called_at(sample::kernel("gemm", at + 1000, at + 2000, rank << 32 | i), at);
-      if (i == 1000) call.end_ns += 9000000;  // it ends 900 launches later, so far behind its work
-      call.process_id = work.process_id = call.thread_id = work.thread_id = 100 + static_cast<std::uint32_t>(rank);
-      work.context = 1 + 1000 * static_cast<std::uint32_t>(rank);
-      all.push_back(call);
-      all.push_back(work);
-    }
-  }
-  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.end_ns < b.end_ns; });
+  const events all = launches_of_ranks(3000, 2, [](std::uint64_t i, std::uint64_t rank, event& call, event& work) {
+    if (i == 1000) call.end_ns += 9000000;  // it ends 900 launches later, so far behind its work
+    work.context = 1 + 1000 * static_cast<std::uint32_t>(rank);
+  });
   events read;
   CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
   std::size_t of_others = 0;

@@ -31,14 +31,10 @@ sigset_t handled_signals() {
   return all;
 }
 
-/// The parent of a process, 0 where it cannot be determined. proc(5): the name in brackets may hold anything.
+/// The parent of a process, 0 where it cannot be determined.
 pid_t parent_of(pid_t process) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  if (!std::getline(in, line)) return 0;
-  const std::size_t bracket = line.rfind(')');
-  if (bracket == std::string::npos || bracket + 4 >= line.size()) return 0;
-  return static_cast<pid_t>(std::strtol(line.c_str() + bracket + 4, nullptr, 10));
+  const std::string fields = stat_behind_name(process);
+  return fields.size() > 3 ? static_cast<pid_t>(std::strtol(fields.c_str() + 3, nullptr, 10)) : 0;
 }
 
 bool is_below(pid_t process, pid_t ancestor) {
@@ -69,6 +65,14 @@ void continue_with(pid_t child) {
 }
 
 }  // namespace
+
+std::string stat_behind_name(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(in, line);
+  const std::size_t bracket = line.rfind(')');
+  return bracket != std::string::npos ? line.substr(bracket + 1) : std::string();
+}
 
 program_process::program_process() : deaf_(::signal(SIGCHLD, SIG_DFL) == SIG_IGN) {}
 

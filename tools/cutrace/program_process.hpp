@@ -12,6 +12,10 @@
 
 namespace cutrace_tool {
 
+/// What /proc/PID/stat has behind the name, beginning with " " and the state; empty where it cannot be read. proc(5):
+/// the name in brackets may hold anything.
+std::string stat_behind_name(pid_t process);
+
 /// What is called between fork and exec.
 struct start_gate {
   std::function<int()> in_child;        ///< async-signal-safe; not 0: an errno, and nothing is executed

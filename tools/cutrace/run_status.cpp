@@ -20,6 +20,7 @@
 #include <tuple>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/program_process.hpp"
 
 namespace cutrace_tool {
 
@@ -105,11 +106,7 @@ std::uint64_t process_report::lost_total() const {
 
 bool is_running(std::uint32_t process) {
   if (::kill(static_cast<pid_t>(process), 0) != 0 && errno != EPERM) return false;
-  std::string line;
-  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
-  const std::size_t bracket = line.rfind(')');  // proc(5): the name in brackets may hold anything
-  if (bracket == std::string::npos) return true;
-  std::istringstream fields(line.substr(bracket + 1));
+  std::istringstream fields(stat_behind_name(static_cast<pid_t>(process)));
   std::string state, skipped;
   int threads = 0;
   fields >> state;

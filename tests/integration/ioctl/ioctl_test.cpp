@@ -230,8 +230,8 @@ TEST_CASE("a command that is killed leaves the program alone, and a trace that c
   CHECK(ioctls(files[0]) >= subject::words);
 }
 
-TEST_CASE("who writes the trace is killed: the program ends as ever, and what is in no trace is counted") {
-  temporary_folder folder;
+/// Starts `cutrace run --strict` on a program that makes ioctls until end_of is called; its trace has begun.
+pid_t traced_until_notified(const temporary_folder& folder) {
   const pid_t command = ::fork();
   if (command == 0) {
     ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
@@ -242,13 +242,24 @@ TEST_CASE("who writes the trace is killed: the program ends as ever, and what is
   }
   REQUIRE(appears(folder.file("begun")));
   REQUIRE(anything_written(folder.file("out")));
-  const pid_t writer = run_support::writer_of(command);
-  REQUIRE(writer > 0);
-  ::kill(writer, SIGKILL);
+  return command;
+}
+/// Notifies the program, and returns the command's status.
+int end_of(pid_t command, const temporary_folder& folder) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::ofstream(folder.file("enough")) << "\n";
   int status = 0;
   ::waitpid(command, &status, 0);
+  return status;
+}
+
+TEST_CASE("who writes the trace is killed: the program ends as ever, and what is in no trace is counted") {
+  temporary_folder folder;
+  const pid_t command = traced_until_notified(folder);
+  const pid_t writer = run_support::writer_of(command);
+  REQUIRE(writer > 0);
+  ::kill(writer, SIGKILL);
+  const int status = end_of(command, folder);
   CHECK(text_in(folder.file("ended")) == "4 Inappropriate ioctl for device");
   const std::string errors = content_of(folder.file("errors"));
   CAPTURE(errors);
@@ -261,16 +272,7 @@ TEST_CASE("who writes the trace is killed: the program ends as ever, and what is
 
 TEST_CASE("the tracer is killed: the program loses its ioctls, and that is said") {
   temporary_folder folder;
-  const pid_t command = ::fork();
-  if (command == 0) {
-    ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
-    if (::chdir(folder.path().c_str()) != 0 || std::freopen("errors", "w", stderr) == nullptr) ::_exit(1);
-    ::execl(CUTRACE_COMMAND, CUTRACE_COMMAND, "run", "--strict", "--method", "ioctl", "--sink", "jsonl", "--out", "out",
-            "--", SUBJECT, "/dev/null", "until_notified", nullptr);
-    ::_exit(1);
-  }
-  REQUIRE(appears(folder.file("begun")));
-  REQUIRE(anything_written(folder.file("out")));
+  const pid_t command = traced_until_notified(folder);
   std::ifstream status_of("/proc/" + text_in(folder.file("begun")).substr(0, text_in(folder.file("begun")).find(' ')) +
                           "/status");
   pid_t tracer = 0;
@@ -278,10 +280,7 @@ TEST_CASE("the tracer is killed: the program loses its ioctls, and that is said"
     if (line.compare(0, 10, "TracerPid:") == 0) tracer = std::atoi(line.c_str() + 10);
   REQUIRE(tracer > 0);
   ::kill(tracer, SIGKILL);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  std::ofstream(folder.file("enough")) << "\n";
-  int status = 0;
-  ::waitpid(command, &status, 0);
+  const int status = end_of(command, folder);
   CHECK(text_in(folder.file("ended")) == "0 Function not implemented");
   const std::string errors = content_of(folder.file("errors"));
   CAPTURE(errors);
