@@ -20,14 +20,14 @@ bench::counted twin, ours;
 
 extern "C" {
 
-/// Begins a turn of the twin (0), of cutrace with the null sink (1), or of that with the watchdog on (2). Returns 0
-/// when it traces.
+/// Begins a turn of the twin (0), of cutrace with the null sink (1), of that with the watchdog on (2), or of a twin
+/// that stores spans (3). Returns 0 when it traces.
 __attribute__((visibility("default"))) int client_turns_begin(int who) {
   try {
-    setenv("CUTRACE_KINDS", who == 0 ? "kernel,memcpy,memset" : "", 1);
-    if (who == 0) {
+    setenv("CUTRACE_KINDS", who == 0 || who == 3 ? "kernel,memcpy,memset" : "", 1);
+    if (who == 0 || who == 3) {
       raw = std::make_unique<bench::raw_cupti>();
-      return raw->start(bench::raw_cupti::form::twin) ? 0 : 1;
+      return raw->start(who == 0 ? bench::raw_cupti::form::twin : bench::raw_cupti::form::spans) ? 0 : 1;
     }
     cutrace::session_options o;
     o.sinks = "null";

@@ -17,6 +17,7 @@ enum class tracer {
   none,
   records,  ///< raw CUPTI, the kinds that the environment asks for and nothing else
   twin,     ///< raw CUPTI with all that cutrace switches on, see raw_cupti.hpp
+  spans,    ///< a twin that stores the least that a span of a call needs
   cutrace,  ///< with the null sink, unless the environment names another
   nsys      ///< Nsight Systems around an untraced program; the environment holds its options instead
 };
@@ -33,6 +34,7 @@ constexpr configuration configurations[] = {
     {"none",           tracer::none,    ""},
     {"kernels",        tracer::records, "CUTRACE_KINDS=kernel"},
     {"raw",            tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset"},
+    {"raw-spans",      tracer::spans,   "CUTRACE_KINDS=kernel,memcpy,memset"},
     {"raw-records",    tracer::records, "CUTRACE_KINDS=kernel,memcpy,memset"},
     {"raw-shared",     tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset RAW_CUPTI_ATTRIBUTE=9:0"},
     {"raw-pinned",     tracer::twin,    "CUTRACE_KINDS=kernel,memcpy,memset RAW_CUPTI_ATTRIBUTE=8:1"},

@@ -149,6 +149,7 @@ constexpr std::uint32_t calls_of(Works... w) {
 using cutrace::cupti::function_work;
 const client clients[] = {
     {"raw CUPTI, callbacks", bench::tracer::twin, plain, nullptr},
+    {"raw CUPTI, spans", bench::tracer::spans, plain, nullptr},
     {"raw CUPTI, no callbacks", bench::tracer::records, plain, nullptr},
     {"raw CUPTI, callbacks of launches", bench::tracer::twin, plain, nullptr, calls_of(function_work::launch)},
     {"raw CUPTI, callbacks of copies and sets", bench::tracer::twin, plain, nullptr,
@@ -190,8 +191,7 @@ void turn(const client& c, unsigned long long& lost, Measure measure) {
     return;
   }
   bench::raw_cupti raw;
-  const bool started =
-      raw.start(c.who == bench::tracer::twin ? bench::raw_cupti::form::twin : bench::raw_cupti::form::records, c.works);
+  const bool started = raw.start(bench::form_of(c.who), c.works);
   if (started) measure();
   lost += bench::raw_cupti::finish().dropped;
   if (!started || !raw.leave()) std::exit(2);
@@ -231,8 +231,8 @@ int by_turns(const bench::arguments& a) {
   unsigned long long lost = 0;
   std::vector<const client*> order;
   for (const client& c : clients)
-    if (&c == clients || std::strstr(c.name, a.text("--only").c_str()) != nullptr ||
-        (std::strcmp(c.name, "cutrace") == 0 && a.text("--only") == "watchdog"))
+    if (&c == clients || std::strcmp(c.name, "cutrace") == 0 ||
+        std::strstr(c.name, a.text("--only").c_str()) != nullptr)
       if (bench::known_kinds({c.name, c.who, c.kinds})) order.push_back(&c);
   bench::driver gpu;
   std::unique_ptr<engine> e;

@@ -12,20 +12,26 @@
 #include <cutrace/cupti/library.hpp>
 #include <cutrace/cupti/options.hpp>
 
+#include "raw_spans.hpp"
+
 namespace bench {
 
 class CUTRACE_LOCAL raw_cupti {
  public:
   enum class form {
     records,  ///< the kinds of the options alone
-    twin      ///< also what cutrace always has on: descriptions (below), and a callback at ENTER and EXIT
+    twin,     ///< also what cutrace always has on: descriptions (below), and an empty callback at ENTER and EXIT
+    spans     ///< a twin that does the least of a tracer's task: see raw_spans
   };
 
   /// Before CUDA starts, or while it does (injection). False with a line when CUPTI is not usable. `works`: bits of the
   /// function_work that a twin has callbacks on.
   bool start(form f, std::uint32_t works = ~std::uint32_t{0}) {
     if (!open()) return false;
-    if (!good(api().cuptiSubscribe(&subscriber_, &on_callback, nullptr), "cuptiSubscribe")) return false;
+    if (!good(api().cuptiSubscribe(&subscriber_, f == form::spans ? &raw_spans::on_callback : &on_callback,
+                                   &raw_spans::all()),
+              "cuptiSubscribe"))
+      return false;
     std::uint8_t zeroed = 1;
     std::size_t size = sizeof(zeroed);
     api().cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
@@ -33,6 +39,7 @@ class CUTRACE_LOCAL raw_cupti {
     if (!good(api().cuptiActivityRegisterCallbacks(&requested, &completed), "cuptiActivityRegisterCallbacks"))
       return false;
     form_ = f;
+    with_spans() = f == form::spans;
     works_ = works;
     return record(true);
   }
@@ -45,7 +52,7 @@ class CUTRACE_LOCAL raw_cupti {
     if (on == on_) return true;
     on_ = on;
     if (!turn_kinds(cutrace::cupti::options::from_environment(), on)) return false;
-    if (form_ == form::twin) turn_callbacks(on);
+    if (form_ != form::records) turn_callbacks(on);
     if (!on) api().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     return true;
   }
@@ -150,6 +157,11 @@ class CUTRACE_LOCAL raw_cupti {
     }
   }
   static void CUPTIAPI on_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+  static std::atomic<bool>& with_spans() {
+    static std::atomic<bool> with{false};
+    return with;
+  }
   static void CUPTIAPI requested(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
     *buffer = static_cast<std::uint8_t*>(std::calloc(1, buffer_bytes));
     *size = buffer_bytes;
@@ -158,8 +170,11 @@ class CUTRACE_LOCAL raw_cupti {
   static void CUPTIAPI completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
     CUpti_Activity* record = nullptr;
     std::uint64_t n = 0;
-    while (api().cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+    while (api().cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
       n += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+      if (with_spans() && record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) raw_spans::all().join(*record);
+    }
+    if (with_spans()) raw_spans::all().read();
     seen().fetch_add(n);
     std::free(buffer);
   }

@@ -38,6 +38,7 @@ std::string prefix_of(const bench::configuration& c, const bench::arguments& a, 
     case bench::tracer::nsys:
       return "env " + off + bench::nsys_prefix(a.text("--nsys"), c, folder);
     case bench::tracer::records:
+    case bench::tracer::spans:
       break;
   }
   std::fprintf(stderr, "%s: not for whole programs\n", c.name);

@@ -16,14 +16,19 @@
 
 namespace bench {
 
+inline raw_cupti::form form_of(tracer t) {
+  return t == tracer::records ? raw_cupti::form::records
+         : t == tracer::spans ? raw_cupti::form::spans
+                              : raw_cupti::form::twin;
+}
+
 class CUTRACE_LOCAL traced {
  public:
   /// Begins to trace; before CUDA starts. Ends the program with a line when that cannot be done.
   explicit traced(const configuration& c) : who_(c.who) {
     set_environment(c);
     whole_graphs_ = std::strstr(c.environment, "CUTRACE_GRAPHS=graph") != nullptr;
-    if (who_ == tracer::records && !raw_.start(raw_cupti::form::records)) std::exit(2);
-    if (who_ == tracer::twin && !raw_.start(raw_cupti::form::twin)) std::exit(2);
+    if (is_raw() && !raw_.start(form_of(who_))) std::exit(2);
     if (who_ != tracer::cutrace) return;
     if (!raw_.prepare()) std::exit(2);
     cutrace::session_options options;
@@ -38,7 +43,7 @@ class CUTRACE_LOCAL traced {
   void finish(unsigned long long expected) {
     counted n;
     n.expected = expected;
-    if (who_ == tracer::records || who_ == tracer::twin) {
+    if (is_raw()) {
       n.add(raw_cupti::finish());
     } else if (trace_ != nullptr) {
       trace_->stop();
@@ -50,6 +55,8 @@ class CUTRACE_LOCAL traced {
   }
 
  private:
+  bool is_raw() const { return who_ == tracer::records || who_ == tracer::twin || who_ == tracer::spans; }
+
   tracer who_;
   bool whole_graphs_ = false;
   raw_cupti raw_;
