@@ -81,6 +81,8 @@ std::string mark(int at, const std::string& more = "", const char* type = "mark"
 
 std::string text_of(cutrace::text t) { return {t.data, t.size}; }
 
+using intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
 }  // namespace
 
 TEST_CASE("JSONL round trip") {
@@ -160,7 +162,6 @@ TEST_CASE("a hole ends with the first event behind the missing part that does no
   };
   const temporary_folder folder;
   write_text(folder.file("1.jsonl"), head(1) + mark(5000) + mark(9000));
-  using intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
   const auto windows_with = [&](const std::string& third) {
     write_text(folder.file("3.jsonl"), head(3) + mark(8000, ",\"late\":true") + third);
     kept_trace kept;
@@ -175,6 +176,48 @@ TEST_CASE("a hole ends with the first event behind the missing part that does no
       R"({"v":1,"type":"footer","ts_ns":70000,"dur_ns":0,"produced":1,"clocks":{"trace_ns":70000}})"
       "\n";
   CHECK((windows_with(stop) == intervals{{0, 9000}}));
+}
+
+TEST_CASE("a recorded window around a missing part is cut to what was read") {
+  const auto window = [](int from, int to) {
+    return R"({"v":1,"type":"window","ts_ns":)" + std::to_string(from) + R"(,"dur_ns":)" + std::to_string(to - from) +
+           ",\"name\":\"recorded\"}\n";
+  };
+  // A program that paused its session between 60,000 and 90,000: one event says at 60,000 what was recorded before.
+  const std::string parts[] = {mark(5000) + mark(9000), mark(20000), mark(30000) + mark(40000),
+                               mark(55000) + window(0, 60000) + mark(95000), window(90000, 99000) + footer};
+  const temporary_folder folder;
+  const auto windows_of = [&](const std::vector<std::size_t>& given) {
+    std::vector<std::string> files;
+    for (const std::size_t i : given) {
+      files.push_back(folder.file(std::to_string(i + 1) + ".jsonl"));
+      write_text(
+          files.back(),
+          std::string(header).insert(std::string(header).size() - 2, ",\"part\":" + std::to_string(i + 1)) + parts[i]);
+    }
+    kept_trace kept;
+    const outcome o = cutrace_reading::read(files, kept);
+    CHECK(o.out_of_order == 0);
+    intervals windows;
+    for (const cutrace::event& e : kept.events())
+      if (e.kind == cutrace::event_kind::window) windows.emplace_back(e.start_ns, e.end_ns);
+    return windows;
+  };
+  CHECK((windows_of({0, 1, 2, 3, 4}) == intervals{{0, 60000}, {90000, 99000}}));
+  CHECK((windows_of({0, 2, 3, 4}) == intervals{{0, 9000}, {30000, 60000}, {90000, 99000}}));
+  CHECK((windows_of({0, 3, 4}) == intervals{{0, 9000}, {55000, 60000}, {90000, 99000}}));
+  // The first parts were removed, as with keep=.
+  CHECK((windows_of({2, 3, 4}) == intervals{{30000, 60000}, {90000, 99000}}));
+  // Nothing is known of the time before the end of what comes first in a part.
+  CHECK((windows_of({4}) == intervals{{99000, 99000}}));
+
+  // Many holes and many windows are not many times many events.
+  std::string bomb;
+  for (int i = 0; i < 1000; ++i)
+    bomb += std::string(header).insert(std::string(header).size() - 2, ",\"part\":" + std::to_string(2 * i + 1)) +
+            mark(100 * i) + mark(100 * i + 50);
+  for (int i = 0; i < 1000; ++i) bomb += window(0, 100000 + i);
+  CHECK(try_text(bomb).read.size() < 100000);
 }
 
 TEST_CASE("files of two traces are refused") {

@@ -55,6 +55,34 @@ void feed::part_begins(std::uint32_t part) {
   part_ = std::max(part_, part);
 }
 
+/// A window that the trace itself has, begun in the batch: only the parts of it that were read. What lies in a missing
+/// part is unknown, although it was recorded.
+void feed::add_in_pieces(place at) {
+  cutrace::event window = batch_.back();
+  window.more = {};
+  cancel();
+  const std::int64_t begin_ns = window.start_ns, end_ns = window.end_ns;
+  const bool late = window.late;
+  const std::uint64_t events = events_;
+  const auto add_piece = [&](std::int64_t from_ns, std::int64_t to_ns) {
+    window.start_ns = from_ns;
+    window.end_ns = to_ns;
+    window.late = late || to_ns < newest_ns_;
+    begin() = window;
+    take(at);
+  };
+  // Of very many the newest ones, or a small file with many windows would have any number of events.
+  constexpr std::size_t limit = 64;
+  for (std::size_t i = pieces_.size() - std::min(pieces_.size(), limit); i < pieces_.size(); ++i) {
+    const bool goes_on = i + 1 == pieces_.size() && !begins_behind_hole_;
+    const std::int64_t from_ns = std::max(begin_ns, pieces_[i].first);
+    const std::int64_t to_ns = goes_on ? end_ns : std::min(end_ns, pieces_[i].second);
+    if (from_ns < to_ns) add_piece(from_ns, to_ns);
+  }
+  if (events_ == events) add_piece(end_ns, end_ns);  // empty: without any window, all of the time would be recorded
+  events_ = events + 1;
+}
+
 /// Adds windows of what was recorded, if parts are missing or a file was full: time outside them is unknown, not idle.
 /// Not for what an end says that it lacks (the file was made so from another one): that was lost or left out all along,
 /// and the other one's windows are in the file.
@@ -76,7 +104,7 @@ void feed::add_windows(bool lacks_events) {
     e.start_ns = p.first;
     e.end_ns = p.second;
     e.late = true;
-    add(last_place_);
+    take(last_place_);
   }
   events_ = events;  // windows made here do not count
 }
