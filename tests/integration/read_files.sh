@@ -55,6 +55,14 @@ expect 0 - "$command" convert t.jsonl -o calls.calls.txt
 "$command" convert - -o jsonl:- <t.jsonl >piped.jsonl 2>err.txt || fail "from standard input: $(cat err.txt)"
 cmp t.jsonl piped.jsonl || fail "from standard input to standard output it is another trace"
 
+# "-" is standard input, also where a file has that name: the rows of Chrome JSON are not looked for in it.
+"$command" convert - -o jsonl:piped.jsonl <once.json >out.txt 2>&1  # may miss threads, as docs/files.md says
+touch ./-
+"$command" convert - -o jsonl:beside.jsonl <once.json >out.txt 2>&1
+[ "$(grep -c '"type":"kernel"' piped.jsonl)" -eq "$(grep -c '"type":"kernel"' t.jsonl)" ] && cmp piped.jsonl beside.jsonl ||
+  fail "a file called - changes what is read from standard input: $(cat out.txt)"
+rm ./-
+
 # PyTorch's.
 expect 0 - "$command" convert "$data/kineto_h200_steps.json.gz" -o jsonl:torch.jsonl
 [ "$(grep -c '"type":"kernel"' torch.jsonl)" -eq 21000 ] || fail "not all kernels of PyTorch's file"

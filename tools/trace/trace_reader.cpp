@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <utility>
@@ -53,13 +52,12 @@ class reading {
     std::set<std::pair<dev_t, ino_t>> given;
     for (const std::string& file : files_) {
       struct stat known {};
+      // "-" is standard input, even where a file has that name.
       if (file != "-" && ::stat(file.c_str(), &known) == 0 && S_ISREG(known.st_mode) &&
           !given.emplace(known.st_dev, known.st_ino).second)
         throw reading_error("\"" + file + "\" is given twice; each of its events would count twice");
-      std::error_code none;
-      const std::uintmax_t size =
-          std::filesystem::is_regular_file(file, none) ? std::filesystem::file_size(file, none) : 0;
-      sized = sized && size != 0 && !none;
+      const std::uint64_t size = S_ISREG(known.st_mode) ? static_cast<std::uint64_t>(known.st_size) : 0;
+      sized = sized && size != 0;
       all += size;
     }
     progress_.all_bytes = sized ? all : 0;
@@ -113,7 +111,7 @@ class reading {
 #endif
       case format::chrome:
         if (chrome_ == nullptr) chrome_.reset(new chrome_reader(feed_));
-        return chrome_->read(window, std::filesystem::is_regular_file(path) ? path : std::string());
+        return chrome_->read(window, window.source().size() != 0 ? path : std::string());
       case format::unknown:
         break;
     }
