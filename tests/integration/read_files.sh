@@ -99,6 +99,18 @@ expect 125 'nothing says what to cut out' "$command" cut t.jsonl -o none.jsonl
 expect 125 'is no time' "$command" cut t.jsonl -o none.jsonl --from soon
 expect 125 'is not before' "$command" cut t.jsonl -o none.jsonl --from 2s --to 1s
 
+# A time outside of all recorded windows: the cut has an empty window, not none, which would mean that all was recorded.
+{ head -n 1 t.jsonl | jq -c '.clocks.trace_ns = 0'
+  echo '{"v":1,"type":"window","ts_ns":0,"dur_ns":100,"name":"recorded"}'
+  echo '{"v":1,"type":"stage","ts_ns":50,"dur_ns":500,"name":"long","stage":"long","stage_id":1,"depth":0}'
+  echo '{"v":1,"type":"window","ts_ns":800,"dur_ns":200,"name":"recorded"}'
+  echo '{"v":1,"type":"footer","ts_ns":1000,"dur_ns":0,"lines":4}'; } >windows.jsonl
+expect 0 - "$command" cut windows.jsonl -o between.jsonl --from 200ns --to 700ns
+[ "$(jq -c 'select(.type == "window") | [.ts_ns, .dur_ns]' between.jsonl)" = '[200,0]' ] ||
+  fail "between windows: $(cat between.jsonl)"
+expect 0 - "$command" report between.jsonl --json
+jq -e '.trace.recorded_ns == 0' out.txt >/dev/null || fail "between windows: $(jq -c .trace out.txt)"
+
 # What this version does not know stays as it is: types and fields, through convert, cut and merge.
 unknown='{"v":1,"type":"teleport","ts_ns":0,"dur_ns":5,"name":"beam","stage":"decode","to":{"x":[1,2.50]}}'
 { head -n 1 t.jsonl; echo "$unknown"; tail -n +2 t.jsonl | sed '0,/"type":"kernel"/s/"type":"kernel"/&,"warps":{"live":48}/'; } >fresh.jsonl

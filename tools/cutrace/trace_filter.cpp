@@ -167,7 +167,8 @@ void filter_sink::write(cutrace::event_view events) {
   pass_on();
 }
 
-/// For a trace that was recorded all the time: adds a window, the part of that time that was chosen.
+/// Adds a window: the part that was chosen of a trace that was recorded all the time, else an empty one, since the time
+/// chosen has nothing of the trace's own windows. Without any, all of it would count as recorded.
 void filter_sink::add_window(std::int64_t stop_ns) {
   event e{};
   e.kind = event_kind::window;
@@ -175,14 +176,14 @@ void filter_sink::add_window(std::int64_t stop_ns) {
   e.name = {"recorded", 8};
   e.late = true;  // events that end after it were passed on before
   e.start_ns = std::max(first_ns_, choice_.from_ns);
-  e.end_ns = std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));  // may be empty
-  aside_ += 1;                                                                            // not counted as chosen
+  e.end_ns = windows_ != 0 ? e.start_ns : std::max(e.start_ns, std::min(std::max(last_ns_, stop_ns), choice_.to_ns));
+  aside_ += 1;  // not counted as chosen
   batch_.assign(1, e);
   pass_on();
 }
 
 void filter_sink::close(const cutrace::trace_summary& summary) {
-  if (choice_.of_time() && windows_ == 0)
+  if (choice_.of_time() && by_kind_[static_cast<std::size_t>(event_kind::window)] == 0)
     add_window(summary.stop.monotonic_ns != 0 ? summary.stop.trace_ns : std::numeric_limits<std::int64_t>::min());
   std::vector<const char*> notes(summary.notes, summary.notes + summary.note_count);
   const std::string note = "cut out of a trace: " + std::to_string(kept_) + " of its " + std::to_string(seen_) +
