@@ -103,13 +103,20 @@ expect 125 'is not before' "$command" cut t.jsonl -o none.jsonl --from 2s --to 1
 { head -n 1 t.jsonl | jq -c '.clocks.trace_ns = 0'
   echo '{"v":1,"type":"window","ts_ns":0,"dur_ns":100,"name":"recorded"}'
   echo '{"v":1,"type":"stage","ts_ns":50,"dur_ns":500,"name":"long","stage":"long","stage_id":1,"depth":0}'
+  echo '{"v":1,"type":"mark","ts_ns":900,"dur_ns":-50,"name":"back","late":true}'
   echo '{"v":1,"type":"window","ts_ns":800,"dur_ns":200,"name":"recorded"}'
-  echo '{"v":1,"type":"footer","ts_ns":1000,"dur_ns":0,"lines":4}'; } >windows.jsonl
+  echo '{"v":1,"type":"footer","ts_ns":1000,"dur_ns":0,"lines":5}'; } >windows.jsonl
 expect 0 - "$command" cut windows.jsonl -o between.jsonl --from 200ns --to 700ns
 [ "$(jq -c 'select(.type == "window") | [.ts_ns, .dur_ns]' between.jsonl)" = '[200,0]' ] ||
   fail "between windows: $(cat between.jsonl)"
 expect 0 - "$command" report between.jsonl --json
 jq -e '.trace.recorded_ns == 0' out.txt >/dev/null || fail "between windows: $(jq -c .trace out.txt)"
+# What ends before it begins is in the cut that has its begin.
+for times in '800ns 900ns 0' '900ns 1000ns 1'; do
+  read -r from to count <<<"$times"
+  "$command" cut windows.jsonl -o back.jsonl --from "$from" --to "$to" >out.txt 2>&1
+  [ "$(grep -c '"name":"back"' back.jsonl)" -eq "$count" ] || fail "an end before the begin: $(cat out.txt back.jsonl)"
+done
 
 # What this version does not know stays as it is: types and fields, through convert, cut and merge.
 unknown='{"v":1,"type":"teleport","ts_ns":0,"dur_ns":5,"name":"beam","stage":"decode","to":{"x":[1,2.50]}}'

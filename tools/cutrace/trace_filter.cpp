@@ -43,9 +43,9 @@ std::int64_t parse_time(const std::string& text, const char* option) {
 
 bool trace_choice::wants(const event& e) const {
   if (e.is_description()) return true;
-  // Half-open, as all times; an event without duration is inside where its one time is.
+  // Half-open, as all times; an event without duration, or with an end before its begin, is inside where its begin is.
   const bool inside =
-      e.start_ns == e.end_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
+      e.end_ns <= e.start_ns ? e.start_ns >= from_ns && e.start_ns < to_ns : e.start_ns < to_ns && e.end_ns > from_ns;
   if (!inside) return false;
   if (e.kind == event_kind::loss || e.kind == event_kind::window) return true;
   if (!devices.empty() && (!is_of_device(e) || std::find(devices.begin(), devices.end(), e.device) == devices.end()))
