@@ -43,9 +43,7 @@ std::string life_of(const std::string& word, const events& all, std::size_t batc
     if (++batches % 5 == 0) sink.flush();
   }
   sink.close(sample::summary(all.size()));
-  std::string text = content_of(path);
-  const std::size_t at = text.find(path);  // chrome names its file
-  return at == text.npos ? text : text.replace(at, path.size(), "PATH");
+  return content_of(path);
 }
 
 /// The tracks of counters, each with a word that stands for its number: the sink makes numbers from the addresses of

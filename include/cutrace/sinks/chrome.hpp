@@ -45,14 +45,15 @@ inline std::string chrome_head(const trace_info& info) {
   return head.append(json.view()).append(",\n");
 }
 
-/// From behind the last event to the end. `devices`: a JSON object of each device; `summary`: a JSON object.
+/// From behind the last event to the end. `devices`: a JSON object of each device; `summary`: a JSON object. Of `path`
+/// the file's name alone: the folder's may say who made the trace.
 inline std::string chrome_tail(const std::map<std::uint32_t, std::string>& devices, const std::string& summary,
                                const std::string& path) {
   std::string tail = "\n],\n\"deviceProperties\": [";
   for (const auto& d : devices) tail += (d.first == devices.begin()->first ? "\n" : ",\n") + d.second;
   tail.append("\n],\n\"cutraceSummary\": ").append(summary);
   json_text name;
-  name.value(path);
+  name.value(std::string_view(path).substr(path.rfind('/') + 1));  // npos + 1 is 0
   return tail.append(",\n\"traceName\": ").append(name.view()).append("\n}\n");
 }
 
