@@ -281,6 +281,27 @@ TEST_CASE("merge: a note says that processes were recorded in windows of their o
   }
 }
 
+TEST_CASE("merge: the notes of as many processes as there can be are all read again") {
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < 4 * merge_limit; ++i)
+    notes.push_back("server (rank " + std::to_string(i / 4) + "): " + std::string(500, 'x') + std::to_string(i));
+  std::vector<const char*> texts;
+  for (const std::string& n : notes) texts.push_back(n.c_str());
+  trace_summary summary = sample::summary(0, 0);
+  summary.notes = texts.data();
+  summary.note_count = static_cast<std::uint32_t>(texts.size());
+  const temporary_folder folder;
+  jsonl_sink jsonl(folder.file("t.jsonl"));
+  chrome_sink chrome(folder.file("t.json"));
+  for (sink* const one : std::initializer_list<sink*>{&jsonl, &chrome}) {
+    one->open(sample::info());
+    one->close(summary);
+    kept_trace trace;
+    read({one->destination()}, trace);
+    CHECK(trace.notes() == notes);
+  }
+}
+
 TEST_CASE("merge: of merged traces each process keeps its name") {
   const temporary_folder folder;
   std::vector<process> all(3);

@@ -40,12 +40,16 @@ struct trace_totals {
   std::vector<std::string> notes;
   std::string missing;  ///< trace_summary::missing, empty for nothing
 
-  /// Keeps at most 1,000 notes of 1 MiB in all, which no trace of cutrace exceeds; drops further ones.
+  /// Keeps 8 MiB of notes, several times what the merge of 512 processes has. Drops further ones; then the last note
+  /// says so.
   void add_note(std::string_view note) {
-    constexpr std::size_t count_limit = 1000, byte_limit = std::size_t{1} << 20;
-    if (notes.size() >= count_limit || note_bytes_ + note.size() > byte_limit) return;
-    note_bytes_ += note.size();
-    notes.emplace_back(note);
+    constexpr std::size_t limit = std::size_t{8} << 20;
+    const bool fitted = note_bytes_ <= limit;
+    note_bytes_ += note.size() + sizeof(std::string);
+    if (note_bytes_ <= limit)
+      notes.emplace_back(note);
+    else if (fitted)
+      notes.emplace_back("the file has further notes, more than are kept of it");
   }
 
  private:
