@@ -525,4 +525,21 @@ TEST_CASE("GPU work of a merged trace whose call is not known has the process of
   CHECK(of_others == 0);
 }
 
+TEST_CASE("losses of a merged trace belong to the process that lost") {
+  events all;
+  for (const std::uint32_t pid : {sample::pid, sample::pid + 1, 1u}) {  // 1: as in a container, and a pid of GPUs here
+    all.push_back(sample::loss(cutrace::loss_cause::chunk_full, pid, 1000));
+    all.back().process_id = pid;
+  }
+  events read;
+  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
+  std::size_t losses = 0;
+  for (const event& e : read) {
+    if (e.kind != event_kind::loss) continue;
+    ++losses;
+    CHECK(e.process_id == e.loss.count);
+  }
+  CHECK(losses == 3);
+}
+
 }  // namespace chrome_reader_test

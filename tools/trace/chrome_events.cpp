@@ -205,6 +205,7 @@ bool chrome_reader::make_instant(event& e, const chrome_fields& f) {
   constexpr std::string_view lost = "lost: ";
   if (f.category == "loss" && starts_with(f.name_text, lost)) {
     e.kind = event_kind::loss;
+    e.process_id = host_process(f.pid);
     if (!cutrace_reading::parse(f.name_text.substr(lost.size()), e.loss.cause)) complain("an unknown cause of loss");
     e.loss.count = f.count;
     e.name = to_.texts().intern("lost records");
