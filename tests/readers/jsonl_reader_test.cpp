@@ -145,6 +145,19 @@ TEST_CASE("parts are one trace") {
     CHECK_FALSE(cut.whole);
     CHECK(complains(cut, "not given"));
   }
+  SUBCASE("in another order, or one of them twice") {
+    kept_trace mixed;
+    std::swap(parts[1], parts[2]);
+    CHECK_THROWS_WITH(cutrace_reading::read(parts, mixed),
+                      doctest::Contains("part 2 of the trace stands behind part 3"));
+    std::filesystem::copy_file(parts[0], folder.file("copy"));
+    kept_trace doubled;
+    CHECK_THROWS_WITH(cutrace_reading::read({parts[0], folder.file("copy")}, doubled),
+                      doctest::Contains("part 1 of the trace stands behind part 1"));
+    write_text(folder.file("joined"), content_of(parts[1]) + content_of(parts[0]));
+    kept_trace joined;
+    CHECK(complains(cutrace_reading::read({folder.file("joined")}, joined), "an earlier part"));
+  }
   SUBCASE("in one file, as cat joins them") {
     std::string all;
     for (const std::string& p : parts) all += content_of(p);

@@ -43,6 +43,9 @@ void feed::open(const trace_facts& facts) {
 
 void feed::part_begins(std::uint32_t part) {
   if (part_ == 0 && further_) part_ = 1;  // not every format numbers the first
+  if (part <= part_)
+    throw reading_error("part " + std::to_string(part) + " of the trace stands behind part " + std::to_string(part_) +
+                        "; give each part once, in the order of their numbers (ls -v lists them so)");
   if (part > part_ + 1) {
     // Of a trace without its first parts nothing is said: whoever writes parts may keep the last ones only.
     if (part_ != 0)
@@ -52,7 +55,7 @@ void feed::part_begins(std::uint32_t part) {
     if (!pieces_.empty()) pieces_.back().second = newest_ns();
     begins_behind_hole_ = true;
   }
-  part_ = std::max(part_, part);
+  part_ = part;
 }
 
 /// A window that the trace itself has, begun in the batch: only the parts of it that were read. What lies in a missing

@@ -66,12 +66,13 @@ class feed {
   complaints& problems() noexcept { return problems_; }
 
   /// The head of a file: opens the sink. For a further part of the same trace, `facts` are only compared. @throws
-  /// reading_error for a part of another trace
+  /// reading_error for a part of another trace, or one that comes in a wrong order
   void open(const trace_facts& facts);
   bool is_open() const noexcept { return open_; }
   /// A further file begins.
   void next_file() noexcept { further_ = true; }
-  /// @param part number of the part that begins, from 1 on; where it does not follow the newest part, there is a hole
+  /// @param part number of the part that begins, from 1 on; where it does not follow the part before, there is a hole.
+  /// @throws reading_error for a number that is not above that of the part before
   void part_begins(std::uint32_t part);
   /// The end of a part that is not the last.
   void part_ended() noexcept { closed_ = false; }
@@ -227,7 +228,7 @@ class feed {
   std::int64_t newest_ns_ = least;
   /// Stretches of the trace that were read, between holes; none: no hole.
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;
-  std::uint32_t part_ = 0;  ///< number of the newest part
+  std::uint32_t part_ = 0;  ///< number of the part that is read
   bool begins_behind_hole_ = false;
   bool open_ = false, closed_ = false, ended_ = false, further_ = false, ordered_ = true;
 };

@@ -333,7 +333,7 @@ void jsonl_reader::head(const jsonl_line&) {
     to_.next_file();  // a part behind another, in one file
     has_footer_ = false;
   } catch (const reading_error&) {
-    complain("the header of another trace: what follows it is left out");
+    complain("the header of another trace, or of an earlier part: what follows it is left out");
     stopped_ = has_footer_ = true;
   }
 }

@@ -59,7 +59,7 @@ bool perfetto_reader::read_about_note(std::string_view what, const parsed_note& 
   }
   if (what == "part ends" || what == "part begins") {
     if (n.name == "next") next_part_ = cut_fact(n.text);
-    if (n.name == "part" && what == "part begins") {
+    if (n.name == "part" && n.value != 0 && what == "part begins") {
       open_trace();
       to_.part_begins(static_cast<std::uint32_t>(std::min<std::uint64_t>(n.value, UINT32_MAX)));
     }
