@@ -213,6 +213,24 @@ TEST_CASE("merge: two processes with the same numbers, on two hosts") {
   CHECK(has_note(trace, "llm_server (rank 1, node-2, pid 100): cupti: \"quoted\" note"));
 }
 
+TEST_CASE("merge: of another host's trace that lost its end nothing is said of its clocks at the end") {
+  const temporary_folder folder;
+  std::vector<process> all(2);
+  all[1].host = "node-2";
+  all[1].boot = "boot-2";
+  const std::vector<std::string> files = written(folder, all);
+  kept_trace whole, cut;
+  merge(files, whole);
+  CHECK(has_note(whole, "; its REALTIME moved by "));
+  std::ifstream in(files[1]);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  text.resize(text.rfind("{\"v\""));
+  reading_test::write_text(files[1], text);
+  merge(files, cut);
+  CHECK(has_note(cut, "by CLOCK_REALTIME, within"));
+  CHECK(!has_note(cut, "; its REALTIME moved by "));
+}
+
 TEST_CASE("merge: processes of one boot that share a GPU") {
   const temporary_folder folder;
   std::vector<process> all(3);
