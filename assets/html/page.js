@@ -77,7 +77,8 @@ function showHead() {
   $("title").textContent = who + (data.rank !== undefined ? ", rank " + data.rank + " of " + (data.world_size || "?") : "");
   const gpus = [...new Set(data.devices.map(d => legible(d.name)))].join(", ");
   $("sub").textContent = [legible(data.host), gpus, data.backend,
-      data.clock ? "clock " + legible(data.clock) + ", within " + duration(data.clock_error_ns) : "clock not known",
+      data.clock ? "clock " + legible(data.clock) + (data.clock_error_ns ? ", within " + duration(data.clock_error_ns) : "")
+          : "clock not known",
       new Date(data.ended_realtime_ms).toLocaleString()].filter(s => s).join("  \u00b7  ");
   const bad = data.lost_total > 0 || data.missing !== undefined;
   $("losses").textContent = data.lost_total > 0 ? count(data.lost_total) + " records LOST"

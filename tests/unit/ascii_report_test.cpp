@@ -142,6 +142,14 @@ LOSSES AND NOTES
 )~");
 }
 
+TEST_CASE("a trace that lost its end has no bound of its clock's error, which is not a bound of 0") {
+  trace_summary cut = ended(1000, 1);
+  cut.totals.clock_error_ns = 0;
+  const std::string text = report({sample::stage("load", 0, 300, 1)}, cut);
+  CHECK(has(text, "traced   1.00 us; clock tsc\n"));
+  CHECK(!has(text, "within"));
+}
+
 TEST_CASE("without any GPU its columns, letters and times are left out") {
   // A column is 13.2 ns: "load" ends in column 22, "serve" begins in column 30, both over half of it.
   const std::vector<event> all = {sample::stage("load", 0, 300, 1), sample::stage("serve", 400, 1000, 2)};

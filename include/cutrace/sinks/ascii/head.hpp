@@ -211,10 +211,10 @@ CUTRACE_NOINLINE inline void print_identity(page& out, const identity& who, cons
   if (who.rank >= 0)
     append(title, {", rank ", digits(static_cast<std::uint32_t>(who.rank)), " of ", signed_digits(who.world_size)});
   out.line(title, tone::heading);
-  const std::string clock = who.clock.empty()  // a file of another tool
-                                ? "clock not known"
-                                : joined({"clock ", label(who.clock, 16), ", within ",
-                                          duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"});
+  std::string clock = who.clock.empty() ? "clock not known"  // a file of another tool
+                                        : joined({"clock ", label(who.clock, 16)});
+  if (!who.clock.empty() && end.totals.clock_error_ns != 0)  // 0: a file that has lost its end does not say
+    append(clock, {", within ", duration(end.totals.clock_error_ns), " of CLOCK_MONOTONIC"});
   out.paragraph({"traced   ", duration(time.window.length_ns()), "; ", clock}, 9);
   if (time.pieces != 0)
     out.paragraph({"recorded ", duration(time.recorded_ns), " of it, in ", counted(time.pieces, "window"),
