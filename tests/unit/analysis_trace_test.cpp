@@ -131,6 +131,21 @@ TEST_CASE("analysis.trace: calls without length count, beside others at that mom
   }
 }
 
+TEST_CASE("analysis.trace: a call without length launches its work when it was made, beside a longer one") {
+  for (const bool late : {false, true}) {
+    CAPTURE(late);
+    trace_analysis analysis;
+    std::vector<event> all = {sample::api("cuLaunchKernel", 10, 10, 1), sample::api("cuStreamSynchronize", 10, 40, 2),
+                              sample::called_at(sample::kernel("k", 20, 30, 1), 10)};
+    if (late) all.push_back(sample::api("cuMemAlloc_v2", 0, 5, 3));
+    for (const event& e : all) analysis.add(e);
+    const launch_report r = analysis.finish(50).launches;
+    CHECK(r.skew == 0);
+    REQUIRE(r.delay.count() == 1);
+    CHECK(r.delay.percentile_ns(50) == 10);
+  }
+}
+
 TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classes of work") {
   for_each_trace(
       2000,

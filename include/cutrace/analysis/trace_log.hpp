@@ -96,8 +96,11 @@ class thread_calls {
     return around.start_ns <= v.start_ns && v.end_ns <= around.end_ns;
   }
   static CUTRACE_ONE_COPY void sort(chunked<host_call>& list) {
+    // A call without length comes before a longer one that begins when it does, since it is not nested in that one.
     const auto before = [](const host_call& a, const host_call& b) {
-      return a.when.start_ns != b.when.start_ns ? a.when.start_ns < b.when.start_ns : a.when.end_ns > b.when.end_ns;
+      if (a.when.start_ns != b.when.start_ns) return a.when.start_ns < b.when.start_ns;
+      if (a.when.empty() != b.when.empty()) return a.when.empty();
+      return a.when.end_ns > b.when.end_ns;
     };
     bool sorted = true;
     for (std::size_t i = 1; i < list.size() && sorted; ++i) sorted = !before(list[i], list[i - 1]);
