@@ -398,6 +398,31 @@ TEST_CASE("analysis.trace: a file that leaves joining to its reader says as much
   }
 }
 
+TEST_CASE("analysis.trace: work is joined to calls of its own process alone, though others give out the same ids") {
+  const auto of_process = [](event e, std::uint32_t process) {
+    e.process_id = process;
+    return e;
+  };
+  const auto kernel = [](std::int64_t start, std::int64_t end) {
+    event e = sample::kernel("k", start, end, 1);
+    e.call_name = cutrace::text{};
+    return e;
+  };
+  const event call = sample::in_stage(sample::api("cuLaunchKernel", 100, 200, 1), "decode", 7, nullptr, 0);
+  trace_analysis a;
+  for (const event& e :
+       {of_process(call, 1), of_process(sample::stage("decode", 50, 250, 7), 1), of_process(kernel(300, 400), 2),
+        of_process(sample::api("cuLaunchKernel", 600, 620, 1), 3), of_process(kernel(650, 700), 3)})
+    a.add(e);
+  const trace_results r = a.finish(1000);
+  CHECK(r.launches.unknown == 1);
+  CHECK(r.launches.launched == 1);
+  CHECK(r.launches.delay.percentile_ns(100) <= 31);
+  REQUIRE(r.stages.stages.size() == 1);
+  CHECK(r.stages.stages[0].gpu_own_ns == 0);
+  CHECK(r.stages.gpu_outside_operations == 2);
+}
+
 TEST_CASE("analysis.trace: copies, their bytes and the time that no kernel hides") {
   for_each_trace(
       4000,
