@@ -114,6 +114,9 @@ TEST_CASE("layers: threads and stages of a trace, ioctls with the calls that mad
   event work = sample::called_at(sample::gpu(event_kind::kernel, "gemm", 500, 900, 5), 100);
   work.call_name = sample::text_of("cuLaunchKernel");
   a.add(work);
+  work.incomplete = true;
+  work.end_ns = 1900;
+  a.add(work);
   const layer_report r = a.finish(2000).layers;
 
   REQUIRE(r.threads.size() == 2);

@@ -383,6 +383,28 @@ TEST_CASE("analysis.why: a mate whose batches are slow with this request only is
   CHECK(w.first().mates.empty());
 }
 
+TEST_CASE("analysis.why: work without times is no GPU time of its stage or batch") {
+  const auto of_seventh = [](bool unfinished) {
+    return seventh([&](builder& b, std::int64_t at) {
+      const std::uint64_t id = ++b.stages_;
+      b.kernel("decode", id, {7, 8}, at + 1 * us, at + 10 * us, at + 20 * us);
+      if (unfinished) {
+        b.kernel("decode", id, {7, 8}, at + 30 * us, at + 30 * us, at + 900 * ms);
+        b.events_.back().incomplete = true;
+      }
+      b.stage("decode", at, at + 50 * us, id, {7, 8}, 80);
+    });
+  };
+  const auto gpu_ns = [](const answer& w) {
+    std::int64_t ns = w.report.rows.at(0).gpu_ns;
+    for (const why_cause& c : w.report.causes)
+      if (c.is == request_part::gpu_batch) ns += c.shares.at(0).ns;
+    return ns;
+  };
+  CHECK(gpu_ns(of_seventh(false)) == 20 * us);
+  CHECK(gpu_ns(of_seventh(true)) == 20 * us);
+}
+
 TEST_CASE("analysis.why: a stage continued on another thread counts there, too") {
   const auto with_part = [](builder& b, std::uint64_t request, std::int64_t at, std::int64_t part_ns) {
     const std::uint64_t id = ++b.stages_, last = ++b.stages_;

@@ -180,8 +180,11 @@ CUTRACE_ONE_COPY inline layer_report find_layers(const trace_log& log, const ioc
     for (layer_sweep& s : sweeps) s.recorded = log.recorded();
   std::vector<std::vector<interval>> work(sweeps.size());
   std::size_t hint = 0;
-  for (std::size_t i = 0; i < log.work().size(); ++i)
-    log.for_recorded(log.work()[i].when, hint, [&](interval v) { work[log.work()[i].thread].push_back(v); });
+  for (std::size_t i = 0; i < log.work().size(); ++i) {
+    const gpu_work& w = log.work()[i];
+    if (w.is == work_class::unfinished) continue;
+    log.for_recorded(w.when, hint, [&](interval v) { work[w.thread].push_back(v); });
+  }
 
   std::map<std::uint32_t, layer_times> by_stage;
   for (std::size_t t = 1; t < sweeps.size(); ++t) {

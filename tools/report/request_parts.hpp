@@ -103,7 +103,8 @@ class request_index {
     works_.fill(stages.size(), [&](auto&& put) {
       for (const auto& d : log.devices())
         for (const std::uint32_t i : d.second.order)
-          if (wanted[log.work()[i].stage] && !log.work()[i].stage_unknown) put(log.work()[i].stage, i);
+          if (const gpu_work& w = log.work()[i]; wanted[w.stage] && !w.stage_unknown && w.is != work_class::unfinished)
+            put(w.stage, i);
     });
     calls_.fill(stages.size(), [&](auto&& put) {
       for (std::size_t t = 0; with_calls && t < log.threads().size(); ++t)
@@ -124,6 +125,7 @@ class request_index {
     const T* end() const noexcept { return last; }
     std::size_t size() const noexcept { return static_cast<std::size_t>(last - first); }
   };
+  /// Work whose times are known.
   range<std::uint32_t> works(std::uint32_t instance) const noexcept { return works_.of(instance); }
   range<call_place> calls(std::uint32_t instance) const noexcept { return calls_.of(instance); }
   /// In the order of their numbers, in which the trace first named them.
@@ -212,7 +214,6 @@ class request_accounts {
     for (const std::uint32_t n : index_.instances(request))
       for (const std::uint32_t i : index_.works(n)) {
         const gpu_work& w = log.work()[i];
-        if (w.is == work_class::unfinished) continue;
         own.push_back(w.when);
         add_wait(log, w);
       }
@@ -279,7 +280,6 @@ class request_accounts {
   }
 
   void add_work(const trace_log& log, const gpu_work& w, bool alone) {
-    if (w.is == work_class::unfinished) return;
     add(is_kernel(w.is) ? (alone ? is_alone : is_batch) : is_copied, w.when);
     add_wait(log, w);
   }

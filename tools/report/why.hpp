@@ -325,9 +325,7 @@ class why_finder {
       for (const std::uint32_t i : index_.works(n)) {
         const gpu_work& w = log_.work()[i];
         const bool kernel = is_kernel(w.is);
-        if (w.is == work_class::unfinished || kernel != (c.is == request_part::gpu_alone) ||
-            (kernel && log_.stages().served(n) > 1))
-          continue;
+        if (kernel != (c.is == request_part::gpu_alone) || (kernel && log_.stages().served(n) > 1)) continue;
         const std::uint32_t kind = (static_cast<std::uint32_t>(w.is) << 1 | w.pageable) << 8;
         why_share& s = found[{kernel ? w.name : UINT32_MAX - kind, log_.stages()[n].name}];
         if (s.count++ == 0) {
