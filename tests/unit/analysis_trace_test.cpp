@@ -642,6 +642,26 @@ TEST_CASE("analysis.trace: a request none of whose stages has ended has no laten
   CHECK(r.inference.latency.mean_ns() == 100);
 }
 
+TEST_CASE("analysis.trace: by names of stages, the first token is a prefill's") {
+  trace_analysis a;
+  auto add = [&a, id = 0u](const char* name, std::int64_t start, std::int64_t end, std::uint64_t of) mutable {
+    const request_ref r = sample::request_id(of);
+    ++id;
+    a.add(sample::in_stage(sample::stage(name, start, end, id), name, id, &r, 1));
+  };
+  add("decode", 0, 10, 1);  // its prefill was before the trace
+  add("prefill", 10, 110, 2);
+  add("decode", 120, 130, 1);
+  add("decode", 130, 140, 2);
+  const inference_report r = a.finish().inference;
+  CHECK(r.by_names);
+  CHECK(r.tokens == 4);
+  CHECK(r.between_tokens.count() == 2);
+  CHECK(r.per_output_token.count() == 2);
+  REQUIRE(r.first_token.count() == 1);
+  CHECK(r.first_token.longest_ns == 100);
+}
+
 TEST_CASE("analysis.trace: times of marks are clamped as all times are") {
   trace_analysis a;
   const request_ref one = sample::request_id(1);

@@ -302,11 +302,11 @@ class inference_finder {
       r_.queue.add(ns);
     }
     if (times.tokens == 0) return;
-    // A trace of several windows may lack the begin of a request, or its first token.
+    // By names a prefill ends with the first token; what lacks it was decoding when the trace began, or was paused.
+    // With marks, a trace of several windows may lack the begin of a request, or its first token.
     const std::uint64_t id = all.request_ids()[request];
-    const bool seen =
-        log_.pieces() == 0 || ((times.begin_marked || !r_.by_marks) && (marks_.first_is_named(id) || !r_.by_marks) &&
-                               times.tokens != 0 && whole({times.begin_ns, times.first_ns}));
+    const bool marked = log_.pieces() == 0 || (times.begin_marked && marks_.first_is_named(id));
+    const bool seen = (r_.by_marks ? marked : first_ns != INT64_MAX) && whole({times.begin_ns, times.first_ns});
     if (seen && times.to_first_ns() >= 0) r_.first_token.add(times.to_first_ns());
     if (times.tokens > 1 && whole({times.first_ns, times.last_ns}))
       r_.per_output_token.add((times.last_ns - times.first_ns) / static_cast<std::int64_t>(times.tokens - 1));
