@@ -242,6 +242,18 @@ TEST_CASE("analysis.trace: work without times is in no measurement, and the time
   }
 }
 
+TEST_CASE("analysis.trace: work that ends before it begins, as recorded, makes no time that there was not") {
+  trace_analysis a;
+  for (const event& e : {sample::kernel("k", 100, 200, 1), sample::kernel("k", 400, 300, 2)}) a.add(e);
+  const trace_results r = a.finish(1000);
+  REQUIRE(r.devices.size() == 1);
+  CHECK(r.devices[0].active == interval{100, 400});
+  CHECK(r.devices[0].idle_ns == 200);
+  CHECK(r.idle.all.ns == 200);
+  CHECK(r.idle.before_ns == 100);
+  CHECK(r.idle.after_ns == 600);
+}
+
 TEST_CASE("analysis.trace: work whose stage is not known any more is in no stage, and in no row of those without") {
   const auto of_stage = [](event e) {
     const cutrace::request_ref r = sample::request_id(1);

@@ -191,8 +191,9 @@ class trace_log {
 
   /// Events in the order of delivery; late ones are put into their place by `seal`.
   void add(const event& e) {
-    const interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
+    interval v = clip(interval_of(e), {start_ns_, INT64_MAX});
     if (v.end_ns >= v.start_ns && !e.is_description()) last_ns_ = std::max(last_ns_, v.end_ns);
+    v.end_ns = std::max(v.start_ns, v.end_ns);  // as recorded, an event may end before it begins
     if (e.kind < event_kind::process && e.kind != event_kind::loss) first_ns_ = std::min(first_ns_, v.start_ns);
     switch (e.kind) {
       case event_kind::api:
