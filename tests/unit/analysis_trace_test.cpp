@@ -254,6 +254,13 @@ TEST_CASE("analysis.trace: work that ends before it begins, as recorded, makes n
   CHECK(r.idle.after_ns == 600);
 }
 
+TEST_CASE("analysis.trace: a file without events and times is empty at time 0") {
+  trace_analysis a(trace_log::first_event);
+  const trace_results r = a.finish();
+  CHECK(r.time.everything.window == interval{0, 0});
+  CHECK(r.time.everything.recorded_ns == 0);
+}
+
 TEST_CASE("analysis.trace: work whose stage is not known any more is in no stage, and in no row of those without") {
   const auto of_stage = [](event e) {
     const cutrace::request_ref r = sample::request_id(1);

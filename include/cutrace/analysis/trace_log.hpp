@@ -245,8 +245,9 @@ class trace_log {
   }
 
   interval window() const noexcept {
-    const std::int64_t start_ns = start_ns_ == first_event ? std::min(first_ns_, last_ns_) : start_ns_;
-    return {start_ns, std::max(start_ns, last_ns_)};
+    if (start_ns_ != first_event) return {start_ns_, std::max(start_ns_, last_ns_)};
+    if (last_ns_ == INT64_MIN) return {};  // a file that says nothing of times
+    return {std::min(first_ns_, last_ns_), last_ns_};
   }
   /// Merged. What was recorded of a trace that was paused or sampled, else the whole window.
   const std::vector<interval>& recorded() const noexcept { return recorded_; }
