@@ -801,6 +801,17 @@ TEST_CASE("analysis.idle: calls by depth") {
   CHECK(r[2].stage_ns == 50 * us);
 }
 
+TEST_CASE("analysis.idle: a call without length is nested in one that it lies within, and in none beside it") {
+  call_depth depth;
+  for (const auto& [start, end] : {std::pair(10, 10), std::pair(12, 12), std::pair(14, 16), std::pair(20, 20),
+                                   std::pair(20, 20), std::pair(10, 20), std::pair(20, 30)})
+    depth.add(call("cuCtxGetCurrent", start, end));
+  const depth_report r = depth.result();
+  CHECK(r[0].calls == 5);
+  CHECK(r[1].calls == 2);
+  CHECK(r[2].calls == 0);
+}
+
 TEST_CASE("analysis.idle: live and peak bytes, by stage, and what was never freed") {
   for (std::uint32_t seed = 1; seed <= (sanitized ? 100 : 1000); ++seed) {
     std::mt19937 random(seed);

@@ -2,8 +2,8 @@
 // How deep calls and stages nest. Calls: level 0 are those that the program made (mostly of CUDA's runtime), level 1
 // those made inside of these (of the driver). Stages: event::depth.
 //
-// A call is nested in another one of its thread that begins no later and ends no earlier. Calls arrive in the order of
-// their ends, so a call that arrives encloses those latest arrivals that began no earlier.
+// A call is nested in another one of its thread that begins no later and ends no earlier (is_nested). Calls arrive in
+// the order of their ends, so a call that arrives encloses those latest arrivals that began no earlier.
 #pragma once
 
 #include <algorithm>
@@ -73,14 +73,14 @@ class call_depth {
     t.when = interval_of(e);
     t.calls[0] = 1;
     t.ns[0] = static_cast<std::uint64_t>(t.when.length_ns());
-    while (!ended.empty() && ended.back().when.start_ns >= t.when.start_ns &&
-           ended.back().when.end_ns <= t.when.end_ns) {
+    for (std::size_t n = ended.size(); n-- > 0 && ended[n].when.end_ns >= t.when.start_ns;) {
+      if (!is_nested(ended[n].when, t.when)) continue;
       for (std::size_t i = 0; i < t.calls.size(); ++i) {
         const std::size_t below = std::min(i + 1, t.calls.size() - 1);
-        t.calls[below] += ended.back().calls[i];
-        t.ns[below] += ended.back().ns[i];
+        t.calls[below] += ended[n].calls[i];
+        t.ns[below] += ended[n].ns[i];
       }
-      ended.pop_back();
+      ended.erase(ended.begin() + static_cast<std::ptrdiff_t>(n));
     }
     if (ended.size() == kept) {
       for (std::size_t i = 0; i < kept / 2; ++i) count(report_, ended[i], 0);

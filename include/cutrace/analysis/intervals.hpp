@@ -28,6 +28,13 @@ inline interval clip(interval v, interval window) noexcept {
   return {std::max(v.start_ns, window.start_ns), std::min(v.end_ns, window.end_ns)};
 }
 
+/// Whether a call that took the time `v` was made in one that took `around`. A call without length (of a coarse clock)
+/// at the begin or end of another came before or after.
+inline bool is_nested(interval v, interval around) noexcept {
+  if (v.empty()) return around.start_ns < v.start_ns && v.start_ns < around.end_ns;
+  return around.start_ns <= v.start_ns && v.end_ns <= around.end_ns;
+}
+
 /// A time, clamped to 2^60 ns (36 years) on both sides, so that differences of hostile times never overflow.
 inline std::int64_t time_of(std::int64_t t_ns) noexcept {
   constexpr std::int64_t limit_ns = std::int64_t{1} << 60;

@@ -90,11 +90,6 @@ class thread_calls {
   std::size_t memory_bytes() const noexcept { return calls_.memory_bytes() + inner_.memory_bytes(); }
 
  private:
-  /// A call without length (of a coarse clock) is not nested at the begin or end of another: it came before or after.
-  static bool is_nested(interval v, interval around) noexcept {
-    if (v.empty()) return around.start_ns < v.start_ns && v.start_ns < around.end_ns;
-    return around.start_ns <= v.start_ns && v.end_ns <= around.end_ns;
-  }
   static CUTRACE_ONE_COPY void sort(chunked<host_call>& list) {
     // A call without length comes before a longer one that begins when it does, since it is not nested in that one.
     const auto before = [](const host_call& a, const host_call& b) {
