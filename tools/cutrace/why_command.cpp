@@ -85,8 +85,10 @@ class why_sink : public analysis_sink {
     for (std::size_t i = 0; i < std::min<std::size_t>(arguments_.slowest, by_latency.size()); ++i)
       list.push_back(by_latency[i]);
     if (arguments_.percentile >= 0 && !by_latency.empty()) {
-      // Nearest rank, of the latencies from the shortest on.
-      const double rank = std::ceil(arguments_.percentile / 100 * static_cast<double>(by_latency.size()));
+      // Nearest rank, of the latencies from the shortest on. Without the rounding error by which 99.9 % of 1000 is
+      // more than 999.
+      const double share = arguments_.percentile / 100 * (1 - 1e-12);
+      const double rank = std::ceil(share * static_cast<double>(by_latency.size()));
       const std::size_t n =
           std::min<std::size_t>(std::max<std::size_t>(static_cast<std::size_t>(rank), 1), by_latency.size());
       list.push_back(by_latency[by_latency.size() - n]);

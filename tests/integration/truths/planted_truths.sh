@@ -133,6 +133,17 @@ why slow_copy 'copy|launching' pageable 'of stage prefill'  # the driver copies 
 slowest=$("$command" why t.jsonl --slowest 80 --json | jq -r '.requests | max_by(.latency_ns).request')
 grep -q "^request $slowest took" r.txt || fail "without an option it is not the slowest, $slowest: $(head -n 2 r.txt)"
 "$command" why t.jsonl --percentile 50 --json | jq -e '.requests[0].rank > 1' >/dev/null || fail "--percentile"
+{
+  echo '{"v":1,"type":"header","ts_ns":0,"dur_ns":0,"schema":"cutrace"}'
+  for i in $(seq 1000); do  # request i takes i us
+    echo '{"v":1,"type":"stage","ts_ns":0,"dur_ns":'$i'000,"name":"s","pid":1,"tid":1,"stage":"s","stage_id":'$i',"requests":['$i']}'
+  done
+  echo '{"v":1,"type":"footer","ts_ns":1000000,"dur_ns":0,"lines":1001}'
+} >thousand.jsonl
+for percentile in 7 55 99.9 100; do
+  found=$("$command" why thousand.jsonl --percentile $percentile --json | jq -r '.requests[0].request')
+  [ "$(jq -n "$found == ($percentile * 10 | round)")" = true ] || fail "--percentile $percentile of 1000 is request $found"
+done
 expect 125 'has no request 99999' "$command" why t.jsonl --request 99999
 expect 125 'has no request 99999' "$command" why t.jsonl --request 99999 --request 13
 grep -q '^request 13 took' out.txt || fail "the request that exists is left out"
