@@ -212,6 +212,23 @@ TEST_CASE("difference: the same runs twice") {
   CHECK(says(text_of(d), "no stage and no GPU operation changed beyond chance"));
 }
 
+TEST_CASE("difference: the change of a run's total counts runs without the row, too") {
+  std::vector<trace_profile> before(4), after(4);
+  const auto has = [](trace_profile& p, std::int64_t ns) {
+    profile_row& r = p.of(profile_group::gpu_operations)["rare"];
+    r.count = 1;
+    r.total_ns = ns;
+  };
+  has(before[2], 1000);
+  const trace_difference gone = find_difference(before, after);
+  CHECK(row(gone, profile_group::gpu_operations, "rare")->total_change_ns == -250);
+  for (trace_profile& p : after) has(p, 1000);
+  const trace_difference often = find_difference(before, after);
+  const difference& d = *row(often, profile_group::gpu_operations, "rare");
+  CHECK(d.change_ns == 0);
+  CHECK(d.total_change_ns == 750);
+}
+
 TEST_CASE("difference: too few runs are reported as that") {
   const trace_difference d = find_difference(runs(2, 1), runs(2, 2, {{"kernel5", 2}}));
   CHECK(d.least_p == doctest::Approx(1.0 / 6));

@@ -44,7 +44,7 @@ struct difference {
   difference_side before, after;
   double change_ns = 0;        ///< of the value
   double change_share = 0;     ///< of the value before; 0 where the row occurs on one side only
-  double total_change_ns = 0;  ///< of the total of a run
+  double total_change_ns = 0;  ///< of the total of a run, 0 in runs without the row
   confidence interval_of_share;
   double p = std::numeric_limits<double>::quiet_NaN();
   double q = std::numeric_limits<double>::quiet_NaN();
@@ -136,7 +136,11 @@ class difference_finder {
     d.after.runs = b.size();
     d.before.value_ns = mean_of(a);
     d.after.value_ns = mean_of(b);
-    d.total_change_ns = d.after.total_ns - d.before.total_ns;
+    // A run without the row adds nothing to its total.
+    const auto of_a_run = [](const difference_side& side, std::size_t runs) {
+      return runs == 0 ? 0.0 : side.total_ns * static_cast<double>(side.runs) / static_cast<double>(runs);
+    };
+    d.total_change_ns = of_a_run(d.after, after_.size()) - of_a_run(d.before, before_.size());
     if (!d.on_both_sides()) return;
     d.change_ns = d.after.value_ns - d.before.value_ns;
     if (d.before.value_ns > 0) d.change_share = d.change_ns / d.before.value_ns;
