@@ -254,6 +254,25 @@ TEST_CASE("analysis.trace: work that ends before it begins, as recorded, makes n
   CHECK(r.idle.after_ns == 600);
 }
 
+TEST_CASE("analysis.trace: work of a program that makes streams without end stays on its device") {
+  trace_analysis a;
+  constexpr std::uint64_t streams = 70000;
+  for (std::uint64_t i = 0; i < streams; ++i) {
+    const std::int64_t start = static_cast<std::int64_t>(i) * 100;
+    event e = sample::kernel("k", start, start + 10, 0);
+    e.stream = i;
+    e.device = i < streams - 100 ? 0 : i % 2;
+    e.context = e.device + 1;
+    a.add(e);
+  }
+  const trace_results r = a.finish();
+  REQUIRE(r.devices.size() == 2);
+  CHECK(r.devices[0].busy_ns == (streams - 50) * 10);
+  CHECK(r.devices[1].busy_ns == 50 * 10);
+  CHECK(r.devices[0].operations == streams - 50);
+  CHECK(r.devices[1].streams == 1);
+}
+
 TEST_CASE("analysis.trace: a file without events and times is empty at time 0") {
   trace_analysis a(trace_log::first_event);
   const trace_results r = a.finish();

@@ -129,6 +129,9 @@ class trace_log {
   /// Devices beyond `device_limit`, as only a broken file has, count as one device with this number.
   static constexpr std::uint32_t other_devices = UINT32_MAX;
   static constexpr std::size_t device_limit = 256;
+  /// Streams beyond `stream_limit` share a lane with this stream number, one for each context.
+  static constexpr std::uint64_t other_streams = UINT64_MAX;
+  static constexpr std::size_t stream_limit = 60000;
 
   /// @param start_ns what began before is cut there, as in breakdown.hpp.
   /// @param name_bytes text of names that is kept, 0: all
@@ -452,14 +455,18 @@ class trace_log {
                          l.process == e.process_id))
         return last_lane_;
     }
-    const auto key = std::make_tuple(e.process_id, e.device, e.context, e.stream);
-    auto found = lane_numbers_.find(key);
+    const auto key = [&e](std::uint64_t stream) { return std::make_tuple(e.process_id, e.device, e.context, stream); };
+    std::uint64_t stream = e.stream;
+    auto found = lane_numbers_.find(key(stream));
+    // A program may make streams without end: beyond the limit, those of a context are one lane.
+    if (found == lane_numbers_.end() && lanes_.size() >= stream_limit)
+      found = lane_numbers_.find(key(stream = other_streams));
     if (found == lane_numbers_.end()) {
-      if (lanes_.size() >= UINT16_MAX) return last_lane_;  // 65,535 streams: the rest counts as one of them
-      found = lane_numbers_.emplace(key, static_cast<std::uint16_t>(lanes_.size())).first;
+      if (lanes_.size() >= UINT16_MAX) return last_lane_;  // thousands of contexts, as only a broken file has
+      found = lane_numbers_.emplace(key(stream), static_cast<std::uint16_t>(lanes_.size())).first;
       const std::uint32_t number = device_number(e.device);
       device(number);
-      lanes_.push_back({e.process_id, number, e.context, e.stream});
+      lanes_.push_back({e.process_id, number, e.context, stream});
     }
     return last_lane_ = found->second;
   }
