@@ -229,6 +229,17 @@ TEST_CASE("difference: the change of a run's total counts runs without the row, 
   CHECK(d.total_change_ns == 750);
 }
 
+TEST_CASE("difference: GPU time where there was none before is no change of 0 %") {
+  std::vector<trace_profile> before(3), after = before;
+  for (trace_profile& p : after) p.totals_ns[static_cast<std::size_t>(total_figure::gpu_busy)] = 5000000;
+  for (const std::size_t n : {std::size_t{3}, std::size_t{1}}) {
+    before.resize(n), after.resize(n);
+    const std::string text = text_of(find_difference(before, after));
+    CHECK(says(text, "GPU busy 0 ns -> 5.00 ms; "));
+    CHECK_FALSE(says(text, "GPU busy 0 ns -> 5.00 ms ("));
+  }
+}
+
 TEST_CASE("difference: too few runs are reported as that") {
   const trace_difference d = find_difference(runs(2, 1), runs(2, 2, {{"kernel5", 2}}));
   CHECK(d.least_p == doctest::Approx(1.0 / 6));

@@ -76,10 +76,10 @@ class difference_page {
 
   std::string total_words(analysis::total_figure f) const {
     const analysis::difference& d = d_.of(f);
-    std::string s =
-        joined({duration(d.before.value_ns), " -> ", duration(d.after.value_ns), " (", percent(d.change_share)});
-    if (d_.repeated) s += d.significant ? ", significant)" : ", within chance)";
-    return d_.repeated ? s : s + ")";
+    const std::string s = joined({duration(d.before.value_ns), " -> ", duration(d.after.value_ns)});
+    if (d.before.value_ns <= 0) return s;  // no share of nothing
+    const char* trusted = !d_.repeated ? ")" : d.significant ? ", significant)" : ", within chance)";
+    return joined({s, " (", percent(d.change_share), trusted});
   }
   void answer() {
     using analysis::total_figure;
