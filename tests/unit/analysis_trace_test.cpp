@@ -700,6 +700,26 @@ TEST_CASE("analysis.trace: by names of stages, the first token is a prefill's") 
   CHECK(r.first_token.longest_ns == 100);
 }
 
+TEST_CASE("analysis.trace: a request of marks alone has the times of its tokens, beside one that has a stage, too") {
+  trace_analysis a;
+  for (const std::uint64_t id : {1u, 2u}) {
+    const request_ref r = sample::request_id(id);
+    const auto add = [&](event e) { a.add(sample::in_stage(e, "serve", id == 1 ? 1 : 0, &r, 1)); };
+    add(sample::mark("request_begin", 100));
+    add(sample::mark("first_token", 150));
+    add(sample::mark("token", 160));
+    if (id == 1) add(sample::stage("serve", 90, 200, 1));
+  }
+  const inference_report r = a.finish().inference;
+  CHECK(r.by_marks);
+  CHECK(r.requests == 1);
+  CHECK(r.tokens == 4);
+  CHECK(r.between_tokens.count() == 2);
+  CHECK(r.first_token.count() == 2);
+  CHECK(r.first_token.sum_ns == 100);
+  CHECK(r.per_output_token.count() == 2);
+}
+
 TEST_CASE("analysis.trace: times of marks are clamped as all times are") {
   trace_analysis a;
   const request_ref one = sample::request_id(1);

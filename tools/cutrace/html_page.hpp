@@ -29,7 +29,7 @@ inline std::vector<std::string> distribution_cells(const std::string& name, cons
 inline std::vector<html::whole_trace::table> inference_pages(const analysis::inference_report& r) {
   const std::vector<std::string> columns = {"", "Count", "Mean", "p50", "p95", "p99", "Longest"};
   std::vector<html::whole_trace::table> list;
-  if (r.requests != 0) {
+  if (r.has_requests()) {
     html::whole_trace::table t{"Inference", "", columns, {}};
     const auto row = [&](const char* what, const analysis::time_distribution& times) {
       if (times.count() != 0) t.rows.push_back(distribution_cells(what, times));

@@ -84,6 +84,8 @@ struct inference_report {
   std::uint64_t accounted = 0;           ///< number of requests in `behind_others`: all, or an even sample
   std::vector<inference_bin> over_time;  ///< equal parts of the trace
 
+  /// Requests may be known from marks of their tokens alone.
+  bool has_requests() const noexcept { return requests != 0 || tokens != 0; }
   double tokens_per_s() const noexcept {
     return recorded_ns <= 0 ? 0.0 : static_cast<double>(tokens) * 1e9 / static_cast<double>(recorded_ns);
   }
@@ -233,8 +235,10 @@ class inference_finder {
 
   void requests() {
     std::vector<std::uint32_t> all;
+    detail::seeded_set<std::uint64_t> in_stages;
     for (const request_cost& c : costs_) {
       if (c.stages == 0) continue;
+      in_stages.insert(log_.stages().request_ids()[c.request]);
       ++r_.requests;
       if (!c.span.empty()) r_.latency.add(c.span.length_ns());  // empty: none of its stages has ended
       r_.gpu_alone.add(c.execution_alone_ns + c.transfer_alone_ns);
@@ -248,6 +252,8 @@ class inference_finder {
         if (t.gap_ns >= 0 && whole({t.at_ns - t.gap_ns, t.at_ns})) r_.between_tokens.add(t.gap_ns);
       }
       r_.tokens = marks_.tokens().size();
+      for (const auto& [id, times] : marks_.requests())
+        if (in_stages.count(id) == 0) add_times(id, times, false);
     }
     if (all.empty()) return;
     const std::size_t step = (all.size() + accounts_limit - 1) / accounts_limit;
@@ -301,12 +307,16 @@ class inference_finder {
       for (const interval v : merged(std::move(queued))) ns += v.length_ns();
       r_.queue.add(ns);
     }
+    add_times(all.request_ids()[request], times, first_ns != INT64_MAX);
+  }
+
+  /// @param prefilled a prefill stage of the request has ended
+  void add_times(std::uint64_t request, const token_times& times, bool prefilled) {
     if (times.tokens == 0) return;
     // By names a prefill ends with the first token; what lacks it was decoding when the trace began, or was paused.
     // With marks, a trace of several windows may lack the begin of a request, or its first token.
-    const std::uint64_t id = all.request_ids()[request];
-    const bool marked = log_.pieces() == 0 || (times.begin_marked && marks_.first_is_named(id));
-    const bool seen = (r_.by_marks ? marked : first_ns != INT64_MAX) && whole({times.begin_ns, times.first_ns});
+    const bool marked = log_.pieces() == 0 || (times.begin_marked && marks_.first_is_named(request));
+    const bool seen = (r_.by_marks ? marked : prefilled) && whole({times.begin_ns, times.first_ns});
     if (seen && times.to_first_ns() >= 0) r_.first_token.add(times.to_first_ns());
     if (times.tokens > 1 && whole({times.first_ns, times.last_ns}))
       r_.per_output_token.add((times.last_ns - times.first_ns) / static_cast<std::int64_t>(times.tokens - 1));

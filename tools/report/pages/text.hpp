@@ -163,7 +163,7 @@ CUTRACE_NOINLINE inline std::string inference_words(const analysis::inference_re
 
 /// Requests as an inference server's clients see them.
 CUTRACE_NOINLINE inline void print_inference(page& out, const analysis::inference_report& r) {
-  if (r.requests == 0) return;
+  if (!r.has_requests()) return;
   out.heading("INFERENCE", {{"count", 10}, {"mean", 9}, {"p50", 9}, {"p95", 9}, {"p99", 9}, {"longest", 10}});
   for_each_request_time(r, [&](const char* what, const analysis::time_distribution& t) {
     if (t.count() != 0) print_distribution(out, what, t);
