@@ -5,6 +5,15 @@
 set(CUTRACE_INCLUDE_INSTALL_DIR ${CMAKE_INSTALL_INCLUDEDIR})
 set(CUTRACE_PACKAGE_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cutrace)
 
+# cutrace_installed_path(<result> <prefix> <folder>): the folder below the prefix, or the folder itself where it is
+# absolute, which GNUInstallDirs allows.
+function(cutrace_installed_path result prefix folder)
+  if(NOT IS_ABSOLUTE "${folder}")
+    set(folder "${prefix}/${folder}")
+  endif()
+  set(${result} "${folder}" PARENT_SCOPE)
+endfunction()
+
 add_library(cutrace_marker INTERFACE)
 add_library(cutrace::marker ALIAS cutrace_marker)
 target_compile_features(cutrace_marker INTERFACE cxx_std_17)
@@ -32,7 +41,7 @@ if(NOT CUTRACE_MISSING)
   add_library(cutrace_header_only INTERFACE)
   add_library(cutrace::header_only ALIAS cutrace_header_only)
   set(build_sources ${PROJECT_SOURCE_DIR}/cmake)
-  set(installed_sources $<INSTALL_PREFIX>/${CUTRACE_PACKAGE_INSTALL_DIR})
+  cutrace_installed_path(installed_sources $<INSTALL_PREFIX> ${CUTRACE_PACKAGE_INSTALL_DIR})
   foreach(source IN LISTS CUTRACE_SOURCES)
     target_sources(cutrace_header_only INTERFACE $<BUILD_INTERFACE:${build_sources}/${source}>
                                                  $<INSTALL_INTERFACE:${installed_sources}/${source}>)
