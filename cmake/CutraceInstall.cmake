@@ -20,8 +20,10 @@ set(CUTRACE_MODULES FindCUPTI.cmake CutraceArchive.cmake CutraceCuptiTable.cmake
 set(CUTRACE_PACKAGE_MODULES ${PROJECT_SOURCE_DIR}/cmake)
 set(CUTRACE_PACKAGE_SOURCES ${PROJECT_SOURCE_DIR}/cmake)
 set(CUTRACE_PACKAGE_CODEGEN ${PROJECT_SOURCE_DIR}/backends/cupti/codegen)
-set(CUTRACE_PACKAGE_INCLUDES ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/backends/cupti/include
-                             ${PROJECT_BINARY_DIR}/backends/cupti/include)
+set(CUTRACE_PACKAGE_INCLUDES ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/backends/cupti/include)
+if(TARGET cutrace_cupti)
+  list(APPEND CUTRACE_PACKAGE_INCLUDES ${PROJECT_BINARY_DIR}/backends/cupti/include)  # where the table is made
+endif()
 set(CUTRACE_PACKAGE_ARCHIVE ${PROJECT_BINARY_DIR}/libcutrace.a)
 cutrace_configure_package(${PROJECT_BINARY_DIR}/cutraceConfig.cmake)
 set(CUTRACE_PACKAGE_MODULES "\${CMAKE_CURRENT_LIST_DIR}")
