@@ -18,7 +18,7 @@ endmacro()
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 cutrace_find_dependency(Threads::Threads "a threads library" Threads)
-cutrace_find_dependency(fmt::fmt "fmt >= 8 (Debian: libfmt-dev)" fmt 8)
+cutrace_find_dependency(fmt::fmt "fmt >= 8.1 (Debian: libfmt-dev)" fmt 8.1)
 # Boost's own package first: CMake 3.30 and later warn of the module (CMP0167), which is for Boosts that have none.
 if(NOT TARGET Boost::headers)
   find_package(Boost 1.66 QUIET CONFIG)

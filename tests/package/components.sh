@@ -33,6 +33,17 @@ refused "component 'cupti' needs: .*(CUDA with CUPTI headers|not part of this bu
   -DCMAKE_DISABLE_FIND_PACKAGE_CUPTI=ON
 refused "component 'header_only' needs: .*fmt >= 8" -DWANTED=header_only -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
 refused "component 'header_only' needs: .*Boost headers" -DWANTED=header_only -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+# fmt 8.0 names its own inline namespace, so that it cannot be compiled into another one, as the archives do.
+old=$build.old_fmt
+mkdir -p "$old"
+echo 'add_library(fmt::fmt INTERFACE IMPORTED)' >"$old/fmtConfig.cmake"
+echo 'set(PACKAGE_VERSION 8.0.1)
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()' >"$old/fmtConfigVersion.cmake"
+printf 'set(CMAKE_FIND_USE_%s OFF)\n' CMAKE_SYSTEM_PATH SYSTEM_ENVIRONMENT_PATH >"$old/no_other.cmake"
+refused "component 'header_only' needs: .*fmt >= 8.1" -DWANTED=header_only -Dfmt_DIR="$old" \
+  -DCMAKE_PROJECT_INCLUDE="$old/no_other.cmake"
 # The compiled library needs both only where it cannot be linked (here: a sanitizer) and headers take its place.
 refused "component 'cutrace' needs: .*fmt >= 8" -DWANTED=cutrace -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON \
   -DCMAKE_CXX_FLAGS=-fsanitize=address
