@@ -40,7 +40,7 @@ struct trace_info {
 /// What is known when a sink closes.
 struct trace_summary {
   clock_anchor stop;
-  stats totals;
+  stats totals;              ///< counted since the sink was added; `sinks` are all of the trace
   const char* const* notes;  ///< lines a reader must see: errors of backends, "launches but no GPU record", ...
   std::uint32_t note_count;
   /// Of a trace that was read from a file: what the file lacks, in words. nullptr: nothing; always in a traced program.

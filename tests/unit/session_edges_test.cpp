@@ -359,6 +359,29 @@ TEST_CASE("a session that waits joins the trace that another one began meanwhile
   CHECK(stages == 1);
 }
 
+TEST_CASE("the totals of a sink are those of what came since it was added") {
+  constexpr std::size_t stage = static_cast<std::size_t>(event_kind::stage);
+  cutrace::session first(traced::quiet());
+  cutrace::memory_sink& whole = first.emplace_sink<cutrace::memory_sink>();
+  for (int i = 0; i < 100; ++i) {
+    CUTRACE_STAGE("before");
+  }
+  REQUIRE(first.flush());
+  cutrace::session second(traced::quiet());
+  cutrace::memory_sink& late = second.emplace_sink<cutrace::memory_sink>();
+  { CUTRACE_STAGE("both"); }
+  second.stop();
+  { CUTRACE_STAGE("after"); }
+  first.stop();
+  const cutrace::stats part = late.totals(), all = whole.totals();
+  CHECK(part.by_kind[stage] == 1);
+  CHECK(part.delivered < 100);
+  CHECK(part.produced == part.delivered + part.pending + part.lost_total());
+  CHECK(all.by_kind[stage] == 102);
+  CHECK(all.produced == all.delivered + all.lost_total());
+  CHECK(first.stats().by_kind[stage] == 102);
+}
+
 TEST_CASE("a window that was opened before the first sink closes no other one") {
   cutrace::session_options o = unheard();
   o.sample = "requests";

@@ -125,7 +125,7 @@ class collector final : private event_emitter {
     if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
     delivery_.deliver_described();
     std::vector<event> known(descriptions_);
-    sinks_.add(s, session);
+    sinks_.add(s, session, listened_to_.load(std::memory_order_relaxed) ? stats_now() : stats{});
     sinks_.write_to_last(known.data(), known.size());
   }
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.

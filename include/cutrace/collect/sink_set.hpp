@@ -20,15 +20,34 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
+/// What was counted since `before`, of the totals `now`; all that is no count is that of `now`.
+CUTRACE_NOINLINE inline stats counted_since(const stats& before, stats now) noexcept {
+  const auto subtract = [](auto& from, const auto& what) {
+    for (std::size_t i = 0; i < std::size(from); ++i) from[i] -= what[i];
+  };
+  now.produced -= before.produced - before.pending;  // what was pending then is delivered later
+  now.delivered -= before.delivered;
+  now.lacking -= before.lacking;
+  now.launches_seen -= before.launches_seen;
+  now.gpu_records_seen -= before.gpu_records_seen;
+  subtract(now.lost, before.lost);
+  subtract(now.quality_of, before.quality_of);
+  subtract(now.unattributed_by, before.unattributed_by);
+  subtract(now.by_kind, before.by_kind);
+  return now;
+}
+
 class sink_set {
  public:
   explicit sink_set(reporter& r) : reporter_(r) {}
 
-  /// `session`: whose sink it is, so that it can leave with its session.
-  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session) {
+  /// `session`: whose sink it is, so that it can leave with its session. `before`: totals of the trace, of which the
+  /// sink has seen nothing.
+  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session, const stats& before) {
     member m;
     m.target = s;
     m.session = session;
+    m.before = before;
     m.order = ++added_;
     std::snprintf(m.totals.name, sizeof(m.totals.name), "%s", s->name());
     finished_.reserve(finished_.size() + members_.size() + 1);  // closing it must not need memory
@@ -87,7 +106,8 @@ class sink_set {
     }
   }
 
-  /// Closes the sinks of one session, each with `summary`.
+  /// Closes the sinks of one session, each with `summary`, whose totals are those of the trace: a sink gets what was
+  /// counted since it was added, so that its file can be compared with them.
   CUTRACE_NOINLINE void close(std::uint64_t session, const trace_summary& summary) noexcept {
     for (at_ = 0; at_ < members_.size();) {
       member& m = members_[at_];
@@ -95,7 +115,9 @@ class sink_set {
         ++at_;
         continue;
       }
-      if (guarded(m, [&](sink& s) { s.close(summary); })) count_left_out(m);
+      trace_summary since = summary;
+      since.totals = counted_since(m.before, summary.totals);
+      if (guarded(m, [&](sink& s) { s.close(since); })) count_left_out(m);
       finish(m);
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(at_));
     }
@@ -137,6 +159,7 @@ class sink_set {
     std::uint64_t left_out = 0;  ///< events that the sink itself left out, as counted so far
     bool settled = false;        ///< it failed in this call, and sink::arrived has counted its events
     sink_stats totals{};
+    stats before{};  ///< of the trace, when the sink was added
   };
 
   void finish(const member& m) {
