@@ -34,7 +34,7 @@ struct trace_info {
   const char* clock;           ///< "tsc", "cntvct" or "monotonic"
   std::int32_t rank;           ///< in the job, from the launcher's environment (base/process_info.hpp); -1: none
   std::int32_t world_size;     ///< processes of the job, likewise
-  clock_anchor start;
+  clock_anchor start;          ///< of the trace; of a sink that is added later, when that was
 };
 
 /// What is known when a sink closes.

@@ -359,6 +359,16 @@ TEST_CASE("a session that waits joins the trace that another one began meanwhile
   CHECK(stages == 1);
 }
 
+namespace {
+
+/// Keeps what the session says of itself when the sink opens.
+struct informed_sink : cutrace::memory_sink {
+  cutrace::clock_anchor start{};
+  void open(const cutrace::trace_info& i) override { start = i.start; }
+};
+
+}  // namespace
+
 TEST_CASE("the totals of a sink are those of what came since it was added") {
   constexpr std::size_t stage = static_cast<std::size_t>(event_kind::stage);
   cutrace::session first(traced::quiet());
@@ -380,6 +390,28 @@ TEST_CASE("the totals of a sink are those of what came since it was added") {
   CHECK(all.by_kind[stage] == 102);
   CHECK(all.produced == all.delivered + all.lost_total());
   CHECK(first.stats().by_kind[stage] == 102);
+}
+
+TEST_CASE("for a sink that is added later, the trace begins when it is added") {
+  cutrace::session first(traced::quiet());
+  informed_sink& whole = first.emplace_sink<informed_sink>();
+  { CUTRACE_STAGE("before"); }
+  REQUIRE(first.flush());
+  const std::uint64_t added_ns = cutrace::clock::monotonic_ns();
+  cutrace::session second(traced::quiet());
+  informed_sink& late = second.emplace_sink<informed_sink>();
+  { CUTRACE_STAGE("both"); }
+  second.stop();
+  first.stop();
+  CHECK(whole.start.monotonic_ns < added_ns);
+  CHECK(late.start.monotonic_ns >= added_ns);
+  // One time for both: that of the trace.
+  const auto origin = [](const cutrace::clock_anchor& a) {
+    return static_cast<std::int64_t>(a.monotonic_ns) - a.trace_ns;
+  };
+  CHECK(origin(late.start) == origin(whole.start));
+  for (const event& e : late.events())
+    if (e.kind == event_kind::stage) CHECK(e.start_ns >= late.start.trace_ns);
 }
 
 TEST_CASE("a window that was opened before the first sink closes no other one") {

@@ -119,8 +119,13 @@ class trace {
     if (settings_.watchdog.bound_ms != 0 || settings_.control) open_control();
   }
 
-  /// Opens a sink on the calling thread. Throws what its `open` throws.
-  CUTRACE_NOINLINE void open_sink(sink& s) { s.open(current_info()); }
+  /// Opens a sink on the calling thread. One that is added later sees nothing of the time before, so that the trace
+  /// begins now for it: else that time would count as idle. Throws what its `open` throws.
+  CUTRACE_NOINLINE void open_sink(sink& s) {
+    trace_info info = current_info();
+    if (delivers_) info.start = read_anchor(start_.monotonic_ns);
+    s.open(info);
+  }
 
   /// Hands an open sink to the collector. @throws bad_alloc without memory, error where a sink holds up the trace
   CUTRACE_NOINLINE void take_sink(std::unique_ptr<sink> s, std::uint64_t session) {
@@ -143,7 +148,10 @@ class trace {
   }
 
   /// Events are delivered from here on, to the sinks that have been handed over and to later ones.
-  void begin_delivery() noexcept { collector_->begin_delivery(); }
+  void begin_delivery() noexcept {
+    delivers_ = true;
+    collector_->begin_delivery();
+  }
 
   /// Nothing more will be written: the collector's thread is lost.
   bool abandoned() const noexcept { return abandoned_; }
@@ -443,6 +451,7 @@ class trace {
   std::uint64_t open_since_ns_ = 0;                                      ///< 0: never
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
   bool in_pieces_ = false;                                               ///< the gate was shut before the end
+  bool delivers_ = false;                                                ///< to the sinks that the trace begins with
   bool gpu_expected_ = false;
   std::atomic<std::uint64_t> unfinished_asked_ns_{0};  ///< CLOCK_MONOTONIC of the last flush_unfinished; 0: none
   std::size_t reported_at_start_ = 0;                  ///< reports of the backend until its start had returned
