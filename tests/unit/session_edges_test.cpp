@@ -414,6 +414,63 @@ TEST_CASE("for a sink that is added later, the trace begins when it is added") {
     if (e.kind == event_kind::stage) CHECK(e.start_ns >= late.start.trace_ns);
 }
 
+TEST_CASE("a session that leaves a trace with interruptions knows which part of its time was recorded") {
+  const auto windows = [](const cutrace::memory_sink& sink) {
+    std::vector<event> some;
+    for (const event& e : sink.events())
+      if (e.kind == event_kind::window) some.push_back(e);
+    return some;
+  };
+  cutrace::session first(traced::quiet());
+  cutrace::memory_sink& whole = first.emplace_sink<cutrace::memory_sink>();
+  { CUTRACE_STAGE("recorded"); }
+  first.pause();
+  REQUIRE(first.flush());
+  {
+    cutrace::session paused(traced::quiet());
+    cutrace::memory_sink& sink = paused.emplace_sink<cutrace::memory_sink>();
+    { CUTRACE_STAGE("paused"); }
+    paused.stop();
+    // Readers take a trace without any window as recorded throughout.
+    REQUIRE(windows(sink).size() == 1);
+    CHECK(windows(sink)[0].start_ns == windows(sink)[0].end_ns);
+  }
+  first.resume();
+  {
+    cutrace::session open(traced::quiet());
+    informed_sink& sink = open.emplace_sink<informed_sink>();
+    { CUTRACE_STAGE("recorded"); }
+    open.stop();
+    REQUIRE(windows(sink).size() == 1);
+    CHECK(windows(sink)[0].start_ns <= sink.start.trace_ns);
+    for (const event& e : sink.events())
+      if (e.kind == event_kind::stage) CHECK(e.end_ns <= windows(sink)[0].end_ns);
+  }
+  {
+    cutrace::session both(traced::quiet());
+    cutrace::memory_sink& sink = both.emplace_sink<cutrace::memory_sink>();
+    { CUTRACE_STAGE("recorded"); }
+    first.pause();
+    both.stop();
+    REQUIRE(windows(sink).size() == 1);  // no other one beside it
+    CHECK(windows(sink)[0].start_ns < windows(sink)[0].end_ns);
+  }
+  first.resume();
+  { CUTRACE_STAGE("recorded"); }
+  first.stop();
+  const std::vector<event> all = windows(whole);
+  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].end_ns <= all[i].start_ns);
+  std::size_t stages = 0;
+  for (const event& e : whole.events()) {
+    if (e.kind != event_kind::stage) continue;
+    ++stages;
+    CHECK(text_of(e.name) == "recorded");
+    CHECK(std::any_of(all.begin(), all.end(),
+                      [&](const event& w) { return w.start_ns <= e.start_ns && e.end_ns <= w.end_ns; }));
+  }
+  CHECK(stages == 4);
+}
+
 TEST_CASE("a window that was opened before the first sink closes no other one") {
   cutrace::session_options o = unheard();
   o.sample = "requests";

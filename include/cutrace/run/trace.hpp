@@ -130,7 +130,7 @@ class trace {
   /// Hands an open sink to the collector. @throws bad_alloc without memory, error where a sink holds up the trace
   CUTRACE_NOINLINE void take_sink(std::unique_ptr<sink> s, std::uint64_t session) {
     sink* raw = s.get();
-    sinks_.push_back({std::move(s), session});
+    sinks_.push_back({std::move(s), session, core_.scale.now_ns()});
     const auto added = std::make_shared<bool>(false);
     if (!patiently([this, raw, session, added] {
           collector_->add_sink(raw, session);
@@ -208,6 +208,7 @@ class trace {
   /// A session that is not the last one leaves: its sinks close, the others go on.
   CUTRACE_NOINLINE void close_session(std::uint64_t session) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
+    record_window_so_far(session);
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms);
     if (!patiently([this, session] { collector_->close_sinks(session, asked_to_end_); }) || left_a_sink()) return;
@@ -272,6 +273,7 @@ class trace {
   struct owned_sink {
     std::unique_ptr<sink> what;
     std::uint64_t session;
+    std::uint64_t added_ns;  ///< raw frame
   };
 
   /// Runs `action` on the collector's thread, also where a sink holds that thread up: see collector::replace_thread.
@@ -341,7 +343,23 @@ class trace {
     if (open)
       open_since_ns_ = now;
     else if (in_pieces_)
-      collector_->record_window(open_since_ns_, core_.scale.now_ns());
+      record_window(open_since_ns_, core_.scale.now_ns());
+  }
+  /// A session leaves a trace with interruptions: the window that is open counts up to now, and goes on as another one.
+  /// Where none is open and none has ended since its sinks were added, there is an empty one, as below.
+  CUTRACE_NOINLINE void record_window_so_far(std::uint64_t session) {
+    std::lock_guard<std::mutex> hold(gate_mutex_);
+    const bool has_one = std::none_of(sinks_.begin(), sinks_.end(), [&](const owned_sink& s) {
+      return s.session == session && s.added_ns > window_end_ns_;
+    });
+    if (!in_pieces_ || (!open_ && has_one)) return;
+    const std::uint64_t now = core_.scale.now_ns();
+    record_window(open_ ? open_since_ns_ : now, now);
+    if (open_) open_since_ns_ = now;
+  }
+  void record_window(std::uint64_t start_ns, std::uint64_t end_ns) {
+    collector_->record_window(start_ns, end_ns);
+    window_end_ns_ = end_ns;
   }
   /// The gate was never open. Readers take a trace without any window as recorded throughout, so it gets an empty one.
   CUTRACE_NOINLINE void record_no_window() {
@@ -450,6 +468,7 @@ class trace {
   std::uint32_t open_gate_ = gate_on;
   std::uint64_t open_since_ns_ = 0;                                      ///< 0: never
   bool open_ = true, paused_ = false, resting_ = false, ended_ = false;  ///< of the gate, and why it is shut
+  std::uint64_t window_end_ns_ = 0;                                      ///< of the last window that was recorded
   bool in_pieces_ = false;                                               ///< the gate was shut before the end
   bool delivers_ = false;                                                ///< to the sinks that the trace begins with
   bool gpu_expected_ = false;
