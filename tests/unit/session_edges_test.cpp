@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cutrace/backend.hpp>
+#include <cutrace/collect/sink_set.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <filesystem>
@@ -469,6 +470,70 @@ TEST_CASE("a session that leaves a trace with interruptions knows which part of 
                       [&](const event& w) { return w.start_ns <= e.start_ns && e.end_ns <= w.end_ns; }));
   }
   CHECK(stages == 4);
+}
+
+TEST_CASE("a sink that is added later gets the names of threads that run then, whatever was described before") {
+  traced t;
+  const auto describe = [&](event_kind kind, std::uint32_t id, cutrace::text name) {
+    event e;
+    e.kind = kind;
+    e.thread_id = kind == event_kind::thread ? id : 0;
+    e.context = kind == event_kind::context ? id : 1;
+    e.stream = kind == event_kind::stream ? id : 0;
+    e.name = name;
+    t.gpu.writer->describe(e);
+  };
+  describe(event_kind::context, 1, {});
+  for (std::uint32_t i = 1; i <= 20000; ++i) describe(event_kind::stream, i, {});  // a stream for each request
+  REQUIRE(t.trace.flush());
+  describe(event_kind::context, 2, {});
+  for (int i = 0; i < 10000; ++i)
+    describe(event_kind::thread, 1, i % 2 == 0 ? cutrace::text{"request", 7} : cutrace::text{"idle", 4});
+  describe(event_kind::thread, 2, {"newest", 6});
+  REQUIRE(t.trace.flush());
+  cutrace::memory_sink& late = t.trace.emplace_sink<cutrace::memory_sink>();
+  t.trace.stop();
+  std::vector<std::uint32_t> contexts;
+  std::vector<std::uint64_t> streams;
+  std::vector<std::string> names;
+  for (const event& e : late.events()) {
+    if (e.kind == event_kind::context) contexts.push_back(e.context);
+    if (e.kind == event_kind::stream) streams.push_back(e.stream);
+    if (e.kind == event_kind::thread && e.thread_id <= 2) names.push_back(text_of(e.name));
+  }
+  CHECK(contexts == std::vector<std::uint32_t>{1, 2});
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"idle", "newest"});  // of each thread the newest
+  REQUIRE(!streams.empty());
+  CHECK(streams.back() == 20000);
+  CHECK(streams.size() <= 8192);
+}
+
+TEST_CASE("of threads that have ended only the last ones are described to later sinks") {
+  cutrace::detail::known_descriptions known;
+  const auto begins = [&known](std::uint32_t id) {
+    event e;
+    e.kind = event_kind::thread;
+    e.thread_id = id;
+    known.add(e);
+  };
+  const auto is_known = [&known](std::uint32_t id) {
+    const std::vector<event> all = known.all();
+    return std::any_of(all.begin(), all.end(), [id](const event& e) { return e.thread_id == id; });
+  };
+  begins(1);  // runs all the time
+  for (std::uint32_t id = 2; id <= 30000; ++id) {
+    begins(id);
+    known.thread_ended(id);
+    if (id == 3) begins(2);  // another thread, to which the system gave the same number
+  }
+  begins(30001);
+  CHECK(is_known(1));
+  CHECK(is_known(2));
+  CHECK_FALSE(is_known(3));
+  CHECK(is_known(30000));
+  CHECK(is_known(30001));
+  CHECK(known.all().size() < 2000);
 }
 
 TEST_CASE("a window that was opened before the first sink closes no other one") {

@@ -124,7 +124,7 @@ class collector final : private event_emitter {
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
     delivery_.deliver_described();
-    std::vector<event> known(descriptions_);
+    const std::vector<event> known = descriptions_.all();
     sinks_.add(s, session, listened_to_.load(std::memory_order_relaxed) ? stats_now() : stats{});
     sinks_.write_to_last(known.data(), known.size());
   }
@@ -503,6 +503,7 @@ class collector final : private event_emitter {
     if (!ended) return;
     if (t.reading != nullptr) core_.pool.give(t.reading);
     core_.thread_names.forget(t.thread_id);
+    guarded([&] { descriptions_.thread_ended(t.thread_id); });
     thread_registry::recycle(&t);
   }
 
@@ -591,7 +592,7 @@ class collector final : private event_emitter {
     e.process_id = traced_process_id();
     e.name = tables_.strings.intern(e.name.data, e.name.size);
     e.start_ns = e.end_ns = delivery_.session_ns(e.start_ns);
-    if (descriptions_.size() < description_limit) descriptions_.push_back(e);
+    descriptions_.add(e);
     ingest_.add_produced(1);
     if (!delivery_.describe(e)) losses_.add(loss_cause::out_of_memory, 1);
   }
@@ -656,7 +657,6 @@ class collector final : private event_emitter {
     published_.publish(all, of_command);
   }
 
-  static constexpr std::size_t description_limit = 8192;
   runtime_core& core_;
   record_writer& writer_;
   sink_set sinks_;
@@ -677,7 +677,7 @@ class collector final : private event_emitter {
   std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
   std::uint32_t ring_upto_ = 0;  ///< see correlation_ring::pass_old
   std::size_t detail_bytes_ = 0;
-  std::vector<event> descriptions_;
+  known_descriptions descriptions_;
   loss_counts losses_;
   std::uint64_t quality_[quality_count] = {};
   std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;

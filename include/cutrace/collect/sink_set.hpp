@@ -12,13 +12,66 @@
 #include <cstdio>
 #include <cutrace/collect/reporter.hpp>
 #include <cutrace/sink.hpp>
+#include <deque>
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
+
+/// Descriptions for sinks that are added later. A process may run for days: of streams the newest ones are kept, and of
+/// threads the newest name of each that runs, or that ended not long ago, since its GPU work may still come.
+/// Collector's thread.
+class known_descriptions {
+ public:
+  static constexpr std::size_t limit = 8192;        ///< of threads, and of all else
+  static constexpr std::size_t ended_limit = 1024;  ///< threads that have ended
+
+  void add(const event& e) {
+    if (e.kind == event_kind::thread) {
+      if (threads_.size() < limit || threads_.count(e.thread_id) != 0) threads_[e.thread_id] = {e, false};
+      return;
+    }
+    if (others_.size() == limit) forget_streams();
+    if (others_.size() < limit) others_.push_back(e);
+  }
+  void thread_ended(std::uint32_t id) {
+    const auto found = threads_.find(id);
+    if (found == threads_.end() || std::exchange(found->second.ended, true)) return;
+    ended_.push_back(id);
+    if (ended_.size() <= ended_limit) return;
+    const auto oldest = threads_.find(ended_.front());
+    ended_.pop_front();
+    // The system may have given its number to another thread.
+    if (oldest != threads_.end() && oldest->second.ended) threads_.erase(oldest);
+  }
+  std::vector<event> all() const {
+    std::vector<event> list(others_);
+    for (const auto& t : threads_) list.push_back(t.second.description);
+    return list;
+  }
+
+ private:
+  struct known_thread {
+    event description;
+    bool ended;
+  };
+  /// The older half of the streams.
+  CUTRACE_NOINLINE void forget_streams() {
+    const auto is_stream = [](const event& e) { return e.kind == event_kind::stream; };
+    std::ptrdiff_t left = std::count_if(others_.begin(), others_.end(), is_stream) / 2;
+    const auto is_old = [&](const event& e) { return is_stream(e) && left-- > 0; };
+    others_.erase(std::remove_if(others_.begin(), others_.end(), is_old), others_.end());
+  }
+
+  std::vector<event> others_;
+  std::unordered_map<std::uint32_t, known_thread> threads_;  ///< by the system's number
+  std::deque<std::uint32_t> ended_;                          ///< the oldest first
+};
 
 /// What was counted since `before`, of the totals `now`; all that is no count is that of `now`.
 CUTRACE_NOINLINE inline stats counted_since(const stats& before, stats now) noexcept {
