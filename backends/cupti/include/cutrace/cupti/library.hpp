@@ -152,7 +152,7 @@ class library {
   }
 
   /// The application's own one, if it has loaded any (PyTorch brings its own): two in one process get in each other's
-  /// way.
+  /// way. In a Python wheel its name may hold a checksum, as in "libcupti-0a1b2c3d.so.12" (auditwheel).
   bool open_loaded() {
     std::string found;
     dl_iterate_phdr(
@@ -160,7 +160,9 @@ class library {
           char name[4096];
           const char* base = std::strrchr(detail::copy_name(*info, name), '/');
           base = base != nullptr ? base + 1 : name;
-          if (std::strncmp(base, "libcupti.so", 11) != 0) return 0;
+          const bool is_it = std::strncmp(base, "libcupti.so", 11) == 0 ||
+                             (std::strncmp(base, "libcupti-", 9) == 0 && std::strstr(base, ".so") != nullptr);
+          if (!is_it) return 0;
           *static_cast<std::string*>(data) = name;
           return 1;
         },
