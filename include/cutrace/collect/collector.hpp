@@ -296,7 +296,9 @@ class collector final : private event_emitter {
 
   CUTRACE_NOINLINE void report_fault() {
     guarded([&] {
-      raise(watch_.of_fault(core_.fault.first()));
+      const fault_state::call& f = core_.fault.first();
+      raise(watch_.of_fault(f));
+      ingest_.note_lost_context(tables_.functions.find(f.function, false), false, f.result);  // it may be unrecorded
       // The program may end in its next line, and nothing that is unfinished will end any more.
       ingest_.end_unfinished(now_ns());
       advance(order_window::everything);

@@ -166,6 +166,14 @@ class ingest {
   /// The calls issued on each stream.
   stream_order& order() noexcept { return order_; }
   const stream_order& order() const noexcept { return order_; }
+  /// For the files: the program has the error itself, but readers of the trace must know why records are missing. Once.
+  CUTRACE_NOINLINE void note_lost_context(const known_function* f, bool runtime, std::int32_t result) {
+    if (lost_context_noted_) return;
+    lost_context_noted_ = true;
+    char line[280];
+    describe_lost_context(line, event_tables::name_of(f).data, tables_.functions.result(runtime, result), result);
+    errors_.report("session", line, false);
+  }
   /// An event that is joined to its call already.
   void take_complete(const pending_event& e) {
     window_.append(e.start_ns, e.end_ns) = e;
@@ -403,15 +411,6 @@ class ingest {
     p.api.result_name = tables_.functions.result(p.api.runtime_api, p.api.result);
     if (CUTRACE_UNLIKELY(loses_context(p.api.result))) note_lost_context(f, p.api.runtime_api, p.api.result);
     p.words_at = window_.add_words(words, count);
-  }
-
-  /// For the files: the program has the error itself, but readers of the trace must know why records are missing. Once.
-  CUTRACE_NOINLINE void note_lost_context(const known_function* f, bool runtime, std::int32_t result) {
-    if (lost_context_noted_) return;
-    lost_context_noted_ = true;
-    char line[280];
-    describe_lost_context(line, event_tables::name_of(f).data, tables_.functions.result(runtime, result), result);
-    errors_.report("session", line, false);
   }
 
   void take_gpu(const record& r) {

@@ -10,6 +10,7 @@
 //   --sinks=S --backend=S --memory=BYTES     options of the session, instead of the environment
 //   --stop-deadline-ms=N           of the session
 //   --sessions=N                   the whole work in N sessions, one after the other
+//   --paused=1                     the session is paused before the work
 //   --linger-ms=N                  waits at the end
 //   --runtime=1                    allocates through the runtime API
 #include <cupti.h>
@@ -151,6 +152,7 @@ int run_traced(const options& o) {
   try {
     for (unsigned i = 0; i < o.number("sessions", 1); ++i) {
       cutrace::session trace(s);
+      if (o.number("paused", 0) != 0) trace.pause();
       code = run(o);
     }
   } catch (const cutrace::config_error& e) {

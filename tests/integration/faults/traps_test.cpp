@@ -72,6 +72,18 @@ TEST_CASE("faults: a CUDA error that loses the context is noted in the files, an
   CHECK_FALSE(with_faults(how::own_session, "cuMemAlloc_v2=2@2").noted("does no more work"));  // out of memory
 }
 
+TEST_CASE("faults: a CUDA error that loses the context is reported also while the session is paused") {
+  const std::string fault = "cuStreamSynchronize=700@2",
+                    what = "cuStreamSynchronize returned CUDA_ERROR_ILLEGAL_ADDRESS (700)";
+  const finished_process as = untraced(how::own_session, {}, {{"CUTRACE_SIM_FAULTS", fault}});
+  const outcome o = with_faults(how::own_session, fault, {"--paused=1"});
+  check_unchanged(o, as);
+  check_numbers(o);
+  CHECK(o.all_lines().find("cutrace: GPU fault: " + what) == 0);
+  CHECK(o.noted(what));
+  CHECK(o.of("api") == 0);
+}
+
 TEST_CASE("faults: the clock is registered once in a process: each further time would spoil a record") {
   const outcome o = with_faults(how::own_session, "cuptiActivityRegisterTimestampCallback=999@2", {"--sessions=3"});
   check_unchanged(o, untraced(how::own_session, {"--sessions=3"}));

@@ -91,7 +91,10 @@ struct callbacks {
                                      const CUpti_CallbackData& call) noexcept {
     const unsigned traits = p.recipes[cbid].traits();
     std::uint64_t end = 0;
-    if (*call.correlationData != 0) end = record(p, w, cbid, call);
+    if (*call.correlationData != 0)
+      end = record(p, w, cbid, call);
+    else
+      note_result(p, w, cbid, call);
     if ((traits & call_recipe::rare_after) != 0) after(p, w, cbid, call, traits, end);
   }
   /// The call that is under way, without its result and its arguments.
@@ -130,15 +133,19 @@ struct callbacks {
     w.context_lost(function, result, end_ticks);
   }
 
-  /// At EXIT of a call that is not recorded (call_recipe::only_result). The first call whose result loses the context
-  /// is recorded all the same; later ones are not, since programs may poll on.
+  /// At EXIT of a call that is not recorded (call_recipe::only_result, or tracing was paused at its ENTER): an error
+  /// that loses the context is noted all the same. The first such call is recorded, unless tracing is paused; later
+  /// ones are not, since programs may poll on.
   CUTRACE_ONE_COPY static void note_result(const process_state& p, event_writer& w, CUpti_CallbackId cbid,
                                            const CUpti_CallbackData& call) noexcept {
     const std::int32_t result = result_of(call);
     if (!loses_context(result)) return;
-    if (p.faulted.load(std::memory_order_acquire)) return w.context_lost(cbid, result, w.ticks());
-    *call.correlationData = w.begin_call(cbid, call.correlationId, false);
-    if (*call.correlationData != 0) record(p, w, cbid, call);
+    if (!p.faulted.load(std::memory_order_acquire))
+      *call.correlationData = w.begin_call(cbid, call.correlationId, false);
+    if (*call.correlationData != 0)
+      record(p, w, cbid, call);
+    else
+      note_failure(w, cbid, result, w.ticks());
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
@@ -163,7 +170,6 @@ struct callbacks {
     if ((traits & call_recipe::updates_graph) != 0 && succeeded)
       graph_callbacks::on_update(p.api, w, call.functionParams);
     if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.leave();
-    if ((traits & call_recipe::only_result) != 0) note_result(p, w, cbid, call);
   }
 
   CUTRACE_ONE_COPY static void on_other(process_state& p, event_writer& w, CUpti_CallbackDomain domain,
