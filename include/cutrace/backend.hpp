@@ -24,7 +24,7 @@ struct api_call {
   bool runtime_api;
   std::uint32_t runtime_function;  ///< runtime-API function that made this driver call, 0: not known
   std::uint32_t enclosing;         ///< correlation of the driver call in which this call was made, 0: not known
-  std::uint8_t context = 0;        ///< low 8 bits of the id of the call's CUDA context, 0: not known
+  std::uint16_t context = 0;       ///< low 16 bits of the id of the call's CUDA context, 0: not known
 
   /// Value of `stage`: the thread's innermost stage when the call ends. Stages and calls nest: it is the same at begin.
   static constexpr std::uint64_t stage_of_thread = ~std::uint64_t{0};

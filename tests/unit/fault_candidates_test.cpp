@@ -407,14 +407,7 @@ TEST_CASE("a stream of a green context does not wait for the legacy default stre
   std::uint64_t id = 0;
   const auto call = [&](std::uint32_t function, std::uint8_t count, std::uint64_t stream, std::uint64_t context,
                         std::uint64_t flags) {
-    const record r{make_head(record_type::api, 0, static_cast<cutrace::request_form>(1), count, api_site(function, 0)),
-                   1000,
-                   2000,
-                   ++id,
-                   0,
-                   stream,
-                   context,
-                   flags};
+    const record r{make_api_head(0, count, function, 0, 1), 1000, 2000, ++id, 0, stream, context, flags};
     reads.read(t, &r, &r + 1);
   };
   call(4060, 3, 0x40, 0x1000, 1);
@@ -424,6 +417,40 @@ TEST_CASE("a stream of a green context does not wait for the legacy default stre
   for (std::uint32_t s = 0; s < reads.order().streams().size(); ++s)
     CHECK(reads.order().implied_wait(s) == issued_call::no_stream);
   CHECK(reads.order().streams().size() == 2);
+}
+
+TEST_CASE("contexts whose numbers lie 256 apart are not taken for one another") {
+  bench b(runtime_core::own().threads);
+  order_window window;
+  window.configure(500000000, std::size_t{1} << 20);
+  ingest reads(b.tables, window, b.core.errors);
+  function_info f{};
+  f.name = "cuLaunchKernel";
+  f.makes_gpu_work = true;
+  b.core.functions.add(4062, false, f);
+  f = {};
+  f.name = "cuCtxSynchronize";
+  b.core.functions.add(4063, false, f);
+  traced_thread t;
+  t.index = 1;
+  std::uint64_t id = 0;
+  const auto call = [&](std::uint32_t function, std::uint16_t context) {
+    const record r{make_api_head(0, 0, function, 0, context), 1000, 2000, ++id, 0, 0, 0, 0};
+    reads.read(t, &r, &r + 1);
+  };
+  call(4062, 1);
+  call(4062, 257);
+  call(4062, 512);
+  call(4063, 257);
+  reads.order().settle();
+  REQUIRE(reads.order().streams().size() == 3);  // the default stream of each
+  std::size_t waiting = 0;
+  for (const known_stream& s : reads.order().streams()) {
+    CAPTURE(s.context);
+    CHECK(s.calls.empty() == (s.context == 257));
+    waiting += s.calls.size();
+  }
+  CHECK(waiting == 2);
 }
 
 TEST_CASE("work whose call is not known may have faulted, too, and proves nothing of other work") {

@@ -395,7 +395,7 @@ class ingest {
       c.holds_stage = true;  // nothing else keeps the stage until the wait is over
       tables_.stages.hold(stage_place, r.parent);
     }
-    order_.take(word(f.use.stream_word), static_cast<std::uint32_t>(r.form()), f.use.per_thread);
+    order_.take(word(f.use.stream_word), context_of(r.head), f.use.per_thread);
   }
 
   /// Adds what is known of the call's function, and the values of the arguments.

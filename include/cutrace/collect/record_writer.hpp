@@ -280,8 +280,7 @@ class record_writer final : public event_writer {
     const std::uint8_t flags =
         static_cast<std::uint8_t>((c.runtime_api ? flag_runtime : 0) | (c.result != 0 ? flag_failed : 0));
     const std::uint8_t count = static_cast<std::uint8_t>(c.word_count < 10 ? c.word_count : 10);
-    r->head = make_head(record_type::api, flags, static_cast<request_form>(c.context), count,
-                        api_site(c.function, c.runtime_function));
+    r->head = make_api_head(flags, count, c.function, c.runtime_function, c.context);
     r->begin = c.begin_ticks;
     r->end = c.end_ticks;
     r->id = c.correlation | static_cast<std::uint64_t>(static_cast<std::uint32_t>(c.result)) << 32;

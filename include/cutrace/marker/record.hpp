@@ -37,19 +37,26 @@ constexpr std::uint8_t flag_pushed = 128;  ///< stage: a pushed NVTX range, whos
 constexpr std::uint8_t flag_shown = 64;    ///< stage: reported to table::stage_begins, so its end must be reported, too
 
 /// First word of a record, in one piece so that a marker writes it with one store: type, flags, form of the request, a
-/// count (api: argument words, gpu: kind of event) and the site (api: see api_site, gpu: that of the name).
+/// count (api: argument words, gpu: kind of event) and the site (gpu: that of the name; api: see make_api_head).
 constexpr std::uint64_t make_head(record_type type, std::uint8_t flags, request_form form, std::uint8_t count,
                                   std::uint32_t site) noexcept {
   return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(flags) << 8 |
          static_cast<std::uint64_t>(form) << 16 | static_cast<std::uint64_t>(count) << 24 |
          static_cast<std::uint64_t>(site) << 32;
 }
-/// The site of an api record: two function ids, which are below 4,096. (The record's form holds api_call::context.)
-constexpr std::uint32_t api_site(std::uint32_t function, std::uint32_t runtime_function) noexcept {
-  return (function & 0xffff) | runtime_function << 16;
+/// The head of an api record. Its site holds two function ids, which are below 4,096, and the high half of
+/// api_call::context; its form holds the low half.
+constexpr std::uint64_t make_api_head(std::uint8_t flags, std::uint8_t count, std::uint32_t function,
+                                      std::uint32_t runtime_function, std::uint16_t context) noexcept {
+  return make_head(record_type::api, flags, static_cast<request_form>(context & 0xff), count,
+                   (function & 0xfff) | (runtime_function & 0xfff) << 12 | std::uint32_t{context} >> 8 << 24);
 }
-constexpr std::uint32_t function_of(std::uint32_t api_site) noexcept { return api_site & 0xffff; }
-constexpr std::uint32_t runtime_function_of(std::uint32_t api_site) noexcept { return api_site >> 16; }
+constexpr std::uint32_t function_of(std::uint32_t api_site) noexcept { return api_site & 0xfff; }
+constexpr std::uint32_t runtime_function_of(std::uint32_t api_site) noexcept { return api_site >> 12 & 0xfff; }
+/// `api_head`: of an api record.
+constexpr std::uint32_t context_of(std::uint64_t api_head) noexcept {
+  return static_cast<std::uint32_t>((api_head >> 16 & 0xff) | (api_head >> 56) << 8);
+}
 constexpr std::uint64_t head_flags(std::uint8_t flags) noexcept { return static_cast<std::uint64_t>(flags) << 8; }
 constexpr std::uint64_t head_form_mask = 0xff0000;
 

@@ -103,7 +103,7 @@ struct callbacks {
     c.begin_ticks = *call.correlationData;
     c.function = cbid;
     c.correlation = call.correlationId;
-    c.context = static_cast<std::uint8_t>(call.contextUid);
+    c.context = static_cast<std::uint16_t>(call.contextUid);
     c.stage = api_call::stage_of_thread;
     return c;
   }
