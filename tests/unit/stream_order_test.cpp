@@ -23,6 +23,10 @@ using role = cutrace::detail::stream_use::role;
 struct bench {
   stream_order order;
   std::uint32_t last = 0;
+  std::int64_t later_ns = 0;  ///< added to the times of calls
+
+  /// Goes on where ids wrap.
+  static std::int64_t time_of(std::uint32_t id) { return std::int64_t{static_cast<std::int32_t>(id)} * 10; }
 
   std::uint32_t call(role what, std::uint64_t stream, std::uint64_t event = 0, std::uint32_t context = 1,
                      bool per_thread = false, bool succeeded = true) {
@@ -32,8 +36,8 @@ struct bench {
     c.what = what;
     c.succeeded = succeeded;
     c.handle = event;
-    c.begin_ns = last * 10;
-    order.set_now(last * 10);
+    c.begin_ns = time_of(last) + later_ns;
+    order.set_now(c.begin_ns);
     order.take(stream, context, per_thread);
     return last;
   }
@@ -50,8 +54,8 @@ struct bench {
     e.correlation_id = id;
     e.context = 1;
     e.stream = stream;
-    e.start_ns = id * 10 + 1;
-    e.end_ns = id * 10 + 5;
+    e.start_ns = time_of(id) + 1;
+    e.end_ns = time_of(id) + 5;
     return e;
   }
   void ended(std::uint32_t id, std::uint64_t stream) { order.ended(record(id, stream)); }
@@ -294,6 +298,36 @@ TEST_CASE("a stream that was idle for billions of calls is watched again from it
   CHECK(wait < behind);
   t.ended(on_a, 14);
   CHECK(t.on(a).empty());
+}
+
+TEST_CASE(
+    "streams are watched again when billions of calls were made that are not recorded, as by a thread that polls") {
+  for (const std::uint32_t polls : {0x80000010u, 0xc0000000u, 0xf0000000u}) {
+    CAPTURE(polls);
+    bench t;
+    t.ended(t.call(role::work, a), 14);
+    t.call(role::work, b);
+    t.call(role::stream_wait, b);
+    t.call(role::event_record, a, e1);
+    const auto runs_on = t.call(role::work, 0x3000);
+    CHECK(t.on(a).empty());
+    t.last += polls;
+    t.later_ns = 3600000000000;
+    const auto on_a = t.call(role::work, a), on_b = t.call(role::work, b);
+    CHECK(t.on(a) == ids{on_a});
+    CHECK(t.on(b) == ids{on_b});
+    CHECK(t.order.newest() == on_b);
+    t.call(role::wait_event, 0x4000, e1);
+    const auto behind = t.call(role::work, 0x4000);
+    CHECK(t.on(0x4000) == ids{behind});  // the event is long over
+    t.ended(on_a, 14);
+    CHECK(t.on(a).empty());
+    if (polls < 0xc0000000u) t.ended(runs_on, 15);
+    const auto next = t.call(role::work, 0x3000);
+    CHECK(t.on(0x3000) == ids{next});
+    t.ended(next, 15);
+    CHECK(t.on(0x3000).empty());
+  }
 }
 
 TEST_CASE("beyond its limit a stream counts what is behind") {

@@ -121,6 +121,7 @@ class stream_order {
       throw;
     }
     if (!stays) return log_.pop_back();
+    if (CUTRACE_UNLIKELY(c.correlation - newest_ >= comparable / 2)) take_leap(c);
     in_order_ = in_order_ && (log_.size() == 1 || is_before((&c)[-1].correlation, c.correlation));
     if (log_.size() >= log_limit) settle();  // which goes over all streams
   }
@@ -131,8 +132,9 @@ class stream_order {
     if (!e.is_gpu_work()) return;
     finished_names_.set(place_of_name(e.name));
     newest_end_ns_ = std::max(newest_end_ns_, e.end_ns);
-    finished_work& f = finished(e.context, e.stream);
     const std::uint32_t id = static_cast<std::uint32_t>(e.correlation_id);
+    if (CUTRACE_UNLIKELY(is_old(id))) return;
+    finished_work& f = finished(e.context, e.stream);
     if (!f.any || f.old || !is_before(id, f.correlation)) f.correlation = id;
     f.old = false;
     if (!f.any || e.end_ns >= f.end_ns) {
@@ -257,6 +259,8 @@ class stream_order {
   static constexpr std::size_t log_limit = 1024;
   static constexpr std::size_t event_limit = 65536, gone_limit = 1024, node_bytes = 96;
   static constexpr std::uint32_t comparable = 1u << 30;  ///< ids that are closer than that are compared
+  /// A thread may be held up for so long between getting its call's id and reading the time.
+  static constexpr std::int64_t disorder_ns = 1000000000;
 
   struct stream_key {
     std::uint64_t handle;
@@ -279,15 +283,33 @@ class stream_order {
     std::uint64_t stage;
   };
 
+  /// Whether other calls since `id` are so many that ids from then cannot be compared with new ones.
+  bool is_old(std::uint32_t id) const noexcept { return newest_ - id - comparable < 2 * comparable; }
   /// Ids that lie 2^31 or more apart seem to be in the other order: what is known of streams that have been idle for
   /// so long would hide their next calls.
   CUTRACE_NOINLINE void forget_old() {
-    const auto is_old = [this](std::uint32_t id) { return newest_ - id - comparable < 2 * comparable; };
     aged_ = newest_;
     for (auto& f : finished_) f.second.old = f.second.old || is_old(f.second.correlation);
     for (known_stream& s : streams_) s.any_proved = s.any_proved && !is_old(s.proved);
     for (auto e = events_.begin(); e != events_.end();)
       e = is_old(e->second.correlation) ? events_.erase(e) : std::next(e);
+  }
+
+  /// `c` stands before `newest_`, or far behind it: so many calls were made meanwhile that are not seen here (a thread
+  /// polls, say). Where it began later and yet seems to stand before, ids of earlier calls are not comparable any more.
+  CUTRACE_NOINLINE void take_leap(const issued_call& c) {
+    if (!is_before(newest_, c.correlation)) {
+      if (c.begin_ns - newest_ns_ <= disorder_ns) return;
+      for (auto& f : finished_) f.second.old = true;
+      for (known_stream& s : streams_) {
+        s.any_proved = false;
+        drop(s, s.calls.size());
+      }
+      events_.clear();
+      aged_ = c.correlation;
+    }
+    newest_ = c.correlation;
+    newest_ns_ = c.begin_ns;
   }
 
   static std::size_t place_of_name(text name) noexcept {  // one address for one text
@@ -436,7 +458,10 @@ class stream_order {
 
   /// Puts a call on its stream. False where the call does not stay there.
   bool place(issued_call& c) {
-    if (is_before(newest_, c.correlation) || newest_ == 0) newest_ = c.correlation;
+    if (is_before(newest_, c.correlation) || newest_ == 0) {
+      newest_ = c.correlation;
+      newest_ns_ = c.begin_ns;
+    }
     switch (c.what) {
       case role::none:
         return true;  // has been placed
@@ -573,6 +598,7 @@ class stream_order {
   finished_work* last_finished_ = nullptr;
   std::size_t waiting_ = 0, limit_ = 8192;
   std::uint32_t captures_ = 0, newest_ = 0, aged_ = 0;  ///< aged_: `newest_` at the last forget_old
+  std::int64_t newest_ns_ = 0;                          ///< begin of the call `newest_`
   std::int64_t now_ns_ = 0, newest_end_ns_ = 0;
 };
 
