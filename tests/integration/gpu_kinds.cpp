@@ -248,6 +248,39 @@ void waits(const test_support::gpu_device& gpu) {
   report(ok, "waits made of the calls are those that CUPTI records", std::to_string(made.size()) + all);
 }
 
+/// CUDA 13 can wait for a context that is not the thread's.
+void wait_for_another_context(const test_support::gpu_device& gpu) {
+  void* const cuda = test_support::cuda_library();
+  const auto wait = reinterpret_cast<int (*)(CUcontext)>(dlsym(cuda, "cuCtxSynchronize_v2"));
+  const auto create = reinterpret_cast<int (*)(CUcontext*, unsigned, CUdevice)>(dlsym(cuda, "cuCtxCreate_v2"));
+  if (wait == nullptr || create == nullptr) {
+    std::puts("skipped: this driver has no cuCtxSynchronize_v2");
+    return;
+  }
+  cutrace::session trace(with_kinds("kernel,overhead"));
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  CUcontext other{};
+  test_support::must(create(&other, 0, gpu.device), "cuCtxCreate");
+  gpu.use();
+  gpu.launch(nullptr, 1);
+  for (const CUcontext c : {other, CUcontext{}, gpu.context}) test_support::must(wait(c), "cuCtxSynchronize_v2");
+  DO(cuCtxDestroy, other);
+  gpu.use();
+  trace.stop();
+  std::uint32_t own = 0, made = 0;
+  std::vector<std::uint32_t> waited;
+  for (const cutrace::event& e : sink.events()) {
+    if (e.kind == cutrace::event_kind::kernel) own = e.context;
+    if (e.kind == cutrace::event_kind::sync) waited.push_back(e.context);
+  }
+  for (const cutrace::event& e : sink.events())
+    if (e.kind == cutrace::event_kind::context && e.context != own) made = e.context;
+  report(made != 0 && waited == std::vector<std::uint32_t>{made, own, own},
+         "a wait for another context is of that context",
+         std::to_string(waited.size()) + " waits, the first in context " +
+             std::to_string(waited.empty() ? 0 : waited[0]) + ", made was " + std::to_string(made));
+}
+
 /// Names of the driver's calls, each with that of the runtime's: "cuMemAlloc by cudaMalloc".
 std::vector<std::string> calls_of(const cutrace::memory_sink& sink) {
   std::vector<std::string> found;
@@ -411,6 +444,7 @@ int main() {
   cuda_events(gpu);
   latency_of_one_session(gpu);
   waits(gpu);
+  wait_for_another_context(gpu);
   if (!test_support::is_standin()) {
     real_runtime_names();
     return test_support::failures;

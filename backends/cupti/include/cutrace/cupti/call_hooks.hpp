@@ -127,6 +127,7 @@ class call_hooks {
     if (starts_with(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
       traits |= call_recipe::updates_graph;
     if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
+    if (waits::takes_context(known)) traits |= call_recipe::takes_context;
     const bool passes_gate = starts_with(symbol, "cuGraphLaunch") || starts_with(symbol, "cuGraphInstantiate") ||
                              starts_with(symbol, "cuGraphExec") || starts_with(symbol, "cuGraphUpload");
     if (gated_ && passes_gate) traits |= call_recipe::uses_graph_gate;

@@ -19,12 +19,21 @@ namespace cupti CUTRACE_LOCAL {
 class call_recipe {
  public:
   /// uses_graph_gate: calls enter process_state::graphs. only_result: calls are not recorded, except the first that
-  /// returns an error after which the context cannot be used.
-  enum trait : std::uint8_t { makes_work = 1, updates_graph = 2, uses_graph_gate = 4, waits = 8, only_result = 16 };
+  /// returns an error after which the context cannot be used. takes_context: the call is for the context that is its
+  /// first argument.
+  enum trait : std::uint8_t {
+    makes_work = 1,
+    updates_graph = 2,
+    uses_graph_gate = 4,
+    waits = 8,
+    only_result = 16,
+    takes_context = 32
+  };
   static constexpr std::uint32_t short_words = 4;                         ///< see is_short
   static constexpr unsigned rare_before = uses_graph_gate | only_result;  ///< traits with work at a call's ENTER
   static constexpr unsigned rare_after = updates_graph | uses_graph_gate | waits | only_result;  ///< and at its EXIT
-  static constexpr unsigned long_after = rare_after & ~unsigned{waits};  ///< keep a function from being short
+  /// Traits that keep a function from being short.
+  static constexpr unsigned long_after = (rare_after & ~unsigned{waits}) | takes_context;
 
   /// `f`: null where the function is not known.
   void set(unsigned traits, const function_entry* f) noexcept {

@@ -113,6 +113,8 @@ struct callbacks {
     std::uint64_t words[word_limit];
     api_call c = begun(cbid, call);
     c.result = result_of(call);
+    if (CUTRACE_UNLIKELY((p.recipes[cbid].traits() & call_recipe::takes_context) != 0 && c.result == 0))
+      c.context = static_cast<std::uint16_t>(waits::context_of(p.api, p.recipes[cbid], call).id);
     c.words = words;
     bool plain;
     c.word_count = p.recipes[cbid].read(call.functionParams, words, plain);

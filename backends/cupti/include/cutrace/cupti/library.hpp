@@ -35,7 +35,8 @@ namespace cupti CUTRACE_LOCAL {
 #define CUTRACE_CUPTI_OPTIONAL(X)                                                                       \
   X(cuptiActivityRegisterTimestampCallback) X(cuptiSetThreadIdType) X(cuptiGetTimestamp)                \
   X(cuptiGetGraphId) X(cuptiGetGraphNodeId) X(cuptiActivityEnableLatencyTimestamps)                     \
-  X(cuptiActivityConfigureUnifiedMemoryCounter) X(cuptiGetStreamIdEx) X(cuptiGetDeviceId)
+  X(cuptiActivityConfigureUnifiedMemoryCounter) X(cuptiGetStreamIdEx) X(cuptiGetDeviceId)               \
+  X(cuptiGetContextId)
 // clang-format on
 
 struct functions {
