@@ -34,7 +34,8 @@ struct process {
   std::uint32_t pid = 100;
   std::int32_t rank = 0;
   std::uint64_t monotonic_ns = 1000000000, realtime_ns = realtime;
-  unsigned char gpu = 1;  ///< each byte of its UUID
+  std::int64_t trace_ns = 0;  ///< of the file's beginning
+  unsigned char gpu = 1;      ///< each byte of its UUID
   int steps = 200;
   bool sampled = false, clocks = false;
 
@@ -70,7 +71,7 @@ struct process {
     info.rank = rank;
     info.host_name = host.c_str();
     info.boot_id = boot.c_str();
-    info.start = {0, realtime_ns, monotonic_ns, monotonic_ns, 100};
+    info.start = {trace_ns, realtime_ns, monotonic_ns, monotonic_ns, 100};
     jsonl_sink sink(file);
     reading_test::write(sink, all, info, 3);
   }
@@ -369,6 +370,21 @@ TEST_CASE("merge: what cannot be merged, and sinks that fail") {
   CHECK(reading_test::complains(o[1], "no footer"));
   CHECK(rest.ends == 1);
   CHECK(rest.events().size() > 1000);
+}
+
+TEST_CASE("merge: files of sessions that shared a trace are refused, those of one session after the other are not") {
+  const temporary_folder folder;
+  std::vector<process> all(2);
+  all[1].monotonic_ns += 5000000;  // joined 5 ms later
+  all[1].realtime_ns += 5000030;
+  all[1].trace_ns = 5000000;
+  kept_trace none;
+  CHECK_THROWS_WITH(merge(written(folder, all), none), doctest::Contains("the same process"));
+  CHECK(none.opened == 0);
+  all[1].trace_ns = 0;  // a trace of its own
+  kept_trace both;
+  merge(written(folder, all), both);
+  CHECK(both.ends == 1);
 }
 
 TEST_CASE("merge: random traces, eight at once, lose and change nothing but numbers and times") {
