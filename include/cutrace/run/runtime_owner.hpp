@@ -369,8 +369,8 @@ class runtime_owner {
     if (!r.joined && r.options->backend != nullptr) find_backend(s.backend, s.backend_option);
     if (!r.joined && sinks.empty()) {  // idle until a sink is added
       not_the_program([&s] { find_backend(s.backend, s.backend_option); });
+      idle_.push_back({last_session_ + 1, s, false});  // first: without memory for it the session is inert
       r.session = ++last_session_;
-      idle_.push_back({r.session, s, false});
       return;
     }
     const std::uint64_t session = ++last_session_;
@@ -565,16 +565,25 @@ class runtime_owner {
     const auto at = find_idle(session);
     if (at == idle_.end()) return true;
     if (at->refused) return false;
-    const settings wanted = at->wanted;
     if (trace_ != nullptr) sessions_.push_back(session);
+    idle_session waiting = std::move(*at);
     idle_.erase(at);  // now: while the trace starts without the lock, other threads may come here with this session
     if (trace_ != nullptr) return true;
     try {
-      not_the_program([&] { start_trace(wanted, session, false, hold); });
+      not_the_program([&] {
+        try {
+          start_trace(waiting.wanted, session, false, hold);
+        } catch (const std::bad_alloc&) {
+          throw;  // the next sink may find memory
+        } catch (...) {
+          waiting.refused = true;
+          throw;
+        }
+      });
       return true;
     } catch (const untraced& e) {
-      idle_.push_back({session, wanted, true});
-      report_untraced(wanted.on_error, wanted.on_error_user, e.what());
+      report_untraced(waiting.wanted.on_error, waiting.wanted.on_error_user, e.what());
+      idle_.push_back(std::move(waiting));
       return false;
     }
   }
