@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -74,7 +75,11 @@ std::string stat_behind_name(pid_t process) {
   return bracket != std::string::npos ? line.substr(bracket + 1) : std::string();
 }
 
-program_process::program_process() : deaf_(::signal(SIGCHLD, SIG_DFL) == SIG_IGN) {}
+program_process::program_process() : deaf_(::signal(SIGCHLD, SIG_DFL) == SIG_IGN) {
+  const itimerval none{};
+  static_cast<void>(::setitimer(ITIMER_REAL, &none, &alarm_));
+  static_cast<void>(::prctl(PR_GET_PDEATHSIG, &at_parents_end_));
+}
 
 int program_process::start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
                            bool alone, const start_gate* gate) {
@@ -98,6 +103,8 @@ int program_process::start(const std::vector<std::string>& words, const std::map
   if (child_ == 0) {
     std::snprintf(only, sizeof(only), "CUTRACE_RUN_PID=%ld", static_cast<long>(::getpid()));
     if (deaf_) ::signal(SIGCHLD, SIG_IGN);
+    static_cast<void>(::setitimer(ITIMER_REAL, &alarm_, nullptr));
+    if (at_parents_end_ != 0) static_cast<void>(::prctl(PR_SET_PDEATHSIG, at_parents_end_));
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     int why = gate != nullptr ? gate->in_child() : 0;
     if (why == 0) {

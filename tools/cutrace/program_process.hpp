@@ -3,6 +3,7 @@
 // terminal treats both as one job; a signal reaches it once; the command ends as it did.
 #pragma once
 
+#include <sys/time.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -36,6 +37,8 @@ class program_process {
 
   /// To be made before any child is started: where the command's caller ignores SIGCHLD, nobody would be notified of
   /// the end of a child. From here on the command does not ignore it; the program does, as it would without cutrace.
+  /// The program also gets what execve keeps and fork does not: an alarm that the caller has set, and the signal for
+  /// the end of its parent.
   program_process();
 
   /// Starts the program, which is found by PATH as in a shell. With `alone`, CUTRACE_RUN_PID is its process id.
@@ -57,6 +60,8 @@ class program_process {
 
   pid_t child_ = -1;
   bool deaf_;  ///< SIGCHLD was ignored
+  itimerval alarm_{};
+  int at_parents_end_ = 0;  ///< PR_SET_PDEATHSIG; 0: none
 };
 
 /// Ends this process as the program ended: with its status, or by the signal that ended it, so that a shell sees the

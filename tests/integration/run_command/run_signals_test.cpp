@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -191,6 +192,28 @@ TEST_CASE("the caller ignores SIGCHLD: the command ends with the program, which 
     looks.wait();
     CHECK(looks.text.find("signal " + std::to_string(SIGCHLD) + " is not as usual\n") != std::string::npos);
   }
+}
+
+TEST_CASE("an alarm that the caller has set before it executes the command ends the program") {
+  for (const char* method : {"cupti", "ioctl"}) {
+    INFO(method);
+    background b({"--quiet", "--method", method}, {SUBJECT, "slow", "60000"}, [] { ::alarm(1); });
+    const int status = b.wait();
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGALRM);
+  }
+}
+
+TEST_CASE("a command that is to die with its caller does not leave the program behind") {
+  background b({"--quiet"}, {"/bin/sh", "-c", "echo ready; exec sleep 60"}, [] {
+    if (::fork() != 0)
+      for (;;) ::pause();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  });
+  REQUIRE(b.read_until("ready\n"));
+  ::kill(b.id, SIGKILL);
+  b.wait();  // until the last process that has the pipe ends
+  CHECK(clock_type::now() < b.begun + patience);
 }
 
 TEST_CASE("a signal that ends the program: the command reports, and ends by it") {
