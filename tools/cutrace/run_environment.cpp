@@ -22,12 +22,13 @@ namespace cutrace_tool {
 
 namespace {
 
+/// Of a variable that stands there twice, the one that getenv finds: the first.
 std::map<std::string, std::string> own_environment() {
   std::map<std::string, std::string> all;
   for (char** one = environ; *one != nullptr; ++one) {
     const std::string text = *one;
     const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+    if (equals != std::string::npos) all.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return all;
 }

@@ -216,6 +216,16 @@ TEST_CASE("a command that is to die with its caller does not leave the program b
   CHECK(clock_type::now() < b.begun + patience);
 }
 
+TEST_CASE("of a variable that stands twice in the environment the program gets the one that getenv finds") {
+  background b({"--quiet"}, {"/usr/bin/printenv", "TWICE"}, [] {
+    static char first[] = "TWICE=first", second[] = "TWICE=second";
+    static char* both[] = {first, second, nullptr};
+    environ = both;
+  });
+  b.wait();
+  CHECK(b.text == "first\n");
+}
+
 TEST_CASE("a signal that ends the program: the command reports, and ends by it") {
   background b({"--quiet"}, {SUBJECT, "slow", "60000"});
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
