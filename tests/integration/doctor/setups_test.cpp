@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Set-ups of real processes: drivers and libraries that are missing, broken, slow or taken, and what doctor says of
 // them; and --try, which must agree.
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
 
 #include "doctor_run.hpp"
 
@@ -202,6 +209,30 @@ TEST_CASE("doctor: a driver that hangs, crashes, refuses or shows nothing") {
   const outcome nothing = run(on_standin({{"CUTRACE_SIM_FAULTS", "no_device"}}));
   CHECK(nothing.reported("driver.init", "CUDA_ERROR_NO_DEVICE"));
   CHECK(nothing.process.exit_status == 1);
+}
+
+TEST_CASE("doctor: interrupted while the driver hangs, it leaves no process behind") {
+  int held[2];  // the end for writing is open in doctor and in whatever doctor starts
+  REQUIRE(::pipe(held) == 0);
+  const pid_t doctor = ::fork();
+  if (doctor == 0) {
+    ::close(held[0]);
+    const int nowhere = ::open("/dev/null", O_WRONLY);
+    ::dup2(nowhere, 1);
+    ::setenv("LD_LIBRARY_PATH", STANDIN_FOLDER, 1);
+    ::setenv("CUTRACE_SIM_FAULTS", "cuInit=hang", 1);
+    ::execl(COMMAND, COMMAND, "doctor", "--patience", "300", static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  ::close(held[1]);
+  const std::string id = std::to_string(doctor);
+  for (int i = 0; i < 3000 && content_of("/proc/" + id + "/task/" + id + "/children").empty(); ++i) ::usleep(10000);
+  CHECK_FALSE(content_of("/proc/" + id + "/task/" + id + "/children").empty());
+  ::kill(doctor, SIGINT);
+  ::waitpid(doctor, nullptr, 0);
+  pollfd end{held[0], POLLIN, 0};
+  CHECK(::poll(&end, 1, 30000) == 1);
+  ::close(held[0]);
 }
 
 TEST_CASE("doctor: a CUPTI that hangs, refuses, is of another CUDA, or loses records") {

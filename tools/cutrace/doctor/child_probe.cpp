@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,8 +43,11 @@ struct pipe_pair {
 };
 
 [[noreturn]] void be_child(const pipe_pair& facts, const pipe_pair& said,
-                           const std::function<void(const reporter&)>& work) {
+                           const std::function<void(const reporter&)>& work, pid_t parent) {
   drop_capabilities();  // libraries of this user are loaded here
+  // Ctrl-C reaches the parent alone, since this is a process group of its own.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
   ::setpgid(0, 0);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, 0);
@@ -159,12 +163,12 @@ probe_result run_probe(int patience_seconds, const std::function<void(const repo
     return r;
   }
   std::fflush(nullptr);
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) {
     r.could_not_run = std::string("no process could be made: ") + std::strerror(errno);
     return r;
   }
-  if (child == 0) be_child(facts, said, work);
+  if (child == 0) be_child(facts, said, work, parent);
   ::setpgid(child, child);  // the child calls it, too: either may run first
   facts.close_write();
   said.close_write();
