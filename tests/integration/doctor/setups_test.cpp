@@ -283,6 +283,13 @@ TEST_CASE("doctor: library and kernel module of different releases") {
   const outcome refuses = with_module("580.95.05", "cuInit=803");
   CHECK(refuses.state("driver.module") == "broken");
   CHECK(refuses.because("cupti", "driver.module"));
+  // On Jetson and WSL the file's number is no release.
+  std::filesystem::rename(folder.file("libcuda.so.570.86.10"), folder.file("libcuda.so.1.1"));
+  std::filesystem::remove(folder.file("libcuda.so.1"));
+  std::filesystem::create_symlink("libcuda.so.1.1", folder.file("libcuda.so.1"));
+  const outcome jetson = with_module("540.3.0", "");
+  CHECK(jetson.state("driver.module") == "ok");
+  CHECK(jetson.reported("driver.module", "does not say whether it is of the same release"));
 }
 
 TEST_CASE("doctor: an injection library that is missing or another one") {

@@ -49,12 +49,14 @@ void ask(const reporter& t) {
   if (result == 0) report_devices(t, cuda);
 }
 
-/// "580.95.05" of ".../libcuda.so.580.95.05"; empty for a file named libcuda.so.1, which gives no release.
+/// "580.95.05" of ".../libcuda.so.580.95.05"; empty for files named libcuda.so.1 or, on Jetson and WSL, libcuda.so.1.1,
+/// which give no release: the branch of a driver has three digits.
 std::string release_of(const std::string& path) {
   const std::string mark = "libcuda.so.";
   const std::size_t at = path.rfind(mark);
   const std::string rest = at != std::string::npos ? path.substr(at + mark.size()) : std::string();
-  return rest.find('.') != std::string::npos ? rest : std::string();
+  const std::size_t branch = rest.find('.');
+  return branch != std::string::npos && branch >= 3 ? rest : std::string();
 }
 
 device_facts read_device(const std::string& text) {
