@@ -133,6 +133,22 @@ TEST_CASE("doctor: an output folder that cannot be written") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);  // nothing was left behind
 }
 
+TEST_CASE("doctor: a file system that does not say how much room it has") {
+  const temporary_folder folder;
+  const std::string line =
+      std::string("mkdir out && mount -t tmpfs -o size=0 none out && exec ") + COMMAND + " doctor --json --out out";
+  const auto p = test_support::run_process({"/usr/bin/unshare", "--map-root-user", "--mount", "/bin/sh", "-c", line},
+                                           folder.path(), clean(on_standin()));
+  if (p.output.empty()) {
+    MESSAGE("not looked at: nothing may be mounted here");
+    return;
+  }
+  const outcome o{p, json::parse(p.output)};
+  CHECK(o.state("output.folder") == "ok");
+  CHECK(o.state("output.space") == "unknown");
+  CHECK(o.reported("output.space", "not checked, because"));
+}
+
 TEST_CASE("doctor: an output folder without write permission") {
   const temporary_folder folder;
   std::filesystem::create_directories(folder.file("closed"));

@@ -84,6 +84,11 @@ finding check_space(const setup& s, const std::string& there) {
     f.what = "room: not checked, because " + there + " cannot be asked: " + std::strerror(errno);
     return f;
   }
+  if (v.f_blocks == 0) {
+    f.state = state::unknown;
+    f.what = "room: not checked, because the file system of " + there + " does not say how much it has";
+    return f;
+  }
   const unsigned long long room = static_cast<unsigned long long>(v.f_bavail) * v.f_frsize;
   f.what = in_units(room) + " free for " + s.out;
   if (room >= wanted) return f;
