@@ -188,6 +188,17 @@ TEST_CASE("doctor: limits of memory") {
   CHECK(with("8000000", "268435456").reported("memory", "/sys/fs/cgroup/some/group/memory.max"));
   CHECK(with("8000000", "33554432").state("memory") == "broken");
   CHECK(with("30000", "max").state("memory") == "broken");
+  // The limit of a job stands above the group that the process is in.
+  made_machine job;
+  job.file("/proc/self/cgroup", "0::/slurm/job_7/step_0/task_0").file("/proc/meminfo", "MemAvailable: 8000000 kB");
+  job.file("/sys/fs/cgroup/slurm/job_7/step_0/task_0/memory.max", "max");
+  job.file("/sys/fs/cgroup/slurm/job_7/memory.max", "268435456");
+  CHECK(job.examined().state("memory") == "limited");
+  CHECK(job.examined().reported("memory", "256 MiB"));
+  // What a session keeps is the user's choice.
+  CHECK(job.examined({{"CUTRACE_MEMORY_LIMIT", "4M"}}).state("memory") == "ok");
+  CHECK(job.examined({{"CUTRACE_MEMORY_LIMIT", "4M"}}).reported("memory", "a session keeps up to 4 MiB"));
+  CHECK(job.examined({{"CUTRACE_MEMORY_LIMIT", "1G"}}).state("memory") == "broken");
 }
 
 TEST_SUITE_END();
