@@ -25,7 +25,7 @@ struct known_option {
     return words;
   }
   bool is_folder() const { return value == "DIR"; }
-  bool is_file() const { return value == "OUTPUT" || value == "PATH"; }
+  bool is_file() const { return value == "OUTPUT" || value == "PATH" || value.rfind("FILE", 0) == 0; }
 };
 struct known_command {
   std::string name, description;
@@ -77,6 +77,7 @@ std::string joined(const std::vector<Item>& items) {
   return words;
 }
 
+/// Names are read by mapfile, a line each: they may hold spaces.
 std::string bash(const CLI::App& app) {
   const std::vector<known_command> commands = commands_of(app);
   std::string s =
@@ -97,18 +98,18 @@ std::string bash(const CLI::App& app) {
       // Behind "--" stands a command line of its own.
       s += "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
            "      [ \"${COMP_WORDS[i]}\" = -- ] || continue\n"
-           "      if [ \"$COMP_CWORD\" -eq $((i + 1)) ]; then COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
-           "      else COMPREPLY=($(compgen -f -- \"$word\")); fi\n"
+           "      if [ \"$COMP_CWORD\" -eq $((i + 1)) ]; then mapfile -t COMPREPLY < <(compgen -c -f -- \"$word\")\n"
+           "      else mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); fi\n"
            "      return\n"
            "    done\n";
     }
     s += "    case $before in\n";
     for (const known_option& o : c.options) {
       if (o.is_folder())
-        s += "    " + o.name + ") COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n";
+        s += "    " + o.name + ") mapfile -t COMPREPLY < <(compgen -d -- \"$word\"); return ;;\n";
       else if (o.is_file())
         s += "    " + o.name + (o.value == "OUTPUT" ? " | -o" : "") +
-             ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
+             ") mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return ;;\n";
       else if (!o.choices().empty())
         s += "    " + o.name + ") COMPREPLY=($(compgen -W '" + o.choices() + "' -- \"$word\")); return ;;\n";
       else if (!o.value.empty())
@@ -116,7 +117,7 @@ std::string bash(const CLI::App& app) {
     }
     s += "    esac\n";
     // Words that begin with a dash are options, others files.
-    if (c.takes_files) s += "    [[ $word = -* ]] || { COMPREPLY=($(compgen -f -- \"$word\")); return; }\n";
+    if (c.takes_files) s += "    [[ $word = -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return; }\n";
     s += "    COMPREPLY=($(compgen -W '" + joined(c.options) + (c.words.empty() ? "" : " " + c.words) +
          (c.runs_program ? " --" : "") + "' -- \"$word\"))\n";
     s += "    ;;\n";

@@ -43,6 +43,13 @@ expect "file.txt" cutrace bpf --library fil
 expect "file.txt" cutrace merge file.txt -o fil
 expect "file.txt" cutrace diff fil
 expect "file.txt" cutrace report --json fil
+expect "file.txt" cutrace report --html fil
+expect "file.txt" cutrace diff --before fil
+touch 'two words.jsonl' && mkdir 'two folders'
+expect "two folders two words.jsonl" cutrace report two
+expect "two words.jsonl" cutrace convert file.txt -o "two w"
+expect "two words.jsonl" cutrace run -- true "two w"
+expect "two folders" cutrace run --out two
 COMP_WORDS=(cutrace run -- tru) COMP_CWORD=3 COMPREPLY=()
 _cutrace
 printf '%s\n' "${COMPREPLY[@]}" | grep -qx true || { echo "FAILED: programs behind --"; failed=1; }
