@@ -117,6 +117,12 @@ TEST_CASE("doctor: scripts are judged by what interprets them") {
   CHECK(direct.reported("program", "is a script for " + own));
   CHECK(run(on_standin(), {script("by_env", "/usr/bin/env sh")}).reported("program", "/sh"));
   CHECK(run(on_standin(), {script("split", "/usr/bin/env -S sh -e")}).state("program") == "ok");
+  for (const char* words : {"OMP_NUM_THREADS=1 sh -e", "-i -u HOME -C / A=b C=d sh"}) {
+    CAPTURE(std::string(words));
+    const outcome o = run(on_standin(), {script("set", std::string("/usr/bin/env -S ") + words)});
+    CHECK(o.state("program") == "ok");
+    CHECK(o.reported("program", "/sh"));
+  }
   CHECK(run(on_standin(), {script("lost", "/nonexistent/python3")})
             .reported("program", "/nonexistent/python3: No such file"));
   write_elf(folder.file("static"), ELFCLASS64, machine_of(own), PT_LOAD);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 namespace cutrace_tool::doctor {
 
@@ -67,6 +68,22 @@ bool gets_elevated(int fd, const struct stat& st) {
   return ::getuid() != 0 && ::fgetxattr(fd, "security.capability", nullptr, 0) > 0;
 }
 
+/// The program in what stands behind `env` in a script's first line: "NAME", or "-S [options] [VARIABLE=VALUE...] NAME
+/// ARGUMENTS..."; empty where there is none.
+std::string named_to_env(std::string text) {
+  const std::size_t first = std::min(text.find_first_not_of(" \t"), text.size());
+  const bool split = text.compare(first, 2, "-S") == 0;
+  if (split) text.erase(0, first + 2);
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (split && (word == "-u" || word == "-C"))
+      words >> word;  // what the option takes
+    else if (!split || (word[0] != '-' && word.find('=') == std::string::npos))
+      return word;
+  }
+  return {};
+}
+
 }  // namespace
 
 executable what_runs(const std::string& name, std::string& by_way_of) {
@@ -77,9 +94,8 @@ executable what_runs(const std::string& name, std::string& by_way_of) {
     const std::size_t space = std::min(command.find_first_of(" \t"), command.size());
     std::string next = command.substr(0, space);
     if (next.substr(next.rfind('/') + 1) == "env") {
-      std::size_t at = command.find_first_not_of(" \t", space);
-      if (at != std::string::npos && command.compare(at, 2, "-S") == 0) at = command.find_first_not_of(" \t", at + 2);
-      if (at != std::string::npos) next = command.substr(at, command.find_first_of(" \t", at) - at);
+      const std::string named = named_to_env(command.substr(space));
+      if (!named.empty()) next = named;
     }
     e = look_at_program(next);
   }
