@@ -115,8 +115,9 @@ TEST_CASE("doctor: a broken libcupti among those on the usual paths") {
 TEST_CASE("doctor: an output folder that cannot be written") {
   const temporary_folder folder;
   std::ofstream(folder.file("a_file")) << "x";
-  for (const std::string& out :
-       {folder.file("a_file"), folder.file("a_file/below"), std::string("/proc/cutrace-out")}) {
+  std::filesystem::create_symlink("purged", folder.file("link"));
+  for (const std::string& out : {folder.file("a_file"), folder.file("a_file/below"), std::string("/proc/cutrace-out"),
+                                 folder.file("link"), folder.file("link/below"), folder.file("a,b")}) {
     CAPTURE(out);
     const outcome o = run(on_standin(), {"--out", out});
     CHECK(o.process.exit_status == 1);
@@ -130,7 +131,7 @@ TEST_CASE("doctor: an output folder that cannot be written") {
     CHECK(o.process.exit_status == 0);
     CHECK(o.state("output.folder") == "ok");
   }
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);  // nothing was left behind
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);  // nothing was left behind
 }
 
 TEST_CASE("doctor: a file system that does not say how much room it has") {

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "checks.hpp"
 
 namespace cutrace_tool::doctor {
@@ -17,10 +20,11 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-/// The folder itself, or the nearest one above it that there is.
+/// The folder itself, or the nearest one above it that there is. A link that leads nowhere is there, too: nothing can
+/// be made in its place.
 std::string nearest(std::string path) {
   struct stat st {};
-  while (path != "/" && path != "." && ::stat(path.c_str(), &st) != 0 && errno == ENOENT) path = parent_of(path);
+  while (path != "/" && path != "." && ::lstat(path.c_str(), &st) != 0 && errno == ENOENT) path = parent_of(path);
   return path;
 }
 
@@ -49,6 +53,14 @@ int try_folder(const std::string& parent) {
 
 finding check_folder(const setup& s, const std::string& there) {
   finding f{"output.folder", for_all, state::ok, "", ""};
+  std::error_code unknown;
+  const std::string whole = std::filesystem::weakly_canonical(s.out, unknown).string();
+  if (whole.find_first_of(",?") != std::string::npos) {
+    f.state = state::broken;
+    f.what = "\"" + whole + "\" holds a comma or a question mark, which names of a sink's files cannot have";
+    f.remedy = "name another folder with --out";
+    return f;
+  }
   const bool made = there == s.out;
   struct stat st {};
   int error = ::stat(there.c_str(), &st) != 0 ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
