@@ -103,6 +103,7 @@ void add_report(CLI::App& app, int& exit_status) {
     command->add_option(option, to, help)
         ->type_name("NAME")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   names("--queue-stage", w->names.queue,

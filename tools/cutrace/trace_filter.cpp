@@ -61,8 +61,9 @@ bool trace_choice::wants(const event& e) const {
 }
 
 void choice_words::add_options(CLI::App& command) {
+  // Where CLI11 allows extra arguments, it takes a value in brackets for a list.
   const auto several = [](CLI::Option* o, const char* type) {
-    o->type_name(type)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    o->type_name(type)->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   command.add_option("--from", from, "From this time since the trace began: 1.5s, 200ms, 40us, 1000ns, 2m")
       ->type_name("TIME");

@@ -149,6 +149,7 @@ void add_why(CLI::App& app, int& exit_status) {
       ->add_option("--request", w->requests, "The request with this id, a number or a text. May be given several times")
       ->type_name("ID")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option("--slowest", w->slowest,

@@ -147,6 +147,12 @@ for file in t.jsonl c.json; do
   [ -s err.txt ] && fail "marked.$file: $(cat err.txt)"
 done
 
+# Names in brackets, as TensorRT has them, are names and no lists.
+sed 's/"decode"/"[decode, 1]"/g' t.jsonl >brackets.jsonl
+expect 0 - "$command" report brackets.jsonl --stage '[decode, 1]'
+expect 0 - "$command" report brackets.jsonl --decode-stage '[decode, 1]'
+expect 125 'no request [a, b]' "$command" why t.jsonl --request '[a, b]'
+
 # Behind -- stands what begins with - and is no option.
 cp t.jsonl ./-odd.jsonl
 expect 0 - "$command" report -- -odd.jsonl
