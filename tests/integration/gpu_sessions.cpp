@@ -192,6 +192,32 @@ void while_threads_launch(device_work& gpu) {
              " contexts described");
 }
 
+/// What threads launch while the trace ends is no part of it: no kernel comes without its call.
+void ends_while_threads_launch(device_work& gpu) {
+  constexpr auto unseen = static_cast<std::size_t>(cutrace::attribution::no_callback);
+  std::uint64_t kernels = 0, without_call = 0;
+  for (int round = 0; round < 10; ++round) {
+    cutrace::session trace(plain());
+    std::atomic<bool> end{false};
+    std::atomic<int> begun{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        DO(cuCtxSetCurrent, gpu.context);
+        for (gpu.launch(50), ++begun; !end; gpu.wait()) gpu.launch(50);
+      });
+    while (begun != 4) std::this_thread::yield();
+    trace.stop();
+    end = true;
+    for (std::thread& t : threads) t.join();
+    const cutrace::stats s = trace.stats();
+    kernels += s.by_kind[static_cast<std::size_t>(cutrace::event_kind::kernel)];
+    without_call += s.unattributed_by[unseen];
+  }
+  report(kernels >= 2000 && without_call == 0, "ten sessions end while four threads launch",
+         std::to_string(kernels) + " kernels, " + std::to_string(without_call) + " without their call");
+}
+
 void context_goes_first(device_work& gpu) {
   cutrace::session trace(plain());
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
@@ -265,6 +291,7 @@ int main(int argc, char** argv) {
   paused(gpu);
   one_after_another(gpu);
   while_threads_launch(gpu);
+  ends_while_threads_launch(gpu);
   context_goes_first(gpu);
   return failures;
 }

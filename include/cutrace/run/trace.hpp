@@ -226,8 +226,8 @@ class trace {
     health_.stop();
     writer_.set_poll({});
     core_.fault.end();
+    turn_gate([&] { ended_ = true; });  // first, while backends still see the calls whose work is to be left out
     const bool backends_stopped = pump_.stop(deadline_ms != 0 ? deadline_ms : settings_.stop_deadline_ms);
-    turn_gate([&] { ended_ = true; });
     if (in_pieces_ && open_since_ns_ == 0) record_no_window();
     nvtx_output().close();
     patiently([this] { collector_->deliver_rest(); });
