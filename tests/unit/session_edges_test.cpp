@@ -644,6 +644,51 @@ TEST_CASE("work that ends while the collector reads is delivered in order, or ma
   CHECK(late == 1);
 }
 
+namespace {
+/// Whether the notes of the trace say that events were marked late.
+struct notes_sink : cutrace::sink {
+  bool say_late = false;
+  void write(cutrace::event_view) override {}
+  void close(const cutrace::trace_summary& s) override {
+    for (std::uint32_t i = 0; i < s.note_count; ++i)
+      say_late = say_late || std::string(s.notes[i]).find("marked late") != std::string::npos;
+  }
+};
+}  // namespace
+
+TEST_CASE("more events than the ordering window has room for: the trace says that some are late where some are") {
+  for (const bool one_is_late : {false, true}) {
+    cutrace::session_options o = traced::quiet();
+    o.memory_limit_bytes = 1 << 20;
+    o.window_ms = 5000;
+    o.overflow = cutrace::overflow_policy::wait;
+    o.overflow_wait_us = 10000000;
+    traced t(o);
+    auto& notes = t.trace.emplace_sink<notes_sink>();
+    cutrace::api_call first = t.gpu.begin();
+    t.gpu.end(first);
+    cutrace::gpu_work early{};
+    early.kind = event_kind::kernel;
+    early.name = "early";
+    early.times_are_ticks = true;
+    early.begin = early.end = t.gpu.writer->ticks();
+    early.correlation = first.correlation;
+    for (int i = 0; i < 20000; ++i) {
+      CUTRACE_STAGE("step");
+    }
+    REQUIRE(t.trace.flush());
+    for (int i = 0; i < 20000; ++i) {
+      CUTRACE_STAGE("step");
+    }
+    if (one_is_late) t.gpu.writer->gpu(early);
+    t.trace.stop();
+    const cutrace::stats s = t.trace.stats();
+    REQUIRE(s.lost_total() == 0);
+    CHECK(s.quality_of[static_cast<std::size_t>(cutrace::quality::late)] == (one_is_late ? 1 : 0));
+    CHECK(notes.say_late == one_is_late);
+  }
+}
+
 TEST_CASE("a variable that cannot be used never reaches the program, however late it is read") {
   struct variable {
     variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }

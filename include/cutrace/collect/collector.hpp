@@ -131,6 +131,8 @@ class collector final : private event_emitter {
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
   CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop) {
     deliver_all();
+    if (delivery_.late() > late_before_full_)
+      core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
     trace_summary summary{};
     summary.stop = stop;
     summary.totals = stats_now();
@@ -465,7 +467,7 @@ class collector final : private event_emitter {
     if (crowded) release_stages();
     if (tables_.stages.crowded() && tables_.stages.waits_for_delivery()) window_.set_limit(0);
     if (!window_.over_limit()) return;
-    core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
+    late_before_full_ = std::min(late_before_full_, delivery_.late());
     advance(0);
     release_stages();
   }
@@ -687,6 +689,7 @@ class collector final : private event_emitter {
   std::uint64_t former_cpu_ns_ = 0;  ///< of threads that were left in sinks
   std::uint32_t names_seen_ = 0;     ///< see given_thread_names::changed_since
   bool crowd_reported_ = false;
+  std::uint64_t late_before_full_ = UINT64_MAX;  ///< late events when the window was full for the first time
 
   std::atomic<bool> listened_to_{false};
   action_queue actions_;

@@ -86,6 +86,7 @@ class delivery {
   }
 
   std::uint64_t delivered() const noexcept { return delivered_; }
+  std::uint64_t late() const noexcept { return late_; }  ///< of these, behind events that ended later
   /// Events for which there was no memory since the last call.
   std::uint64_t take_failed() noexcept { return std::exchange(failed_, 0); }
   void fill(stats& s) const noexcept {
