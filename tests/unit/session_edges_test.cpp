@@ -644,6 +644,31 @@ TEST_CASE("work that ends while the collector reads is delivered in order, or ma
   CHECK(late == 1);
 }
 
+TEST_CASE("a stage without a name is a stage all the same: its calls and its GPU work belong to it") {
+  traced t;
+  const auto work = [&t] { t.gpu.launch("k"); };
+  {
+    CUTRACE_STAGE("");
+    work();
+  }
+  for (const char* name : {"", static_cast<const char*>(nullptr)}) {
+    CUTRACE_STAGE_DYNAMIC(name);
+    work();
+  }
+  { CUTRACE_STAGE(""); }
+  CUTRACE_MARK("");
+  const std::vector<event> stages = t.all(event_kind::stage), kernels = t.all(event_kind::kernel);
+  REQUIRE(stages.size() == 4);
+  REQUIRE(kernels.size() == 3);
+  for (const event& e : stages) CHECK(text_of(e.name) == "(unnamed)");
+  for (const event& e : kernels) CHECK(text_of(e.stage_name) == "(unnamed)");
+  for (const event& e : t.all(event_kind::api)) CHECK(text_of(e.stage_name) == "(unnamed)");
+  for (const event& e : t.all(event_kind::mark)) CHECK(text_of(e.name) == "(unnamed)");
+  const cutrace::stats s = t.trace.stats();
+  CHECK(s.lacking == 0);
+  CHECK(s.quality_of[static_cast<std::size_t>(cutrace::quality::stage_unknown)] == 0);
+}
+
 namespace {
 /// Whether the notes of the trace say that events were marked late.
 struct notes_sink : cutrace::sink {

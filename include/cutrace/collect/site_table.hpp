@@ -74,9 +74,10 @@ class site_table {
     }
   }
 
-  /// Gives a marker's site its id, and counters their cell. Any thread, idempotent.
+  /// Gives a marker's site its id, and counters their cell. Any thread, idempotent. A marker whose name is empty gets
+  /// one, as whoever reads a trace takes work without a stage's name for work in no stage.
   void add(site& s) noexcept {
-    const char* name = s.name != nullptr ? s.name : "";
+    const char* name = s.name != nullptr && *s.name != '\0' ? s.name : "(unnamed)";
     const std::uint32_t id = add(static_cast<std::uint8_t>(s.kind), name, std::strlen(name), s.file, s.line);
     if (s.kind == site_kind::counter || s.kind == site_kind::gauge)
       s.cell.store(&entries_[id].cell, std::memory_order_release);
