@@ -517,7 +517,7 @@ class runtime_owner {
     std::this_thread::sleep_until(own().ends_at_);
     if (is_forked()) return;
     own().while_settled([](runtime_owner& o) {
-      o.end(o.commands_session_);
+      o.end(o.commands_session_, true);
       if (!o.abandoned_) o.status_.set_state(run_state::ended);
     });
   }
@@ -588,7 +588,7 @@ class runtime_owner {
     }
   }
 
-  CUTRACE_NOINLINE void end(std::uint64_t session) {
+  CUTRACE_NOINLINE void end(std::uint64_t session, bool recording_is_over = false) {
     const auto idle = find_idle(session);
     if (idle != idle_.end()) idle_.erase(idle);
     if (idle_.empty() && trace_ == nullptr) paused_ = false, windows_ = 0;
@@ -597,7 +597,7 @@ class runtime_owner {
     if (sessions_.size() == 1) return finish();
     sessions_.erase(at);
     if (session == handler_session_) trace_->drop_alarm_handler();
-    trace_->close_session(session);
+    trace_->close_session(session, recording_is_over);
     say_files(session);
     end_if_abandoned();
     if (paused_ && sessions_.size() == 1 && sessions_[0] == commands_session_) {  // who paused it is gone

@@ -205,12 +205,14 @@ class trace {
     patiently([this] { collector_->set_alarm_handler(nullptr, nullptr); });
   }
 
-  /// A session that is not the last one leaves: its sinks close, the others go on.
-  CUTRACE_NOINLINE void close_session(std::uint64_t session) {
+  /// A session that is not the last one leaves: its sinks close, the others go on. `recording_is_over`: for them, too,
+  /// so that the work which has not ended is delivered now.
+  CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
     record_window_so_far(session);
     pump_.stop_of(session, settings_.stop_deadline_ms);
-    pump_.flush(settings_.stop_deadline_ms);
+    pump_.flush(settings_.stop_deadline_ms, recording_is_over);
+    if (recording_is_over) patiently([this] { collector_->deliver_rest(); });
     if (!patiently([this, session] { collector_->close_sinks(session, asked_to_end_); }) || left_a_sink()) return;
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());

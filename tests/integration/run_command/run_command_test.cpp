@@ -291,6 +291,18 @@ TEST_CASE("recording begins and ends when the options say so, and the trace ends
 }
 
 #if defined(NVTX_PROGRAM)
+TEST_CASE("GPU work that runs on when the time of --duration is over is in the files") {
+  const run r({"--sink", "jsonl", "--duration", "500ms"}, {SUBJECT, "work", "50"},
+              {{"CUTRACE_SIM_KERNEL_NS", "20000000"}});  // a second in all
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace t(r.files(".jsonl")[0]);
+  CHECK(t.complete());
+  CHECK(t.of("kernel").size() == 50);
+  const int unfinished = t.footer.at("quality").at("incomplete");
+  CHECK(unfinished > 0);
+  CHECK(unfinished < 50);  // the others have their times
+}
+
 TEST_CASE("NVTX ranges are stages, also without CUDA, and not when they are not wanted") {
   const run r({}, {NVTX_PROGRAM, "threads"});
   CHECK(r.ended.exit_status == 0);
