@@ -191,6 +191,7 @@ void add_attach(CLI::App& app, int& exit_status) {
   attach_app
       ->add_option("--duration", o->duration,
                    "For this long, as in 500ms, 10s, 2m. Default: until Ctrl-C, or the end of the process")
+      ->check(not_empty())
       ->type_name("TIME");
   attach_app->add_option("--method", o->method, "How: by probes of the kernel. Default: ebpf")
       ->check(one_of({"ebpf"}))

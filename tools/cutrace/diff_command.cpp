@@ -171,6 +171,7 @@ void add_diff(CLI::App& app, int& exit_status) {
       ->add_option("--fail-over", w->fail_over,
                    "Exit code 5 where wall time, GPU busy time, a stage or a GPU operation became slower by more than "
                    "this (5%) and, with repeated runs, significantly so")
+      ->check(not_empty())
       ->type_name("SHARE");
   command->add_flag("--allow-incomplete", w->allow_incomplete,
                     "Compare files that do not hold a whole trace (cut short, a part, limited in size), too");

@@ -63,7 +63,7 @@ void add_explain(CLI::App& app, int& exit_status) {
                     "Have CUPTI name the work that is unfinished, by a forced flush. It costs the times of that work: "
                     "the trace will not have them, even where it finishes");
   command->add_option("--timeout", o->timeout_s, "For how long an answer is waited for, in seconds (5)")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_within(0.1, 3600))
       ->type_name("S");
   command->footer(
       "For each busy stream what is unfinished at its head, since when, of which stage and requests, what is queued\n"

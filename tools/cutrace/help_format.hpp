@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cutrace/base/write_all.hpp>
 #include <string>
 #include <string_view>
@@ -58,6 +59,23 @@ class help_format : public CLI::Formatter {
 inline CLI::Validator one_of(std::initializer_list<std::string> words) {
   CLI::Validator v = CLI::IsMember(std::vector<std::string>(words));
   return v.description("");
+}
+
+/// A number of these bounds. CLI11's Range takes nan, which is neither below nor above a bound.
+inline CLI::Validator number_within(double least, double most) {
+  const CLI::Range range(least, most);
+  return CLI::Validator(
+      [range](std::string& word) {
+        double n = 0;
+        return CLI::detail::lexical_cast(word, n) && std::isnan(n) ? word + " is no number" : range(word);
+      },
+      range.get_description());
+}
+
+/// Refuses the empty word that "$UNSET" leaves: it would be taken for a zero, or for an option that was not given.
+inline CLI::Validator not_empty() {
+  return CLI::Validator([](const std::string& word) { return std::string(word.empty() ? "the value is empty" : ""); },
+                        "");
 }
 
 /// Says of a word that `app` does not know what may have been meant.

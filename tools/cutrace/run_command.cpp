@@ -361,8 +361,10 @@ void add_run(CLI::App& app, int& exit_status) {
   run_app
       ->add_option("--start-after", o->start_after,
                    "Record from this time on, as in 500ms, 10s, 2m; counted from the first use of CUDA")
+      ->check(not_empty())
       ->type_name("TIME");
   run_app->add_option("--duration", o->duration, "Record for this long, then no more; the program goes on")
+      ->check(not_empty())
       ->type_name("TIME");
   run_app->add_option("--children", o->children, "Trace the processes that the program starts, too. Default: on")
       ->check(one_of({"on", "off"}))

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"
 #include "cutrace/trace_input.hpp"
 
 namespace cutrace_tool {
@@ -66,8 +67,11 @@ void choice_words::add_options(CLI::App& command) {
     o->type_name(type)->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   command.add_option("--from", from, "From this time since the trace began: 1.5s, 200ms, 40us, 1000ns, 2m")
+      ->check(not_empty())
       ->type_name("TIME");
-  command.add_option("--to", to, "Up to this time; what lies partly within is kept whole")->type_name("TIME");
+  command.add_option("--to", to, "Up to this time; what lies partly within is kept whole")
+      ->check(not_empty())
+      ->type_name("TIME");
   several(command.add_option("--stage", choice.stages,
                              "Only stages of this name, and the calls and GPU work that were issued in them. May be "
                              "given several times"),
@@ -75,7 +79,9 @@ void choice_words::add_options(CLI::App& command) {
   several(command.add_option("--request", choice.requests,
                              "Only what serves this request, a number or a name. May be given several times"),
           "ID");
-  several(command.add_option("--device", choice.devices, "Only work of this GPU. May be given several times"), "INDEX");
+  several(command.add_option("--device", choice.devices, "Only work of this GPU. May be given several times")
+              ->check(not_empty()),
+          "INDEX");
 }
 
 bool choice_words::empty() const {

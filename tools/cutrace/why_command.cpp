@@ -157,7 +157,7 @@ void add_why(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1u, 1000u))
       ->type_name("N");
   command->add_option("--percentile", w->percentile, "The request at this percentile of the latencies")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number_within(0, 100))
       ->type_name("P");
   command->add_flag("--json{-}", w->outputs.json,
                     "As one JSON document on standard output, or in FILE with --json=FILE");

@@ -52,6 +52,17 @@ mistake 125 'no option --tops' 'did you mean --top?' "$command" report t.jsonl -
 mistake 125 'cutrace run has no option --sinks' 'did you mean --sink?' "$command" run --sinks ascii "$program"
 mistake 125 'no option --verbos' 'cutrace report --help' "$command" report --verbos t.jsonl
 mistake 125 '--top: ' 'cutrace COMMAND --help' "$command" report t.jsonl --top many
+mistake 125 '--percentile: nan' 'cutrace COMMAND --help' "$command" why t.jsonl --percentile nan
+mistake 125 '--timeout: -nan' 'cutrace COMMAND --help' "$command" explain $$ --timeout -nan
+# "$UNSET" is neither a zero nor an option that was not given.
+for option in '--from' '--to' '--device'; do
+  mistake 125 "$option: " 'is empty' "$command" report t.jsonl $option ''
+done
+mistake 125 '--fail-over: ' 'is empty' "$command" diff t.jsonl t.jsonl --fail-over ''
+for option in '--start-after' '--duration'; do
+  mistake 125 "$option: " 'is empty' "$command" run $option '' "$program"
+done
+mistake 125 '--duration: ' 'is empty' "$command" attach $$ --duration ''
 mistake 125 'cupty not in' 'cupti' "$command" run --method cupty "$program"
 mistake 125 'tcsh not in' 'bash' "$command" completion tcsh
 mistake 125 'files is required' 'cutrace COMMAND --help' "$command" report
