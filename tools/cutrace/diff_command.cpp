@@ -93,7 +93,7 @@ class runs {
     std::vector<analysis::trace_profile> list;
     for (const std::string& file : files) {
       profile_sink profile(keep_);
-      const chosen_outcome o = read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet, true);
+      const chosen_outcome o = read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet, chosen_for::comparison);
       if (o.nothing_chosen)
         throw usage_error(file + ": none of the " + std::to_string(o.events) + " events matches; the trace has " +
                           o.there_is);

@@ -85,7 +85,7 @@ int run_report(report_arguments& w) {
   cutrace::report_options text = w.view.of_text();
   text.full_names = w.full_names;
   report_sink report(w.outputs, text, w.view.top, w.names);
-  const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet);
+  const chosen_outcome o = read_chosen(w.files, report, w.choice, w.view.quiet, chosen_for::report);
   if (!o.nothing_chosen) std::fputs(report.text().c_str(), stdout);
   return o.status_or_nothing(status_of(o));
 }

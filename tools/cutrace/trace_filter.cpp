@@ -190,6 +190,7 @@ void filter_sink::add_window(std::int64_t stop_ns) {
 }
 
 void filter_sink::close(const cutrace::trace_summary& summary) {
+  if (chosen() == 0 && purpose_ != chosen_for::file) return;
   if (choice_.of_time() && by_kind_[static_cast<std::size_t>(event_kind::window)] == 0)
     add_window(summary.stop.monotonic_ns != 0 ? summary.stop.trace_ns : std::numeric_limits<std::int64_t>::min());
   std::vector<const char*> notes(summary.notes, summary.notes + summary.note_count);
@@ -202,7 +203,7 @@ void filter_sink::close(const cutrace::trace_summary& summary) {
   std::copy(std::begin(by_kind_), std::end(by_kind_), std::begin(more.totals.by_kind));
   const std::string words = choice_.words();
   const std::string missing = "all but " + words + " was cut off";
-  if (!whole_ && !words.empty() && more.missing == nullptr) more.missing = missing.c_str();
+  if (purpose_ != chosen_for::comparison && !words.empty() && more.missing == nullptr) more.missing = missing.c_str();
   to_.close(more);
 }
 
@@ -253,8 +254,8 @@ int chosen_outcome::status_or_nothing(int status) const {
 }
 
 chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
-                           bool whole) {
-  filter_sink filter(to, choice.parsed(), whole);
+                           chosen_for purpose) {
+  filter_sink filter(to, choice.parsed(), purpose);
   const bool all = choice.empty();
   chosen_outcome o{read_trace(files, all ? to : filter, quiet), false, {}};
   o.nothing_chosen = !all && filter.chosen() == 0;

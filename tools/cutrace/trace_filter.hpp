@@ -50,11 +50,17 @@ struct choice_words {
   const trace_choice& parsed();
 };
 
+/// What a choice is made for.
+enum class chosen_for {
+  file,        ///< a trace file, which is written also where it holds no event
+  report,      ///< numbers: there are none where nothing was chosen, so the sink is not closed then
+  comparison,  ///< as a report, and with a like choice of another trace, so it is not marked as incomplete
+};
+
 class filter_sink : public cutrace::sink {
  public:
-  /// @param whole true: the result is compared with a like choice of another trace, so it is not marked as incomplete
-  filter_sink(cutrace::sink& to, trace_choice choice, bool whole)
-      : to_(to), choice_(std::move(choice)), whole_(whole) {}
+  filter_sink(cutrace::sink& to, trace_choice choice, chosen_for purpose)
+      : to_(to), choice_(std::move(choice)), purpose_(purpose) {}
   const char* name() const noexcept override { return to_.name(); }
   void open(const cutrace::trace_info& info) override;
   void write(cutrace::event_view events) override;
@@ -71,7 +77,7 @@ class filter_sink : public cutrace::sink {
 
   cutrace::sink& to_;
   trace_choice choice_;
-  bool whole_;
+  chosen_for purpose_;
   std::vector<cutrace::event> batch_;
   std::uint64_t kept_ = 0, seen_ = 0, aside_ = 0, windows_ = 0;
   std::uint64_t by_kind_[cutrace::event_kind_count] = {};
@@ -98,8 +104,7 @@ struct chosen_outcome : cutrace_reading::outcome {
 };
 
 /// As cutrace_reading::read (trace/trace_reader.hpp); `to` gets only what was chosen. @throws usage_error
-/// @param whole as of filter_sink
 chosen_outcome read_chosen(const std::vector<std::string>& files, cutrace::sink& to, choice_words& choice, bool quiet,
-                           bool whole = false);
+                           chosen_for purpose);
 
 }  // namespace cutrace_tool

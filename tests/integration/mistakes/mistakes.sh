@@ -99,6 +99,10 @@ done
 
 # What is asked for.
 mistake 125 'none of the' 'the trace has stages decode, prefill' "$command" report t.jsonl --stage prefil
+mistake 125 'none of the' 'the trace has stages decode, prefill' "$command" report t.jsonl --stage prefil --json=none.json --html none.html --csv none
+[ -z "$(find . -name 'none*')" ] && [ ! -s out.txt ] || fail "a report of nothing left $(find . -name 'none*') $(head -c 300 out.txt)"
+mistake 125 'none of the' 'the trace has stages decode, prefill' "$command" report t.jsonl --stage prefil --json
+[ ! -s out.txt ] || fail "a report of nothing on standard output: $(head -c 300 out.txt)"
 mistake 125 'none of the' 'the trace has requests 42, 43' "$command" report t.jsonl --request 44
 mistake 125 'none of the' 'the trace has no devices' "$command" cut t.jsonl -o x.jsonl --device 7
 mistake 125 'none of the' 'the trace has times from 0' "$command" report t.jsonl --from 90s
