@@ -542,4 +542,22 @@ TEST_CASE("losses of a merged trace belong to the process that lost") {
   CHECK(losses == 3);
 }
 
+TEST_CASE("GPU work of a merged trace has its process also before anything else shows the process of its context") {
+  const events all = launches_of_ranks(3000, 2, [](std::uint64_t i, std::uint64_t, event& call, event& work) {
+    if (i == 1) call.end_ns += 20000000;  // it ends 2000 launches later
+    if (i < 10) work.context = 1 + static_cast<std::uint32_t>(call.process_id);
+    if (i == 2) work.joined = cutrace::attribution::no_callback;  // and in a context in which no call is ever known
+    if (i == 2) work.context += 1000;
+  });
+  events read;
+  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
+  std::size_t of_others = 0, kernels = 0;
+  for (const event& e : read) {
+    kernels += e.is_gpu_work();
+    of_others += e.is_gpu_work() && e.process_id != 100 + (e.correlation_id >> 32);
+  }
+  CHECK(kernels == 6000);
+  CHECK(of_others == 0);
+}
+
 }  // namespace chrome_reader_test

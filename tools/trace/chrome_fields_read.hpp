@@ -16,7 +16,7 @@ struct chrome_fields {
   cutrace::text stage, capture_stage, result_name, runtime, domain, category_name;
   std::string_view meta_value;  ///< "name" or "labels" of "args"
   std::uint32_t device, context, function, registers_per_thread, shared_bytes, graph_id, from_device, to_device, thread,
-      event_id, category_number;
+      event_id, category_number, process;
   std::int32_t priority;
   std::uint32_t grid[3], block[3], cluster[3];
   cutrace::event said;  ///< fields and kind, where event_fields.hpp describes the kind

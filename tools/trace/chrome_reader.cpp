@@ -172,8 +172,8 @@ void chrome_reader::begin_events(const std::string& path) {
   rows_.describe(at_);  // of a further part: only rows that are new
 }
 
-/// The rows of GPUs name no process. Where the call is not known, it is that of other work in the context: those of
-/// merged processes have contexts of their own.
+/// The rows of GPUs name no process, and files of older versions none of the work either. Where the call is not known,
+/// it is that of other work in the context: those of merged processes have contexts of their own.
 void chrome_reader::set_process(cutrace::event& e) {
   constexpr std::size_t context_limit = 65536;
   const auto known = e.context != 0 ? process_of_context_.find(e.context) : process_of_context_.end();
@@ -399,6 +399,9 @@ bool chrome_reader::read_number_arg(std::string_view key, json_value& v, chrome_
       return whole(f.parent), true;
     case word_key("thread"):
       return whole(f.thread), true;
+    case word_key("process"):
+      if (ours_) whole(f.process);
+      return true;
     case word_key("value"):
       if (ours_) return number(f.value), true;
       return true;

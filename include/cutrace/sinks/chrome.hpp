@@ -235,7 +235,7 @@ class chrome_sink : public sink {
     const std::string_view stage = stages_.fields(e), capture = stages_.capture(e);
     const open_slice slice = begin_slice(
         e, at, detail::gpu_args_room + detail::common_args_room + stage.size() + capture.size() + flow_room(at));
-    char* to = detail::put_gpu_args(slice.to, e, at.base_tid, devices_);
+    char* to = detail::put_gpu_args(slice.to, e, at.base_tid, devices_, process_id_);
     if (!capture.empty()) to = detail::put_text(detail::put_literal(to, ","), capture);
     to = end_slice(detail::put_common_args(to, e, stage));
     if (e.correlation_id != 0 && detail::knows_call(e) &&
@@ -343,6 +343,7 @@ class chrome_sink : public sink {
   void write_place(const event& e, std::uint32_t tid) {
     json_.field("device", e.device);
     json_.field("context", e.context);
+    if (e.process_id != process_id_) json_.field("process", e.process_id);
     json_.field("stream", tid);
     if (tid != e.stream) json_.field("cuda_stream", e.stream);
     if (e.correlation_id != 0) json_.field("correlation", e.correlation_id);

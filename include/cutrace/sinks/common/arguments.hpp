@@ -219,10 +219,12 @@ inline char* put_stream(char* to, const event& e, std::uint32_t base_tid) noexce
 }
 
 constexpr std::size_t gpu_args_room = 896;  ///< the longest args, of a kernel with all its fields, are below 768
+/// `process`: that of the trace. Rows of GPUs have none, so work of another one, in a merged trace, names its own.
 inline char* put_gpu_args(char* to, const event& e, std::uint32_t base_tid,
-                          const std::map<std::uint32_t, device_data>& devices) noexcept {
+                          const std::map<std::uint32_t, device_data>& devices, std::uint32_t process) noexcept {
   to = put_field(to, "\"device\":", e.device);
   to = put_field(to, ",\"context\":", e.context);
+  if (e.process_id != process) to = put_field(to, ",\"process\":", e.process_id);
   to = put_stream(to, e, base_tid);
   if (e.correlation_id != 0) to = put_field(to, ",\"correlation\":", e.correlation_id);
   if (e.kind == event_kind::kernel) {
