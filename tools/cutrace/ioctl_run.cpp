@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -32,8 +33,9 @@ void check_machine() {
     throw usage_error(std::string("--method ioctl needs Linux 5.3 or newer; this is ") + u.release);
 }
 
-/// A record stands for one ioctl, or for those that found no room.
+/// A record stands for one ioctl, for those that found no room, or for the end of a process.
 std::uint64_t ioctls_of(const io::trace_record& r) {
+  if (r.kind == io::trace_record::what::ended) return 0;
   return r.kind == io::trace_record::what::lost ? static_cast<std::uint64_t>(r.result) : 1;
 }
 
@@ -72,6 +74,10 @@ start_gate ioctl_run::gate() {
 /// One record, whole or not at all: it is shorter than what a pipe takes at once. False: it cannot be carried now.
 bool ioctl_run::carry(const io::trace_record& r) {
   static_assert(sizeof(r) <= 4096, "PIPE_BUF of Linux");
+  if (r.kind == io::trace_record::what::ended) {
+    close_trace_of(r.process);
+    return true;
+  }
   last_ = r.process;
   writer& w = writer_of(r);
   ssize_t n = 0;
@@ -91,8 +97,20 @@ bool ioctl_run::carry(const io::trace_record& r) {
   return true;
 }
 
+/// A program may start any number of processes, one after the other, and ids are given out again.
+void ioctl_run::close_trace_of(std::uint32_t process) {
+  const auto known = writers_.find(process);
+  if (known == writers_.end()) return;
+  if (known->second.pipe >= 0) ::close(known->second.pipe);
+  if (known->second.process > 0) ending_.push_back(known->second.process);
+  writers_.erase(known);
+}
+
 void ioctl_run::relay() {
   while (ring_.front() != nullptr && carry(*ring_.front())) ring_.drop();
+  ending_.erase(
+      std::remove_if(ending_.begin(), ending_.end(), [](pid_t one) { return ::waitpid(one, nullptr, WNOHANG) != 0; }),
+      ending_.end());
   if (!tracer_gone_ && ::waitpid(tracer_.id(), &tracer_status_, WNOHANG) == tracer_.id()) tracer_gone_ = true;
 }
 
@@ -112,12 +130,9 @@ bool ioctl_run::finish() {
     while (!(carried = carry(r)) && wait.lasts(carried_)) ::usleep(1000);
     if (!carried) given_up_ += lost;
   }
-  for (auto& [process, w] : writers_) {
-    if (w.pipe >= 0) ::close(w.pipe);
-    w.pipe = -1;
-  }
-  for (auto& [process, w] : writers_)
-    if (w.process > 0) ::waitpid(w.process, nullptr, 0);
+  while (!writers_.empty()) close_trace_of(writers_.begin()->first);
+  for (const pid_t one : ending_) ::waitpid(one, nullptr, 0);
+  ending_.clear();
   return given_up_ == 0 && writer_gone_ == 0 && tracer_status_ == 0;
 }
 

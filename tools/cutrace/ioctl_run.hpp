@@ -37,6 +37,7 @@ class ioctl_run final : public outside_run {
     int pipe = -1;
   };
   bool carry(const cutrace::ioctls::trace_record& r);  ///< to the process that writes it; false: not now
+  void close_trace_of(std::uint32_t process);
   writer& writer_of(const cutrace::ioctls::trace_record& r);
   writer start_writer(const cutrace::ioctls::trace_record& r) const;
 
@@ -48,10 +49,11 @@ class ioctl_run final : public outside_run {
   cutrace::ioctls::record_ring ring_;
   cutrace::ioctls::tracer_process tracer_;
   std::map<std::uint32_t, writer> writers_;  ///< by the traced process
+  std::vector<pid_t> ending_;                ///< writing processes whose pipe is closed
   std::string refusal_;
   bool tracer_gone_ = false;
   int tracer_status_ = 0;          ///< of waitpid, once it is gone
-  std::uint32_t last_ = 0;         ///< process of the newest record
+  std::uint32_t last_ = 0;         ///< process of the newest ioctl
   std::uint64_t carried_ = 0;      ///< records
   std::uint64_t given_up_ = 0;     ///< ioctls that the writing process did not take in time
   std::uint64_t writer_gone_ = 0;  ///< ioctls whose writing process had ended, or was never there

@@ -163,6 +163,21 @@ TEST_CASE("fork, vfork, exec of a process and of a thread: a file for each proce
   CHECK(counts == std::vector<std::size_t>{subject::words, subject::words, subject::words, 2 * subject::words});
 }
 
+TEST_CASE("far more processes, one after the other, than the command may have files open: all are traced") {
+  constexpr std::size_t processes = 60;
+  const run r(run::line({"/bin/sh", "-c",
+                         "ulimit -n 32; exec " CUTRACE_COMMAND
+                         " run --method ioctl --sink jsonl --quiet --out out -- sh -c 'for i in $(seq " +
+                             std::to_string(processes) + "); do " SUBJECT " /dev/null rounds 1 1 >/dev/null; done'"}),
+              devices);
+  CHECK(r.ended.exit_status == 0);
+  CHECK(r.ended.errors == "");
+  std::size_t all = 0;
+  for (const std::string& file : r.files(".jsonl")) all += ioctls(file);
+  CHECK(r.files(".jsonl").size() == processes);
+  CHECK(all == processes * subject::words);
+}
+
 TEST_CASE("children are let through, and not noted, where that is asked for") {
   const both b({SUBJECT, "/dev/null", "processes"}, {"--children", "off"});
   REQUIRE(b.with.files(".jsonl").size() == 1);

@@ -136,6 +136,8 @@ class CUTRACE_LOCAL ioctl_backend final : public cutrace::detail::remote_backend
         case trace_record::what::lost:
           to.count_loss(loss_cause::buffer_limit, static_cast<std::uint64_t>(r.result));
           break;
+        case trace_record::what::ended:  // the command closes the pipe instead
+          break;
       }
     }
   }

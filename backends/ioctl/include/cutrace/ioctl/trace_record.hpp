@@ -20,6 +20,7 @@ struct trace_record {
     ioctl = 1,
     unfinished,  ///< an ioctl whose thread ended in it; `end_ns`: when the tracer saw that
     lost,        ///< `result` records of this process found no room
+    ended,       ///< of this process, which has ended, no record follows
   };
   what kind;
   std::uint32_t process, thread;
@@ -37,13 +38,18 @@ struct trace_record {
 };
 static_assert(std::is_trivially_copyable<trace_record>::value && sizeof(trace_record) % 8 == 0, "copied as bytes");
 
-/// Counts `n` records of a process that are lost, now.
-inline trace_record lost_record(std::uint32_t process, std::uint64_t n) noexcept {
+/// Of a process, now; all else is 0.
+inline trace_record process_record(trace_record::what kind, std::uint32_t process) noexcept {
   trace_record r;
   std::memset(static_cast<void*>(&r), 0, sizeof(r));
-  r.kind = trace_record::what::lost;
+  r.kind = kind;
   r.process = process;
   r.begin_ns = r.end_ns = clock::monotonic_ns();
+  return r;
+}
+/// Counts `n` records of a process that are lost.
+inline trace_record lost_record(std::uint32_t process, std::uint64_t n) noexcept {
+  trace_record r = process_record(trace_record::what::lost, process);
   r.result = static_cast<std::int64_t>(n);
   return r;
 }

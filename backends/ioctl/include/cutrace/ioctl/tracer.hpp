@@ -23,6 +23,7 @@
 #include <cutrace/ioctl/record_ring.hpp>
 #include <cutrace/ioctl/tracee_memory.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace ioctls {
@@ -49,10 +50,12 @@ class tracer {
       if (thread < 0 && errno == EINTR) continue;
       if (thread < 0) break;
       try {
-        if (WIFSTOPPED(status))
+        if (WIFSTOPPED(status)) {
           stopped(thread, status);
-        else
+        } else {
           gone(thread);
+          ended(thread);
+        }
       } catch (...) {  // no memory: the program goes on, unrecorded
         if (WIFSTOPPED(status)) go_on(thread, PTRACE_CONT, 0);
       }
@@ -196,7 +199,18 @@ class tracer {
     threads_.erase(found);
   }
 
+  /// A thread has ended; where it was a process's main thread, which goes last, so has the process. Where there is no
+  /// room to say so, the process's trace stays open until the end of the run, and may count what was lost.
+  void ended(pid_t thread) {
+    if (noted_.count(thread) == 0) return;
+    report_lost();
+    if (ring_.lost().load(std::memory_order_relaxed) != 0) return;
+    const auto process = static_cast<std::uint32_t>(thread);
+    if (ring_.push(process_record(trace_record::what::ended, process))) noted_.erase(thread);
+  }
+
   void note(const trace_record& r) {
+    noted_.insert(static_cast<pid_t>(r.process));
     report_lost();
     if (!ring_.push(r)) {
       lost_of_ = r.process;
@@ -234,6 +248,7 @@ class tracer {
   std::uint32_t branch_;
   pid_t only_;
   std::unordered_map<pid_t, traced> threads_;  ///< that have made an ioctl of interest
+  std::unordered_set<pid_t> noted_;            ///< processes that have records
   std::uint32_t lost_of_ = 0;
 };
 
