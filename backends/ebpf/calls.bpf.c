@@ -295,19 +295,17 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
   return 0;
 }
 
-/* Another program: its calls are not inside of those of the one before. One with more rights is not followed: what it
- * does is not the user's to see. */
+/* Another program: its calls are not inside of those of the one before, and a thread other than the main one has become
+ * that, with its number; so the state begins anew. One with more rights is not followed: what it does is not the user's
+ * to see. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct linux_binprm *program) {
   struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-  if (s) {
-    leave_all(s);
-    s->named_ns = 0;
-  }
+  if (s) leave_all(s);
+  bpf_task_storage_delete(&threads, task);
   if (!BPF_CORE_READ_BITFIELD(program, secureexec)) return 0;
   struct cutrace_ebpf_target *t = running_target(process_of(task));
   if (t) t->ended = CUTRACE_EBPF_GAINED_RIGHTS;
-  bpf_task_storage_delete(&threads, task);
   return 0;
 }
 

@@ -174,6 +174,15 @@ TEST_CASE("children have files of their own, unless they are left out") {
   CHECK(alone.trace().of("api").size() == 10);
 }
 
+TEST_CASE("a thread that executes another program is the main thread from then on") {
+  const traced t({"thread_executes"});
+  REQUIRE_MESSAGE(t.r.ended.exit_status == 0, t.r.ended.errors);
+  const std::vector<json> calls = t.trace().of("api");
+  REQUIRE(calls.size() == 6);
+  CHECK(calls[0].at("tid") != calls[0].at("pid"));
+  for (std::size_t i = 1; i < calls.size(); ++i) CHECK(calls[i].at("tid") == calls[i].at("pid"));
+}
+
 #if defined(WITH_SIGNATURES)
 std::map<std::string, json> arguments(const json& call) {
   std::map<std::string, json> all;

@@ -203,6 +203,17 @@ void children(long n) {
   }
 }
 
+/// Another thread than the main one executes this program again: that thread goes on as the main one.
+void thread_executes(char* self) {
+  char what[] = "exit", status[] = "0";
+  char* words[] = {self, what, status, nullptr};
+  std::thread([&] {
+    leaves(1);
+    ::execv(self, words);
+  }).join();
+  must(false, "exec");
+}
+
 void hidden(long n) {
   void* f = nullptr;
   must(CU(cuGetProcAddress_v2)("cuLeaf", &f, 13000, 0, nullptr) == 0, "a function with a symbol");
@@ -250,6 +261,7 @@ int main(int argc, char** argv) {
     for (long i = 0; i < number(2); ++i) must(mine_doubles(i) == 2 * i && mine_doubles_too(i) == 2 * i, "a double");
   if (what == "left") left(number(2));
   if (what == "children") children(number(2));
+  if (what == "thread_executes") thread_executes(argv[0]);
   if (what == "hidden") hidden(number(2));
   if (what == "locked") must(CU(cuLocked)() == 5, "a locked one"), CU(cuLeafAgain)(1);
   if (what == "rights") rights();
