@@ -124,10 +124,8 @@ void call_probes::load(link_kind kind, const probe_options& options) {
   settings->ask_bytes = static_cast<std::uint32_t>(settings->wake_bytes / 256);
   settings->follow_children = options.children ? 1 : 0;
   struct stat own {};
-  if (::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != first_pid_namespace) {
+  if (::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != first_pid_namespace)
     settings->own_namespace = static_cast<std::uint32_t>(own.st_ino);
-    settings->namespace_device = own.st_dev;
-  }
   settings_ = *settings;
   if (const int error = ::bpf_object__load(o.get())) throw refusal("the kernel does not take the BPF programs", -error);
 

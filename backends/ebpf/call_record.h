@@ -168,11 +168,10 @@ struct cutrace_ebpf_plan {
 
 /* Fixed when the programs are loaded. */
 struct cutrace_ebpf_settings {
-  __u64 namespace_device; /* of the reader's pid namespace: st_dev of /proc/self/ns/pid */
-  __u64 wake_bytes;       /* the reader is woken when so much waits for it */
-  __u32 own_namespace;    /* its st_ino, 0: it is the machine's first one */
-  __u32 follow_children;  /* children of traced processes are traced */
-  __u32 ask_bytes;        /* a thread asks how much waits when it has written so much */
+  __u64 wake_bytes;      /* the reader is woken when so much waits for it */
+  __u32 own_namespace;   /* the reader's pid namespace, by st_ino of /proc/self/ns/pid; 0: the machine's first one */
+  __u32 follow_children; /* children of traced processes are traced */
+  __u32 ask_bytes;       /* a thread asks how much waits when it has written so much */
   __u32 spare;
 };
 

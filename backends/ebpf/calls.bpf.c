@@ -180,9 +180,7 @@ STATIC_INLINE int call_ends(struct pt_regs *ctx) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
   if (!s) { /* open when the probes came, or the state found no memory, which has been counted */
-    const __u64 ids = current_ids();
-    const __u32 process = ids >> 32;
-    count_loss(process, CUTRACE_EBPF_NO_ENTRY);
+    count_loss(process_of(task), CUTRACE_EBPF_NO_ENTRY);
     return 0;
   }
   const __u64 sp = PT_REGS_SP(ctx) - 8; /* where the return address was */

@@ -347,7 +347,7 @@ SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_faults, unsigned long address, struct pt_regs *regs, unsigned long error) {
   struct task_struct *task = bpf_get_current_task_btf();
   /* A fault on other memory gives the thread no state: it has met no other program then. */
-  if (!bpf_task_storage_get(&threads, task, 0, 0) && !running_target(current_ids() >> 32)) return 0;
+  if (!bpf_task_storage_get(&threads, task, 0, 0) && !running_target(process_of(task))) return 0;
   __u32 node = 0;
   const long why = bpf_find_vma(task, address, look_at_mapping, &node, 0);
   if (why == -16 /* EBUSY: somebody changes the mappings */) {

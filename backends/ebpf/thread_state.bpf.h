@@ -155,10 +155,8 @@ struct {
   __type(value, struct thread_state);
 } threads SEC(".maps");
 
-/* Number of a task's process in the reader's namespace, 0: it has none there. */
-STATIC_INLINE __u32 process_of(struct task_struct *task) {
-  if (settings.own_namespace == 0) return BPF_CORE_READ(task, tgid);
-  struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
+/* A number in the reader's namespace; the task's own may be one inside of that. 0: it has none there. */
+STATIC_INLINE __u32 number_of(struct pid *pid) {
   __u32 level = BPF_CORE_READ(pid, level);
   for (int i = 0; i < 8; ++i) {
     if (i > level) break;
@@ -169,14 +167,13 @@ STATIC_INLINE __u32 process_of(struct task_struct *task) {
   }
   return 0;
 }
-
-/* Process and thread that run now, as bpf_get_current_pid_tgid has them. */
-STATIC_INLINE __u64 current_ids(void) {
-  if (settings.own_namespace == 0) return bpf_get_current_pid_tgid();
-  struct bpf_pidns_info in = {};
-  if (bpf_get_ns_current_pid_tgid(settings.namespace_device, settings.own_namespace, &in, sizeof(in)) == 0)
-    return (__u64)in.tgid << 32 | in.pid;
-  return (__u64)process_of(bpf_get_current_task_btf()) << 32 | (__u32)bpf_get_current_pid_tgid();
+STATIC_INLINE __u32 process_of(struct task_struct *task) {
+  if (settings.own_namespace == 0) return BPF_CORE_READ(task, tgid);
+  return number_of(BPF_CORE_READ(task, group_leader, thread_pid));
+}
+STATIC_INLINE __u32 thread_of(struct task_struct *task) {
+  if (settings.own_namespace == 0) return BPF_CORE_READ(task, pid);
+  return number_of(BPF_CORE_READ(task, thread_pid));
 }
 
 STATIC_INLINE struct cutrace_ebpf_target *running_target(__u32 process) {
@@ -245,8 +242,7 @@ STATIC_INLINE struct thread_state *state_of_current(void) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
   if (s) return s;
-  const __u64 ids = current_ids();
-  __u32 process = ids >> 32;
+  __u32 process = process_of(task);
   if (!running_target(process)) return 0;
   s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
   if (!s) {
@@ -254,7 +250,7 @@ STATIC_INLINE struct thread_state *state_of_current(void) {
     return 0;
   }
   s->process = process;
-  s->thread = (__u32)ids;
+  s->thread = thread_of(task);
   return s;
 }
 

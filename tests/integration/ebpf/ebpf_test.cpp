@@ -183,6 +183,26 @@ TEST_CASE("a thread that executes another program is the main thread from then o
   for (std::size_t i = 1; i < calls.size(); ++i) CHECK(calls[i].at("tid") == calls[i].at("pid"));
 }
 
+TEST_CASE("in a container, threads of a container inside of it have the numbers that the command sees") {
+  const std::vector<std::string> container{"/usr/bin/unshare", "--pid", "--fork", "--mount-proc"};
+  std::vector<std::string> words = container;
+  words.insert(words.end(),
+               {CUTRACE_COMMAND, "run", "--method", "ebpf", "--sink", "jsonl", "--quiet", "--out", "out", "--"});
+  words.insert(words.end(), container.begin(), container.end());
+  words.insert(words.end(), {SUBJECT, "exit", "0"});
+  std::vector<std::string> tried = container;
+  tried.push_back("/bin/true");
+  if (run(run::line(tried)).ended.exit_status != 0) {
+    MESSAGE("this user may not make namespaces");
+    return;
+  }
+  const run r(run::line(words), with());
+  REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
+  const std::vector<json> calls = jsonl_trace(r.files(".jsonl")[0]).of("api");
+  REQUIRE(calls.size() == 5);
+  for (const json& e : calls) CHECK(e.at("tid") == e.at("pid"));
+}
+
 #if defined(WITH_SIGNATURES)
 std::map<std::string, json> arguments(const json& call) {
   std::map<std::string, json> all;
