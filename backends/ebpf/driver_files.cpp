@@ -3,9 +3,11 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <system_error>
 
 namespace cutrace_ebpf {
 
@@ -28,6 +30,13 @@ std::vector<std::string> folders_of(const std::string& list, const std::string& 
     at = end + 1;
   }
   return all;
+}
+
+/// What the loader takes for $ORIGIN, in LD_LIBRARY_PATH, too: the folder of the executable, not of a link to it.
+std::string origin_of(const std::string& executable) {
+  std::error_code none;
+  const std::string folder = std::filesystem::canonical(executable, none).parent_path().string();
+  return folder.empty() ? "." : folder;
 }
 
 std::uint32_t word_at(const std::string& from, std::size_t at) {
@@ -106,12 +115,13 @@ std::vector<opened_file> likely_files(const std::vector<std::string>& names,
     for (const std::string& folder : folders)
       for (const std::string& name : names) paths.push_back(folder + "/" + name);
   };
+  const std::string origin = origin_of(executable);
   const auto given = environment.find("LD_LIBRARY_PATH");
-  if (given != environment.end()) look_in(folders_of(given->second, "."));
+  if (given != environment.end()) look_in(folders_of(given->second, origin));
   try {
     const opened_file program(executable);
     const elf_file elf(program);
-    look_in(folders_of(elf.search_path(), executable.substr(0, executable.rfind('/'))));
+    look_in(folders_of(elf.search_path(), origin));
   } catch (const std::runtime_error&) {  // a script, or nothing that can be read: the system says why it cannot start
   }
   std::ifstream cache("/etc/ld.so.cache", std::ios::binary);

@@ -4,6 +4,7 @@
 // arguments and results are right; and the program notices nothing.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 #include <set>
@@ -160,6 +161,22 @@ TEST_CASE("a library that nobody looked for is found once it is mapped, and a no
   CHECK(calls >= 60);
   CHECK(calls <= 61);  // the first call loads the library
   CHECK(notes(trace).find(copy + " was already mapped") != std::string::npos);
+}
+
+TEST_CASE("$ORIGIN is the folder of the executable itself, also where a link leads to it") {
+  temporary_folder folder;
+  const std::string link = folder.file("link");
+  REQUIRE(::symlink(SUBJECT, link.c_str()) == 0);
+  for (const std::string program : {SUBJECT, link.c_str()}) {
+    CAPTURE(program);
+    const run r({"--method", "ebpf", "--sink", "jsonl", "--quiet"}, {program, "exit", "0"},
+                {{"LD_LIBRARY_PATH", "$ORIGIN/driver"}});
+    REQUIRE_MESSAGE(r.ended.exit_status == 0, r.ended.errors);
+    REQUIRE_MESSAGE(r.files(".jsonl").size() == 1, r.ended.errors);
+    const jsonl_trace trace(r.files(".jsonl")[0]);
+    CHECK(trace.of("api").size() == 5);
+    CHECK(notes(trace).find("was already mapped") == std::string::npos);
+  }
 }
 
 TEST_CASE("children have files of their own, unless they are left out") {
