@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <system_error>
@@ -80,10 +82,10 @@ inline std::size_t kernels(const std::string& file) { return jsonl_trace(file).o
 inline pid_t writer_of(pid_t command) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
-    if (process <= 0 ||
-        content_of("/proc/" + std::to_string(process) + "/status").find("\nPPid:\t" + std::to_string(command) + "\n") ==
-            std::string::npos)
-      continue;
+    if (process <= 0) continue;
+    std::ifstream in(entry.path() / "status");  // of another process, which may have ended meanwhile: empty
+    const std::string status(std::istreambuf_iterator<char>(in), {});
+    if (status.find("\nPPid:\t" + std::to_string(command) + "\n") == std::string::npos) continue;
     std::error_code none;
     for (const auto& fd : std::filesystem::directory_iterator(entry.path() / "fd", none))
       if (std::filesystem::read_symlink(fd.path(), none).string().find(".jsonl") != std::string::npos) return process;
