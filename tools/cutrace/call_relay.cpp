@@ -341,7 +341,12 @@ std::size_t call_relay::read_libraries(std::uint32_t process, watched& w, bool l
   w.libraries.clear();
   for (const eb::mapped_file& m : eb::mapped_drivers(process)) {
     try {
-      const auto file = std::make_shared<eb::opened_file>(eb::open_mapped(process, m));
+      auto file = std::make_shared<eb::opened_file>(eb::open_mapped(process, m));
+      std::weak_ptr<eb::opened_file>& held = files_[file->identity()];
+      if (const auto known = held.lock())
+        file = known;
+      else
+        held = file;
       w.libraries.push_back({m, file});
       const bool is_new = !probes_.is_attached(*file);
       const std::size_t added = probes_.attach(*file, only_process_);

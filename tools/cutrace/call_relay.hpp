@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call_probes.hpp"
@@ -110,6 +111,8 @@ class call_relay {
   bool watching_ = true, any_traced_ = false, gave_up_ = false;
   std::map<std::uint32_t, writer> writers_;
   std::map<std::uint32_t, watched> watched_;
+  /// Driver libraries that are held open: each once, however many processes have it mapped.
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<cutrace_ebpf::opened_file>> files_;
   std::vector<pid_t> ending_;       ///< writers whose pipe is closed
   std::size_t waiting_ = 0;         ///< bytes of all writers
   std::uint64_t carried_ = 0;       ///< bytes that pipes have taken

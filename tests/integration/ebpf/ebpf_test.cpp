@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -218,6 +219,13 @@ TEST_CASE("in a container, threads of a container inside of it have the numbers 
   const std::vector<json> calls = jsonl_trace(r.files(".jsonl")[0]).of("api");
   REQUIRE(calls.size() == 5);
   for (const json& e : calls) CHECK(e.at("tid") == e.at("pid"));
+}
+
+TEST_CASE("a library is open once, however many children have it mapped") {
+  const traced t({"idle_children", "40"});
+  REQUIRE_MESSAGE(t.r.ended.exit_status == 0, t.r.ended.errors);
+  CAPTURE(t.r.ended.output);
+  CHECK(std::atol(t.r.ended.output.c_str()) <= 2);  // and while another process is looked at
 }
 
 #if defined(WITH_SIGNATURES)

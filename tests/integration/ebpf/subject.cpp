@@ -17,8 +17,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -203,6 +205,30 @@ void children(long n) {
   }
 }
 
+/// Children that have the driver mapped and do not call it, as those that load data for a training. Prints how often
+/// the command, which is this process's parent, has the driver's library open meanwhile.
+void idle_children(long n) {
+  leaves(1);
+  int held[2];
+  must(::pipe(held) == 0, "a pipe");
+  for (long i = 0; i < n; ++i) {
+    if (::fork() != 0) continue;
+    ::close(held[1]);
+    char byte = 0;
+    must(::read(held[0], &byte, 1) == 0, "the end");
+    ::_exit(0);
+  }
+  ::usleep(1000000);  // the command looks at each of them
+  long open = 0;
+  std::error_code none;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/" + std::to_string(::getppid()) + "/fd"))
+    if (std::filesystem::read_symlink(fd.path(), none).string().find("libcuda.so") != std::string::npos) ++open;
+  std::printf("%ld\n", open);
+  ::close(held[1]);
+  while (::wait(nullptr) > 0) {
+  }
+}
+
 /// Another thread than the main one executes this program again: that thread goes on as the main one.
 void thread_executes(char* self) {
   char what[] = "exit", status[] = "0";
@@ -261,6 +287,7 @@ int main(int argc, char** argv) {
     for (long i = 0; i < number(2); ++i) must(mine_doubles(i) == 2 * i && mine_doubles_too(i) == 2 * i, "a double");
   if (what == "left") left(number(2));
   if (what == "children") children(number(2));
+  if (what == "idle_children") idle_children(number(2));
   if (what == "thread_executes") thread_executes(argv[0]);
   if (what == "hidden") hidden(number(2));
   if (what == "locked") must(CU(cuLocked)() == 5, "a locked one"), CU(cuLeafAgain)(1);
