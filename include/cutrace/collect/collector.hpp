@@ -684,8 +684,7 @@ class collector final : private event_emitter {
   known_descriptions descriptions_;
   loss_counts losses_;
   std::uint64_t quality_[quality_count] = {};
-  std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0;
-  std::uint64_t memory_limit_ = 0;
+  std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0, memory_limit_ = 0;
   std::uint64_t former_cpu_ns_ = 0;  ///< of threads that were left in sinks
   std::uint32_t names_seen_ = 0;     ///< see given_thread_names::changed_since
   bool crowd_reported_ = false;
