@@ -345,7 +345,9 @@ TEST_CASE("doctor: sinks that cannot be made, and variables that nothing reads")
   const std::pair<environment, std::pair<std::string, std::string>> all[] = {
       {{{"CUTRACE_SINKS", "jsonk:t"}}, {"broken", "did you mean \"jsonl\"?"}},
       {{{"CUTRACE_SINKS", "null,jsonl:t?rotat=5M"}}, {"limited", "unknown option \"rotat\""}},
-      {{{"CUTRACE_SINK", "jsonl:t"}}, {"limited", "did you mean CUTRACE_SINKS?"}}};
+      {{{"CUTRACE_SINK", "jsonl:t"}}, {"limited", "did you mean CUTRACE_SINKS?"}},
+      {{{"CUTRACE_GPU_EVENTS", "1"}}, {"ok", "none is set wrongly"}},
+      {{{"CUTRACE_GPU_EVENTS", "x"}}, {"limited", "CUTRACE_GPU_EVENTS=\"x\" is neither 0 nor 1"}}};
   for (const auto& [variables, expected] : all) {
     const outcome o = run(on_standin(variables));
     CAPTURE(o.what("environment.cutrace"));

@@ -77,9 +77,14 @@ finding check_cutrace_variables() {
     cutrace::cupti::options::from_environment();
 #endif
     const std::string unknown = cutrace::detail::about_unknown_variables();
-    if (!refused.empty() || !unknown.empty()) {
+    const std::string gpu_events = variable("CUTRACE_GPU_EVENTS");
+    const bool times_known = gpu_events.empty() || cutrace::detail::switch_value(gpu_events.c_str()).has_value();
+    if (!refused.empty() || !unknown.empty() || !times_known) {
       f.state = state::limited;
-      f.what = refused.empty() ? unknown : refused.front() + "; the other sinks work without it";
+      f.what = !refused.empty()   ? refused.front() + "; the other sinks work without it"
+               : !unknown.empty() ? unknown
+                                  : "CUTRACE_GPU_EVENTS=\"" + gpu_events +
+                                        "\" is neither 0 nor 1: --method preload measures no GPU times";
       f.remedy = "docs/options.md says what each variable takes";
     }
     if (backend == "auto" || backend == "cupti") return f;
