@@ -637,6 +637,46 @@ TEST_CASE("analysis.idle: windows that come behind the events of later ones") {
   }
 }
 
+TEST_CASE("analysis.idle: the cause of a gap of which a window later leaves a part is uncertain") {
+  // Each window begins in a stage. With the time before the window, which is not recorded, most of the gap is in none.
+  // Logs end while a window is open.
+  std::vector<event> events;
+  for (std::int64_t w = 0; w < 40; ++w) {
+    const std::int64_t t = 10000 * w;
+    events.push_back(sample::stage("prepare", t * us, (t + 100) * us, static_cast<std::uint64_t>(w) + 1));
+    for (std::int64_t i = 0; i < 150; ++i) {
+      const auto id = static_cast<std::uint64_t>(150 * w + i) + 1;
+      events.push_back(launch(t + 100 + 20 * i, t + 105 + 20 * i, id));
+      events.push_back(kernel(t + 110 + 20 * i, t + 115 + 20 * i, t + 100 + 20 * i, id));
+    }
+    events.push_back(sample::base(event_kind::window, "recorded", t * us, (t + 3200) * us));
+  }
+  const idle_report whole = watch(events, 0).report;
+  const watched live = watch(events, 20000);
+  CHECK(live.report.all.ns == whole.all.ns);
+  CHECK(live.uncertain_ns < whole.all.ns / 10);
+  for (std::size_t c = 0; c < idle_cause_count; ++c)
+    CHECK(std::abs(live.report.by_cause[c].ns - whole.by_cause[c].ns) <= live.uncertain_ns);
+}
+
+TEST_CASE("analysis.idle: a stage that was left out of the logs behind it makes the cause of a gap uncertain") {
+  // The gap lies in a stage of another thread. Behind that, so many shorter stages end that it is not carried along;
+  // the launch that ends the gap comes last.
+  std::vector<event> events = {on(1, launch(0, 5, 1)), on(1, kernel(0, 10, 0, 1)),
+                               on(2, sample::stage("prepare", 10 * us, 1000 * us, 7, 0, 2))};
+  for (std::int64_t i = 0; i < 4000; ++i) {
+    const std::int64_t t_ns = 1000 * us + 10 * i;
+    events.push_back(on(3, sample::stage("short", t_ns, t_ns + 5, static_cast<std::uint64_t>(i) + 100, 0, 3)));
+  }
+  events.push_back(on(1, launch(1030, 1035, 2)));
+  events.push_back(on(1, kernel(1040, 1050, 1030, 2)));
+  const watched one = watch(events, 0), many = watch(events, 40000);
+  CHECK(one.uncertain_ns == 0);
+  REQUIRE(one.report.of(idle_cause::no_work).ns == 0);
+  REQUIRE(many.report.of(idle_cause::no_work).ns != 0);
+  CHECK(many.uncertain_ns >= many.report.of(idle_cause::no_work).ns);
+}
+
 TEST_CASE("analysis.idle: the cause of a gap before work whose call another log has is uncertain") {
   // Of a file whose work names its call by the id alone.
   std::vector<event> events, calls;

@@ -119,6 +119,7 @@ class idle_classifier {
     if (!in_stages_.empty() && 2 * in_stages(gap) < gap.length_ns()) {
       if (!in_unended(w.stage)) {
         g.cause = idle_cause::no_work;
+        g.certain = g.certain && gap.start_ns >= log_.stages_left_out_until();
         g.call = 0;
         g.stage = 0;
         return g;

@@ -283,9 +283,9 @@ class idle_watch {
     const kept_gap old = list[at];
     const std::uint32_t device = std::get<0>(old.of->first);
     const interval before{old.when.start_ns, v.start_ns}, after{v.end_ns, old.when.end_ns};
-    // Why the host was late for the work behind `v` was known to a log that is gone.
-    const kept_gap second{after, old.of, old.certain && classifier == nullptr};
-    kept_gap first{before, old.of, old.certain};
+    // The cause was that of the whole gap, and the log that knows the parts' is gone.
+    const kept_gap second{after, old.of, false};
+    kept_gap first{before, old.of, false};
     idle_gap changed;
     if (classifier != nullptr && !before.empty()) {
       changed = classifier->classify(device, before, next);

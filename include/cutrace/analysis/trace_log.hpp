@@ -152,7 +152,9 @@ class trace_log {
     std::vector<ended> last;
     for (const std::uint32_t n : before.stage_order_)
       last.push_back({before.stages_[n].when.end_ns, before.stages_[n].thread, n});
-    keep_last(last, most);
+    stages_left_out_until_ = std::max(before.stages_left_out_until_, keep_last(last, most));
+    for (std::size_t i = 0; i < before.stages_.parts().size(); ++i)  // of which none is taken
+      stages_left_out_until_ = std::max(stages_left_out_until_, before.stages_.parts()[i].when.end_ns);
     for (const ended& l : last)
       stages_.take(before.stages_, static_cast<std::uint32_t>(l.index), before.names_, names_,
                    thread(before.thread_keys_[l.thread]));
@@ -285,6 +287,8 @@ class trace_log {
   const stage_log& stages() const noexcept { return stages_; }
   /// Stages up to this number had ended in a log before.
   std::uint32_t taken_stages() const noexcept { return taken_stages_; }
+  /// Stages, or adopted parts of them, that ended up to this time may be in an earlier log only.
+  std::int64_t stages_left_out_until() const noexcept { return stages_left_out_until_; }
   /// Numbers of the instances that ended, by start.
   const std::vector<std::uint32_t>& stage_order() const noexcept { return stage_order_; }
   const name_table& names() const noexcept { return names_; }
@@ -338,16 +342,20 @@ class trace_log {
     std::uint32_t thread;
     std::size_t index;
   };
-  /// Keeps the `most` elements that ended last, in the order of threads and places.
-  static void keep_last(std::vector<ended>& list, std::size_t most) {
+  /// Keeps the `most` elements that ended last, in the order of threads and places. Returns when the last one of the
+  /// others ended, INT64_MIN where there is none.
+  static std::int64_t keep_last(std::vector<ended>& list, std::size_t most) {
+    std::int64_t left_out_until = INT64_MIN;
     if (list.size() > most) {
       std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(most), list.end(),
                        [](const ended& a, const ended& b) { return a.end_ns > b.end_ns; });
+      for (std::size_t i = most; i < list.size(); ++i) left_out_until = std::max(left_out_until, list[i].end_ns);
       list.resize(most);
     }
     std::sort(list.begin(), list.end(), [](const ended& a, const ended& b) {
       return a.thread != b.thread ? a.thread < b.thread : a.index < b.index;
     });
+    return left_out_until;
   }
 
   struct name_traits {
@@ -581,6 +589,7 @@ class trace_log {
   std::vector<std::uint64_t> thread_keys_;  ///< process id << 32 | thread id
   std::vector<std::int64_t> left_out_until_;
   std::int64_t others_left_out_until_ = INT64_MIN;  ///< of threads that have none of their own
+  std::int64_t stages_left_out_until_ = INT64_MIN;
   detail::seeded_map<std::uint64_t, std::uint16_t> thread_numbers_;
   detail::seeded_map<std::uint32_t, std::string> thread_names_;  ///< empty where the trace has several for that id
   std::uint32_t last_thread_id_ = 0, last_process_id_ = 0;
