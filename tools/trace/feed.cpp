@@ -67,6 +67,8 @@ void feed::add_in_pieces(place at) {
   const std::int64_t begin_ns = window.start_ns, end_ns = window.end_ns;
   const bool late = window.late;
   const std::uint64_t events = events_;
+  std::uint64_t& windows = kinds_[static_cast<std::size_t>(cutrace::event_kind::window)];
+  const std::uint64_t one_more = windows + 1;
   const auto add_piece = [&](std::int64_t from_ns, std::int64_t to_ns) {
     window.start_ns = from_ns;
     window.end_ns = to_ns;
@@ -84,6 +86,7 @@ void feed::add_in_pieces(place at) {
   }
   if (events_ == events) add_piece(end_ns, end_ns);  // empty: without any window, all of the time would be recorded
   events_ = events + 1;
+  windows = one_more;
 }
 
 /// Adds windows of what was recorded, if parts are missing or a file was full: time outside them is unknown, not idle.
@@ -98,6 +101,7 @@ void feed::add_windows(bool lacks_events) {
     pieces_.back().second = closed_ ? std::max(totals_.stop.trace_ns, newest_ns()) : newest_ns();
   }
   const std::uint64_t events = events_;
+  std::uint64_t& windows = kinds_[static_cast<std::size_t>(cutrace::event_kind::window)];
   for (const auto& p : pieces_) {
     if (p.first >= p.second) continue;
     cutrace::event& e = begin();
@@ -110,6 +114,7 @@ void feed::add_windows(bool lacks_events) {
     take(last_place_);
   }
   events_ = events;  // windows made here do not count
+  windows = 0;
 }
 
 /// False for a description that a further part repeats: the same bytes, since equal texts are interned once.
