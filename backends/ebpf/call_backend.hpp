@@ -72,7 +72,7 @@ class CUTRACE_LOCAL call_backend final : public cutrace::detail::remote_backend 
       delete of;
     };
     // While this thread waits, records wait in the kernel's ring, which holds more and counts what it cannot hold.
-    while (waiting_.load(std::memory_order_relaxed) >= batches_at_once) wait_a_little();
+    while (waiting_.load(std::memory_order_relaxed) >= batches_at_once && !is_over()) wait_a_little();
     waiting_.fetch_add(1, std::memory_order_relaxed);
     submit(buffer);
     static_cast<void>(b.release());

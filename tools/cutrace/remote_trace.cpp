@@ -29,7 +29,7 @@ constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK"
                                               "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
 
 const remote_trace* being_written = nullptr;
-cutrace::detail::remote_backend* made = nullptr;
+std::shared_ptr<cutrace::detail::remote_backend::end_of_records> records;  ///< null until there is a backend
 
 /// All that the writing process does.
 [[noreturn]] void write(const remote_trace& t, int pipe) {
@@ -71,11 +71,15 @@ cutrace::detail::remote_backend* made = nullptr;
     while (!reported.command_line.empty() && reported.command_line.back() == '\0') reported.command_line.pop_back();
     reported.since_ns = t.since_ns;
     being_written = &t;
-    static const cutrace::detail::backend_registration known(
-        t.backend, false, []() -> cutrace::backend* { return made = being_written->make(records_end); });
+    static const cutrace::detail::backend_registration known(t.backend, false, []() -> cutrace::backend* {
+      cutrace::detail::remote_backend* const made = being_written->make(records_end);
+      records = made->end();
+      return made;
+    });
     cutrace::session trace{cutrace::session_options()};
-    // Without a backend there is no trace, and the status block says why.
-    if (made != nullptr) made->wait_for_end();
+    // Without a backend there is no trace, and the status block says why. A backend whose trace could not begin is
+    // gone.
+    if (records != nullptr) records->wait();
   } catch (const std::exception& e) {
     say("cutrace: process " + std::to_string(t.process) + " is not traced: " + e.what());
     ::_exit(exit_command_failure);

@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cutrace/names.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "cutrace/say.hpp"
 
@@ -201,7 +203,10 @@ bool print_end(const run_summary& run, const std::vector<process_report>& proces
     good = good && !processes.empty();
   } else if (processes.empty()) {
     good = false;
+    std::error_code unknown;
+    const bool has_folder = std::filesystem::is_directory(run.out, unknown);
     say("cutrace: nothing was traced: " + (run.turned_off ? "CUTRACE=0 in the environment turns tracing off"
+                                           : !has_folder  ? "the output folder " + run.out + " is gone"
                                            : !run.out_of_reach.empty() ? run.out_of_reach
                                            : run.host_method == "ioctl"
                                                ? "no process of " + run.program + " made an ioctl on a device of NVIDIA"

@@ -3,8 +3,10 @@
 // hands them to the collector, whose thread decodes them. Such a backend has no GPU times.
 #pragma once
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <cutrace/backend.hpp>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -24,17 +27,34 @@ namespace detail CUTRACE_LOCAL {
 class remote_backend : public backend {
  public:
   bool flush(std::uint32_t) noexcept override { return true; }
-  /// Records have ended by then: the command has closed its side, or is gone.
+  /// Records have ended by then: the command has closed its side, or is gone. Else the trace could not begin, and
+  /// nobody takes them.
   bool stop(std::uint32_t) noexcept override {
+    over_.store(true, std::memory_order_relaxed);
     end_reading();
     return true;
   }
 
-  /// Waits until the command has sent all. Any thread but the backend's.
-  void wait_for_end() {
-    std::unique_lock<std::mutex> hold(mutex_);
-    changed_.wait(hold, [this] { return ended_; });
-  }
+  /// The end of reading, which may outlive the backend.
+  class end_of_records {
+   public:
+    /// Waits until the command has sent all, or nothing more will be read. Any thread but the backend's.
+    void wait() {
+      std::unique_lock<std::mutex> hold(mutex_);
+      changed_.wait(hold, [this] { return reached_; });
+    }
+    void reach() noexcept {
+      std::lock_guard<std::mutex> hold(mutex_);
+      reached_ = true;
+      changed_.notify_all();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool reached_ = false;
+  };
+  std::shared_ptr<end_of_records> end() const noexcept { return end_; }
 
  protected:
   /// `records`: the pipe's end, open until the backend is destroyed.
@@ -47,6 +67,8 @@ class remote_backend : public backend {
   void end_reading() noexcept {
     if (reader_.joinable()) reader_.join();
   }
+  /// Nobody takes records any more.
+  bool is_over() const noexcept { return over_.load(std::memory_order_relaxed); }
 
   /// Reads what is there and hands it over. False at the end. On the reader's thread; an exception is reported, and is
   /// the end.
@@ -54,15 +76,21 @@ class remote_backend : public backend {
 
   /// Reads at least one byte, `most` at most. 0 at the end.
   std::size_t read_some(void* to, std::size_t most) const noexcept {
-    ssize_t n;
-    while ((n = ::read(records_, to, most)) < 0 && errno == EINTR) {
+    for (pollfd ready{records_, POLLIN, 0}; !is_over();) {
+      const int count = ::poll(&ready, 1, 100);
+      if (count == 0 || (count < 0 && errno == EINTR)) continue;
+      const ssize_t n = ::read(records_, to, most);
+      if (n >= 0 || errno != EINTR) return n > 0 ? static_cast<std::size_t>(n) : 0;
     }
-    return n > 0 ? static_cast<std::size_t>(n) : 0;
+    return 0;
   }
 
   /// Waits for room: what feeds the pipe (with eBPF the kernel's ring) keeps records meanwhile, and counts lost ones.
   void submit(const activity_buffer& buffer) {
-    while (!writer_->submit(buffer)) wait_a_little();
+    while (!writer_->submit(buffer)) {
+      if (is_over()) return buffer.release(buffer);
+      wait_a_little();
+    }
   }
   static void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
@@ -88,17 +116,14 @@ class remote_backend : public backend {
     } catch (const std::exception& e) {
       writer_->report(name(), e.what());
     }
-    std::lock_guard<std::mutex> hold(mutex_);
-    ended_ = true;
-    changed_.notify_all();
+    end_->reach();
   }
 
   int records_;
   event_writer* writer_ = nullptr;
   std::thread reader_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
+  std::atomic<bool> over_{false};
+  std::shared_ptr<end_of_records> end_ = std::make_shared<end_of_records>();
 };
 
 }  // namespace CUTRACE_LOCAL

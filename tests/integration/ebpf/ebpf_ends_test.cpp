@@ -161,6 +161,18 @@ TEST_CASE("who writes the trace is killed: the program ends as ever, and it is s
   CHECK(errors.find("records of process " + std::to_string(b.program) + " are in no trace") != std::string::npos);
 }
 
+TEST_CASE("the trace cannot be written: the program runs to its end, and the command ends with it and says so") {
+  // More records than the writing process holds.
+  const run r({"--method", "ebpf", "--sink", "jsonl", "--strict"},
+              {"/bin/sh", "-c", "rm -rf out; exec \"$0\" threads 4 400000", SUBJECT}, driver);
+  CAPTURE(r.ended.errors);
+  CHECK(r.ended.exit_status == 3);
+  CHECK(r.ended.output.find("done\n") != std::string::npos);
+  CHECK(r.says("No such file or directory"));
+  CHECK(r.says("nothing was traced: the output folder"));
+  CHECK(!r.says("did not stop within its deadline"));
+}
+
 /// Whether other users can use what was built: not in /root, where only root can look.
 bool is_built_for_all() {
   std::filesystem::path folder = std::filesystem::canonical(SUBJECT).parent_path();
