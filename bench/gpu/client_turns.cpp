@@ -24,8 +24,9 @@ extern "C" {
 /// that stores spans (3). Returns 0 when it traces.
 __attribute__((visibility("default"))) int client_turns_begin(int who) {
   try {
-    setenv("CUTRACE_KINDS", who == 0 || who == 3 ? "kernel,memcpy,memset" : "", 1);
-    if (who == 0 || who == 3) {
+    const bool is_raw = who == 0 || who == 3;
+    setenv("CUTRACE_KINDS", is_raw ? "kernel,memcpy,memset" : "", 1);
+    if (is_raw) {
       raw = std::make_unique<bench::raw_cupti>();
       return raw->start(who == 0 ? bench::raw_cupti::form::twin : bench::raw_cupti::form::spans) ? 0 : 1;
     }

@@ -498,6 +498,19 @@ events launches_of_ranks(std::uint64_t launches, std::uint64_t ranks, Change cha
   return all;
 }
 
+/// All of the GPU's work in `all`, of launches_of_ranks, is read, and each piece has the process of its own rank.
+void check_processes_of_work(const events& all, std::size_t count) {
+  events read;
+  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
+  std::size_t of_others = 0, work = 0;
+  for (const event& e : read) {
+    work += e.is_gpu_work();
+    of_others += e.is_gpu_work() && e.process_id != 100 + (e.correlation_id >> 32);
+  }
+  CHECK(work == count);
+  CHECK(of_others == 0);
+}
+
 TEST_CASE("GPU work of a merged trace has the call and the process of its own rank") {
   const events all = launches_of_ranks(200, 8, [](std::uint64_t, std::uint64_t, event&, event&) {});
   events read;
@@ -518,11 +531,7 @@ TEST_CASE("GPU work of a merged trace whose call is not known has the process of
     if (i == 1000) call.end_ns += 9000000;  // it ends 900 launches later, so far behind its work
     work.context = 1 + 1000 * static_cast<std::uint32_t>(rank);
   });
-  events read;
-  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
-  std::size_t of_others = 0;
-  for (const event& e : read) of_others += e.is_gpu_work() && e.process_id != 100 + (e.correlation_id >> 32);
-  CHECK(of_others == 0);
+  check_processes_of_work(all, 6000);
 }
 
 TEST_CASE("losses of a merged trace belong to the process that lost") {
@@ -549,15 +558,7 @@ TEST_CASE("GPU work of a merged trace has its process also before anything else 
     if (i == 2) work.joined = cutrace::attribution::no_callback;  // and in a context in which no call is ever known
     if (i == 2) work.context += 1000;
   });
-  events read;
-  CHECK(all_complaints(try_text(sample_text(all), &read)) == "");
-  std::size_t of_others = 0, kernels = 0;
-  for (const event& e : read) {
-    kernels += e.is_gpu_work();
-    of_others += e.is_gpu_work() && e.process_id != 100 + (e.correlation_id >> 32);
-  }
-  CHECK(kernels == 6000);
-  CHECK(of_others == 0);
+  check_processes_of_work(all, 6000);
 }
 
 }  // namespace chrome_reader_test

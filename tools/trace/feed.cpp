@@ -62,19 +62,19 @@ void feed::part_begins(std::uint32_t part) {
 /// part is unknown, although it was recorded.
 void feed::add_in_pieces(place at) {
   cutrace::event window = batch_.back();
+  count(window);  // once, however many pieces it has
   window.more = {};
   cancel();
   const std::int64_t begin_ns = window.start_ns, end_ns = window.end_ns;
   const bool late = window.late;
-  const std::uint64_t events = events_;
-  std::uint64_t& windows = kinds_[static_cast<std::size_t>(cutrace::event_kind::window)];
-  const std::uint64_t one_more = windows + 1;
+  bool any = false;
   const auto add_piece = [&](std::int64_t from_ns, std::int64_t to_ns) {
     window.start_ns = from_ns;
     window.end_ns = to_ns;
     window.late = late || to_ns < newest_ns_;
     begin() = window;
     take(at);
+    any = true;
   };
   // Of very many the newest ones, or a small file with many windows would have any number of events.
   constexpr std::size_t limit = 64;
@@ -84,9 +84,7 @@ void feed::add_in_pieces(place at) {
     const std::int64_t to_ns = goes_on ? end_ns : std::min(end_ns, pieces_[i].second);
     if (from_ns < to_ns) add_piece(from_ns, to_ns);
   }
-  if (events_ == events) add_piece(end_ns, end_ns);  // empty: without any window, all of the time would be recorded
-  events_ = events + 1;
-  windows = one_more;
+  if (!any) add_piece(end_ns, end_ns);  // empty: without any window, all of the time would be recorded
 }
 
 /// Adds windows of what was recorded, if parts are missing or a file was full: time outside them is unknown, not idle.
@@ -100,9 +98,7 @@ void feed::add_windows(bool lacks_events) {
   } else if (!begins_behind_hole_) {
     pieces_.back().second = closed_ ? std::max(totals_.stop.trace_ns, newest_ns()) : newest_ns();
   }
-  const std::uint64_t events = events_;
-  std::uint64_t& windows = kinds_[static_cast<std::size_t>(cutrace::event_kind::window)];
-  for (const auto& p : pieces_) {
+  for (const auto& p : pieces_) {  // such windows do not count: no file has them
     if (p.first >= p.second) continue;
     cutrace::event& e = begin();
     e.kind = cutrace::event_kind::window;
@@ -113,8 +109,6 @@ void feed::add_windows(bool lacks_events) {
     e.late = true;
     take(last_place_);
   }
-  events_ = events;  // windows made here do not count
-  windows = 0;
 }
 
 /// False for a description that a further part repeats: the same bytes, since equal texts are interned once.

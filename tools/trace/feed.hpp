@@ -92,6 +92,7 @@ class feed {
     if (CUTRACE_UNLIKELY(begins_behind_hole_) && !e.is_description() && !e.late) begin_piece(e);
     if (CUTRACE_UNLIKELY(e.kind == cutrace::event_kind::window) && (begins_behind_hole_ || !pieces_.empty()))
       return add_in_pieces(at);
+    count(e);
     take(at);
   }
   /// The event that was begun is not delivered.
@@ -189,13 +190,14 @@ class feed {
     begins_behind_hole_ = false;
     pieces_.push_back({e.end_ns, e.end_ns});
   }
-  /// Counts the event that was begun, and delivers when there are enough.
-  void take(place at) {
-    const cutrace::event& e = batch_.back();
+  void count(const cutrace::event& e) {
     ++kinds_[static_cast<std::size_t>(e.kind)];
     if (CUTRACE_UNLIKELY(e.kind == cutrace::event_kind::loss))
       lost_[static_cast<std::size_t>(e.loss.cause)] += e.loss.count;
     ++events_;
+  }
+  /// Takes the event that was begun, and delivers when there are enough.
+  void take(place at) {
     last_place_ = at;
     if (batch_.size() >= batch_limit || request_room_.used() > array_limit || argument_room_.used() > array_limit ||
         text_room_.used() > 16 * array_limit)
