@@ -259,6 +259,15 @@ TEST_CASE("parts of a Chrome trace") {
     CHECK(o.by_kind[static_cast<std::size_t>(kind)] == wanted[static_cast<std::size_t>(kind)]);
 }
 
+TEST_CASE("a Chrome trace given twice is refused") {
+  const temporary_folder folder;
+  cutrace::chrome_sink plain(folder.file("t.json")), zipped(folder.file("t.json.gz"));
+  for (cutrace::chrome_sink* const one : {&plain, &zipped}) write(*one, late_marked(sample::server_run()));
+  kept_trace kept;
+  CHECK_THROWS_AS(cutrace_reading::read({folder.file("t.json"), folder.file("t.json.gz")}, kept),
+                  cutrace_reading::reading_error);
+}
+
 TEST_CASE("a Chrome trace that is cut anywhere") {
   const std::string whole = sample_text(late_marked(sample::server_run()));
   const std::size_t begin = whole.find("\"traceEvents\"") + 20;

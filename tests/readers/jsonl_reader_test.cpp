@@ -169,6 +169,24 @@ TEST_CASE("parts are one trace") {
   }
 }
 
+TEST_CASE("a whole trace given twice, or together with its parts, is refused") {
+  const temporary_folder folder;
+  const random_trace::trace trace(3, 100);
+  cutrace::jsonl_options options;
+  options.file.rotate_bytes = 20000;
+  cutrace::jsonl_sink plain(folder.file("t.jsonl")), zipped(folder.file("t.jsonl.gz")),
+      rotating(folder.file("r.jsonl"), options);
+  for (cutrace::jsonl_sink* const one : {&plain, &zipped, &rotating}) write(*one, trace.events());
+  const auto refused = [&](const char* a, const char* b) {
+    kept_trace kept;
+    CHECK_THROWS_AS(cutrace_reading::read({folder.file(a), folder.file(b)}, kept), cutrace_reading::reading_error);
+  };
+  refused("t.jsonl", "t.jsonl.gz");
+  refused("t.jsonl", "r.0001.jsonl");
+  refused("t.jsonl", "r.0002.jsonl");
+  refused("r.0001.jsonl", "t.jsonl");
+}
+
 TEST_CASE("a hole ends with the first event behind the missing part that does not come late") {
   const auto head = [](int part) {
     return std::string(header).insert(std::string(header).size() - 2, ",\"part\":" + std::to_string(part));

@@ -407,12 +407,29 @@ TEST_CASE("parts of a Perfetto trace") {
   kept_trace one;
   CHECK(all_complaints(cutrace_reading::read({folder.file("joined")}, one)) == "");
   check_same(comparable(one.events()), comparable(kept.events()));
+  const auto refused = [](const std::vector<std::string>& files) {
+    kept_trace none;
+    CHECK_THROWS_AS(cutrace_reading::read(files, none), cutrace_reading::reading_error);
+  };
+  std::filesystem::copy_file(parts[0], folder.file("copy"));
+  refused({parts[0], folder.file("copy")});
+  refused({parts[0], parts[1], folder.file("copy")});
+  refused({parts[1], parts[0]});
   std::uint64_t kernels = 0;
   for (const event& e : trace.events()) kernels += e.kind == event_kind::kernel;
   CHECK(o.by_kind[static_cast<std::size_t>(event_kind::kernel)] == kernels);
   parts.pop_back();
   kept_trace less;
   CHECK(complains(cutrace_reading::read(parts, less), "not given"));
+}
+
+TEST_CASE("a whole Perfetto trace given twice is refused") {
+  const temporary_folder folder;
+  cutrace::perfetto_sink plain(folder.file("t.pftrace")), zipped(folder.file("t.pftrace.gz"));
+  for (cutrace::perfetto_sink* const one : {&plain, &zipped}) write(*one, late_marked(sample::server_run()));
+  kept_trace kept;
+  CHECK_THROWS_AS(cutrace_reading::read({folder.file("t.pftrace"), folder.file("t.pftrace.gz")}, kept),
+                  cutrace_reading::reading_error);
 }
 
 TEST_CASE("a Perfetto trace that is cut anywhere") {

@@ -32,20 +32,21 @@ void feed::open(const trace_facts& facts) {
       throw reading_error("the files are of different traces (process " + std::to_string(facts_.process_id) + " and " +
                           std::to_string(facts.process_id) +
                           ", or different runs); only the parts of one trace can be given together");
-    if (facts.part != 0) part_begins(facts.part);
-    return;
+    return part_begins(facts.part);
   }
   facts_ = facts;
   open_ = true;
-  if (facts.part != 0) part_begins(facts.part);
+  part_begins(facts.part);
   to_.open(facts_.info());
 }
 
 void feed::part_begins(std::uint32_t part) {
-  if (part_ == 0 && further_) part_ = 1;  // not every format numbers the first
-  if (part <= part_)
-    throw reading_error("part " + std::to_string(part) + " of the trace stands behind part " + std::to_string(part_) +
-                        "; give each part once, in the order of their numbers (ls -v lists them so)");
+  if (part == 0) part = 1;  // the trace is in one file
+  if (part <= part_ || closed_)
+    throw reading_error("part " + std::to_string(part) + " of the trace stands behind " +
+                        (closed_ ? "the end of the trace" : "part " + std::to_string(part_)) +
+                        ": give one file that has all of it, or each part once, in the order of their numbers (ls -v "
+                        "lists them so)");
   if (part > part_ + 1) {
     // Of a trace without its first parts nothing is said: whoever writes parts may keep the last ones only.
     if (part_ != 0)

@@ -71,11 +71,10 @@ class feed {
   bool is_open() const noexcept { return open_; }
   /// A further file begins.
   void next_file() noexcept { further_ = true; }
-  /// @param part number of the part that begins, from 1 on; where it does not follow the part before, there is a hole.
-  /// @throws reading_error for a number that is not above that of the part before
+  /// @param part number of the part that begins, as in trace_facts; where it does not follow the part before, there is
+  /// a hole. @throws reading_error for a number that is not above that of the part before, and behind the trace's end:
+  /// what follows was read already
   void part_begins(std::uint32_t part);
-  /// The end of a part that is not the last.
-  void part_ended() noexcept { closed_ = false; }
 
   /// An event to fill in; `add` delivers it. Requests and arguments from the functions below.
   cutrace::event& begin() {

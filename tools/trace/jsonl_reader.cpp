@@ -345,7 +345,7 @@ void jsonl_reader::foot(const jsonl_line& f) {
              std::to_string(at_.line - first_line_));
   }
   stated_lines_ = 0;
-  if (f.has_next) return to_.part_ended();
+  if (f.has_next) return;
   next_part_.clear();
   to_.close(std::move(totals_));
   totals_ = trace_totals();

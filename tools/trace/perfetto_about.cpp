@@ -59,10 +59,8 @@ bool perfetto_reader::read_about_note(std::string_view what, const parsed_note& 
   }
   if (what == "part ends" || what == "part begins") {
     if (n.name == "next") next_part_ = cut_fact(n.text);
-    if (n.name == "part" && n.value != 0 && what == "part begins") {
-      open_trace();
-      to_.part_begins(static_cast<std::uint32_t>(std::min<std::uint64_t>(n.value, UINT32_MAX)));
-    }
+    if (n.name == "part" && what == "part begins")
+      begin_part(static_cast<std::uint32_t>(std::min<std::uint64_t>(n.value, UINT32_MAX)));
     return n.name == "next" || n.name == "part";
   }
   cutrace::stats& s = totals_.totals;
@@ -131,6 +129,7 @@ void perfetto_reader::read_about(std::string_view what, pbf event) {
     const parsed_note n = read_note(none, message(event));
     if (!read_about_note(what, n)) complain("unknown field \"" + std::string(n.name.substr(0, 64)) + "\"");
   }
+  if (what == "trace begins") begin_part(1);
   if (what == "part ends") part_over_ = true;
   if (what == "trace ends") {
     open_trace();
@@ -142,6 +141,11 @@ void perfetto_reader::read_about(std::string_view what, pbf event) {
     ended_ = true;
     next_part_.clear();
   }
+}
+
+void perfetto_reader::begin_part(std::uint32_t part) {
+  if (facts_.part != 0) return to_.part_begins(part);
+  facts_.part = part;  // open_trace begins it
 }
 
 void perfetto_reader::read_loss(std::int64_t ns, pbf event) {

@@ -72,6 +72,7 @@ class perfetto_reader {
   void read_gpus(pbf p);
   void read_about(std::string_view what, pbf event);
   bool read_about_note(std::string_view what, const parsed_note& n);
+  void begin_part(std::uint32_t part);
   void read_loss(std::int64_t ns, pbf event);
   void open_trace();
   void describe(const cutrace::event& e);
