@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Perfetto traces, and exactly what they do not keep: `as_kept` takes it away from the events that were written.
+#include <unistd.h>
+
 #include <cstring>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/output/utf8.hpp>
@@ -421,6 +423,36 @@ TEST_CASE("parts of a Perfetto trace") {
   parts.pop_back();
   kept_trace less;
   CHECK(complains(cutrace_reading::read(parts, less), "not given"));
+}
+
+TEST_CASE("a Perfetto trace ends when its session was asked to end, although its clocks were read once more later") {
+  const temporary_folder folder;
+  cutrace::perfetto_sink sink(folder.file("t.pftrace"));
+  const std::string boot = cutrace::detail::read_boot_id();
+  cutrace::trace_info info = sample::info();
+  info.process_id = static_cast<std::uint32_t>(::getpid());
+  info.boot_id = boot.c_str();
+  info.start = cutrace::detail::read_anchor(0);
+  info.start.monotonic_ns -= 10000000000;  // so that a flush reads the clocks
+  info.start.trace_ns = 7000;
+  sink.open(info);
+  event mark;
+  mark.kind = event_kind::mark;
+  mark.name = {"m", 1};
+  mark.start_ns = mark.end_ns = 9000;
+  sink.write({&mark, 1});
+  sink.flush();
+  cutrace::trace_summary summary = sample::summary(0, 0);
+  summary.stop = info.start;
+  for (std::uint64_t* const clock : {&summary.stop.realtime_ns, &summary.stop.monotonic_ns, &summary.stop.boottime_ns})
+    *clock += 5000;
+  summary.stop.trace_ns += 5000;
+  sink.close(summary);
+  kept_trace kept;
+  CHECK(all_complaints(cutrace_reading::read({folder.file("t.pftrace")}, kept)) == "");
+  CHECK(kept.info.start.trace_ns == 7000);
+  CHECK(kept.stop.trace_ns == 12000);
+  CHECK(kept.stop.monotonic_ns == summary.stop.monotonic_ns);
 }
 
 TEST_CASE("a whole Perfetto trace given twice is refused") {

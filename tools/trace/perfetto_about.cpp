@@ -123,7 +123,7 @@ bool perfetto_reader::read_about_note(std::string_view what, const parsed_note& 
   }
 }
 
-void perfetto_reader::read_about(std::string_view what, pbf event) {
+void perfetto_reader::read_about(std::uint64_t ns, std::string_view what, pbf event) {
   perfetto_sequence none;
   while (event.next(pf::event_field::debug_annotations, protozero::pbf_wire_type::length_delimited)) {
     const parsed_note n = read_note(none, message(event));
@@ -133,11 +133,16 @@ void perfetto_reader::read_about(std::string_view what, pbf event) {
   if (what == "part ends") part_over_ = true;
   if (what == "trace ends") {
     open_trace();
-    totals_.stop.trace_ns = session_ns(totals_.stop.monotonic_ns);
+    cutrace::clock_anchor& stop = totals_.stop;
+    stop.trace_ns = session_ns(ns);
+    // The clocks may have been read behind the end, while the last events were on their way.
+    const std::uint64_t passed = ns - stop.monotonic_ns;
+    for (std::uint64_t* const clock : {&stop.realtime_ns, &stop.boottime_ns, &stop.monotonic_ns})
+      if (*clock != 0) *clock += passed;
     to_.close(totals_);
-    const cutrace::clock_anchor stop = totals_.stop;
+    const cutrace::clock_anchor last = stop;
     totals_ = trace_totals();
-    totals_.stop = stop;
+    totals_.stop = last;
     ended_ = true;
     next_part_.clear();
   }

@@ -80,7 +80,7 @@ void perfetto_reader::read_event(perfetto_sequence& s, std::uint64_t ns, pbf p) 
   perfetto_track* const track = track_of(s, track_uuid);
   if (track == nullptr) return complain("an event on a track that nobody has described");
   if (track->what == perfetto_track::kind::about) {
-    return name_text == "records lost" ? read_loss(session_ns(ns), whole) : read_about(name_text, whole);
+    return name_text == "records lost" ? read_loss(session_ns(ns), whole) : read_about(ns, name_text, whole);
   }
   open_trace();
   if (type == pf::event_field::counter) return read_counter(*track, session_ns(ns), value);

@@ -70,7 +70,7 @@ class perfetto_reader {
   void read_track(pbf p);
   void name_track(perfetto_track& t, std::string_view name, std::uint64_t parent);
   void read_gpus(pbf p);
-  void read_about(std::string_view what, pbf event);
+  void read_about(std::uint64_t ns, std::string_view what, pbf event);
   bool read_about_note(std::string_view what, const parsed_note& n);
   void begin_part(std::uint32_t part);
   void read_loss(std::int64_t ns, pbf event);
