@@ -300,6 +300,35 @@ TEST_CASE("merge: a note says that processes were recorded in windows of their o
   }
 }
 
+TEST_CASE("merge: a process that was recorded all the time has a window of that time beside those of a sampled one") {
+  const temporary_folder folder;
+  std::vector<process> all(3);
+  all[1].pid = 200;
+  all[1].sampled = true;
+  all[1].monotonic_ns += 5000000;
+  all[2].pid = 300;
+  all[2].monotonic_ns += 9000000;
+  const auto windows_of = [&](const kept_trace& trace) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> windows;
+    for (const event& e : trace.events())
+      if (e.kind == event_kind::window) windows.emplace_back(e.start_ns, e.end_ns);
+    for (const event& e : trace.events())
+      if (e.is_gpu_work())
+        CHECK(std::any_of(windows.begin(), windows.end(),
+                          [&](auto w) { return w.first <= e.start_ns && e.end_ns <= w.second; }));
+    return windows;
+  };
+  kept_trace trace;
+  merge(written(folder, all), trace);
+  CHECK(windows_of(trace).size() == 3);
+  // Of merged traces: one that has no windows, with another one.
+  jsonl_sink pair(folder.file("pair.jsonl"));
+  merge({all[0].file, all[2].file}, pair);
+  kept_trace again;
+  merge({folder.file("pair.jsonl"), all[1].file}, again);
+  CHECK(windows_of(again).size() == 2);
+}
+
 TEST_CASE("merge: the notes of as many processes as there can be are all read again") {
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < 4 * merge_limit; ++i)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -27,6 +28,7 @@ class merging {
 
   std::vector<outcome> run() {
     sources_.open();
+    seen_.resize(sources_.size());
     refuse_parts();
     std::vector<trace_facts> facts;
     for (std::size_t i = 0; i < sources_.size(); ++i) facts.push_back(sources_.facts(i));
@@ -114,7 +116,9 @@ class merging {
   bool place(std::size_t i, event& e) {
     const std::uint32_t given = e.process_id;
     ids_.renumber(i, e);
-    in_windows_ = in_windows_ || e.kind == event_kind::window;
+    seen& s = seen_[i];
+    if (e.kind == event_kind::window) s.windows = in_windows_ = true;
+    if (!e.is_description()) s.last_ns = std::max(s.last_ns, e.end_ns);
     if (e.kind == event_kind::counter) name_gpu(i, e);
     if (e.kind != event_kind::process) return true;
     if (given == sources_.facts(i).process_id) return false;
@@ -161,6 +165,19 @@ class merging {
     return note;
   }
 
+  /// Of a trace that was recorded all the time, beside others that were not: a window of all of its time, or readers
+  /// would take it for one that was not recorded outside of the windows of the others.
+  void add_window(std::size_t i, std::int64_t stop_ns) {
+    event e{};
+    e.kind = event_kind::window;
+    e.process_id = ids_.task(i, sources_.facts(i).process_id);
+    e.name = {"recorded", 8};
+    e.start_ns = shifted(sources_.facts(i).start.trace_ns, plan_.places[i].offset_ns);
+    e.end_ns = std::max({e.start_ns, stop_ns, seen_[i].last_ns});
+    e.late = true;  // events that end later were passed on before
+    to_.write({&e, 1});
+  }
+
   void close(std::int64_t stop_ns) {
     trace_totals all;
     cutrace::stats& t = all.totals;
@@ -179,7 +196,12 @@ class merging {
       if (!s.missing.empty()) all.missing += (all.missing.empty() ? "" : "; ") + names_[i] + ": " + s.missing;
       t.clock_error_ns = std::max(t.clock_error_ns, o.clock_error_ns + plan_.places[i].error_ns);
       t.launches_seen += o.launches_seen;
-      stop_ns = std::max(stop_ns, shifted(s.stop.trace_ns, plan_.places[i].offset_ns));
+      const std::int64_t ended_ns = shifted(s.stop.trace_ns, plan_.places[i].offset_ns);
+      stop_ns = std::max(stop_ns, ended_ns);
+      if (in_windows_ && !seen_[i].windows) {
+        add_window(i, ended_ns);
+        ++t.by_kind[static_cast<std::size_t>(event_kind::window)];
+      }
       for (const std::string& n : s.notes) all.notes.push_back(names_[i] + ": " + n);
     }
     close_at(to_, start_, stop_ns, t, all.notes, all.missing);
@@ -194,8 +216,14 @@ class merging {
   std::deque<std::string> texts_;
   trace_facts common_;
   cutrace::clock_anchor start_{};
+  struct seen {
+    bool windows = false;  ///< the trace was paused or sampled, or lacks parts
+    std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+  };
+  std::vector<seen> seen_;   ///< of each trace
+  bool in_windows_ = false;  ///< one of them
+
   std::map<std::pair<std::uint32_t, std::string>, cutrace::text> gpu_names_;  ///< by number and what follows it
-  bool in_windows_ = false;  ///< a trace was paused or sampled, or lacks parts
 };
 
 }  // namespace
