@@ -154,13 +154,13 @@ class merging {
     if (p.by_monotonic) return note + "by CLOCK_MONOTONIC of the same boot, within " + ns(bound);
     note += "by CLOCK_REALTIME, within " + ns(bound) + " and what the hosts' clocks are apart, which no file says";
     // Whoever sets the clock (NTP by a step, or a person) moves REALTIME against MONOTONIC. A slew moves both alike.
-    // A file that has lost its end does not say where they were then.
-    const trace_totals& end = sources_.totals(p.representative);
-    const cutrace::clock_anchor &from = sources_.facts(p.representative).start, &to = end.stop;
-    if (from.monotonic_ns != 0 && to.monotonic_ns != 0 && end.missing.empty()) {
+    const cutrace::clock_anchor &from = sources_.facts(p.representative).start,
+                                &to = sources_.totals(p.representative).stop;
+    if (from.monotonic_ns != 0 && to.monotonic_ns != 0) {
       const auto moved =
           static_cast<std::int64_t>((to.realtime_ns - to.monotonic_ns) - (from.realtime_ns - from.monotonic_ns));
-      note += "; its REALTIME moved by " + std::to_string(moved) + " ns against MONOTONIC meanwhile";
+      // Exactly 0: a file that has lost its end does not say where they were then, so that they follow from its begin.
+      if (moved != 0) note += "; its REALTIME moved by " + std::to_string(moved) + " ns against MONOTONIC meanwhile";
     }
     return note;
   }
