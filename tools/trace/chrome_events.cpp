@@ -124,7 +124,7 @@ void chrome_reader::make_host(event& e, const chrome_fields& f) {
 }
 
 void chrome_reader::make_gpu(event& e, const chrome_fields& f) {
-  if (ours_) e.process_id = f.process;  // 0, where the file does not say: call_ring::finish sets that of the call
+  if (ours_ && f.process != 0) e.process_id = f.process;  // of another process than the trace's
   e.joined = f.has_attribution ? f.attribution : cutrace::attribution::by_call;
   e.correlation_id = f.correlation;
   e.device = f.device;

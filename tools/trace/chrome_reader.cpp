@@ -163,27 +163,10 @@ void chrome_reader::begin_events(const std::string& path) {
     calls_.keep(block_limit);
     return;  // deliver_block opens the sink: the first block shows when the trace begins
   }
-  to_.look_ahead([this](cutrace::event& e) {
-    calls_.finish(e);
-    if (call_ring::takes_call(e)) set_process(e);
-  });
+  to_.look_ahead([this](cutrace::event& e) { calls_.finish(e); });
   if (has_path_) rows_.look_through(path);
   to_.open(facts_);     // of a further part: compares its facts with those of the first
   rows_.describe(at_);  // of a further part: only rows that are new
-}
-
-/// The rows of GPUs name no process, and files of older versions none of the work either. Where the call is not known,
-/// it is that of other work in the context: those of merged processes have contexts of their own.
-void chrome_reader::set_process(cutrace::event& e) {
-  constexpr std::size_t context_limit = 65536;
-  const auto known = e.context != 0 ? process_of_context_.find(e.context) : process_of_context_.end();
-  if (e.process_id == 0) {
-    e.process_id = known != process_of_context_.end() ? known->second : facts_.process_id;
-  } else if (known != process_of_context_.end()) {
-    known->second = e.process_id;
-  } else if (e.context != 0 && process_of_context_.size() < context_limit) {
-    process_of_context_.emplace(e.context, e.process_id);
-  }
 }
 
 void chrome_reader::read_event(std::string_view text) {

@@ -17,7 +17,6 @@
 #include "trace/json_facts.hpp"
 #include "trace/json_splitter.hpp"
 #include "trace/json_value.hpp"
-#include "trace/memory_budget.hpp"
 #include "trace/request_list.hpp"
 
 namespace cutrace_reading {
@@ -38,7 +37,6 @@ class chrome_reader {
   void read_head(std::string_view key, std::string_view text);
   bool parse(std::string_view text, json_object& object);
   void begin_events(const std::string& path);
-  void set_process(cutrace::event& e);
   void read_event(std::string_view text);
   bool read_fields(json_object object, chrome_fields& f);
   void read_field(std::string_view key, json_value& v, chrome_fields& f);
@@ -72,7 +70,6 @@ class chrome_reader {
   request_list requests_;
   std::vector<cutrace::argument> arguments_;
   call_ring calls_;
-  counted_map<std::uint32_t, std::uint32_t> process_of_context_;
   chrome_row_names rows_;
   trace_facts facts_;
   trace_totals totals_;
