@@ -350,6 +350,43 @@ TEST_CASE("difference: what is new and what is gone") {
   CHECK(says(text, "new"));
 }
 
+TEST_CASE("difference: what took no time before and takes some now is slower by more than any share") {
+  const auto run = [](std::int64_t load_ns, std::int64_t busy_ns) {
+    trace_profile p;
+    small_random random(1);
+    for (int i = 0; i < 20; ++i) {
+      p.of(profile_group::stages)["load"].add({i, i + load_ns}, 10, 1000, random);
+      p.of(profile_group::stages)["idle"].add({i, i}, 10, 1000, random);
+    }
+    p.totals_ns[static_cast<std::size_t>(total_figure::wall)] = 1000;
+    p.totals_ns[static_cast<std::size_t>(total_figure::gpu_busy)] = busy_ns;
+    return p;
+  };
+  const trace_profile none = run(0, 0), some = run(10, 500);
+  for (const trace_difference& d :
+       {find_difference({none}, {some}), find_difference({none, none, none, none}, {some, some, some, some})}) {
+    CAPTURE(d.repeated);
+    const difference& busy = d.of(total_figure::gpu_busy);
+    CHECK(is_slower(d, busy, 5));
+    CHECK(is_slower(d, *row(d, profile_group::stages, "load"), 5));
+    CHECK(row(d, profile_group::stages, "load")->significant);
+    CHECK(busy.significant == d.repeated);
+    CHECK(!is_slower(d, *row(d, profile_group::stages, "idle"), 0));
+    CHECK(!is_slower(d, d.of(total_figure::transfers), 0));
+    const std::string text = text_of(d, 5);
+    CAPTURE(text);
+    CHECK(says(text, "FAILED: slower by more than +500 %: \"gpu_busy\" from 0, \"load\" from 0"));
+    CHECK(says(text, "stage \"load\" from 0 each"));
+    const nlohmann::json j = nlohmann::json::parse(difference_json(d, {"a"}, {"b"}, 5));
+    CHECK(j["failed"] == true);
+    REQUIRE(j["slower"].size() == 2);
+    for (const nlohmann::json& one : j["slower"]) CHECK(one["change_share"].is_null());
+  }
+  const trace_difference back = find_difference({some}, {none});
+  CHECK(!is_slower(back, back.of(total_figure::gpu_busy), 0));
+  CHECK(!is_slower(back, *row(back, profile_group::stages, "load"), 0));
+}
+
 TEST_CASE("difference: text fits, and JSON has each row") {
   std::vector<event> events = hostile::named_events();
   trace_analysis a;

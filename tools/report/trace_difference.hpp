@@ -42,8 +42,8 @@ struct difference_side {
 struct difference {
   std::string name;
   difference_side before, after;
-  double change_ns = 0;        ///< of the value
-  double change_share = 0;     ///< of the value before; 0 where the row occurs on one side only
+  double change_ns = 0;     ///< of the value
+  double change_share = 0;  ///< of the value before; infinite from 0 to more, 0 where the row occurs on one side only
   double total_change_ns = 0;  ///< of the total of a run, 0 in runs without the row
   confidence interval_of_share;
   double p = std::numeric_limits<double>::quiet_NaN();
@@ -143,7 +143,10 @@ class difference_finder {
     d.total_change_ns = of_a_run(d.after, after_.size()) - of_a_run(d.before, before_.size());
     if (!d.on_both_sides()) return;
     d.change_ns = d.after.value_ns - d.before.value_ns;
-    if (d.before.value_ns > 0) d.change_share = d.change_ns / d.before.value_ns;
+    if (d.before.value_ns > 0)
+      d.change_share = d.change_ns / d.before.value_ns;
+    else if (d.change_ns > 0)
+      d.change_share = std::numeric_limits<double>::infinity();
     if (!result_.repeated) return;
     d.interval_of_share = bootstrap_change(a, b);
     d.p = permutation_p(a, b);
@@ -224,7 +227,8 @@ inline trace_difference find_difference(const std::vector<trace_profile>& before
 }
 
 /// Whether `d`, a row of `all`, became slower by more than `share`, and with repeated runs significantly so. A row that
-/// takes less than a thousandth of the wall time does not count.
+/// took no time before and takes some now did, by any share; one that takes less than a thousandth of the wall time
+/// does not count.
 inline bool is_slower(const trace_difference& all, const difference& d, double share) noexcept {
   const double wall_ns = all.of(total_figure::wall).after.total_ns;
   return d.on_both_sides() && d.change_share > share && d.after.total_ns >= wall_ns / 1000 &&

@@ -59,6 +59,7 @@ class difference_page {
  private:
   static figure signed_duration(double ns) { return figure(ns < 0 ? "-" : "+").add(duration(std::fabs(ns))); }
   static std::string percent(double share) {
+    if (std::isinf(share)) return "from 0";
     const double p = std::min(std::fabs(share) * 100, 99999.0);
     return joined({share < 0 ? "-" : "+", fixed(p, p < 99.95 ? 1 : 0), " %"});
   }
@@ -177,7 +178,7 @@ class difference_page {
                  {cut(words_of(static_cast<analysis::total_figure>(f)), room), left(room)},
                  {duration(d.before.value_ns), 11},
                  {duration(d.after.value_ns), 11},
-                 {d.before.value_ns > 0 ? percent(d.change_share) : std::string("-"), 10},
+                 {percent(d.change_share), 10},
                  {signed_duration(d.change_ns), 11},
                  {interval, 20},
                  {p_words(d.p), 8},
