@@ -13,7 +13,7 @@ CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
 
 struct event_tables {
-  static constexpr text name_lost{"(name lost)", 11}, unnamed{"(unnamed)", 9};
+  static constexpr text name_lost{"(name lost)", 11};
 
   /// `process`: the one that is traced.
   CUTRACE_NOINLINE event_tables(runtime_core& core, std::size_t string_bytes, std::uint32_t process)

@@ -228,8 +228,8 @@ class ingest {
 
   text name_of(const record& r) {
     if (!r.has(flag_dynamic)) return tables_.sites.at(r.site()).name;
-    if (!parts_.has_name) return event_tables::name_lost;   // reported to an earlier trace, in which the stage began
-    if (parts_.name.empty()) return event_tables::unnamed;  // see site_table::add
+    if (!parts_.has_name) return event_tables::name_lost;  // reported to an earlier trace, in which the stage began
+    if (parts_.name.empty()) return site_table::unnamed;
     return tables_.strings.intern(parts_.name.data(), parts_.name.size());
   }
 

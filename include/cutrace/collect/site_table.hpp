@@ -29,6 +29,7 @@ class site_table {
   static constexpr std::uint32_t capacity = 8192;
   static constexpr std::uint8_t name_only = 255;  ///< kind of names that are no call sites (GPU work of a backend)
   static constexpr std::uint32_t full_id = 1;     ///< entry that stands for all that found no room
+  static constexpr text unnamed{"(unnamed)", 9};  ///< name of what has none
 
   site_table() {
     entries_.reset(new entry[capacity]());
@@ -77,7 +78,7 @@ class site_table {
   /// Gives a marker's site its id, and counters their cell. Any thread, idempotent. A marker whose name is empty gets
   /// one, as whoever reads a trace takes work without a stage's name for work in no stage.
   void add(site& s) noexcept {
-    const char* name = s.name != nullptr && *s.name != '\0' ? s.name : "(unnamed)";
+    const char* name = s.name != nullptr && *s.name != '\0' ? s.name : unnamed.data;
     const std::uint32_t id = add(static_cast<std::uint8_t>(s.kind), name, std::strlen(name), s.file, s.line);
     if (s.kind == site_kind::counter || s.kind == site_kind::gauge)
       s.cell.store(&entries_[id].cell, std::memory_order_release);
