@@ -221,6 +221,24 @@ TEST_CASE("analysis.findings: low bandwidth") {
   CHECK(found.peak_bytes_per_s == 63e9);
 }
 
+TEST_CASE("analysis.findings: copies that share the link have no low bandwidth where it is full") {
+  // Eight copies at a time of 16 MB each, 50 GB/s in all.
+  for (const auto direction : {copy_direction::host_to_device, copy_direction::device_to_host}) {
+    std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+    std::uint64_t id = 0;
+    for (std::int64_t at = 0; at < 100000 * us; at += 2560 * us)
+      for (std::uint64_t stream = 1; stream <= 8; ++stream) {
+        event e = sample::memcpy(direction, 16000000, at, at + 2560 * us, ++id, stream);
+        e.memcpy_.source = e.memcpy_.destination = memory_kind::pinned;
+        events.push_back(e);
+      }
+    const outcome o = analysed(events);
+    CAPTURE(list_of(o.found));
+    REQUIRE(o.found.size() == 1);
+    CHECK(o.found[0].is == finding_kind::transfers_dominate);
+  }
+}
+
 TEST_CASE("analysis.findings: losses, which have no time") {
   fault f;
   f.lost = 1234;

@@ -2,7 +2,8 @@
 // Copies by direction and kind of memory: how many bytes at which bandwidth, against what the device could do, and how
 // much of their time no kernel hid.
 //
-//   bandwidth = sum of bytes / sum of durations (byte-weighted; a mean over copies would let small ones dominate)
+//   bandwidth       = sum of bytes / sum of durations (byte-weighted; a mean over copies would let small ones dominate)
+//   joint bandwidth = sum of bytes / union of durations: what copies that run at once make of the link that they share
 //   Small: up to 64 KiB, the size below which nsys' rule cuda_memcpy_sync ignores copies: latency, not bandwidth.
 #pragma once
 
@@ -44,6 +45,7 @@ struct copy_row {
   bool asynchronous = false;
   std::uint64_t count = 0, bytes = 0;
   std::int64_t gpu_ns = 0;      ///< sum of durations
+  std::int64_t union_ns = 0;    ///< time in which at least one ran
   std::int64_t exposed_ns = 0;  ///< union, without the time in which a kernel ran
   std::uint64_t small_count = 0, small_bytes_sum = 0;
   std::int64_t small_ns = 0;
@@ -51,6 +53,9 @@ struct copy_row {
 
   double bytes_per_s() const noexcept {
     return gpu_ns == 0 ? 0.0 : static_cast<double>(bytes) * 1e9 / static_cast<double>(gpu_ns);
+  }
+  double joint_bytes_per_s() const noexcept {
+    return union_ns == 0 ? 0.0 : static_cast<double>(bytes) * 1e9 / static_cast<double>(union_ns);
   }
 };
 
@@ -60,6 +65,8 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
   std::vector<copy_row> list;
   for (const auto& d : log.devices()) {
     std::array<copy_row, work_class_count * 4> rows{};
+    std::array<std::int64_t, work_class_count * 4> rows_until_ns;
+    rows_until_ns.fill(INT64_MIN);
     std::vector<interval> kernels;
     for (const std::uint32_t i : d.second.order) {
       const gpu_work& w = log.work()[i];
@@ -70,7 +77,8 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
     for (const std::uint32_t i : d.second.order) {
       const gpu_work& w = log.work()[i];
       if (!is_copy(w.is)) continue;
-      copy_row& r = rows[static_cast<std::size_t>(w.is) * 4 + (w.pageable ? 2u : 0u) + (w.asynchronous ? 1u : 0u)];
+      const std::size_t n = static_cast<std::size_t>(w.is) * 4 + (w.pageable ? 2u : 0u) + (w.asynchronous ? 1u : 0u);
+      copy_row& r = rows[n];
       const std::int64_t ns = w.when.length_ns();
       r.device = d.first;
       r.is = w.is;
@@ -80,6 +88,8 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
       ++r.count;
       r.bytes += w.amount;
       add_ns(r.gpu_ns, ns);
+      add_ns(r.union_ns, interval{std::max(w.when.start_ns, rows_until_ns[n]), w.when.end_ns}.length_ns());
+      rows_until_ns[n] = std::max(rows_until_ns[n], w.when.end_ns);
       if (w.amount <= copy_row::small_bytes) {
         ++r.small_count;
         r.small_bytes_sum += w.amount;

@@ -45,8 +45,8 @@ class copy_rules {
 
   /// Share of its time that a row would not need at the bandwidth that is within reach; 0 where no peak is known.
   static double avoidable(const copy_row& r) noexcept {
-    if (r.peak_bytes_per_s <= 0 || r.gpu_ns <= 0) return 0;
-    return std::max(0.0, 1.0 - r.bytes_per_s() / (reachable * r.peak_bytes_per_s));
+    if (r.peak_bytes_per_s <= 0 || r.union_ns <= 0) return 0;
+    return std::max(0.0, 1.0 - r.joint_bytes_per_s() / (reachable * r.peak_bytes_per_s));
   }
 
   /// Copies from or to pageable memory go through a buffer of the driver: the host and copies on other streams wait.
@@ -62,7 +62,7 @@ class copy_rules {
       add_ns(f.cost_ns, r.exposed_ns);
       win += static_cast<double>(r.exposed_ns) * (r.peak_bytes_per_s > 0 ? avoidable(r) : 1.0);
       bytes += static_cast<double>(r.bytes);
-      ns += static_cast<double>(r.gpu_ns);
+      ns += static_cast<double>(r.union_ns);
       f.peak_bytes_per_s = std::max(f.peak_bytes_per_s, r.peak_bytes_per_s);
     }
     if (ns <= 0) return;
@@ -79,13 +79,13 @@ class copy_rules {
   void bandwidth(const device_activity& d, std::vector<finding>& list) {
     for (const copy_row& r : copies_) {
       if (r.device != d.device || (r.pageable && is_host_copy(r.is))) continue;
-      if (r.peak_bytes_per_s <= 0 || r.bytes_per_s() >= r.peak_bytes_per_s / 2) continue;
+      if (r.peak_bytes_per_s <= 0 || r.joint_bytes_per_s() >= r.peak_bytes_per_s / 2) continue;
       finding f;
       f.is = finding_kind::low_bandwidth;
       f.device = d.device;
       f.cost_ns = r.exposed_ns;
       f.win_ns = static_cast<std::int64_t>(static_cast<double>(r.exposed_ns) * avoidable(r));
-      f.bytes_per_s = r.bytes_per_s();
+      f.bytes_per_s = r.joint_bytes_per_s();
       f.peak_bytes_per_s = r.peak_bytes_per_s;
       f.small_ones = 2 * r.small_ns > r.gpu_ns;
       if (between_memories(r.is)) won_ns_ += f.win_ns;
