@@ -4,13 +4,11 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/intervals.hpp>
+#include <cutrace/analysis/names.hpp>
 #include <map>
-#include <string_view>
-#include <system_error>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -19,16 +17,10 @@ namespace analysis {
 class clock_log {
  public:
   void add(const event& e) {
-    constexpr std::string_view begin = "GPU ", ending = " SM clock MHz";
-    const std::string_view name(e.name.data, e.name.size);
-    if (e.kind != event_kind::counter || e.counter.value <= 0 || name.substr(0, begin.size()) != begin) return;
-    // Of a counter, files have the name alone.
-    std::uint32_t device = 0;
-    const char* const last = name.data() + name.size();
-    const std::from_chars_result read = std::from_chars(name.data() + begin.size(), last, device);
-    if (read.ec != std::errc() || std::string_view(read.ptr, static_cast<std::size_t>(last - read.ptr)) != ending)
-      return;
-    of_[device].push_back({time_of(e.start_ns), static_cast<double>(e.counter.value)});
+    if (e.kind != event_kind::counter || e.counter.value <= 0) return;
+    const gpu_counter counter = gpu_counter::named(e.name);
+    if (counter.of != " SM clock MHz") return;
+    of_[counter.device].push_back({time_of(e.start_ns), static_cast<double>(e.counter.value)});
     sorted_ = false;
   }
   bool empty() const noexcept { return of_.empty(); }

@@ -2,13 +2,12 @@
 #include "trace/merge.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <cutrace/analysis/names.hpp>
 #include <deque>
 #include <limits>
 #include <map>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "trace/merge_clocks.hpp"
@@ -129,18 +128,14 @@ class merging {
 
   /// Of "GPU 0 SM clock MHz" files have the name alone, which must name the GPU by its new number.
   void name_gpu(std::size_t i, event& e) {
-    constexpr std::string_view begin = "GPU ";
-    const std::string_view name(e.name.data, e.name.size);
-    if (name.substr(0, begin.size()) != begin) return;
-    std::uint32_t device = 0;
-    const char* const last = name.data() + name.size();
-    const std::from_chars_result read = std::from_chars(name.data() + begin.size(), last, device);
-    if (read.ec != std::errc() || read.ptr == last || *read.ptr != ' ') return;
-    const std::uint32_t number = ids_.device_of(i, device);
-    if (number == device) return;
-    const auto known = gpu_names_.try_emplace({number, std::string(read.ptr, last)});
+    using cutrace::analysis::gpu_counter;
+    const gpu_counter counter = gpu_counter::named(e.name);
+    if (counter.of.empty()) return;
+    const std::uint32_t number = ids_.device_of(i, counter.device);
+    if (number == counter.device) return;
+    const auto known = gpu_names_.try_emplace({number, std::string(counter.of)});
     if (known.second)
-      known.first->second = kept(std::string(begin) + std::to_string(number) + known.first->first.second);
+      known.first->second = kept(std::string(gpu_counter::begin) + std::to_string(number) + known.first->first.second);
     e.name = known.first->second;
   }
 

@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
@@ -87,6 +89,24 @@ using seeded_set = std::unordered_set<Key, seeded_hash>;
 namespace analysis {
 
 inline text text_of(std::string_view s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
+
+/// A counter of a GPU by its name, "GPU 3 SM clock MHz", which is all that files have of it.
+struct gpu_counter {
+  static constexpr std::string_view begin = "GPU ";
+  std::uint32_t device = 0;
+  std::string_view of;  ///< what follows the number, " SM clock MHz"; empty for other names
+
+  static gpu_counter named(text name) noexcept {
+    gpu_counter found;
+    const std::string_view all(name.data, name.size);
+    if (all.substr(0, begin.size()) != begin) return found;
+    const char* const end = all.data() + all.size();
+    const std::from_chars_result read = std::from_chars(all.data() + begin.size(), end, found.device);
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == ' ')
+      found.of = all.substr(static_cast<std::size_t>(read.ptr - all.data()));
+    return found;
+  }
+};
 
 class name_table {
  public:
