@@ -902,4 +902,31 @@ TEST_CASE("analysis.idle: live and peak bytes, by stage, and what was never free
   }
 }
 
+TEST_CASE(
+    "analysis.idle: of memory that calls allocate, which name no GPU, it is known on which it is where there is one") {
+  const auto room = [](std::initializer_list<std::uint32_t> devices) {
+    trace_analysis a;
+    argument address = sample::argument_of("dptr", argument_kind::output, 4096);
+    const std::uint64_t all_but_a_half = 150119448576u - (std::uint64_t{1} << 29);
+    a.add(sample::api("cuMemAlloc_v2", 0, us, 1, &address, 1, all_but_a_half));
+    for (const std::uint32_t device : devices) a.add(sample::device(device, "NVIDIA H200"));
+    for (const std::uint32_t device : devices)
+      for (std::int64_t at = 10 * us; at < 3000 * us; at += 1000 * us)
+        a.add(sample::kernel("k", at, at + 10 * us, 0, 7, device));
+    return a.finish().multiplex;
+  };
+  for (const std::uint32_t device : {0u, 3u}) {
+    const std::vector<multiplex_report> alone = room({device});
+    REQUIRE(alone.size() == 1);
+    CHECK(alone[0].memory_known);
+    CHECK(alone[0].windows == 0);
+  }
+  const std::vector<multiplex_report> two = room({0, 1});
+  REQUIRE(two.size() == 2);
+  for (const multiplex_report& m : two) {
+    CHECK(!m.memory_known);
+    CHECK(m.windows == 2);
+  }
+}
+
 }  // namespace analysis_idle_test

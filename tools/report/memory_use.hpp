@@ -36,8 +36,9 @@ struct memory_report {
   std::uint64_t allocations = 0, frees = 0;
   std::uint64_t unknown_frees = 0;  ///< frees of memory that the trace did not see allocated
   std::uint64_t live_bytes = 0, live_allocations = 0, peak_bytes = 0;
-  std::vector<memory_owner> stages;                         ///< largest peak first
-  std::map<std::uint32_t, std::vector<memory_step>> steps;  ///< by device, in order
+  std::vector<memory_owner> stages;  ///< largest peak first
+  /// By device, in order; those from calls, which do not name their device, are one list.
+  std::map<std::uint32_t, std::vector<memory_step>> steps;
 };
 
 /// Takes events in the order of delivery.

@@ -28,7 +28,7 @@ struct multiplex_report {
   std::int64_t recorded_ns = 0;
   std::int64_t longest_ns = 0;
   duration_histogram lengths;
-  bool memory_known = false;  ///< whether the device's memory size is known
+  bool memory_known = false;  ///< whether the device's memory size is known, and what is allocated on it
 
   double share() const noexcept {
     return recorded_ns == 0 ? 0.0 : static_cast<double>(window_ns) / static_cast<double>(recorded_ns);
@@ -45,10 +45,14 @@ CUTRACE_ONE_COPY inline multiplex_report find_multiplex_windows(const trace_log&
   r.device = d.device;
   r.least_gap_ns = least_gap_ns;
   r.least_free_bytes = least_free_bytes;
-  r.memory_known = d.about.memory_bytes > 0;
+  // Calls do not name their device: where the trace has work of several, it is not known on which the memory is.
+  const bool from_calls = !memory.from_records && !memory.steps.empty();
+  const auto worked = [](const auto& one) { return !one.second.order.empty(); };
+  const bool alone = std::count_if(log.devices().begin(), log.devices().end(), worked) == 1;
+  r.memory_known = d.about.memory_bytes > 0 && (alone || !from_calls);
   r.recorded_ns = log.recorded_ns();
   static const std::vector<memory_step> none;
-  const auto found = memory.steps.find(d.device);
+  const auto found = from_calls ? memory.steps.begin() : memory.steps.find(d.device);
   const std::vector<memory_step>& steps = found == memory.steps.end() ? none : found->second;
   std::size_t step = 0;  // first one after the gap's start
   const auto most_live = [&](interval v) {
