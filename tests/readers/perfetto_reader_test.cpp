@@ -337,6 +337,27 @@ TEST_CASE("a request that is named by digits behind a zero stays a name") {
   check_round_trip(all, false, ".pftrace");
 }
 
+TEST_CASE("a request keeps its name, whatever else the name could mean in a list of requests") {
+  const char* const names[] = {
+      "a, b", "17", "x and 3 more",         "\"",   "\"a\"", "\"a, b", "a \\ \"b\", c", "a,",
+      ", ",   "\\", "18446744073709551616", "more", " more", "0",      "a\"",           "1, 2 and 9 more"};
+  std::vector<cutrace::request_ref> batch;
+  for (const char* name : names) {
+    batch.push_back(sample::request_name(name));
+    batch.push_back(sample::request_id(17));
+  }
+  events all = {sample::base(event_kind::process, "llm_server", 0, 0)};
+  for (std::size_t from = 0; from < batch.size(); ++from)
+    for (std::size_t count = 1; from + count <= batch.size(); ++count) {
+      event e = sample::base(event_kind::stage, "decode", 100, 200);
+      e.stage_id = 1;
+      e.requests = batch.data() + from;
+      e.request_count = e.request_total = static_cast<std::uint32_t>(count);
+      all.push_back(e);
+    }
+  check_round_trip(all, false, ".pftrace");
+}
+
 TEST_CASE("the end of a Perfetto trace says which sinks failed, and why") {
   const temporary_folder folder;
   cutrace::perfetto_sink to(folder.file("t.pftrace"));

@@ -104,11 +104,39 @@ cutrace::text perfetto_reader::text_of(const parsed_note& n) {
   return n.interned->pooled;
 }
 
-/// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name. No id is written with a zero before it.
+namespace {
+
+/// Takes the first request off a list, `17` off `17, chat-0007`, and what stands between it and the next one. A name in
+/// quotes goes to `name`.
+std::string_view take_request(std::string_view& rest, std::string& name) {
+  if (rest.front() == '"') {
+    name.clear();
+    std::size_t at = 1;
+    for (; at < rest.size() && rest[at] != '"'; ++at) {
+      if (rest[at] == '\\' && at + 1 < rest.size()) ++at;
+      name += rest[at];
+    }
+    const std::string_view behind = rest.substr(std::min(at + 1, rest.size()));
+    if (at < rest.size() && (behind.empty() || starts_with(behind, ", "))) {
+      rest = behind.substr(std::min<std::size_t>(2, behind.size()));
+      return name;
+    }
+  }
+  const std::size_t comma = std::min(rest.find(", "), rest.size());
+  const std::string_view one = rest.substr(0, comma);
+  rest.remove_prefix(std::min(comma + 2, rest.size()));
+  return one;
+}
+
+}  // namespace
+
+/// "17, 18, chat-0007 and 37 more": numbers are ids, anything else a name, also a number in quotes. No id is written
+/// with a zero before it.
 void perfetto_reader::read_requests(interned_text& t) {
   t.is_read = true;
   const auto requests = std::allocate_shared<request_vector>(counting_allocator<request_vector>());
   std::string_view rest = t.text;
+  std::string name;
   constexpr std::string_view more_word = " more", and_word = " and ";
   std::uint64_t more = 0;
   if (rest.size() > more_word.size() && rest.substr(rest.size() - more_word.size()) == more_word) {
@@ -125,22 +153,20 @@ void perfetto_reader::read_requests(interned_text& t) {
     }
   }
   while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(", "), rest.size());
+    const bool quoted = rest.front() == '"';
+    const std::string_view one = take_request(rest, name);
     if (requests->size() >= request_list::limit) {
       ++more;
-      rest.remove_prefix(std::min(comma + 2, rest.size()));
       continue;
     }
-    const std::string_view one = rest.substr(0, comma);
     cutrace::request_ref r;
     const auto parsed = std::from_chars(one.data(), one.data() + one.size(), r.id);
-    const bool is_id = parsed.ec == std::errc() && parsed.ptr == one.data() + one.size();
+    const bool is_id = !quoted && parsed.ec == std::errc() && parsed.ptr == one.data() + one.size();
     if (!is_id || (one.size() > 1 && one.front() == '0')) {
       r.id = request_list::hash(one);
       r.name = to_.texts().intern(one);
     }
     requests->push_back(r);
-    rest.remove_prefix(std::min(comma + 2, rest.size()));
   }
   t.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(requests->size() + more, UINT32_MAX));
   t.requests = requests;

@@ -20,8 +20,9 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// Sets of requests as interned texts of a Perfetto trace: "17, 18, chat-0007". The stages of one step, and the kernels
-// in them, serve the same set, so it is written once. One thread at a time.
+// Sets of requests as interned texts of a Perfetto trace: "17, 18, chat-0007". A name that could be read as something
+// else stands in quotes, with a backslash before those of its own and before backslashes. The stages of one step, and
+// the kernels in them, serve the same set, so it is written once. One thread at a time.
 
 class request_sets {
  public:
@@ -73,7 +74,7 @@ class request_sets {
       if (r.name.size == 0)
         text += std::to_string(r.id);
       else
-        append_perfetto_text(text, view_of(r.name));
+        append_name(text, view_of(r.name));
     }
     const std::size_t all = std::max<std::size_t>(set.total, set.requests.size());
     if (all > shown) text += " and " + std::to_string(all - shown) + " more";
@@ -81,6 +82,25 @@ class request_sets {
   }
 
  private:
+  static void append_name(std::string& text, std::string_view name) {
+    constexpr std::string_view end = " more";  // as of "17 and 3 more"
+    std::string shown;
+    append_perfetto_text(shown, name);
+    const bool is_clear = !shown.empty() && shown.front() != '"' && shown.find(", ") == std::string::npos &&
+                          shown.find_first_not_of("0123456789") != std::string::npos &&
+                          (shown.size() < end.size() || shown.compare(shown.size() - end.size(), end.size(), end) != 0);
+    if (is_clear) {
+      text += shown;
+      return;
+    }
+    text += '"';
+    for (const char c : shown) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    text += '"';
+  }
+
   static constexpr std::size_t shown_limit = 1024;
   static constexpr std::uint32_t number_limit = 1u << 16;
 
