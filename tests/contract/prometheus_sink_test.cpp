@@ -156,9 +156,16 @@ TEST_CASE("prometheus: work without times, which stands at its call, is counted 
   all.push_back(sample::called_at(sample::kernel("k", 500, 500, 1), 500));
   all.push_back(sample::called_at(sample::kernel("k", 900, 900, 2), 800));  // ran for less than a clock's tick
   all.push_back(sample::called_at(sample::kernel("k", 1000, 3000, 3), 900));
+  cutrace::event no_call =
+      sample::called_at(sample::kernel("k", 4000, 4000, 4), 4000);  // its begin stands for the call
+  no_call.joined = cutrace::attribution::no_callback;
+  all.push_back(no_call);
+  all.push_back(sample::called_at(sample::kernel("k", 5000, 5000, 5), 5000));
+  all.back().joined = cutrace::attribution::stage_unknown;
   const document page = page_of(all);
-  CHECK(page.value("cutrace_untimed_operations_total") == 1);
-  CHECK(page.sum("cutrace_kernels_total") == 3);
+  CHECK(page.value("cutrace_untimed_operations_total") == 2);
+  CHECK(page.value("cutrace_unattributed_operations_total") == 2);
+  CHECK(page.sum("cutrace_kernels_total") == 5);
   CHECK(page.sum("cutrace_launch_delay_seconds_count") == 2);
 }
 

@@ -342,8 +342,10 @@ class metrics {
       ++incomplete;
       return;
     }
-    // CUPTI had no room for its times: the collector delivers it as an instant at its call.
-    if (e.start_ns == e.end_ns && e.start_ns == e.call_start_ns) {
+    // CUPTI had no room for its times: the collector delivers it as an instant at its call. Without a call, any work
+    // that took less than a clock's tick looks so.
+    const bool without_call = e.joined == attribution::no_callback || e.joined == attribution::expired;
+    if (e.start_ns == e.end_ns && e.start_ns == e.call_start_ns && !without_call) {
       ++untimed;
       return;
     }
