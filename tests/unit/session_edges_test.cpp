@@ -472,6 +472,51 @@ TEST_CASE("a session that leaves a trace with interruptions knows which part of 
   CHECK(stages == 4);
 }
 
+TEST_CASE("a session that leaves cuts no window of those that stay") {
+  constexpr std::size_t window = static_cast<std::size_t>(event_kind::window);
+  cutrace::session first(traced::quiet());
+  cutrace::memory_sink& whole = first.emplace_sink<cutrace::memory_sink>();
+  first.pause();
+  REQUIRE(first.flush());
+  first.resume();
+  for (int i = 0; i < 3; ++i) {
+    cutrace::session second(traced::quiet());
+    cutrace::memory_sink& part = second.emplace_sink<cutrace::memory_sink>();
+    { CUTRACE_STAGE("recorded"); }
+    second.stop();
+    CHECK(part.totals().by_kind[window] == 1);
+    const std::vector<event> seen = part.events();
+    CHECK(std::count_if(seen.begin(), seen.end(), [](const event& e) { return e.kind == event_kind::window; }) == 1);
+    CHECK(part.totals().produced == part.totals().delivered + part.totals().lost_total());
+  }
+  first.stop();
+  CHECK(whole.totals().by_kind[window] == 2);
+  std::vector<event> all;
+  for (const event& e : whole.events())
+    if (e.kind == event_kind::window) all.push_back(e);
+  REQUIRE(all.size() == 2);  // before the pause, and from there to the end
+  for (const event& e : whole.events())
+    if (e.kind == event_kind::stage) CHECK((all[1].start_ns <= e.start_ns && e.end_ns <= all[1].end_ns));
+}
+
+TEST_CASE("a session that joins a paused trace and is the last to end knows that nothing was recorded") {
+  cutrace::session first(traced::quiet());
+  first.pause();
+  REQUIRE(first.flush());
+  cutrace::session second(traced::quiet());
+  cutrace::memory_sink& sink = second.emplace_sink<cutrace::memory_sink>();
+  first.stop();
+  { CUTRACE_STAGE("paused"); }
+  second.stop();
+  std::vector<event> windows;
+  for (const event& e : sink.events()) {
+    CHECK(e.kind != event_kind::stage);
+    if (e.kind == event_kind::window) windows.push_back(e);
+  }
+  REQUIRE(windows.size() == 1);  // else readers take all of the time as recorded
+  CHECK(windows[0].start_ns == windows[0].end_ns);
+}
+
 TEST_CASE("a sink that is added later gets the names of threads that run then, whatever was described before") {
   traced t;
   const auto describe = [&](event_kind kind, std::uint32_t id, cutrace::text name) {

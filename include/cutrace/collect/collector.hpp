@@ -129,19 +129,14 @@ class collector final : private event_emitter {
     sinks_.write_to_last(known.data(), known.size());
   }
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
-  CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop) {
+  CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop, const window_part& part) {
     deliver_all();
     if (delivery_.late() > late_before_full_)
       core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
-    trace_summary summary{};
-    summary.stop = stop;
-    summary.totals = stats_now();
-    const std::vector<std::string> notes = core_.errors.notes();
-    std::vector<const char*> lines;
-    for (const std::string& n : notes) lines.push_back(n.c_str());
-    summary.notes = lines.data();
-    summary.note_count = static_cast<std::uint32_t>(lines.size());
-    sinks_.close(session, summary);
+    trace_summary summary{stop, stats_now(), nullptr, 0, nullptr};
+    event window = window_of(part.start_ns, part.end_ns);
+    delivery_.settle(window);
+    sinks_.close(session, summary, part.any ? &window : nullptr);
     publish();
   }
 
@@ -150,9 +145,7 @@ class collector final : private event_emitter {
 
   /// A piece of the trace (times in the raw frame, clock.hpp) is complete. Any thread; does not wait.
   CUTRACE_NOINLINE void record_window(std::uint64_t start_ns, std::uint64_t end_ns) noexcept {
-    event e = moment(event_kind::window, {"recorded", 8}, end_ns);
-    e.start_ns = static_cast<std::int64_t>(start_ns);
-    guarded([&] { actions_.call([this, e] { ingest_.take(e); }, 0, core_.wake); });
+    guarded([&] { actions_.call([this, e = window_of(start_ns, end_ns)] { ingest_.take(e); }, 0, core_.wake); });
   }
 
   /// Ends the thread after a last pass. The sinks must have been closed.
@@ -554,6 +547,12 @@ class collector final : private event_emitter {
     e.process_id = traced_process_id();
     e.name = name;
     e.start_ns = e.end_ns = static_cast<std::int64_t>(raw_ns);
+    return e;
+  }
+
+  event window_of(std::uint64_t start_ns, std::uint64_t end_ns) const {
+    event e = moment(event_kind::window, {"recorded", 8}, end_ns);
+    e.start_ns = static_cast<std::int64_t>(start_ns);
     return e;
   }
 

@@ -80,6 +80,13 @@ class delivery {
     return e;
   }
 
+  /// Completes an event that is delivered now and to some of the sinks only.
+  void settle(event& e) const noexcept {
+    e.start_ns = session_ns(e.start_ns);
+    e.end_ns = session_ns(e.end_ns);
+    e.late = e.end_ns < newest_end_ns_;
+  }
+
   /// Session time of a time of the raw frame.
   std::int64_t session_ns(std::int64_t raw_ns) const noexcept {
     return static_cast<std::int64_t>(correction_.apply(static_cast<std::uint64_t>(raw_ns)) - start_ns_);

@@ -16,6 +16,8 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <new>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -90,6 +92,20 @@ CUTRACE_NOINLINE inline stats counted_since(const stats& before, stats now) noex
   return now;
 }
 
+/// A stretch of recorded time that only the sinks of one session get; raw frame (clock.hpp).
+struct window_part {
+  bool any = false;
+  std::uint64_t start_ns = 0, end_ns = 0;
+};
+
+/// Adds an event that one sink alone got to the totals for it.
+inline void count_one(stats& to, const event& e) noexcept {
+  ++to.produced;
+  ++to.delivered;
+  ++to.by_kind[static_cast<std::size_t>(e.kind)];
+  to.quality_of[static_cast<std::size_t>(quality::late)] += e.late;
+}
+
 class sink_set {
  public:
   explicit sink_set(reporter& r) : reporter_(r) {}
@@ -160,8 +176,19 @@ class sink_set {
   }
 
   /// Closes the sinks of one session, each with `summary`, whose totals are those of the trace: a sink gets what was
-  /// counted since it was added, so that its file can be compared with them.
-  CUTRACE_NOINLINE void close(std::uint64_t session, const trace_summary& summary) noexcept {
+  /// counted since it was added, so that its file can be compared with them. `last`: an event that only these sinks
+  /// get, or nullptr.
+  CUTRACE_NOINLINE void close(std::uint64_t session, trace_summary summary, const event* last) noexcept {
+    std::vector<std::string> notes;
+    std::vector<const char*> lines;
+    try {
+      notes = reporter_.notes();
+      for (const std::string& n : notes) lines.push_back(n.c_str());
+    } catch (const std::bad_alloc&) {  // the files end without notes
+      lines.clear();
+    }
+    summary.notes = lines.data();
+    summary.note_count = static_cast<std::uint32_t>(lines.size());
     for (at_ = 0; at_ < members_.size();) {
       member& m = members_[at_];
       if (m.session != session) {
@@ -170,6 +197,10 @@ class sink_set {
       }
       trace_summary since = summary;
       since.totals = counted_since(m.before, summary.totals);
+      if (last != nullptr) {
+        count_one(since.totals, *last);
+        write_one(m, last, 1);
+      }
       if (guarded(m, [&](sink& s) { s.close(since); })) count_left_out(m);
       finish(m);
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(at_));

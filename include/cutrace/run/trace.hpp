@@ -209,11 +209,11 @@ class trace {
   /// so that the work which has not ended is delivered now.
   CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
-    record_window_so_far(session);
+    const std::uint64_t until_ns = core_.scale.now_ns();
     pump_.stop_of(session, settings_.stop_deadline_ms);
     pump_.flush(settings_.stop_deadline_ms, recording_is_over);
     if (recording_is_over) patiently([this] { collector_->deliver_rest(); });
-    if (!patiently([this, session] { collector_->close_sinks(session, asked_to_end_); }) || left_a_sink()) return;
+    if (!close_sinks(session, until_ns) || left_a_sink()) return;
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
   }
@@ -230,7 +230,9 @@ class trace {
     core_.fault.end();
     turn_gate([&] { ended_ = true; });  // first, while backends still see the calls whose work is to be left out
     const bool backends_stopped = pump_.stop(deadline_ms != 0 ? deadline_ms : settings_.stop_deadline_ms);
-    if (in_pieces_ && open_since_ns_ == 0) record_no_window();
+    if (in_pieces_ && open_since_ns_ == 0)
+      core_.errors.report("session", "the program ended before a window was opened: nothing of it was recorded",
+                          !settings_.by_command);
     nvtx_output().close();
     patiently([this] { collector_->deliver_rest(); });
     last_ = collector_->snapshot();
@@ -241,8 +243,7 @@ class trace {
                           "GPU work was launched, but not one GPU record arrived: the trace holds no GPU time",
                           !explained && !settings_.by_command);
     }
-    for (const std::uint64_t session : sessions)
-      patiently([this, session] { collector_->close_sinks(session, asked_to_end_); });
+    for (const std::uint64_t session : sessions) close_sinks(session, core_.scale.now_ns());
     last_ = collector_->snapshot();
     stopped_ = true;
     if (abandoned_) return;
@@ -347,28 +348,26 @@ class trace {
     else if (in_pieces_)
       record_window(open_since_ns_, core_.scale.now_ns());
   }
-  /// A session leaves a trace with interruptions: the window that is open counts up to now, and goes on as another one.
-  /// Where none is open and none has ended since its sinks were added, there is an empty one, as below.
-  CUTRACE_NOINLINE void record_window_so_far(std::uint64_t session) {
+  /// What a session that ends in a trace with interruptions has of the window that is open: the part up to `until_ns`,
+  /// for its sinks alone. Where none is open and none has ended since its sinks were added, an empty one, since readers
+  /// take a trace without any window as recorded throughout.
+  CUTRACE_NOINLINE window_part window_so_far(std::uint64_t session, std::uint64_t until_ns) {
     std::lock_guard<std::mutex> hold(gate_mutex_);
     const bool has_one = std::none_of(sinks_.begin(), sinks_.end(), [&](const owned_sink& s) {
       return s.session == session && s.added_ns > window_end_ns_;
     });
-    if (!in_pieces_ || (!open_ && has_one)) return;
-    const std::uint64_t now = core_.scale.now_ns();
-    record_window(open_ ? open_since_ns_ : now, now);
-    if (open_) open_since_ns_ = now;
+    const bool open = open_ && open_since_ns_ < until_ns;
+    if (!in_pieces_ || (!open && has_one)) return {};
+    return {true, open ? open_since_ns_ : until_ns, until_ns};
   }
   void record_window(std::uint64_t start_ns, std::uint64_t end_ns) {
     collector_->record_window(start_ns, end_ns);
     window_end_ns_ = end_ns;
   }
-  /// The gate was never open. Readers take a trace without any window as recorded throughout, so it gets an empty one.
-  CUTRACE_NOINLINE void record_no_window() {
-    const std::uint64_t now = core_.scale.now_ns();
-    collector_->record_window(now, now);
-    core_.errors.report("session", "the program ended before a window was opened: nothing of it was recorded",
-                        !settings_.by_command);
+  bool close_sinks(std::uint64_t session, std::uint64_t until_ns) {
+    return patiently([this, session, part = window_so_far(session, until_ns)] {
+      collector_->close_sinks(session, asked_to_end_, part);
+    });
   }
 
   /// The trace begins for its sinks when its backend runs: the time that the backend took to start is no time of the
