@@ -517,6 +517,47 @@ TEST_CASE("a session that joins a paused trace and is the last to end knows that
   CHECK(windows[0].start_ns == windows[0].end_ns);
 }
 
+namespace {
+
+/// A backend that takes its time to stop, and loses records meanwhile.
+struct slowly_stopping : emitting_backend {
+  static constexpr std::int64_t takes_ns = 300000000;
+  bool stop(std::uint32_t) noexcept override {
+    const std::uint64_t until = writer->raw_ns(writer->ticks()) + static_cast<std::uint64_t>(takes_ns);
+    while (writer->raw_ns(writer->ticks()) < until) continue;
+    writer->count_loss(cutrace::loss_cause::buffer_limit, 3);
+    return true;
+  }
+};
+
+struct end_seeing : cutrace::memory_sink {
+  std::int64_t stop_ns = 0;
+  void close(const cutrace::trace_summary& summary) override {
+    stop_ns = static_cast<std::int64_t>(summary.stop.trace_ns);
+    cutrace::memory_sink::close(summary);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the time that the end of a trace takes is no part of it") {
+  slowly_stopping gpu;
+  cutrace::session trace(traced::quiet());
+  trace.add_backend(gpu);
+  end_seeing& sink = trace.emplace_sink<end_seeing>();
+  CUTRACE_COUNT("counted before the end", 2);
+  trace.stop();
+  int counters = 0, losses = 0;
+  for (const event& e : sink.events()) {
+    if (e.kind == event_kind::counter) ++counters;
+    if (e.kind == event_kind::loss) ++losses;
+    CHECK(e.end_ns < sink.stop_ns + slowly_stopping::takes_ns);
+    CHECK_FALSE(e.late);
+  }
+  CHECK(counters == 1);
+  CHECK(losses == 1);
+}
+
 TEST_CASE("a sink that is added later gets the names of threads that run then, whatever was described before") {
   traced t;
   const auto describe = [&](event_kind kind, std::uint32_t id, cutrace::text name) {

@@ -140,6 +140,8 @@ class collector final : private event_emitter {
     publish();
   }
 
+  /// The trace ends at `raw_ns`: what the collector reads later, as it ends the trace, stands there. Any thread.
+  void set_end(std::uint64_t raw_ns) noexcept { end_ns_.store(raw_ns, std::memory_order_relaxed); }
   /// GPU work that ended before `raw_ns` is no part of the trace. Any thread.
   void set_start(std::uint64_t raw_ns) noexcept { ingest_.set_start(raw_ns); }
 
@@ -269,8 +271,8 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     periodic(now);
     flush_closely(now);
-    const std::uint64_t window = window_.window_ns();
-    advance(now > window ? now - window : 0);
+    const std::uint64_t window = window_.window_ns(), upto = std::min(now, end_ns_.load(std::memory_order_relaxed));
+    advance(upto > window ? upto - window : 0);
   }
 
   std::int64_t now_ns() const noexcept { return static_cast<std::int64_t>(core_.scale.now_ns()); }
@@ -546,13 +548,13 @@ class collector final : private event_emitter {
     e.kind = kind;
     e.process_id = traced_process_id();
     e.name = name;
-    e.start_ns = e.end_ns = static_cast<std::int64_t>(raw_ns);
+    e.start_ns = e.end_ns = static_cast<std::int64_t>(std::min(raw_ns, end_ns_.load(std::memory_order_relaxed)));
     return e;
   }
 
   event window_of(std::uint64_t start_ns, std::uint64_t end_ns) const {
     event e = moment(event_kind::window, {"recorded", 8}, end_ns);
-    e.start_ns = static_cast<std::int64_t>(start_ns);
+    e.start_ns = std::min(static_cast<std::int64_t>(start_ns), e.end_ns);
     return e;
   }
 
@@ -672,23 +674,21 @@ class collector final : private event_emitter {
   alarm_handler alarm_handler_ = nullptr;
   void* alarm_user_ = nullptr;
   bool may_flush_closely_ = true, gpu_works_ = false;  ///< see flush_closely
-  std::uint64_t asked_ns_ = 0;
   std::vector<activity_buffer> buffers_;
-  bool program_ended_ = false;
-  std::size_t decoded_ = 0;                               ///< of buffers_
+  std::size_t detail_bytes_ = 0, decoded_ = 0;            ///< decoded_: of buffers_
   std::vector<activity_buffers::held> held_, held_next_;  ///< at complete_until_ns_; of this pass. Sorted
   std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
   std::uint32_t ring_upto_ = 0;  ///< see correlation_ring::pass_old
-  std::size_t detail_bytes_ = 0;
   known_descriptions descriptions_;
   loss_counts losses_;
   std::uint64_t quality_[quality_count] = {};
-  std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0, memory_limit_ = 0;
+  std::uint64_t clock_at_ = 0, counter_at_ = 0, flush_at_ = 0, asked_ns_ = 0, memory_limit_ = 0;
   std::uint64_t former_cpu_ns_ = 0;  ///< of threads that were left in sinks
   std::uint32_t names_seen_ = 0;     ///< see given_thread_names::changed_since
-  bool crowd_reported_ = false;
+  bool program_ended_ = false, crowd_reported_ = false;
   std::uint64_t late_before_full_ = UINT64_MAX;  ///< late events when the window was full for the first time
 
+  std::atomic<std::uint64_t> end_ns_{UINT64_MAX};
   std::atomic<bool> listened_to_{false};
   action_queue actions_;
   published_stats published_;

@@ -223,6 +223,7 @@ class trace {
   /// settings.
   CUTRACE_NOINLINE void stop_all(const std::vector<std::uint64_t>& sessions, std::uint32_t deadline_ms) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
+    collector_->set_end(core_.scale.now_ns());
     control_.reset();
     watchdog_.reset();
     health_.stop();
