@@ -184,9 +184,30 @@ class library {
   std::string last_error_;
 };
 
+/// Whether this program is linked statically: dlopen would then bring a second C library with it, whose thread-local
+/// data does not work in the program's threads.
+inline bool is_static_program() noexcept {
+  bool is_static = false;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        // The first object is the program, without a name; in a namespace of its own (dlmopen) a library, with one.
+        bool has_loader = info->dlpi_name != nullptr && info->dlpi_name[0] != '\0';
+        for (std::size_t i = 0; i < info->dlpi_phnum; ++i)
+          has_loader = has_loader || info->dlpi_phdr[i].p_type == PT_INTERP;
+        *static_cast<bool*>(data) = !has_loader;
+        return 1;
+      },
+      &is_static);
+  return is_static;
+}
+
 /// The driver's CUDA version (13000 is 13.0). 0: there is no usable driver, and `why` says so. Does not initialise
 /// CUDA.
 inline int driver_version(std::string& why) {
+  if (is_static_program()) {
+    why = "this program is linked statically, and cannot load the CUDA driver";
+    return 0;
+  }
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (cuda == nullptr) {
     why = "no CUDA driver on this machine (libcuda.so.1 cannot be loaded)";
