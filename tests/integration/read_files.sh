@@ -215,4 +215,24 @@ for format in jsonl json; do
   "$command" convert t.jsonl -o whole.$format >/dev/null 2>&1
   "$command" report whole.$format | grep -q 'delivered, nothing lost' || fail "a whole $format file is called incomplete"
 done
+
+# Where a control group above the command's own one allows less memory than the machine has, the command limits itself to
+# half of that. A user who may make no control group sees nothing of this.
+outer=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)/cutrace-$$
+if mkdir "$outer" 2>/dev/null; then
+  echo $((3 << 30)) >"$outer/memory.limit_in_bytes" || fail "no limit in $outer"
+  mkdir "$outer/inner"
+  mkfifo held
+  ( echo "$BASHPID" >"$outer/inner/cgroup.procs" && exec "$command" report - <held >held.txt 2>&1 ) &
+  exec 8>held
+  for ((turn = 0; turn < 200; turn++)); do
+    limit=$(sed -n 's/^Max data size  *\([0-9]*\) .*/\1/p' /proc/$!/limits)
+    [ -n "$limit" ] && break
+    sleep 0.05
+  done
+  [ "$limit" = $((3 << 29)) ] || fail "in a group of 3 GiB the limit is ${limit:-none}"
+  exec 8>&-
+  wait $!
+  rmdir "$outer/inner" "$outer"
+fi
 exit $failed

@@ -12,11 +12,11 @@
 #include <cstring>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <exception>
-#include <fstream>
 #include <new>
 #include <string>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/group_memory.hpp"
 #include "trace/memory_budget.hpp"
 
 namespace cutrace_tool {
@@ -26,16 +26,11 @@ namespace {
 std::uint64_t chosen = 0;    ///< bytes; 0: by the machine
 std::uint64_t in_force = 0;  ///< bytes; 0: none yet
 
-/// Bytes of the machine, or the limit of the control group at the top of /sys/fs/cgroup where that is less.
+/// Bytes of the machine, or what its control groups allow where that is less; 0 where the machine does not say.
 std::uint64_t memory_of_machine() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-  std::uint64_t bytes =
-      pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::uint64_t limit = 0;
-    if (std::ifstream(file) >> limit && limit != 0) bytes = bytes == 0 ? limit : std::min(bytes, limit);
-  }
-  return bytes;
+  if (pages <= 0 || size <= 0) return 0;
+  return std::min(static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size), least_group_memory().bytes);
 }
 
 /// "512M", "8G" or bytes.

@@ -13,7 +13,8 @@ namespace cutrace_tool {
 /// --memory-limit.
 void add_memory_option(CLI::App& command);
 
-/// Limits the memory of this process to what was asked for, else to half of the machine's memory, 1 GiB at least.
+/// Limits the memory of this process to what was asked for, else to half of what the machine has and its control groups
+/// allow, 1 GiB at least.
 /// Readers keep at most half of this limit; without the option, also at most 1 GiB. Beyond the limit of the process
 /// std::bad_alloc is thrown, beyond that of readers reading_error.
 void limit_memory();

@@ -175,6 +175,7 @@ TEST_CASE("doctor: MIG, MPS, virtual machines and WSL") {
 }
 
 TEST_CASE("doctor: limits of memory") {
+  const char* const none_v1 = "9223372036854771712";
   const auto with = [](const char* free, const char* limit) {
     made_machine m;
     m.file("/proc/meminfo", std::string("MemTotal: 99999999 kB\nMemAvailable:   ") + free + " kB");
@@ -195,6 +196,16 @@ TEST_CASE("doctor: limits of memory") {
   job.file("/sys/fs/cgroup/slurm/job_7/memory.max", "268435456");
   CHECK(job.examined().state("memory") == "limited");
   CHECK(job.examined().reported("memory", "256 MiB"));
+  // So do those of control groups v1, which a machine may have beside v2 without controllers.
+  made_machine old;
+  old.file("/proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/batch/job_7/step_0\n0::/");
+  old.file("/proc/meminfo", "MemAvailable: 8000000 kB").file("/sys/fs/cgroup/memory/memory.limit_in_bytes", none_v1);
+  old.file("/sys/fs/cgroup/memory/batch/job_7/step_0/memory.limit_in_bytes", none_v1);
+  CHECK(old.examined().state("memory") == "ok");
+  old.file("/sys/fs/cgroup/memory/batch/job_7/memory.limit_in_bytes", "268435456");
+  CHECK(old.examined().reported("memory", "/sys/fs/cgroup/memory/batch/job_7/memory.limit_in_bytes"));
+  old.file("/sys/fs/cgroup/memory/batch/job_7/step_0/memory.limit_in_bytes", "134217728");
+  CHECK(old.examined().reported("memory", "128 MiB"));
   // What a session keeps is the user's choice.
   CHECK(job.examined({{"CUTRACE_MEMORY_LIMIT", "4M"}}).state("memory") == "ok");
   CHECK(job.examined({{"CUTRACE_MEMORY_LIMIT", "4M"}}).reported("memory", "a session keeps up to 4 MiB"));

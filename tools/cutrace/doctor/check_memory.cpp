@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "checks.hpp"
+#include "cutrace/group_memory.hpp"
 
 namespace cutrace_tool::doctor {
 
@@ -32,28 +33,13 @@ struct bound {
   }
 };
 
-/// Limits of control groups: of this process's own one and of those above it, whose limits hold for it, too; and those
-/// at the paths where a container sees its own group, v2 and v1.
-void take_groups(const setup& s, bound& b) {
-  std::string own = read_file(s, "/proc/self/cgroup").text;
-  const std::size_t unified = own.find("0::");
-  own = unified != std::string::npos ? own.substr(unified + 3, own.find('\n', unified) - unified - 3) : "";
-  std::vector<std::string> files;
-  for (; own.size() > 1 && own[0] == '/'; own.resize(own.rfind('/')))
-    files.push_back("/sys/fs/cgroup" + own + "/memory.max");
-  files.insert(files.end(), {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"});
-  for (const std::string& file : files) {
-    const std::string text = read_file(s, file).text;
-    if (text.find_first_of("0123456789") == 0) b.take(std::strtoull(text.c_str(), nullptr, 10), file);
-  }
-}
-
 }  // namespace
 
 findings check_memory(const setup& s) {
   finding f{"memory", for_all, state::ok, "", ""};
   bound b;
-  take_groups(s, b);
+  const group_memory groups = least_group_memory(s.root);
+  b.take(groups.bytes, groups.file);
   const std::string free = field(read_file(s, "/proc/meminfo").text, "MemAvailable");
   if (!free.empty()) b.take(std::strtoull(free.c_str(), nullptr, 10) * 1024, "MemAvailable");
   rlimit space{};
