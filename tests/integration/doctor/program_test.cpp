@@ -86,15 +86,16 @@ TEST_CASE("doctor: programs for other machines, and what is no program") {
   write_elf(folder.file("other"), ELFCLASS64, EM_RISCV, PT_INTERP);
   write_elf(folder.file("closed"), ELFCLASS64, machine_of(own), PT_INTERP);
   ::chmod(folder.file("closed").c_str(), 0644);
-  std::ofstream(folder.file("text")) << "echo\n";
-  ::chmod(folder.file("text").c_str(), 0755);
-  const std::pair<std::string, const char*> cases[] = {{folder.file("small"), "32-bit"},
-                                                       {folder.file("other"), "another processor"},
-                                                       {folder.file("closed"), "may not be executed"},
-                                                       {folder.file("text"), "neither an ELF executable nor a script"},
-                                                       {folder.path(), "is not a file"},
-                                                       {folder.file("absent"), "No such file"},
-                                                       {"no-such-program-anywhere", "not found along PATH"}};
+  std::ofstream(folder.file("picture")) << std::string("\x89PNG\r\n\x1a\n\0\0", 10);
+  ::chmod(folder.file("picture").c_str(), 0755);
+  const std::pair<std::string, const char*> cases[] = {
+      {folder.file("small"), "32-bit"},
+      {folder.file("other"), "another processor"},
+      {folder.file("closed"), "may not be executed"},
+      {folder.file("picture"), "neither an ELF executable nor a script"},
+      {folder.path(), "is not a file"},
+      {folder.file("absent"), "No such file"},
+      {"no-such-program-anywhere", "not found along PATH"}};
   for (const auto& [program, part] : cases) {
     const std::string which = program;
     CAPTURE(which);
@@ -125,6 +126,17 @@ TEST_CASE("doctor: scripts are judged by what interprets them") {
   }
   CHECK(run(on_standin(), {script("lost", "/nonexistent/python3")})
             .reported("program", "/nonexistent/python3: No such file"));
+  // As shells and execvp start them: the kernel itself refuses a file that names no interpreter.
+  for (const char* text : {"exit\n", "# no interpreter\nexit\n", "#!\nexit\n", "#! \nexit\n", ""}) {
+    CAPTURE(std::string(text));
+    std::ofstream(folder.file("unnamed")) << text;
+    ::chmod(folder.file("unnamed").c_str(), 0755);
+    REQUIRE(std::system(folder.file("unnamed").c_str()) == 0);
+    const outcome o = run(on_standin(), {folder.file("unnamed")});
+    CHECK(o.state("program") == "ok");
+    CHECK(o.reported("program", "unnamed is a script for /bin/sh"));
+    CHECK(o.process.exit_status == 0);
+  }
   write_elf(folder.file("static"), ELFCLASS64, machine_of(own), PT_LOAD);
   CHECK(run(on_standin(), {script("to_static", folder.file("static"))}).state("program.preload") == "broken");
 }

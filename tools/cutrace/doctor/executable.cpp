@@ -84,6 +84,17 @@ std::string named_to_env(std::string text) {
   return {};
 }
 
+/// Of a script, by its first bytes. Where no line names one the kernel refuses the file (ENOEXEC), and shells and
+/// execvp start their own shell with it.
+std::string interpreter_of(const std::string& text) {
+  if (text.compare(0, 2, "#!") == 0) {
+    const std::string line = text.substr(2, text.find('\n') - 2);
+    const std::size_t first = line.find_first_not_of(" \t");
+    if (first != std::string::npos) return line.substr(first);
+  }
+  return "/bin/sh";
+}
+
 }  // namespace
 
 executable what_runs(const std::string& name, std::string& by_way_of) {
@@ -124,15 +135,17 @@ executable look_at_program(const std::string& name) {
   }
   unsigned char head[256] = {};
   const ssize_t n = ::pread(fd, head, sizeof(head), 0);
-  if (n > 2 && head[0] == '#' && head[1] == '!') {
-    const std::string line(reinterpret_cast<const char*>(head) + 2, static_cast<std::size_t>(n) - 2);
-    const std::size_t first = line.find_first_not_of(" \t");
-    if (first != std::string::npos) e.interpreter = line.substr(first, line.find('\n', first) - first);
-  } else if (n >= static_cast<ssize_t>(sizeof(Elf64_Ehdr)) && std::memcmp(head, ELFMAG, SELFMAG) == 0) {
+  if (n >= static_cast<ssize_t>(sizeof(Elf64_Ehdr)) && std::memcmp(head, ELFMAG, SELFMAG) == 0) {
     read_elf(fd, head, e);
     e.elevates = gets_elevated(fd, st);
+  } else if (n < 0) {
+    e.error = e.path + " cannot be read: " + std::strerror(errno);
   } else {
-    e.error = e.path + " is neither an ELF executable nor a script with #!";
+    const std::string text(reinterpret_cast<const char*>(head), static_cast<std::size_t>(n));
+    if (text.compare(0, 2, "#!") == 0 || text.find('\0') == std::string::npos)
+      e.interpreter = interpreter_of(text);
+    else
+      e.error = e.path + " is neither an ELF executable nor a script";
   }
   ::close(fd);
   return e;

@@ -9,7 +9,7 @@ namespace cutrace_tool::doctor {
 struct executable {
   std::string path;
   std::string error;        ///< why the file is no executable; empty where it is one
-  std::string interpreter;  ///< of a script, as its first line names it; empty for others
+  std::string interpreter;  ///< of a script: what its first line names, else /bin/sh; empty for others
   bool elf = false;
   bool bits_32 = false;
   bool other_machine = false;  ///< of another processor than this command
