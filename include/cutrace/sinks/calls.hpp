@@ -29,17 +29,11 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {
 
-// Formatted text at the end of a string. fmt::format_to would compile the whole formatter into this program, and into
-// each call site code that enlarges its buffer; with append_formatted a call site is a list of arguments and a call.
-
-CUTRACE_ONE_COPY inline void append_formatted(std::string& out, fmt::string_view form, fmt::format_args values) {
-  out += fmt::vformat(form, values);
-}
-
-/// Appends what fmt::format returns; the format string is checked at compile time.
+/// Appends what fmt::format returns; the format string is checked at compile time. fmt::format_to would compile the
+/// whole formatter into this program, and into each call site code that enlarges its buffer.
 template <class... Values>
 inline void append_format(std::string& out, fmt::format_string<const Values&...> form, const Values&... values) {
-  append_formatted(out, form, fmt::make_format_args(values...));
+  out += fmt::format(form, values...);
 }
 
 // Durations, sizes and rates for people: 12.3 us, 3.8 MiB, 12.9 GB/s. As in the ASCII report, sizes count in powers of
