@@ -133,14 +133,13 @@ bool ioctl_run::finish() {
   while (!writers_.empty()) close_trace_of(writers_.begin()->first);
   for (const pid_t one : ending_) ::waitpid(one, nullptr, 0);
   ending_.clear();
-  return given_up_ == 0 && writer_gone_ == 0 && tracer_status_ == 0;
+  return given_up_ == 0 && writer_gone_ == 0 && tracer_status_ == 0 && hidden() == 0;
 }
 
 std::vector<std::string> ioctl_run::notes() const {
   std::vector<std::string> all;
-  const std::uint64_t hidden = ring_.hidden().load(std::memory_order_relaxed);
-  if (hidden != 0)
-    all.push_back("of " + std::to_string(hidden) +
+  if (hidden() != 0)
+    all.push_back("of " + std::to_string(hidden()) +
                   " ioctls it is not known which device they went to: their process hides what it has open "
                   "(PR_SET_DUMPABLE)");
   if (tracer_status_ != 0)

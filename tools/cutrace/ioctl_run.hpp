@@ -38,6 +38,7 @@ class ioctl_run final : public outside_run {
   };
   bool carry(const cutrace::ioctls::trace_record& r);  ///< to the process that writes it; false: not now
   void close_trace_of(std::uint32_t process);
+  std::uint64_t hidden() const noexcept { return ring_.hidden().load(std::memory_order_relaxed); }
   writer& writer_of(const cutrace::ioctls::trace_record& r);
   writer start_writer(const cutrace::ioctls::trace_record& r) const;
 

@@ -25,7 +25,8 @@ class outside_run {
   /// Carries the records that have come. To be called often: records that find no room until then are lost, and
   /// counted.
   virtual void relay() = 0;
-  /// Carries the last records, closes the traces and waits for them. False: some records are in no trace; see notes.
+  /// Carries the last records, closes the traces and waits for them. False: some records are in no trace, or may
+  /// be in none; see notes.
   virtual bool finish() = 0;
   /// What the user should know, a line each.
   virtual std::vector<std::string> notes() const = 0;
