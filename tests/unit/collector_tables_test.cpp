@@ -305,6 +305,42 @@ TEST_CASE("where stages make room, no more of the old ones go than that takes, h
   for (std::uint64_t one = gone + 1; one <= sessions; ++one) CHECK(stages.find(one) != nullptr);
 }
 
+TEST_CASE("where stages make room, those that began first go, whatever ended meanwhile and left its place to others") {
+  constexpr std::size_t limit = std::size_t{1} << 19;
+  std::mt19937_64 random(47);
+  stage_table stages;
+  stages.set_limits(0, limit);
+  std::map<std::uint64_t, bool> running;  // whether it has requests
+  std::uint64_t wrong = 0, gone = 0, bare = 0;
+  for (std::uint64_t id = 1; id <= 60000; ++id) {
+    const bool with_requests = id % 4 == 0;
+    cutrace::detail::known_stage* const s = open(stages, id);
+    if (with_requests) stages.keep_requests(*s, cutrace::request_form::batch, 2, {id, 7}, nullptr);
+    running.emplace_hint(running.end(), id, with_requests);
+    if (id % 3 != 0) {  // an old one ends, or any other
+      const auto ends =
+          id % 2 == 0 ? running.begin() : running.lower_bound(id - random() % std::min<std::uint64_t>(id, 2000));
+      stages.close(ends->first, static_cast<std::int64_t>(id));
+      stages.release(nothing_awaited, static_cast<std::int64_t>(id) + 1, static_cast<std::int64_t>(id) + 2);
+      running.erase(ends);
+    }
+    if (id % 500 != 0) continue;
+    while (!running.empty() && stages.find(running.begin()->first) == nullptr) ++gone, running.erase(running.begin());
+    bool bare_before = true;
+    for (const auto& one : running) {
+      const cutrace::detail::known_stage* const known = stages.find(one.first);
+      wrong += known == nullptr || known->id != one.first;
+      if (known == nullptr || !one.second) continue;
+      wrong += known->request_count == 0 && !bare_before;
+      bare_before = known->request_count == 0;
+      bare += bare_before;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(gone > 1000);
+  CHECK(bare > 1000);
+}
+
 TEST_CASE("stages that are waited for without end take no more than the limit, and give it back") {
   constexpr std::size_t limit = std::size_t{4} << 20;
   stage_table stages;

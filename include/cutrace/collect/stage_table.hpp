@@ -330,7 +330,7 @@ class stage_table {
   std::uint64_t used_bytes() const noexcept { return request_bytes_ + places_.size() * entry_bytes; }
   std::uint64_t bytes() const noexcept {
     return request_bytes_ + blocks_.size() * sizeof(block) + places_.bytes() + closed_.bytes() + held_.bytes() +
-           passed_.bytes();
+           passed_.bytes() + (oldest_.capacity() + oldest_with_requests_.capacity()) * sizeof(aged);
   }
 
  private:
@@ -368,6 +368,7 @@ class stage_table {
     std::int64_t since_ns;
     whereabouts where;
   };
+  using aged = std::pair<std::uint64_t, std::uint32_t>;  ///< life::number and place of a stage
   /// Bytes of one stage, with its entries in `places_` and in one of the lists.
   static constexpr std::size_t entry_bytes = sizeof(known_stage) + sizeof(life) + 3 * 8 + sizeof(ended);
   static constexpr std::size_t allocation_bytes = 16;
@@ -478,37 +479,57 @@ class stage_table {
       if (!forget_passed() && !give_up_requests() && !give_up_oldest(0)) return;
   }
   bool give_up_requests() noexcept {
-    return give_up_first([this](std::uint32_t place) { return at(place).charged; },
-                         [this](std::uint32_t place) { drop_requests(at(place)); });
+    if (request_bytes_ == 0) return false;
+    return give_up_first(
+        oldest_with_requests_, [this](std::uint32_t place) { return at(place).charged; },
+        [this](std::uint32_t place) { drop_requests(at(place)); });
   }
   /// Forgets stages that began first, even if they run: stages whose end was lost must not lock out later ones. False
   /// where there is none but `kept`.
   bool give_up_oldest(std::uint64_t kept) noexcept {
     return give_up_first(
-        [&](std::uint32_t place) { return at(place).id != kept ? at(place).charged + entry_bytes : 0; },
+        oldest_, [&](std::uint32_t place) { return at(place).id != kept ? at(place).charged + entry_bytes : 0; },
         [this](std::uint32_t place) { forget(place); });
   }
-  /// Gives up stages in the order in which they began, until that has freed a 512th of the limit: it walks all places.
-  /// `bytes_of(place)`: what giving it up frees, 0: it stays. False where there is none, and where there is no memory
-  /// for the walk.
+  /// Gives up stages in the order in which they began, until that has freed a 512th of the limit. `oldest`: those that
+  /// are next, the first one last; what began after they were found is younger than all of them. `bytes_of(place)`:
+  /// what giving it up frees, 0: it stays. False where there is none, and where there is no memory to find them.
   template <class BytesOf, class GiveUp>
-  CUTRACE_NOINLINE bool give_up_first(BytesOf bytes_of, GiveUp give_up) noexcept {
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> found;  // number and place
+  CUTRACE_NOINLINE bool give_up_first(std::vector<aged>& oldest, BytesOf bytes_of, GiveUp give_up) noexcept {
+    std::size_t freed = 0;
+    while (freed < limit_bytes_ / 512) {
+      if (oldest.empty() && (freed != 0 || !find_oldest(oldest, bytes_of))) break;
+      const aged one = oldest.back();
+      oldest.pop_back();
+      const std::size_t bytes = life_at(one.second).number == one.first ? bytes_of(one.second) : 0;
+      if (bytes == 0) continue;  // gone meanwhile
+      freed += bytes;
+      give_up(one.second);
+    }
+    return freed != 0;
+  }
+  /// Walks all places, so it finds a 16th of the stages at once.
+  template <class BytesOf>
+  bool find_oldest(std::vector<aged>& oldest, BytesOf bytes_of) noexcept {
+    const std::size_t most = places_.size() / 16 + 1;
     try {
-      found.reserve(places_.size());
+      oldest.reserve(most);
     } catch (const std::bad_alloc&) {
       return false;
     }
-    for (std::uint32_t place = 0; place < made_; ++place)
-      if (at(place).id != 0 && bytes_of(place) != 0) found.emplace_back(life_at(place).number, place);
-    if (found.empty()) return false;
-    std::make_heap(found.begin(), found.end(), std::greater<>());
-    for (std::size_t freed = 0; !found.empty() && freed < limit_bytes_ / 512; found.pop_back()) {
-      std::pop_heap(found.begin(), found.end(), std::greater<>());
-      freed += bytes_of(found.back().second);
-      give_up(found.back().second);
+    for (std::uint32_t place = 0; place < made_; ++place) {
+      if (at(place).id == 0 || bytes_of(place) == 0) continue;
+      const aged one{life_at(place).number, place};
+      if (oldest.size() == most) {
+        if (oldest.front() < one) continue;
+        std::pop_heap(oldest.begin(), oldest.end());
+        oldest.pop_back();
+      }
+      oldest.push_back(one);
+      std::push_heap(oldest.begin(), oldest.end());
     }
-    return true;
+    std::sort(oldest.begin(), oldest.end(), std::greater<>());
+    return !oldest.empty();
   }
 
   std::vector<std::unique_ptr<block>> blocks_;  ///< a block does not move
@@ -519,7 +540,8 @@ class stage_table {
   fifo<ended> closed_;  ///< ended since the last release
   fifo<ended> held_;    ///< ended earlier, but still wanted as far as is known
   fifo<passed> passed_;
-  std::uint64_t entered_ = 0;  ///< stages so far
+  std::vector<aged> oldest_, oldest_with_requests_;  ///< to be given up, see give_up_first
+  std::uint64_t entered_ = 0;                        ///< stages so far
   std::size_t request_bytes_ = 0;
   std::size_t keep_bytes_ = std::size_t{4} << 20, limit_bytes_ = std::size_t{12} << 20;
   std::int64_t delivered_ns_ = 0;
