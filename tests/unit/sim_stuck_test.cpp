@@ -2,6 +2,8 @@
 // The simulated GPU's model: work whose times nobody can compute when it is issued, kernels that fault or never end.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <ostream>  // by which doctest from 2.4.10 on prints what a shared_ptr points to
 #include <thread>
 
@@ -263,13 +265,16 @@ TEST_CASE("sim stuck: calls that wait already go on when a value comes, or fail 
   m.set_kernel_faults({{"bad", 719, 1}}, 5000000);
   m.issue(s, value_work{reinterpret_cast<std::uint64_t>(&memory), 1, 8, false, value_test::equal});
   status first = status::ok, second = status::ok;
+  std::atomic<bool> went_on{false};
   std::thread waits([&] {
     first = m.await(m.finish(s));
+    went_on = true;
     m.issue(s, value_work{reinterpret_cast<std::uint64_t>(&memory), 2, 8, false, value_test::equal});
     second = m.await(m.finish(s));
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   m.issue(other, value_work{reinterpret_cast<std::uint64_t>(&memory), 1, 8, true, value_test::equal});
+  while (!went_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // or the context is lost before
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   cutrace::sim::kernel_work bad;
   bad.name = "bad";
