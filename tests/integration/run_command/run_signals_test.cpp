@@ -84,6 +84,17 @@ struct background {
     ::waitpid(id, &status, 0);
     return status;
   }
+  /// The file of the trace that ends so, once it is there.
+  std::string file(const std::string& ending) const {
+    for (const auto give_up = clock_type::now() + patience; clock_type::now() < give_up;) {
+      if (std::filesystem::is_directory(folder.file("out"))) {
+        const std::vector<std::string> found = test_support::files_with(folder.file("out"), ending);
+        if (!found.empty()) return found[0];
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return {};
+  }
   int count_of(int signal) const {
     const std::string what = std::to_string(signal) + ":";
     const std::size_t line = text.rfind('\n', text.size() - 2);
@@ -91,6 +102,16 @@ struct background {
     return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + what.size());
   }
 };
+
+/// Waits until the file has these words.
+bool comes_to_hold(const std::string& path, const std::string& words) {
+  const auto give_up = clock_type::now() + patience;
+  while (content_of(path).find(words) == std::string::npos) {
+    if (clock_type::now() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
 
 std::function<void()> errors_to(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -157,7 +178,7 @@ TEST_CASE("a signal sent to the command reaches the program, once") {
   REQUIRE(b.read_until("ready\n"));
   for (const int s : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM, SIGPIPE, SIGABRT, SIGRTMIN + 1}) {
     ::kill(b.id, s);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    REQUIRE(b.read_until("got " + std::to_string(s) + "\n"));
   }
   ::kill(b.id, SIGTERM);
   const int status = b.wait();
@@ -237,16 +258,14 @@ TEST_CASE("a signal that ends the program: the command reports, and ends by it")
 
 TEST_CASE("--duration: report and files are there when it is over, and the program goes on") {
   const temporary_folder to;
-  background b({"--duration", "300ms", "--sink", "ascii,jsonl,html"}, {SUBJECT, "slow", "3000"},
-               errors_to(to.file("err")));
-  const auto give_up = clock_type::now() + patience;
-  while (content_of(to.file("err")).find("cutrace: 3 files") == std::string::npos && clock_type::now() < give_up)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  background b({"--duration", "300ms", "--sink", "ascii,jsonl,html"}, {SUBJECT, "signals"}, errors_to(to.file("err")));
+  CHECK(comes_to_hold(to.file("err"), "cutrace: 3 files"));
   int status = 0;
   REQUIRE(::waitpid(b.id, &status, WNOHANG) == 0);
   const auto files = [&](const char* end) { return test_support::files_with(b.folder.file("out"), end).size(); };
   for (const char* end : {".txt", ".jsonl", ".html"}) CHECK(files(end) == 1);
   CHECK(jsonl_trace(test_support::files_with(b.folder.file("out"), ".jsonl").at(0)).footers == 1);
+  ::kill(b.id, SIGTERM);
   status = b.wait();
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
@@ -261,7 +280,7 @@ TEST_CASE("killed with SIGKILL: reports are made of what had been written") {
   background b({"--sink", "ascii,jsonl,html"}, {"/bin/sh", "-c", "echo $$; exec " SUBJECT " slow 60000"},
                errors_to(to.file("err")));
   REQUIRE(b.read_until("\n"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1800));
+  REQUIRE(comes_to_hold(b.file(".jsonl"), "\"type\":\"kernel\""));
   ::kill(std::atoi(b.text.c_str()), SIGKILL);
   const int status = b.wait();
   CHECK(WIFSIGNALED(status));
@@ -281,7 +300,7 @@ TEST_CASE("a program that outlives a signal is traced on, and it is said how to 
   background b({"--sink", "jsonl"}, {SUBJECT, "signals"}, errors_to(to.file("err")));
   REQUIRE(b.read_until("ready\n"));
   ::kill(b.id, SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5600));
+  CHECK(comes_to_hold(to.file("err"), "cutrace report '"));
   ::kill(b.id, SIGINT);
   const std::string said = content_of(to.file("err"));
   const std::string file = test_support::files_with(b.folder.file("out"), ".jsonl").at(0);
@@ -301,9 +320,7 @@ TEST_CASE("a program that outlives a signal and is traced no longer is not said 
   background b({"--sink", "null", "--duration", "1ms"}, {SUBJECT, "signals"}, errors_to(to.file("err")));
   REQUIRE(b.read_until("ready\n"));
   ::kill(b.id, SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5600));
-  const std::string said = content_of(to.file("err"));
-  CHECK(said.find("still runs, 5 s after SIGINT; its trace has ended\n") != std::string::npos);
+  CHECK(comes_to_hold(to.file("err"), "still runs, 5 s after SIGINT; its trace has ended\n"));
   ::kill(b.id, SIGTERM);
   CHECK(WIFEXITED(b.wait()));
 }
@@ -317,7 +334,7 @@ TEST_CASE("stopped and continued, the program is stopped and goes on") {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(WIFSTOPPED(status));
   ::kill(-b.id, SIGCONT);  // as a shell's fg does
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(b.read_until("got " + std::to_string(SIGCONT) + "\n"));
   ::kill(b.id, SIGTERM);
   status = b.wait();
   CHECK(WIFEXITED(status));

@@ -14,8 +14,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -75,24 +78,60 @@ int close_all() {
   return 0;
 }
 
-/// The program ends at once, with 5. Its grandchild keeps nothing of it but the environment, uses CUDA after a while,
-/// and works then for longer than the command waits for it.
-int becomes_daemon(int wait_ms) {
-  if (::fork() != 0) return 5;
+/// Waits until `holds`, for a minute at most: if a test fails, nothing stays behind.
+template <class Condition>
+void wait_until(Condition holds) {
+  for (int patience = 0; patience < 6000 && !holds(); ++patience) rest(10);
+}
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+/// The program ends with 5. Its grandchild keeps nothing of it but the environment, and uses CUDA before the program
+/// ends (`when` is "before") or once the file "enough" is in the working folder ("after"). It ends after that file, or
+/// when the folder is gone.
+int becomes_daemon(const std::string& when) {
+  const std::string folder = std::filesystem::current_path().string(), begun = folder + "/begun";
+  const auto is_enough = [&] { return exists(folder + "/enough") || !exists(folder); };
+  if (::fork() != 0) {
+    if (when == "before") wait_until([&] { return exists(begun); });
+    return 5;
+  }
   ::setsid();
   if (::fork() != 0) ::_exit(0);
   if (::chdir("/") != 0) return 1;
   for (int fd = 0; fd < 256; ++fd) ::close(fd);
   if (::open("/dev/null", O_RDWR) != 0 || ::dup(0) != 1 || ::dup(0) != 2) return 1;
-  rest(wait_ms);
-  for (int i = 0; i < 30; ++i) work(10), rest(100);
+  if (when == "after") wait_until(is_enough);
+  work(10);
+  ::close(::open(begun.c_str(), O_WRONLY | O_CREAT, 0600));
+  wait_until(is_enough);
+  for (int i = 0; i < 29; ++i) work(10);
+  return 0;
+}
+
+/// In the trace that this program's command writes, so far.
+std::size_t kernels_written() {
+  std::size_t n = 0;
+  std::error_code none;
+  for (const auto& f : std::filesystem::directory_iterator("out", none)) {
+    if (f.path().extension() != ".jsonl") continue;
+    std::ifstream in(f.path());
+    for (std::string line; std::getline(in, line);) n += line.find("\"type\":\"kernel\"") != std::string::npos;
+  }
+  return n;
+}
+
+/// 'Z': it has ended, and nobody has waited for it. NUL: there is no such process.
+char state_of(int process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.compare(0, 7, "State:\t") == 0) return line[7];
   return 0;
 }
 
 volatile sig_atomic_t seen[65] = {};
 void count(int s) { seen[s] = seen[s] + 1; }
 
-/// Counts signals until SIGTERM, then says how many of each there were.
+/// Counts signals until SIGTERM, and says which come; then how many of each there were.
 int signals() {
   const int all[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
                      SIGALRM, SIGWINCH, SIGCONT, SIGPIPE, SIGABRT, SIGRTMIN + 1};
@@ -104,7 +143,13 @@ int signals() {
   work(5);
   std::printf("ready\n");
   std::fflush(stdout);
-  while (seen[SIGTERM] == 0) rest(5);
+  for (bool said[65] = {}; seen[SIGTERM] == 0; rest(5))
+    for (const int s : all)
+      if (seen[s] != 0 && !said[s]) {
+        said[s] = true;
+        std::printf("got %d\n", s);
+        std::fflush(stdout);
+      }
   rest(50);  // a signal that is delivered twice comes again in this time
   for (const int s : all) std::printf("%d:%d ", s, static_cast<int>(seen[s]));
   std::printf("\n");
@@ -158,9 +203,13 @@ int main(int argc, char** argv) {
   }
   if (what == "killed") {  // after the trace file has got the first launches
     work(2000);
-    rest(1800);
+    wait_until([] { return kernels_written() >= 2000; });
     work(1);
     return ::raise(SIGKILL);
+  }
+  if (what == "until_dead") {  // a process that it does not wait for has ended
+    wait_until([&] { return state_of(number) == 'Z'; });
+    return 0;
   }
   if (what == "leaves") return work(5), ::syscall(SYS_exit_group, number), 1;  // no exit handler runs
   if (what == "children") return start_all(number, "work", false) ? 0 : 1;
@@ -187,7 +236,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (what == "close_all") return close_all();
-  if (what == "daemon") return becomes_daemon(number);
+  if (what == "daemon") return becomes_daemon(argc > 2 ? argv[2] : "");
   if (what == "signals") return signals();
   if (what == "echo") return echo();
   if (what == "slow") {
