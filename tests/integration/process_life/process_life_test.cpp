@@ -298,7 +298,8 @@ TEST_CASE("a sink that holds up the end of the program is named") {
 
 TEST_CASE("a sink that returns after it was given up does no harm") {
   run_result r;
-  run(r, {"late_sink"}, 0, {}, {1, "sink 'user' has not returned in time"});
+  // Without files: on a busy machine their sinks may take longer than this session allows, too.
+  run(r, {"late_sink"}, 0, {{"CUTRACE_SINKS", "null"}}, {1, "sink 'user' has not returned in time"});
 }
 
 TEST_CASE("a sink that ends the program") {
