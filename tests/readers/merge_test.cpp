@@ -418,6 +418,13 @@ TEST_CASE("merge: files of sessions that shared a trace are refused, those of on
   kept_trace both;
   merge(written(folder, all), both);
   CHECK(both.ends == 1);
+  // A merged trace, whose time 0 is its beginning, and the trace that it begins with.
+  all[1].pid = 200;
+  all[0].trace_ns = 7000;
+  const std::vector<std::string> files = written(folder, all);
+  jsonl_sink merged(folder.file("merged.jsonl"));
+  merge(files, merged);
+  CHECK_THROWS_WITH(merge({folder.file("merged.jsonl"), files[0]}, none), doctest::Contains("the same process"));
 }
 
 TEST_CASE("merge: random traces, eight at once, lose and change nothing but numbers and times") {

@@ -38,23 +38,25 @@ class merging {
   }
 
  private:
-  /// Whether two files of a process are of one trace, whose time 0 both have: sessions may join a trace after its
-  /// begin.
+  /// Whether two files of a process are of one trace: they have its beginning (in a merged trace at another time of the
+  /// trace), or its time 0, since sessions may join a trace after its beginning.
   static bool is_one_trace(const cutrace::clock_anchor& a, const cutrace::clock_anchor& b) {
-    if (a.monotonic_ns == 0 || b.monotonic_ns == 0)
-      return a.monotonic_ns == b.monotonic_ns && a.realtime_ns == b.realtime_ns;
-    return a.monotonic_ns - static_cast<std::uint64_t>(a.trace_ns) ==
-           b.monotonic_ns - static_cast<std::uint64_t>(b.trace_ns);
+    if (a.monotonic_ns == b.monotonic_ns && a.realtime_ns == b.realtime_ns) return true;
+    return a.monotonic_ns != 0 && b.monotonic_ns != 0 &&
+           a.monotonic_ns - static_cast<std::uint64_t>(a.trace_ns) ==
+               b.monotonic_ns - static_cast<std::uint64_t>(b.trace_ns);
   }
+
   void refuse_parts() const {
     for (std::size_t i = 0; i < sources_.size(); ++i)
       for (std::size_t k = 0; k < i; ++k) {
         const trace_facts &a = sources_.facts(i), &b = sources_.facts(k);
         if (a.process_id == b.process_id && a.host_name == b.host_name && a.boot_id == b.boot_id &&
             is_one_trace(a.start, b.start))
-          throw reading_error("\"" + files_[k] + "\" and \"" + files_[i] +
-                              "\" are of the same process and the same trace: a file given twice, files of two of its "
-                              "sessions, or parts, which cutrace convert joins");
+          throw reading_error(
+              "\"" + files_[k] + "\" and \"" + files_[i] +
+              "\" are of the same process and the same trace: a file given twice (a merge of it counts), files of "
+              "two of its sessions, or parts, which cutrace convert joins");
       }
   }
 
