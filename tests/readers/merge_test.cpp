@@ -333,6 +333,24 @@ TEST_CASE("merge: a process that was recorded all the time has a window of that 
   CHECK(windows_of(again).size() == 2);
 }
 
+TEST_CASE("merge: the window in which a session joined a trace begins with the session's file, not before") {
+  const temporary_folder folder;
+  std::vector<process> all(2);
+  all[0].sampled = true;
+  all[0].trace_ns = 50000;
+  all[1].pid = 200;
+  all[1].sampled = true;
+  all[1].trace_ns = 900000;  // joined behind the window's end
+  all[1].monotonic_ns += 5000000;
+  kept_trace trace;
+  merge(written(folder, all), trace);
+  std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> windows;
+  for (const event& e : trace.events())
+    if (e.kind == event_kind::window) windows[e.process_id] = {e.start_ns, e.end_ns};
+  CHECK(windows.at(100) == std::make_pair(std::int64_t{0}, std::int64_t{150000}));
+  CHECK(windows.at(200).first == windows.at(200).second);
+}
+
 TEST_CASE("merge: the notes of as many processes as there can be are all read again") {
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < 4 * merge_limit; ++i)

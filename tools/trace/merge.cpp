@@ -118,7 +118,11 @@ class merging {
     const std::uint32_t given = e.process_id;
     ids_.renumber(i, e);
     seen& s = seen_[i];
-    if (e.kind == event_kind::window) s.windows = in_windows_ = true;
+    if (e.kind == event_kind::window) {
+      s.windows = in_windows_ = true;
+      // Where a session joined the trace, the window may have begun before its file.
+      e.start_ns = std::min(std::max(e.start_ns, begin_ns(i)), e.end_ns);
+    }
     if (!e.is_description()) s.last_ns = std::max(s.last_ns, e.end_ns);
     if (e.kind == event_kind::counter) name_gpu(i, e);
     if (e.kind != event_kind::process) return true;
@@ -141,11 +145,15 @@ class merging {
     e.name = known.first->second;
   }
 
+  /// The beginning of the file, on the common clock.
+  std::int64_t begin_ns(std::size_t i) const {
+    return shifted(sources_.facts(i).start.trace_ns, plan_.places[i].offset_ns);
+  }
+
   std::string clock_note(std::size_t i) const {
     const clock_place& p = plan_.places[i];
     const auto ns = [](std::uint64_t n) { return std::to_string(n) + " ns"; };
-    std::string note = names_[i] + ", from " + files_[i] + ": begins at " +
-                       std::to_string(shifted(sources_.facts(i).start.trace_ns, p.offset_ns)) + " ns; ";
+    std::string note = names_[i] + ", from " + files_[i] + ": begins at " + std::to_string(begin_ns(i)) + " ns; ";
     const std::uint64_t bound = p.error_ns + sources_.totals(i).totals.clock_error_ns;
     if (i == plan_.first) return note + "the common clock is its own";
     if (p.by_monotonic) return note + "by CLOCK_MONOTONIC of the same boot, within " + ns(bound);
@@ -169,7 +177,7 @@ class merging {
     e.kind = event_kind::window;
     e.process_id = ids_.task(i, sources_.facts(i).process_id);
     e.name = {"recorded", 8};
-    e.start_ns = shifted(sources_.facts(i).start.trace_ns, plan_.places[i].offset_ns);
+    e.start_ns = begin_ns(i);
     e.end_ns = std::max({e.start_ns, stop_ns, seen_[i].last_ns});
     e.late = true;  // events that end later were passed on before
     to_.write({&e, 1});
