@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Commands that are interrupted while they write leave nothing of theirs behind, and what was there before stays.
+# Commands that are interrupted, or fail, while they write leave nothing of theirs behind, and what was there before
+# stays.
 #
 #   interrupted.sh CUTRACE INFERENCE_SERVER
 set -um
@@ -48,6 +49,18 @@ kill -INT $pid
 wait $pid
 exec 9>&-
 [ -e made/redirected.jsonl ] || fail 'the file that standard output was redirected to is gone'
+
+# Nor does one that fails: the second file turns out to be of another trace when the first has been written.
+rm -f made/*
+sed '1s/"pid":[0-9]*/"pid":4194000/' t.jsonl >other.jsonl
+echo mine >made/c.json
+for output in a.jsonl a.jsonl.gz c.json; do
+  expect 125 'different traces' "$command" convert t.jsonl other.jsonl -o made/$output
+  expect 125 'different traces' "$command" cut t.jsonl other.jsonl --from 1ms -o made/$output
+  [ "$(ls -A made) $(cat made/c.json)" = 'c.json mine' ] || { fail "a failure leaves $(ls -A made)"; rm -f made/a.*; }
+done
+"$command" convert t.jsonl other.jsonl -o jsonl:- >made/redirected.jsonl 2>err.txt
+[ -e made/redirected.jsonl ] || fail 'the file that standard output was redirected to is gone behind a failure'
 
 # Where nothing interrupts it, it ends as usual.
 expect 0 - "$command" convert t.jsonl -o made/b.jsonl

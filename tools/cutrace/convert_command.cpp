@@ -27,6 +27,7 @@ struct convert_arguments {
 int run_convert(const convert_arguments& w) {
   prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
+  const remove_unfinished_files_on_failure on_failure;
   redact_sink redacted(*to, w.files);
   const int status = status_of(read_trace(w.files, w.redact ? redacted : *to, w.quiet));
   print_left_out(*to);

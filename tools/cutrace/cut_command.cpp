@@ -33,6 +33,7 @@ int run_cut(cut_arguments& w) {
         "nothing says what to cut out: give --from, --to, --stage, --request or --device (cutrace convert writes all)");
   prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
+  const remove_unfinished_files_on_failure on_failure;
   const chosen_outcome o = read_chosen(w.files, *to, w.choice, w.quiet, chosen_for::file);
   print_left_out(*to);
   return o.status_or_nothing(status_of(o));

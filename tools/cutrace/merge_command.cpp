@@ -30,6 +30,7 @@ int run_merge(const merge_arguments& w) {
     throw usage_error("cutrace merge cannot read standard input; give files");
   prepare_to_read(w.files);
   const std::unique_ptr<cutrace::sink> to = make_output_sink(w.output, w.files);
+  const remove_unfinished_files_on_failure on_failure;
   const std::string form = to->name();
   if (form == "calls" || form == "prometheus")
     throw usage_error("-o " + w.output + ": the form \"" + form +

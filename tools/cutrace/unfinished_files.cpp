@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <exception>
 #include <initializer_list>
 
 namespace cutrace_tool {
@@ -38,7 +39,8 @@ void write_descriptor_path(int fd, char* to) {
   *to = '\0';
 }
 
-void remove_and_end(int signal) {
+/// A signal handler may call it.
+void remove_open_files() {
   for (int fd = 0; fd < descriptor_limit; ++fd) {
     struct stat file {};
     const int flags = ::fcntl(fd, F_GETFL);
@@ -52,10 +54,20 @@ void remove_and_end(int signal) {
     struct stat there {};
     if (::lstat(path, &there) == 0 && there.st_dev == file.st_dev && there.st_ino == file.st_ino) ::unlink(path);
   }
+}
+
+void remove_and_end(int signal) {
+  remove_open_files();
   ::raise(signal);  // whose action is the default again
 }
 
 }  // namespace
+
+remove_unfinished_files_on_failure::remove_unfinished_files_on_failure() noexcept
+    : exceptions_(std::uncaught_exceptions()) {}
+remove_unfinished_files_on_failure::~remove_unfinished_files_on_failure() {
+  if (std::uncaught_exceptions() > exceptions_) remove_open_files();
+}
 
 void remove_unfinished_files_when_interrupted() {
   for (int fd = 0; fd < descriptor_limit; ++fd) {
