@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cutrace/names.hpp>
+#include <cutrace/output/trace_file.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <filesystem>
 #include <fstream>
@@ -132,8 +133,8 @@ void print_files(const std::string& out, const std::vector<process_report>& proc
     for (const sink_report& s : p.sinks) {
       if (s.path.empty() || s.path[0] != '/') continue;
       const bool inside = s.path.compare(0, out.size() + 1, out + "/") == 0;
-      const std::string name = (inside ? s.path.substr(out.size() + 1) : s.path) + (s.finished ? "" : ".tmp") +
-                               (s.parts == 0 ? std::string() : fmt::format(" (the newest of {} parts)", s.parts));
+      std::string name = (inside ? s.path.substr(out.size() + 1) : s.path) + (s.finished ? "" : ".tmp");
+      if (s.parts != 0) name += " (" + cutrace::detail::trace_parts::newest_of(s.parts) + ")";
       if (!s.finished && s.bytes == 0) continue;
       lines.push_back(fmt::format("  {:<48} {:>9}{}", name, as_bytes(s.bytes), p.open() ? "  (not complete)" : ""));
       bytes += s.bytes;

@@ -110,6 +110,10 @@ struct trace_parts {
     const std::size_t at = part_number_at(path);
     return at > 5 && path.compare(at - 5, 5, ".0001") == 0 ? find(path, path.size() - at) : trace_parts();
   }
+  /// What `newest` is, in words, where `count` parts are there.
+  static std::string newest_of(std::size_t count) {
+    return count == 1 ? "the only part that is left" : "the newest of " + std::to_string(count) + " parts";
+  }
 };
 
 class trace_file {

@@ -487,8 +487,8 @@ class runtime_owner {
         if (session != 0 && f.session != session) continue;
         const trace_parts parts = trace_parts::of(f.path);
         if (parts.count > 1 || (parts.count == 1 && parts.newest != f.path)) {
-          list += (list.empty() ? "" : ", ") + parts.newest + " (the newest of " + std::to_string(parts.count) +
-                  " parts, " + std::to_string(parts.bytes) + " bytes)";
+          list += (list.empty() ? "" : ", ") + parts.newest + " (" + trace_parts::newest_of(parts.count) + ", " +
+                  std::to_string(parts.bytes) + " bytes)";
           continue;
         }
         if (::stat(f.path.c_str(), &known) != 0 || !S_ISREG(known.st_mode)) continue;

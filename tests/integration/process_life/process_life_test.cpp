@@ -101,6 +101,16 @@ TEST_CASE("a trace in parts: the line on what was written names the newest of th
   CHECK(process.wrote.find(parts[1] + " (the newest of 2 parts, " + bytes + " bytes)") != std::string::npos);
 }
 
+TEST_CASE("a trace in parts of which one stays: the line on what was written does not speak of several") {
+  const temporary_folder folder;
+  const auto process = test_support::run_process(
+      {PROGRAM, "plain"}, folder.path(),
+      {{"CUTRACE_SINKS", "jsonl:t.jsonl?rotate=8K&keep=1"}, {"CUTRACE_BACKEND", "none"}, {"CUTRACE", "1"}});
+  const std::vector<std::string> parts = test_support::files_with(folder.path(), ".jsonl");
+  REQUIRE(parts.size() == 1);
+  CHECK(process.wrote.find(parts[0] + " (the only part that is left, ") != std::string::npos);
+}
+
 TEST_CASE("nobody reads stderr or stdout: the program hears nothing of it") {
   for (const std::string sinks : {"jsonl:/no/such/folder/t.jsonl", "jsonl:/dev/full,ascii,calls", "ascii:-",
                                   "calls:-,jsonl", "jsonl:/dev/stdout,calls:/dev/stderr"}) {
