@@ -69,6 +69,8 @@ expect 125 'compares two files' "$command" diff 1.jsonl
 expect 125 'compares two files' "$command" diff 1.jsonl 2.jsonl 3.jsonl
 expect 125 'not both' "$command" diff 1.jsonl 2.jsonl --before 3.jsonl
 expect 125 'nothing to compare' "$command" diff --before 1.jsonl
+ln -sf 1.jsonl same.jsonl
+expect 125 'is given twice' "$command" diff --before 1.jsonl 2.jsonl same.jsonl --after slow4.jsonl
 expect 125 'is no share' "$command" diff 1.jsonl 2.jsonl --fail-over much
 expect 125 '5 is 500 %; write 5% or 0.05' "$command" diff 1.jsonl 2.jsonl --fail-over 5
 expect 125 '1 is 100 %; write 1% or 0.01' "$command" diff 1.jsonl 2.jsonl --fail-over 1

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/diff_command.hpp"
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,10 +91,16 @@ class runs {
  public:
   runs(diff_arguments& w, std::size_t keep) : wishes_(w), keep_(keep) {}
   /// @throws error for an incomplete trace, unless --allow-incomplete was given, and for one without what was chosen:
-  /// to say that nothing became slower would be no answer
+  /// to say that nothing became slower would be no answer; usage_error for a file that is given twice
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
+    std::set<std::pair<dev_t, ino_t>> given;
     for (const std::string& file : files) {
+      struct stat known {};
+      if (::stat(file.c_str(), &known) == 0 && S_ISREG(known.st_mode) &&
+          !given.emplace(known.st_dev, known.st_ino).second)
+        throw usage_error(file +
+                          " is given twice: one run is no two, and a test against chance would take it for more");
       profile_sink profile(keep_);
       const chosen_outcome o = read_chosen({file}, profile, wishes_.choice, wishes_.view.quiet, chosen_for::comparison);
       if (o.nothing_chosen)
