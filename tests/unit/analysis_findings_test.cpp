@@ -239,6 +239,20 @@ TEST_CASE("analysis.findings: copies that share the link have no low bandwidth w
   }
 }
 
+TEST_CASE("analysis.findings: slow copies within a device have nothing to do with the host's memory or the link") {
+  std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+  std::uint64_t id = 0;
+  for (std::int64_t at = 0; at < 10000 * us; at += 100 * us)
+    events.push_back(sample::memcpy(copy_direction::device_to_device, 10000000, at, at + 100 * us, ++id));
+  const outcome o = analysed(events);
+  REQUIRE(o.found.size() == 1);
+  CHECK(o.found[0].is == finding_kind::low_bandwidth);
+  CHECK(o.found[0].peak_bytes_per_s == 2.4e12);
+  const std::string advice = ascii::words_of(o.found[0], o.recorded_ns).advice;
+  for (const char* word : {"pinned", "link", "nvidia-smi"})
+    CHECK_MESSAGE(advice.find(word) == std::string::npos, advice);
+}
+
 TEST_CASE("analysis.findings: losses, which have no time") {
   fault f;
   f.lost = 1234;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cutrace/analysis/finding.hpp>
+#include <cutrace/analysis/gpu_work.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
 #include <string>
 
@@ -113,7 +114,9 @@ CUTRACE_NOINLINE inline finding_words words_of(const analysis::finding& f, std::
           joined({"Copies (", label(f.kernel, 16), ") reach ", rate, ": ", cost, " without a kernel beside them (",
                   copies, f.small_ones ? ", most of the time in small ones" : "", ")", place_words(f, nullptr), "."}),
           f.small_ones ? "Gather small copies into one large one."
-                       : "Copy in large pieces from pinned memory near the GPU, and look at the link (nvidia-smi -q)."};
+          : f.kernel == name_of(analysis::work_class::device_to_device)
+              ? "Copy in large pieces of contiguous memory, or let kernels read the data where it is."
+              : "Copy in large pieces from pinned memory near the GPU, and look at the link (nvidia-smi -q)."};
     case finding_kind::losses:
       break;
   }
