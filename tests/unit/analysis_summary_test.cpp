@@ -118,6 +118,24 @@ TEST_CASE("each wait is counted in one API") {
   CHECK(s.numbers().sync_ns == 100);
 }
 
+TEST_CASE("a call that a driver call makes inside is no further wait, launch or allocation of the program") {
+  summary s;
+  std::uint64_t id = 0;
+  for (const char* name : {"cuStreamSynchronize", "cuLaunchKernel", "cuMemAlloc_v2"}) {
+    event inner = sample::api(name, 10, 90, ++id), outer = sample::api(name, 0, 100, ++id);
+    inner.api.enclosing = outer.correlation_id;
+    inner.api.bytes = outer.api.bytes = 4096;
+    s.add(inner);
+    s.add(outer);
+  }
+  CHECK(s.numbers().driver_calls == 6);
+  CHECK(s.numbers().sync_calls == 1);
+  CHECK(s.numbers().sync_ns == 100);
+  CHECK(s.numbers().launches() == 1);
+  CHECK(s.numbers().driver_allocation_calls == 1);
+  CHECK(s.numbers().driver_allocation_bytes == 4096);
+}
+
 TEST_CASE("not ready is an answer, an error is a failure") {
   summary s;
   event query = sample::api("cuStreamQuery", 0, 1, 1), failed = sample::api("cuMemAlloc", 0, 1, 2);

@@ -39,7 +39,8 @@ struct trace_numbers {
   std::uint64_t runtime_calls = 0;
   std::uint64_t failed_calls = 0;
   /// Calls that launch kernels or graphs, by API. The runtime launches through the driver, so where both are traced
-  /// the larger number counts each launch once.
+  /// the larger number counts each launch once. Neither launches nor allocation_calls and sync_calls count what was
+  /// called inside of a driver call (api_data::enclosing).
   std::uint64_t driver_launches = 0, runtime_launches = 0;
   std::uint64_t kernels = 0, graph_launches = 0, memsets = 0;  ///< on the GPU
   std::array<copy_total, copy_direction_count> copies;         ///< on the GPU, by copy_direction
@@ -116,6 +117,7 @@ class summary {
     const bool runtime = e.api.runtime_api;
     ++(runtime ? numbers_.runtime_calls : numbers_.driver_calls);
     if (call_failed(e)) ++numbers_.failed_calls;
+    if (e.api.enclosing != 0) return;  // a part of the call around it
     if (c == category::kernel) ++(runtime ? numbers_.runtime_launches : numbers_.driver_launches);
     if (c == category::memory && e.api.bytes > 0 && e.api.result == 0 && allocates_memory(e.name)) {
       ++(runtime ? numbers_.runtime_allocation_calls : numbers_.driver_allocation_calls);
